@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::wire {
+
+/// An IPv4 or IPv6 address or a GID: 16 bytes in network order; IPv4 as ::ffff:a.b.c.d (RFC 4291
+/// §2.5.5.2), which is also how RoCE writes an IPv4 address in a GID (IBTA annex A17.4.5).
+struct IpAddress {
+  std::array<std::uint8_t, 16> bytes{};
+
+  static IpAddress from_v4(const std::uint8_t* four_bytes) {
+    IpAddress address;
+    address.bytes[10] = address.bytes[11] = 0xff;
+    std::memcpy(address.bytes.data() + 12, four_bytes, 4);
+    return address;
+  }
+
+  static IpAddress from_v6(const std::uint8_t* sixteen_bytes) {
+    IpAddress address;
+    std::memcpy(address.bytes.data(), sixteen_bytes, 16);
+    return address;
+  }
+
+  bool is_v4() const {
+    static constexpr std::array<std::uint8_t, 12> prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return std::memcmp(bytes.data(), prefix.data(), prefix.size()) == 0;
+  }
+
+  auto operator<=>(const IpAddress&) const = default;
+};
+
+struct MacAddress {
+  std::array<std::uint8_t, 6> bytes{};
+
+  bool is_group() const { return (bytes[0] & 0x01) != 0; }
+
+  auto operator<=>(const MacAddress&) const = default;
+};
+
+/// Dotted quad or RFC 5952 text; nullopt for anything else.
+std::optional<IpAddress> parse_ip(std::string_view text);
+/// Six colon-separated hexadecimal bytes; nullopt for anything else.
+std::optional<MacAddress> parse_mac(std::string_view text);
+std::string to_string(const IpAddress& address);
+std::string to_string(const MacAddress& address);
+
+} // namespace weir::wire

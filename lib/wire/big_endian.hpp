@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::wire {
+
+/// An unsigned integer of `Bytes` bytes as it lies on the wire: no alignment, no implicit
+/// conversion either way.
+template <std::unsigned_integral Host, std::size_t Bytes = sizeof(Host)>
+class BigEndian {
+  static_assert(Bytes <= sizeof(Host));
+
+ public:
+  BigEndian() = default;
+
+  constexpr explicit BigEndian(Host value) { set(value); }
+
+  constexpr Host get() const {
+    Host value = 0;
+    for (const std::uint8_t byte : bytes_) {
+      value = static_cast<Host>(static_cast<Host>(value << 8) | byte);
+    }
+    return value;
+  }
+
+  constexpr void set(Host value) {
+    for (std::size_t i = Bytes; i-- > 0; value = static_cast<Host>(value >> 8)) {
+      bytes_[i] = static_cast<std::uint8_t>(value);
+    }
+  }
+
+  constexpr bool operator==(const BigEndian&) const = default;
+
+ private:
+  std::array<std::uint8_t, Bytes> bytes_{};
+};
+
+// An 8-bit Host would shift out of range in get(); single bytes are plain std::uint8_t.
+using be16 = BigEndian<std::uint16_t>;
+using be24 = BigEndian<std::uint32_t, 3>;
+using be32 = BigEndian<std::uint32_t>;
+using be64 = BigEndian<std::uint64_t>;
+
+static_assert(sizeof(be16) == 2 && sizeof(be24) == 3 && sizeof(be32) == 4 && sizeof(be64) == 8);
+
+/// Views bytes as a wire struct. Every wire struct has alignment 1, so any address will do; the
+/// caller has checked that sizeof(Struct) bytes are there.
+template <typename Struct>
+const Struct& view_as(const std::uint8_t* bytes) {
+  static_assert(alignof(Struct) == 1);
+  return *reinterpret_cast<const Struct*>(bytes);
+}
+
+template <typename Struct>
+Struct& view_as(std::uint8_t* bytes) {
+  static_assert(alignof(Struct) == 1);
+  return *reinterpret_cast<Struct*>(bytes);
+}
+
+} // namespace weir::wire

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::wire {
+
+/// BTH opcodes of the reliable connection service (IBTA table 38). Other services start at 0x20 and
+/// are somebody else's traffic.
+enum class Opcode : std::uint8_t {
+  send_first = 0x00,
+  send_middle = 0x01,
+  send_last = 0x02,
+  send_last_immediate = 0x03,
+  send_only = 0x04,
+  send_only_immediate = 0x05,
+  write_first = 0x06,
+  write_middle = 0x07,
+  write_last = 0x08,
+  write_last_immediate = 0x09,
+  write_only = 0x0a,
+  write_only_immediate = 0x0b,
+  read_request = 0x0c,
+  acknowledge = 0x11,
+  congestion_notification = 0x81, // RoCEv2 CNP
+};
+
+/// Where in its message a packet stands.
+enum class Position : std::uint8_t { none, first, middle, last, only };
+
+/// What an opcode says about the packet behind it.
+struct OpcodeInfo {
+  Position position = Position::none; // none: not a SEND or RDMA WRITE of the RC service
+  std::uint8_t extension_bytes = 0;   // headers between the BTH and the payload
+  std::uint8_t has_reth = 0;
+  std::uint8_t has_immediate = 0;
+
+  constexpr bool carries_message() const { return position != Position::none; }
+
+  constexpr bool starts_message() const {
+    return position == Position::first || position == Position::only;
+  }
+
+  constexpr bool ends_message() const {
+    return position == Position::last || position == Position::only;
+  }
+};
+
+namespace detail {
+
+constexpr std::array<OpcodeInfo, 256> make_opcode_table() {
+  constexpr std::uint8_t reth = 16;
+  constexpr std::uint8_t immediate = 4;
+  std::array<OpcodeInfo, 256> table{};
+  const auto row = [&table](Opcode opcode) -> OpcodeInfo& {
+    return table[static_cast<std::size_t>(opcode)];
+  };
+  row(Opcode::send_first) = {Position::first, 0, 0, 0};
+  row(Opcode::send_middle) = {Position::middle, 0, 0, 0};
+  row(Opcode::send_last) = {Position::last, 0, 0, 0};
+  row(Opcode::send_last_immediate) = {Position::last, immediate, 0, 1};
+  row(Opcode::send_only) = {Position::only, 0, 0, 0};
+  row(Opcode::send_only_immediate) = {Position::only, immediate, 0, 1};
+  row(Opcode::write_first) = {Position::first, reth, 1, 0};
+  row(Opcode::write_middle) = {Position::middle, 0, 0, 0};
+  row(Opcode::write_last) = {Position::last, 0, 0, 0};
+  row(Opcode::write_last_immediate) = {Position::last, immediate, 0, 1};
+  row(Opcode::write_only) = {Position::only, reth, 1, 0};
+  row(Opcode::write_only_immediate) = {Position::only, reth + immediate, 1, 1};
+  return table;
+}
+
+} // namespace detail
+
+inline constexpr std::array<OpcodeInfo, 256> kOpcodeTable = detail::make_opcode_table();
+
+constexpr const OpcodeInfo& info_of(std::uint8_t opcode) {
+  return kOpcodeTable[opcode];
+}
+
+} // namespace weir::wire

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/address.hpp"
+#include "wire/headers.hpp"
+#include "wire/opcode.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace weir::wire {
+
+/// How much of a frame parse understood.
+enum class Parsed : std::uint8_t {
+  other,     // not RoCE: Ethernet's business alone
+  malformed, // RoCE by its port or EtherType, but its lengths contradict each other; see `defect`
+  transport, // RoCE with an opcode that carries no aggregatable message: ACK, READ, UD, CNP, …
+  message,   // RC SEND or RDMA WRITE whose lengths all agree
+};
+
+/// Why a RoCE frame is malformed.
+enum class Defect : std::uint8_t {
+  none,
+  fragment,         // RFC 791 §3.1: RoCE is never fragmented
+  ipv6_extension,   // extension headers before UDP
+  length_mismatch,  // Ethernet, IP, UDP, BTH pad and payload disagree
+  transport_version // IBTA §9.2: TVer is 0
+};
+
+enum class Encapsulation : std::uint8_t { none, v1_grh, v2_ipv4, v2_ipv6 };
+
+/// What parse found in a frame; offsets in bytes from its first.
+struct Packet {
+  Parsed parsed = Parsed::other;
+  Defect defect = Defect::none;
+  Encapsulation encapsulation = Encapsulation::none;
+  std::uint8_t pad = 0;             // 0 .. 3 bytes after the payload
+  std::uint16_t ip_offset = 0;      // IP header or GRH: where the ICRC's cover begins
+  std::uint16_t bth_offset = 0;     // set for transport and message
+  std::uint16_t icrc_offset = 0;    // set for transport and message: where the ICRC's cover ends
+  std::uint16_t payload_offset = 0; // set for message: past BTH, RETH and immediate
+  std::uint16_t payload_bytes = 0;  // set for message: without pad and ICRC
+  std::uint32_t destination_qp = 0; // 24 bits
+  std::uint32_t psn = 0;            // 24 bits
+  OpcodeInfo opcode;                // set for transport and message
+  IpAddress source;                 // set unless other
+  IpAddress destination;
+};
+
+/// How a frame that is not dropped leaves the switch.
+enum class Departure : std::uint8_t {
+  forwarded, // as it came
+  consumed,  // as a result: its payload went into a sum, or was answered from the cache
+};
+
+/// One received frame and what parse found in it. Who allocated it decides where it lives; the
+/// stages hand it on by pointer and each frame ends in exactly one egress call.
+struct Frame {
+  std::uint8_t* data = nullptr; // Ethernet header
+  std::uint32_t length = 0;     // bytes, without FCS
+  std::uint16_t ingress = 0;    // port index; written by rx alone
+  std::uint16_t pair =
+      0; // written by rx: conn::RingDirectory's index + 1 of <source, destination>, 0: none
+  Departure departure = Departure::forwarded; // written by the stage that sends it
+  Packet packet;
+
+  std::uint8_t* payload() const { return data + packet.payload_offset; }
+
+  std::span<const std::uint8_t> bytes() const { return {data, length}; }
+};
+
+} // namespace weir::wire

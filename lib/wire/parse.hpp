@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/packet.hpp"
+
+#include <optional>
+#include <span>
+
+namespace weir::wire {
+
+/// Reads a frame from Ethernet to the transport headers. Never reads past the span; anything it
+/// cannot follow is Parsed::other.
+Packet parse(std::span<const std::uint8_t> frame);
+
+/// The INA header of a message packet, if it starts a message, is long enough and shows the magic;
+/// else nullptr.
+const InaHeader* find_ina_header(const Frame& frame);
+
+} // namespace weir::wire
