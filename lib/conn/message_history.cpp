@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conn/message_history.hpp"
+
+#include "wire/psn.hpp"
+
+namespace weir::conn {
+
+using wire::psn_add;
+using wire::psn_before;
+using wire::psn_distance;
+
+MessageHistory::MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message)
+    : records_(records), packets_per_message_(packets_per_message) {}
+
+const MessageRecord& MessageHistory::begin(std::uint32_t psn, const wire::MessageShape& shape) {
+  for (MessageRecord& record : records_) {
+    record.packets = 0;
+  }
+  newest_ = 0;
+  last_found_ = 0;
+  floor_.reset();
+  records_[0] = {0, psn, 1, 0, shape};
+  return records_[0];
+}
+
+MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t psn,
+                                              std::uint32_t packets,
+                                              const wire::MessageShape& shape) {
+  const std::int64_t ahead = static_cast<std::int32_t>(id - static_cast<std::uint32_t>(newest_));
+  const std::int64_t signed_message = static_cast<std::int64_t>(newest_) + ahead;
+  const auto window = static_cast<std::int64_t>(depth() / 2);
+  if (ahead > window || signed_message < 0) {
+    return {Entry::too_far, nullptr};
+  }
+  if (ahead <= -static_cast<std::int64_t>(depth())) {
+    return {Entry::stale, nullptr};
+  }
+  const auto message = static_cast<std::uint64_t>(signed_message);
+  last_found_ = message; // its other packets come next
+  if (const MessageRecord* record = known(message); record != nullptr) {
+    const bool same =
+        record->first_psn == psn && record->packets == packets && record->shape == shape;
+    return same ? Entered{Entry::repeat, record} : Entered{Entry::conflict, nullptr};
+  }
+  if (overlaps_neighbour(message, psn, packets)) {
+    return {Entry::conflict, nullptr};
+  }
+  if (message > newest_) {
+    move_newest_to(message);
+  }
+  MessageRecord& record = record_of(message);
+  const auto slot = static_cast<std::uint32_t>(message % depth()) * packets_per_message_;
+  record = {message, psn, packets, slot, shape};
+  return {Entry::entered, &record};
+}
+
+MessageHistory::Located MessageHistory::locate(std::uint32_t psn) {
+  const auto offset_in = [psn](const MessageRecord& record) {
+    return (psn - record.first_psn) & wire::kPsnMask;
+  };
+  const auto found = [&](const MessageRecord& record) {
+    last_found_ = record.message;
+    return Located{Place::inside, &record, offset_in(record)};
+  };
+  if (const MessageRecord* record = known(last_found_);
+      record != nullptr && offset_in(*record) < record->packets) {
+    return found(*record);
+  }
+  for (const MessageRecord& record : records_) {
+    if (record.is_known() && offset_in(record) < record.packets) {
+      return found(record);
+    }
+  }
+  if (floor_ && psn_before(psn, *floor_)) {
+    return {Place::stale, nullptr, 0};
+  }
+  return {Place::unknown, nullptr, 0};
+}
+
+const MessageRecord* MessageHistory::known(std::uint64_t message) {
+  const MessageRecord& record = record_of(message);
+  return record.is_known() && record.message == message ? &record : nullptr;
+}
+
+/// A host numbers its packets without overlap, so a FIRST that lies inside a neighbouring message
+/// is a mistake that would leave later packets in two messages at once.
+bool MessageHistory::overlaps_neighbour(std::uint64_t message, std::uint32_t psn,
+                                        std::uint32_t packets) {
+  if (message > 0) {
+    const MessageRecord* before = known(message - 1);
+    if (before != nullptr && psn_distance(psn_add(before->first_psn, before->packets), psn) < 0) {
+      return true;
+    }
+  }
+  const MessageRecord* after = known(message + 1);
+  return after != nullptr && psn_distance(psn_add(psn, packets), after->first_psn) < 0;
+}
+
+void MessageHistory::move_newest_to(std::uint64_t message) {
+  for (std::uint64_t entering = newest_ + 1; entering <= message; ++entering) {
+    MessageRecord& record = record_of(entering);
+    if (record.is_known()) {
+      raise_floor_past(record);
+    }
+    record.packets = 0;
+  }
+  newest_ = message;
+}
+
+void MessageHistory::raise_floor_past(const MessageRecord& leaving) {
+  floor_ = psn_add(leaving.first_psn, leaving.packets);
+}
+
+} // namespace weir::conn

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/message_shape.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weir::conn {
+
+/// One message of a connection, as its FIRST or ONLY told it.
+struct MessageRecord {
+  std::uint64_t message = 0;    // index in the sequence, extended past 32 bits
+  std::uint32_t first_psn = 0;  // of its FIRST or ONLY
+  std::uint32_t packets = 0;    // 0: unknown, its FIRST was never seen
+  std::uint32_t first_slot = 0; // (message mod 2N) x L
+  wire::MessageShape shape;
+
+  bool is_known() const { return packets != 0; }
+};
+
+/// The messages M-2N+1 .. M of one connection and the floor below them (docs/protocol.md §3,
+/// "message history").
+///
+/// Message ids are extended to 64 bits relative to M, so that `mod 2N` stays continuous when the
+/// 32-bit id wraps, for any N.
+class MessageHistory {
+ public:
+  /// `records` holds 2N entries and outlives the history; L slots lie between two messages.
+  MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message);
+
+  /// Forgets everything; message 0 (the hello) is the newest from now on, one packet at `psn`.
+  const MessageRecord& begin(std::uint32_t psn, const wire::MessageShape& shape);
+
+  enum class Entry : std::uint8_t {
+    entered,  // was unknown or new, M may have moved
+    repeat,   // known already, same PSN and shape
+    stale,    // left the history long ago
+    too_far,  // more than N past M, or before the sequence began
+    conflict, // known at another PSN or in another shape, or overlapping a neighbour
+  };
+
+  struct Entered {
+    Entry entry;
+    const MessageRecord* record; // nullptr for stale, too_far and conflict
+  };
+
+  /// A FIRST or ONLY of message `id`.
+  Entered enter(std::uint32_t id, std::uint32_t psn, std::uint32_t packets,
+                const wire::MessageShape& shape);
+
+  enum class Place : std::uint8_t { inside, stale, unknown };
+
+  struct Located {
+    Place place;
+    const MessageRecord* record; // set when inside
+    std::uint32_t packet;        // k = psn - first_psn
+  };
+
+  /// Any other packet.
+  Located locate(std::uint32_t psn);
+
+  std::uint64_t newest() const { return newest_; }
+
+ private:
+  std::uint64_t depth() const { return records_.size(); }
+
+  MessageRecord& record_of(std::uint64_t message) { return records_[message % depth()]; }
+
+  const MessageRecord* known(std::uint64_t message);
+  bool overlaps_neighbour(std::uint64_t message, std::uint32_t psn, std::uint32_t packets);
+  void move_newest_to(std::uint64_t message);
+  void raise_floor_past(const MessageRecord& leaving);
+
+  std::span<MessageRecord> records_; // message m at m mod 2N
+  std::uint32_t packets_per_message_;
+  std::uint64_t newest_ = 0;
+  std::uint64_t last_found_ = 0; // where locate looks first
+  std::optional<std::uint32_t> floor_;
+};
+
+} // namespace weir::conn
