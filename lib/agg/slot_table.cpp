@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "agg/slot_table.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace weir::agg {
+namespace {
+
+std::optional<SlotEvent> disagreement(const wire::MessageShape& a, const wire::MessageShape& b) {
+  if (a.operation != b.operation) {
+    return SlotEvent::disagree_operation;
+  }
+  if (a.data_type != b.data_type) {
+    return SlotEvent::disagree_type;
+  }
+  if (a.data_bytes != b.data_bytes) {
+    return SlotEvent::disagree_length;
+  }
+  if (a.collective != b.collective) {
+    return SlotEvent::disagree_collective;
+  }
+  if (a.root != b.root) {
+    return SlotEvent::disagree_root;
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::size_t SlotTable::Dimensions::bytes() const {
+  return slots() * (sizeof(Slot) + world * sizeof(wire::Frame*) + mtu);
+}
+
+SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory)
+    : dimensions_(dimensions), slots_(dimensions.slots(), memory),
+      frames_(dimensions.slots() * dimensions.world, memory),
+      results_(dimensions.slots() * dimensions.mtu, memory), inputs_(dimensions.world) {}
+
+SlotEvent SlotTable::arrive(const Contribution& contribution, wire::Frame* frame) {
+  Slot& slot = slots_[contribution.slot];
+  if (slot.state != State::empty && slot.tag > contribution.message) {
+    return SlotEvent::stale;
+  }
+  const bool is_older = slot.state == State::empty || slot.tag < contribution.message;
+  if (is_older) {
+    if (slot.state == State::filling) {
+      return SlotEvent::window_violation;
+    }
+    reclaim(slot, contribution);
+    return store(slot, contribution, frame);
+  }
+  if (const auto event = disagreement(slot.shape, contribution.shape)) {
+    return *event;
+  }
+  if (slot.data_bytes != contribution.data_bytes) {
+    return SlotEvent::disagree_payload;
+  }
+  if (slot.state == State::complete) {
+    return SlotEvent::repeat_complete;
+  }
+  if (slot.has(contribution.rank)) {
+    return SlotEvent::repeat_held;
+  }
+  return store(slot, contribution, frame);
+}
+
+void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
+  slot.state = State::filling;
+  slot.arrived = 0;
+  slot.data_bytes = contribution.data_bytes;
+  slot.shape = contribution.shape;
+  slot.tag = contribution.message;
+  slot.first_arrival = contribution.now;
+  slot.ranks.fill(0);
+  ++filling_;
+}
+
+SlotEvent SlotTable::store(Slot& slot, const Contribution& contribution, wire::Frame* frame) {
+  slot.set(contribution.rank);
+  ++slot.arrived;
+  cells_of(contribution.slot)[contribution.rank] = frame;
+  ++held_;
+  return slot.arrived == dimensions_.world ? SlotEvent::completed : SlotEvent::stored;
+}
+
+std::span<wire::Frame* const> SlotTable::frames_of(std::uint32_t slot) const {
+  return {frames_.data() + std::size_t{slot} * dimensions_.world, dimensions_.world};
+}
+
+std::span<wire::Frame*> SlotTable::cells_of(std::uint32_t slot) {
+  return {frames_.data() + std::size_t{slot} * dimensions_.world, dimensions_.world};
+}
+
+std::span<std::uint8_t> SlotTable::cache_of(std::uint32_t slot, std::size_t bytes) {
+  return {results_.data() + std::size_t{slot} * dimensions_.mtu, bytes};
+}
+
+SlotResult SlotTable::reduce(std::uint32_t index, std::size_t skip, ReduceKernel kernel) {
+  Slot& slot = slots_[index];
+  const std::span<std::uint8_t> cache = cache_of(index, slot.data_bytes);
+  const std::span<wire::Frame*> frames = cells_of(index);
+  std::transform(frames.begin(), frames.end(), inputs_.begin(), [skip](const wire::Frame* frame) {
+    return reinterpret_cast<const std::byte*>(frame->payload() + skip);
+  });
+  if (!cache.empty()) {
+    kernel(reinterpret_cast<std::byte*>(cache.data()), inputs_.data(), dimensions_.world,
+           cache.size());
+  }
+  slot.crc = wire::crc32(0, cache);
+  slot.state = State::complete;
+  --filling_;
+  held_ -= dimensions_.world;
+  return result_of(index);
+}
+
+SlotResult SlotTable::result_of(std::uint32_t index) const {
+  const Slot& slot = slots_[index];
+  const std::span data(results_.data() + std::size_t{index} * dimensions_.mtu, slot.data_bytes);
+  return {data, slot.crc, wire::Crc32Shift(data.size())};
+}
+
+std::vector<StuckSlot> SlotTable::longest_waiting(std::size_t limit, std::uint64_t now) const {
+  std::vector<std::uint32_t> waiting;
+  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+    if (slots_[index].state == State::filling) {
+      waiting.push_back(index);
+    }
+  }
+  const std::size_t shown = std::min(limit, waiting.size());
+  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown),
+                    waiting.end(), [this](std::uint32_t a, std::uint32_t b) {
+                      return slots_[a].first_arrival < slots_[b].first_arrival;
+                    });
+  waiting.resize(shown);
+  std::vector<StuckSlot> stuck;
+  for (const std::uint32_t index : waiting) {
+    const Slot& slot = slots_[index];
+    StuckSlot& entry = stuck.emplace_back();
+    entry.message = slot.tag;
+    entry.packet = index % dimensions_.packets_per_message;
+    entry.waiting_ns = now - slot.first_arrival;
+    for (std::uint16_t rank = 0; rank < dimensions_.world; ++rank) {
+      if (!slot.has(rank)) {
+        entry.missing.push_back(rank);
+      }
+    }
+  }
+  return stuck;
+}
+
+} // namespace weir::agg

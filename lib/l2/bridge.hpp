@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "l2/mac_table.hpp"
+#include "weir/reasons.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace weir::l2 {
+
+/// A set of port indices. 64 is more than twice what DPDK is built for on Debian (RTE_MAX_ETHPORTS
+/// 32).
+using PortSet = std::uint64_t;
+inline constexpr std::uint16_t kMaxPorts = 64;
+
+/// Where a frame goes: a non-empty set of ports, or nowhere and why.
+struct Egress {
+  PortSet ports = 0;
+  DropReason drop{}; // when ports is empty
+};
+
+/// A transparent learning bridge (IEEE 802.1D §7): blind to VLANs, no spanning tree.
+class Bridge {
+ public:
+  Bridge(MacTable& stations, std::uint16_t ports);
+
+  /// Learns the source of a frame that came in on `ingress`. Group addresses are never a source
+  /// (802.3 §3.2.3), so they are not learnt.
+  void learn(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::uint64_t now);
+
+  /// The ports that a frame from `ingress` leaves by.
+  Egress egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                   std::uint64_t now) const;
+
+ private:
+  MacTable& stations_;
+  PortSet all_;
+};
+
+} // namespace weir::l2

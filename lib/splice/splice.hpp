@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "agg/slot_table.hpp"
+#include "wire/packet.hpp"
+
+#include <cstdint>
+
+namespace weir::splice {
+
+/// Turns a rank's own frame into its result packet (docs/protocol.md §5): headers, RETH, immediate
+/// and pad stay; an INA header gets RESULT, and in a hello the session; the data becomes the
+/// result's; the ICRC is the CRC of the rank's headers combined with that of the shared data, so
+/// that the data is summed over once for all ranks.
+///
+/// The frame carries exactly result.data.size() bytes of data (SlotTable::arrive has seen to it).
+void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session);
+
+/// Bytes of INA header in front of a message packet's data: 40 in a FIRST or ONLY, else 0.
+std::size_t ina_bytes(const wire::Packet& packet);
+
+} // namespace weir::splice
