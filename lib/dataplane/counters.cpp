@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/counters.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace weir::dataplane {
+
+FrameCounters& FrameCounters::operator+=(const FrameCounters& other) {
+  const auto add = [](auto& sums, const auto& terms) {
+    std::transform(sums.begin(), sums.end(), terms.begin(), sums.begin(), std::plus<>());
+  };
+  received += other.received;
+  forwarded += other.forwarded;
+  consumed += other.consumed;
+  copies += other.copies;
+  copies_dropped += other.copies_dropped;
+  add(dropped, other.dropped);
+  add(foreign, other.foreign);
+  return *this;
+}
+
+} // namespace weir::dataplane

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dataplane/counters.hpp"
+#include "dataplane/trace.hpp"
+#include "l2/bridge.hpp"
+#include "wire/packet.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::dataplane {
+
+/// A moment, read from the clock once a burst.
+struct Instant {
+  std::uint64_t ns = 0;
+  std::uint64_t ms = 0;
+
+  static Instant from_ns(std::uint64_t ns) { return {ns, ns / 1'000'000}; }
+};
+
+/// Where frames go when a stage is done with them: rte_rings and ports in the switch, a capture in
+/// weir-replay, links in the simulation. Each frame ends in exactly one of the two calls.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+
+  /// Sends the frame once by each port of the (non-empty) set and counts its departure once it has
+  /// left.
+  virtual void transmit(wire::Frame& frame, l2::PortSet ports) = 0;
+  virtual void release(wire::Frame& frame) = 0;
+};
+
+/// The last stage before transmit: looks a frame's egress up, or drops it under a named reason. One
+/// per lcore.
+class Forwarder {
+ public:
+  /// `max_frame_bytes` by port: the longest frame it sends.
+  Forwarder(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
+            FrameCounters& counters, Trace& trace);
+
+  void send(wire::Frame& frame, wire::Departure departure, Instant now,
+            TraceRecord record = {.event = TraceEvent::forwarded});
+  void drop(wire::Frame& frame, DropReason reason, Instant now);
+
+  /// Writes down what became of a frame, when tracing is on.
+  void note(const wire::Frame& frame, TraceRecord record, Instant now);
+
+ private:
+  l2::PortSet that_take(l2::PortSet ports, std::uint32_t frame_bytes) const;
+
+  const l2::Bridge& bridge_;
+  std::vector<std::uint32_t> max_frame_bytes_;
+  std::uint32_t always_fits_; // the least of them
+  FrameSink& sink_;
+  FrameCounters& counters_;
+  Trace& trace_;
+};
+
+} // namespace weir::dataplane

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/inline_switch.hpp"
+
+#include <numeric>
+#include <utility>
+
+namespace weir::dataplane {
+namespace {
+
+std::vector<std::uint16_t> all_rings(const conn::RingDirectory& directory) {
+  std::vector<std::uint16_t> rings(directory.rings().size());
+  std::iota(rings.begin(), rings.end(), std::uint16_t{0});
+  return rings;
+}
+
+} // namespace
+
+InlineSwitch::InlineSwitch(std::vector<conn::RingSpec> rings,
+                           std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
+                           FrameSink& sink)
+    : directory_(std::move(rings)), stations_(settings.mac_entries, settings.mac_aging_ms),
+      bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
+      forwarder_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
+      worker_(directory_, all_rings(directory_), settings.worker, forwarder_, counters_),
+      rx_(directory_, bridge_, forwarder_, *this, counters_) {}
+
+void InlineSwitch::to_worker(wire::Frame& frame, std::uint16_t /*group*/, Instant now) {
+  worker_.accept(frame, now);
+}
+
+} // namespace weir::dataplane

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dataplane/rx.hpp"
+#include "dataplane/snapshot.hpp"
+#include "dataplane/worker.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::dataplane {
+
+/// A whole switch run by plain calls: every stage that ships, no EAL, no threads, no clock. What
+/// weir-replay, the simulation, the fuzzers and the packet tests run; an lcore with all roles does
+/// the same over ports.
+class InlineSwitch : private WorkerSink {
+ public:
+  struct Settings {
+    std::uint32_t mac_entries = 8192;
+    std::uint64_t mac_aging_ms = 300'000;
+    Worker::Settings worker;
+  };
+
+  /// `max_frame_bytes` by port. `sink` gets every frame back, through transmit or release.
+  InlineSwitch(std::vector<conn::RingSpec> rings, std::vector<std::uint32_t> max_frame_bytes,
+               const Settings& settings, FrameSink& sink);
+
+  /// Takes a frame with data, length and ingress set.
+  void accept(wire::Frame& frame, Instant now) { rx_.accept(frame, now); }
+
+  /// For the sink: a frame has left.
+  void count(wire::Departure departure) { counters_.count(departure); }
+
+  /// For the sink: further copies of a flooded frame have left.
+  void count_copies(std::uint64_t copies) { counters_.copies += copies; }
+
+  /// Also for the sink: a frame that was to leave could not.
+  void count(DropReason reason) { counters_.count(reason); }
+
+  void reset_ring(std::uint16_t ring, Instant now) { worker_.reset_ring(ring, now); }
+
+  const conn::RingDirectory& directory() const { return directory_; }
+
+  const Worker& worker() const { return worker_; }
+
+  const l2::MacTable& stations() const { return stations_; }
+
+  Trace& trace() { return trace_; }
+
+  Accounting accounting() const { return {counters_, worker_.held(), 0}; }
+
+ private:
+  void to_worker(wire::Frame& frame, std::uint16_t group, Instant now) override;
+
+  conn::RingDirectory directory_;
+  l2::MacTable stations_;
+  l2::Bridge bridge_;
+  FrameCounters counters_;
+  Trace trace_;
+  Forwarder forwarder_;
+  Worker worker_;
+  Rx rx_;
+};
+
+/// Longest frame of a port with this MTU: an Ethernet header and two VLAN tags more.
+constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) {
+  return mtu + 14u + 2 * 4u;
+}
+
+} // namespace weir::dataplane

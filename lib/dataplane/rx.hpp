@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/ring_directory.hpp"
+#include "dataplane/forward.hpp"
+
+namespace weir::dataplane {
+
+/// Where rx hands the packets that a ring's worker must see.
+class WorkerSink {
+ public:
+  virtual ~WorkerSink() = default;
+
+  /// `group` names the rings concerned (conn::RingDirectory::group_of_pair).
+  virtual void to_worker(wire::Frame& frame, std::uint16_t group, Instant now) = 0;
+};
+
+/// The first stage: parse, learn the source, and part what lies between ring neighbours from the
+/// rest, which is Ethernet's business alone. Keeps no state of its own, so any lcore may receive
+/// any packet of a connection.
+class Rx {
+ public:
+  Rx(const conn::RingDirectory& directory, l2::Bridge& bridge, Forwarder& forwarder,
+     WorkerSink& workers, FrameCounters& counters);
+
+  /// `frame` has data, length and ingress set.
+  void accept(wire::Frame& frame, Instant now);
+
+ private:
+  const conn::RingDirectory& directory_;
+  l2::Bridge& bridge_;
+  Forwarder& forwarder_;
+  WorkerSink& workers_;
+  FrameCounters& counters_;
+};
+
+} // namespace weir::dataplane

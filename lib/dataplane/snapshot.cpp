@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/snapshot.hpp"
+
+namespace weir::dataplane {
+
+RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
+  const agg::SlotTable& slots = worker.slots_of(ring);
+  const conn::Classifier& classifier = worker.classifier();
+  RingSnapshot snapshot{.ring = ring,
+                        .epoch = classifier.epoch_of(ring),
+                        .counters = worker.counters_of(ring),
+                        .held = slots.held(),
+                        .filling = slots.filling(),
+                        .slots = slots.slots(),
+                        .members = {}};
+  for (std::uint16_t rank = 0; rank < slots.world(); ++rank) {
+    snapshot.members.push_back(classifier.status_of(ring, rank));
+  }
+  return snapshot;
+}
+
+std::vector<ConnectionSnapshot> snapshot_connections(const Worker& worker, Instant now) {
+  std::vector<ConnectionSnapshot> snapshot;
+  worker.classifier().connections().for_each([&](const conn::Connection& connection) {
+    snapshot.push_back({connection, now.ms - connection.last_seen});
+  });
+  return snapshot;
+}
+
+} // namespace weir::dataplane

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/trace.hpp"
+
+#include <algorithm>
+
+namespace weir::dataplane {
+
+void Trace::switch_on() {
+  records_.assign(kRecords, {});
+  next_ = 0;
+  on_ = true;
+}
+
+std::vector<TraceRecord> Trace::snapshot() const {
+  std::vector<TraceRecord> copy;
+  const std::uint64_t kept = std::min<std::uint64_t>(next_, kRecords);
+  for (std::uint64_t i = next_ - kept; i < next_; ++i) {
+    copy.push_back(records_[i % kRecords]);
+  }
+  return copy;
+}
+
+} // namespace weir::dataplane

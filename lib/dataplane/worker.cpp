@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/worker.hpp"
+
+#include "splice/splice.hpp"
+#include "wire/icrc.hpp"
+
+#include <utility>
+
+namespace weir::dataplane {
+
+using agg::SlotEvent;
+using conn::Verdict;
+using wire::Departure;
+using wire::Frame;
+
+namespace {
+
+TraceRecord ring_record(TraceEvent event, const Verdict& verdict) {
+  return {.message = verdict.record->message,
+          .packet = verdict.packet,
+          .ring = verdict.ring,
+          .rank = verdict.rank,
+          .event = event};
+}
+
+DropReason reason_for(SlotEvent event) {
+  switch (event) {
+  case SlotEvent::repeat_held:
+    return DropReason::repeat_held;
+  case SlotEvent::window_violation:
+    return DropReason::window_violation;
+  case SlotEvent::disagree_operation:
+    return DropReason::disagree_operation;
+  case SlotEvent::disagree_type:
+    return DropReason::disagree_type;
+  case SlotEvent::disagree_length:
+    return DropReason::disagree_length;
+  case SlotEvent::disagree_collective:
+    return DropReason::disagree_collective;
+  case SlotEvent::disagree_root:
+    return DropReason::disagree_root;
+  default:
+    return DropReason::disagree_payload;
+  }
+}
+
+} // namespace
+
+KernelTable::KernelTable(agg::CpuLevel level) {
+  for (std::size_t type = 0; type < kDataTypes; ++type) {
+    for (std::size_t operation = 0; operation < kOperations; ++operation) {
+      kernels_[type][operation] =
+          agg::find_kernel(static_cast<DataType>(type), static_cast<Operation>(operation), level);
+    }
+  }
+}
+
+agg::SlotTable::Dimensions dimensions_of(const conn::RingSpec& ring) {
+  return {ring.world(), ring.depth(), ring.packets_per_message(), ring.mtu};
+}
+
+Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
+               const Settings& settings, Forwarder& forwarder, FrameCounters& counters)
+    : directory_(directory), owned_(std::move(rings)), session_(settings.classifier.session),
+      kernels_(settings.level), classifier_(directory, owned_, settings.classifier),
+      rings_(directory.rings().size()), forwarder_(forwarder), counters_(counters) {
+  for (const std::uint16_t ring : owned_) {
+    rings_[ring].emplace(agg::SlotTable(dimensions_of(directory.rings()[ring]), settings.memory),
+                         RingCounters{});
+  }
+}
+
+void Worker::accept(Frame& frame, Instant now) {
+  const Verdict verdict = classifier_.classify(frame, now.ms);
+  if (verdict.flushed_ring) {
+    flush(*verdict.flushed_ring, DropReason::epoch_flush, now);
+  }
+  switch (verdict.step) {
+  case Verdict::Step::forward:
+    if (verdict.foreign) {
+      counters_.count(*verdict.foreign);
+    }
+    return forwarder_.send(frame, Departure::forwarded, now);
+  case Verdict::Step::forward_stale:
+    return forward_stale(frame, verdict, now);
+  case Verdict::Step::drop:
+    return forwarder_.drop(frame, verdict.drop, now);
+  case Verdict::Step::contribute:
+    return contribute(frame, verdict, now);
+  }
+}
+
+void Worker::contribute(Frame& frame, const Verdict& verdict, Instant now) {
+  const bool is_verified = frame.packet.opcode.starts_message(); // by classify
+  if (!is_verified && !wire::icrc_is_valid(frame)) {
+    return drop_contribution(frame, verdict.ring, DropReason::bad_icrc, now);
+  }
+  Ring& ring = *rings_[verdict.ring];
+  const agg::Contribution contribution{
+      .slot = verdict.record->first_slot + verdict.packet,
+      .message = verdict.record->message,
+      .rank = verdict.rank,
+      .shape = verdict.record->shape,
+      .data_bytes =
+          static_cast<std::uint32_t>(frame.packet.payload_bytes - splice::ina_bytes(frame.packet)),
+      .now = now.ns};
+  const SlotEvent event = ring.slots.arrive(contribution, &frame);
+  switch (event) {
+  case SlotEvent::stored:
+    ++ring.counters.contributions;
+    return forwarder_.note(frame, ring_record(TraceEvent::held, verdict), now);
+  case SlotEvent::completed:
+    ++ring.counters.contributions;
+    forwarder_.note(frame, ring_record(TraceEvent::completed, verdict), now);
+    return complete(verdict, contribution.slot, now);
+  case SlotEvent::repeat_complete:
+    return answer_from_cache(frame, verdict, contribution.slot, now);
+  case SlotEvent::stale:
+    return forward_stale(frame, verdict, now);
+  default:
+    return drop_contribution(frame, verdict.ring, reason_for(event), now);
+  }
+}
+
+void Worker::complete(const Verdict& verdict, std::uint32_t slot, Instant now) {
+  Ring& ring = *rings_[verdict.ring];
+  const auto frames = ring.slots.frames_of(slot);
+  const wire::MessageShape& shape = verdict.record->shape;
+  const agg::SlotResult result =
+      ring.slots.reduce(slot, splice::ina_bytes(frames.front()->packet), kernels_.of(shape));
+  ++ring.counters.slots_completed;
+  ring.counters.hellos += shape.collective == Collective::hello ? 1 : 0;
+  ring.counters.results += frames.size();
+  ring.counters.reduced_bytes += frames.size() * result.data.size();
+  ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(slot));
+  TraceRecord record = ring_record(TraceEvent::result, verdict);
+  for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
+    record.rank = rank;
+    splice::write_result(*frames[rank], result, session_);
+    forwarder_.send(*frames[rank], Departure::consumed, now, record);
+  }
+}
+
+void Worker::answer_from_cache(Frame& frame, const Verdict& verdict, std::uint32_t slot,
+                               Instant now) {
+  Ring& ring = *rings_[verdict.ring];
+  ++ring.counters.cached_results;
+  splice::write_result(frame, ring.slots.result_of(slot), session_);
+  forwarder_.send(frame, Departure::consumed, now, ring_record(TraceEvent::cached_result, verdict));
+}
+
+void Worker::forward_stale(Frame& frame, const Verdict& verdict, Instant now) {
+  ++rings_[verdict.ring]->counters.stale_repeats;
+  forwarder_.send(frame, Departure::forwarded, now,
+                  {.ring = verdict.ring, .rank = verdict.rank, .event = TraceEvent::stale_repeat});
+}
+
+void Worker::drop_contribution(Frame& frame, std::uint16_t ring, DropReason reason, Instant now) {
+  ++rings_[ring]->counters.dropped[static_cast<std::size_t>(reason)];
+  forwarder_.drop(frame, reason, now);
+}
+
+void Worker::flush(std::uint16_t ring, DropReason reason, Instant now) {
+  ++rings_[ring]->counters.flushes;
+  rings_[ring]->slots.flush([&](Frame& frame) { drop_contribution(frame, ring, reason, now); });
+}
+
+void Worker::reset_ring(std::uint16_t ring, Instant now) {
+  classifier_.reset(ring);
+  flush(ring, DropReason::ring_reset, now);
+}
+
+std::uint64_t Worker::held() const {
+  std::uint64_t frames = 0;
+  for (const std::uint16_t ring : owned_) {
+    frames += rings_[ring]->slots.held();
+  }
+  return frames;
+}
+
+} // namespace weir::dataplane

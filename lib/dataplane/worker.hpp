@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "agg/slot_table.hpp"
+#include "conn/classify.hpp"
+#include "dataplane/forward.hpp"
+
+#include <array>
+#include <memory_resource>
+#include <optional>
+#include <vector>
+
+namespace weir::dataplane {
+
+/// The kernel of every type and operation at one instruction-set level.
+class KernelTable {
+ public:
+  explicit KernelTable(agg::CpuLevel level);
+
+  agg::ReduceKernel of(const wire::MessageShape& shape) const {
+    return kernels_[static_cast<std::size_t>(shape.data_type)]
+                   [static_cast<std::size_t>(shape.operation)];
+  }
+
+ private:
+  std::array<std::array<agg::ReduceKernel, kOperations>, kDataTypes> kernels_{};
+};
+
+/// The middle stage: everything that happens to packets between ring neighbours, for the rings one
+/// worker owns. Classify (lib/conn), slot and reduce (lib/agg), splice (lib/splice), then the
+/// Forwarder. All state of a ring is in here, touched by one lcore; every packet of a ring's
+/// connections passes through here in order, whatever becomes of it (protocol I7).
+class Worker {
+ public:
+  struct Settings {
+    conn::Classifier::Settings classifier;
+    agg::CpuLevel level = agg::CpuLevel::baseline;
+    std::pmr::memory_resource* memory = std::pmr::get_default_resource(); // for slots and results
+  };
+
+  Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
+         const Settings& settings, Forwarder& forwarder, FrameCounters& counters);
+
+  /// Takes the frame. It was handed on by Rx, or is otherwise one that conn::Classifier::classify
+  /// takes.
+  void accept(wire::Frame& frame, Instant now);
+
+  /// Gives up what the ring holds and the connections it has admitted.
+  void reset_ring(std::uint16_t ring, Instant now);
+
+  const std::vector<std::uint16_t>& rings() const { return owned_; }
+
+  const RingCounters& counters_of(std::uint16_t ring) const { return rings_[ring]->counters; }
+
+  const agg::SlotTable& slots_of(std::uint16_t ring) const { return rings_[ring]->slots; }
+
+  const conn::Classifier& classifier() const { return classifier_; }
+
+  std::uint64_t held() const;
+
+ private:
+  struct Ring {
+    agg::SlotTable slots;
+    RingCounters counters;
+  };
+
+  void contribute(wire::Frame& frame, const conn::Verdict& verdict, Instant now);
+  void complete(const conn::Verdict& verdict, std::uint32_t slot, Instant now);
+  void answer_from_cache(wire::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
+                         Instant now);
+  void forward_stale(wire::Frame& frame, const conn::Verdict& verdict, Instant now);
+  void drop_contribution(wire::Frame& frame, std::uint16_t ring, DropReason reason, Instant now);
+  void flush(std::uint16_t ring, DropReason reason, Instant now);
+
+  const conn::RingDirectory& directory_;
+  std::vector<std::uint16_t> owned_;
+  std::uint32_t session_;
+  KernelTable kernels_;
+  conn::Classifier classifier_;
+  std::vector<std::optional<Ring>> rings_; // by directory index
+  Forwarder& forwarder_;
+  FrameCounters& counters_;
+};
+
+/// What a ring's slots are sized to.
+agg::SlotTable::Dimensions dimensions_of(const conn::RingSpec& ring);
+
+} // namespace weir::dataplane
