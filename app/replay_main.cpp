@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// weir-replay: a capture in, a capture out. One thread, no clock, no EAL; time is the capture's.
+
+#include "control/config.hpp"
+#include "control/report.hpp"
+#include "control/tables.hpp"
+#include "dataplane/inline_switch.hpp"
+
+#include <fmt/format.h>
+#include <pcap/pcap.h>
+
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <getopt.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace weir;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+struct Options {
+  std::string config;
+  std::string in;
+  std::string out;
+  std::string stats;
+  std::uint32_t session = 1;
+};
+
+constexpr const char* kUsage =
+    "usage: weir-replay --config FILE --in IN.pcap --out OUT.pcap [--stats FILE.json] [--session "
+    "NUMBER]\n"
+    "\n"
+    "Sends every frame of IN through the switch that FILE describes and writes every frame that "
+    "leaves to OUT, in\n"
+    "order. A frame's ingress port is the one whose macs: list names its source MAC.\n"
+    "  --stats FILE.json   write counters, drops and rings there\n"
+    "  --session NUMBER    the session that hellos are answered with (default 1)\n";
+
+/// What is wrong with the command line or a file: printed, then exit 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+std::uint32_t parse_session(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, 0);
+  if (text.empty() || *end != '\0' || value == 0 || value > UINT32_MAX) {
+    throw UsageError(fmt::format("--session: found '{}'; allowed: 1 .. 4294967295", text));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+Options parse_options(int argc, char** argv) {
+  static const option long_options[] = {{"config", required_argument, nullptr, 'c'},
+                                        {"in", required_argument, nullptr, 'i'},
+                                        {"out", required_argument, nullptr, 'o'},
+                                        {"stats", required_argument, nullptr, 's'},
+                                        {"session", required_argument, nullptr, 'n'},
+                                        {"help", no_argument, nullptr, 'h'},
+                                        {nullptr, 0, nullptr, 0}};
+  Options options;
+  for (int c = 0; (c = getopt_long(argc, argv, "", long_options, nullptr)) != -1;) {
+    switch (c) {
+    case 'c':
+      options.config = optarg;
+      break;
+    case 'i':
+      options.in = optarg;
+      break;
+    case 'o':
+      options.out = optarg;
+      break;
+    case 's':
+      options.stats = optarg;
+      break;
+    case 'n':
+      options.session = parse_session(optarg);
+      break;
+    case 'h':
+      fmt::print("{}", kUsage);
+      std::exit(EXIT_SUCCESS);
+    default:
+      throw UsageError("see weir-replay --help");
+    }
+  }
+  if (options.config.empty() || options.in.empty() || options.out.empty() || optind != argc) {
+    throw UsageError(std::string("--config, --in and --out are needed, and nothing else\n") +
+                     kUsage);
+  }
+  return options;
+}
+
+struct ClosePcap {
+  void operator()(pcap_t* pcap) const { pcap_close(pcap); }
+
+  void operator()(pcap_dumper_t* dumper) const { pcap_dump_close(dumper); }
+};
+
+/// The capture to read; frames must be Ethernet.
+class CaptureReader {
+ public:
+  explicit CaptureReader(const std::string& file) : file_(file) {
+    char error[PCAP_ERRBUF_SIZE];
+    pcap_.reset(
+        pcap_open_offline_with_tstamp_precision(file.c_str(), PCAP_TSTAMP_PRECISION_NANO, error));
+    if (!pcap_) {
+      throw UsageError(fmt::format("--in {}: {}", file, error));
+    }
+    if (pcap_datalink(pcap_.get()) != DLT_EN10MB) {
+      throw UsageError(fmt::format("--in {}: found link type {}; allowed: Ethernet (1)", file,
+                                   pcap_datalink(pcap_.get())));
+    }
+  }
+
+  /// False at the end of the file.
+  bool next(const pcap_pkthdr*& header, const std::uint8_t*& bytes) {
+    pcap_pkthdr* mutable_header = nullptr;
+    const int answer = pcap_next_ex(pcap_.get(), &mutable_header, &bytes);
+    if (answer == PCAP_ERROR) {
+      throw UsageError(fmt::format("--in {}: {}", file_, pcap_geterr(pcap_.get())));
+    }
+    header = mutable_header;
+    return answer == 1;
+  }
+
+ private:
+  std::string file_;
+  std::unique_ptr<pcap_t, ClosePcap> pcap_;
+};
+
+class CaptureWriter {
+ public:
+  explicit CaptureWriter(const std::string& file)
+      : pcap_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, UINT16_MAX,
+                                                   PCAP_TSTAMP_PRECISION_NANO)),
+        dumper_(pcap_dump_open(pcap_.get(), file.c_str())) {
+    if (!dumper_) {
+      throw UsageError(fmt::format("--out {}", pcap_geterr(pcap_.get())));
+    }
+  }
+
+  void write(const wire::Frame& frame, const timeval& when) {
+    const pcap_pkthdr header{when, frame.length, frame.length};
+    pcap_dump(reinterpret_cast<std::uint8_t*>(dumper_.get()), &header, frame.data);
+  }
+
+  void flush() {
+    if (pcap_dump_flush(dumper_.get()) != 0) {
+      throw std::runtime_error("--out: the capture could not be written whole");
+    }
+  }
+
+ private:
+  std::unique_ptr<pcap_t, ClosePcap> pcap_;
+  std::unique_ptr<pcap_dumper_t, ClosePcap> dumper_;
+};
+
+/// A frame with its bytes behind it, freed when the switch is done with it.
+struct OwnedFrame : wire::Frame {
+  OwnedFrame(const std::uint8_t* bytes, std::uint32_t count, std::uint16_t port)
+      : storage(bytes, bytes + count) {
+    data = storage.data();
+    length = count;
+    ingress = port;
+  }
+
+  std::vector<std::uint8_t> storage;
+};
+
+/// Writes what leaves to the capture, one copy for each egress port.
+class CaptureSink : public dataplane::FrameSink {
+ public:
+  explicit CaptureSink(CaptureWriter& writer) : writer_(writer) {}
+
+  void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
+
+  void set_time(const timeval& now) { now_ = now; }
+
+  void transmit(wire::Frame& frame, l2::PortSet ports) override {
+    const int copies = std::popcount(ports);
+    for (int copy = 0; copy < copies; ++copy) {
+      writer_.write(frame, now_);
+    }
+    owner_->count(frame.departure);
+    owner_->count_copies(static_cast<std::uint64_t>(copies) - 1);
+    release(frame);
+  }
+
+  void release(wire::Frame& frame) override { delete static_cast<OwnedFrame*>(&frame); }
+
+ private:
+  CaptureWriter& writer_;
+  dataplane::InlineSwitch* owner_ = nullptr;
+  timeval now_{};
+};
+
+std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const control::Config& config) {
+  std::map<wire::MacAddress, std::uint16_t> ports;
+  for (std::uint16_t port = 0; port < config.ports.size(); ++port) {
+    for (const wire::MacAddress& mac : config.ports[port].macs) {
+      ports[mac] = port;
+    }
+  }
+  return ports;
+}
+
+/// Reading frames and telling where they came in.
+class Replay {
+ public:
+  Replay(const Options& options, const control::Config& config)
+      : reader_(options.in), writer_(options.out), sink_(writer_), ports_(ports_by_mac(config)),
+        switch_(config.rings, frame_limits(config), settings(options, config), sink_) {
+    sink_.attach(switch_);
+  }
+
+  ~Replay() { // frames still in slots go back through the sink
+    for (std::uint16_t ring = 0; ring < switch_.directory().rings().size(); ++ring) {
+      switch_.reset_ring(ring, {});
+    }
+  }
+
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  void run() {
+    const pcap_pkthdr* header = nullptr;
+    const std::uint8_t* bytes = nullptr;
+    for (std::uint64_t number = 1; reader_.next(header, bytes); ++number) {
+      if (header->caplen != header->len) {
+        throw UsageError(fmt::format("frame {}: cut to {} of {} bytes by the capture's snap length",
+                                     number, header->caplen, header->len));
+      }
+      sink_.set_time(header->ts);
+      auto* frame =
+          new OwnedFrame(bytes, header->caplen, ingress_of(bytes, header->caplen, number));
+      const auto ns = static_cast<std::uint64_t>(header->ts.tv_sec) * 1'000'000'000u +
+                      static_cast<std::uint64_t>(header->ts.tv_usec);
+      switch_.accept(*frame, dataplane::Instant::from_ns(ns)); // the sink deletes it
+    }
+    writer_.flush();
+  }
+
+  control::Report report() const {
+    const dataplane::Accounting accounting = switch_.accounting();
+    std::vector<dataplane::RingSnapshot> rings;
+    for (const std::uint16_t ring : switch_.worker().rings()) {
+      rings.push_back(dataplane::snapshot_ring(switch_.worker(), ring));
+    }
+    return {control::accounting_table(accounting), control::drops_table(accounting.frames),
+            control::foreign_table(accounting.frames),
+            control::rings_table(switch_.directory().rings(), rings)};
+  }
+
+ private:
+  static std::vector<std::uint32_t> frame_limits(const control::Config& config) {
+    std::vector<std::uint32_t> limits;
+    for (const control::PortConfig& port : config.ports) {
+      limits.push_back(dataplane::max_frame_bytes(port.mtu));
+    }
+    return limits;
+  }
+
+  static dataplane::InlineSwitch::Settings settings(const Options& options,
+                                                    const control::Config& config) {
+    dataplane::InlineSwitch::Settings settings;
+    settings.mac_entries = config.l2.entries;
+    settings.mac_aging_ms = std::uint64_t{config.l2.aging_s} * 1000;
+    settings.worker.classifier = {.session = options.session,
+                                  .plain_entries = config.connections.plain_entries,
+                                  .aging = std::uint64_t{config.connections.aging_s} * 1000};
+    settings.worker.level = agg::best_cpu_level();
+    return settings;
+  }
+
+  std::uint16_t ingress_of(const std::uint8_t* bytes, std::uint32_t length,
+                           std::uint64_t number) const {
+    if (length < sizeof(wire::EthernetHeader)) {
+      return 0; // a runt: dropped and counted, wherever it came from
+    }
+    const auto& source = wire::view_as<wire::EthernetHeader>(bytes).source;
+    const auto found = ports_.find(source);
+    if (found == ports_.end()) {
+      throw UsageError(fmt::format("frame {}: no port's macs: list names its source {}", number,
+                                   wire::to_string(source)));
+    }
+    return found->second;
+  }
+
+  CaptureReader reader_;
+  CaptureWriter writer_;
+  CaptureSink sink_;
+  std::map<wire::MacAddress, std::uint16_t> ports_;
+  dataplane::InlineSwitch switch_;
+};
+
+void write_file(const std::string& file, const std::string& text) {
+  std::ofstream stream(file);
+  stream << text;
+  stream.flush();
+  if (!stream) {
+    throw UsageError(fmt::format("--stats {}: cannot be written", file));
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse_options(argc, argv);
+    const control::Config config = control::load_config(options.config);
+    Replay replay(options, config);
+    replay.run();
+    const control::Report report = replay.report();
+    if (!options.stats.empty()) {
+      write_file(options.stats, control::to_json(report));
+    }
+    fmt::print("{}", control::to_text(report));
+    return EXIT_SUCCESS;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "weir-replay: {}\n", error.what());
+    return kExitUsage;
+  } catch (const control::ConfigError& error) {
+    fmt::print(stderr, "weir-replay: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weir-replay: {}\n", error.what());
+    return kExitFailure;
+  }
+}

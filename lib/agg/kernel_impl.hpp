@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The fast kernels, written once. Each kernel_<level>.cpp includes this file under its own compiler flags; the vector
+/// width and the few conversions done in hardware follow from those.
+///
+/// Everything lies in an unnamed namespace, and no function of the standard library is called: an inline function that
+/// two levels share by name would be merged by the linker, and the baseline might get the copy compiled for AVX-512.
+
+#include "agg/kernel_table.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace weir::agg {
+
+namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): the file's comment says why
+
+#if defined(__AVX512BW__)
+constexpr std::size_t kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr std::size_t kVectorBytes = 32;
+#else
+constexpr std::size_t kVectorBytes = 16;
+#endif
+
+/// Vector registers of accumulators that one pass over the inputs fills.
+constexpr unsigned kAccumulators = 8;
+
+template <typename T, std::size_t kBytes>
+struct VectorOf {
+  using type __attribute__((vector_size(kBytes))) = T;
+};
+
+template <typename T>
+using Vector = typename VectorOf<T, kVectorBytes>::type;
+
+template <typename T>
+using HalfVector = typename VectorOf<T, kVectorBytes / 2>::type;
+
+using Floats = Vector<float>;
+using Ints = Vector<std::int32_t>;
+using Words = Vector<std::uint32_t>;
+using Shorts = Vector<std::uint16_t>;
+
+template <typename V>
+[[gnu::always_inline]] inline V load(const std::byte* from) {
+  V value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <typename V>
+[[gnu::always_inline]] inline void store(std::byte* to, V value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+
+// ---- Folds: how one more value joins the accumulator, and what is done once at the end. ----
+
+/// Every NaN becomes the one positive quiet NaN without payload. Which of two NaNs an addition keeps depends on the
+/// order of its operands, and that the compiler may swap.
+template <typename T>
+[[gnu::always_inline]] inline Vector<T> canonical_nan(Vector<T> value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T nan = std::is_same_v<T, float> ? static_cast<T>(__builtin_nanf("")) : __builtin_nan("");
+    return value != value ? Vector<T>{} + nan : value;
+  } else {
+    return value;
+  }
+}
+
+/// `right < left ? right : left`, and its mirror image: minps and maxps to the letter, NaN and zeros included.
+template <typename T>
+[[gnu::always_inline]] inline Vector<T> lesser(Vector<T> left, Vector<T> right) {
+  return right < left ? right : left;
+}
+
+template <typename T>
+[[gnu::always_inline]] inline Vector<T> greater(Vector<T> left, Vector<T> right) {
+  return right > left ? right : left;
+}
+
+#if defined(__AVX512BW__)
+// With mask registers the compilers compare and move instead. The forms with a mask of ones make no use of
+// _mm512_undefined_*, of which gcc 12 warns (its PR 105593).
+constexpr __mmask16 kAllLanes = 0xffff;
+
+template <>
+[[gnu::always_inline]] inline Vector<float> lesser<float>(Vector<float> left, Vector<float> right) {
+  return _mm512_maskz_min_ps(kAllLanes, right, left);
+}
+
+template <>
+[[gnu::always_inline]] inline Vector<float> greater<float>(Vector<float> left,
+                                                           Vector<float> right) {
+  return _mm512_maskz_max_ps(kAllLanes, right, left);
+}
+
+template <>
+[[gnu::always_inline]] inline Vector<double> lesser<double>(Vector<double> left,
+                                                            Vector<double> right) {
+  return _mm512_maskz_min_pd(0xff, right, left);
+}
+
+template <>
+[[gnu::always_inline]] inline Vector<double> greater<double>(Vector<double> left,
+                                                             Vector<double> right) {
+  return _mm512_maskz_max_pd(0xff, right, left);
+}
+#endif
+
+template <typename T>
+struct Sum {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return left + right;
+  }
+};
+
+template <typename T>
+struct Product {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return left * right;
+  }
+};
+
+/// A NaN on the left stays, for nothing compares with it; one on the right is taken by name.
+template <typename T>
+[[gnu::always_inline]] inline Vector<T> unless_nan(Vector<T> right, Vector<T> chosen) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return right != right ? right : chosen;
+  } else {
+    return chosen;
+  }
+}
+
+template <typename T>
+struct Minimum {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return unless_nan<T>(right, lesser<T>(left, right));
+  }
+};
+
+template <typename T>
+struct Maximum {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return unless_nan<T>(right, greater<T>(left, right));
+  }
+};
+
+template <typename T>
+struct And {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return left & right;
+  }
+};
+
+template <typename T>
+struct Or {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return left | right;
+  }
+};
+
+template <typename T>
+struct Xor {
+  [[gnu::always_inline]] static Vector<T> join(Vector<T> left, Vector<T> right) {
+    return left ^ right;
+  }
+};
+
+// ---- Codecs: kVectorBytes of payload to `kParts` vectors of what is computed in, and back. The elements may lie in
+// the parts in any order, as long as decode and encode agree. ----
+
+template <typename T, unsigned kCount>
+struct Parts {
+  Vector<T> part[kCount];
+};
+
+/// Elements that are computed in as they are.
+template <typename T>
+struct Plain {
+  using Number = T;
+  static constexpr unsigned kParts = 1;
+
+  [[gnu::always_inline]] static Parts<T, 1> decode(const std::byte* from) {
+    return {{load<Vector<T>>(from)}};
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<T, 1>& value) {
+    store(to, value.part[0]);
+  }
+};
+
+/// The upper half of an f32: part 0 holds the even elements, part 1 the odd ones, so that nothing is shuffled.
+struct Bfloat16 {
+  using Number = float;
+  static constexpr unsigned kParts = 2;
+
+  [[gnu::always_inline]] static Parts<float, 2> decode(const std::byte* from) {
+    const Words pair = load<Words>(from);
+    return {{reinterpret_cast<Floats>(pair << 16),
+             reinterpret_cast<Floats>(pair & 0xffff0000U)}};
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 2>& value) {
+    store(to, (rounded(value.part[0]) >> 16) | (rounded(value.part[1]) & 0xffff0000U));
+  }
+
+private:
+  /// To nearest even at bit 16. The carry takes the largest values to infinity; a canonical NaN stays one.
+  [[gnu::always_inline]] static Words rounded(Floats value) {
+    const Words bits = reinterpret_cast<Words>(value);
+    return bits + 0x7fffU + ((bits >> 16) & 1U);
+  }
+};
+
+/// What the all-ones exponent means: as in IEEE 754, or (OCP 8-bit formats, "FN") finite but for the all-ones code.
+enum class Specials : std::uint8_t { ieee, nan_only };
+
+/// A binary floating-point format narrower than f32, one element in the low bits of each 32-bit lane.
+/// Lanes are signed, since SSE and AVX2 compare no others; no value here reaches the sign bit.
+template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
+struct NarrowFormat {
+  static constexpr unsigned kBits = 1 + kExponentBits + kMantissaBits;
+
+  [[gnu::always_inline]] static Floats decode(Ints code) {
+    const Ints magnitude = (code & kMagnitudeMask) << kShift;
+    const Ints normal = magnitude + (kRebias << 23);
+    const Ints scaled = magnitude + ((kRebias + 1) << 23); // a subnormal and the smallest normal
+    const Ints subnormal =
+        reinterpret_cast<Ints>(reinterpret_cast<Floats>(scaled) - as_float((kRebias + 1) << 23));
+    const Ints finite = magnitude < (1 << 23) ? subnormal : normal;
+    const Ints bits = magnitude >= kFirstSpecial ? magnitude | kFloatInfinity : finite;
+    return reinterpret_cast<Floats>(bits | ((code & kSignBit) << (32 - kBits)));
+  }
+
+  /// Rounds to nearest even; what rounds past the largest finite value becomes infinity, or NaN where there is none.
+  /// A NaN must be canonical.
+  [[gnu::always_inline]] static Ints encode(Floats value) {
+    const Ints bits = reinterpret_cast<Ints>(value);
+    const Ints magnitude = bits & 0x7fffffff;
+    const Ints normal = (magnitude - (kRebias << 23) + ((1 << (kShift - 1)) - 1) +
+                         ((magnitude >> kShift) & 1)) >>
+                        kShift;
+    // Adding a number whose last bit is worth the format's smallest subnormal makes the FPU round there.
+    const Ints subnormal = reinterpret_cast<Ints>(reinterpret_cast<Floats>(magnitude) +
+                                                  as_float(kSubnormalUnit)) -
+                           kSubnormalUnit;
+    const Ints rounded = magnitude < ((kRebias + 1) << 23) ? subnormal : normal;
+    const Ints bounded = rounded > kOverflowCode ? Ints{} + kOverflowCode : rounded;
+    const Ints code = magnitude > kFloatInfinity ? Ints{} + kNanCode : bounded;
+    const Ints sign = (bits >> (32 - kBits)) & kSignBit;
+    return kSpecials == Specials::nan_only ? (code == kNanCode ? code : code | sign) : code | sign;
+  }
+
+private:
+  static constexpr std::int32_t kSignBit = 1 << (kBits - 1);
+  static constexpr std::int32_t kMagnitudeMask = kSignBit - 1;
+  static constexpr unsigned kShift = 23 - kMantissaBits;
+  static constexpr std::int32_t kBias = (1 << (kExponentBits - 1)) - 1;
+  static constexpr std::int32_t kRebias = 127 - kBias;
+  static constexpr std::int32_t kFloatInfinity = 0x7f800000;
+  static constexpr std::int32_t kSubnormalUnit =
+      (127 + 1 - kBias - static_cast<std::int32_t>(kMantissaBits) + 23) << 23;
+  static constexpr std::int32_t kInfinityCode = ((1 << kExponentBits) - 1) << kMantissaBits;
+  static constexpr std::int32_t kFirstSpecial =
+      (kSpecials == Specials::ieee ? kInfinityCode : kMagnitudeMask) << kShift;
+  static constexpr std::int32_t kNanCode = kSpecials == Specials::ieee
+                                               ? kInfinityCode | (1 << (kMantissaBits - 1))
+                                               : kMagnitudeMask;
+  static constexpr std::int32_t kOverflowCode =
+      kSpecials == Specials::ieee ? kInfinityCode : kNanCode;
+
+  static constexpr float as_float(std::int32_t bits) { return __builtin_bit_cast(float, bits); }
+};
+
+using E4m3 = NarrowFormat<4, 3, Specials::nan_only>;
+using E5m2 = NarrowFormat<5, 2, Specials::ieee>;
+
+#if defined(__F16C__)
+
+/// Hides from clang 14 where a value comes from: it would compare the f16s instead, for which there is no instruction.
+[[gnu::always_inline]] inline Floats opaque(Floats value) {
+#if defined(__clang__)
+  __asm__("" : "+v"(value));
+#endif
+  return value;
+}
+
+#if defined(__AVX512BW__)
+[[gnu::always_inline]] inline Floats floats_of(HalfVector<std::uint16_t> halves) {
+  return opaque(_mm512_maskz_cvtph_ps(kAllLanes, reinterpret_cast<__m256i>(halves)));
+}
+
+[[gnu::always_inline]] inline HalfVector<std::uint16_t> halves_of(Floats value) {
+  return reinterpret_cast<HalfVector<std::uint16_t>>(
+      _mm512_maskz_cvtps_ph(kAllLanes, value, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+[[gnu::always_inline]] inline Floats floats_of(HalfVector<std::uint16_t> halves) {
+  return opaque(_mm256_cvtph_ps(reinterpret_cast<__m128i>(halves)));
+}
+
+[[gnu::always_inline]] inline HalfVector<std::uint16_t> halves_of(Floats value) {
+  return reinterpret_cast<HalfVector<std::uint16_t>>(
+      _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+
+/// f16 by the CPU's own conversions.
+struct Float16 {
+  using Number = float;
+  static constexpr unsigned kParts = 2;
+
+  [[gnu::always_inline]] static Parts<float, 2> decode(const std::byte* from) {
+    return {{floats_of(load<HalfVector<std::uint16_t>>(from)),
+             floats_of(load<HalfVector<std::uint16_t>>(from + kVectorBytes / 2))}};
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 2>& value) {
+    store(to, halves_of(value.part[0]));
+    store(to + kVectorBytes / 2, halves_of(value.part[1]));
+  }
+};
+
+/// How an 8-bit element in the upper byte of each 16-bit lane becomes an f16, and what that must be multiplied by.
+template <typename Format>
+struct ByteAsHalf;
+
+/// The same exponent: an f16 cut short.
+template <>
+struct ByteAsHalf<E5m2> {
+  static constexpr float kScale = 1;
+
+  [[gnu::always_inline]] static Shorts convert(Shorts upper) { return upper; }
+};
+
+/// One exponent bit less: moved down by one, read as 2^-8 of its value.
+template <>
+struct ByteAsHalf<E4m3> {
+  static constexpr float kScale = 256;
+
+  [[gnu::always_inline]] static Shorts convert(Shorts upper) {
+    const Shorts magnitude = upper & 0x7f00;
+    const Shorts nan = reinterpret_cast<Shorts>(magnitude == 0x7f00) & 0x7fff;
+    return (upper & 0x8000) | (magnitude >> 1) | nan;
+  }
+};
+
+/// f8 by way of f16, which holds each of its values: parts 0 and 1 are the even elements, 2 and 3 the odd ones.
+template <typename Format>
+struct Float8 {
+  using Number = float;
+  static constexpr unsigned kParts = 4;
+
+  [[gnu::always_inline]] static Parts<float, 4> decode(const std::byte* from) {
+    const Shorts pair = load<Shorts>(from);
+    Parts<float, 4> value;
+    widen(ByteAsHalf<Format>::convert(pair << 8), &value.part[0]);
+    widen(ByteAsHalf<Format>::convert(pair & 0xff00), &value.part[2]);
+    return value;
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
+    store(to, narrow(&value.part[0]) | (narrow(&value.part[2]) << 8));
+  }
+
+private:
+  [[gnu::always_inline]] static void widen(Shorts halves, Floats* parts) {
+    using Indices = std::make_index_sequence<kVectorBytes / 4>;
+    parts[0] = floats_of(slice<0>(halves, Indices())) * ByteAsHalf<Format>::kScale;
+    parts[1] = floats_of(slice<kVectorBytes / 4>(halves, Indices())) * ByteAsHalf<Format>::kScale;
+  }
+
+  /// Half of the lanes. (Through memory, gcc would leave it there.)
+  template <std::size_t kFirst, std::size_t... kIndices>
+  [[gnu::always_inline]] static HalfVector<std::uint16_t>
+  slice(Shorts lanes, std::index_sequence<kIndices...> /*of the result*/) {
+    return __builtin_shufflevector(lanes, lanes, (kFirst + kIndices)...);
+  }
+
+  [[gnu::always_inline]] static Shorts narrow(const Floats* parts) {
+    HalfVector<std::uint16_t> half[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      half[i] = __builtin_convertvector(Format::encode(parts[i]), HalfVector<std::uint16_t>);
+    }
+    Shorts codes;
+    __builtin_memcpy(&codes, half, sizeof codes);
+    return codes;
+  }
+};
+
+#else
+
+/// A narrow format by bit arithmetic: part k holds the k-th element of each 32-bit word.
+template <typename Format>
+struct Narrow {
+  using Number = float;
+  static constexpr unsigned kParts = 32 / Format::kBits;
+
+  [[gnu::always_inline]] static Parts<float, kParts> decode(const std::byte* from) {
+    const Ints word = load<Ints>(from);
+    Parts<float, kParts> value;
+    for (unsigned k = 0; k < kParts; ++k) {
+      value.part[k] = Format::decode(word >> (k * Format::kBits));
+    }
+    return value;
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, kParts>& value) {
+    Ints word = {};
+    for (unsigned k = 0; k < kParts; ++k) {
+      word |= Format::encode(value.part[k]) << (k * Format::kBits);
+    }
+    store(to, word);
+  }
+};
+
+using Float16 = Narrow<NarrowFormat<5, 10, Specials::ieee>>;
+template <typename Format>
+using Float8 = Narrow<Format>;
+
+#endif
+
+// ---- The walk over a payload. ----
+
+template <typename Codec>
+using PartsOf = Parts<typename Codec::Number, Codec::kParts>;
+
+template <typename Codec, template <typename> class Fold>
+[[gnu::always_inline]] inline void join(PartsOf<Codec>& left, const PartsOf<Codec>& right) {
+  for (unsigned i = 0; i < Codec::kParts; ++i) {
+    left.part[i] = Fold<typename Codec::Number>::join(left.part[i], right.part[i]);
+  }
+}
+
+template <typename Codec>
+[[gnu::always_inline]] inline void finish(std::byte* to, PartsOf<Codec>& value) {
+  for (auto& part : value.part) {
+    part = canonical_nan<typename Codec::Number>(part);
+  }
+  Codec::encode(to, value);
+}
+
+/// Folds kColumns vectors of payload, starting at byte `at`: the inputs pass by once, the sums stay in registers, and
+/// `out` is written once.
+template <typename Codec, template <typename> class Fold, unsigned kColumns>
+[[gnu::always_inline]] inline void fold_columns(std::byte* out, const std::byte* const* inputs,
+                                                unsigned count, std::size_t at) {
+  PartsOf<Codec> sums[kColumns];
+  for (unsigned column = 0; column < kColumns; ++column) {
+    sums[column] = Codec::decode(inputs[0] + at + column * kVectorBytes);
+  }
+  for (unsigned i = 1; i < count; ++i) {
+    for (unsigned column = 0; column < kColumns; ++column) {
+      join<Codec, Fold>(sums[column], Codec::decode(inputs[i] + at + column * kVectorBytes));
+    }
+  }
+  for (unsigned column = 0; column < kColumns; ++column) {
+    finish<Codec>(out + at + column * kVectorBytes, sums[column]);
+  }
+}
+
+/// Folds blocks of kColumns vectors while they fit, then of half as many; returns the first byte not folded, which is
+/// less than a vector from the end.
+template <typename Codec, template <typename> class Fold, unsigned kColumns>
+[[gnu::always_inline]] inline std::size_t fold_blocks(std::byte* out,
+                                                      const std::byte* const* inputs,
+                                                      unsigned count, std::size_t at,
+                                                      std::size_t bytes) {
+  constexpr std::size_t kBlockBytes = kColumns * kVectorBytes;
+  for (; bytes - at >= kBlockBytes; at += kBlockBytes) {
+    fold_columns<Codec, Fold, kColumns>(out, inputs, count, at);
+  }
+  if constexpr (kColumns > 1) {
+    return fold_blocks<Codec, Fold, kColumns / 2>(out, inputs, count, at, bytes);
+  }
+  return at;
+}
+
+template <typename Codec>
+[[gnu::always_inline]] inline PartsOf<Codec> decode_short(const std::byte* from,
+                                                          std::size_t bytes) {
+  std::byte padded[kVectorBytes] = {};
+  __builtin_memcpy(padded, from, bytes);
+  return Codec::decode(padded);
+}
+
+/// Folds a payload shorter than one vector, so that no byte outside it is touched.
+template <typename Codec, template <typename> class Fold>
+void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count,
+                std::size_t bytes) {
+  PartsOf<Codec> sum = decode_short<Codec>(inputs[0], bytes);
+  for (unsigned i = 1; i < count; ++i) {
+    join<Codec, Fold>(sum, decode_short<Codec>(inputs[i], bytes));
+  }
+  std::byte padded[kVectorBytes];
+  finish<Codec>(padded, sum);
+  __builtin_memcpy(out, padded, bytes);
+}
+
+/// The ReduceKernel. The end of a payload that fills no vector is folded as the payload's last whole vector: some
+/// elements are computed twice, alike.
+template <typename Codec, template <typename> class Fold>
+void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
+  if (bytes < kVectorBytes) {
+    fold_short<Codec, Fold>(out, inputs, count, bytes);
+    return;
+  }
+#ifndef NARROWACC
+#define NARROWACC 8
+#endif
+  constexpr unsigned kColumns = Codec::kParts==1? 8: NARROWACC / Codec::kParts;
+  if (fold_blocks<Codec, Fold, kColumns>(out, inputs, count, 0, bytes) != bytes) {
+    fold_columns<Codec, Fold, 1>(out, inputs, count, bytes - kVectorBytes);
+  }
+}
+
+// ---- The table. ----
+
+constexpr ReduceKernel& entry(KernelTable& table, DataType type, Operation operation) {
+  return table.of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
+}
+
+/// Sums and products take `Arithmetic`, minima and maxima `Order`: they differ for signed integers, whose overflow is
+/// only defined as that of unsigned ones.
+template <typename Arithmetic, typename Order = Arithmetic>
+constexpr void add_arithmetic(KernelTable& table, DataType type) {
+  entry(table, type, Operation::sum) = reduce<Arithmetic, Sum>;
+  entry(table, type, Operation::product) = reduce<Arithmetic, Product>;
+  entry(table, type, Operation::min) = reduce<Order, Minimum>;
+  entry(table, type, Operation::max) = reduce<Order, Maximum>;
+}
+
+template <typename Integer>
+constexpr void add_integer(KernelTable& table, DataType type) {
+  using Bits = Plain<std::uint64_t>; // bitwise operations know no element
+  add_arithmetic<Plain<std::make_unsigned_t<Integer>>, Plain<Integer>>(table, type);
+  entry(table, type, Operation::bitwise_and) = reduce<Bits, And>;
+  entry(table, type, Operation::bitwise_or) = reduce<Bits, Or>;
+  entry(table, type, Operation::bitwise_xor) = reduce<Bits, Xor>;
+}
+
+constexpr KernelTable make_kernel_table() {
+  KernelTable table = {};
+  add_arithmetic<Plain<float>>(table, DataType::f32);
+  add_arithmetic<Plain<double>>(table, DataType::f64);
+  add_arithmetic<Float16>(table, DataType::f16);
+  add_arithmetic<Bfloat16>(table, DataType::bf16);
+  add_arithmetic<Float8<E4m3>>(table, DataType::f8e4m3);
+  add_arithmetic<Float8<E5m2>>(table, DataType::f8e5m2);
+  add_integer<std::int8_t>(table, DataType::i8);
+  add_integer<std::uint8_t>(table, DataType::u8);
+  add_integer<std::int16_t>(table, DataType::i16);
+  add_integer<std::uint16_t>(table, DataType::u16);
+  add_integer<std::int32_t>(table, DataType::i32);
+  add_integer<std::uint32_t>(table, DataType::u32);
+  add_integer<std::int64_t>(table, DataType::i64);
+  add_integer<std::uint64_t>(table, DataType::u64);
+  return table;
+}
+
+} // namespace
+
+} // namespace weir::agg

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The tables that the levels' translation units export. Data, not functions: nothing compiled for a level runs before
+/// a CPU that supports it has been seen.
+
+#include "agg/kernel.hpp"
+
+namespace weir::agg {
+
+/// Indexed by DataType and Operation; nullptr where the pair has no meaning.
+struct KernelTable {
+  ReduceKernel of[kDataTypes][kOperations];
+};
+
+extern const KernelTable kBaselineKernels;
+#if defined(__x86_64__)
+extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvx512Kernels;
+#endif
+
+} // namespace weir::agg
