@@ -4,6 +4,7 @@
 
 #include "control/config.hpp"
 #include "control/report.hpp"
+#include "control/settings.hpp"
 #include "control/tables.hpp"
 #include "dataplane/inline_switch.hpp"
 
@@ -221,7 +222,7 @@ class Replay {
  public:
   Replay(const Options& options, const control::Config& config)
       : reader_(options.in), writer_(options.out), sink_(writer_), ports_(ports_by_mac(config)),
-        switch_(config.rings, frame_limits(config), settings(options, config), sink_) {
+        switch_(config.rings, control::frame_limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
   }
 
@@ -264,22 +265,12 @@ class Replay {
   }
 
  private:
-  static std::vector<std::uint32_t> frame_limits(const control::Config& config) {
-    std::vector<std::uint32_t> limits;
-    for (const control::PortConfig& port : config.ports) {
-      limits.push_back(dataplane::max_frame_bytes(port.mtu));
-    }
-    return limits;
-  }
-
   static dataplane::InlineSwitch::Settings settings(const Options& options,
                                                     const control::Config& config) {
     dataplane::InlineSwitch::Settings settings;
     settings.mac_entries = config.l2.entries;
-    settings.mac_aging_ms = std::uint64_t{config.l2.aging_s} * 1000;
-    settings.worker.classifier = {.session = options.session,
-                                  .plain_entries = config.connections.plain_entries,
-                                  .aging = std::uint64_t{config.connections.aging_s} * 1000};
+    settings.mac_aging_ms = control::milliseconds(config.l2.aging_s);
+    settings.worker.classifier = control::classifier_settings(config, options.session);
     settings.worker.level = agg::best_cpu_level();
     return settings;
   }

@@ -14,8 +14,8 @@ namespace {
 
 #if defined(__x86_64__)
 
-/// Asked of CPUID itself, for not every compiler's __builtin_cpu_supports knows the name. The registers it needs are
-/// AVX's, whose presence in the operating system the builtin has checked.
+/// Asked of CPUID itself, for not every compiler's __builtin_cpu_supports knows the name. The
+/// registers it needs are AVX's, whose presence in the operating system the builtin has checked.
 bool has_f16c() {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -24,7 +24,9 @@ bool has_f16c() {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
-bool has_avx2_level() { return __builtin_cpu_supports("avx2") != 0 && has_f16c(); }
+bool has_avx2_level() {
+  return __builtin_cpu_supports("avx2") != 0 && has_f16c();
+}
 
 bool has_avx512_level() {
   return has_avx2_level() && __builtin_cpu_supports("avx512f") != 0 &&
@@ -46,7 +48,9 @@ const KernelTable& table_of(CpuLevel level) {
 
 #else
 
-const KernelTable& table_of(CpuLevel /*level*/) { return kBaselineKernels; }
+const KernelTable& table_of(CpuLevel /*level*/) {
+  return kBaselineKernels;
+}
 
 #endif
 
@@ -80,8 +84,7 @@ ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level) {
   if (!is_reducible(type, operation)) {
     return nullptr;
   }
-  return table_of(level)
-      .of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
+  return table_of(level).of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
 }
 
 } // namespace weir::agg

@@ -26,6 +26,18 @@ CpuLevel best_cpu_level();
 /// without contraction; f16, bf16 and f8 in f32 with one rounding to nearest even at the end;
 /// integers wrap; min and max propagate NaN. `bytes` is a multiple of the element size; `count`
 /// >= 1. No pointer need be aligned; `out` overlaps no input. Little-endian elements.
+///
+/// The result depends on the inputs alone, bit for bit, at every level and with every compiler
+/// (I8), provided the thread's MXCSR is the default one (to nearest, subnormals kept):
+/// - A result that is NaN is the positive quiet NaN without payload, whatever NaNs came in, also
+///   for count == 1: f32 7fc00000, f64 7ff8000000000000, f16 7e00, bf16 7fc0, f8 E4M3 7f, f8 E5M2
+///   7e. (Which of two NaNs an addition keeps depends on the order of its operands, which a
+///   compiler may swap.)
+/// - min and max: any NaN among the inputs makes the result NaN; otherwise the left fold of
+///   `v < acc ? v : acc` and `v > acc ? v : acc`, so of equals, such as -0 and +0, the first stays.
+/// - Rounding past the largest finite value gives infinity of that sign. f8 E4M3 is OCP's, without
+///   infinity (largest 448, NaN 7f and ff): there it gives NaN, as OCP's non-saturating conversion,
+///   also when the f32 accumulator itself had overflowed.
 using ReduceKernel = void (*)(std::byte* out, const std::byte* const* inputs, unsigned count,
                               std::size_t bytes);
 

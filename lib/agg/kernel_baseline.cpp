@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The kernels for the CPU that the whole build assumes (on x86: corei7, as Debian's DPDK; no more than SSE4.2).
+/// The kernels for the CPU that the whole build assumes (on x86: corei7, as Debian's DPDK; no more
+/// than SSE4.2).
 
 #include "agg/kernel_impl.hpp"
 

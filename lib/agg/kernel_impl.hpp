@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The fast kernels, written once. Each kernel_<level>.cpp includes this file under its own compiler flags; the vector
-/// width and the few conversions done in hardware follow from those.
+/// The fast kernels, written once. Each kernel_<level>.cpp includes this file under its own
+/// compiler flags; the vector width and the few conversions done in hardware follow from those.
 ///
-/// Everything lies in an unnamed namespace, and no function of the standard library is called: an inline function that
-/// two levels share by name would be merged by the linker, and the baseline might get the copy compiled for AVX-512.
+/// Everything lies in an unnamed namespace, and no function of the standard library is called: an
+/// inline function that two levels share by name would be merged by the linker, and the baseline
+/// might get the copy compiled for AVX-512.
 
 #include "agg/kernel_table.hpp"
 
@@ -63,8 +64,8 @@ template <typename V>
 
 // ---- Folds: how one more value joins the accumulator, and what is done once at the end. ----
 
-/// Every NaN becomes the one positive quiet NaN without payload. Which of two NaNs an addition keeps depends on the
-/// order of its operands, and that the compiler may swap.
+/// Every NaN becomes the one positive quiet NaN without payload. Which of two NaNs an addition
+/// keeps depends on the order of its operands, and that the compiler may swap.
 template <typename T>
 [[gnu::always_inline]] inline Vector<T> canonical_nan(Vector<T> value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -75,7 +76,8 @@ template <typename T>
   }
 }
 
-/// `right < left ? right : left`, and its mirror image: minps and maxps to the letter, NaN and zeros included.
+/// `right < left ? right : left`, and its mirror image: minps and maxps to the letter, NaN and
+/// zeros included.
 template <typename T>
 [[gnu::always_inline]] inline Vector<T> lesser(Vector<T> left, Vector<T> right) {
   return right < left ? right : left;
@@ -87,8 +89,8 @@ template <typename T>
 }
 
 #if defined(__AVX512BW__)
-// With mask registers the compilers compare and move instead. The forms with a mask of ones make no use of
-// _mm512_undefined_*, of which gcc 12 warns (its PR 105593).
+// With mask registers the compilers compare and move instead. The forms with a mask of ones make no
+// use of _mm512_undefined_*, of which gcc 12 warns (its PR 105593).
 constexpr __mmask16 kAllLanes = 0xffff;
 
 template <>
@@ -174,8 +176,8 @@ struct Xor {
   }
 };
 
-// ---- Codecs: kVectorBytes of payload to `kParts` vectors of what is computed in, and back. The elements may lie in
-// the parts in any order, as long as decode and encode agree. ----
+// ---- Codecs: kVectorBytes of payload to `kParts` vectors of what is computed in, and back. The
+// elements may lie in the parts in any order, as long as decode and encode agree. ----
 
 template <typename T, unsigned kCount>
 struct Parts {
@@ -197,34 +199,37 @@ struct Plain {
   }
 };
 
-/// The upper half of an f32: part 0 holds the even elements, part 1 the odd ones, so that nothing is shuffled.
+/// The upper half of an f32: part 0 holds the even elements, part 1 the odd ones, so that nothing
+/// is shuffled.
 struct Bfloat16 {
   using Number = float;
   static constexpr unsigned kParts = 2;
 
   [[gnu::always_inline]] static Parts<float, 2> decode(const std::byte* from) {
     const Words pair = load<Words>(from);
-    return {{reinterpret_cast<Floats>(pair << 16),
-             reinterpret_cast<Floats>(pair & 0xffff0000U)}};
+    return {{reinterpret_cast<Floats>(pair << 16), reinterpret_cast<Floats>(pair & 0xffff0000U)}};
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 2>& value) {
     store(to, (rounded(value.part[0]) >> 16) | (rounded(value.part[1]) & 0xffff0000U));
   }
 
-private:
-  /// To nearest even at bit 16. The carry takes the largest values to infinity; a canonical NaN stays one.
+ private:
+  /// To nearest even at bit 16. The carry takes the largest values to infinity; a canonical NaN
+  /// stays one.
   [[gnu::always_inline]] static Words rounded(Floats value) {
-    const Words bits = reinterpret_cast<Words>(value);
+    const auto bits = reinterpret_cast<Words>(value);
     return bits + 0x7fffU + ((bits >> 16) & 1U);
   }
 };
 
-/// What the all-ones exponent means: as in IEEE 754, or (OCP 8-bit formats, "FN") finite but for the all-ones code.
+/// What the all-ones exponent means: as in IEEE 754, or (OCP 8-bit formats, "FN") finite but for
+/// the all-ones code.
 enum class Specials : std::uint8_t { ieee, nan_only };
 
-/// A binary floating-point format narrower than f32, one element in the low bits of each 32-bit lane.
-/// Lanes are signed, since SSE and AVX2 compare no others; no value here reaches the sign bit.
+/// A binary floating-point format narrower than f32, one element in the low bits of each 32-bit
+/// lane. Lanes are signed, since SSE and AVX2 compare no others; no value here reaches the sign
+/// bit.
 template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
 struct NarrowFormat {
   static constexpr unsigned kBits = 1 + kExponentBits + kMantissaBits;
@@ -240,18 +245,19 @@ struct NarrowFormat {
     return reinterpret_cast<Floats>(bits | ((code & kSignBit) << (32 - kBits)));
   }
 
-  /// Rounds to nearest even; what rounds past the largest finite value becomes infinity, or NaN where there is none.
-  /// A NaN must be canonical.
+  /// Rounds to nearest even; what rounds past the largest finite value becomes infinity, or NaN
+  /// where there is none. A NaN must be canonical.
   [[gnu::always_inline]] static Ints encode(Floats value) {
-    const Ints bits = reinterpret_cast<Ints>(value);
+    const auto bits = reinterpret_cast<Ints>(value);
     const Ints magnitude = bits & 0x7fffffff;
-    const Ints normal = (magnitude - (kRebias << 23) + ((1 << (kShift - 1)) - 1) +
-                         ((magnitude >> kShift) & 1)) >>
-                        kShift;
-    // Adding a number whose last bit is worth the format's smallest subnormal makes the FPU round there.
-    const Ints subnormal = reinterpret_cast<Ints>(reinterpret_cast<Floats>(magnitude) +
-                                                  as_float(kSubnormalUnit)) -
-                           kSubnormalUnit;
+    const Ints normal =
+        (magnitude - (kRebias << 23) + ((1 << (kShift - 1)) - 1) + ((magnitude >> kShift) & 1)) >>
+        kShift;
+    // Adding a number whose last bit is worth the format's smallest subnormal makes the FPU round
+    // there.
+    const Ints subnormal =
+        reinterpret_cast<Ints>(reinterpret_cast<Floats>(magnitude) + as_float(kSubnormalUnit)) -
+        kSubnormalUnit;
     const Ints rounded = magnitude < ((kRebias + 1) << 23) ? subnormal : normal;
     const Ints bounded = rounded > kOverflowCode ? Ints{} + kOverflowCode : rounded;
     const Ints code = magnitude > kFloatInfinity ? Ints{} + kNanCode : bounded;
@@ -259,7 +265,7 @@ struct NarrowFormat {
     return kSpecials == Specials::nan_only ? (code == kNanCode ? code : code | sign) : code | sign;
   }
 
-private:
+ private:
   static constexpr std::int32_t kSignBit = 1 << (kBits - 1);
   static constexpr std::int32_t kMagnitudeMask = kSignBit - 1;
   static constexpr unsigned kShift = 23 - kMantissaBits;
@@ -271,9 +277,8 @@ private:
   static constexpr std::int32_t kInfinityCode = ((1 << kExponentBits) - 1) << kMantissaBits;
   static constexpr std::int32_t kFirstSpecial =
       (kSpecials == Specials::ieee ? kInfinityCode : kMagnitudeMask) << kShift;
-  static constexpr std::int32_t kNanCode = kSpecials == Specials::ieee
-                                               ? kInfinityCode | (1 << (kMantissaBits - 1))
-                                               : kMagnitudeMask;
+  static constexpr std::int32_t kNanCode =
+      kSpecials == Specials::ieee ? kInfinityCode | (1 << (kMantissaBits - 1)) : kMagnitudeMask;
   static constexpr std::int32_t kOverflowCode =
       kSpecials == Specials::ieee ? kInfinityCode : kNanCode;
 
@@ -285,7 +290,8 @@ using E5m2 = NarrowFormat<5, 2, Specials::ieee>;
 
 #if defined(__F16C__)
 
-/// Hides from clang 14 where a value comes from: it would compare the f16s instead, for which there is no instruction.
+/// Hides from clang 14 where a value comes from: it would compare the f16s instead, for which there
+/// is no instruction.
 [[gnu::always_inline]] inline Floats opaque(Floats value) {
 #if defined(__clang__)
   __asm__("" : "+v"(value));
@@ -329,7 +335,8 @@ struct Float16 {
   }
 };
 
-/// How an 8-bit element in the upper byte of each 16-bit lane becomes an f16, and what that must be multiplied by.
+/// How an 8-bit element in the upper byte of each 16-bit lane becomes an f16, and what that must be
+/// multiplied by.
 template <typename Format>
 struct ByteAsHalf;
 
@@ -353,7 +360,8 @@ struct ByteAsHalf<E4m3> {
   }
 };
 
-/// f8 by way of f16, which holds each of its values: parts 0 and 1 are the even elements, 2 and 3 the odd ones.
+/// f8 by way of f16, which holds each of its values: parts 0 and 1 are the even elements, 2 and 3
+/// the odd ones.
 template <typename Format>
 struct Float8 {
   using Number = float;
@@ -371,7 +379,7 @@ struct Float8 {
     store(to, narrow(&value.part[0]) | (narrow(&value.part[2]) << 8));
   }
 
-private:
+ private:
   [[gnu::always_inline]] static void widen(Shorts halves, Floats* parts) {
     using Indices = std::make_index_sequence<kVectorBytes / 4>;
     parts[0] = floats_of(slice<0>(halves, Indices())) * ByteAsHalf<Format>::kScale;
@@ -448,8 +456,8 @@ template <typename Codec>
   Codec::encode(to, value);
 }
 
-/// Folds kColumns vectors of payload, starting at byte `at`: the inputs pass by once, the sums stay in registers, and
-/// `out` is written once.
+/// Folds kColumns vectors of payload, starting at byte `at`: the inputs pass by once, the sums stay
+/// in registers, and `out` is written once.
 template <typename Codec, template <typename> class Fold, unsigned kColumns>
 [[gnu::always_inline]] inline void fold_columns(std::byte* out, const std::byte* const* inputs,
                                                 unsigned count, std::size_t at) {
@@ -467,13 +475,12 @@ template <typename Codec, template <typename> class Fold, unsigned kColumns>
   }
 }
 
-/// Folds blocks of kColumns vectors while they fit, then of half as many; returns the first byte not folded, which is
-/// less than a vector from the end.
+/// Folds blocks of kColumns vectors while they fit, then of half as many; returns the first byte
+/// not folded, which is less than a vector from the end.
 template <typename Codec, template <typename> class Fold, unsigned kColumns>
-[[gnu::always_inline]] inline std::size_t fold_blocks(std::byte* out,
-                                                      const std::byte* const* inputs,
-                                                      unsigned count, std::size_t at,
-                                                      std::size_t bytes) {
+[[gnu::always_inline]] inline std::size_t
+fold_blocks(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t at,
+            std::size_t bytes) {
   constexpr std::size_t kBlockBytes = kColumns * kVectorBytes;
   for (; bytes - at >= kBlockBytes; at += kBlockBytes) {
     fold_columns<Codec, Fold, kColumns>(out, inputs, count, at);
@@ -494,8 +501,7 @@ template <typename Codec>
 
 /// Folds a payload shorter than one vector, so that no byte outside it is touched.
 template <typename Codec, template <typename> class Fold>
-void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count,
-                std::size_t bytes) {
+void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
   PartsOf<Codec> sum = decode_short<Codec>(inputs[0], bytes);
   for (unsigned i = 1; i < count; ++i) {
     join<Codec, Fold>(sum, decode_short<Codec>(inputs[i], bytes));
@@ -505,18 +511,15 @@ void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count,
   __builtin_memcpy(out, padded, bytes);
 }
 
-/// The ReduceKernel. The end of a payload that fills no vector is folded as the payload's last whole vector: some
-/// elements are computed twice, alike.
+/// The ReduceKernel. The end of a payload that fills no vector is folded as the payload's last
+/// whole vector: some elements are computed twice, alike.
 template <typename Codec, template <typename> class Fold>
 void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
   if (bytes < kVectorBytes) {
     fold_short<Codec, Fold>(out, inputs, count, bytes);
     return;
   }
-#ifndef NARROWACC
-#define NARROWACC 8
-#endif
-  constexpr unsigned kColumns = Codec::kParts==1? 8: NARROWACC / Codec::kParts;
+  constexpr unsigned kColumns = kAccumulators / Codec::kParts;
   if (fold_blocks<Codec, Fold, kColumns>(out, inputs, count, 0, bytes) != bytes) {
     fold_columns<Codec, Fold, 1>(out, inputs, count, bytes - kVectorBytes);
   }
@@ -528,8 +531,8 @@ constexpr ReduceKernel& entry(KernelTable& table, DataType type, Operation opera
   return table.of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
 }
 
-/// Sums and products take `Arithmetic`, minima and maxima `Order`: they differ for signed integers, whose overflow is
-/// only defined as that of unsigned ones.
+/// Sums and products take `Arithmetic`, minima and maxima `Order`: they differ for signed integers,
+/// whose overflow is only defined as that of unsigned ones.
 template <typename Arithmetic, typename Order = Arithmetic>
 constexpr void add_arithmetic(KernelTable& table, DataType type) {
   entry(table, type, Operation::sum) = reduce<Arithmetic, Sum>;

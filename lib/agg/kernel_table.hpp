@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The tables that the levels' translation units export. Data, not functions: nothing compiled for a level runs before
-/// a CPU that supports it has been seen.
+/// The tables that the levels' translation units export. Data, not functions: nothing compiled for
+/// a level runs before a CPU that supports it has been seen.
 
 #include "agg/kernel.hpp"
 

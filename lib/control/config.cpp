@@ -145,7 +145,7 @@ class PortsReader {
     constexpr std::string_view allowed = "a name of letters, digits, '_', '.' and '-'";
     constexpr std::string_view letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    const std::string name = node.text(allowed);
+    std::string name = node.text(allowed);
     if (name.find_first_not_of(letters) != std::string::npos) {
       node.fail(node.found(), allowed);
     }
@@ -154,7 +154,7 @@ class PortsReader {
   }
 
   std::string read_device(const YamlReader& node) {
-    const std::string device =
+    std::string device =
         node.text(R"(a vdev as "net_tap0,iface=x" or a PCI address as "0000:3b:00.0")");
     // EAL knows a device by what stands before its arguments.
     const std::string id = device.substr(0, device.find(','));
@@ -395,8 +395,11 @@ std::string read_file(const std::filesystem::path& file) {
   constexpr std::string_view allowed = "a readable YAML file of at most 16 MiB";
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
-  if (error || status.type() == std::filesystem::file_type::not_found) {
-    YamlReader::fail_file(file.string(), error ? error.message() : "no such file", allowed);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    YamlReader::fail_file(file.string(), "no such file", allowed);
+  }
+  if (error) {
+    YamlReader::fail_file(file.string(), error.message(), allowed);
   }
   if (std::filesystem::is_directory(status)) {
     YamlReader::fail_file(file.string(), "a directory", allowed);

@@ -5,6 +5,7 @@
 /// touches a port.
 
 #include "conn/ring_spec.hpp"
+#include "dataplane/idle.hpp"
 #include "wire/address.hpp"
 
 #include <cstdint>
@@ -29,8 +30,7 @@ struct PortConfig {
 
 enum class Role : std::uint8_t { control, rx, worker, tx };
 
-/// What an lcore does when a round over its queues found nothing.
-enum class Idle : std::uint8_t { spin, yield, sleep };
+using dataplane::Idle;
 
 struct LcoreConfig {
   unsigned id = 0;         // CPU number, 0 .. 1023; unique

@@ -20,7 +20,7 @@ struct Column {
 };
 
 struct Table {
-  std::string name; // key in JSON, title in text
+  std::string name; // a key of lower case, digits and _; also the title in text
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
   std::string note; // a sentence under the text table; may be empty

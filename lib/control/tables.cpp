@@ -110,7 +110,7 @@ Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot>
 }
 
 Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
-  Table table{fmt::format("ring {} members", spec.id),
+  Table table{"members",
               {{"rank", "rank"},
                {"ip", "address"},
                {"state", "state"},
@@ -129,21 +129,24 @@ Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
 }
 
 Table ring_drops_table(const RingSnapshot& ring) {
-  return reasons_table<DropReason>("ring drops", ring.counters.dropped);
+  return reasons_table<DropReason>("ring_drops", ring.counters.dropped);
 }
 
 Table slot_time_table(const RingSnapshot& ring) {
-  return histogram_table("slot time, first contribution to last", "ns", ring.counters.slot_time_ns);
+  Table table = histogram_table("slot_time", "ns", ring.counters.slot_time_ns);
+  table.note = "from a slot's first contribution to its last";
+  return table;
 }
 
 Table stuck_table(const RingSpec& spec, std::span<const agg::StuckSlot> slots) {
-  Table table{fmt::format("ring {} oldest unfinished slots", spec.id),
+  Table table{"stuck",
               {{"message", "message"},
                {"packet", "packet"},
                {"waiting_ms", "waiting ms"},
                {"missing", "waits for ranks"}},
               {},
               {}};
+  table.note = fmt::format("ring {}: the unfinished slots that have waited longest", spec.id);
   for (const agg::StuckSlot& slot : slots) {
     table.rows.push_back({slot.message, std::uint64_t{slot.packet},
                           static_cast<double>(slot.waiting_ns) / 1e6,

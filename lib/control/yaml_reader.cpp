@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +15,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 namespace weir::control {
 
@@ -84,20 +86,28 @@ std::string lowered(std::string_view word) {
   return lower;
 }
 
-/// Levenshtein's distance.
+/// Insertions, deletions, substitutions and swaps of neighbours that make `b` of `a` (optimal
+/// string alignment). One digit for another counts double: p3 is no misspelt p0.
 std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+  std::vector<std::vector<std::size_t>> edits(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        edits[i][j] = i + j;
+        continue;
+      }
+      const char x = a[i - 1];
+      const char y = b[j - 1];
+      const std::size_t substitution = x == y ? 0 : is_digit(x) && is_digit(y) ? 2 : 1;
+      edits[i][j] =
+          std::min({edits[i - 1][j - 1] + substitution, edits[i - 1][j] + 1, edits[i][j - 1] + 1});
+      if (i > 1 && j > 1 && x == b[j - 2] && a[i - 2] == y) {
+        edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row.back();
+  return edits[a.size()][b.size()];
 }
 
 /// Line `number`, counted from 1; empty past the end.
@@ -124,18 +134,60 @@ void check_characters(std::string_view text, std::string_view file) {
   }
 }
 
-std::vector<YAML::Node> load_documents(const std::string& text, std::string_view file) {
-  const auto not_yaml = [file](const YAML::Exception& error, std::string_view why) {
-    return ConfigError(
-        fmt::format("{}:{}: {}: found text that is not YAML ({}); allowed: one YAML document", file,
-                    line_of(error.mark), kWholeDocument, why));
-  };
+[[noreturn]] void fail_document(std::string_view file, const YAML::Mark& mark,
+                                std::string_view found) {
+  throw ConfigError(fmt::format("{}:{}: {}: found {}; allowed: one YAML document", file,
+                                line_of(mark), kWholeDocument, found));
+}
+
+/// Notes where documents start, and lets everything in them pass.
+class DocumentStarts final : public YAML::EventHandler {
+ public:
+  std::vector<YAML::Mark> marks;
+
+  void OnDocumentStart(const YAML::Mark& mark) override { marks.push_back(mark); }
+
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+
+  void OnSequenceEnd() override {}
+
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+
+  void OnMapEnd() override {}
+};
+
+/// Not by YAML::LoadAll: on a text that begins with a comma it finds empty documents until memory
+/// ends.
+std::pair<YAML::Node, YAML::Mark> load_document(const std::string& text, std::string_view file) {
   try {
-    return YAML::LoadAll(text);
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    DocumentStarts starts;
+    if (!parser.HandleNextDocument(starts)) {
+      fail_document(file, YAML::Mark::null_mark(), "an empty file");
+    }
+    if (parser.HandleNextDocument(starts)) {
+      const bool stands_still = starts.marks[0].pos == starts.marks[1].pos;
+      fail_document(file, starts.marks[1],
+                    stands_still ? "text that is not YAML (no document begins so)"
+                                 : "a second document");
+    }
+    return {YAML::Load(text), starts.marks[0]};
   } catch (const YAML::DeepRecursion& error) {
-    throw not_yaml(error, "nested too deep");
+    fail_document(file, error.mark, "text that is not YAML (nested too deep)");
   } catch (const YAML::Exception& error) {
-    throw not_yaml(error, error.msg);
+    fail_document(file, error.mark, fmt::format("text that is not YAML ({})", error.msg));
   }
 }
 
@@ -174,10 +226,12 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   constexpr std::size_t longest = 64; // of a word worth comparing
   const std::string written = lowered(word.substr(0, longest));
   std::string_view closest;
-  std::size_t fewest = std::max<std::size_t>(1, written.size() / 3) + 1;
+  std::size_t fewest = longest;
   for (const std::string_view candidate : words) {
     const std::size_t edits = edits_between(written, lowered(candidate));
-    if (edits < fewest && edits < candidate.size()) {
+    const std::size_t most =
+        std::max<std::size_t>(1, std::max(written.size(), candidate.size()) / 3);
+    if (edits <= most && edits < candidate.size() && edits < fewest) {
       fewest = edits;
       closest = candidate;
     }
@@ -188,16 +242,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 YamlReader YamlReader::parse(std::string_view text, std::string_view file) {
   check_characters(text, file);
   const auto source = std::make_shared<const Source>(Source{std::string(file), std::string(text)});
-  const std::vector<YAML::Node> documents = load_documents(source->text, file);
-  if (documents.empty()) {
-    fail_file(file, "an empty file", "one YAML document");
-  }
-  const YamlReader root(source, "", 1);
-  if (documents.size() > 1) {
-    root.child(documents[1], "", line_of(documents[1].Mark()))
-        .fail(fmt::format("{} documents, the second here", documents.size()), "one YAML document");
-  }
-  return root.child(documents[0], "", line_of(documents[0].Mark()));
+  const auto [document, start] = load_document(source->text, file);
+  const int line = line_of(document.IsNull() ? start : document.Mark());
+  return YamlReader(source, "", line).child(document, "", line);
 }
 
 void YamlReader::fail_file(std::string_view file, std::string_view found,

@@ -62,9 +62,4 @@ class InlineSwitch : private WorkerSink {
   Rx rx_;
 };
 
-/// Longest frame of a port with this MTU: an Ethernet header and two VLAN tags more.
-constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) {
-  return mtu + 14u + 2 * 4u;
-}
-
 } // namespace weir::dataplane

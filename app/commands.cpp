@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "commands.hpp"
+
+#include "control/shows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace weir::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words split(std::string_view text, char separator) {
+  Words parts;
+  std::istringstream stream{std::string(text)};
+  for (std::string part; std::getline(stream, part, separator);) {
+    if (!part.empty()) {
+      parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+bool is_value(const std::string& word) {
+  return word.front() == '<';
+}
+
+bool is_choice(const std::string& word) {
+  return !is_value(word) && word.find('|') != word.npos;
+}
+
+/// Does `typed` fit where the grammar has `word`? Any text fits a value: the command itself says
+/// what is wrong with it.
+bool fits(const std::string& word, const std::string& typed) {
+  if (is_value(word)) {
+    return true;
+  }
+  const Words choices = split(word, '|');
+  return std::find(choices.begin(), choices.end(), typed) != choices.end();
+}
+
+std::string grammar_of(const Command& command) {
+  return fmt::format("{}{}", fmt::join(command.words, " "), command.takes_json ? " [json]" : "");
+}
+
+} // namespace
+
+Commands::Commands(control::Switch& weir) : weir_(weir) {
+  add_actions();
+  add_shows();
+}
+
+void Commands::add_actions() {
+  commands_.push_back({{"help"}, "this list", [this](const Words&) { return help(); }});
+  commands_.push_back({{"quit"}, "stop forwarding and leave", [this](const Words&) {
+                         wants_quit_ = true;
+                         return std::string();
+                       }});
+  commands_.push_back({{"clear", "port", "stats", "<name|all>"},
+                       "set a port's statistics to zero",
+                       [this](const Words& values) {
+                         control::clear_port_statistics(weir_, values[0]);
+                         return fmt::format("port {}: statistics cleared\n", values[0]);
+                       }});
+  commands_.push_back({{"set", "trace", "on|off"},
+                       "write down what becomes of every frame (the last 4096 per lcore)",
+                       [this](const Words& values) {
+                         if (values[0] == "on") {
+                           weir_.trace_on();
+                         } else {
+                           weir_.trace_off();
+                         }
+                         return fmt::format("trace is {}\n", values[0]);
+                       }});
+  commands_.push_back(
+      {{"reset", "ring", "<id>"},
+       "give up what a ring holds and its connections; a newer epoch starts it anew",
+       [this](const Words& values) {
+         control::reset_ring(weir_, values[0]);
+         return fmt::format("ring {}: reset\n", values[0]);
+       }});
+}
+
+void Commands::add_shows() {
+  using Show = control::Report (*)(control::Switch&, std::string_view);
+  const auto add = [this](Words words, std::string help, Show show) {
+    commands_.push_back({std::move(words), std::move(help),
+                         [this, show](const Words& values) {
+                           const bool as_json = !values.empty() && values.back() == "json";
+                           const control::Report report =
+                               show(weir_, values.empty() ? "" : values.front());
+                           return as_json ? to_json(report) : to_text(report);
+                         },
+                         true});
+  };
+  add({"show", "port", "info", "<name|all>"}, "devices, links, MTUs",
+      control::show_port_information);
+  add({"show", "port", "stats", "<name|all>"}, "packets and bytes", control::show_port_statistics);
+  add({"show", "port", "xstats", "<name|all>"}, "the driver's own statistics",
+      control::show_port_extended);
+  add({"show", "ring", "<id|all>"}, "members, slots, results, drops and slot times of a ring",
+      control::show_rings);
+  add({"show", "ring", "<id>", "stuck"}, "the oldest unfinished slots and the ranks they wait for",
+      control::show_stuck);
+  add({"show", "conn", "all"}, "queue pairs between ring neighbours",
+      [](control::Switch& weir, std::string_view) { return control::show_connections(weir); });
+  add({"show", "drops"}, "every drop reason that has counted",
+      [](control::Switch& weir, std::string_view) { return control::show_drops(weir); });
+  add({"show", "accounting"}, "received = forwarded + consumed + dropped + held + queued",
+      [](control::Switch& weir, std::string_view) { return control::show_accounting(weir); });
+  add({"show", "fdb"}, "stations and their ports",
+      [](control::Switch& weir, std::string_view) { return control::show_stations(weir); });
+  add({"show", "lcores"}, "roles, load and packets per burst",
+      [](control::Switch& weir, std::string_view) { return control::show_lcores(weir); });
+  add({"show", "memory"}, "the frame pool and the rings' memory",
+      [](control::Switch& weir, std::string_view) { return control::show_memory(weir); });
+  add({"show", "trace"}, "what became of each frame since `set trace on`",
+      [](control::Switch& weir, std::string_view) { return control::show_trace(weir); });
+}
+
+std::string Commands::run(std::string_view line) {
+  const Words words = split(line, ' ');
+  if (words.empty() || words.front().front() == '#') {
+    return {};
+  }
+  for (const Command& command : commands_) {
+    const bool has_json =
+        command.takes_json && words.size() == command.words.size() + 1 && words.back() == "json";
+    if (words.size() != command.words.size() + (has_json ? 1 : 0) ||
+        !std::equal(command.words.begin(), command.words.end(), words.begin(), fits)) {
+      continue;
+    }
+    Words values;
+    for (std::size_t i = 0; i < command.words.size(); ++i) {
+      if (is_value(command.words[i]) || is_choice(command.words[i])) {
+        values.push_back(words[i]);
+      }
+    }
+    if (has_json) {
+      values.emplace_back("json");
+    }
+    try {
+      return command.run(values);
+    } catch (const std::exception& error) {
+      return fmt::format("{}\n", error.what());
+    }
+  }
+  return explain(words);
+}
+
+std::vector<std::string> Commands::completions(std::string_view line) const {
+  Words words = split(line, ' ');
+  std::string typed;
+  if (!line.empty() && line.back() != ' ' && !words.empty()) {
+    typed = words.back();
+    words.pop_back();
+  }
+  std::vector<std::string> fitting;
+  for (const std::string& word : next_words(words)) {
+    if (word.starts_with(typed) && !is_value(word)) {
+      fitting.push_back(word);
+    }
+  }
+  return fitting;
+}
+
+std::string Commands::help() const {
+  std::size_t width = 0;
+  for (const Command& command : commands_) {
+    width = std::max(width, grammar_of(command).size());
+  }
+  std::string text;
+  for (const Command& command : commands_) {
+    text += fmt::format("  {:{}}  {}\n", grammar_of(command), width, command.help);
+  }
+  return text;
+}
+
+/// What may be typed for a value: port names, ring ids, and "all" where the grammar says so.
+std::vector<std::string> Commands::values_of(const std::string& placeholder) const {
+  std::vector<std::string> values;
+  if (placeholder.starts_with("<name")) {
+    for (const control::PortConfig& port : weir_.config().ports) {
+      values.push_back(port.name);
+    }
+  } else {
+    for (const conn::RingSpec& ring : weir_.rings()) {
+      values.push_back(std::to_string(ring.id));
+    }
+  }
+  if (placeholder.find("all") != std::string::npos) {
+    values.emplace_back("all");
+  }
+  return values;
+}
+
+std::vector<std::string> Commands::allowed_for(const std::string& word) const {
+  return is_value(word) ? values_of(word) : split(word, '|');
+}
+
+std::vector<const Command*> Commands::that_begin_with(const Words& words) const {
+  std::vector<const Command*> commands;
+  for (const Command& command : commands_) {
+    if (command.words.size() >= words.size() &&
+        std::equal(
+            words.begin(), words.end(), command.words.begin(),
+            [](const std::string& typed, const std::string& word) { return fits(word, typed); })) {
+      commands.push_back(&command);
+    }
+  }
+  return commands;
+}
+
+std::vector<std::string> Commands::next_words(const Words& words) const {
+  std::set<std::string> next;
+  for (const Command* command : that_begin_with(words)) {
+    if (command->words.size() > words.size()) {
+      const auto allowed = allowed_for(command->words[words.size()]);
+      next.insert(allowed.begin(), allowed.end());
+    } else if (command->takes_json) {
+      next.insert("json");
+    }
+  }
+  return {next.begin(), next.end()};
+}
+
+/// A line that is no command: names the first word that fits nothing, or what is missing at the
+/// end.
+std::string Commands::explain(const Words& words) const {
+  Words known;
+  for (const std::string& word : words) {
+    const std::vector<std::string> allowed = next_words(known);
+    known.push_back(word);
+    if (that_begin_with(known).empty()) {
+      return fmt::format("found '{}'; allowed: {}\n", word,
+                         allowed.empty() ? "the end of the line"
+                                         : fmt::format("{}", fmt::join(allowed, ", ")));
+    }
+  }
+  return fmt::format("more is needed: {}\n", fmt::join(next_words(words), ", "));
+}
+
+} // namespace weir::app

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/switch.hpp"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+/// One command of the prompt: the words it is written with, its help and what it does, in one
+/// place. A word in <> stands for a value, `a|b` for a choice.
+struct Command {
+  std::vector<std::string> words;
+  std::string help;
+  /// Given the words typed for <> and a|b, in order, returns what to print. Throws for a value that
+  /// names nothing.
+  std::function<std::string(const std::vector<std::string>&)> run;
+  bool takes_json = false; // a last `json` asks for JSON
+};
+
+/// All commands of one switch, for the prompt and for command files alike.
+class Commands {
+ public:
+  explicit Commands(control::Switch& weir);
+
+  /// Runs a line and returns what to print; a wrong word gets the list of right ones.
+  std::string run(std::string_view line);
+
+  /// The words that may stand where the last word of `line` is being typed.
+  std::vector<std::string> completions(std::string_view line) const;
+
+  bool wants_quit() const { return wants_quit_; }
+
+ private:
+  std::string help() const;
+  std::vector<std::string> values_of(const std::string& placeholder) const;
+  std::vector<std::string> allowed_for(const std::string& word) const;
+  std::vector<const Command*> that_begin_with(const std::vector<std::string>& words) const;
+  std::vector<std::string> next_words(const std::vector<std::string>& words) const;
+  std::string explain(const std::vector<std::string>& words) const;
+
+  void add_shows();
+  void add_actions();
+
+  control::Switch& weir_;
+  std::vector<Command> commands_;
+  bool wants_quit_ = false;
+};
+
+} // namespace weir::app

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "prompt.hpp"
+
+#include <fmt/format.h>
+#include <histedit.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <unistd.h>
+
+namespace weir::app {
+namespace {
+
+constexpr int kPollMs = 100;
+constexpr int kHistoryLines = 500;
+
+/// What libedit's callbacks find behind EL_CLIENTDATA.
+struct Session {
+  Commands& commands;
+  const std::atomic<bool>& stop;
+};
+
+Session& session_of(EditLine* editor) {
+  void* data = nullptr;
+  el_get(editor, EL_CLIENTDATA, &data);
+  return *static_cast<Session*>(data);
+}
+
+const char* prompt_text(EditLine*) {
+  return "weir> ";
+}
+
+/// Reads a key, looking now and then whether a signal wants the switch to stop.
+int read_key(EditLine* editor, wchar_t* key) {
+  const Session& session = session_of(editor);
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  while (poll(&input, 1, kPollMs) <= 0) {
+    if (session.stop) {
+      return 0;
+    }
+  }
+  unsigned char byte = 0;
+  const bool got_key = read(STDIN_FILENO, &byte, 1) == 1;
+  *key = byte;
+  return got_key ? 1 : 0;
+}
+
+std::string common_prefix(const std::vector<std::string>& words) {
+  std::string prefix = words.front();
+  for (const std::string& word : words) {
+    const auto [end, unused] =
+        std::mismatch(prefix.begin(), prefix.end(), word.begin(), word.end());
+    prefix.erase(end, prefix.end());
+  }
+  return prefix;
+}
+
+/// Tab: completes the word as far as it is certain, or lists what it may be.
+unsigned char complete(EditLine* editor, int) {
+  const LineInfo* line = el_line(editor);
+  const std::string typed(line->buffer, line->cursor);
+  const std::vector<std::string> words = session_of(editor).commands.completions(typed);
+  if (words.empty()) {
+    return CC_ERROR;
+  }
+  const std::size_t begun = typed.size() - (typed.find_last_of(' ') + 1);
+  std::string rest = common_prefix(words).substr(begun);
+  if (words.size() == 1) {
+    rest += ' ';
+  }
+  if (rest.empty()) {
+    fmt::print("\n{}\n", fmt::join(words, "  "));
+    std::fflush(stdout);
+    return CC_REDISPLAY;
+  }
+  el_insertstr(editor, rest.c_str());
+  return CC_REFRESH;
+}
+
+} // namespace
+
+void run_prompt(Commands& commands, const std::atomic<bool>& stop) {
+  Session session{commands, stop};
+  const std::unique_ptr<EditLine, decltype(&el_end)> editor(el_init("weir", stdin, stdout, stderr),
+                                                            &el_end);
+  const std::unique_ptr<History, decltype(&history_end)> past(history_init(), &history_end);
+  HistEvent event;
+  history(past.get(), &event, H_SETSIZE, kHistoryLines);
+  history(past.get(), &event, H_SETUNIQUE, 1);
+  el_set(editor.get(), EL_CLIENTDATA, &session);
+  el_set(editor.get(), EL_PROMPT, &prompt_text);
+  el_set(editor.get(), EL_EDITOR, "emacs");
+  el_set(editor.get(), EL_HIST, history, past.get());
+  el_set(editor.get(), EL_GETCFN, &read_key);
+  el_set(editor.get(), EL_ADDFN, "weir-complete", "complete a word", &complete);
+  el_set(editor.get(), EL_BIND, "^I", "weir-complete", nullptr);
+
+  while (!commands.wants_quit() && !stop) {
+    int length = 0;
+    const char* text = el_gets(editor.get(), &length);
+    if (text == nullptr || length <= 0) {
+      break;
+    }
+    std::string line(text, static_cast<std::size_t>(length));
+    line.erase(line.find_last_not_of(" \r\n") + 1);
+    if (!line.empty()) {
+      history(past.get(), &event, H_ENTER, line.c_str());
+    }
+    fmt::print("{}", commands.run(line));
+    std::fflush(stdout);
+  }
+}
+
+} // namespace weir::app

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// weir: the switch.
+
+#include "commands.hpp"
+#include "control/config.hpp"
+#include "control/placement.hpp"
+#include "control/shows.hpp"
+#include "control/switch.hpp"
+#include "control/telemetry.hpp"
+#include "prompt.hpp"
+
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <getopt.h>
+#include <optional>
+#include <signal.h>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace weir;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitConfig = 2;
+
+constexpr const char* kUsage =
+    "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
+    "\n"
+    "  --config FILE      ports, lcores and rings (see README, Configuration)\n"
+    "  --cmd-file FILE    prompt commands to run once the switch forwards\n"
+    "  --no-interactive   no prompt: run until SIGINT or SIGTERM\n";
+
+struct Options {
+  std::string config;
+  std::string cmd_file;
+  bool interactive = true;
+  std::vector<std::string> eal;
+};
+
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+Options parse_options(int argc, char** argv) {
+  static const option long_options[] = {{"config", required_argument, nullptr, 'c'},
+                                        {"cmd-file", required_argument, nullptr, 'f'},
+                                        {"no-interactive", no_argument, nullptr, 'n'},
+                                        {"help", no_argument, nullptr, 'h'},
+                                        {nullptr, 0, nullptr, 0}};
+  Options options;
+  for (int c = 0; (c = getopt_long(argc, argv, "+", long_options, nullptr)) != -1;) {
+    switch (c) {
+    case 'c':
+      options.config = optarg;
+      break;
+    case 'f':
+      options.cmd_file = optarg;
+      break;
+    case 'n':
+      options.interactive = false;
+      break;
+    case 'h':
+      fmt::print("{}", kUsage);
+      std::exit(EXIT_SUCCESS);
+    default:
+      throw UsageError("see weir --help");
+    }
+  }
+  if (options.config.empty()) {
+    throw UsageError(std::string("--config is needed\n") + kUsage);
+  }
+  if (optind < argc && std::string_view(argv[optind - 1]) != "--") {
+    throw UsageError(
+        fmt::format("found '{}'; EAL options come after --\n{}", argv[optind], kUsage));
+  }
+  options.eal.assign(argv + optind, argv + argc);
+  return options;
+}
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int) {
+  stop_requested = true;
+}
+
+void catch_signals() {
+  struct sigaction action {};
+
+  action.sa_handler = request_stop;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+/// The lcores are the configuration's business (lcores:), so EAL may not be told otherwise.
+void refuse_core_options(const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
+    if (option == "-l" || option == "-c" || option.starts_with("--lcores") ||
+        option.starts_with("--main-lcore")) {
+      throw control::ConfigError(fmt::format(
+          "eal.options: found {}; allowed: any EAL option but this, lcores are set under lcores:",
+          option));
+    }
+  }
+}
+
+/// EAL, up as long as this lives.
+class Eal {
+ public:
+  Eal(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments_) {
+      argv.push_back(argument.data());
+    }
+    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+      throw std::runtime_error(fmt::format("EAL does not start ({}) with: {}",
+                                           rte_strerror(rte_errno), fmt::join(arguments_, " ")));
+    }
+  }
+
+  ~Eal() { rte_eal_cleanup(); }
+
+  Eal(const Eal&) = delete;
+  Eal& operator=(const Eal&) = delete;
+
+ private:
+  std::vector<std::string> arguments_; // EAL keeps pointers into them
+};
+
+std::vector<std::string> eal_arguments(const Options& options, const control::Config& config) {
+  const conn::RingDirectory directory(config.rings);
+  std::vector<std::string> arguments{"weir", "--lcores",
+                                     control::eal_lcores(control::place(config, directory))};
+  arguments.insert(arguments.end(), config.eal_options.begin(), config.eal_options.end());
+  for (const control::PortConfig& port : config.ports) {
+    const bool is_pci = port.device.find(':') < port.device.find(',');
+    if (is_pci) {
+      arguments.insert(arguments.end(), {"-a", port.device});
+    }
+  }
+  arguments.insert(arguments.end(), options.eal.begin(), options.eal.end());
+  refuse_core_options(config.eal_options);
+  refuse_core_options(options.eal);
+  return arguments;
+}
+
+void run_command_file(app::Commands& commands, const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream) {
+    throw UsageError(fmt::format("--cmd-file {}: cannot be read", file));
+  }
+  for (std::string line; std::getline(stream, line) && !commands.wants_quit();) {
+    fmt::print("weir> {}\n{}", line, commands.run(line));
+  }
+  std::fflush(stdout);
+}
+
+void wait_for_signal() {
+  while (!stop_requested) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+void run_switch(const Options& options, const control::Config& config) {
+  control::Switch weir(config);
+  const control::Telemetry telemetry(weir);
+  app::Commands commands(weir);
+  weir.start();
+  for (const control::Port& port : weir.ports()) {
+    for (const std::string& warning : port.warnings()) {
+      fmt::print(stderr, "weir: {}\n", warning);
+    }
+  }
+  fmt::print("weir: ready\n");
+  std::fflush(stdout);
+  if (!options.cmd_file.empty()) {
+    run_command_file(commands, options.cmd_file);
+  }
+  if (options.interactive && isatty(STDIN_FILENO) == 1) {
+    run_prompt(commands, stop_requested);
+  } else if (!commands.wants_quit()) {
+    wait_for_signal();
+  }
+  weir.stop();
+  fmt::print("\n{}\n{}", to_text(control::show_accounting(weir)),
+             to_text(control::show_drops(weir)));
+  fmt::print("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs());
+  std::fflush(stdout);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse_options(argc, argv);
+    const control::Config config = control::load_config(options.config);
+    const Eal eal(eal_arguments(options, config));
+    catch_signals();
+    run_switch(options, config);
+    return EXIT_SUCCESS;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+    return kExitConfig;
+  } catch (const control::ConfigError& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+    return kExitConfig;
+  } catch (const control::MemoryError& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+    return kExitConfig;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+    return kExitFailure;
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/memory.hpp"
+
+#include "dataplane/forward.hpp"
+#include "dataplane/mbuf_frame.hpp"
+#include "dataplane/tx.hpp"
+#include "dataplane/worker.hpp"
+
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <new>
+
+namespace weir::control {
+namespace {
+
+constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts in flight
+constexpr std::uint32_t kHandoffEntries = 4096;
+constexpr std::uint32_t kSpare = 1024; // what drivers keep for themselves
+constexpr double kMiB = 1024.0 * 1024.0;
+
+std::uint16_t data_room_for(const Config& config) {
+  std::uint32_t longest = 0;
+  for (const PortConfig& port : config.ports) {
+    longest = std::max(longest, dataplane::max_frame_bytes(port.mtu));
+  }
+  const std::uint32_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM, 64u);
+  return static_cast<std::uint16_t>(std::max<std::uint32_t>(room, RTE_MBUF_DEFAULT_BUF_SIZE));
+}
+
+std::uint64_t free_hugepage_bytes() {
+  namespace fs = std::filesystem;
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+    std::uint64_t kilobytes = 0;
+    const std::string name = entry.path().filename();
+    if (std::sscanf(name.c_str(), "hugepages-%lukB", &kilobytes) != 1) {
+      continue;
+    }
+    std::ifstream file(entry.path() / "free_hugepages");
+    std::uint64_t pages = 0;
+    if (file >> pages) {
+      bytes += pages * kilobytes * 1024;
+    }
+  }
+  return bytes;
+}
+
+} // namespace
+
+MemoryPlan plan_memory(const Config& config, const conn::RingDirectory& directory,
+                       const Placement& placement) {
+  MemoryPlan plan;
+  std::uint64_t held = 0;
+  for (const conn::RingSpec& ring : directory.rings()) {
+    const auto dimensions = dataplane::dimensions_of(ring);
+    held += dimensions.held_frames();
+    plan.ring_bytes += dimensions.bytes();
+  }
+  std::uint64_t queued = kSpare;
+  for (const PortConfig& port : config.ports) {
+    queued += std::uint64_t{port.rx_descriptors} * port.rx_queues + port.tx_descriptors +
+              dataplane::TxPort::kBacklog;
+  }
+  const bool is_pipeline = placement.lcores.size() > 1;
+  queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? 2 * kHandoffEntries : 0));
+  const std::uint64_t mbufs = held + queued;
+  if (mbufs > std::numeric_limits<std::uint32_t>::max()) {
+    throw ConfigError(fmt::format(
+        "rings: found windows and message lengths that hold {} frames; allowed: 4294967295",
+        mbufs));
+  }
+  plan.mbufs = static_cast<std::uint32_t>(mbufs);
+  plan.data_room = data_room_for(config);
+  const std::size_t per_mbuf = rte_mempool_calc_obj_size(
+      static_cast<std::uint32_t>(sizeof(rte_mbuf) + dataplane::kFrameBytesInMbuf + plan.data_room),
+      0, nullptr);
+  plan.pool_bytes = mbufs * (per_mbuf + sizeof(void*));
+  plan.explanation =
+      fmt::format("{} mbufs of {} bytes ({} for frames that rings can hold, 2N x L x (H-1) each; "
+                  "{} for queues): "
+                  "{:.0f} MiB; slots and cached results: {:.0f} MiB",
+                  mbufs, per_mbuf, held, queued, static_cast<double>(plan.pool_bytes) / kMiB,
+                  static_cast<double>(plan.ring_bytes) / kMiB);
+  return plan;
+}
+
+std::size_t available_memory() {
+  std::size_t bytes = 0;
+  for (unsigned i = 0; i < rte_socket_count(); ++i) {
+    rte_malloc_socket_stats stats{};
+    if (rte_malloc_get_socket_stats(rte_socket_id_by_idx(i), &stats) == 0) {
+      bytes += stats.heap_freesz_bytes;
+    }
+  }
+  return bytes + (rte_eal_has_hugepages() != 0 ? free_hugepage_bytes() : 0);
+}
+
+void* EalMemory::do_allocate(std::size_t bytes, std::size_t alignment) {
+  void* memory =
+      rte_malloc("weir", bytes, static_cast<unsigned>(std::max<std::size_t>(alignment, 64)));
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+
+void EalMemory::do_deallocate(void* memory, std::size_t /*bytes*/, std::size_t /*alignment*/) {
+  rte_free(memory);
+}
+
+} // namespace weir::control

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/config.hpp"
+#include "control/placement.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <string>
+
+namespace weir::control {
+
+/// What the switch takes from EAL's memory, all of it at start.
+struct MemoryPlan {
+  std::uint32_t mbufs = 0;
+  std::uint16_t data_room = 0; // bytes of an mbuf for a frame and its headroom
+  std::size_t pool_bytes = 0;  // mbufs with their frames' descriptions
+  std::size_t ring_bytes = 0;  // slots, cached results
+
+  std::size_t total() const { return pool_bytes + ring_bytes; }
+
+  std::string explanation; // the sum in words, part by part
+};
+
+MemoryPlan plan_memory(const Config& config, const conn::RingDirectory& directory,
+                       const Placement& placement);
+
+/// Bytes EAL can still give: its heap, and hugepages it has not taken yet.
+std::size_t available_memory();
+
+/// rte_malloc as a memory resource: slots and results in hugepages, near the main lcore's node.
+class EalMemory : public std::pmr::memory_resource {
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
+
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+} // namespace weir::control

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/ring_directory.hpp"
+#include "control/config.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::control {
+
+/// Which part of the work each data lcore does. Indices refer to Placement::lcores.
+struct Placement {
+  struct Queue {
+    std::uint16_t port = 0;
+    std::uint16_t queue = 0;
+  };
+
+  struct DataLcore {
+    unsigned id = 0; // CPU number
+    Idle idle = Idle::spin;
+    std::vector<Queue> receives;
+    std::vector<std::uint16_t> transmits; // ports
+    std::vector<std::uint16_t> rings;     // directory indices
+    bool works = false;
+  };
+
+  unsigned control_cpu = 0;
+  std::vector<DataLcore> lcores;
+  std::vector<std::size_t> transmitter_of_port;
+  std::vector<std::size_t> worker_of_group; // by group number
+};
+
+/// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
+Placement place(const Config& config, const conn::RingDirectory& directory);
+
+/// EAL's --lcores: lcore 0 is control's, lcore i + 1 is placement.lcores[i], each bound to its CPU.
+std::string eal_lcores(const Placement& placement);
+
+} // namespace weir::control

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/port.hpp"
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace weir::control {
+namespace {
+
+constexpr std::uint16_t kNoDevice = RTE_MAX_ETHPORTS;
+
+/// The device's name: devargs up to the first comma.
+std::string device_name(const std::string& devargs) {
+  return devargs.substr(0, devargs.find(','));
+}
+
+std::uint16_t find_device(const std::string& devargs) {
+  std::uint16_t device = kNoDevice;
+  return rte_eth_dev_get_port_by_name(device_name(devargs).c_str(), &device) == 0 ? device
+                                                                                  : kNoDevice;
+}
+
+} // namespace
+
+Port::Port(const PortConfig& config) : config_(config), device_(find_device(config.device)) {
+  if (device_ != kNoDevice) { // probed by EAL: a PCI device
+    return;
+  }
+  check(rte_dev_probe(config_.device.c_str()), "cannot be probed");
+  device_ = find_device(config_.device);
+  if (device_ == kNoDevice) {
+    throw PortError(fmt::format("port {}: device {} was probed, but no Ethernet port has its name",
+                                config_.name, config_.device));
+  }
+}
+
+Port::~Port() {
+  if (device_ != kNoDevice) {
+    stop();
+    rte_eth_dev_close(device_);
+  }
+}
+
+Port::Port(Port&& other) noexcept
+    : config_(std::move(other.config_)), device_(std::exchange(other.device_, kNoDevice)),
+      is_started_(std::exchange(other.is_started_, false)), warnings_(std::move(other.warnings_)) {}
+
+void Port::check(int answer, const char* what) const {
+  if (answer < 0) {
+    const int error = answer == -1 ? rte_errno : -answer;
+    throw PortError(fmt::format("port {}: device {} {}: {}", config_.name, config_.device, what,
+                                rte_strerror(error)));
+  }
+}
+
+void Port::start(rte_mempool* pool) {
+  configure();
+  set_up_queues(pool);
+  check(rte_eth_dev_start(device_), "cannot be started");
+  is_started_ = true;
+  // A switch takes frames for everybody. Devices without the notion take them anyway.
+  if (const int answer = rte_eth_promiscuous_enable(device_); answer < 0 && answer != -ENOTSUP) {
+    check(answer, "cannot be set to promiscuous mode");
+  }
+}
+
+void Port::configure() {
+  rte_eth_dev_info info{};
+  check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
+  if (config_.rx_queues > info.max_rx_queues) {
+    throw PortError(fmt::format("port {}: rx_queues: found {}; allowed for {}: 1 .. {}",
+                                config_.name, config_.rx_queues, info.driver_name,
+                                info.max_rx_queues));
+  }
+  rte_eth_conf conf{};
+  conf.rxmode.mtu = std::min(config_.mtu, info.max_mtu);
+  if (config_.rx_queues > 1) {
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    // Addresses and UDP ports: a queue pair keeps its source port, so its packets stay on one
+    // queue.
+    conf.rx_adv_conf.rss_conf.rss_hf =
+        (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
+  }
+  int answer = rte_eth_dev_configure(device_, config_.rx_queues, 1, &conf);
+  if (answer == -EINVAL && conf.rxmode.mtu > RTE_ETHER_MTU) {
+    // Some virtual devices (memif) carry long frames but admit only 1518 bytes to the ethdev layer.
+    conf.rxmode.mtu = RTE_ETHER_MTU;
+    answer = rte_eth_dev_configure(device_, config_.rx_queues, 1, &conf);
+  }
+  check(answer, "cannot be configured");
+  answer = rte_eth_dev_set_mtu(device_, config_.mtu);
+  if (answer < 0 && answer != -ENOTSUP) {
+    warnings_.push_back(fmt::format("port {}: MTU {} not set: {}", config_.name, config_.mtu,
+                                    rte_strerror(-answer)));
+  }
+}
+
+void Port::set_up_queues(rte_mempool* pool) {
+  std::uint16_t rx_descriptors = config_.rx_descriptors;
+  std::uint16_t tx_descriptors = config_.tx_descriptors;
+  check(rte_eth_dev_adjust_nb_rx_tx_desc(device_, &rx_descriptors, &tx_descriptors),
+        "does not accept its numbers of descriptors");
+  const int node = rte_eth_dev_socket_id(device_);
+  const auto socket = node < 0 ? 0u : static_cast<unsigned>(node);
+  for (std::uint16_t queue = 0; queue < config_.rx_queues; ++queue) {
+    check(rte_eth_rx_queue_setup(device_, queue, rx_descriptors, socket, nullptr, pool),
+          "has a receive queue that cannot be set up");
+  }
+  check(rte_eth_tx_queue_setup(device_, 0, tx_descriptors, socket, nullptr),
+        "has a transmit queue that cannot be set up");
+}
+
+void Port::stop() {
+  if (std::exchange(is_started_, false)) {
+    rte_eth_dev_stop(device_);
+  }
+}
+
+PortInformation Port::information() const {
+  PortInformation information;
+  rte_eth_dev_info info{};
+  if (rte_eth_dev_info_get(device_, &info) == 0) {
+    information.driver = info.driver_name;
+  }
+  rte_ether_addr mac{};
+  if (rte_eth_macaddr_get(device_, &mac) == 0) {
+    wire::MacAddress address;
+    std::copy_n(mac.addr_bytes, address.bytes.size(), address.bytes.begin());
+    information.mac = wire::to_string(address);
+  }
+  rte_eth_link link{};
+  if (rte_eth_link_get_nowait(device_, &link) == 0) {
+    const bool is_up = link.link_status == RTE_ETH_LINK_UP;
+    information.link = is_up ? fmt::format("up {} Mbit/s", link.link_speed) : std::string("down");
+  }
+  information.mtu = config_.mtu;
+  information.numa_node = rte_eth_dev_socket_id(device_);
+  information.promiscuous = rte_eth_promiscuous_get(device_) == 1;
+  return information;
+}
+
+PortStatistics Port::statistics() const {
+  rte_eth_stats stats{};
+  if (rte_eth_stats_get(device_, &stats) != 0) {
+    return {};
+  }
+  return {stats.ipackets, stats.ibytes,   stats.imissed + stats.rx_nombuf,
+          stats.ierrors,  stats.opackets, stats.obytes,
+          stats.oerrors};
+}
+
+void Port::clear_statistics() {
+  rte_eth_stats_reset(device_);
+  rte_eth_xstats_reset(device_);
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> Port::extended_statistics() const {
+  const int count = rte_eth_xstats_get_names(device_, nullptr, 0);
+  if (count <= 0) {
+    return {};
+  }
+  std::vector<rte_eth_xstat_name> names(static_cast<std::size_t>(count));
+  std::vector<rte_eth_xstat> values(names.size());
+  if (rte_eth_xstats_get_names(device_, names.data(), static_cast<unsigned>(count)) != count ||
+      rte_eth_xstats_get(device_, values.data(), static_cast<unsigned>(count)) != count) {
+    return {};
+  }
+  std::vector<std::pair<std::string, std::uint64_t>> statistics;
+  for (const rte_eth_xstat& value : values) {
+    statistics.emplace_back(names[value.id].name, value.value);
+  }
+  return statistics;
+}
+
+} // namespace weir::control

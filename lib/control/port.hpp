@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/config.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+struct rte_mempool;
+
+namespace weir::control {
+
+/// A device that cannot be had or set up; what() names the port, the device and the driver's
+/// answer.
+class PortError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct PortStatistics {
+  std::uint64_t rx_packets = 0;
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t rx_missed = 0; // the device had no descriptor or mbuf for them
+  std::uint64_t rx_errors = 0;
+  std::uint64_t tx_packets = 0;
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t tx_errors = 0;
+};
+
+struct PortInformation {
+  std::string driver;
+  std::string mac;
+  std::string link; // "up 100000 Mbit/s", "down"
+  std::uint16_t mtu = 0;
+  int numa_node = -1;
+  bool promiscuous = false;
+};
+
+/// One DPDK device as a port of the switch: probed, configured, started, stopped.
+class Port {
+ public:
+  /// Probes the device. Throws PortError.
+  explicit Port(const PortConfig& config);
+  ~Port();
+  Port(Port&& other) noexcept;
+  Port& operator=(Port&&) = delete;
+
+  /// One transmit queue, config.rx_queues receive queues fed from `pool`, promiscuous. Throws
+  /// PortError.
+  void start(rte_mempool* pool);
+  void stop();
+
+  const std::string& name() const { return config_.name; }
+
+  const PortConfig& config() const { return config_; }
+
+  std::uint16_t device() const { return device_; }
+
+  /// What the driver could not do as configured, in words; empty when all is well.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  PortInformation information() const;
+  PortStatistics statistics() const;
+  void clear_statistics();
+  std::vector<std::pair<std::string, std::uint64_t>> extended_statistics() const;
+
+ private:
+  void configure();
+  void set_up_queues(rte_mempool* pool);
+  void check(int answer, const char* what) const;
+
+  PortConfig config_;
+  std::uint16_t device_;
+  bool is_started_ = false;
+  std::vector<std::string> warnings_;
+};
+
+} // namespace weir::control

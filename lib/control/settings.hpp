@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// From configuration to what the stages want; the same for the switch and for weir-replay.
+
+#include "conn/classify.hpp"
+#include "control/config.hpp"
+#include "dataplane/forward.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::control {
+
+constexpr std::uint64_t milliseconds(std::uint32_t seconds) {
+  return std::uint64_t{seconds} * 1000;
+}
+
+/// By port, the longest frame it sends.
+inline std::vector<std::uint32_t> frame_limits(const Config& config) {
+  std::vector<std::uint32_t> limits;
+  for (const PortConfig& port : config.ports) {
+    limits.push_back(dataplane::max_frame_bytes(port.mtu));
+  }
+  return limits;
+}
+
+inline conn::Classifier::Settings classifier_settings(const Config& config, std::uint32_t session) {
+  return {.session = session,
+          .plain_entries = config.connections.plain_entries,
+          .aging = milliseconds(config.connections.aging_s)};
+}
+
+} // namespace weir::control

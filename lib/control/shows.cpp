@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/shows.hpp"
+
+#include "control/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+
+namespace weir::control {
+namespace {
+
+constexpr std::size_t kStuckShown = 16;
+constexpr std::string_view kAll = "all";
+
+template <typename Visitor>
+void for_ports(Switch& weir, std::string_view name, Visitor&& visit) {
+  bool found = false;
+  std::string names(kAll);
+  for (Port& port : weir.ports()) {
+    names += ", " + port.name();
+    if (name == kAll || name == port.name()) {
+      visit(port);
+      found = true;
+    }
+  }
+  if (!found) {
+    throw UnknownName(fmt::format("port: found '{}'; allowed: {}", name, names));
+  }
+}
+
+std::uint16_t ring_named(Switch& weir, std::string_view name) {
+  std::uint32_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (error == std::errc() && end == name.data() + name.size()) {
+    if (const auto ring = weir.ring_with_id(id)) {
+      return *ring;
+    }
+  }
+  std::string ids;
+  for (const conn::RingSpec& ring : weir.rings()) {
+    ids += (ids.empty() ? "" : ", ") + std::to_string(ring.id);
+  }
+  throw UnknownName(
+      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "none is configured" : ids));
+}
+
+std::string names_of_ports(Switch& weir, l2::PortSet ports) {
+  std::string names;
+  for (; ports != 0; ports &= ports - 1) {
+    const auto port = static_cast<std::size_t>(std::countr_zero(ports));
+    names += (names.empty() ? "" : ",") + weir.ports()[port].name();
+  }
+  return names;
+}
+
+std::string_view name_of(dataplane::TraceEvent event) {
+  switch (event) {
+  case dataplane::TraceEvent::forwarded:
+    return "forwarded";
+  case dataplane::TraceEvent::stale_repeat:
+    return "stale repeat";
+  case dataplane::TraceEvent::held:
+    return "held";
+  case dataplane::TraceEvent::completed:
+    return "completed";
+  case dataplane::TraceEvent::result:
+    return "result";
+  case dataplane::TraceEvent::cached_result:
+    return "cached result";
+  case dataplane::TraceEvent::dropped:
+    return "dropped";
+  }
+  return "unknown";
+}
+
+bool names_a_slot(dataplane::TraceEvent event) {
+  return event == dataplane::TraceEvent::held || event == dataplane::TraceEvent::completed ||
+         event == dataplane::TraceEvent::result || event == dataplane::TraceEvent::cached_result;
+}
+
+} // namespace
+
+Report show_port_information(Switch& weir, std::string_view name) {
+  Table table{"port_info",
+              {{"port", "port"},
+               {"device", "device"},
+               {"driver", "driver"},
+               {"mac", "MAC"},
+               {"link", "link"},
+               {"mtu", "MTU"},
+               {"rx_queues", "rx queues"},
+               {"numa_node", "NUMA node"},
+               {"promiscuous", "promiscuous"}},
+              {},
+              {}};
+  for_ports(weir, name, [&](Port& port) {
+    const PortInformation information = port.information();
+    table.rows.push_back({port.name(), port.config().device, information.driver, information.mac,
+                          information.link, std::uint64_t{information.mtu},
+                          std::uint64_t{port.config().rx_queues},
+                          std::to_string(information.numa_node),
+                          std::string(information.promiscuous ? "on" : "off")});
+  });
+  return {table};
+}
+
+Report show_port_statistics(Switch& weir, std::string_view name) {
+  Table table{"port_stats",
+              {{"port", "port"},
+               {"rx_packets", "rx packets"},
+               {"rx_bytes", "rx bytes"},
+               {"rx_missed", "rx missed"},
+               {"rx_errors", "rx errors"},
+               {"tx_packets", "tx packets"},
+               {"tx_bytes", "tx bytes"},
+               {"tx_errors", "tx errors"}},
+              {},
+              {}};
+  for_ports(weir, name, [&](Port& port) {
+    const PortStatistics stats = port.statistics();
+    table.rows.push_back({port.name(), stats.rx_packets, stats.rx_bytes, stats.rx_missed,
+                          stats.rx_errors, stats.tx_packets, stats.tx_bytes, stats.tx_errors});
+  });
+  return {table};
+}
+
+Report show_port_extended(Switch& weir, std::string_view name) {
+  Table table{"port_xstats", {{"port", "port"}, {"name", "name"}, {"value", "value"}}, {}, {}};
+  for_ports(weir, name, [&](Port& port) {
+    for (const auto& [statistic, value] : port.extended_statistics()) {
+      table.rows.push_back({port.name(), statistic, value});
+    }
+  });
+  return {table};
+}
+
+void clear_port_statistics(Switch& weir, std::string_view name) {
+  for_ports(weir, name, [](Port& port) { port.clear_statistics(); });
+}
+
+Report show_rings(Switch& weir, std::string_view name) {
+  if (name == kAll) {
+    const auto rings = weir.ring_snapshots();
+    return {rings_table(weir.rings(), rings)};
+  }
+  const std::uint16_t ring = ring_named(weir, name);
+  const dataplane::RingSnapshot snapshot = weir.ring_snapshot(ring);
+  return {rings_table(weir.rings(), {&snapshot, 1}), members_table(weir.rings()[ring], snapshot),
+          ring_drops_table(snapshot), slot_time_table(snapshot)};
+}
+
+Report show_stuck(Switch& weir, std::string_view name) {
+  const std::uint16_t ring = ring_named(weir, name);
+  return {stuck_table(weir.rings()[ring], weir.stuck_slots(ring, kStuckShown))};
+}
+
+void reset_ring(Switch& weir, std::string_view name) {
+  weir.reset_ring(ring_named(weir, name));
+}
+
+Report show_connections(Switch& weir) {
+  return {connections_table(weir.rings(), weir.connections())};
+}
+
+Report show_drops(Switch& weir) {
+  const dataplane::Accounting accounting = weir.accounting();
+  return {drops_table(accounting.frames), foreign_table(accounting.frames)};
+}
+
+Report show_accounting(Switch& weir) {
+  return {accounting_table(weir.accounting())};
+}
+
+Report show_stations(Switch& weir) {
+  return {weir.stations_table()};
+}
+
+Report show_lcores(Switch& weir) {
+  return {weir.lcores_table(), histogram_table("rx_burst", "packets", weir.rx_bursts())};
+}
+
+Report show_memory(Switch& weir) {
+  return {weir.memory_table()};
+}
+
+Report show_trace(Switch& weir) {
+  Table table{"trace",
+              {{"time_us", "time us"},
+               {"ingress", "from"},
+               {"event", "event"},
+               {"egress", "to"},
+               {"ring", "ring"},
+               {"rank", "rank"},
+               {"message", "message"},
+               {"packet", "packet"},
+               {"qp", "to QP"},
+               {"psn", "PSN"},
+               {"bytes", "bytes"}},
+              {},
+              {}};
+  const auto records = weir.trace();
+  const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
+  for (const dataplane::TraceRecord& record : records) {
+    const bool in_ring = names_a_slot(record.event);
+    const auto ring_cell = [in_ring](std::uint64_t value) {
+      return in_ring ? std::to_string(value) : std::string("-");
+    };
+    const std::string event = record.event == dataplane::TraceEvent::dropped
+                                  ? fmt::format("dropped {}", weir::name_of(record.drop))
+                                  : std::string(name_of(record.event));
+    table.rows.push_back(
+        {static_cast<double>(record.now_ns - start) / 1000.0, weir.ports()[record.ingress].name(),
+         event, names_of_ports(weir, record.egress),
+         ring_cell(in_ring ? weir.rings()[record.ring].id : 0), ring_cell(record.rank),
+         ring_cell(record.message), ring_cell(record.packet), std::uint64_t{record.qp},
+         std::uint64_t{record.psn}, std::uint64_t{record.length}});
+  }
+  return {table};
+}
+
+} // namespace weir::control

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/switch.hpp"
+
+#include "control/settings.hpp"
+#include "dataplane/clock.hpp"
+#include "dataplane/mbuf_frame.hpp"
+
+#include <fmt/format.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+
+namespace weir::control {
+
+using dataplane::Lcore;
+
+namespace {
+
+constexpr unsigned kStandStillTimeoutMs = 2000;
+constexpr unsigned kMempoolCache = 256;
+constexpr std::chrono::milliseconds kDrainTime{20};
+constexpr double kMiB = 1024.0 * 1024.0;
+
+/// docs/protocol.md §2a: drawn at random at every start, never 0.
+std::uint32_t draw_session() {
+  std::random_device device;
+  std::uint32_t session = 0;
+  while (session == 0) {
+    session = device();
+  }
+  return session;
+}
+
+int run_lcore(void* lcore) {
+  static_cast<Lcore*>(lcore)->run();
+  return 0;
+}
+
+} // namespace
+
+/// While one lives, no lcore runs.
+class Switch::StandStill {
+ public:
+  explicit StandStill(Switch& owner) : lock_(owner.one_question_), lcores_(owner.lcores_) {
+    for (const auto& lcore : lcores_) {
+      if (!lcore->park(kStandStillTimeoutMs)) {
+        const unsigned id = lcore->id();
+        resume();
+        throw LcoreError(
+            fmt::format("lcore {} did not stand still within {} ms", id, kStandStillTimeoutMs));
+      }
+    }
+  }
+
+  ~StandStill() { resume(); }
+
+  StandStill(const StandStill&) = delete;
+  StandStill& operator=(const StandStill&) = delete;
+
+ private:
+  void resume() {
+    for (const auto& lcore : lcores_) {
+      lcore->resume();
+    }
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  const std::vector<std::unique_ptr<Lcore>>& lcores_;
+};
+
+Switch::Switch(const Config& config)
+    : config_(config), directory_(config.rings), placement_(place(config, directory_)),
+      plan_(plan_memory(config, directory_, placement_)), session_(draw_session()),
+      stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
+      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
+  check_memory();
+  pool_ = rte_pktmbuf_pool_create("weir_frames", plan_.mbufs, kMempoolCache,
+                                  dataplane::kFrameBytesInMbuf, plan_.data_room, SOCKET_ID_ANY);
+  if (pool_ == nullptr) {
+    throw MemoryError(fmt::format("no memory for the frame pool ({}): {}", rte_strerror(rte_errno),
+                                  plan_.explanation));
+  }
+  for (const PortConfig& port : config_.ports) {
+    ports_.emplace_back(port);
+  }
+  make_lcores();
+}
+
+Switch::~Switch() {
+  if (is_running_) {
+    stop();
+  }
+  lcores_.clear();
+  ports_.clear(); // before the pool that their queues hold mbufs of
+  rte_mempool_free(pool_);
+}
+
+void Switch::check_memory() const {
+  const std::size_t have = available_memory();
+  if (plan_.total() > have) {
+    throw MemoryError(fmt::format(
+        "the configuration needs {:.0f} MiB, EAL has {:.0f} MiB: {}. Give EAL more (-m or "
+        "--socket-mem under "
+        "eal.options, or hugepages), or make window, max_message_bytes or descriptors smaller",
+        static_cast<double>(plan_.total()) / kMiB, static_cast<double>(have) / kMiB,
+        plan_.explanation));
+  }
+}
+
+void Switch::make_lcores() {
+  shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_)});
+  for (const Placement::DataLcore& place : placement_.lcores) {
+    lcores_.push_back(std::make_unique<Lcore>(place.id, place.idle, *shared_));
+  }
+  dataplane::Worker::Settings settings;
+  settings.classifier = classifier_settings(config_, session_);
+  settings.level = agg::best_cpu_level();
+  settings.memory = &memory_;
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
+    const Placement::DataLcore& place = placement_.lcores[i];
+    for (const Placement::Queue& queue : place.receives) {
+      lcores_[i]->add_rx_queue({queue.port, ports_[queue.port].device(), queue.queue});
+    }
+    for (const std::uint16_t port : place.transmits) {
+      lcores_[i]->add_tx_port(port, ports_[port].device());
+    }
+    if (place.works) {
+      lcores_[i]->make_worker(place.rings, settings);
+    }
+  }
+  for (const auto& lcore : lcores_) {
+    for (std::uint16_t port = 0; port < ports_.size(); ++port) {
+      lcore->route_port(port, *lcores_[placement_.transmitter_of_port[port]]);
+    }
+    for (std::uint16_t group = 0; group < placement_.worker_of_group.size(); ++group) {
+      lcore->route_group(group, *lcores_[placement_.worker_of_group[group]]);
+    }
+  }
+}
+
+void Switch::start() {
+  for (Port& port : ports_) {
+    port.start(pool_);
+  }
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
+    rte_eal_remote_launch(run_lcore, lcores_[i].get(), static_cast<unsigned>(i + 1));
+  }
+  for (const auto& lcore : lcores_) {
+    lcore->wait_until_running();
+  }
+  is_running_ = true;
+}
+
+void Switch::stop() {
+  {
+    const StandStill still(*this);
+    for (const auto& lcore : lcores_) {
+      lcore->stop_receiving();
+    }
+  }
+  std::this_thread::sleep_for(
+      kDrainTime); // stages hand on what they have, ports take what they can
+  for (const auto& lcore : lcores_) {
+    lcore->stop();
+  }
+  rte_eal_mp_wait_lcore();
+  is_running_ = false;
+  for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
+    worker_of(ring).worker()->reset_ring(ring, dataplane::Clock().now());
+  }
+  for (const auto& lcore : lcores_) {
+    lcore->discard_queued();
+  }
+  for (Port& port : ports_) {
+    port.stop();
+  }
+}
+
+Lcore& Switch::worker_of(std::uint16_t ring) {
+  return *lcores_[placement_.worker_of_group[directory_.group_of_ring(ring)]];
+}
+
+dataplane::Accounting Switch::accounting() {
+  const StandStill still(*this);
+  dataplane::Accounting accounting;
+  for (const auto& lcore : lcores_) {
+    accounting.frames += lcore->counters();
+    accounting.queued += lcore->queued();
+    accounting.held += lcore->worker() != nullptr ? lcore->worker()->held() : 0;
+  }
+  return accounting;
+}
+
+std::vector<dataplane::RingSnapshot> Switch::ring_snapshots() {
+  const StandStill still(*this);
+  std::vector<dataplane::RingSnapshot> snapshots;
+  for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
+    snapshots.push_back(dataplane::snapshot_ring(*worker_of(ring).worker(), ring));
+  }
+  return snapshots;
+}
+
+dataplane::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
+  const StandStill still(*this);
+  return dataplane::snapshot_ring(*worker_of(ring).worker(), ring);
+}
+
+std::vector<agg::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
+  const StandStill still(*this);
+  return worker_of(ring).worker()->slots_of(ring).longest_waiting(limit,
+                                                                  dataplane::Clock().now().ns);
+}
+
+std::vector<dataplane::ConnectionSnapshot> Switch::connections() {
+  const StandStill still(*this);
+  std::vector<dataplane::ConnectionSnapshot> all;
+  for (const auto& lcore : lcores_) {
+    if (lcore->worker() != nullptr) {
+      const auto part = snapshot_connections(*lcore->worker(), dataplane::Clock().now());
+      all.insert(all.end(), part.begin(), part.end());
+    }
+  }
+  return all;
+}
+
+void Switch::reset_ring(std::uint16_t ring) {
+  const StandStill still(*this);
+  worker_of(ring).worker()->reset_ring(ring, dataplane::Clock().now());
+}
+
+void Switch::trace_on() {
+  const StandStill still(*this);
+  for (const auto& lcore : lcores_) {
+    lcore->trace().switch_on();
+  }
+}
+
+void Switch::trace_off() {
+  const StandStill still(*this);
+  for (const auto& lcore : lcores_) {
+    lcore->trace().switch_off();
+  }
+}
+
+std::vector<dataplane::TraceRecord> Switch::trace() {
+  const StandStill still(*this);
+  std::vector<dataplane::TraceRecord> all;
+  for (const auto& lcore : lcores_) {
+    const auto part = lcore->trace().snapshot();
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.now_ns < b.now_ns; });
+  return all;
+}
+
+namespace {
+
+std::string names_of_roles(const Lcore& lcore, bool works) {
+  std::vector<std::string> roles;
+  if (!lcore.rx_queues().empty()) {
+    roles.emplace_back("rx");
+  }
+  if (works) {
+    roles.emplace_back("worker");
+  }
+  if (!lcore.tx_ports().empty()) {
+    roles.emplace_back("tx");
+  }
+  return fmt::format("{}", fmt::join(roles, ","));
+}
+
+} // namespace
+
+Table Switch::lcores_table() {
+  Table table{"lcores",
+              {{"lcore", "lcore"},
+               {"roles", "roles"},
+               {"rings", "rings"},
+               {"rounds", "rounds"},
+               {"busy_percent", "busy %"},
+               {"received", "received"},
+               {"forwarded", "forwarded"},
+               {"consumed", "consumed"},
+               {"dropped", "dropped"},
+               {"held", "held"}},
+              {},
+              {}};
+  const StandStill still(*this);
+  for (const auto& lcore : lcores_) {
+    dataplane::Worker* worker = lcore->worker();
+    const auto& rounds = lcore->rounds();
+    const auto& counters = lcore->counters();
+    const double busy = rounds.rounds == 0
+                            ? 0.0
+                            : 100.0 * static_cast<double>(rounds.rounds - rounds.idle_rounds) /
+                                  static_cast<double>(rounds.rounds);
+    table.rows.push_back({std::uint64_t{lcore->id()}, names_of_roles(*lcore, worker != nullptr),
+                          std::uint64_t{worker != nullptr ? worker->rings().size() : 0},
+                          rounds.rounds, busy, counters.received, counters.forwarded,
+                          counters.consumed, counters.all_dropped(),
+                          worker != nullptr ? worker->held() : std::uint64_t{0}});
+  }
+  return table;
+}
+
+dataplane::Histogram Switch::rx_bursts() {
+  const StandStill still(*this);
+  dataplane::Histogram bursts;
+  for (const auto& lcore : lcores_) {
+    bursts += lcore->rounds().rx_burst;
+  }
+  return bursts;
+}
+
+Table Switch::stations_table() {
+  Table table{"fdb", {{"mac", "MAC"}, {"port", "port"}, {"age_s", "age s"}}, {}, {}};
+  stations_.for_each(dataplane::Clock().now().ms,
+                     [&](const wire::MacAddress& mac, std::uint16_t port, std::uint64_t age_ms) {
+                       table.rows.push_back({wire::to_string(mac), ports_[port].name(),
+                                             static_cast<double>(age_ms) / 1000.0});
+                     });
+  std::sort(table.rows.begin(), table.rows.end());
+  return table;
+}
+
+Table Switch::memory_table() const {
+  Table table{"memory",
+              {{"mbufs", "mbufs"},
+               {"free_mbufs", "free"},
+               {"data_room", "data room"},
+               {"pool_mib", "pool MiB"},
+               {"ring_mib", "rings MiB"}},
+              {},
+              plan_.explanation};
+  table.rows.push_back(
+      {std::uint64_t{plan_.mbufs}, std::uint64_t{free_mbufs()}, std::uint64_t{plan_.data_room},
+       static_cast<double>(plan_.pool_bytes) / kMiB, static_cast<double>(plan_.ring_bytes) / kMiB});
+  return table;
+}
+
+std::uint32_t Switch::free_mbufs() const {
+  return rte_mempool_avail_count(pool_);
+}
+
+} // namespace weir::control

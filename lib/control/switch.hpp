@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/config.hpp"
+#include "control/memory.hpp"
+#include "control/placement.hpp"
+#include "control/port.hpp"
+#include "control/report.hpp"
+#include "dataplane/lcore.hpp"
+#include "dataplane/snapshot.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+struct rte_mempool;
+
+namespace weir::control {
+
+/// The configuration does not fit the memory there is; what() says what it needs and what there is.
+class MemoryError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An lcore did not come to a stop between two rounds in time.
+class LcoreError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The switch as the prompt and telemetry know it: ports, lcores and what they share. EAL is up
+/// before it is made, with the lcores of eal_lcores(placement).
+///
+/// Questions are answered while all lcores stand still for some microseconds, so that every answer
+/// is one consistent picture. They may come from several threads.
+class Switch {
+ public:
+  /// Checks memory first, then probes ports. Throws MemoryError, PortError.
+  explicit Switch(const Config& config);
+  ~Switch();
+  Switch(const Switch&) = delete;
+  Switch& operator=(const Switch&) = delete;
+
+  void start();
+  /// Receiving ends first, then what is under way leaves, then what rings hold is given up.
+  void stop();
+
+  const Config& config() const { return config_; }
+
+  std::uint32_t session() const { return session_; }
+
+  std::vector<Port>& ports() { return ports_; }
+
+  const std::vector<conn::RingSpec>& rings() const { return config_.rings; }
+
+  std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const {
+    return directory_.ring_with_id(id);
+  }
+
+  dataplane::Accounting accounting();
+  std::vector<dataplane::RingSnapshot> ring_snapshots();
+  dataplane::RingSnapshot ring_snapshot(std::uint16_t ring);
+  std::vector<agg::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
+  std::vector<dataplane::ConnectionSnapshot> connections();
+  void reset_ring(std::uint16_t ring);
+  void trace_on();
+  void trace_off();
+  /// Of all lcores, oldest first.
+  std::vector<dataplane::TraceRecord> trace();
+
+  Table lcores_table();
+  /// Packets per non-empty receive burst, all lcores together.
+  dataplane::Histogram rx_bursts();
+  Table stations_table();
+  Table memory_table() const;
+  /// mbufs that are in nobody's hands.
+  std::uint32_t free_mbufs() const;
+
+  std::uint32_t all_mbufs() const { return plan_.mbufs; }
+
+ private:
+  class StandStill;
+
+  void check_memory() const;
+  void make_lcores();
+  dataplane::Lcore& worker_of(std::uint16_t ring);
+
+  Config config_;
+  conn::RingDirectory directory_;
+  Placement placement_;
+  MemoryPlan plan_;
+  std::uint32_t session_;
+  EalMemory memory_;
+  rte_mempool* pool_ = nullptr;
+  std::vector<Port> ports_;
+  l2::MacTable stations_;
+  l2::Bridge bridge_;
+  std::optional<dataplane::Lcore::Shared> shared_;
+  std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
+  bool is_running_ = false;
+  std::mutex one_question_;
+};
+
+} // namespace weir::control

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rte_errno.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace weir::dataplane {
+
+/// A queue of values from one lcore to one other: an rte_ring, single producer, single consumer.
+/// First in, first out, so a connection's packets stay in order (protocol I7).
+template <typename Value>
+class Handoff {
+  static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) % 4 == 0);
+
+ public:
+  /// `name` is unique in the process; `entries` a power of two. Throws when EAL has no memory for
+  /// it.
+  Handoff(const std::string& name, unsigned entries)
+      : ring_(rte_ring_create_elem(name.c_str(), sizeof(Value), entries, SOCKET_ID_ANY,
+                                   RING_F_SP_ENQ | RING_F_SC_DEQ)) {
+    if (!ring_) {
+      throw std::runtime_error("no memory for hand-off ring " + name + ": " +
+                               rte_strerror(rte_errno));
+    }
+  }
+
+  /// False when it is full. Producer only.
+  bool push(const Value& value) {
+    return rte_ring_sp_enqueue_elem(ring_.get(), const_cast<Value*>(&value), sizeof(Value)) == 0;
+  }
+
+  /// Fills the front of `values`; returns how many. Consumer only.
+  unsigned pop(std::span<Value> values) {
+    return rte_ring_sc_dequeue_burst_elem(ring_.get(), values.data(), sizeof(Value),
+                                          static_cast<unsigned>(values.size()), nullptr);
+  }
+
+ private:
+  struct Free {
+    void operator()(rte_ring* ring) const { rte_ring_free(ring); }
+  };
+
+  std::unique_ptr<rte_ring, Free> ring_;
+};
+
+} // namespace weir::dataplane

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/lcore.hpp"
+
+#include "dataplane/clock.hpp"
+#include "dataplane/mbuf_frame.hpp"
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <rte_pause.h>
+
+#include <bit>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace weir::dataplane {
+namespace {
+
+constexpr unsigned kHandoffEntries = 4096;
+constexpr std::chrono::microseconds kRest{50};
+
+std::string handoff_name(char stage, unsigned from, unsigned to) {
+  return std::string("weir_") + stage + std::to_string(from) + "_" + std::to_string(to);
+}
+
+/// Some drivers (af_packet) hand a VLAN tag over beside the frame; frames must leave as they came.
+bool put_vlan_tag_back(rte_mbuf*& mbuf) {
+  return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
+}
+
+} // namespace
+
+Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
+    : id_(id), idle_(idle), shared_(shared),
+      forwarder_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
+      rx_(shared.directory, shared.bridge, forwarder_, *this, counters_),
+      worker_routes_(shared.directory.rings().size()) {}
+
+void Lcore::add_tx_port(std::uint16_t port, std::uint16_t device) {
+  tx_ports_[port] = std::make_unique<TxPort>(device, 0);
+}
+
+void Lcore::make_worker(std::vector<std::uint16_t> rings, const Worker::Settings& settings) {
+  worker_.emplace(shared_.directory, std::move(rings), settings, forwarder_, counters_);
+}
+
+namespace {
+
+/// The ring from `sender` in an inbox, made when it is not there yet.
+template <typename Value, typename Owner>
+Handoff<Value>* inbox_from(const Owner* sender, const std::string& name,
+                           std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
+                           std::vector<std::pair<const Owner*, Handoff<Value>*>>& senders) {
+  for (const auto& [known, ring] : senders) {
+    if (known == sender) {
+      return ring;
+    }
+  }
+  inbox.push_back(std::make_unique<Handoff<Value>>(name, kHandoffEntries));
+  senders.emplace_back(sender, inbox.back().get());
+  return inbox.back().get();
+}
+
+} // namespace
+
+void Lcore::route_group(std::uint16_t group, Lcore& worker) {
+  worker_routes_[group] = &worker == this
+                              ? nullptr
+                              : inbox_from(this, handoff_name('w', id_, worker.id_),
+                                           worker.worker_inbox_, worker.worker_senders_);
+}
+
+void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
+  tx_routes_[port] = &transmitter == this
+                         ? nullptr
+                         : inbox_from(this, handoff_name('t', id_, transmitter.id_),
+                                      transmitter.tx_inbox_, transmitter.tx_senders_);
+}
+
+void Lcore::run() {
+  const Clock clock;
+  running_.store(true, std::memory_order_release);
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (park_requested_.load(std::memory_order_relaxed)) {
+      stand_still();
+    }
+    rest_after(round(clock.now()));
+  }
+  running_.store(false, std::memory_order_release);
+}
+
+void Lcore::wait_until_running() const {
+  while (!running_.load(std::memory_order_acquire)) {
+    std::this_thread::yield();
+  }
+}
+
+unsigned Lcore::round(Instant now) {
+  unsigned work = 0;
+  for (const RxQueue& queue : rx_queues_) {
+    work += receive(queue, now);
+  }
+  work += take_worker_handoffs(now);
+  work += take_tx_handoffs();
+  work += flush_ports();
+  ++rounds_.rounds;
+  rounds_.idle_rounds += work == 0 ? 1 : 0;
+  return work;
+}
+
+unsigned Lcore::receive(const RxQueue& queue, Instant now) {
+  std::array<rte_mbuf*, kBurst> burst;
+  const unsigned count = rte_eth_rx_burst(queue.device, queue.queue, burst.data(), kBurst);
+  if (count == 0) {
+    return 0;
+  }
+  rounds_.rx_burst.add(count);
+  for (unsigned i = 0; i < count; ++i) {
+    if (i + 1 < count) {
+      rte_prefetch0(rte_pktmbuf_mtod(burst[i + 1], void*));
+      rte_prefetch0(rte_mbuf_to_priv(burst[i + 1]));
+    }
+    accept(burst[i], queue.port, now);
+  }
+  return count;
+}
+
+void Lcore::accept(rte_mbuf* mbuf, std::uint16_t port, Instant now) {
+  const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
+  wire::Frame& frame = make_frame(mbuf, port);
+  if (!is_whole) {
+    ++counters_.received;
+    return forwarder_.drop(frame, DropReason::not_contiguous, now);
+  }
+  rx_.accept(frame, now);
+}
+
+unsigned Lcore::take_worker_handoffs(Instant now) {
+  unsigned work = 0;
+  for (const auto& inbox : worker_inbox_) {
+    std::array<rte_mbuf*, kBurst> burst;
+    const unsigned count = inbox->pop(burst);
+    for (unsigned i = 0; i < count; ++i) {
+      ++taken_up_;
+      worker_->accept(frame_of(burst[i]), now);
+    }
+    work += count;
+  }
+  return work;
+}
+
+unsigned Lcore::take_tx_handoffs() {
+  unsigned work = 0;
+  for (const auto& inbox : tx_inbox_) {
+    std::array<TxRequest, kBurst> burst;
+    const unsigned count = inbox->pop(burst);
+    for (unsigned i = 0; i < count; ++i) {
+      const TxRequest& request = burst[i];
+      taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+      queue_on(*tx_ports_[request.port], request.mbuf, request.leaving);
+    }
+    work += count;
+  }
+  return work;
+}
+
+unsigned Lcore::flush_ports() {
+  unsigned sent = 0;
+  for (const auto& port : tx_ports_) {
+    if (port) {
+      sent += port->flush(counters_);
+    }
+  }
+  return sent;
+}
+
+void Lcore::transmit(wire::Frame& frame, l2::PortSet ports) {
+  rte_mbuf* mbuf = mbuf_of(frame);
+  const int extra = std::popcount(ports) - 1;
+  if (extra > 0) {
+    rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
+  }
+  Leaving leaving = leaving_as(frame.departure);
+  for (; ports != 0; ports &= ports - 1) {
+    send_by(static_cast<std::uint16_t>(std::countr_zero(ports)), mbuf, leaving);
+    leaving = Leaving::copy;
+  }
+}
+
+void Lcore::send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
+  TxHandoff* next = tx_routes_[port];
+  if (next == nullptr) {
+    return queue_on(*tx_ports_[port], mbuf, leaving);
+  }
+  if (!next->push({mbuf, port, leaving})) {
+    return could_not_leave(mbuf, leaving, DropReason::tx_queue_full);
+  }
+  handed_on_ += leaving == Leaving::copy ? 0 : 1;
+}
+
+void Lcore::queue_on(TxPort& port, rte_mbuf* mbuf, Leaving leaving) {
+  if (port.push(mbuf, leaving)) {
+    return;
+  }
+  port.flush(counters_);
+  if (!port.push(mbuf, leaving)) {
+    could_not_leave(mbuf, leaving, DropReason::tx_backlog_full);
+  }
+}
+
+void Lcore::could_not_leave(rte_mbuf* mbuf, Leaving leaving, DropReason reason) {
+  if (leaving == Leaving::copy) {
+    ++counters_.copies_dropped;
+  } else {
+    counters_.count(reason);
+  }
+  rte_pktmbuf_free(mbuf);
+}
+
+void Lcore::release(wire::Frame& frame) {
+  rte_pktmbuf_free(mbuf_of(frame));
+}
+
+void Lcore::to_worker(wire::Frame& frame, std::uint16_t group, Instant now) {
+  WorkerHandoff* next = worker_routes_[group];
+  if (next == nullptr) {
+    return worker_->accept(frame, now);
+  }
+  if (!next->push(mbuf_of(frame))) {
+    return forwarder_.drop(frame, DropReason::worker_queue_full, now);
+  }
+  ++handed_on_;
+}
+
+void Lcore::rest_after(unsigned work) {
+  if (work != 0) {
+    empty_rounds_ = 0;
+    return;
+  }
+  switch (idle_) {
+  case Idle::spin:
+    return;
+  case Idle::yield:
+    return std::this_thread::yield();
+  case Idle::sleep:
+    if (++empty_rounds_ > kRoundsBeforeSleep) {
+      std::this_thread::sleep_for(kRest);
+    }
+  }
+}
+
+void Lcore::stand_still() {
+  parked_.store(true, std::memory_order_release);
+  while (park_requested_.load(std::memory_order_acquire)) {
+    std::this_thread::yield();
+  }
+  parked_.store(false, std::memory_order_release);
+}
+
+bool Lcore::park(unsigned timeout_ms) {
+  park_requested_.store(true, std::memory_order_release);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (running_.load(std::memory_order_acquire) && !parked_.load(std::memory_order_acquire)) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(10));
+  }
+  return true;
+}
+
+void Lcore::resume() {
+  park_requested_.store(false, std::memory_order_release);
+  while (running_.load(std::memory_order_acquire) && parked_.load(std::memory_order_acquire)) {
+    rte_pause();
+  }
+}
+
+std::uint64_t Lcore::queued() const {
+  std::uint64_t frames = handed_on_ - taken_up_; // wraps on one lcore, right in the sum over all
+  for (const auto& port : tx_ports_) {
+    frames += port ? port->frames_waiting() : 0;
+  }
+  return frames;
+}
+
+void Lcore::discard_queued() {
+  rte_mbuf* mbuf = nullptr;
+  for (const auto& inbox : worker_inbox_) {
+    while (inbox->pop({&mbuf, 1}) != 0) {
+      rte_pktmbuf_free(mbuf);
+    }
+  }
+  TxRequest request;
+  for (const auto& inbox : tx_inbox_) {
+    while (inbox->pop({&request, 1}) != 0) {
+      rte_pktmbuf_free(request.mbuf);
+    }
+  }
+  for (const auto& port : tx_ports_) {
+    if (port) {
+      port->discard();
+    }
+  }
+}
+
+std::vector<std::uint16_t> Lcore::tx_ports() const {
+  std::vector<std::uint16_t> ports;
+  for (std::uint16_t port = 0; port < tx_ports_.size(); ++port) {
+    if (tx_ports_[port]) {
+      ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
+} // namespace weir::dataplane

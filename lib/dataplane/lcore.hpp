@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/ring_directory.hpp"
+#include "dataplane/forward.hpp"
+#include "dataplane/handoff.hpp"
+#include "dataplane/idle.hpp"
+#include "dataplane/rx.hpp"
+#include "dataplane/tx.hpp"
+#include "dataplane/worker.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace weir::dataplane {
+
+/// A receive queue of a device and the switch's index of its port.
+struct RxQueue {
+  std::uint16_t port = 0;
+  std::uint16_t device = 0;
+  std::uint16_t queue = 0;
+};
+
+/// A frame on its way to the lcore that transmits on its port.
+struct TxRequest {
+  rte_mbuf* mbuf = nullptr;
+  std::uint16_t port = 0;
+  Leaving leaving{};
+};
+
+using TxHandoff = Handoff<TxRequest>;
+using WorkerHandoff = Handoff<rte_mbuf*>;
+
+/// How often and how full rounds were.
+struct RoundCounters {
+  std::uint64_t rounds = 0;
+  std::uint64_t idle_rounds = 0;
+  Histogram rx_burst; // packets per non-empty receive burst
+};
+
+/// One core's loop over the stages that its roles give it. All roles on one lcore is
+/// run-to-completion: the stages call one another. Spread over several, they meet in rte_rings.
+///
+/// Everything in here belongs to the lcore's own thread. Others look at it or change it between
+/// park() and resume() only.
+class Lcore : private FrameSink, private WorkerSink {
+ public:
+  /// What all lcores share: read-only, or, for the stations, safe to share.
+  struct Shared {
+    const conn::RingDirectory& directory;
+    l2::Bridge& bridge;
+    std::vector<std::uint32_t> max_frame_bytes; // by port
+  };
+
+  Lcore(unsigned id, Idle idle, const Shared& shared);
+  ~Lcore() override = default;
+  Lcore(const Lcore&) = delete;
+  Lcore& operator=(const Lcore&) = delete;
+
+  // Wiring, before run().
+  void add_rx_queue(const RxQueue& queue) { rx_queues_.push_back(queue); }
+
+  void add_tx_port(std::uint16_t port, std::uint16_t device);
+  void make_worker(std::vector<std::uint16_t> rings, const Worker::Settings& settings);
+  /// Packets of this group of rings go to that lcore, which may be this one.
+  void route_group(std::uint16_t group, Lcore& worker);
+  /// Frames for this port go to that lcore, which may be this one.
+  void route_port(std::uint16_t port, Lcore& transmitter);
+
+  /// Runs until stop().
+  void run();
+  void wait_until_running() const;
+
+  void stop() { stopping_.store(true, std::memory_order_relaxed); }
+
+  /// Stops taking frames from the ports while the rest of the pipeline goes on.
+  void stop_receiving() { rx_queues_.clear(); }
+
+  /// Makes the loop stand still between two rounds; false when it did not within `timeout_ms`.
+  /// Until resume(), the calling thread may read and change what it likes.
+  bool park(unsigned timeout_ms);
+  void resume();
+
+  // For whoever has parked the lcore, or after run() has returned.
+  unsigned id() const { return id_; }
+
+  const FrameCounters& counters() const { return counters_; }
+
+  const RoundCounters& rounds() const { return rounds_; }
+
+  Worker* worker() { return worker_ ? &*worker_ : nullptr; }
+
+  Trace& trace() { return trace_; }
+
+  /// Frames that other lcores have handed on to this one, and that wait for its ports.
+  std::uint64_t queued() const;
+  /// Frees what waits in hand-off rings and backlogs; for the end.
+  void discard_queued();
+
+  std::vector<RxQueue> rx_queues() const { return rx_queues_; }
+
+  std::vector<std::uint16_t> tx_ports() const;
+
+ private:
+  static constexpr unsigned kBurst = 32;
+  static constexpr unsigned kRoundsBeforeSleep = 2000;
+
+  void transmit(wire::Frame& frame, l2::PortSet ports) override;
+  void release(wire::Frame& frame) override;
+  void to_worker(wire::Frame& frame, std::uint16_t group, Instant now) override;
+
+  unsigned round(Instant now);
+  unsigned receive(const RxQueue& queue, Instant now);
+  void accept(rte_mbuf* mbuf, std::uint16_t port, Instant now);
+  unsigned take_worker_handoffs(Instant now);
+  unsigned take_tx_handoffs();
+  unsigned flush_ports();
+  void send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
+  void queue_on(TxPort& port, rte_mbuf* mbuf, Leaving leaving);
+  void could_not_leave(rte_mbuf* mbuf, Leaving leaving, DropReason reason);
+  void rest_after(unsigned work);
+  void stand_still();
+
+  unsigned id_;
+  Idle idle_;
+  const Shared& shared_;
+  FrameCounters counters_;
+  RoundCounters rounds_;
+  Trace trace_;
+  Forwarder forwarder_;
+  Rx rx_;
+  std::optional<Worker> worker_;
+
+  std::vector<RxQueue> rx_queues_;
+  std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
+      tx_ports_; // set for the ports this lcore transmits on
+
+  // Where frames go on: nullptr means that this lcore is the next one too.
+  std::vector<WorkerHandoff*> worker_routes_; // by group
+  std::array<TxHandoff*, l2::kMaxPorts> tx_routes_{};
+
+  // What others hand to this lcore, one ring for each of them.
+  std::vector<std::unique_ptr<WorkerHandoff>> worker_inbox_;
+  std::vector<std::unique_ptr<TxHandoff>> tx_inbox_;
+  std::vector<std::pair<const Lcore*, WorkerHandoff*>> worker_senders_;
+  std::vector<std::pair<const Lcore*, TxHandoff*>> tx_senders_;
+
+  // Frames (copies of flooded ones apart) put into and taken out of hand-off rings by this lcore.
+  std::uint64_t handed_on_ = 0;
+  std::uint64_t taken_up_ = 0;
+
+  unsigned empty_rounds_ = 0;
+  std::atomic<bool> stopping_{false};       // written by control
+  std::atomic<bool> running_{false};        // written by this lcore
+  std::atomic<bool> park_requested_{false}; // written by control
+  std::atomic<bool> parked_{false};         // written by this lcore
+};
+
+} // namespace weir::dataplane

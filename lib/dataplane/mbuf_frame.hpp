@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// A Frame lives in the private area of the mbuf that holds its bytes, so neither needs a pointer
+/// to the other.
+
+#include "wire/packet.hpp"
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+namespace weir::dataplane {
+
+inline constexpr std::uint16_t kFrameBytesInMbuf =
+    RTE_ALIGN_CEIL(sizeof(wire::Frame), RTE_MBUF_PRIV_ALIGN);
+static_assert(std::is_trivially_destructible_v<wire::Frame>);
+static_assert(alignof(wire::Frame) <= RTE_MBUF_PRIV_ALIGN);
+
+inline wire::Frame& frame_of(rte_mbuf* mbuf) {
+  return *static_cast<wire::Frame*>(rte_mbuf_to_priv(mbuf));
+}
+
+inline rte_mbuf* mbuf_of(wire::Frame& frame) {
+  return reinterpret_cast<rte_mbuf*>(&frame) - 1;
+}
+
+/// The frame of a contiguous mbuf that has just been received on port `ingress`.
+inline wire::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress) {
+  auto* frame = new (rte_mbuf_to_priv(mbuf)) wire::Frame;
+  frame->data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+  frame->length = mbuf->pkt_len;
+  frame->ingress = ingress;
+  return *frame;
+}
+
+} // namespace weir::dataplane

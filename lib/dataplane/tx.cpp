@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dataplane/tx.hpp"
+
+#include <rte_ethdev.h>
+
+#include <algorithm>
+
+namespace weir::dataplane {
+
+TxPort::TxPort(std::uint16_t device, std::uint16_t queue)
+    : device_(device), queue_(queue), mbufs_(kBacklog), leaving_(kBacklog) {}
+
+bool TxPort::push(rte_mbuf* mbuf, Leaving leaving) {
+  if (waiting() == kBacklog) {
+    return false;
+  }
+  mbufs_[tail_ & kMask] = mbuf;
+  leaving_[tail_ & kMask] = leaving;
+  frames_waiting_ += leaving == Leaving::copy ? 0 : 1;
+  ++tail_;
+  return true;
+}
+
+unsigned TxPort::flush(FrameCounters& counters) {
+  unsigned sent_in_all = 0;
+  while (waiting() != 0) {
+    const std::uint32_t start = head_ & kMask;
+    const auto count =
+        static_cast<std::uint16_t>(std::min({waiting(), kBacklog - start, std::uint32_t{kBurst}}));
+    const std::uint16_t sent = rte_eth_tx_burst(device_, queue_, &mbufs_[start], count);
+    count_departures(sent, counters);
+    sent_in_all += sent;
+    if (sent < count) {
+      break;
+    }
+  }
+  return sent_in_all;
+}
+
+void TxPort::count_departures(std::uint16_t sent, FrameCounters& counters) {
+  for (; sent > 0; --sent, ++head_) {
+    switch (leaving_[head_ & kMask]) {
+    case Leaving::forwarded:
+      counters.count(wire::Departure::forwarded);
+      --frames_waiting_;
+      break;
+    case Leaving::consumed:
+      counters.count(wire::Departure::consumed);
+      --frames_waiting_;
+      break;
+    case Leaving::copy:
+      ++counters.copies;
+      break;
+    }
+  }
+}
+
+std::uint64_t TxPort::discard() {
+  const std::uint64_t frames = frames_waiting_;
+  for (; head_ != tail_; ++head_) {
+    rte_pktmbuf_free(mbufs_[head_ & kMask]);
+  }
+  frames_waiting_ = 0;
+  return frames;
+}
+
+} // namespace weir::dataplane
