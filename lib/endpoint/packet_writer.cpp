@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "endpoint/packet_writer.hpp"
+
+#include "wire/icrc.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace weir::endpoint {
+namespace {
+
+constexpr std::size_t kIpOffset = sizeof(wire::EthernetHeader);
+constexpr std::uint16_t kDefaultPartition = 0xffff; // IBTA §10.9.1.2: full member of the default
+constexpr std::size_t kMaxExtension = sizeof(wire::Reth) + sizeof(wire::ImmDt);
+
+std::uint8_t* append(std::uint8_t* at, std::span<const std::uint8_t> bytes) {
+  if (!bytes.empty()) { // memcpy from nullptr is undefined even for no bytes
+    std::memcpy(at, bytes.data(), bytes.size());
+  }
+  return at + bytes.size();
+}
+
+template <typename Struct>
+std::uint8_t* append_struct(std::uint8_t* at, const Struct& header) {
+  std::memcpy(at, &header, sizeof(header));
+  return at + sizeof(header);
+}
+
+/// RFC 1071: the sum that an IPv4 header checksum is the complement of, not folded yet.
+std::uint32_t sum_words(const std::uint8_t* bytes, std::size_t count) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i + 1 < count; i += 2) {
+    sum += std::uint32_t{bytes[i]} << 8 | bytes[i + 1];
+  }
+  return sum;
+}
+
+std::uint16_t fold_checksum(std::uint32_t sum) {
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(~sum);
+}
+
+} // namespace
+
+Gather Gather::slice(std::size_t offset, std::size_t bytes) const {
+  assert(offset + bytes <= size());
+  if (offset >= first.size()) {
+    return {second.subspan(offset - first.size(), bytes), {}};
+  }
+  const std::size_t from_first = std::min(bytes, first.size() - offset);
+  return {first.subspan(offset, from_first), second.first(bytes - from_first)};
+}
+
+PacketWriter::PacketWriter(const QueuePairConfig& config) {
+  auto& ethernet = wire::view_as<wire::EthernetHeader>(template_.data());
+  ethernet.destination = config.remote_mac;
+  ethernet.source = config.local_mac;
+  if (config.local_ip.is_v4()) {
+    prepare_ipv4(config);
+  } else {
+    prepare_ipv6(config);
+  }
+  prepare_transport(config);
+  max_frame_bytes_ = template_bytes_ + kMaxExtension + config.path_mtu + wire::kIcrcBytes;
+}
+
+void PacketWriter::prepare_ipv4(const QueuePairConfig& config) {
+  constexpr std::uint8_t version_and_length = 0x45;
+  constexpr std::uint16_t dont_fragment =
+      0x4000; // an atomic datagram: its ID means nothing (RFC 6864)
+  auto& ethernet = wire::view_as<wire::EthernetHeader>(template_.data());
+  ethernet.type.set(static_cast<std::uint16_t>(wire::EtherType::ipv4));
+  auto& ip = wire::view_as<wire::Ipv4Header>(template_.data() + kIpOffset);
+  ip.version_ihl = version_and_length;
+  ip.tos = config.traffic_class;
+  ip.fragment.set(dont_fragment);
+  ip.ttl = config.hop_limit;
+  ip.protocol = wire::kProtocolUdp;
+  std::memcpy(ip.source.data(), config.local_ip.bytes.data() + 12, ip.source.size());
+  std::memcpy(ip.destination.data(), config.remote_ip.bytes.data() + 12, ip.destination.size());
+  ipv4_sum_ = sum_words(template_.data() + kIpOffset, sizeof(ip));
+  frame_.packet.encapsulation = wire::Encapsulation::v2_ipv4;
+  template_bytes_ = kIpOffset + sizeof(ip);
+}
+
+void PacketWriter::prepare_ipv6(const QueuePairConfig& config) {
+  auto& ethernet = wire::view_as<wire::EthernetHeader>(template_.data());
+  ethernet.type.set(static_cast<std::uint16_t>(wire::EtherType::ipv6));
+  auto& ip = wire::view_as<wire::Ipv6Header>(template_.data() + kIpOffset);
+  ip.version_class_flow.set(6U << 28 | std::uint32_t{config.traffic_class} << 20);
+  ip.next_header = wire::kProtocolUdp;
+  ip.hop_limit = config.hop_limit;
+  ip.source = config.local_ip.bytes;
+  ip.destination = config.remote_ip.bytes;
+  frame_.packet.encapsulation = wire::Encapsulation::v2_ipv6;
+  template_bytes_ = kIpOffset + sizeof(ip);
+}
+
+/// The UDP checksum stays zero over IPv6 too: the ICRC does its work (IBTA annex A17.3.2, RFC
+/// 6935).
+void PacketWriter::prepare_transport(const QueuePairConfig& config) {
+  auto& udp = wire::view_as<wire::UdpHeader>(template_.data() + template_bytes_);
+  udp.source_port.set(config.udp_source_port);
+  udp.destination_port.set(wire::kRocePort);
+  template_bytes_ += sizeof(udp);
+  frame_.packet.ip_offset = kIpOffset;
+  frame_.packet.bth_offset = static_cast<std::uint16_t>(template_bytes_);
+  auto& bth = wire::view_as<wire::Bth>(template_.data() + template_bytes_);
+  bth.partition.set(kDefaultPartition);
+  bth.destination_qp.set(config.remote_qp);
+  template_bytes_ += sizeof(bth);
+}
+
+wire::Bth& PacketWriter::start(std::uint8_t* frame, wire::Opcode opcode, std::uint32_t psn) const {
+  std::memcpy(frame, template_.data(), template_bytes_);
+  auto& bth = wire::view_as<wire::Bth>(frame + frame_.packet.bth_offset);
+  bth.opcode = static_cast<std::uint8_t>(opcode);
+  bth.psn.set(psn);
+  return bth;
+}
+
+/// Fills in what depends on the length; `end` is the offset past the pad.
+std::size_t PacketWriter::finish(std::uint8_t* frame, std::size_t end) {
+  const std::size_t frame_bytes = end + wire::kIcrcBytes;
+  const std::size_t udp_offset = frame_.packet.bth_offset - sizeof(wire::UdpHeader);
+  auto& udp = wire::view_as<wire::UdpHeader>(frame + udp_offset);
+  udp.length.set(static_cast<std::uint16_t>(frame_bytes - udp_offset));
+  if (frame_.packet.encapsulation == wire::Encapsulation::v2_ipv4) {
+    auto& ip = wire::view_as<wire::Ipv4Header>(frame + kIpOffset);
+    const auto total_length = static_cast<std::uint16_t>(frame_bytes - kIpOffset);
+    ip.total_length.set(total_length);
+    ip.checksum.set(fold_checksum(ipv4_sum_ + total_length));
+  } else {
+    auto& ip = wire::view_as<wire::Ipv6Header>(frame + kIpOffset);
+    ip.payload_length.set(static_cast<std::uint16_t>(frame_bytes - udp_offset));
+  }
+  frame_.data = frame;
+  frame_.packet.icrc_offset = static_cast<std::uint16_t>(end);
+  wire::store_icrc(frame_, wire::compute_icrc(frame_));
+  return frame_bytes;
+}
+
+std::size_t PacketWriter::write_request(std::span<std::uint8_t> buffer, const RequestHeader& header,
+                                        const Gather& payload) {
+  if (buffer.size() < max_frame_bytes_) {
+    return 0;
+  }
+  std::uint8_t* const frame = buffer.data();
+  const wire::OpcodeInfo& info = wire::info_of(static_cast<std::uint8_t>(header.opcode));
+  const std::size_t pad = (0 - payload.size()) & 0x3; // IBTA §9.2.3: PadCnt
+  wire::Bth& bth = start(frame, header.opcode, header.psn);
+  bth.flags = static_cast<std::uint8_t>(pad << 4);
+  bth.ack_request = static_cast<std::uint8_t>(header.ack_request);
+  std::uint8_t* at = frame + template_bytes_;
+  if (info.has_reth != 0) {
+    at = append_struct(at,
+                       wire::Reth{wire::be64(header.remote_address), wire::be32(header.remote_key),
+                                  wire::be32(header.message_bytes)});
+  }
+  if (info.has_immediate != 0) {
+    at = append_struct(at, wire::ImmDt{wire::be32(header.immediate)});
+  }
+  at = append(append(at, payload.first), payload.second);
+  std::memset(at, 0, pad);
+  return finish(frame, static_cast<std::size_t>(at - frame) + pad);
+}
+
+std::size_t PacketWriter::write_acknowledge(std::span<std::uint8_t> buffer,
+                                            const AcknowledgeHeader& header) {
+  if (buffer.size() < max_frame_bytes_) {
+    return 0;
+  }
+  std::uint8_t* const frame = buffer.data();
+  start(frame, wire::Opcode::acknowledge, header.psn);
+  append_struct(frame + template_bytes_,
+                wire::Aeth{header.syndrome, wire::be24(header.message_sequence)});
+  return finish(frame, template_bytes_ + sizeof(wire::Aeth));
+}
+
+} // namespace weir::endpoint

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "endpoint/config.hpp"
+#include "endpoint/memory.hpp"
+#include "endpoint/packet_writer.hpp"
+#include "endpoint/requester.hpp"
+#include "endpoint/responder.hpp"
+#include "endpoint/statistics.hpp"
+#include "endpoint/time.hpp"
+#include "endpoint/work.hpp"
+#include "wire/packet.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weir::endpoint {
+
+/// One end of a reliable connection over RoCEv2: RDMA WRITE and SEND, each with or without
+/// immediate, both ways. It does no I/O, reads no clock and allocates in its constructor alone;
+/// one thread at a time. Its owner, in a loop:
+///
+///   receive every frame that came; transmit until 0 and send what it wrote; poll until nullopt;
+///   sleep until a frame comes or next_deadline(), then expire.
+class QueuePair {
+ public:
+  enum class State : std::uint8_t {
+    ready, // RTR and RTS at once
+    error, // every request, old and new, completes as flushed; frames are dropped
+  };
+
+  /// Throws std::invalid_argument with find_defect's text. `memory` outlives the queue pair.
+  QueuePair(const QueuePairConfig& config, const MemoryTable& memory);
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  PostResult post(const SendRequest& request);
+  PostResult post(const ReceiveRequest& request);
+
+  /// A frame from the network, Ethernet header first, without FCS. Not changed, not kept.
+  void receive(std::span<std::uint8_t> bytes, TimePoint now);
+  /// The same for a frame that has been parsed.
+  void receive(const wire::Frame& frame, TimePoint now);
+
+  /// Writes the next frame, replies first, and returns its length; 0: nothing to send now. The
+  /// buffer holds max_frame_bytes(), or nothing is ever written.
+  std::size_t transmit(std::span<std::uint8_t> buffer, TimePoint now);
+
+  /// When expire must be called at the latest; nullopt: no timer runs. Any call may change it.
+  std::optional<TimePoint> next_deadline() const;
+  /// Does what is due. Early calls do no harm.
+  void expire(TimePoint now);
+
+  /// Completions in the order in which they came about; within each queue, that of posting.
+  std::optional<Completion> poll();
+
+  /// Moves to the error state and flushes, as ibv_modify_qp to IBV_QPS_ERR does.
+  void close();
+
+  State state() const { return state_; }
+
+  /// Why the queue pair is in error; flushed when it was closed, nullopt when it is ready.
+  std::optional<Status> failure() const { return failure_; }
+
+  const Statistics& statistics() const { return statistics_; }
+
+  const QueuePairConfig& config() const { return config_; }
+
+  std::size_t max_frame_bytes() const { return writer_.max_frame_bytes(); }
+
+ private:
+  bool admit(const wire::Frame& frame);
+  void dispatch(const wire::Frame& frame, TimePoint now);
+  void receive_acknowledge(const wire::Frame& frame, TimePoint now);
+  void spread_failure();
+
+  const QueuePairConfig config_;
+  Statistics statistics_;
+  PacketWriter writer_;
+  CompletionRing completions_;
+  Requester requester_;
+  Responder responder_;
+  State state_ = State::ready;
+  std::optional<Status> failure_;
+};
+
+} // namespace weir::endpoint

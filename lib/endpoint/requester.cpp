@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "endpoint/requester.hpp"
+
+#include "wire/psn.hpp"
+
+#include <algorithm>
+
+namespace weir::endpoint {
+namespace {
+
+constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 31; // IBTA §9.7.7
+constexpr std::uint8_t kRnrRetryForever = 7;                   // IBTA §9.7.5.2.8
+
+bool is_write(SendKind kind) {
+  return kind == SendKind::write || kind == SendKind::write_immediate;
+}
+
+bool has_immediate(SendKind kind) {
+  return kind == SendKind::write_immediate || kind == SendKind::send_immediate;
+}
+
+} // namespace
+
+Requester::Requester(const QueuePairConfig& config, PacketWriter& writer,
+                     CompletionRing& completions, Statistics& statistics)
+    : config_(config), writer_(writer), completions_(completions), statistics_(statistics),
+      messages_(config.send_depth),
+      // A responder may acknowledge on request alone (rxe does), so every full window holds one.
+      ack_request_every_(std::min(config.ack_request_every, std::max(1U, config.window / 2))),
+      retries_left_(config.retry_count), rnr_retries_left_(config.rnr_retry) {}
+
+PostResult Requester::post(const SendRequest& request) {
+  if (unpolled_ == config_.send_depth) {
+    return PostResult::queue_full;
+  }
+  const std::size_t bytes = request.header.size() + request.data.size();
+  if (bytes > kMaxMessageBytes) {
+    return PostResult::too_long;
+  }
+  const std::size_t packets = bytes == 0 ? 1 : (bytes - 1) / config_.path_mtu + 1;
+  const Message message{request, posted_end_, posted_end_ + packets,
+                        static_cast<std::uint32_t>(bytes)};
+  ++unpolled_;
+  if (state_ == State::failed) {
+    complete(message, Status::flushed);
+    return PostResult::posted;
+  }
+  posted_end_ = message.end;
+  messages_.push(message);
+  return PostResult::posted;
+}
+
+std::uint32_t Requester::psn_of(std::uint64_t packet) const {
+  return wire::psn_add(config_.send_psn, static_cast<std::int64_t>(packet));
+}
+
+wire::Opcode Requester::opcode_of(const Message& message, std::uint64_t packet) const {
+  const SendKind kind = message.request.kind;
+  const auto pick = [kind](wire::Opcode send, wire::Opcode write) {
+    return is_write(kind) ? write : send;
+  };
+  const bool is_first = packet == message.first;
+  const bool is_last = packet + 1 == message.end;
+  if (is_first && is_last) {
+    return has_immediate(kind)
+               ? pick(wire::Opcode::send_only_immediate, wire::Opcode::write_only_immediate)
+               : pick(wire::Opcode::send_only, wire::Opcode::write_only);
+  }
+  if (is_first) {
+    return pick(wire::Opcode::send_first, wire::Opcode::write_first);
+  }
+  if (!is_last) {
+    return pick(wire::Opcode::send_middle, wire::Opcode::write_middle);
+  }
+  return has_immediate(kind)
+             ? pick(wire::Opcode::send_last_immediate, wire::Opcode::write_last_immediate)
+             : pick(wire::Opcode::send_last, wire::Opcode::write_last);
+}
+
+bool Requester::wants_acknowledgement(const Message& message, std::uint64_t packet) const {
+  return packet + 1 == message.end || since_ack_request_ + 1 >= ack_request_every_;
+}
+
+std::size_t Requester::write(const Message& message, std::uint64_t packet,
+                             std::span<std::uint8_t> buffer) {
+  const std::uint64_t offset = (packet - message.first) * config_.path_mtu;
+  const std::size_t bytes = std::min<std::uint64_t>(config_.path_mtu, message.bytes - offset);
+  const RequestHeader header{.opcode = opcode_of(message, packet),
+                             .ack_request = wants_acknowledgement(message, packet) ? AckRequest::yes
+                                                                                   : AckRequest::no,
+                             .psn = psn_of(packet),
+                             .remote_address = message.request.remote_address,
+                             .remote_key = message.request.remote_key,
+                             .message_bytes = message.bytes,
+                             .immediate = message.request.immediate};
+  const std::size_t frame_bytes =
+      writer_.write_request(buffer, header, message.payload().slice(offset, bytes));
+  since_ack_request_ = header.ack_request == AckRequest::yes ? 0 : since_ack_request_ + 1;
+  return frame_bytes;
+}
+
+std::size_t Requester::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
+  if (state_ != State::sending || next_ == posted_end_ || next_ - oldest_ >= config_.window) {
+    return 0;
+  }
+  const Message& message = messages_[cursor_];
+  const std::size_t frame_bytes = write(message, next_, buffer);
+  if (frame_bytes == 0) {
+    return 0;
+  }
+  if (next_ < sent_end_) {
+    ++statistics_.packets_retransmitted;
+  }
+  ++next_;
+  sent_end_ = std::max(sent_end_, next_);
+  if (next_ == message.end) {
+    ++cursor_;
+  }
+  // The timer runs while anything is unacknowledged (IBTA §9.7.6.1.3).
+  if (ack_deadline_ == kNever && config_.ack_timeout != Duration::zero()) {
+    ack_deadline_ = now + config_.ack_timeout;
+  }
+  return frame_bytes;
+}
+
+void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint now) {
+  const std::int32_t ahead = wire::psn_distance(psn_of(oldest_), acknowledgement.psn);
+  const std::uint64_t in_flight = state_ == State::failed ? 0 : sent_end_ - oldest_;
+  // IBTA §9.7.6.1: repeats and ghosts, outside what is in flight, are ignored.
+  if (ahead < 0 || static_cast<std::uint64_t>(ahead) >= in_flight) {
+    ++statistics_.stale_acks;
+    return;
+  }
+  const std::uint64_t packet = oldest_ + static_cast<std::uint64_t>(ahead);
+  const std::uint8_t value = value_of(acknowledgement.syndrome);
+  switch (kind_of(acknowledgement.syndrome)) {
+  case SyndromeKind::acknowledge:
+    ++statistics_.acks_received;
+    advance(packet + 1, now);
+    break;
+  case SyndromeKind::rnr: // it and every NAK acknowledge all before their PSN (IBTA §9.7.5.1.1)
+    advance(packet, now);
+    wait_for_receiver(value, now);
+    break;
+  case SyndromeKind::nak:
+    advance(packet, now);
+    refuse(static_cast<NakCode>(value));
+    break;
+  case SyndromeKind::reserved:
+    ++statistics_.malformed;
+    break;
+  }
+}
+
+/// Everything before packet `to` has arrived.
+void Requester::advance(std::uint64_t to, TimePoint now) {
+  if (to <= oldest_) {
+    return;
+  }
+  oldest_ = to;
+  next_ = std::max(next_, oldest_); // an ACK may overtake a retransmission
+  while (!messages_.empty() && messages_.front().end <= oldest_) {
+    ++statistics_.messages_sent;
+    complete(messages_.front(), Status::success);
+    messages_.pop();
+  }
+  if (cursor_ < messages_.first()) {
+    cursor_ = messages_.first();
+  }
+  // IBTA §9.9.2.4.1: the counters count retries without progress.
+  retries_left_ = config_.retry_count;
+  rnr_retries_left_ = config_.rnr_retry;
+  if (state_ == State::waiting_rnr) {
+    state_ = State::sending;
+    rnr_deadline_ = kNever;
+  }
+  const bool timer_runs = next_ > oldest_ && config_.ack_timeout != Duration::zero();
+  ack_deadline_ = timer_runs ? now + config_.ack_timeout : kNever;
+}
+
+/// The peer refused packet oldest_.
+void Requester::refuse(NakCode code) {
+  switch (code) {
+  case NakCode::sequence_error:
+    if (next_ == oldest_) { // a repeat: nothing was sent since the last time we went back
+      ++statistics_.stale_acks;
+      return;
+    }
+    ++statistics_.naks_received;
+    go_back();
+    return;
+  case NakCode::invalid_request:
+    ++statistics_.naks_received;
+    return fail(Status::remote_invalid_request);
+  case NakCode::remote_access:
+    ++statistics_.naks_received;
+    return fail(Status::remote_access);
+  case NakCode::remote_operational:
+    ++statistics_.naks_received;
+    return fail(Status::remote_operational);
+  }
+  ++statistics_.malformed; // a reserved code
+}
+
+/// Sends again from the oldest unacknowledged packet, if there is a retry left (IBTA §9.9.2.4.1:
+/// timeouts and NAKs draw on one counter).
+void Requester::go_back() {
+  if (retries_left_ == 0) {
+    return fail(Status::retry_exceeded);
+  }
+  --retries_left_;
+  next_ = oldest_;
+  cursor_ = messages_.first();
+  since_ack_request_ = 0;
+  ack_deadline_ = kNever;
+}
+
+void Requester::wait_for_receiver(std::uint8_t timer_code, TimePoint now) {
+  if (state_ == State::waiting_rnr) {
+    ++statistics_.stale_acks;
+    return;
+  }
+  ++statistics_.rnr_naks_received;
+  if (rnr_retries_left_ == 0) {
+    return fail(Status::rnr_retry_exceeded);
+  }
+  if (config_.rnr_retry != kRnrRetryForever) {
+    --rnr_retries_left_;
+  }
+  state_ = State::waiting_rnr;
+  next_ = oldest_;
+  cursor_ = messages_.first();
+  since_ack_request_ = 0;
+  ack_deadline_ = kNever;
+  rnr_deadline_ = now + rnr_wait(timer_code);
+}
+
+void Requester::expire(TimePoint now) {
+  if (now >= rnr_deadline_) {
+    rnr_deadline_ = kNever;
+    state_ = State::sending;
+  }
+  if (now >= ack_deadline_) {
+    ack_deadline_ = kNever;
+    ++statistics_.timeouts;
+    go_back();
+  }
+}
+
+void Requester::complete(const Message& message, Status status) {
+  completions_.push(
+      {.id = message.request.id,
+       .status = status,
+       .kind = is_write(message.request.kind) ? CompletionKind::write : CompletionKind::send,
+       .bytes = status == Status::success ? message.bytes : 0,
+       .immediate = std::nullopt});
+}
+
+void Requester::fail(Status first) {
+  if (state_ == State::failed) {
+    return;
+  }
+  state_ = State::failed;
+  failure_ = first;
+  ack_deadline_ = rnr_deadline_ = kNever;
+  for (Status status = first; !messages_.empty(); status = Status::flushed) {
+    complete(messages_.front(), status);
+    messages_.pop();
+  }
+  cursor_ = messages_.end();
+}
+
+} // namespace weir::endpoint

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "endpoint/config.hpp"
+#include "endpoint/fixed_ring.hpp"
+#include "endpoint/packet_writer.hpp"
+#include "endpoint/statistics.hpp"
+#include "endpoint/syndrome.hpp"
+#include "endpoint/time.hpp"
+#include "endpoint/work.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weir::endpoint {
+
+/// An incoming ACK or NAK.
+struct Acknowledgement {
+  std::uint32_t psn = 0;
+  std::uint8_t syndrome = 0;
+};
+
+/// The sending half of a queue pair: cuts messages into packets, holds them until they are
+/// acknowledged, goes back on NAK, RNR NAK and silence (IBTA §9.7.6).
+///
+/// Inside, packets are counted in 64 bits since the beginning and only frames carry PSNs, so
+/// nothing here wraps. oldest_ <= next_ <= sent_end_ <= posted_end_.
+class Requester {
+ public:
+  enum class State : std::uint8_t {
+    sending,
+    waiting_rnr, // the peer asked for patience until rnr_deadline_
+    failed,      // every request completes as flushed
+  };
+
+  Requester(const QueuePairConfig& config, PacketWriter& writer, CompletionRing& completions,
+            Statistics& statistics);
+
+  PostResult post(const SendRequest& request);
+  void acknowledge(const Acknowledgement& acknowledgement, TimePoint now);
+  /// The next request packet, or 0 when there is none to send.
+  std::size_t transmit(std::span<std::uint8_t> buffer, TimePoint now);
+  void expire(TimePoint now);
+
+  TimePoint deadline() const {
+    return ack_deadline_ < rnr_deadline_ ? ack_deadline_ : rnr_deadline_;
+  }
+
+  /// One of this half's completions was polled: its request's room is free.
+  void release() { --unpolled_; }
+
+  /// The oldest request completes with `first`, all others as flushed.
+  void fail(Status first);
+
+  State state() const { return state_; }
+
+  /// Why this half failed by itself; nullopt while it has not.
+  std::optional<Status> failure() const { return failure_; }
+
+ private:
+  struct Message {
+    SendRequest request;
+    std::uint64_t first = 0; // packet number
+    std::uint64_t end = 0;
+    std::uint32_t bytes = 0;
+
+    Gather payload() const { return {request.header, request.data}; }
+  };
+
+  std::uint32_t psn_of(std::uint64_t packet) const;
+  wire::Opcode opcode_of(const Message& message, std::uint64_t packet) const;
+  bool wants_acknowledgement(const Message& message, std::uint64_t packet) const;
+  std::size_t write(const Message& message, std::uint64_t packet, std::span<std::uint8_t> buffer);
+  void advance(std::uint64_t to, TimePoint now);
+  void refuse(NakCode code);
+  void go_back();
+  void wait_for_receiver(std::uint8_t timer_code, TimePoint now);
+  void complete(const Message& message, Status status);
+
+  const QueuePairConfig& config_;
+  PacketWriter& writer_;
+  CompletionRing& completions_;
+  Statistics& statistics_;
+  FixedRing<Message> messages_;
+  std::uint64_t cursor_ = 0;     // the message that next_ is in, or messages_.end()
+  std::uint64_t oldest_ = 0;     // not acknowledged
+  std::uint64_t next_ = 0;       // to be sent
+  std::uint64_t sent_end_ = 0;   // past the newest ever sent
+  std::uint64_t posted_end_ = 0; // past the newest posted message
+  std::uint32_t unpolled_ = 0;   // requests posted and not yet polled
+  std::uint32_t ack_request_every_;
+  std::uint32_t since_ack_request_ = 0; // packets
+  std::uint8_t retries_left_;
+  std::uint8_t rnr_retries_left_;
+  State state_ = State::sending;
+  std::optional<Status> failure_;
+  TimePoint ack_deadline_ = kNever;
+  TimePoint rnr_deadline_ = kNever;
+};
+
+} // namespace weir::endpoint

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "endpoint/responder.hpp"
+
+#include "wire/headers.hpp"
+#include "wire/psn.hpp"
+
+#include <cstring>
+
+namespace weir::endpoint {
+namespace {
+
+constexpr std::uint32_t kMaxMessageBytes = std::uint32_t{1} << 31; // IBTA §9.7.7
+constexpr std::uint8_t kAckRequestBit = 0x80;
+
+const wire::Bth& bth_of(const wire::Frame& frame) {
+  return wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
+}
+
+const std::uint8_t* extension_of(const wire::Frame& frame) {
+  return frame.data + frame.packet.bth_offset + sizeof(wire::Bth);
+}
+
+bool asks_for_acknowledgement(const wire::Frame& frame) {
+  return (bth_of(frame).ack_request & kAckRequestBit) != 0;
+}
+
+std::optional<std::uint32_t> immediate_of(const wire::Frame& frame) {
+  const wire::OpcodeInfo& info = frame.packet.opcode;
+  if (info.has_immediate == 0) {
+    return std::nullopt;
+  }
+  const std::uint8_t* at = extension_of(frame) + (info.has_reth != 0 ? sizeof(wire::Reth) : 0);
+  return wire::view_as<wire::ImmDt>(at).data.get();
+}
+
+} // namespace
+
+Responder::Responder(const QueuePairConfig& config, const MemoryTable& memory, PacketWriter& writer,
+                     CompletionRing& completions, Statistics& statistics)
+    : config_(config), memory_(memory), writer_(writer), completions_(completions),
+      statistics_(statistics), receives_(config.receive_depth), expected_psn_(config.receive_psn) {}
+
+PostResult Responder::post(const ReceiveRequest& request) {
+  if (unpolled_ == config_.receive_depth) {
+    return PostResult::queue_full;
+  }
+  ++unpolled_;
+  receives_.push(request);
+  if (state_ == State::failed) {
+    flush(Status::flushed);
+  }
+  return PostResult::posted;
+}
+
+void Responder::receive(const wire::Frame& frame) {
+  const Judgement judgement = judge(frame);
+  switch (judgement.verdict) {
+  case Verdict::execute:
+    return execute(frame, judgement);
+  case Verdict::duplicate: // IBTA C9-105: acknowledged again, never executed again
+    ++statistics_.duplicates;
+    if (reply_ == Reply::none) {
+      reply_ = Reply::acknowledge;
+    }
+    return;
+  case Verdict::gap:
+    ++statistics_.out_of_sequence;
+    if (state_ == State::in_sequence) { // one NAK per gap (IBTA §9.7.5.1)
+      refuse(Reply::sequence_error);
+    }
+    return;
+  case Verdict::not_ready:
+    return refuse(Reply::rnr);
+  case Verdict::invalid_request:
+    return fail(Status::local_invalid_request, NakCode::invalid_request);
+  case Verdict::access_error:
+    return fail(Status::local_protection, NakCode::remote_access);
+  case Verdict::too_long:
+    return fail(Status::local_length, NakCode::invalid_request);
+  }
+}
+
+/// In the order of IBTA §9.7.4.1: sequence, opcode, length, resources, rights.
+Responder::Judgement Responder::judge(const wire::Frame& frame) const {
+  const wire::Packet& packet = frame.packet;
+  const std::int32_t ahead = wire::psn_distance(expected_psn_, packet.psn);
+  if (ahead != 0) { // IBTA §9.7.4.1.2: the half of the circle behind us holds duplicates
+    return {ahead < 0 ? Verdict::duplicate : Verdict::gap};
+  }
+  if (!is_in_turn(frame)) {
+    return {Verdict::invalid_request};
+  }
+  const Message message = message_with(frame);
+  if (!lengths_agree(packet, message)) {
+    return {Verdict::invalid_request};
+  }
+  return message.kind == Kind::send ? place_send(packet, message) : place_write(packet, message);
+}
+
+Responder::Kind Responder::kind_of_request(const wire::Frame& frame) {
+  if (!frame.packet.opcode.carries_message()) {
+    return Kind::none;
+  }
+  const bool is_send = bth_of(frame).opcode < static_cast<std::uint8_t>(wire::Opcode::write_first);
+  return is_send ? Kind::send : Kind::write;
+}
+
+/// READs and atomics are never in turn here: this endpoint has none.
+bool Responder::is_in_turn(const wire::Frame& frame) const {
+  const Kind kind = kind_of_request(frame);
+  if (kind == Kind::none) {
+    return false;
+  }
+  if (frame.packet.opcode.starts_message()) {
+    return message_.kind == Kind::none;
+  }
+  return message_.kind == kind;
+}
+
+/// The packet's message, with the packet.
+Responder::Message Responder::message_with(const wire::Frame& frame) const {
+  Message message = message_;
+  if (frame.packet.opcode.starts_message()) {
+    message = {.kind = kind_of_request(frame)};
+  }
+  if (frame.packet.opcode.has_reth != 0) {
+    const auto& reth = wire::view_as<wire::Reth>(extension_of(frame));
+    message.length = reth.dma_length.get();
+    message.remote_key = reth.remote_key.get();
+    message.address = reth.virtual_address.get();
+  }
+  message.received += frame.packet.payload_bytes;
+  return message;
+}
+
+bool Responder::lengths_agree(const wire::Packet& packet, const Message& message) const {
+  const std::uint32_t payload = packet.payload_bytes;
+  const bool ends = packet.opcode.ends_message();
+  if (payload > config_.path_mtu || (!ends && payload != config_.path_mtu)) {
+    return false; // IBTA §9.7.4.1.6: all but the last packet are full
+  }
+  if (packet.opcode.position == wire::Position::last && payload == 0) {
+    return false; // an empty message is an ONLY
+  }
+  if (message.received > kMaxMessageBytes || message.length > kMaxMessageBytes) {
+    return false;
+  }
+  if (message.kind == Kind::send) {
+    return true;
+  }
+  return ends ? message.received == message.length : message.received < message.length;
+}
+
+Responder::Judgement Responder::place_send(const wire::Packet& packet,
+                                           const Message& message) const {
+  if (receives_.empty()) {
+    return {Verdict::not_ready};
+  }
+  const std::span<std::uint8_t> buffer = receives_.front().buffer;
+  if (message.received > buffer.size()) {
+    return {Verdict::too_long};
+  }
+  const std::size_t offset = message.received - packet.payload_bytes;
+  return {Verdict::execute, message, buffer.subspan(offset, packet.payload_bytes)};
+}
+
+Responder::Judgement Responder::place_write(const wire::Packet& packet,
+                                            const Message& message) const {
+  if (packet.opcode.has_immediate != 0 && receives_.empty()) { // IBTA §9.4.3
+    return {Verdict::not_ready};
+  }
+  if (message.length == 0) { // IBTA C9-88: nothing is written, so the rkey is not looked at
+    return {Verdict::execute, message};
+  }
+  // The whole range on the first packet, so that a bad request writes nothing; then each packet's
+  // own, so that a region may be withdrawn in between.
+  const std::uint32_t offset = message.received - packet.payload_bytes;
+  const std::uint32_t reach = offset == 0 ? message.length : packet.payload_bytes;
+  const auto memory = memory_.resolve(message.remote_key, message.address + offset, reach);
+  if (!memory) {
+    return {Verdict::access_error};
+  }
+  return {Verdict::execute, message, memory->first(packet.payload_bytes)};
+}
+
+void Responder::execute(const wire::Frame& frame, const Judgement& judgement) {
+  if (!judgement.target.empty()) {
+    std::memcpy(judgement.target.data(), frame.payload(), judgement.target.size());
+  }
+  message_ = judgement.message;
+  expected_psn_ = wire::psn_add(expected_psn_, 1);
+  ++unacknowledged_;
+  const bool answers_refusal = reply_ != Reply::none; // a NAK not sent yet is out of date
+  if (answers_refusal || asks_for_acknowledgement(frame) || frame.packet.opcode.ends_message() ||
+      unacknowledged_ >= config_.acknowledge_every) {
+    reply_ = Reply::acknowledge;
+  }
+  state_ = State::in_sequence;
+  if (frame.packet.opcode.ends_message()) {
+    finish_message(frame);
+  }
+}
+
+void Responder::finish_message(const wire::Frame& frame) {
+  const std::optional<std::uint32_t> immediate = immediate_of(frame);
+  const bool is_send = message_.kind == Kind::send;
+  if (is_send || immediate) {
+    completions_.push(
+        {.id = receives_.front().id,
+         .status = Status::success,
+         .kind = is_send ? CompletionKind::receive : CompletionKind::receive_write_immediate,
+         .bytes = message_.received,
+         .immediate = immediate});
+    receives_.pop();
+  }
+  message_ = {};
+  message_sequence_ = wire::psn_add(message_sequence_, 1);
+  ++statistics_.messages_received;
+}
+
+void Responder::refuse(Reply reply) {
+  state_ = State::refused;
+  reply_ = reply;
+}
+
+void Responder::fail(Status cause, NakCode code) {
+  failure_ = cause;
+  reply_ = Reply::fatal;
+  fatal_code_ = code;
+  flush(cause == Status::local_length ? cause : Status::flushed);
+}
+
+void Responder::flush(Status first) {
+  state_ = State::failed;
+  if (reply_ != Reply::fatal) {
+    reply_ = Reply::none;
+  }
+  for (Status status = first; !receives_.empty(); status = Status::flushed) {
+    completions_.push({.id = receives_.front().id,
+                       .status = status,
+                       .kind = CompletionKind::receive,
+                       .bytes = 0,
+                       .immediate = std::nullopt});
+    receives_.pop();
+  }
+}
+
+AcknowledgeHeader Responder::reply_header() const {
+  switch (reply_) {
+  case Reply::none:
+  case Reply::acknowledge:
+    break;
+  case Reply::sequence_error:
+    return {nak_syndrome(NakCode::sequence_error), expected_psn_, message_sequence_};
+  case Reply::rnr:
+    return {rnr_syndrome(config_.rnr_timer), expected_psn_, message_sequence_};
+  case Reply::fatal:
+    return {nak_syndrome(fatal_code_), expected_psn_, message_sequence_};
+  }
+  return {kAckUnlimited, wire::psn_add(expected_psn_, -1), message_sequence_};
+}
+
+std::size_t Responder::transmit(std::span<std::uint8_t> buffer) {
+  if (reply_ == Reply::none) {
+    return 0;
+  }
+  const AcknowledgeHeader header = reply_header();
+  const std::size_t frame_bytes = writer_.write_acknowledge(buffer, header);
+  if (frame_bytes == 0) {
+    return 0;
+  }
+  switch (kind_of(header.syndrome)) {
+  case SyndromeKind::rnr:
+    ++statistics_.rnr_naks_sent;
+    break;
+  case SyndromeKind::nak:
+    ++statistics_.naks_sent;
+    break;
+  default:
+    ++statistics_.acks_sent;
+    break;
+  }
+  reply_ = Reply::none;
+  unacknowledged_ = 0;
+  return frame_bytes;
+}
+
+} // namespace weir::endpoint

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "endpoint/config.hpp"
+#include "endpoint/fixed_ring.hpp"
+#include "endpoint/memory.hpp"
+#include "endpoint/packet_writer.hpp"
+#include "endpoint/statistics.hpp"
+#include "endpoint/syndrome.hpp"
+#include "endpoint/work.hpp"
+#include "wire/packet.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace weir::endpoint {
+
+/// The receiving half of a queue pair: checks each request packet, executes those that come in
+/// order, and owes the peer at most one reply at a time (IBTA §9.7.4, §9.7.5).
+class Responder {
+ public:
+  enum class State : std::uint8_t {
+    in_sequence,
+    refused, // a NAK or RNR NAK is owed or sent: what lies past the expected PSN is dropped
+    failed,
+  };
+
+  /// What is owed. Each kind acknowledges all packets before the PSN it names, so a later one
+  /// replaces an earlier one.
+  enum class Reply : std::uint8_t { none, acknowledge, sequence_error, rnr, fatal };
+
+  Responder(const QueuePairConfig& config, const MemoryTable& memory, PacketWriter& writer,
+            CompletionRing& completions, Statistics& statistics);
+
+  PostResult post(const ReceiveRequest& request);
+  /// A message packet or an unsupported request from the peer, ICRC verified.
+  void receive(const wire::Frame& frame);
+  /// The reply owed, or 0.
+  std::size_t transmit(std::span<std::uint8_t> buffer);
+
+  void release() { --unpolled_; }
+
+  /// The oldest receive completes with `first`, all others as flushed; a fatal NAK that is owed is
+  /// still sent.
+  void flush(Status first);
+
+  State state() const { return state_; }
+
+  std::optional<Status> failure() const { return failure_; }
+
+ private:
+  /// What one packet deserves.
+  enum class Verdict : std::uint8_t {
+    execute,
+    duplicate,
+    gap,
+    not_ready, // no receive posted
+    invalid_request,
+    access_error,
+    too_long, // for the receive's buffer
+  };
+
+  enum class Kind : std::uint8_t { none, send, write };
+
+  /// The message whose packets are arriving; kind none between messages.
+  struct Message {
+    Kind kind = Kind::none;
+    std::uint32_t received = 0; // bytes executed
+    std::uint32_t length = 0;   // write: the RETH's
+    std::uint32_t remote_key = 0;
+    std::uint64_t address = 0;
+  };
+
+  struct Judgement {
+    Verdict verdict;
+    Message message{};                // as it stands after the packet
+    std::span<std::uint8_t> target{}; // where the payload goes; execute alone
+  };
+
+  Judgement judge(const wire::Frame& frame) const;
+  Judgement place_send(const wire::Packet& packet, const Message& message) const;
+  Judgement place_write(const wire::Packet& packet, const Message& message) const;
+  static Kind kind_of_request(const wire::Frame& frame);
+  bool is_in_turn(const wire::Frame& frame) const;
+  Message message_with(const wire::Frame& frame) const;
+  bool lengths_agree(const wire::Packet& packet, const Message& message) const;
+  void execute(const wire::Frame& frame, const Judgement& judgement);
+  void finish_message(const wire::Frame& frame);
+  void refuse(Reply reply);
+  void fail(Status cause, NakCode code);
+  AcknowledgeHeader reply_header() const;
+
+  const QueuePairConfig& config_;
+  const MemoryTable& memory_;
+  PacketWriter& writer_;
+  CompletionRing& completions_;
+  Statistics& statistics_;
+  FixedRing<ReceiveRequest> receives_;
+  Message message_;
+  std::uint32_t expected_psn_;
+  std::uint32_t message_sequence_ = 0; // messages executed, 24 bits (IBTA §9.7.7.1)
+  std::uint32_t unacknowledged_ = 0;   // packets executed since the last reply
+  std::uint32_t unpolled_ = 0;
+  State state_ = State::in_sequence;
+  Reply reply_ = Reply::none;
+  NakCode fatal_code_ = NakCode::invalid_request;
+  std::optional<Status> failure_;
+};
+
+} // namespace weir::endpoint

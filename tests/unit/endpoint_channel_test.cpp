@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Two queue pairs over a channel that loses, doubles, delays and corrupts, driven by a seed: what
+/// arrives must be what was sent, once and in order.
+
+#include "endpoint/queue_pair.hpp"
+#include "endpoint_support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace weir::endpoint {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+
+  std::uint64_t below(std::uint64_t limit) { return engine_() % limit; }
+
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + below(high - low + 1);
+  }
+
+  bool hit(double probability) {
+    return static_cast<double>(engine_() >> 11) * 0x1p-53 < probability;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct Faults {
+  double loss = 0;
+  double duplication = 0;
+  double delay = 0; // of frames that come late, so behind later ones
+  double corruption = 0;
+};
+
+/// A link for both directions. Every frame takes 5 µs, a late one up to 60 µs more.
+class Channel {
+ public:
+  Channel(const Faults& faults, Dice& dice) : faults_(faults), dice_(dice) {}
+
+  void send(std::size_t to, std::span<const std::uint8_t> bytes, TimePoint now) {
+    if (silent_ || dice_.hit(faults_.loss)) {
+      return;
+    }
+    put_under_way(to, bytes, now);
+    if (dice_.hit(faults_.duplication)) {
+      put_under_way(to, bytes, now);
+    }
+  }
+
+  TimePoint next() const { return under_way_.empty() ? kNever : under_way_.front().arrival; }
+
+  /// Hands over the first frame under way.
+  void deliver(std::array<QueuePair*, 2> ends, TimePoint now) {
+    std::pop_heap(under_way_.begin(), under_way_.end(), later);
+    Flight flight = std::move(under_way_.back());
+    under_way_.pop_back();
+    ends[flight.to]->receive(flight.bytes, now);
+    spare_.push_back(std::move(flight.bytes));
+  }
+
+  /// From now on nothing arrives any more.
+  void fall_silent() { silent_ = true; }
+
+ private:
+  struct Flight {
+    TimePoint arrival;
+    std::uint64_t number = 0; // keeps frames of one arrival time in order
+    std::size_t to = 0;
+    Bytes bytes;
+  };
+
+  static bool later(const Flight& a, const Flight& b) {
+    return std::pair(a.arrival, a.number) > std::pair(b.arrival, b.number);
+  }
+
+  void put_under_way(std::size_t to, std::span<const std::uint8_t> bytes, TimePoint now) {
+    Flight flight{now + microseconds(5), number_++, to, {}};
+    if (!spare_.empty()) {
+      flight.bytes = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    flight.bytes.assign(bytes.begin(), bytes.end());
+    if (dice_.hit(faults_.delay)) {
+      flight.arrival += microseconds(dice_.between(1, 60));
+    }
+    if (dice_.hit(faults_.corruption)) {
+      corrupt(flight.bytes);
+    }
+    under_way_.push_back(std::move(flight));
+    std::push_heap(under_way_.begin(), under_way_.end(), later);
+  }
+
+  /// A burst of up to 32 bits, which no CRC-32 misses, or the end cut off.
+  void corrupt(Bytes& bytes) {
+    if (dice_.hit(0.2)) {
+      bytes.resize(dice_.below(bytes.size()));
+      return;
+    }
+    const std::uint64_t first = dice_.below(bytes.size() - 4);
+    std::uint64_t burst = dice_.between(1, 0xffffffff);
+    for (std::uint64_t i = first; burst != 0; ++i, burst >>= 8) {
+      bytes[i] ^= static_cast<std::uint8_t>(burst);
+    }
+  }
+
+  Faults faults_;
+  Dice& dice_;
+  std::vector<Flight> under_way_; // a heap
+  std::vector<Bytes> spare_;
+  std::uint64_t number_ = 0;
+  bool silent_ = false;
+};
+
+struct Plan {
+  QueuePairConfig config;
+  Faults faults;
+  std::size_t messages = 0; // each way
+  std::size_t max_message_bytes = 0;
+  double receive_late = 0; // chance that a receive is posted late, which costs an RNR NAK
+};
+
+constexpr std::size_t kSlots = 4;
+constexpr std::size_t kHeaderBytes = 40;
+
+/// One direction of traffic with the model that it is held against. Writes go round a few slots of
+/// the receiver's memory; the owner of a slot scrubs it once it was told that a write is complete,
+/// so a write executed once more leaves traces.
+class Flow {
+ public:
+  Flow(const Plan& plan, Dice& dice)
+      : plan_(plan), dice_(dice), memory_(kSlots * plan.max_message_bytes), expected_(memory_),
+        receive_buffers_(plan.config.receive_depth) {
+    table_.add(kRemoteKey, kRemoteBase, memory_);
+    for (std::size_t i = 0; i < plan.messages; ++i) {
+      messages_.push_back(make_message(i));
+    }
+    for (std::size_t i = 0; i < receive_buffers_.size(); ++i) {
+      receive_buffers_[i].resize(plan.max_message_bytes);
+      unposted_.push_back(i);
+    }
+  }
+
+  const MemoryTable& memory() const { return table_; }
+
+  void post_sends(QueuePair& sender) {
+    while (posted_ < messages_.size()) {
+      const Message& message = messages_[posted_];
+      const std::span<const std::uint8_t> all = message.bytes;
+      const std::size_t cut = std::min(kHeaderBytes, all.size());
+      SendRequest request;
+      request.id = posted_;
+      request.kind = message.kind;
+      request.header = all.first(cut);
+      request.data = all.subspan(cut);
+      request.remote_address = kRemoteBase + message.slot * plan_.max_message_bytes;
+      request.remote_key = kRemoteKey;
+      request.immediate = message.immediate;
+      if (sender.post(request) != PostResult::posted) {
+        return;
+      }
+      ++posted_;
+    }
+  }
+
+  void post_receives(QueuePair& receiver) {
+    while (!unposted_.empty()) {
+      if (dice_.hit(plan_.receive_late)) {
+        return;
+      }
+      const std::size_t i = unposted_.front();
+      unposted_.pop_front();
+      ASSERT_EQ(receiver.post(ReceiveRequest{.id = i, .buffer = receive_buffers_[i]}),
+                PostResult::posted);
+    }
+  }
+
+  void sent(const Completion& completion) {
+    ASSERT_EQ(completion.status, Status::success);
+    ASSERT_EQ(completion.id, completed_) << "completions come in the order of posting";
+    ASSERT_EQ(completion.bytes, messages_[completed_].bytes.size());
+    ++completed_;
+  }
+
+  void received(const Completion& completion) {
+    ASSERT_EQ(completion.status, Status::success);
+    while (next_visible_ < messages_.size() && messages_[next_visible_].kind == SendKind::write) {
+      apply(messages_[next_visible_++]); // it came before, without a word
+    }
+    ASSERT_LT(next_visible_, messages_.size()) << "a message too many";
+    const Message& message = messages_[next_visible_++];
+    ASSERT_EQ(completion.bytes, message.bytes.size());
+    const bool is_write = message.kind == SendKind::write_immediate;
+    ASSERT_EQ(completion.kind,
+              is_write ? CompletionKind::receive_write_immediate : CompletionKind::receive);
+    const bool has_immediate = message.kind != SendKind::send;
+    ASSERT_EQ(completion.immediate,
+              has_immediate ? std::optional(message.immediate) : std::nullopt);
+    if (is_write) {
+      apply(message);
+      check_and_scrub(message);
+    } else {
+      const Bytes& buffer = receive_buffers_[completion.id];
+      ASSERT_TRUE(std::equal(message.bytes.begin(), message.bytes.end(), buffer.begin()));
+    }
+    unposted_.push_back(completion.id);
+  }
+
+  bool all_sent() const { return completed_ == messages_.size(); }
+
+  /// Once everything was acknowledged.
+  void check_end(const QueuePair& receiver) {
+    while (next_visible_ < messages_.size() && messages_[next_visible_].kind == SendKind::write) {
+      apply(messages_[next_visible_++]);
+    }
+    EXPECT_EQ(next_visible_, messages_.size());
+    EXPECT_EQ(memory_, expected_);
+    EXPECT_EQ(receiver.statistics().messages_received, messages_.size());
+  }
+
+ private:
+  struct Message {
+    SendKind kind = SendKind::write;
+    std::size_t slot = 0;
+    std::uint32_t immediate = 0;
+    Bytes bytes;
+  };
+
+  Message make_message(std::size_t index) {
+    Message message{static_cast<SendKind>(dice_.below(4)),
+                    index % kSlots,
+                    static_cast<std::uint32_t>(dice_.below(1ULL << 32)),
+                    {}};
+    message.bytes.resize(dice_.below(plan_.max_message_bytes + 1));
+    std::iota(message.bytes.begin(), message.bytes.end(),
+              static_cast<std::uint8_t>(dice_.below(256)));
+    return message;
+  }
+
+  std::span<std::uint8_t> slot_of(Bytes& memory, const Message& message) const {
+    return std::span(memory).subspan(message.slot * plan_.max_message_bytes, message.bytes.size());
+  }
+
+  void apply(const Message& message) {
+    std::copy(message.bytes.begin(), message.bytes.end(), slot_of(expected_, message).begin());
+  }
+
+  void check_and_scrub(const Message& message) {
+    const std::span<std::uint8_t> real = slot_of(memory_, message);
+    ASSERT_TRUE(std::equal(message.bytes.begin(), message.bytes.end(), real.begin()));
+    std::fill(real.begin(), real.end(), 0xee);
+    const std::span<std::uint8_t> model = slot_of(expected_, message);
+    std::fill(model.begin(), model.end(), 0xee);
+  }
+
+  const Plan& plan_;
+  Dice& dice_;
+  Bytes memory_;
+  Bytes expected_; // the same, as far as the receiver can tell
+  MemoryTable table_;
+  std::vector<Bytes> receive_buffers_;
+  std::deque<std::size_t> unposted_;
+  std::vector<Message> messages_;
+  std::size_t posted_ = 0;
+  std::size_t completed_ = 0;
+  std::size_t next_visible_ = 0; // whose receive completion is due, writes aside
+};
+
+/// Two ends and the time. Flow i goes from end i to end 1-i.
+class World {
+ public:
+  World(const Plan& plan, Dice& dice)
+      : channel_(plan.faults, dice), flows_{Flow(plan, dice), Flow(plan, dice)},
+        left_(plan.config, flows_[1].memory()), right_(mirrored(plan.config), flows_[0].memory()),
+        buffer_(left_.max_frame_bytes()) {}
+
+  QueuePair& end(std::size_t i) { return *ends_[i]; }
+
+  Channel& channel() { return channel_; }
+
+  TimePoint now() const { return now_; }
+
+  bool all_sent() const { return flows_[0].all_sent() && flows_[1].all_sent(); }
+
+  /// Everything that happens without time passing.
+  void act() {
+    for (const std::size_t i : {0, 1}) {
+      while (const std::optional<Completion> completion = end(i).poll()) {
+        if (completion->is_send_queue()) {
+          flows_[i].sent(*completion);
+        } else {
+          flows_[1 - i].received(*completion);
+        }
+      }
+    }
+    for (const std::size_t i : {0, 1}) {
+      flows_[i].post_sends(end(i));
+      flows_[i].post_receives(end(1 - i));
+      while (const std::size_t length = end(i).transmit(buffer_, now_)) {
+        channel_.send(1 - i, std::span(buffer_).first(length), now_);
+      }
+    }
+  }
+
+  /// To the next arrival or timer; false when there is none.
+  bool step() {
+    const TimePoint arrival = channel_.next();
+    const TimePoint timer =
+        std::min(end(0).next_deadline().value_or(kNever), end(1).next_deadline().value_or(kNever));
+    if (std::min(arrival, timer) == kNever) {
+      return false;
+    }
+    now_ = std::min(arrival, timer);
+    if (arrival <= timer) {
+      channel_.deliver(ends_, now_);
+    } else {
+      end(0).expire(now_);
+      end(1).expire(now_);
+    }
+    return true;
+  }
+
+  void check_end() {
+    flows_[0].check_end(right_);
+    flows_[1].check_end(left_);
+  }
+
+ private:
+  Channel channel_;
+  std::array<Flow, 2> flows_;
+  QueuePair left_;
+  QueuePair right_;
+  std::array<QueuePair*, 2> ends_{&left_, &right_};
+  Bytes buffer_;
+  TimePoint now_ = kStart;
+};
+
+Plan random_plan(Dice& dice) {
+  Plan plan;
+  plan.config = local_config(dice.hit(0.5) ? 4 : 6);
+  plan.config.ack_timeout = microseconds(100);
+  plan.config.window = static_cast<std::uint32_t>(dice.between(1, 24));
+  plan.config.ack_request_every = static_cast<std::uint32_t>(dice.between(1, 12));
+  plan.config.acknowledge_every = static_cast<std::uint32_t>(dice.between(1, 12));
+  plan.config.send_depth = static_cast<std::uint32_t>(dice.between(1, 6));
+  plan.config.receive_depth = static_cast<std::uint32_t>(dice.between(1, 6));
+  plan.config.rnr_timer = 2;
+  const auto psn = [&dice] { // half of them soon wrap
+    return static_cast<std::uint32_t>(dice.hit(0.5) ? 0xffffff - dice.below(60)
+                                                    : dice.below(1 << 24));
+  };
+  plan.config.send_psn = psn();
+  plan.config.receive_psn = psn();
+  plan.faults = {.loss = static_cast<double>(dice.below(6)) / 100,
+                 .duplication = static_cast<double>(dice.below(11)) / 100,
+                 .delay = static_cast<double>(dice.below(11)) / 100,
+                 .corruption = static_cast<double>(dice.below(3)) / 100};
+  plan.messages = 24;
+  plan.max_message_bytes = dice.between(0, 9) * 256 + dice.between(1, 256);
+  plan.receive_late = dice.hit(0.3) ? 0.5 : 0;
+  return plan;
+}
+
+void add(Statistics& total, const Statistics& more) {
+  for (const CounterInfo& counter : kCounters) {
+    total.*counter.value += more.*counter.value;
+  }
+}
+
+TEST(Channel, EveryMessageArrivesOnceInOrder) {
+  constexpr std::uint64_t seeds = 4000;
+  constexpr std::uint64_t step_limit = 200000;
+  Statistics total;
+  for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Dice dice(seed);
+    const Plan plan = random_plan(dice);
+    World world(plan, dice);
+    std::uint64_t steps = 0;
+    for (world.act(); !world.all_sent() && !HasFailure(); world.act()) {
+      ASSERT_TRUE(world.step()) << "nothing under way, no timer, and not everything sent";
+      ASSERT_LT(++steps, step_limit) << "no end in sight";
+    }
+    while (world.step()) { // what still wanders about must do no harm
+      world.act();
+    }
+    world.check_end();
+    for (const std::size_t i : {0, 1}) {
+      EXPECT_EQ(world.end(i).state(), QueuePair::State::ready);
+      EXPECT_FALSE(world.end(i).poll());
+      add(total, world.end(i).statistics());
+    }
+  }
+  for (const CounterInfo& counter : kCounters) { // a simulation that never met them shows nothing
+    const bool expected_zero = counter.value == &Statistics::cnps_received ||
+                               counter.value == &Statistics::unsupported ||
+                               counter.value == &Statistics::dropped_in_error;
+    EXPECT_EQ(total.*counter.value == 0, expected_zero) << counter.name;
+    RecordProperty(std::string(counter.name), std::to_string(total.*counter.value));
+  }
+}
+
+/// The peer dies at a random moment of the conversation: its partner notices in the time that its
+/// timers allow, every request completes, in order, and nothing runs on.
+TEST(Channel, SilenceIsNoticedInTime) {
+  for (std::uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Dice dice(seed);
+    QueuePairConfig config = local_config();
+    config.retry_count = static_cast<std::uint8_t>(dice.below(8));
+    config.ack_timeout = microseconds(100);
+    config.window = static_cast<std::uint32_t>(dice.between(1, 24));
+    Pair pair(config);
+    Channel channel(Faults{}, dice);
+    const Bytes data = pattern(1000);
+    SendRequest request{.id = 0,
+                        .kind = SendKind::write,
+                        .header = {},
+                        .data = data,
+                        .remote_address = kRemoteBase,
+                        .remote_key = kRemoteKey,
+                        .immediate = 0};
+    for (; request.id < 20; ++request.id) {
+      pair.a.post(request);
+    }
+    TimePoint now = kStart;
+    TimePoint last_heard = kStart;
+    Bytes buffer(pair.a.max_frame_bytes());
+    std::uint64_t deliveries = dice.below(60);
+    while (pair.a.state() == QueuePair::State::ready && pair.a.statistics().messages_sent < 20) {
+      while (const std::size_t length = pair.a.transmit(buffer, now)) {
+        channel.send(1, std::span(buffer).first(length), now);
+      }
+      while (const std::size_t length = pair.b.transmit(buffer, now)) {
+        channel.send(0, std::span(buffer).first(length), now);
+      }
+      if (channel.next() != kNever && deliveries != 0) {
+        --deliveries;
+        now = channel.next();
+        const std::uint64_t heard = pair.a.statistics().acks_received;
+        channel.deliver({&pair.a, &pair.b}, now);
+        last_heard = pair.a.statistics().acks_received == heard ? last_heard : now;
+      } else {
+        channel.fall_silent();
+        ASSERT_TRUE(pair.a.next_deadline());
+        now = *pair.a.next_deadline();
+        pair.a.expire(now);
+      }
+    }
+    if (pair.a.state() == QueuePair::State::ready) {
+      continue; // all was said before the silence
+    }
+    EXPECT_LE(now - last_heard, (config.retry_count + 1) * config.ack_timeout);
+    EXPECT_EQ(pair.a.failure(), Status::retry_exceeded);
+    EXPECT_FALSE(pair.a.next_deadline());
+    EXPECT_EQ(pair.a.transmit(buffer, now), 0U);
+    std::uint64_t id = 0;
+    const std::uint64_t sent = pair.a.statistics().messages_sent;
+    for (const Completion& completion : poll_all(pair.a)) {
+      EXPECT_EQ(completion.id, id);
+      EXPECT_EQ(completion.status, id < sent    ? Status::success
+                                   : id == sent ? Status::retry_exceeded
+                                                : Status::flushed);
+      ++id;
+    }
+    EXPECT_EQ(id, 20U);
+  }
+}
+
+/// The same seed gives the same packets: a failing seed can be replayed.
+TEST(Channel, SeedsReplay) {
+  std::array<Statistics, 2> runs;
+  for (Statistics& run : runs) {
+    Dice dice(7);
+    const Plan plan = random_plan(dice);
+    World world(plan, dice);
+    for (world.act(); world.step(); world.act()) {
+    }
+    run = world.end(0).statistics();
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_GT(runs[0].packets_retransmitted, 0U);
+}
+
+} // namespace
+} // namespace weir::endpoint

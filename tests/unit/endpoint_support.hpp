@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What the endpoint's tests share: two ends of a connection and ways to move frames between them.
+
+#include "endpoint/queue_pair.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace weir::endpoint {
+
+using Bytes = std::vector<std::uint8_t>;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+inline constexpr TimePoint kStart{std::chrono::seconds(1)};
+inline constexpr std::uint32_t kRemoteKey = 0xcafe1234;
+inline constexpr std::uint64_t kRemoteBase = 0x7f0102030405060;
+
+/// The same as pattern() in endpoint_vectors.py.
+inline Bytes pattern(std::size_t count) {
+  Bytes bytes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<std::uint8_t>(7 * i + 13);
+  }
+  return bytes;
+}
+
+/// LOCAL and REMOTE of endpoint_vectors.py.
+inline QueuePairConfig local_config(int ip_version = 4) {
+  QueuePairConfig config;
+  config.local_mac = *wire::parse_mac("02:00:00:00:00:0a");
+  config.remote_mac = *wire::parse_mac("02:00:00:00:00:0b");
+  config.local_ip = *wire::parse_ip(ip_version == 4 ? "192.0.2.10" : "2001:db8::a");
+  config.remote_ip = *wire::parse_ip(ip_version == 4 ? "192.0.2.11" : "2001:db8::b");
+  config.udp_source_port = 0xc123;
+  config.local_qp = 0x112233;
+  config.remote_qp = 0x445566;
+  config.send_psn = 0x000100;
+  config.receive_psn = 0x000200;
+  config.path_mtu = 256;
+  config.ack_timeout = milliseconds(1);
+  return config;
+}
+
+/// The other end of a connection.
+inline QueuePairConfig mirrored(QueuePairConfig config) {
+  std::swap(config.local_mac, config.remote_mac);
+  std::swap(config.local_ip, config.remote_ip);
+  std::swap(config.local_qp, config.remote_qp);
+  std::swap(config.send_psn, config.receive_psn);
+  return config;
+}
+
+/// Every frame there is to send now.
+inline std::vector<Bytes> drain(QueuePair& queue_pair, TimePoint now = kStart) {
+  std::vector<Bytes> frames;
+  Bytes buffer(queue_pair.max_frame_bytes());
+  while (const std::size_t length = queue_pair.transmit(buffer, now)) {
+    frames.emplace_back(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(length));
+  }
+  return frames;
+}
+
+inline std::vector<Completion> poll_all(QueuePair& queue_pair) {
+  std::vector<Completion> completions;
+  while (const std::optional<Completion> completion = queue_pair.poll()) {
+    completions.push_back(*completion);
+  }
+  return completions;
+}
+
+/// Two connected queue pairs; B offers a region of memory to A's writes.
+struct Pair {
+  explicit Pair(const QueuePairConfig& config = local_config(), std::size_t memory_bytes = 65536)
+      : memory(memory_bytes), a(config, no_memory), b(mirrored(config), table) {
+    table.add(kRemoteKey, kRemoteBase, memory);
+  }
+
+  Bytes memory;
+  MemoryTable table;
+  MemoryTable no_memory;
+  QueuePair a;
+  QueuePair b;
+
+  static void give(QueuePair& to, Bytes frame, TimePoint now = kStart) { to.receive(frame, now); }
+
+  /// Moves frames both ways until neither end has any.
+  void settle(TimePoint now = kStart) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+        for (const Bytes& frame : drain(*from, now)) {
+          give(*to, frame, now);
+          moved = true;
+        }
+      }
+    }
+  }
+};
+
+} // namespace weir::endpoint
