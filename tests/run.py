@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the stages of the test suite, one after the other, and counts.
+
+A stage is a command. One that counts its tests ends in a line "NAME: N passed, N failed, N skipped"; any other is one
+test. The last line of all is the sum. A stage that exits non-zero without counting a failure is a failure by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COUNT_LINE = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+
+
+@dataclass
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+
+@dataclass
+class Stage:
+    name: str
+    about: str
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    junit: Path | None = None  # where a meson test run leaves its cases
+    quick: bool = False  # part of the inner loop
+
+
+def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool = False,
+                environment: dict[str, str] | None = None) -> Stage:
+    """The gtest cases of one build directory."""
+    return Stage(name, about, ["meson", "test", "-C", build, "--print-errorlogs", *arguments], environment or {},
+                 ROOT / build / "meson-logs" / "testlog.junit.xml", quick)
+
+
+def configured(name: str, about: str, build: str, compiler: str, options: list[str], targets: list[str]) -> Stage:
+    """Configures a build directory with another compiler or sanitizer and builds some targets there."""
+    setup = f"test -f {build}/build.ninja || CXX={compiler} meson setup {build} {' '.join(options)}"
+    return Stage(name, about, ["bash", "-ec", f"{setup}; ninja -C {build} {' '.join(targets)}"])
+
+
+STAGES = [
+    Stage("style", "clang-format agrees with every file", ["tests/style.py"], quick=True),
+    meson_tests("unit", "unit tests, gcc", "build", "--suite", "unit", quick=True),
+    Stage("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
+    Stage("expectation", "the replay model's own checks",
+          ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
+    Stage("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
+    Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
+    Stage("demo", "tools/demo, small, with loss",
+          ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
+    Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
+    Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
+    configured("clang", "the whole tree with clang", "build-clang", "clang++", [], []),
+    configured("sanitizer-build", "clang with ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
+    meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
+                environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
+]
+
+
+def cases_in(junit: Path) -> Count:
+    count = Count()
+    for case in xml.parse(junit).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failed += 1
+        elif case.find("skipped") is not None:
+            count.skipped += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def count_of(stage: Stage, status: int, output: str) -> Count:
+    lines = COUNT_LINE.findall(output)
+    if stage.junit is not None and stage.junit.exists():
+        count = cases_in(stage.junit)
+    elif lines:
+        count = Count(*(int(number) for number in lines[-1]))
+    else:
+        count = Count(passed=1 if status == 0 else 0)
+    if status != 0 and count.failed == 0:
+        count.failed = 1
+    return count
+
+
+def run(stage: Stage) -> Count:
+    print(f"\n=== {stage.name}: {stage.about}", flush=True)
+    started = time.monotonic()
+    if stage.junit is not None:
+        stage.junit.unlink(missing_ok=True)
+    process = subprocess.Popen(stage.command, cwd=ROOT, env=os.environ | stage.environment, text=True, errors="replace",
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        output.append(line)
+        print(line, end="", flush=True)
+    count = count_of(stage, process.wait(), "".join(output))
+    print(f"=== {stage.name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped "
+          f"in {time.monotonic() - started:.0f} s", flush=True)
+    return count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools/test", description="Runs every test, or some stages.")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these stages (see --list)")
+    parser.add_argument("--list", action="store_true", help="list the stages")
+    parser.add_argument("--quick", action="store_true", help="the inner loop: under a minute once built")
+    options = parser.parse_args()
+    if options.list:
+        for stage in STAGES:
+            print(f"{stage.name:16} {stage.about}")
+        return 0
+    names = {stage.name for stage in STAGES}
+    if unknown := [name for name in options.stages if name not in names]:
+        print(f"found stage {unknown[0]!r}; allowed: {', '.join(sorted(names))}", file=sys.stderr)
+        return 2
+    chosen = [stage for stage in STAGES
+              if (not options.stages or stage.name in options.stages) and (stage.quick or not options.quick)]
+    counts = {stage.name: run(stage) for stage in chosen}
+    total = sum(counts.values(), Count())
+    print("\nfailed stages: " + (", ".join(name for name, count in counts.items() if count.failed) or "none"))
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 0 if total.failed == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
