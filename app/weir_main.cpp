@@ -194,8 +194,11 @@ void run_switch(const Options& options, const control::Config& config) {
     wait_for_signal();
   }
   weir.stop();
-  fmt::print("\n{}\n{}", to_text(control::show_accounting(weir)),
-             to_text(control::show_drops(weir)));
+  for (const control::Report& report :
+       {control::show_port_statistics(weir, "all"), control::show_rings(weir, "all"),
+        control::show_lcores(weir), control::show_accounting(weir), control::show_drops(weir)}) {
+    fmt::print("\n{}", to_text(report));
+  }
   fmt::print("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs());
   std::fflush(stdout);
 }

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds documentation to the tree: drop lists, files named, links, commands. Ends in "docs: N passed, …"."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def reasons_in_header(macro: str) -> list[tuple[str, str]]:
+    body = read("include/weir/reasons.hpp").split(f"#define {macro}(X)")[1].split("\n\n")[0]
+    return re.findall(r'X\((\w+),\s*"([^"]*)"\)', body)
+
+
+def reasons_in_documentation() -> list[tuple[str, str]]:
+    return re.findall(r"^\| `(\w+)` \| ([^|]*?) \|", read("docs/drops.md"), re.MULTILINE)
+
+
+def check_reasons() -> list[str]:
+    header = reasons_in_header("WEIR_DROP_REASONS") + reasons_in_header("WEIR_FOREIGN_REASONS")
+    documented = reasons_in_documentation()
+    return [f"docs/drops.md lacks or mistells {row}" for row in header if row not in documented] + \
+           [f"docs/drops.md has {row}, which the header has not" for row in documented if row not in header]
+
+
+def check_picture() -> list[str]:
+    """Each file that the README's picture names exists under lib/."""
+    picture = read("README.md").split("## The way of a packet")[1].split("```")[1]
+    files = re.findall(r"[\w/]+\*?\.cpp", picture)
+    mistakes = []
+    for name in files:
+        pattern = name if name.startswith("lib/") else f"lib/**/{name}"
+        if not list(ROOT.glob(pattern)):
+            mistakes.append(f"README.md's picture names {name}, which is not there")
+    return mistakes + ([] if len(files) > 10 else ["README.md's picture names hardly any file"])
+
+
+def check_links() -> list[str]:
+    mistakes = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                mistakes.append(f"{page.relative_to(ROOT)} links to {target}, which is not there")
+    return mistakes
+
+
+def check_keys() -> list[str]:
+    """Each configuration key of the README's table is one that the loader knows."""
+    loader = read("lib/control/config.cpp")
+    table = read("README.md").split("## Configuration")[1].split("##")[0]
+    keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
+    words = {word for key in keys for word in re.findall(r"\w+", key)}
+    return [f"README.md documents the key {word}, which config.cpp does not know"
+            for word in sorted(words) if f'"{word}"' not in loader]
+
+
+def check_commands() -> list[str]:
+    """Each prompt command of the README's table is registered."""
+    registered = re.sub(r'",\s*"', " ", read("app/commands.cpp"))
+    table = read("README.md").split("| command | shows or does |")[1].split("\n\n")[0].replace("\\|", "|")
+    commands = re.findall(r"`([^`]+)`", table)
+    mistakes = []
+    for command in commands:
+        words = command.replace("info|stats|xstats", "info")
+        if f'"{words}"' not in registered:
+            mistakes.append(f"README.md names the command `{command}`, which app/commands.cpp has not")
+    return mistakes + ([] if len(commands) > 10 else ["README.md's command table was not found"])
+
+
+def main() -> int:
+    failed = 0
+    checks = [check_reasons, check_picture, check_links, check_keys, check_commands]
+    for check in checks:
+        mistakes = check()
+        failed += bool(mistakes)
+        for mistake in mistakes:
+            print(f"{check.__name__}: {mistake}")
+    print(f"docs: {len(checks) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Starts `weir` and one `weir-worker` per rank, joined by shared memory (memif), and lets them all-reduce.
+
+Needs no NIC, no hugepages and no root. Prints progress, each worker's result, the switch's own tables and, last,
+"demo: OK" or what went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WEIR = ROOT / "build/app/weir"
+WORKER = ROOT / "build/app/weir-worker"
+RING = 1
+READY_TIMEOUT_S = 60
+MAX_RANKS = 30  # one DPDK port each, of the 32 that Debian's build has
+PROGRESS = re.compile(r"(\d+)\s?%")
+
+
+class DemoFailure(Exception):
+    """What went wrong, in a sentence."""
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=4, help=f"workers, 2 .. {MAX_RANKS} (default 4)")
+    parser.add_argument("--size", default="64MiB", help="bytes of tensor per worker (default 64MiB)")
+    parser.add_argument("--mtu", type=int, default=1024, choices=[256, 512, 1024, 2048, 4096],
+                        help="path MTU (default 1024)")
+    parser.add_argument("--type", default="f32", help="data type (default f32)")
+    parser.add_argument("--op", default="sum", help="operation (default sum)")
+    parser.add_argument("--loss", type=float, default=0.0,
+                        help="share of frames that the workers lose on purpose, 0 .. 0.2 (default 0)")
+    parser.add_argument("--repeat", type=int, default=1, help="all-reduces in a row (default 1)")
+    parser.add_argument("--window", type=int, default=8, help="messages under way per worker (default 8)")
+    parser.add_argument("--message-bytes", type=int, default=32768, help="bytes of a message (default 32768)")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds until the demo gives up (default 300)")
+    parser.add_argument("--keep", action="store_true", help="keep the run's folder with all logs")
+    options = parser.parse_args()
+    if not 2 <= options.ranks <= MAX_RANKS:
+        parser.error(f"--ranks: found {options.ranks}; allowed: 2 .. {MAX_RANKS}")
+    if not 0 <= options.loss <= 0.2:
+        parser.error(f"--loss: found {options.loss}; allowed: 0 .. 0.2")
+    return options
+
+
+def address_of(rank: int) -> str:
+    return f"10.0.0.{rank + 1}"
+
+
+def memif(index: int, role: str, port: int, folder: Path) -> str:
+    return f"net_memif{index},role={role},id={port},socket={folder}/memif.sock,socket-abstract=no,bsize=8192,rsize=11"
+
+
+def configuration(options: argparse.Namespace, folder: Path) -> str:
+    """config/demo.yaml for any number of ranks."""
+    cores = sorted(os.sched_getaffinity(0))
+    ports = "".join(f'  - {{ name: p{rank}, device: "{memif(rank, "server", rank, folder)}", '
+                    f"mtu: {max(1500, options.mtu + 100)} }}\n" for rank in range(options.ranks))
+    members = "".join(f"      - {{ ip: {address_of(rank)}, port: p{rank} }}\n" for rank in range(options.ranks))
+    return (f'eal:\n  options: ["--no-huge", "-m", "1024", "--no-pci", "--file-prefix={folder.name}", '
+            f'"--log-level", "*:error"]\n'
+            f"ports:\n{ports}"
+            f"lcores:\n  - {{ id: {cores[0]}, roles: [control] }}\n"
+            f"  - {{ id: {cores[-1]}, roles: [rx, worker, tx], idle: yield }}\n"
+            f"rings:\n  - id: {RING}\n    window: {options.window}\n    max_message_bytes: {options.message_bytes}\n"
+            f"    mtu: {options.mtu}\n    members:\n{members}")
+
+
+class Process:
+    """A child with its output in a file, watched line by line."""
+
+    def __init__(self, name: str, command: list[str], folder: Path) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self.lines: list[str] = []
+        self.percent = 0
+        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True, errors="replace")
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        with self.log.open("w") as log:
+            for line in self._child.stdout:
+                log.write(line)
+                log.flush()
+                self.lines.append(line.rstrip("\n"))
+                if found := PROGRESS.search(line):
+                    self.percent = int(found.group(1))
+
+    def status(self) -> int | None:
+        return self._child.poll()
+
+    def wait(self, seconds: float) -> int:
+        status = self._child.wait(seconds)
+        self._reader.join(5)
+        return status
+
+    def interrupt(self) -> None:
+        if self.status() is None:
+            self._child.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        if self.status() is None:
+            self._child.kill()
+            self._child.wait()
+
+    def tail(self, lines: int = 12) -> str:
+        return "\n".join(f"  {self.name}: {line}" for line in self.lines[-lines:])
+
+
+def start_switch(options: argparse.Namespace, folder: Path) -> Process:
+    file = folder / "weir.yaml"
+    file.write_text(configuration(options, folder))
+    weir = Process("weir", [str(WEIR), "--config", str(file), "--no-interactive"], folder)
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while "weir: ready" not in weir.lines:
+        if weir.status() is not None:
+            raise DemoFailure(f"the switch does not start\n{weir.tail()}")
+        if time.monotonic() > deadline:
+            weir.kill()
+            raise DemoFailure(f"the switch is not ready after {READY_TIMEOUT_S} s\n{weir.tail()}")
+        time.sleep(0.05)
+    return weir
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start_workers(options: argparse.Namespace, folder: Path) -> list[Process]:
+    rendezvous = f"127.0.0.1:{free_port()}"
+    workers = []
+    for rank in range(options.ranks):
+        command = [str(WORKER), "--rank", str(rank), "--world", str(options.ranks), "--rendezvous", rendezvous,
+                   "--ring", str(RING), "--transport", "software", "--device", memif(0, "client", rank, folder),
+                   "--ip", address_of(rank), "--size", options.size, "--type", options.type, "--op", options.op,
+                   "--repeat", str(options.repeat), "--window", str(options.window),
+                   "--message-bytes", str(options.message_bytes), "--mtu", str(options.mtu),
+                   "--loss", str(options.loss), "--seed", str(rank + 1), "--progress",
+                   "--timeout", str(options.timeout), "--json", str(folder / f"worker{rank}.json")]
+        workers.append(Process(f"worker{rank}", command, folder))
+    return workers
+
+
+def watch(workers: list[Process], weir: Process, seconds: int) -> None:
+    """Shows progress until all workers are done; raises for the first that fails."""
+    started = time.monotonic()
+    interactive = sys.stdout.isatty()
+    shown = -1
+    while any(worker.status() is None for worker in workers):
+        for process in [weir, *workers]:
+            if process.status() not in (None, 0):
+                raise DemoFailure(f"{process.name} ended with status {process.status()}\n{process.tail()}")
+        if time.monotonic() - started > seconds + 30:
+            raise DemoFailure(f"not done after {seconds + 30} s\n" + "\n".join(w.tail(3) for w in workers))
+        percent = min(worker.percent for worker in workers)
+        if interactive:
+            bars = "  ".join(f"r{rank} {worker.percent:3d}%" for rank, worker in enumerate(workers[:8]))
+            print(f"\r  {bars}  {time.monotonic() - started:5.1f} s ", end="", flush=True)
+        elif percent // 25 > shown // 25:
+            print(f"  {percent:3d} % after {time.monotonic() - started:.1f} s", flush=True)
+            shown = percent
+        time.sleep(0.1)
+    if interactive:
+        print()
+    for worker in workers:
+        if worker.wait(10) != 0:
+            raise DemoFailure(f"{worker.name} ended with status {worker.status()}\n{worker.tail()}")
+
+
+def report_workers(options: argparse.Namespace, folder: Path) -> None:
+    print("\nworkers")
+    for rank in range(options.ranks):
+        result = json.loads((folder / f"worker{rank}.json").read_text())
+        if not result.get("verified"):
+            raise DemoFailure(f"worker {rank} did not verify its result: {result}")
+        print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s, "
+              f"algorithm bandwidth {result['algbw_gbps']:.3f} GB/s, bus bandwidth {result['busbw_gbps']:.3f} GB/s, "
+              f"{result['retransmitted']} packets repeated, every element verified, by {result['algorithm']}")
+
+
+def demonstrate(options: argparse.Namespace, folder: Path) -> None:
+    print(f"demo: {options.ranks} workers all-reduce {options.size} of {options.type} ({options.op}), path MTU "
+          f"{options.mtu}, loss {options.loss:g}; logs and configuration in {folder}", flush=True)
+    weir = start_switch(options, folder)
+    workers: list[Process] = []
+    try:
+        print("demo: the switch forwards; starting the workers", flush=True)
+        workers = start_workers(options, folder)
+        watch(workers, weir, options.timeout)
+        report_workers(options, folder)
+        weir.interrupt()
+        if weir.wait(30) != 0:
+            raise DemoFailure(f"the switch ended with status {weir.status()}\n{weir.tail()}")
+        print("\nswitch")
+        start = weir.lines.index("weir: ready") + 1
+        print("\n".join(weir.lines[start:]))
+    finally:
+        for process in [*workers, weir]:
+            process.kill()
+
+
+def main() -> int:
+    options = parse_options()
+    folder = Path(tempfile.mkdtemp(prefix="weir-demo-"))
+    try:
+        demonstrate(options, folder)
+    except DemoFailure as failure:
+        print(f"\ndemo: FAILED: {failure}\nlogs: {folder}", flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted", flush=True)
+        return 1
+    if not options.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    print("demo: OK", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
