@@ -289,18 +289,21 @@ void Lcore::discard_queued() {
   rte_mbuf* mbuf = nullptr;
   for (const auto& inbox : worker_inbox_) {
     while (inbox->pop({&mbuf, 1}) != 0) {
+      ++taken_up_;
+      counters_.count(DropReason::worker_queue_full);
       rte_pktmbuf_free(mbuf);
     }
   }
   TxRequest request;
   for (const auto& inbox : tx_inbox_) {
     while (inbox->pop({&request, 1}) != 0) {
-      rte_pktmbuf_free(request.mbuf);
+      taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+      could_not_leave(request.mbuf, request.leaving, DropReason::tx_queue_full);
     }
   }
   for (const auto& port : tx_ports_) {
     if (port) {
-      port->discard();
+      port->discard(counters_);
     }
   }
 }

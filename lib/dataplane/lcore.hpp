@@ -98,7 +98,8 @@ class Lcore : private FrameSink, private WorkerSink {
 
   /// Frames that other lcores have handed on to this one, and that wait for its ports.
   std::uint64_t queued() const;
-  /// Frees what waits in hand-off rings and backlogs; for the end.
+  /// Drops what waits in hand-off rings and backlogs, under the reason that it waited for; for the
+  /// end.
   void discard_queued();
 
   std::vector<RxQueue> rx_queues() const { return rx_queues_; }

@@ -55,13 +55,16 @@ void TxPort::count_departures(std::uint16_t sent, FrameCounters& counters) {
   }
 }
 
-std::uint64_t TxPort::discard() {
-  const std::uint64_t frames = frames_waiting_;
+void TxPort::discard(FrameCounters& counters) {
   for (; head_ != tail_; ++head_) {
+    if (leaving_[head_ & kMask] == Leaving::copy) {
+      ++counters.copies_dropped;
+    } else {
+      counters.count(DropReason::tx_backlog_full);
+      --frames_waiting_;
+    }
     rte_pktmbuf_free(mbufs_[head_ & kMask]);
   }
-  frames_waiting_ = 0;
-  return frames;
 }
 
 } // namespace weir::dataplane

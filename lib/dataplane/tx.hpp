@@ -37,8 +37,8 @@ class TxPort {
   /// Gives the device what it takes; counts what has left. Returns the number of frames.
   unsigned flush(FrameCounters& counters);
 
-  /// Frees what has not left, for the end; returns how many entries stood for a frame.
-  std::uint64_t discard();
+  /// Drops what has not left, for the end.
+  void discard(FrameCounters& counters);
 
   std::uint32_t waiting() const { return tail_ - head_; }
 

@@ -59,14 +59,16 @@ agg::SlotTable::Dimensions dimensions_of(const conn::RingSpec& ring) {
   return {ring.world(), ring.depth(), ring.packets_per_message(), ring.mtu};
 }
 
+Worker::Ring::Ring(const conn::RingSpec& spec, std::pmr::memory_resource* memory)
+    : slots(dimensions_of(spec), memory) {}
+
 Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
                const Settings& settings, Forwarder& forwarder, FrameCounters& counters)
-    : directory_(directory), owned_(std::move(rings)), session_(settings.classifier.session),
-      kernels_(settings.level), classifier_(directory, owned_, settings.classifier),
-      rings_(directory.rings().size()), forwarder_(forwarder), counters_(counters) {
+    : owned_(std::move(rings)), session_(settings.classifier.session), kernels_(settings.level),
+      classifier_(directory, owned_, settings.classifier), rings_(directory.rings().size()),
+      forwarder_(forwarder), counters_(counters) {
   for (const std::uint16_t ring : owned_) {
-    rings_[ring].emplace(agg::SlotTable(dimensions_of(directory.rings()[ring]), settings.memory),
-                         RingCounters{});
+    rings_[ring].emplace(directory.rings()[ring], settings.memory);
   }
 }
 

@@ -60,6 +60,7 @@ class Worker {
 
  private:
   struct Ring {
+    Ring(const conn::RingSpec& spec, std::pmr::memory_resource* memory);
     agg::SlotTable slots;
     RingCounters counters;
   };
@@ -72,7 +73,6 @@ class Worker {
   void drop_contribution(wire::Frame& frame, std::uint16_t ring, DropReason reason, Instant now);
   void flush(std::uint16_t ring, DropReason reason, Instant now);
 
-  const conn::RingDirectory& directory_;
   std::vector<std::uint16_t> owned_;
   std::uint32_t session_;
   KernelTable kernels_;

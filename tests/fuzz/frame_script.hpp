@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// How the fuzzers read one input as a sequence of frames: per frame a byte of flags and port, two
+/// bytes of length (little-endian), then the frame. The last frame may be cut short.
+
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace weir::fuzz {
+
+struct ScriptedFrame {
+  std::uint16_t port = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
+class FrameScript {
+ public:
+  explicit FrameScript(std::span<const std::uint8_t> input) : rest_(input) {}
+
+  std::optional<ScriptedFrame> next() {
+    constexpr std::size_t head_bytes = 3;
+    if (rest_.size() < head_bytes) {
+      return std::nullopt;
+    }
+    const std::uint8_t flags = rest_[0];
+    const std::size_t length = std::size_t{rest_[1]} | std::size_t{rest_[2]} << 8;
+    rest_ = rest_.subspan(head_bytes);
+    const auto bytes = rest_.first(std::min(length, rest_.size()));
+    rest_ = rest_.subspan(bytes.size());
+    ScriptedFrame frame{static_cast<std::uint16_t>(flags & 0x03), {bytes.begin(), bytes.end()}};
+    if ((flags & kKeepIcrc) == 0) {
+      make_icrc_valid(frame.bytes);
+    }
+    return frame;
+  }
+
+ private:
+  static constexpr std::uint8_t kKeepIcrc = 0x80;
+
+  /// No fuzzer guesses a CRC, and most of what is worth fuzzing lies behind the check.
+  static void make_icrc_valid(std::vector<std::uint8_t>& bytes) {
+    wire::Frame frame;
+    frame.data = bytes.data();
+    frame.length = static_cast<std::uint32_t>(bytes.size());
+    frame.packet = wire::parse(frame.bytes());
+    if (frame.packet.parsed == wire::Parsed::message ||
+        frame.packet.parsed == wire::Parsed::transport) {
+      wire::store_icrc(frame, wire::compute_icrc(frame));
+    }
+  }
+
+  std::span<const std::uint8_t> rest_;
+};
+
+/// Ends the run: libFuzzer keeps the input.
+inline void require(bool holds, const char* what) {
+  if (!holds) {
+    __builtin_printf("broken: %s\n", what);
+    __builtin_trap();
+  }
+}
+
+} // namespace weir::fuzz

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// One frame: whatever parse says of it lies inside it.
+
+#include "frame_script.hpp"
+
+using namespace weir;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::uint8_t> bytes(data, data + size);
+  wire::Frame frame;
+  frame.data = bytes.data();
+  frame.length = static_cast<std::uint32_t>(size);
+  frame.packet = wire::parse(frame.bytes());
+  const wire::Packet& packet = frame.packet;
+  if (packet.parsed == wire::Parsed::other || packet.parsed == wire::Parsed::malformed) {
+    fuzz::require(wire::find_ina_header(frame) == nullptr, "an INA header outside a message");
+    return 0;
+  }
+  fuzz::require(packet.ip_offset < packet.bth_offset, "BTH before IP");
+  fuzz::require(packet.icrc_offset + wire::kIcrcBytes <= size, "ICRC outside the frame");
+  if (packet.parsed == wire::Parsed::message) {
+    fuzz::require(packet.payload_offset + packet.payload_bytes + packet.pad == packet.icrc_offset,
+                  "payload and pad do not end at the ICRC");
+    fuzz::require((packet.payload_bytes + packet.pad) % 4 == 0, "payload not padded to 4 bytes");
+    const wire::InaHeader* ina = wire::find_ina_header(frame);
+    fuzz::require(ina == nullptr || packet.payload_bytes >= kInaHeaderBytes,
+                  "INA header cut short");
+  }
+  wire::store_icrc(frame, wire::compute_icrc(frame));
+  fuzz::require(wire::icrc_is_valid(frame), "a computed ICRC is not valid");
+  return 0;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the fuzzers with clang, ASan and UBSan, seeds them from captures and configurations, and runs each for a while.
+
+tests/fuzz/run.py [--seconds N] [NAME ...]; --seconds 0 runs until interrupted. A crash leaves its input under
+build-fuzz/crashes/NAME/ and the command that replays it is printed. Ends in "fuzz: N passed, …".
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build-fuzz"
+FUZZERS = ["config", "endpoint", "parse", "switch"]
+OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
+FRAMES_PER_SCRIPT = 40
+
+
+def frames_of(capture: Path) -> list[bytes]:
+    """The frames of a little-endian pcap file, micro- or nanosecond."""
+    data = capture.read_bytes()
+    frames, at = [], 24
+    while at < len(data):
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        frames.append(data[at + 16:at + 16 + length])
+        at += 16 + length
+    return frames
+
+
+def script_of(frames: list[bytes]) -> bytes:
+    """What frame_script.hpp reads: flags and port, length, bytes."""
+    return b"".join(struct.pack("<BH", (frame[11] - 1) & 3, len(frame)) + frame for frame in frames)
+
+
+def seeds() -> dict[str, list[bytes]]:
+    captures = sorted((ROOT / "tests/replay/captures").glob("*.pcap"))
+    all_frames = {capture: frames_of(capture) for capture in captures}
+    scripts = [script_of(frames[at:at + FRAMES_PER_SCRIPT])
+               for frames in all_frames.values() for at in range(0, min(len(frames), 400), FRAMES_PER_SCRIPT)]
+    configurations = [file.read_bytes() for folder in ["config", "tests/replay/rings"]
+                      for file in (ROOT / folder).glob("*.yaml")]
+    return {"parse": [frame for frames in all_frames.values() for frame in frames[:200:3]], "switch": scripts,
+            "endpoint": scripts, "config": configurations}
+
+
+def write_corpus(name: str, inputs: list[bytes]) -> Path:
+    folder = BUILD / "corpus" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, content in enumerate(inputs):
+        (folder / f"seed-{number:04}").write_bytes(content)
+    return folder
+
+
+def build() -> None:
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["meson", "setup", str(BUILD), *OPTIONS], cwd=ROOT, check=True, env=os.environ | {"CXX": "clang++"},
+                       stdout=subprocess.DEVNULL)
+    targets = [f"tests/fuzz/{name}_fuzz" for name in FUZZERS]
+    subprocess.run(["ninja", "-C", str(BUILD), "--quiet", *targets], check=True)
+
+
+def run(name: str, corpus: Path, seconds: int) -> bool:
+    crashes = BUILD / "crashes" / name
+    crashes.mkdir(parents=True, exist_ok=True)
+    command = [str(BUILD / f"tests/fuzz/{name}_fuzz"), str(corpus), f"-max_total_time={seconds}", "-timeout=10",
+               "-rss_limit_mb=3000", "-max_len=65536" if name != "parse" else "-max_len=2048", "-print_final_stats=1",
+               f"-artifact_prefix={crashes}/", "-verbosity=0" if seconds else "-verbosity=1"]
+    print(f"fuzz {name}: {'until interrupted' if seconds == 0 else f'{seconds} s'}", flush=True)
+    answer = subprocess.run(command, stderr=subprocess.PIPE if seconds else None, text=True, errors="replace")
+    if answer.returncode == 0:
+        executed = [line for line in (answer.stderr or "").splitlines() if "number_of_executed_units" in line]
+        print(f"fuzz {name}: {executed[0].split()[-1] if executed else '?'} inputs, nothing found", flush=True)
+        return True
+    print("\n".join((answer.stderr or "").splitlines()[-40:]))
+    for artifact in sorted(crashes.iterdir()):
+        print(f"fuzz {name}: replay with {command[0]} {artifact}")
+    return False
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=20, help="for each fuzzer (default 20); 0: no end")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FUZZERS)}")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in FUZZERS]:
+        parser.error(f"found {unknown[0]!r}; allowed: {', '.join(FUZZERS)}")
+    build()
+    inputs = seeds()
+    names = options.names or FUZZERS
+    passed = sum(run(name, write_corpus(name, inputs[name]), options.seconds) for name in names)
+    print(f"fuzz: {passed} passed, {len(names) - passed} failed, 0 skipped")
+    return 0 if passed == len(names) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
