@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames of a capture file, and the test that a switch passed them on untouched (docs/protocol.md, I2 and I7)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+ETHERTYPE_IPV4 = b"\x08\x00"
+ETHERTYPE_ARP = b"\x08\x06"
+
+
+def mac_bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def read_frames(file: Path) -> list[bytes]:
+    """All whole frames of a file that tcpdump wrote on this machine."""
+    data = file.read_bytes()
+    magic, snapped = struct.unpack_from("=I", data)[0], 0
+    if magic not in (0xA1B2C3D4, 0xA1B23C4D):
+        raise ValueError(f"{file}: not a capture file of this machine's byte order (magic {magic:#x})")
+    frames: list[bytes] = []
+    offset = 24
+    while offset + 16 <= len(data):
+        captured, length = struct.unpack_from("=8xII", data, offset)
+        snapped += captured != length
+        frames.append(data[offset + 16:offset + 16 + captured])
+        offset += 16 + captured
+    if snapped:
+        raise ValueError(f"{file}: {snapped} frames were not captured whole")
+    return frames
+
+
+def is_ours(frame: bytes) -> bool:
+    """IPv4 and ARP: what the scenarios send. IPv6 housekeeping comes when it likes, also as captures start or end."""
+    return frame[12:14] in (ETHERTYPE_IPV4, ETHERTYPE_ARP)
+
+
+def is_flooded(frame: bytes) -> bool:
+    return bool(frame[0] & 1)
+
+
+def is_rocev2(frame: bytes) -> bool:
+    return frame[12:14] == ETHERTYPE_IPV4 and frame[23] == 17 and frame[36:38] == struct.pack(">H", 4791)
+
+
+def differences(came: Sequence[Sequence[bytes]], left: Sequence[Sequence[bytes]], macs: Sequence[str]) -> list[str]:
+    """What a learning switch that knows all of `macs` did wrong, in words. `came[i]` and `left[i]`: port i's frames."""
+    stations = [mac_bytes(mac) for mac in macs]
+    wrong: list[str] = []
+    for egress, frames in enumerate(left):
+        for frame in frames:
+            if is_ours(frame) and frame[6:12] == stations[egress]:
+                wrong.append(f"a frame of {macs[egress]} came back out of its own port: {frame[:64].hex()}")
+            elif is_ours(frame) and not is_flooded(frame) and frame[:6] != stations[egress]:
+                wrong.append(f"a frame for another station left through port {egress}: {frame[:64].hex()}")
+        for ingress, source in enumerate(stations):
+            if ingress == egress:
+                continue
+            expected = [frame for frame in came[ingress]
+                        if is_ours(frame) and (is_flooded(frame) or frame[:6] == stations[egress])]
+            actual = [frame for frame in frames if is_ours(frame) and frame[6:12] == source]
+            if expected != actual:
+                wrong.append(f"port {ingress} to port {egress}: {_first_difference(expected, actual)}")
+    return wrong
+
+
+def _first_difference(expected: Sequence[bytes], actual: Sequence[bytes]) -> str:
+    counts = f"{len(expected)} frames came, {len(actual)} left"
+    for number, (came, left) in enumerate(zip(expected, actual)):
+        if came != left:
+            return f"{counts}; frame {number} came as {came.hex()} and left as {left.hex()}"
+    return counts

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the comparison of captures must notice: `tests/guest/capture_test.py`. Needs neither root nor guests."""
+
+from __future__ import annotations
+
+import unittest
+
+from capture import ETHERTYPE_IPV4, differences, mac_bytes
+
+MACS = ("52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03")
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+def frame(target: str, source: str, text: str) -> bytes:
+    return mac_bytes(target) + mac_bytes(source) + ETHERTYPE_IPV4 + text.encode()
+
+
+ONE = frame(MACS[1], MACS[0], "one")
+TWO = frame(MACS[1], MACS[0], "two")
+BACK = frame(MACS[0], MACS[1], "back")
+CALL = frame(BROADCAST, MACS[0], "call")
+CAME = ([ONE, CALL, TWO], [BACK], [])
+
+# What left through ports 0, 1 and 2, and the words that must be among the differences; none means no difference.
+TABLE: tuple[tuple[str, tuple[list[bytes], ...], str | None], ...] = (
+    ("as it came", ([BACK], [ONE, CALL, TWO], [CALL]), None),
+    ("one lost", ([BACK], [ONE, CALL], [CALL]), "port 0 to port 1: 3 frames came, 2 left"),
+    ("one twice", ([BACK], [ONE, CALL, TWO, TWO], [CALL]), "port 0 to port 1: 3 frames came, 4 left"),
+    ("two swapped", ([BACK], [TWO, CALL, ONE], [CALL]), "frame 0 came as"),
+    ("a bit changed", ([BACK], [ONE, CALL, TWO[:-1] + b"n"], [CALL]), "frame 2 came as"),
+    ("shortened", ([BACK], [ONE, CALL, TWO[:-1]], [CALL]), "frame 2 came as"),
+    ("broadcast not to all", ([BACK], [ONE, CALL, TWO], []), "port 0 to port 2: 1 frames came, 0 left"),
+    ("back out of its port", ([BACK, CALL], [ONE, CALL, TWO], [CALL]), "came back out of its own port"),
+    ("shown to a bystander", ([BACK], [ONE, CALL, TWO], [CALL, ONE]), "for another station left through port 2"),
+)
+
+
+class Differences(unittest.TestCase):
+    def test_table(self) -> None:
+        for description, left, words in TABLE:
+            with self.subTest(description):
+                found = differences(CAME, left, MACS)
+                if words is None:
+                    self.assertEqual(found, [])
+                else:
+                    self.assertIn(words, "\n".join(found))
+
+
+if __name__ == "__main__":
+    unittest.main()

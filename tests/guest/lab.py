@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fabric with booted guests in it, and what scenarios do with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabric import Fabric
+from guest import Guest, GuestError, Identity, Job, Result
+from image import Image
+from switch import Ring, Switch, Weir
+
+
+class ScenarioFailed(Exception):
+    """What was seen and what should have been."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What scenarios share when they have an equal one: guests are booted once for all of them."""
+
+    guests: int
+    link_mtu: int = 1500
+    rings: tuple[Ring, ...] = ()
+
+    @property
+    def path_mtu(self) -> int:
+        """The RDMA path MTU that soft-RoCE takes on such a link: the largest that fits with all headers."""
+        return max(mtu for mtu in (256, 512, 1024, 2048, 4096) if mtu + 80 <= self.link_mtu)
+
+    def __str__(self) -> str:
+        return f"{self.guests} guests, link MTU {self.link_mtu}"
+
+
+class Lab:
+    """Everything one setup needs, running. A context manager; make it in the main thread."""
+
+    def __init__(self, setup: Setup, switch: str, image: Image, logs: Path) -> None:
+        self.setup = setup
+        self._image, self._logs = image, logs
+        logs.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            self.fabric = Fabric(switch, setup.guests, setup.link_mtu, setup.rings, logs)
+            stack.callback(self.fabric.close)
+            self.guests: list[Guest] = []
+            stack.callback(lambda: [guest.power_off() for guest in self.guests])
+            for rank in range(setup.guests):
+                self.guests.append(self._boot(rank))
+            for guest in self.guests:
+                guest.wait_ready()
+            self._cleanup = stack.pop_all()
+
+    def _boot(self, rank: int) -> Guest:
+        return Guest(Identity(rank), self._image, self.fabric.namespace.prefix, self.setup.link_mtu, self._logs)
+
+    # -- for scenarios
+
+    @property
+    def switch(self) -> Switch:
+        return self.fabric.switch
+
+    @property
+    def weir(self) -> Weir:
+        """The switch, where a scenario is about Weir itself and says so (`needs_weir`)."""
+        assert isinstance(self.fabric.switch, Weir)
+        return self.fabric.switch
+
+    def start_on_all(self, command: Callable[[Guest], str]) -> list[Job]:
+        """Starts a command in every guest, each its own: `start_on_all(lambda guest: f"… --rank {guest.who.rank}")`."""
+        return [guest.start(command(guest)) for guest in self.guests]
+
+    def run_on_all(self, command: Callable[[Guest], str], timeout: float = 180.0) -> list[Result]:
+        """The same, and waits for all; ScenarioFailed when one does not end with status 0."""
+        jobs = self.start_on_all(command)
+        deadline = time.monotonic() + timeout
+        results = [job.wait(max(deadline - time.monotonic(), 0.1)) for job in jobs]
+        for rank, result in enumerate(results):
+            if result.status != 0:
+                raise ScenarioFailed(f"guest{rank}: {result.complaint}")
+        return results
+
+    def reboot(self, rank: int) -> None:
+        """A new machine in the place of guest `rank`, as after a crash: the same addresses, nothing remembered."""
+        self.guests[rank].power_off()
+        self.guests[rank] = self._boot(rank)
+        self.guests[rank].wait_ready()
+
+    # -- for the runner
+
+    def reset(self) -> None:
+        """After a scenario. GuestError when the lab is not fit for another."""
+        for guest in self.guests:
+            guest.reset()
+        if not self.switch.is_alive:
+            raise GuestError(f"the switch is not running any more:\n{self.switch.report()}")
+
+    def close(self) -> None:
+        self._cleanup.close()
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the scenarios: real soft-RoCE hosts, as virtual machines, around one Weir.
+
+    tests/guest/run.py                       all of them
+    tests/guest/run.py --list                what there is
+    tests/guest/run.py --scenario 'rping*'   those whose name matches (may be repeated)
+    tests/guest/run.py --fabric bridge       the kernel's bridge in the place of Weir: is it Weir, or is it the test?
+    tests/guest/run.py --keep-logs DIR       consoles, commands, captures, configuration and Weir's output go there
+
+Needs root and Debian's packages; what is missing is named. The last line is `guest: N passed, N failed, N skipped`; the
+status is 0 when none failed, 1 when one did, 2 when nothing could be tried. Scenarios are skipped, all and loudly, only
+on a machine that cannot run the emulator.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import fnmatch
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from guest import GuestError
+from image import REPOSITORY, Image, ImageError, build_image
+from lab import Lab, ScenarioFailed, Setup
+from scenarios import SCENARIOS, Scenario
+from switch import WEIR, FabricError, remove_leftovers
+
+FAILURES = (FabricError, GuestError, ScenarioFailed)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    name: str
+    verdict: str  # passed, failed or skipped
+    seconds: float
+    detail: str
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def why_no_emulator() -> str | None:
+    if shutil.which("qemu-system-x86_64") is None:
+        return "there is no qemu-system-x86_64: apt install qemu-system-x86"
+    tried = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        return f"qemu-system-x86_64 does not run: {tried.stderr.strip()}"
+    if not Path("/dev/net/tun").exists():
+        return "there is no /dev/net/tun to plug guests into"
+    return None
+
+
+def choose(patterns: Sequence[str]) -> list[Scenario]:
+    if not patterns:
+        return SCENARIOS
+    for pattern in patterns:
+        if not any(fnmatch.fnmatch(known.name, pattern) for known in SCENARIOS):
+            names = " ".join(known.name for known in SCENARIOS)
+            raise SystemExit(f"guest: no scenario is called {pattern!r}; there are: {names}")
+    return [known for known in SCENARIOS if any(fnmatch.fnmatch(known.name, pattern) for pattern in patterns)]
+
+
+def attempt(lab: Lab, chosen: Scenario) -> Outcome:
+    started = time.monotonic()
+    try:
+        verdict, detail = "passed", chosen.body(lab)
+    except FAILURES as failure:
+        verdict, detail = "failed", str(failure)
+    except Exception:  # a mistake in the scenario is a failure of it, and no reason to leave the others out
+        verdict, detail = "failed", traceback.format_exc()
+    if verdict == "failed" and (report := lab.switch.report()):
+        detail += f"\n-- {lab.switch.name} said last:\n{report}"
+    return Outcome(chosen.name, verdict, time.monotonic() - started, detail)
+
+
+def progress(outcome: Outcome) -> None:
+    first = outcome.detail.splitlines()[0] if outcome.detail else ""
+    say(f"  {outcome.verdict:7} {outcome.name:24} {outcome.seconds:6.1f} s  {first}")
+
+
+def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Image, logs: Path) -> list[Outcome]:
+    """All scenarios of one setup in one lab; a new lab when a scenario has broken it."""
+    outcomes: list[Outcome] = []
+    waiting = list(chosen)
+    labs = 0
+    while waiting:
+        labs += 1
+        say(f"guest: booting {setup} around {switch}")
+        started = time.monotonic()
+        try:
+            with Lab(setup, switch, image, logs / f"{setup.guests}x{setup.link_mtu}-{labs}") as lab:
+                say(f"guest: up after {time.monotonic() - started:.1f} s")
+                broken = False
+                while waiting and not broken:
+                    outcomes.append(attempt(lab, waiting.pop(0)))
+                    progress(outcomes[-1])
+                    try:
+                        lab.reset()
+                    except GuestError as error:
+                        broken = True
+                        say(f"guest: this lab is broken, the next scenario gets a new one: {error}")
+                if not broken:
+                    clean_stop = Scenario(f"clean-stop@{setup.link_mtu}", setup, lambda lab: lab.switch.stop())
+                    outcomes.append(attempt(lab, clean_stop))
+                    progress(outcomes[-1])
+        except FAILURES as failure:  # the lab could not be made, so another would not come up either
+            say(f"guest: no lab: {failure}")
+            reason = f"no lab: {str(failure).splitlines()[0]}"
+            outcomes += [Outcome(left.name, "failed", 0.0, reason) for left in waiting]
+            waiting.clear()
+    return outcomes
+
+
+def run_all(chosen: Sequence[Scenario], switch: str, logs: Path) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    if switch != "weir" and (left_out := [known for known in chosen if known.needs_weir]):
+        say(f"guest: {len(left_out)} scenarios are about Weir itself and are not tried on a {switch}")
+        chosen = [known for known in chosen if not known.needs_weir]
+    for known in chosen:
+        if missing := [program for program in known.programs if not (REPOSITORY / program).exists()]:
+            outcomes.append(Outcome(known.name, "failed", 0.0, f"not built: {' '.join(missing)}"))
+            progress(outcomes[-1])
+    chosen = [known for known in chosen if all(known.name != outcome.name for outcome in outcomes)]
+    image = build_image(sorted({REPOSITORY / program for known in chosen for program in known.programs}))
+    say(f"guest: {image.kernel.name}, {image.initramfs.name}, {image.initramfs.stat().st_size / 1e6:.1f} MB")
+    for setup in dict.fromkeys(known.setup for known in chosen):
+        outcomes += run_setup(setup, [known for known in chosen if known.setup == setup], switch, image, logs)
+    return outcomes
+
+
+def summarize(outcomes: Sequence[Outcome]) -> int:
+    for outcome in outcomes:
+        if outcome.verdict == "failed":
+            say(f"\n==== {outcome.name} failed\n{outcome.detail}")
+    say("\nscenario                   result   seconds")
+    for outcome in outcomes:
+        say(f"{outcome.name:26} {outcome.verdict:8} {outcome.seconds:7.1f}")
+    count = collections.Counter(outcome.verdict for outcome in outcomes)
+    say(f"guest: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 1 if count["failed"] else 0
+
+
+def stop_on_signal(number: int, _: FrameType | None) -> None:
+    for repeated in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(repeated, signal.SIG_IGN)  # cleaning up takes a moment and must not be cut short
+    raise SystemExit(f"guest: stopped by {signal.Signals(number).name}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Soft-RoCE guests around one Weir.")
+    parser.add_argument("--scenario", action="append", default=[], metavar="NAME",
+                        help="run this one; a shell pattern matches several")
+    parser.add_argument("--list", action="store_true", help="print the names of all scenarios")
+    parser.add_argument("--fabric", choices=("weir", "bridge"),
+                        help="default: weir when build/app/weir is there, else bridge")
+    parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="keep all logs and captures there")
+    options = parser.parse_args()
+
+    if options.list:
+        for known in SCENARIOS:
+            say(f"{known.name:26} {known.setup}{'; Weir only' if known.needs_weir else ''}")
+        return 0
+    chosen = choose(options.scenario)
+    if (reason := why_no_emulator()) is not None:
+        say(f"guest: *** SKIPPED, ALL OF THEM: {reason} ***")
+        return summarize([Outcome(known.name, "skipped", 0.0, reason) for known in chosen])
+    if os.geteuid() != 0:
+        say("guest: needs root, for a network namespace and TAP devices of its own")
+        return 2
+    switch = options.fabric or ("weir" if WEIR.exists() else "bridge")
+    if options.fabric is None and switch == "bridge":
+        say(f"guest: *** no {WEIR}: THE KERNEL'S BRIDGE STANDS IN, AND WEIR IS NOT TESTED ***")
+    if switch == "weir" and not WEIR.exists():
+        say(f"guest: there is no {WEIR}: build it, or use --fabric bridge")
+        return 2
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop_on_signal)
+    remove_leftovers()
+    if options.keep_logs is not None:
+        options.keep_logs.mkdir(parents=True, exist_ok=True)
+        return summarize(run_all(chosen, switch, options.keep_logs))
+    with tempfile.TemporaryDirectory(prefix=f"weir-guest-{os.getpid()}-") as logs:
+        return summarize(run_all(chosen, switch, Path(logs)))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ImageError as error:
+        say(f"guest: {error}")
+        sys.exit(2)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What joins the ports: Weir, or the kernel's bridge in its place, in a network namespace without a name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from guest import Identity
+from image import REPOSITORY
+
+WEIR = REPOSITORY / "build" / "app" / "weir"
+WEIR_START_S = 60.0
+WEIR_STOP_S = 30.0
+AF_PACKET_OVERHEAD = 84  # 66 bytes before a frame in the kernel's ring, 14 + 4 of Ethernet and VLAN headers
+DPDK_RUNTIME = Path("/var/run/dpdk")
+
+_numbers = itertools.count()
+
+
+class FabricError(Exception):
+    """A part of the network, or Weir itself, did not do what it had to."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A ring as Weir's configuration has it. Rank r is guest r, on port r."""
+
+    members: int
+    ring_id: int = 7
+    window: int = 4
+    max_message_bytes: int = 16384
+    mtu: int = 1024
+
+
+def remove_leftovers() -> None:
+    """Directories of runs that were killed before they could remove them. Their processes and links went with them."""
+    directories = [*DPDK_RUNTIME.glob("weir-guest-*"), *Path(tempfile.gettempdir()).glob("weir-guest-*")]
+    for directory in directories:
+        owner = re.match(r"weir-guest-(\d+)-", directory.name)
+        if owner is not None and not Path("/proc", owner[1]).exists():
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+class Namespace:
+    """A network namespace without a name, held by a sleeping process."""
+
+    def __init__(self) -> None:
+        # A child of this process dies with it: setpriv's death signal survives the programs it starts.
+        self._holder = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        assert self._holder.stdout is not None
+        if self._holder.stdout.readline() != "ready\n":
+            self.close()
+            raise FabricError("cannot make a network namespace (unshare --net): root is needed")
+        self.prefix = ("setpriv", "--pdeathsig", "KILL", "nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--")
+
+    def run(self, *arguments: str) -> str:
+        done = subprocess.run([*self.prefix, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise FabricError(f"`{' '.join(arguments)}` failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def close(self) -> None:
+        self._holder.kill()
+        self._holder.wait()
+        if self._holder.stdout is not None:
+            self._holder.stdout.close()
+
+
+class Switch(ABC):
+    """What joins the ports."""
+
+    name: str
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> str:
+        """Ends it the way an operator would, and says how it went; FabricError when it did not go cleanly."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Ends it at once. No effect when not running."""
+
+    @property
+    @abstractmethod
+    def is_alive(self) -> bool: ...
+
+    @abstractmethod
+    def report(self) -> str:
+        """What it has printed, for whoever has to find out what went wrong."""
+
+
+class Bridge(Switch):
+    """The kernel's bridge: what a plain switch does, and nothing more."""
+
+    name = "bridge"
+
+    def __init__(self, namespace: Namespace, taps: Sequence[str], link_mtu: int) -> None:
+        self._namespace, self._taps, self._link_mtu = namespace, taps, link_mtu
+        self._running = False
+
+    def start(self) -> None:
+        run = self._namespace.run
+        # Without snooping it floods multicast, as Weir does.
+        run("ip", "link", "add", "br0", "mtu", str(self._link_mtu), "type", "bridge", "mcast_snooping", "0")
+        for tap in self._taps:
+            run("ip", "link", "set", tap, "master", "br0")
+        run("ip", "link", "set", "br0", "up")
+        self._running = True
+
+    def stop(self) -> str:
+        self.kill()
+        return "bridge removed"
+
+    def kill(self) -> None:
+        if self._running:
+            self._running = False
+            self._namespace.run("ip", "link", "del", "br0")
+
+    @property
+    def is_alive(self) -> bool:
+        return self._running
+
+    def report(self) -> str:
+        return ""
+
+
+class Weir(Switch):
+    """build/app/weir with one AF_PACKET port per TAP."""
+
+    name = "weir"
+
+    def __init__(self, namespace: Namespace, taps: Sequence[str], link_mtu: int, rings: Sequence[Ring],
+                 logs: Path) -> None:
+        self._namespace = namespace
+        self._file_prefix = f"weir-guest-{os.getpid()}-{next(_numbers)}"
+        self._runtime = DPDK_RUNTIME / self._file_prefix
+        self._configuration = logs / "weir.yaml"
+        self._configuration.write_text(weir_configuration(taps, link_mtu, rings, self._file_prefix))
+        self._log = logs / "weir.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        before = self._log.stat().st_size if self._log.exists() else 0
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._namespace.prefix, str(WEIR), "--config", str(self._configuration), "--no-interactive"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        deadline = time.monotonic() + WEIR_START_S
+        while b"weir: ready" not in self._log.read_bytes()[before:]:
+            if not self.is_alive or time.monotonic() > deadline:
+                self.kill()
+                raise FabricError(f"weir never said `weir: ready`; it said:\n{self.report()}")
+            time.sleep(0.05)
+
+    def stop(self) -> str:
+        if self._process is None:
+            raise FabricError("weir is not running")
+        process, self._process = self._process, None
+        before = self._log.stat().st_size
+        process.send_signal(signal.SIGTERM)
+        try:
+            status = process.wait(WEIR_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise FabricError(f"weir did not stop within {WEIR_STOP_S:.0f} s of SIGTERM:\n{self.report()}") from None
+        finally:
+            shutil.rmtree(self._runtime, ignore_errors=True)
+        if status != 0:
+            raise FabricError(f"weir ended with status {status}, not 0:\n{self.report()}")
+        return self._check_totals(self._log.read_bytes()[before:].decode(errors="replace"))
+
+    @staticmethod
+    def _check_totals(said: str) -> str:
+        """Every frame accounted for (docs/protocol.md, I6) and every buffer back (I5), by Weir's own last words."""
+        accounts = re.search(r"^ *(\d+) +(\d+) .* (yes|no)$", said, re.MULTILINE)
+        buffers = re.search(r"weir: stopped, (\d+) of (\d+) mbufs free", said)
+        if accounts is None or buffers is None:
+            raise FabricError(f"weir did not print its totals when it stopped; it said:\n{said}")
+        if accounts[3] != "yes" or buffers[1] != buffers[2]:
+            raise FabricError(f"frames or buffers went missing in weir:\n{said}")
+        return f"{accounts[1]} frames received, {accounts[2]} forwarded; {buffers[1]} of {buffers[2]} mbufs free"
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        shutil.rmtree(self._runtime, ignore_errors=True)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def report(self) -> str:
+        return self._log.read_text(errors="replace")[-6000:] if self._log.exists() else ""
+
+    def telemetry(self, command: str) -> Any:
+        """What the telemetry socket answers to `command` ("/weir/drops", "/ethdev/stats,0"); null: no such command."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(10.0)
+            connection.connect(str(self._runtime / "dpdk_telemetry.v2"))
+            greeting = json.loads(connection.recv(4096))
+            connection.send(command.encode())
+            answer = json.loads(connection.recv(max(int(greeting["max_output_len"]), 4096)))
+        return answer[command.partition(",")[0]]
+
+
+def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring], file_prefix: str) -> str:
+    # A slot of the AF_PACKET ring takes a frame (18 bytes more than the MTU, with a VLAN tag) behind 66 bytes of the
+    # kernel's own. The driver counts slots as if no gaps lay between them, so they must fill their blocks, which are
+    # pages.
+    slot = 2048
+    while slot < link_mtu + AF_PACKET_OVERHEAD:
+        slot += 1024
+    # The driver wants mbufs for all that fits into a slot, and Weir makes them for its largest port MTU: so a port gets
+    # the MTU that a slot can carry. The links keep theirs: the guests hold to it.
+    port_mtu = link_mtu if slot == 2048 else slot - AF_PACKET_OVERHEAD
+    # Past the queueing discipline, as is the driver's default, captures would not see what Weir sends.
+    sizes = f"blocksz={slot * 4 if slot > 2048 else 4096},framesz={slot},framecnt=512,qdisc_bypass=0"
+    lines = [
+        "eal:",
+        f'  options: ["--no-huge", "-m", "512", "--no-pci", "--file-prefix={file_prefix}"]',
+        "ports:",
+        *(f'  - {{ name: p{i}, device: "net_af_packet{i},iface={tap},{sizes}", mtu: {port_mtu} }}'
+          for i, tap in enumerate(taps)),
+        "lcores:",
+        "  - { id: 0, roles: [control], idle: sleep }",
+        "  - { id: 1, roles: [rx, worker, tx], idle: sleep }",
+    ]
+    if rings:
+        lines.append("rings:")
+    for ring in rings:
+        lines += [
+            f"  - id: {ring.ring_id}",
+            f"    window: {ring.window}",
+            f"    max_message_bytes: {ring.max_message_bytes}",
+            f"    mtu: {ring.mtu}",
+            "    members:",
+            *(f"      - {{ ip: {Identity(rank).ip}, port: p{rank} }}" for rank in range(ring.members)),
+        ]
+    return "\n".join(lines) + "\n"
