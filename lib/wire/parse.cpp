@@ -6,6 +6,7 @@ namespace {
 
 constexpr unsigned kMaxVlanTags = 4;
 constexpr unsigned kMaxIpv6Extensions = 8;
+constexpr std::size_t kMinFrameBytes = 60; // IEEE 802.3 §4.2.3.3, without FCS and tags
 
 bool is_vlan(std::uint16_t type) {
   return type == static_cast<std::uint16_t>(EtherType::vlan) ||
@@ -27,6 +28,13 @@ struct Cursor {
     return view_as<Struct>(frame.data() + offset);
   }
 };
+
+/// Shorter frames are padded on the wire. Some devices count tags into the least length, some do
+/// not.
+bool may_be_padded(const Cursor& cursor, const Packet& packet) {
+  const std::size_t tag_bytes = packet.ip_offset - sizeof(EthernetHeader);
+  return cursor.frame.size() <= kMinFrameBytes + tag_bytes;
+}
 
 void mark(Packet& packet, Defect defect) {
   packet.parsed = Parsed::malformed;
@@ -53,9 +61,10 @@ void parse_transport(Cursor cursor, std::size_t end, Packet& packet) {
   }
   const std::size_t payload = cursor.offset + sizeof(Bth) + packet.opcode.extension_bytes;
   const std::size_t trailer = bth.pad() + kIcrcBytes;
-  // Frames with a message never need Ethernet's padding, so any byte after the ICRC is a
-  // contradiction.
-  if (end != cursor.frame.size() || end < payload + trailer) {
+  // Of messages only a SEND of nothing over IPv4 (58 bytes) needs Ethernet's padding; behind any
+  // other a byte after the ICRC is a contradiction.
+  const bool has_excess = end != cursor.frame.size() && !may_be_padded(cursor, packet);
+  if (has_excess || end < payload + trailer) {
     return mark(packet, Defect::length_mismatch);
   }
   const std::size_t payload_bytes = end - payload - trailer;

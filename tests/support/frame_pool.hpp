@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Where the tests' frames live, and a sink that writes down what leaves.
+
+#include "dataplane/inline_switch.hpp"
+#include "support/frame_builder.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace weir::test {
+
+/// Frames on the heap, each in a block of exactly its length.
+class FramePool {
+ public:
+  wire::Frame& make(std::span<const std::uint8_t> bytes, std::uint16_t ingress) {
+    auto owned = std::make_unique<Owned>(bytes);
+    owned->frame.data = owned->bytes.data();
+    owned->frame.length = static_cast<std::uint32_t>(bytes.size());
+    owned->frame.ingress = ingress;
+    wire::Frame& frame = owned->frame;
+    live_.emplace(&frame, std::move(owned));
+    return frame;
+  }
+
+  /// Throws std::logic_error for a frame that is not, or no longer, the pool's.
+  void release(wire::Frame& frame) {
+    if (live_.erase(&frame) != 1) {
+      throw std::logic_error("a frame was released twice");
+    }
+  }
+
+  std::size_t live() const { return live_.size(); }
+
+ private:
+  struct Owned {
+    explicit Owned(std::span<const std::uint8_t> source) : bytes(source) {}
+
+    wire::Frame frame;
+    ExactCopy bytes;
+  };
+
+  std::unordered_map<const wire::Frame*, std::unique_ptr<Owned>> live_;
+};
+
+/// A frame as it left.
+struct Sent {
+  Bytes bytes;
+  l2::PortSet ports = 0;
+  wire::Departure departure{};
+
+  bool operator==(const Sent&) const = default;
+};
+
+/// Keeps what was sent and gives every frame back to its pool.
+class RecordingSink : public dataplane::FrameSink {
+ public:
+  explicit RecordingSink(FramePool& pool) : pool_(pool) {}
+
+  void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
+
+  void transmit(wire::Frame& frame, l2::PortSet ports) override {
+    if (ports == 0) {
+      throw std::logic_error("a frame was sent to no port");
+    }
+    const auto bytes = frame.bytes();
+    sent_.push_back({Bytes(bytes.begin(), bytes.end()), ports, frame.departure});
+    owner_->count(frame.departure);
+    owner_->count_copies(static_cast<std::uint64_t>(std::popcount(ports)) - 1);
+    pool_.release(frame);
+  }
+
+  void release(wire::Frame& frame) override { pool_.release(frame); }
+
+  /// What was sent since the last call.
+  std::vector<Sent> take() { return std::exchange(sent_, {}); }
+
+ private:
+  FramePool& pool_;
+  dataplane::InlineSwitch* owner_ = nullptr;
+  std::vector<Sent> sent_;
+};
+
+} // namespace weir::test

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The packets of a job: H hosts in a ring, each with one queue pair to its successor
+/// (docs/protocol.md §1, §7).
+
+#include "conn/ring_spec.hpp"
+#include "support/frame_builder.hpp"
+#include "weir/ina.hpp"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace weir::test {
+
+/// How a host sends its messages.
+enum class Verb : std::uint8_t { send, send_immediate, write, write_immediate };
+
+inline constexpr std::uint32_t kSession = 0x5e551047;
+
+struct JobSpec {
+  std::uint32_t ring = 1;
+  std::uint16_t world = 2;
+  std::uint32_t window = 2; // N
+  std::uint16_t mtu = 256;
+  std::uint32_t max_message_bytes = 1024; // INA header included
+  Network network = Network::ipv4;
+  std::vector<Tag> tags;
+  Bytes ip_options;
+  Verb verb = Verb::write_immediate;
+  DataType type = DataType::i32;
+  Operation operation = Operation::sum;
+  std::uint32_t epoch = 1;
+  std::uint32_t first_psn = 0xfffff0; // of rank 0's hello: every job meets the wrap soon
+  std::uint32_t first_qp = 0x100;
+  std::uint16_t ports = 4;     // rank r is behind port r mod ports
+  bool pins_ports = false;     // the configuration names each member's port
+  std::uint8_t network_id = 0; // sets the addresses of one job apart from another's
+};
+
+class RingJob {
+ public:
+  explicit RingJob(JobSpec spec);
+
+  const JobSpec& spec() const { return spec_; }
+
+  JobSpec& spec() { return spec_; }
+
+  /// As the switch is configured with it.
+  conn::RingSpec ring() const;
+
+  std::uint16_t port_of(std::uint16_t rank) const {
+    return static_cast<std::uint16_t>(rank % spec_.ports);
+  }
+
+  std::uint16_t successor_of(std::uint16_t rank) const {
+    return static_cast<std::uint16_t>((rank + 1) % spec_.world);
+  }
+
+  wire::IpAddress ip_of(std::uint16_t rank) const;
+  wire::MacAddress mac_of(std::uint16_t rank) const;
+
+  std::uint32_t qp_of(std::uint16_t rank) const { return spec_.first_qp + rank; }
+
+  /// Any frame from `rank` to its successor on the job's QP; fields that say nothing else are the
+  /// job's.
+  FrameSpec frame_of(std::uint16_t rank) const;
+
+  /// The INA header that `rank` puts in front of a message of this many bytes of data.
+  InaSpec ina_of(std::uint16_t rank, std::uint32_t message, std::uint32_t data_bytes) const;
+
+  Built hello(std::uint16_t rank) const;
+
+  /// The packets of a message. Its PSNs are the next of the rank's connection the first time, and
+  /// the same whenever it is asked for again, so a second call gives a repeat.
+  std::vector<Built> message(std::uint16_t rank, std::uint32_t id, const Bytes& data);
+
+  /// The same under another INA header.
+  std::vector<Built> message(std::uint16_t rank, const InaSpec& ina, const Bytes& data);
+
+  /// Forgets every PSN and takes other QPs, as a restarted job does; `epoch` is what it says then.
+  void restart(std::uint32_t epoch);
+
+ private:
+  std::uint32_t psn_of(std::uint16_t rank, std::uint32_t message, std::uint32_t packets);
+
+  JobSpec spec_;
+  std::vector<std::uint32_t> next_psn_;                                   // by rank
+  std::map<std::pair<std::uint16_t, std::uint32_t>, std::uint32_t> psns_; // rank, message
+};
+
+/// The opcode of a packet of a message (IBTA table 38).
+std::uint8_t opcode_of(Verb verb, std::size_t packet, std::size_t packets);
+
+/// docs/protocol.md §5: what must leave for `frame`, given the reduced data of that packet. Built
+/// on the frame as its rank sent it.
+Built result_of(Built frame, const Bytes& data, std::uint32_t session = kSession);
+
+/// True when the frame starts a message, so that an INA header stands before its data.
+bool starts_message(const Built& frame);
+
+/// A packet's share of the tensor.
+Bytes data_of(const Built& frame);
+
+} // namespace weir::test

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The ICRC against scapy's (icrc_vectors.txt), against a bytewise reading of docs/protocol.md §6,
+/// and against captures; CRC-32 against one bit at a time.
+
+#include "support/frame_builder.hpp"
+#include "wire/crc32.hpp"
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
+
+#include <gtest/gtest.h>
+#include <pcap/pcap.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace weir::wire {
+namespace {
+
+using test::build;
+using test::Built;
+using test::Bytes;
+using test::ExactCopy;
+using test::FrameSpec;
+
+const std::string kTests = WEIR_SOURCE_ROOT "/tests/";
+
+/// A frame with what parse finds in it.
+struct Held {
+  explicit Held(std::span<const std::uint8_t> bytes) : copy(bytes) {
+    frame.data = copy.data();
+    frame.length = static_cast<std::uint32_t>(bytes.size());
+    frame.packet = parse(copy.bytes());
+  }
+
+  bool is_roce() const {
+    return frame.packet.parsed == Parsed::transport || frame.packet.parsed == Parsed::message;
+  }
+
+  ExactCopy copy;
+  Frame frame;
+};
+
+Bytes random_bytes(std::mt19937& random, std::size_t count) {
+  Bytes bytes(count);
+  for (std::uint8_t& byte : bytes) {
+    byte = static_cast<std::uint8_t>(random());
+  }
+  return bytes;
+}
+
+// ---- Vectors. ----
+
+Bytes from_hex(const std::string& text) {
+  Bytes bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes.push_back(static_cast<std::uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+TEST(IcrcVectors, AreAllReproduced) {
+  std::ifstream file(kTests + "unit/icrc_vectors.txt");
+  std::string line;
+  int vectors = 0;
+  while (std::getline(file, line)) {
+    if (line.starts_with('#')) {
+      continue;
+    }
+    std::istringstream fields(line);
+    std::string source;
+    std::string description;
+    std::string hex;
+    fields >> source >> description >> hex;
+    Held held(from_hex(hex));
+    SCOPED_TRACE(source + " " + description);
+    ASSERT_TRUE(held.is_roce());
+    EXPECT_EQ(compute_icrc(held.frame), stored_icrc(held.frame));
+    EXPECT_TRUE(icrc_is_valid(held.frame));
+    EXPECT_EQ(held.frame.packet.icrc_offset + 4u, held.frame.length);
+    if (held.frame.packet.parsed == Parsed::message) { // their author counted the bytes, too
+      const Packet& packet = held.frame.packet;
+      const std::string counted =
+          "/payload" + std::to_string(packet.payload_bytes) + "/pad" + std::to_string(packet.pad);
+      EXPECT_TRUE(description.ends_with(counted)) << counted;
+    }
+    ++vectors;
+  }
+  EXPECT_EQ(vectors, 209);
+}
+
+// ---- The bytewise reading. ----
+
+struct Header {
+  test::Network network;
+  std::size_t tags;
+  std::size_t options;
+};
+
+constexpr Header kHeaders[] = {
+    {test::Network::ipv4, 0, 0},  {test::Network::ipv4, 2, 0}, {test::Network::ipv4, 1, 4},
+    {test::Network::ipv4, 0, 40}, {test::Network::ipv6, 0, 0}, {test::Network::ipv6, 2, 0},
+    {test::Network::v1, 0, 0},    {test::Network::v1, 1, 0},
+};
+
+/// Every field anything, so that each masked byte differs from its mask.
+FrameSpec random_spec(std::mt19937& random, const Header& header, std::uint8_t opcode,
+                      std::size_t payload) {
+  FrameSpec spec;
+  spec.network = header.network;
+  spec.tags.resize(header.tags);
+  spec.ip_options = random_bytes(random, header.options);
+  std::copy_n(random_bytes(random, 16).begin(), 16, spec.source.bytes.begin());
+  std::copy_n(random_bytes(random, 16).begin(), 16, spec.destination.bytes.begin());
+  spec.tos = static_cast<std::uint8_t>(random());
+  spec.ttl = static_cast<std::uint8_t>(random());
+  spec.flow = random() & 0xfffff;
+  spec.id = static_cast<std::uint16_t>(random());
+  spec.udp_source = static_cast<std::uint16_t>(random());
+  spec.udp_checksum = static_cast<std::uint16_t>(random());
+  spec.opcode = opcode;
+  spec.bth_flags = static_cast<std::uint8_t>(random() & 0xc0);
+  spec.variant = static_cast<std::uint8_t>(random());
+  spec.qp = random() & 0xffffff;
+  spec.psn = random() & 0xffffff;
+  spec.payload = random_bytes(random, payload);
+  return spec;
+}
+
+TEST(Icrc, EqualsTheBytewiseReadingForEveryLength) {
+  std::mt19937 random(3);
+  std::size_t turn = 0;
+  for (std::size_t payload = 0; payload <= 4096; ++payload) {
+    // Short ones under every header, the long ones in turn: one bit at a time is slow.
+    const std::size_t headers = payload <= 64 ? std::size(kHeaders) : 1;
+    for (std::size_t i = 0; i < headers; ++i, ++turn) {
+      const Header& header = kHeaders[turn % std::size(kHeaders)];
+      const auto opcode = static_cast<std::uint8_t>(turn / std::size(kHeaders) % 12);
+      const Built built = build(random_spec(random, header, opcode, payload));
+      Held held(built.bytes);
+      ASSERT_EQ(held.frame.packet.parsed, Parsed::message);
+      ASSERT_EQ(compute_icrc(held.frame), test::reference_icrc(built))
+          << payload << " bytes, opcode " << int{opcode} << ", header "
+          << turn % std::size(kHeaders);
+    }
+  }
+}
+
+TEST(Icrc, EveryOpcodeUnderEveryHeader) {
+  std::mt19937 random(4);
+  for (const Header& header : kHeaders) {
+    for (unsigned opcode = 0; opcode < 256; ++opcode) {
+      const Built built =
+          build(random_spec(random, header, static_cast<std::uint8_t>(opcode), 40 + opcode % 5));
+      Held held(built.bytes);
+      ASSERT_TRUE(held.is_roce());
+      EXPECT_TRUE(icrc_is_valid(held.frame)) << opcode;
+    }
+  }
+}
+
+TEST(Icrc, NoticesEveryCoveredBitAndNoOther) {
+  std::mt19937 random(5);
+  for (const Header& header : kHeaders) {
+    const Built built = build(random_spec(random, header, 0x0b, 41));
+    Held held(built.bytes);
+    ASSERT_TRUE(icrc_is_valid(held.frame));
+    for (std::size_t at = 0; at < built.bytes.size(); ++at) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        held.copy.data()[at] ^= static_cast<std::uint8_t>(1u << bit);
+        EXPECT_EQ(icrc_is_valid(held.frame), !test::is_covered(built, at, bit))
+            << "byte " << at << " bit " << bit;
+        held.copy.data()[at] ^= static_cast<std::uint8_t>(1u << bit);
+      }
+    }
+  }
+}
+
+TEST(Icrc, IsStoredLeastSignificantByteFirst) {
+  const Built built = build(FrameSpec{.payload = Bytes(8)});
+  Held held(built.bytes);
+  store_icrc(held.frame, 0x04030201);
+  const auto bytes = held.copy.bytes();
+  EXPECT_EQ(Bytes(bytes.end() - 4, bytes.end()), (Bytes{1, 2, 3, 4}));
+  EXPECT_EQ(stored_icrc(held.frame), 0x04030201u);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end() - 4, built.bytes.begin()));
+}
+
+TEST(Icrc, PrefixJoinsWithTheRest) {
+  std::mt19937 random(6);
+  for (const Header& header : kHeaders) {
+    for (const std::uint8_t opcode : {0x00, 0x05, 0x06, 0x09, 0x0b}) {
+      const Built built = build(random_spec(random, header, opcode, 200));
+      Held held(built.bytes);
+      for (std::size_t end = built.bth + 12; end <= built.payload + 40; ++end) {
+        const std::uint32_t whole = crc32_reference(icrc_prefix(held.frame, end),
+                                                    {held.copy.data() + end, built.icrc - end});
+        ASSERT_EQ(whole, stored_icrc(held.frame)) << "prefix to " << end;
+      }
+    }
+  }
+}
+
+// ---- CRC-32. ----
+
+TEST(Crc32, HasTheCheckValue) { // of CRC-32/ISO-HDLC in the catalogue of parametrised CRCs
+  const std::string_view check = "123456789";
+  const Bytes bytes(check.begin(), check.end());
+  EXPECT_EQ(crc32(0, bytes), 0xcbf43926u);
+  EXPECT_EQ(crc32_reference(0, bytes), 0xcbf43926u);
+  EXPECT_EQ(crc32(0, {}), 0u);
+}
+
+TEST(Crc32, EqualsTheReference) {
+  std::mt19937 random(7);
+  for (std::size_t length = 0; length <= 600; ++length) {
+    const ExactCopy bytes(random_bytes(random, length));
+    const std::uint32_t start = random();
+    ASSERT_EQ(crc32(0, bytes.bytes()), crc32_reference(0, bytes.bytes())) << length;
+    ASSERT_EQ(crc32(start, bytes.bytes()), crc32_reference(start, bytes.bytes())) << length;
+  }
+}
+
+TEST(Crc32, JoinsPieces) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 2000; ++round) {
+    const Bytes bytes = random_bytes(random, random() % 5000);
+    const std::size_t split = random() % (bytes.size() + 1);
+    const std::span all(bytes);
+    const std::uint32_t head = crc32(0, all.first(split));
+    const std::uint32_t tail = crc32(0, all.subspan(split));
+    const Crc32Shift shift(bytes.size() - split);
+    ASSERT_EQ(shift.combine(head, tail), crc32(0, all)) << split << " of " << bytes.size();
+    ASSERT_EQ(crc32(head, all.subspan(split)), crc32(0, all));
+  }
+  EXPECT_EQ(Crc32Shift(0).combine(0x12345678, 0), 0x12345678u);
+}
+
+// ---- Captures. ----
+
+struct ClosePcap {
+  void operator()(pcap_t* pcap) const { pcap_close(pcap); }
+};
+
+std::vector<Bytes> read_capture(const std::filesystem::path& file) {
+  char error[PCAP_ERRBUF_SIZE];
+  const std::unique_ptr<pcap_t, ClosePcap> pcap(pcap_open_offline(file.c_str(), error));
+  if (!pcap) {
+    throw std::runtime_error(error);
+  }
+  std::vector<Bytes> frames;
+  pcap_pkthdr* header = nullptr;
+  const std::uint8_t* bytes = nullptr;
+  while (pcap_next_ex(pcap.get(), &header, &bytes) == 1) {
+    frames.emplace_back(bytes, bytes + header->caplen);
+  }
+  return frames;
+}
+
+/// Of tests/replay/expected/NAME.txt; 0 when it counts none.
+std::size_t expected_bad_icrcs(const std::filesystem::path& capture) {
+  const auto name = capture.stem().string() + ".txt";
+  std::ifstream file(capture.parent_path().parent_path() / "expected" / name);
+  std::string line;
+  const std::string key = "counter drop.bad_icrc ";
+  while (std::getline(file, line)) {
+    if (line.starts_with(key)) {
+      return std::stoul(line.substr(key.size()));
+    }
+  }
+  return 0;
+}
+
+/// Where parse put things, for the mask; the captures have no IP options.
+Built layout_of(const Held& held) {
+  const Packet& packet = held.frame.packet;
+  const auto bytes = held.copy.bytes();
+  Built built;
+  built.bytes.assign(bytes.begin(), bytes.end());
+  built.ip = packet.ip_offset;
+  built.bth = packet.bth_offset;
+  built.udp = packet.encapsulation == Encapsulation::v1_grh ? 0 : packet.bth_offset - 8u;
+  built.icrc = packet.icrc_offset;
+  return built;
+}
+
+TEST(Captures, EveryFrameVerifiesAndAnyFlippedBitIsNoticed) {
+  std::mt19937 random(9);
+  std::size_t captures = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kTests + "replay/captures")) {
+    if (entry.path().extension() != ".pcap") {
+      continue;
+    }
+    SCOPED_TRACE(entry.path().filename().string());
+    ++captures;
+    std::size_t roce = 0;
+    std::size_t bad = 0;
+    for (const Bytes& bytes : read_capture(entry.path())) {
+      Held held(bytes);
+      if (!held.is_roce()) {
+        continue;
+      }
+      ++roce;
+      if (!icrc_is_valid(held.frame)) {
+        ++bad;
+        continue;
+      }
+      const Built built = layout_of(held);
+      for (int flip = 0; flip < 16; ++flip) {
+        const std::size_t header_bytes = built.bth + 28 - built.ip;
+        const std::size_t span = flip < 8 ? header_bytes : built.icrc + 4 - built.ip;
+        const std::size_t at = std::min(built.ip + random() % span, built.icrc + 3);
+        const unsigned bit = random() % 8;
+        held.copy.data()[at] ^= static_cast<std::uint8_t>(1u << bit);
+        EXPECT_EQ(icrc_is_valid(held.frame), !test::is_covered(built, at, bit))
+            << "byte " << at << " bit " << bit;
+        held.copy.data()[at] ^= static_cast<std::uint8_t>(1u << bit);
+      }
+    }
+    EXPECT_GT(roce, 100u);
+    EXPECT_EQ(bad, expected_bad_icrcs(entry.path()));
+  }
+  EXPECT_GE(captures, 6u);
+}
+
+} // namespace
+} // namespace weir::wire

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The learning bridge: IEEE 802.1D §7, and docs/protocol.md I2.
+
+#include "l2/bridge.hpp"
+#include "l2/mac_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir::l2 {
+namespace {
+
+using Frame = std::vector<std::uint8_t>;
+using wire::MacAddress;
+
+MacAddress station(std::uint32_t number) {
+  return from_number(std::uint64_t{0x02} << 40 | number);
+}
+
+Frame frame(const MacAddress& destination, const MacAddress& source) {
+  Frame bytes(60);
+  std::copy(destination.bytes.begin(), destination.bytes.end(), bytes.begin());
+  std::copy(source.bytes.begin(), source.bytes.end(), bytes.begin() + 6);
+  return bytes;
+}
+
+// ---- The table. ----
+
+TEST(MacTable, NumbersAreAddresses) {
+  const MacAddress mac{{0x01, 0x23, 0x45, 0x67, 0x89, 0xab}};
+  EXPECT_EQ(to_number(mac), 0x0123456789abu);
+  EXPECT_EQ(from_number(0x0123456789ab), mac);
+}
+
+TEST(MacTable, LearnsMovesAndForgets) {
+  struct Step {
+    const char* description;
+    std::uint32_t heard; // station learnt at this step; 0: none
+    std::uint16_t port;
+    std::uint64_t now;
+    std::uint32_t asked;
+    std::optional<std::uint16_t> answer;
+  };
+
+  const std::vector<Step> steps{
+      {"nothing is known", 0, 0, 0, 1, std::nullopt},
+      {"learnt", 1, 0, 0, 1, 0},
+      {"another is not", 0, 0, 1, 2, std::nullopt},
+      {"known for the aging time", 0, 0, 100, 1, 0},
+      {"and no longer", 0, 0, 101, 1, std::nullopt},
+      {"learnt again", 1, 5, 200, 1, 5},
+      {"moved", 1, 63, 210, 1, 63},
+      {"refreshed by the move", 0, 0, 310, 1, 63},
+      {"heard again, same port", 1, 63, 310, 1, 63},
+      {"refreshed", 0, 0, 410, 1, 63},
+      {"forgotten", 0, 0, 411, 1, std::nullopt},
+      {"a clock that lags another lcore's", 3, 7, 500, 3, 7},
+      {"is no reason to forget", 0, 0, 490, 3, 7},
+      {"the address of zeros is one, too", 0xffffffff, 9, 500, 0xffffffff, 9},
+  };
+  MacTable table(64, 100);
+  const auto mac = [](std::uint32_t number) {
+    return number == 0xffffffff ? MacAddress{} : station(number);
+  };
+  EXPECT_EQ(table.port_of(MacAddress{}, 0), std::nullopt);
+  for (const Step& step : steps) {
+    if (step.heard != 0) {
+      table.learn(mac(step.heard), step.port, step.now);
+    }
+    EXPECT_EQ(table.port_of(mac(step.asked), step.now), step.answer) << step.description;
+  }
+}
+
+/// A table of 8 entries is one bucket of 8.
+TEST(MacTable, AFullBucketGivesUpItsLongestSilentStation) {
+  MacTable table(8, 1000);
+  for (std::uint32_t i = 1; i <= 8; ++i) {
+    table.learn(station(i), static_cast<std::uint16_t>(i), 10 * i);
+  }
+  table.learn(station(1), 1, 90); // now 2 is the longest silent
+  table.learn(station(9), 9, 100);
+  for (std::uint32_t i = 1; i <= 9; ++i) {
+    const auto expected = i == 2 ? std::nullopt : std::optional(static_cast<std::uint16_t>(i));
+    EXPECT_EQ(table.port_of(station(i), 100), expected) << i;
+  }
+}
+
+TEST(MacTable, AnAgedStationIsGivenUpFirst) {
+  MacTable table(8, 100);
+  for (std::uint32_t i = 1; i <= 8; ++i) {
+    table.learn(station(i), static_cast<std::uint16_t>(i), i == 5 ? 0 : 150);
+  }
+  table.learn(station(9), 9, 160);
+  EXPECT_EQ(table.port_of(station(5), 160), std::nullopt);
+  for (const std::uint32_t i : {1u, 2u, 3u, 4u, 6u, 7u, 8u, 9u}) {
+    EXPECT_EQ(table.port_of(station(i), 160), i) << i;
+  }
+}
+
+TEST(MacTable, ShowsEveryFreshStation) {
+  MacTable table(1024, 100);
+  std::map<std::uint64_t, std::pair<std::uint16_t, std::uint64_t>> expected;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    const std::uint64_t heard = i % 2 == 0 ? 150 : 20;
+    table.learn(station(i), static_cast<std::uint16_t>(i % 64), heard);
+    if (i % 2 == 0) {
+      expected[to_number(station(i))] = {static_cast<std::uint16_t>(i % 64), 200 - heard};
+    }
+  }
+  std::map<std::uint64_t, std::pair<std::uint16_t, std::uint64_t>> shown;
+  table.for_each(200, [&](const MacAddress& mac, std::uint16_t port, std::uint64_t silent) {
+    EXPECT_TRUE(shown.emplace(to_number(mac), std::pair(port, silent)).second);
+  });
+  EXPECT_EQ(shown, expected);
+}
+
+TEST(MacTable, EqualsAMapWhileThereIsRoom) {
+  std::mt19937 random(21);
+  MacTable table(1 << 14, 50); // 60 stations in 2048 buckets of 8: none fills up
+  std::map<std::uint32_t, std::pair<std::uint16_t, std::uint64_t>> model;
+  std::uint64_t now = 0;
+  for (int round = 0; round < 50000; ++round) {
+    now += random() % 3;
+    const std::uint32_t number = random() % 60;
+    if (random() % 2 == 0) {
+      const auto port = static_cast<std::uint16_t>(random() % 64);
+      table.learn(station(number), port, now);
+      model[number] = {port, now};
+    }
+    const auto known = model.find(number);
+    const bool is_fresh = known != model.end() && now - known->second.second <= 50;
+    ASSERT_EQ(table.port_of(station(number), now),
+              is_fresh ? std::optional(known->second.first) : std::nullopt);
+  }
+}
+
+TEST(MacTable, RoundsItsSizeUp) {
+  const std::size_t bucket = MacTable::bytes_for(1);
+  EXPECT_EQ(MacTable::bytes_for(0), bucket);
+  EXPECT_EQ(MacTable::bytes_for(8), bucket);
+  EXPECT_EQ(MacTable::bytes_for(9), 2 * bucket);
+  EXPECT_EQ(MacTable::bytes_for(17), 4 * bucket);
+  MacTable smallest(0, 10);
+  smallest.learn(station(1), 3, 0);
+  EXPECT_EQ(smallest.port_of(station(1), 0), 3);
+}
+
+/// For ThreadSanitizer, and for the promise that a reader sees a station whole: two lcores learn
+/// while both read. A station is only ever learnt on ports that its number allows.
+TEST(MacTable, TwoLcoresLearnAndLookUpAtOnce) {
+  constexpr int kRounds = 20000;
+  MacTable table(16, 1000); // two buckets, fought over
+  std::atomic<int> wrong{0};
+  const auto lcore = [&](std::uint32_t seed) {
+    std::mt19937 random(seed);
+    for (int round = 0; round < kRounds; ++round) {
+      const std::uint32_t number = random() % 40;
+      const auto port = static_cast<std::uint16_t>(number % 8 * 8 + random() % 8);
+      table.learn(station(number), port, static_cast<std::uint64_t>(round));
+      const std::uint32_t other = random() % 40;
+      const auto answer = table.port_of(station(other), static_cast<std::uint64_t>(round));
+      wrong += answer && *answer / 8 != other % 8 ? 1 : 0;
+    }
+  };
+  std::thread first(lcore, 1);
+  std::thread second(lcore, 2);
+  first.join();
+  second.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// ---- The bridge. ----
+
+constexpr std::uint64_t kAging = 1000;
+
+/// Four ports; stations 1, 2, 3 have been heard on ports 1, 2, 3.
+class FourPorts : public testing::Test {
+ protected:
+  FourPorts() {
+    for (std::uint16_t port = 1; port < 4; ++port) {
+      bridge_.learn(frame(station(99), station(port)), port, 0);
+    }
+  }
+
+  MacTable stations_{1024, kAging};
+  Bridge bridge_{stations_, 4};
+};
+
+TEST_F(FourPorts, SendsWhereItShould) {
+  struct Row {
+    const char* description;
+    MacAddress destination;
+    std::uint16_t ingress;
+    std::uint64_t now;
+    PortSet ports;
+    DropReason drop; // when ports is 0
+  };
+
+  const auto group = [](std::uint64_t number) { return from_number(number); };
+  const DropReason none{};
+  const std::vector<Row> rows{
+      {"known", station(2), 0, 1, 0b0100, none},
+      {"known, from elsewhere", station(2), 3, 1, 0b0100, none},
+      {"behind the ingress port", station(2), 2, 1, 0, DropReason::same_port},
+      {"unknown", station(50), 0, 1, 0b1110, none},
+      {"unknown, from the last port", station(50), 3, 1, 0b0111, none},
+      {"aged", station(2), 0, kAging + 1, 0b1110, none},
+      {"aged, from its own port", station(2), 2, kAging + 1, 0b1011, none},
+      {"broadcast", group(0xffffffffffff), 1, 1, 0b1101, none},
+      {"multicast", group(0x01005e000001), 2, 1, 0b1011, none},
+      {"spanning tree", group(0x0180c2000000), 0, 1, 0, DropReason::link_local},
+      {"pause", group(0x0180c2000001), 0, 1, 0, DropReason::link_local},
+      {"LLDP", group(0x0180c200000e), 0, 1, 0, DropReason::link_local},
+      {"the last reserved", group(0x0180c200000f), 0, 1, 0, DropReason::link_local},
+      {"the first that is not", group(0x0180c2000010), 0, 1, 0b1110, none},
+      {"the one before the block", group(0x0180c1ffffff), 0, 1, 0b1110, none},
+      {"a station that looks like the block", group(0x0080c2000001), 0, 1, 0b1110, none},
+  };
+  for (const Row& row : rows) {
+    const Egress egress =
+        bridge_.egress_of(frame(row.destination, station(60)), row.ingress, row.now);
+    SCOPED_TRACE(row.description);
+    EXPECT_EQ(egress.ports, row.ports);
+    if (row.ports == 0) {
+      EXPECT_EQ(egress.drop, row.drop);
+    }
+  }
+}
+
+TEST_F(FourPorts, NeverLearnsAGroupAddress) {
+  const MacAddress broadcast = from_number(0xffffffffffff);
+  const MacAddress multicast = from_number(0x01005e000001);
+  bridge_.learn(frame(station(1), broadcast), 2, 1);
+  bridge_.learn(frame(station(1), multicast), 2, 1);
+  EXPECT_EQ(stations_.port_of(broadcast, 1), std::nullopt);
+  EXPECT_EQ(stations_.port_of(multicast, 1), std::nullopt);
+}
+
+TEST_F(FourPorts, FollowsAStationThatMoves) {
+  bridge_.learn(frame(station(1), station(2)), 3, 5);
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 5).ports, 0b1000u);
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 3, 5).drop, DropReason::same_port);
+}
+
+TEST_F(FourPorts, DropsRuntsAndLearnsNothingFromThem) {
+  const Frame whole = frame(station(2), station(70));
+  for (std::size_t length = 0; length < 14; ++length) {
+    const Frame cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    bridge_.learn(cut, 0, 1);
+    const Egress egress = bridge_.egress_of(cut, 0, 1);
+    EXPECT_EQ(egress.ports, 0u) << length;
+    EXPECT_EQ(egress.drop, DropReason::runt) << length;
+  }
+  EXPECT_EQ(stations_.port_of(station(70), 1), std::nullopt);
+  const Frame shortest(whole.begin(), whole.begin() + 14);
+  EXPECT_EQ(bridge_.egress_of(shortest, 0, 1).ports, 0b0100u);
+}
+
+TEST(Bridge, FloodsToEveryOtherPortWhateverTheirNumber) {
+  for (std::uint16_t ports = 1; ports <= kMaxPorts; ++ports) {
+    MacTable stations(8, kAging);
+    Bridge bridge(stations, ports);
+    for (std::uint16_t ingress = 0; ingress < ports; ++ingress) {
+      PortSet others = 0;
+      for (std::uint16_t port = 0; port < ports; ++port) {
+        others |= port == ingress ? 0 : PortSet{1} << port;
+      }
+      const Egress egress = bridge.egress_of(frame(station(1), station(2)), ingress, 0);
+      ASSERT_EQ(egress.ports, others) << ingress << " of " << ports;
+      if (ports == 1) {
+        EXPECT_EQ(egress.drop, DropReason::no_egress);
+      }
+      bridge.learn(frame(station(1), station(3)), ingress, 0);
+      const Egress known =
+          bridge.egress_of(frame(station(3), station(2)), (ingress + 1) % ports, 0);
+      ASSERT_EQ(known.ports, ports == 1 ? 0 : PortSet{1} << ingress);
+    }
+  }
+}
+
+} // namespace
+} // namespace weir::l2

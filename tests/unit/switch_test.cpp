@@ -1,0 +1,1230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The whole switch without EAL: frames in, frames out. What must leave is built by tests/support
+/// from docs/protocol.md §5, never by lib/splice.
+
+#include "dataplane/inline_switch.hpp"
+#include "support/frame_builder.hpp"
+#include "support/frame_pool.hpp"
+#include "support/ring_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace weir::dataplane {
+namespace {
+
+using test::build;
+using test::Built;
+using test::Bytes;
+using test::FramePool;
+using test::FrameSpec;
+using test::JobSpec;
+using test::kNetworks;
+using test::kSession;
+using test::Network;
+using test::RecordingSink;
+using test::result_of;
+using test::RingJob;
+using test::Sent;
+using test::Tag;
+using test::Verb;
+using wire::Departure;
+
+constexpr std::uint32_t kMaxFrame = 1500 + 22;
+
+/// A switch, the frames in it and what left it. After every frame the books must balance and the
+/// frames alive must be those that slots hold (protocol I6).
+class Bench {
+ public:
+  explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {})
+      : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
+                              settings(), sink_) {
+    sink_.attach(switch_);
+  }
+
+  std::vector<Sent> send(const Bytes& bytes, std::uint16_t port) {
+    switch_.accept(pool_.make(bytes, port), now);
+    expect_balance();
+    return sink_.take();
+  }
+
+  std::vector<Sent> send(const Built& frame, std::uint16_t port) { return send(frame.bytes, port); }
+
+  /// Lets the switch learn where each host is.
+  void announce(const RingJob& job) {
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      Bytes frame(60, 0xff);
+      const auto mac = job.mac_of(rank).bytes;
+      std::copy(mac.begin(), mac.end(), frame.begin() + 6);
+      test::put16(frame, 12, 0x0806);
+      EXPECT_EQ(send(frame, job.port_of(rank)).size(), 1u);
+    }
+  }
+
+  /// Announces the hosts and has all of them say hello.
+  void start(const RingJob& job) {
+    announce(job);
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      const bool is_last = rank + 1 == job.spec().world;
+      EXPECT_EQ(send(job.hello(rank), job.port_of(rank)).size(), is_last ? job.spec().world : 0u);
+    }
+  }
+
+  void reset(std::uint16_t ring) {
+    switch_.reset_ring(ring, now);
+    expect_balance();
+  }
+
+  Accounting accounting() const { return switch_.accounting(); }
+
+  InlineSwitch& inside() { return switch_; }
+
+  const RingCounters& ring(std::uint16_t index = 0) const {
+    return switch_.worker().counters_of(index);
+  }
+
+  std::uint64_t dropped(DropReason reason) const {
+    return accounting().frames.dropped[static_cast<std::size_t>(reason)];
+  }
+
+  Instant now = Instant::from_ns(1'000'000'000);
+
+  static std::vector<std::uint32_t> all_ports() { return std::vector<std::uint32_t>(4, kMaxFrame); }
+
+ private:
+  static std::vector<conn::RingSpec> rings_of(const std::vector<const RingJob*>& jobs) {
+    std::vector<conn::RingSpec> rings;
+    for (const RingJob* job : jobs) {
+      rings.push_back(job->ring());
+    }
+    return rings;
+  }
+
+  static InlineSwitch::Settings settings() {
+    InlineSwitch::Settings settings;
+    settings.mac_entries = 512;
+    settings.worker.classifier = {.session = kSession, .plain_entries = 16, .aging = 10'000};
+    settings.worker.level = agg::CpuLevel::baseline;
+    return settings;
+  }
+
+  void expect_balance() {
+    const Accounting accounting = switch_.accounting();
+    EXPECT_TRUE(accounting.balances())
+        << accounting.frames.received << " received, " << accounting.accounted() << " accounted";
+    EXPECT_EQ(pool_.live(), accounting.held);
+  }
+
+  FramePool pool_;
+  RecordingSink sink_;
+  InlineSwitch switch_;
+};
+
+// ---- What a message's result is. ----
+
+template <typename Element>
+Bytes fold_as(Operation operation, const std::vector<Bytes>& inputs) {
+  Bytes folded = inputs.front();
+  for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+    for (std::size_t at = 0; at < folded.size(); at += sizeof(Element)) {
+      Element a;
+      Element b;
+      std::memcpy(&a, folded.data() + at, sizeof a);
+      std::memcpy(&b, inputs[rank].data() + at, sizeof b);
+      switch (operation) {
+      case Operation::min:
+        a = std::min(a, b);
+        break;
+      case Operation::max:
+        a = std::max(a, b);
+        break;
+      default:
+        a = static_cast<Element>(a + b);
+        break;
+      }
+      std::memcpy(folded.data() + at, &a, sizeof a);
+    }
+  }
+  return folded;
+}
+
+/// The left fold in rank order. Signed sums go by unsigned words, which wrap.
+Bytes fold(DataType type, Operation operation, const std::vector<Bytes>& inputs) {
+  const bool is_sum = operation == Operation::sum;
+  switch (type) {
+  case DataType::f32:
+    return fold_as<float>(operation, inputs);
+  case DataType::i32:
+    return is_sum ? fold_as<std::uint32_t>(operation, inputs)
+                  : fold_as<std::int32_t>(operation, inputs);
+  default:
+    return fold_as<std::uint8_t>(operation, inputs);
+  }
+}
+
+Bytes random_data(std::mt19937& random, DataType type, std::size_t bytes) {
+  Bytes data(bytes);
+  for (std::size_t at = 0; at < bytes; ++at) {
+    data[at] = static_cast<std::uint8_t>(random());
+  }
+  for (std::size_t at = 0; type == DataType::f32 && at + 4 <= bytes; at += 4) {
+    const float value =
+        std::ldexp(static_cast<float>(random()) / 4e9f - 0.5f, static_cast<int>(random() % 40));
+    std::memcpy(data.data() + at, &value, sizeof value);
+  }
+  return data;
+}
+
+l2::PortSet port_behind(const RingJob& job, std::uint16_t rank) {
+  return l2::PortSet{1} << job.port_of(job.successor_of(rank));
+}
+
+/// What rank's successor must get for `frame`.
+Sent result_sent(const RingJob& job, std::uint16_t rank, const Built& frame, const Bytes& data) {
+  return {result_of(frame, data).bytes, port_behind(job, rank), Departure::consumed};
+}
+
+/// A message of every rank, packet by packet, and the data of each packet's result.
+struct Exchange {
+  std::vector<std::vector<Built>> packets; // by rank
+  std::vector<Bytes> reduced;              // by packet
+};
+
+Exchange exchange(RingJob& job, std::uint32_t id, const std::vector<Bytes>& inputs) {
+  Exchange made;
+  for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+    made.packets.push_back(job.message(rank, id, inputs[rank]));
+  }
+  for (std::size_t k = 0; k < made.packets[0].size(); ++k) {
+    std::vector<Bytes> parts;
+    for (const auto& packets : made.packets) {
+      parts.push_back(data_of(packets[k]));
+    }
+    made.reduced.push_back(fold(job.spec().type, job.spec().operation, parts));
+  }
+  return made;
+}
+
+Exchange random_exchange(std::mt19937& random, RingJob& job, std::uint32_t id, std::size_t bytes) {
+  std::vector<Bytes> inputs;
+  for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+    inputs.push_back(random_data(random, job.spec().type, bytes));
+  }
+  return exchange(job, id, inputs);
+}
+
+/// Sends every packet once, each rank's in order, ranks mixed at random, and holds what leaves
+/// after every packet against the page.
+void expect_completes(std::mt19937& random, Bench& bench, const RingJob& job,
+                      const Exchange& exchange) {
+  const std::uint16_t world = job.spec().world;
+  std::vector<std::uint16_t> turns;
+  for (std::uint16_t rank = 0; rank < world; ++rank) {
+    turns.insert(turns.end(), exchange.reduced.size(), rank);
+  }
+  std::shuffle(turns.begin(), turns.end(), random);
+  std::vector<std::size_t> next(world);
+  std::vector<std::size_t> arrived(exchange.reduced.size());
+  for (const std::uint16_t rank : turns) {
+    const std::size_t k = next[rank]++;
+    std::vector<Sent> expected;
+    if (++arrived[k] == world) {
+      for (std::uint16_t to = 0; to < world; ++to) {
+        expected.push_back(result_sent(job, to, exchange.packets[to][k], exchange.reduced[k]));
+      }
+    }
+    ASSERT_EQ(bench.send(exchange.packets[rank][k], job.port_of(rank)), expected)
+        << "rank " << rank << " packet " << k;
+  }
+}
+
+// ---- Results: every encapsulation, opcode, world, type and operation. ----
+
+TEST(Switch, AnswersHellosWithItsSession) {
+  for (const Network network : kNetworks) {
+    for (const Verb verb : {Verb::send, Verb::send_immediate, Verb::write, Verb::write_immediate}) {
+      RingJob job({.world = 3, .network = network, .verb = verb});
+      Bench bench({&job});
+      bench.announce(job);
+      EXPECT_TRUE(bench.send(job.hello(2), 2).empty());
+      EXPECT_TRUE(bench.send(job.hello(0), 0).empty());
+      const auto sent = bench.send(job.hello(1), 1);
+      ASSERT_EQ(sent.size(), 3u);
+      for (std::uint16_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(sent[rank], result_sent(job, rank, job.hello(rank), {}));
+        const std::size_t ina = job.hello(rank).payload;
+        EXPECT_EQ(test::get32(sent[rank].bytes, ina + test::kInaSessionAt), kSession);
+        EXPECT_EQ(sent[rank].bytes[ina + test::kInaFlagsAt], 1);
+      }
+      EXPECT_EQ(bench.ring().hellos, 1u);
+    }
+  }
+}
+
+TEST(Switch, ResultsAreTheHeadersOfEachAndTheSumOfAll) {
+  std::mt19937 random(41);
+  const std::vector<std::vector<Tag>> tags{{}, {{0x8100, 7}}, {{0x88a8, 3}, {0x8100, 7}}};
+  for (const Network network : kNetworks) {
+    for (const auto& stack : tags) {
+      for (const Verb verb :
+           {Verb::send, Verb::send_immediate, Verb::write, Verb::write_immediate}) {
+        for (const std::uint16_t world : {2, 3, 4}) {
+          RingJob job({.world = world, .network = network, .tags = stack, .verb = verb});
+          if (network == Network::ipv4) {
+            job.spec().ip_options = Bytes(world == 4 ? 40 : 0, 0x01);
+          }
+          SCOPED_TRACE(std::string(test::name_of(network)) + ", " + std::to_string(stack.size()) +
+                       " tags, verb " + std::to_string(static_cast<int>(verb)) + ", world " +
+                       std::to_string(world));
+          Bench bench({&job});
+          bench.start(job);
+          std::uint32_t id = 0;
+          for (const std::size_t bytes : {0, 4, 216, 220, 472, 700, 984}) {
+            expect_completes(random, bench, job, random_exchange(random, job, ++id, bytes));
+          }
+          EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
+        }
+      }
+    }
+  }
+}
+
+TEST(Switch, TypesAndOperations) {
+  std::mt19937 random(42);
+  for (const DataType type : {DataType::i32, DataType::f32, DataType::u8}) {
+    for (const Operation operation : {Operation::sum, Operation::min, Operation::max}) {
+      for (const std::uint16_t mtu : {256, 512, 1024}) {
+        RingJob job({.world = 3,
+                     .mtu = mtu,
+                     .max_message_bytes = 4096,
+                     .type = type,
+                     .operation = operation});
+        Bench bench({&job});
+        bench.start(job);
+        for (std::uint32_t id = 1; id < 12; ++id) { // slots are reclaimed on the way
+          const std::size_t bytes = random() % 1000 * element_size(type);
+          expect_completes(random, bench, job, random_exchange(random, job, id, bytes));
+        }
+      }
+    }
+  }
+}
+
+/// The last packet's payload may end anywhere; the pad behind it stays the sender's.
+TEST(Switch, OddPayloadsKeepTheirPad) {
+  std::mt19937 random(43);
+  for (const Network network : kNetworks) {
+    for (const Verb verb : {Verb::send, Verb::write_immediate}) {
+      RingJob job({.world = 3, .network = network, .verb = verb, .type = DataType::u8});
+      Bench bench({&job});
+      bench.start(job);
+      std::uint32_t id = 0;
+      for (const std::size_t bytes : {1, 2, 3, 5, 215, 216, 217, 218, 219, 471, 474, 983}) {
+        Exchange made = random_exchange(random, job, ++id, bytes);
+        for (auto& packets : made.packets) { // pads that are not zero, each rank's its own
+          Built& last = packets.back();
+          for (std::size_t at = last.icrc - last.pad; at < last.icrc; ++at) {
+            last.bytes[at] = static_cast<std::uint8_t>(random());
+          }
+          seal(last);
+        }
+        expect_completes(random, bench, job, made);
+      }
+    }
+  }
+}
+
+TEST(Switch, RingsOfManyMembers) {
+  std::mt19937 random(44);
+  for (const std::uint16_t world : {64, 67, 255, 256}) { // no two neighbours behind one of 4 ports
+    RingJob job({.world = world,
+                 .network = world == 256 ? Network::ipv6 : Network::ipv4,
+                 .type = DataType::f32});
+    Bench bench({&job});
+    bench.start(job);
+    for (std::uint32_t id = 1; id < 6; ++id) {
+      expect_completes(random, bench, job, random_exchange(random, job, id, 400));
+    }
+    EXPECT_EQ(bench.ring().results, world * (1u + 5u * 2u));
+    EXPECT_EQ(bench.ring().reduced_bytes, world * 5u * 400u);
+  }
+}
+
+/// An IPv4 address is also a GID: a ring may have members that speak RoCE v1 and v2.
+TEST(Switch, EachRankKeepsItsOwnEncapsulation) {
+  RingJob job({.world = 2});
+  Bench bench({&job});
+  bench.announce(job);
+  const auto as_v1 = [&](const Built& frame) {
+    FrameSpec spec = job.frame_of(1);
+    spec.network = Network::v1;
+    spec.opcode = frame.bytes[frame.bth];
+    spec.psn = test::get32(frame.bytes, frame.bth + 8) & 0xffffff;
+    const auto payload = frame.bytes.begin() + static_cast<std::ptrdiff_t>(frame.payload);
+    spec.payload.assign(payload, payload + static_cast<std::ptrdiff_t>(frame.payload_bytes));
+    return build(spec);
+  };
+  const Built v1_hello = as_v1(job.hello(1));
+  EXPECT_TRUE(bench.send(v1_hello, 1).empty());
+  EXPECT_EQ(bench.send(job.hello(0), 0), (std::vector<Sent>{result_sent(job, 0, job.hello(0), {}),
+                                                            result_sent(job, 1, v1_hello, {})}));
+  const Exchange made = exchange(job, 1, {Bytes(100, 1), Bytes(100, 2)});
+  const Built v1_data = as_v1(made.packets[1][0]);
+  EXPECT_TRUE(bench.send(v1_data, 1).empty());
+  EXPECT_EQ(bench.send(made.packets[0][0], 0),
+            (std::vector<Sent>{result_sent(job, 0, made.packets[0][0], Bytes(100, 3)),
+                               result_sent(job, 1, v1_data, Bytes(100, 3))}));
+}
+
+// ---- Repeats and losses. ----
+
+/// In-place all-reduce: the repeat's payload is no longer the gradient (protocol §4).
+TEST(Switch, ARepeatOfACompletePacketGetsTheCachedResult) {
+  std::mt19937 random(45);
+  RingJob job({.world = 3});
+  Bench bench({&job});
+  bench.start(job);
+  const Exchange made = random_exchange(random, job, 1, 700);
+  expect_completes(random, bench, job, made);
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    const auto repeats = job.message(rank, 1, Bytes(700, 0x99));
+    for (std::size_t k = 0; k < repeats.size(); ++k) {
+      ASSERT_EQ(bench.send(repeats[k], job.port_of(rank)),
+                (std::vector<Sent>{result_sent(job, rank, made.packets[rank][k], made.reduced[k])}))
+          << rank << " " << k;
+    }
+  }
+  EXPECT_EQ(bench.ring().cached_results, 9u);
+  EXPECT_EQ(bench.send(job.hello(1), 1),
+            (std::vector<Sent>{result_sent(job, 1, job.hello(1), {})}));
+}
+
+/// What a step does, told without slots: who has contributed to which packet.
+class Expectation {
+ public:
+  Expectation(const RingJob& job, const Exchange& exchange)
+      : job_(job), exchange_(exchange), has_first_(job.spec().world),
+        contributed_(exchange.reduced.size()) {}
+
+  std::vector<Sent> step(std::uint16_t rank, std::size_t k) {
+    if (k > 0 && !has_first_[rank]) {
+      return {}; // inside a message whose FIRST was lost
+    }
+    has_first_[rank] = true;
+    const auto result_for = [&](std::uint16_t to) {
+      return result_sent(job_, to, exchange_.packets[to][k], exchange_.reduced[k]);
+    };
+    std::set<std::uint16_t>& ranks = contributed_[k];
+    const std::uint16_t world = job_.spec().world;
+    if (ranks.size() == world) {
+      return {result_for(rank)};
+    }
+    ranks.insert(rank);
+    std::vector<Sent> sent;
+    for (std::uint16_t to = 0; ranks.size() == world && to < world; ++to) {
+      sent.push_back(result_for(to));
+    }
+    return sent;
+  }
+
+ private:
+  const RingJob& job_;
+  const Exchange& exchange_;
+  std::vector<bool> has_first_;
+  std::vector<std::set<std::uint16_t>> contributed_;
+};
+
+/// Every sequence of six packets out of two ranks' two: every order, loss and repetition.
+TEST(Switch, EveryOrderOfLossAndRepetition) {
+  RingJob job({.world = 2, .window = 1, .max_message_bytes = 512});
+  const Exchange made = exchange(job, 1, {Bytes(300, 5), Bytes(300, 6)});
+  constexpr unsigned steps = 6;
+  for (unsigned sequence = 0; sequence < 1u << (2 * steps); ++sequence) {
+    Bench bench({&job});
+    bench.start(job);
+    Expectation expectation(job, made);
+    for (unsigned step = 0; step < steps; ++step) {
+      const unsigned choice = sequence >> (2 * step) & 3;
+      const auto rank = static_cast<std::uint16_t>(choice & 1);
+      const std::size_t k = choice >> 1;
+      ASSERT_EQ(bench.send(made.packets[rank][k], rank), expectation.step(rank, k))
+          << "sequence " << sequence << " step " << step;
+    }
+  }
+}
+
+TEST(Switch, RandomLossAndRepetitionInLargerRings) {
+  std::mt19937 random(46);
+  for (int round = 0; round < 300; ++round) {
+    RingJob job({.world = static_cast<std::uint16_t>(2 + random() % 3)});
+    Bench bench({&job});
+    bench.start(job);
+    const Exchange made = random_exchange(random, job, 1, 4 * (1 + random() % 240));
+    Expectation expectation(job, made);
+    for (int step = 0; step < 40; ++step) {
+      const auto rank = static_cast<std::uint16_t>(random() % job.spec().world);
+      const std::size_t k = random() % made.reduced.size();
+      ASSERT_EQ(bench.send(made.packets[rank][k], job.port_of(rank)), expectation.step(rank, k));
+    }
+  }
+}
+
+TEST(Switch, AStaleRepeatPassesAsItCame) {
+  std::mt19937 random(47);
+  RingJob job({.world = 2, .window = 1}); // 2N = 2
+  Bench bench({&job});
+  bench.start(job);
+  std::vector<Exchange> made;
+  for (std::uint32_t id = 1; id <= 4; ++id) {
+    made.push_back(random_exchange(random, job, id, 700));
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    expect_completes(random, bench, job, made[i]);
+  }
+  const auto expect_passes = [&](const Built& frame) {
+    EXPECT_EQ(bench.send(frame, 0),
+              (std::vector<Sent>{{frame.bytes, port_behind(job, 0), Departure::forwarded}}));
+  };
+  expect_passes(made[0].packets[0][0]); // left the history, a FIRST
+  expect_passes(made[0].packets[0][1]); // and its middle, before the floor
+  expect_passes(job.hello(0));
+  EXPECT_TRUE(bench.send(made[3].packets[1][0], 1).empty()); // message 4 reclaims 2's slot
+  expect_passes(made[1].packets[0][0]);                      // in rank 0's history, its slot gone
+  EXPECT_EQ(bench.ring().stale_repeats, 4u);
+}
+
+TEST(Switch, TheSequenceRunsOnThroughManyWindows) {
+  std::mt19937 random(48);
+  for (const std::uint32_t window : {1, 2, 3}) {
+    RingJob job({.world = 3, .window = window});
+    Bench bench({&job});
+    bench.start(job);
+    for (std::uint32_t id = 1; id < 40; ++id) { // the PSN wraps, lengths change
+      expect_completes(random, bench, job, random_exchange(random, job, id, 4 * (random() % 246)));
+    }
+    EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
+    EXPECT_EQ(bench.accounting().held, 0u);
+  }
+}
+
+// ---- More than one ring (protocol I5). ----
+
+TEST(Switch, AStalledRingHoldsUpNobody) {
+  std::mt19937 random(49);
+  RingJob stalled({.ring = 1, .world = 3, .network_id = 1});
+  RingJob running({.ring = 2, .world = 4, .network = Network::ipv6, .network_id = 2});
+  Bench bench({&stalled, &running});
+  bench.start(stalled);
+  bench.start(running);
+  std::vector<Exchange> waiting;
+  for (std::uint32_t id = 1; id <= 2; ++id) {
+    waiting.push_back(random_exchange(random, stalled, id, 700));
+    for (std::uint16_t rank : {0, 1}) {
+      for (const Built& packet : waiting.back().packets[rank]) {
+        EXPECT_TRUE(bench.send(packet, stalled.port_of(rank)).empty());
+      }
+    }
+  }
+  const std::uint64_t held = bench.accounting().held;
+  EXPECT_EQ(held, 12u);
+  for (std::uint32_t id = 1; id < 30; ++id) {
+    expect_completes(random, bench, running, random_exchange(random, running, id, 700));
+    EXPECT_EQ(bench.accounting().held, held);
+    for (std::uint16_t rank : {0, 1}) { // it goes on repeating itself
+      EXPECT_TRUE(bench.send(waiting[0].packets[rank][id % 3], stalled.port_of(rank)).empty());
+    }
+  }
+  const RingSnapshot snapshot = snapshot_ring(bench.inside().worker(), 0);
+  EXPECT_EQ(snapshot.held, 12u);
+  EXPECT_EQ(snapshot.filling, 6u);
+  EXPECT_EQ(snapshot.epoch, 1u);
+  ASSERT_EQ(snapshot.members.size(), 3u);
+  EXPECT_EQ(snapshot.members[0].newest_message, 2u);
+  EXPECT_EQ(snapshot.members[2].newest_message, 0u);
+  for (const Exchange& made : waiting) { // the slow rank arrives
+    for (std::size_t k = 0; k < made.reduced.size(); ++k) {
+      const auto sent = bench.send(made.packets[2][k], stalled.port_of(2));
+      ASSERT_EQ(sent.size(), 3u);
+      EXPECT_EQ(sent[0], result_sent(stalled, 0, made.packets[0][k], made.reduced[k]));
+    }
+  }
+  EXPECT_EQ(bench.accounting().held, 0u);
+}
+
+TEST(Switch, RingsOfTheSameHostsInterleave) {
+  std::mt19937 random(50);
+  RingJob one({.ring = 1, .world = 2, .first_qp = 0x100});
+  RingJob two({.ring = 2, .world = 2, .type = DataType::f32, .first_qp = 0x200});
+  Bench bench({&one, &two});
+  bench.start(one);
+  bench.start(two);
+  for (std::uint32_t id = 1; id < 10; ++id) {
+    const Exchange first = random_exchange(random, one, id, 700);
+    const Exchange second = random_exchange(random, two, id, 700);
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_TRUE(bench.send(first.packets[0][k], 0).empty());
+      EXPECT_TRUE(bench.send(second.packets[1][k], 1).empty());
+      EXPECT_EQ(bench.send(first.packets[1][k], 1),
+                (std::vector<Sent>{result_sent(one, 0, first.packets[0][k], first.reduced[k]),
+                                   result_sent(one, 1, first.packets[1][k], first.reduced[k])}));
+      EXPECT_EQ(bench.send(second.packets[0][k], 0),
+                (std::vector<Sent>{result_sent(two, 0, second.packets[0][k], second.reduced[k]),
+                                   result_sent(two, 1, second.packets[1][k], second.reduced[k])}));
+    }
+  }
+}
+
+// ---- Epochs and resets. ----
+
+TEST(Switch, ANewEpochReleasesWhatTheOldOneHeld) {
+  std::mt19937 random(51);
+  RingJob job({.world = 3});
+  Bench bench({&job});
+  bench.start(job);
+  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+  const Exchange given_up = random_exchange(random, job, 2, 700);
+  for (const Built& packet : given_up.packets[0]) {
+    bench.send(packet, 0);
+  }
+  EXPECT_EQ(bench.accounting().held, 3u);
+  job.restart(2);
+  EXPECT_TRUE(bench.send(job.hello(2), 2).empty()) << "no cached hello of the old epoch";
+  EXPECT_EQ(bench.dropped(DropReason::epoch_flush), 3u);
+  EXPECT_EQ(bench.accounting().held, 1u);
+  bench.send(job.hello(0), 0);
+  EXPECT_EQ(bench.send(job.hello(1), 1).size(), 3u);
+  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+  EXPECT_EQ(bench.dropped(DropReason::epoch_flush), 3u);
+}
+
+TEST(Switch, AResetReleasesWhatTheRingHeld) {
+  std::mt19937 random(52);
+  RingJob job({.world = 3});
+  Bench bench({&job});
+  bench.start(job);
+  const Exchange given_up = random_exchange(random, job, 1, 700);
+  for (const Built& packet : given_up.packets[0]) {
+    bench.send(packet, 0);
+  }
+  bench.reset(0);
+  EXPECT_EQ(bench.dropped(DropReason::ring_reset), 3u);
+  EXPECT_EQ(bench.accounting().held, 0u);
+  for (std::uint16_t rank = 0; rank < 3; ++rank) { // raw data goes nowhere
+    for (const Built& packet : given_up.packets[rank]) {
+      EXPECT_TRUE(bench.send(packet, job.port_of(rank)).empty());
+    }
+  }
+  job.restart(2);
+  bench.start(job);
+  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+}
+
+// ---- Everything else is an Ethernet switch's business (protocol I2). ----
+
+struct Scene {
+  explicit Scene(std::uint16_t ports = 4)
+      : bench({&four, &six}, std::vector<std::uint32_t>(ports, kMaxFrame)) {
+    if (ports == 4) {
+      bench.start(four);
+      bench.start(six);
+    }
+  }
+
+  /// Three hosts over IPv4, each at its configured port; two over IPv6, the sum of which is u8.
+  RingJob four{{.ring = 1, .world = 3, .epoch = 5, .pins_ports = true, .network_id = 4}};
+  RingJob six{{.ring = 2, .world = 2, .network = Network::ipv6, .epoch = 5, .network_id = 6}};
+  Bench bench;
+
+  /// Rank 0's next message of `four`, of one packet.
+  Built only(const std::function<void(test::InaSpec&, FrameSpec&)>& change,
+             std::size_t data_bytes = 16, std::uint16_t rank = 0) {
+    test::InaSpec ina = four.ina_of(rank, 1, static_cast<std::uint32_t>(data_bytes));
+    FrameSpec frame = four.frame_of(rank);
+    frame.opcode = 0x0a;
+    frame.psn = four.spec().first_psn + 0x10000u * rank + 1;
+    change(ina, frame);
+    frame.payload = test::encode(ina);
+    frame.payload.resize(40 + data_bytes, 7);
+    return build(frame);
+  }
+
+  void send(const Built& frame, std::uint16_t port = 0) { bench.send(frame, port); }
+};
+
+/// Bytes for a plain Ethernet frame.
+Bytes ethernet(const wire::MacAddress& to, std::size_t bytes = 60) {
+  Bytes frame(std::max<std::size_t>(bytes, 14), 0x42);
+  std::copy(to.bytes.begin(), to.bytes.end(), frame.begin());
+  const wire::MacAddress from{{0x02, 0xee, 0, 0, 0, 1}};
+  std::copy(from.bytes.begin(), from.bytes.end(), frame.begin() + 6);
+  test::put16(frame, 12, 0x88b5);
+  frame.resize(bytes);
+  return frame;
+}
+
+struct Foreign {
+  const char* description;
+  std::function<Built(Scene&)> make;
+};
+
+Built stranger(std::uint8_t opcode, Network network = Network::ipv4) {
+  FrameSpec spec;
+  spec.network = network;
+  spec.source = test::ip("192.0.2.1");
+  spec.destination = test::ip("192.0.2.2");
+  spec.opcode = opcode;
+  spec.payload = test::encode({.collective = 1});
+  return build(spec);
+}
+
+Built between(RingJob& job, std::uint16_t from, std::uint16_t to, std::uint8_t opcode,
+              std::size_t payload) {
+  FrameSpec spec = job.frame_of(from);
+  spec.destination = job.ip_of(to);
+  spec.destination_mac = job.mac_of(to);
+  spec.opcode = opcode;
+  spec.qp = 0x777;
+  spec.payload = Bytes(payload, 3);
+  return build(spec);
+}
+
+const std::vector<Foreign> kForeign{
+    {"an ACK to a predecessor", [](Scene& s) { return between(s.four, 1, 0, 0x11, 0); }},
+    {"an ACK to a successor", [](Scene& s) { return between(s.four, 0, 1, 0x11, 0); }},
+    {"a READ request between neighbours", [](Scene& s) { return between(s.four, 0, 1, 0x0c, 0); }},
+    {"a READ response between neighbours",
+     [](Scene& s) { return between(s.four, 0, 1, 0x0d, 256); }},
+    {"an atomic", [](Scene& s) { return between(s.four, 0, 1, 0x13, 0); }},
+    {"a CNP", [](Scene& s) { return between(s.four, 0, 1, 0x81, 0); }},
+    {"UD", [](Scene& s) { return between(s.four, 0, 1, 0x64, 33); }},
+    {"UC WRITE ONLY", [](Scene& s) { return between(s.four, 0, 1, 0x2a, 64); }},
+    {"a message against the ring", [](Scene& s) { return between(s.four, 0, 2, 0x07, 256); }},
+    {"a plain message between neighbours", [](Scene& s) { return between(s.four, 0, 1, 0x0a, 9); }},
+    {"a SEND of nothing, padded by the NIC",
+     [](Scene& s) {
+       Built frame = between(s.four, 0, 1, 0x04, 0);
+       frame.bytes.resize(60);
+       return frame;
+     }},
+    {"strangers' hello", [](Scene&) { return stranger(0x0a); }},
+    {"strangers' middle", [](Scene&) { return stranger(0x07); }},
+    {"strangers' message in v1", [](Scene&) { return stranger(0x0a, Network::v1); }},
+    {"strangers' malformed frame",
+     [](Scene&) {
+       Built frame = stranger(0x0a);
+       frame.bytes.push_back(0);
+       return frame;
+     }},
+    {"strangers' bad ICRC",
+     [](Scene&) {
+       Built frame = stranger(0x0a);
+       frame.bytes[frame.icrc] ^= 1;
+       return frame;
+     }},
+    {"strangers' fragment",
+     [](Scene&) {
+       Built frame = stranger(0x0a);
+       test::put16(frame.bytes, frame.ip + 6, 0x2000);
+       return frame;
+     }},
+    {"a later fragment between neighbours",
+     [](Scene& s) {
+       Built frame = between(s.four, 0, 1, 0x0a, 64);
+       test::put16(frame.bytes, frame.ip + 6, 0x2010);
+       return frame;
+     }},
+    {"another UDP port between neighbours",
+     [](Scene& s) {
+       Built frame = between(s.four, 0, 1, 0x0a, 64);
+       test::put16(frame.bytes, frame.udp + 2, 4790);
+       return frame;
+     }},
+    {"a frame of 14 bytes",
+     [](Scene& s) { return Built{.bytes = ethernet(s.four.mac_of(1), 14)}; }},
+};
+
+TEST(Switch, LeavesEverythingElseAlone) {
+  for (const Foreign& row : kForeign) {
+    for (const bool is_known : {true, false}) {
+      Scene scene;
+      Built frame = row.make(scene);
+      const wire::MacAddress to =
+          is_known ? scene.four.mac_of(2) : wire::MacAddress{{0x02, 0xdd, 0, 0, 0, 1}};
+      std::copy(to.bytes.begin(), to.bytes.end(), frame.bytes.begin());
+      const l2::PortSet ports = is_known ? 0b0100 : 0b1110;
+      SCOPED_TRACE(std::string(row.description) + (is_known ? "" : ", flooded"));
+      EXPECT_EQ(scene.bench.send(frame, 0),
+                (std::vector<Sent>{{frame.bytes, ports, Departure::forwarded}}));
+      EXPECT_EQ(scene.bench.accounting().frames.all_dropped(), 0u);
+      EXPECT_EQ(scene.bench.accounting().held, 0u);
+      EXPECT_EQ(scene.bench.ring(0).contributions + scene.bench.ring(1).contributions, 5u);
+    }
+  }
+}
+
+TEST(Switch, FloodsOnlyToPortsThatTakeTheFrame) {
+  Bench bench({}, {100, 100, 64, 2000});
+  const wire::MacAddress unknown{{0x02, 0xdd, 0, 0, 0, 1}};
+
+  struct Row {
+    std::size_t bytes;
+    l2::PortSet ports;
+  };
+
+  for (const Row& row : {Row{64, 0b1110}, Row{65, 0b1010}, Row{100, 0b1010}, Row{101, 0b1000},
+                         Row{2000, 0b1000}, Row{2001, 0}}) {
+    const auto sent = bench.send(ethernet(unknown, row.bytes), 0);
+    ASSERT_EQ(sent.size(), row.ports == 0 ? 0u : 1u) << row.bytes;
+    EXPECT_EQ(row.ports == 0 ? 0 : sent[0].ports, row.ports) << row.bytes;
+  }
+  EXPECT_EQ(bench.dropped(DropReason::too_long), 1u);
+  EXPECT_EQ(bench.accounting().frames.copies, 2u + 1u + 1u);
+}
+
+// ---- Every reason there is. ----
+
+struct DropRow {
+  DropReason reason;
+  std::function<void(Scene&)> act;
+  std::uint16_t ports = 4;
+};
+
+void nothing(test::InaSpec&, FrameSpec&) {}
+
+/// All of message 1 of `four` up to packet `packets` of rank `rank`.
+void send_message(Scene& s, std::uint16_t rank, std::uint32_t id, std::size_t packets = 3) {
+  const auto message = s.four.message(rank, id, Bytes(700, 1));
+  for (std::size_t k = 0; k < packets; ++k) {
+    s.send(message[k], s.four.port_of(rank));
+  }
+}
+
+using test::InaSpec;
+
+const std::vector<DropRow> kDropRows{
+    {DropReason::fragment,
+     [](Scene& s) { s.send(s.only([](InaSpec&, FrameSpec& f) { f.fragment = 0x2000; })); }},
+    {DropReason::ipv6_extension,
+     [](Scene& s) {
+       FrameSpec frame = s.six.frame_of(0);
+       frame.next = 60;
+       frame.ip_extensions = {17, 0, 1, 4, 0, 0, 0, 0};
+       s.send(build(frame));
+     }},
+    {DropReason::length_mismatch,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.length = 12; })); }},
+    {DropReason::transport_version,
+     [](Scene& s) { s.send(s.only([](InaSpec&, FrameSpec& f) { f.transport_version = 1; })); }},
+    {DropReason::bad_icrc,
+     [](Scene& s) {
+       auto message = s.four.message(0, 1, Bytes(700, 1));
+       s.send(message[0]);
+       message[1].bytes[message[1].payload + 17] ^= 4;
+       s.send(message[1]);
+     }},
+    {DropReason::result_flag,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.flags = 1; })); }},
+    {DropReason::reserved_bits,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.reserved_word = 1; })); }},
+    {DropReason::unsupported_collective,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.collective = 2; })); }},
+    {DropReason::unsupported_pair,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.operation = 200; })); }},
+    {DropReason::bad_hello,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.collective = 1; })); }},
+    {DropReason::wrong_session,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.session = 3; })); }},
+    {DropReason::old_epoch,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.epoch = 4; })); }},
+    {DropReason::message_too_long,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.length = 1 << 20; })); }},
+    {DropReason::partial_element, [](Scene& s) { s.send(s.only(nothing, 15)); }},
+    {DropReason::no_connection,
+     [](Scene& s) { s.send(s.only([](InaSpec&, FrameSpec& f) { f.qp = 0x999; })); }},
+    {DropReason::unclassified, [](Scene& s) { s.send(between(s.four, 0, 1, 0x07, 256)); }},
+    {DropReason::dead_connection,
+     [](Scene& s) {
+       s.bench.reset(0);
+       s.send(s.four.message(0, 1, Bytes(700, 1))[1]);
+     }},
+    {DropReason::wrong_port,
+     [](Scene& s) {
+       const auto message = s.four.message(0, 1, Bytes(700, 1));
+       s.send(message[0]);
+       s.send(message[1], 3);
+     }},
+    {DropReason::window_exceeded,
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.message = 3; })); }},
+    {DropReason::history_conflict,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.send(s.only([](InaSpec&, FrameSpec& f) { f.psn += 100; }));
+     }},
+    {DropReason::unknown_message, [](Scene& s) { s.send(s.four.message(0, 1, Bytes(700, 1))[1]); }},
+    {DropReason::disagree_operation,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.send(s.only([](InaSpec& i, FrameSpec&) { i.operation = 1; }, 16, 1), 1);
+     }},
+    {DropReason::disagree_type,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.send(s.only([](InaSpec& i, FrameSpec&) { i.data_type = 0; }, 16, 1), 1);
+     }},
+    {DropReason::disagree_length,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.send(s.only(nothing, 20, 1), 1);
+     }},
+    {DropReason::disagree_root,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.send(s.only([](InaSpec& i, FrameSpec&) { i.root = 1; }, 16, 1), 1);
+     }},
+    {DropReason::repeat_held,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.send(s.only(nothing));
+     }},
+    {DropReason::window_violation,
+     [](Scene& s) { // 5 meets 1, which no other rank has sent; 2, 3 and 4 fill M up to it
+       for (const std::uint32_t id : {1u, 3u}) {
+         send_message(s, 0, id, 1);
+       }
+       send_message(s, 0, 5, 1);
+     }},
+    {DropReason::epoch_flush,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.four.restart(6);
+       s.send(s.four.hello(1), 1);
+     }},
+    {DropReason::ring_reset,
+     [](Scene& s) {
+       s.send(s.only(nothing));
+       s.bench.reset(0);
+     }},
+    {DropReason::runt, [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1), 13), 0); }},
+    {DropReason::same_port, [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1)), 1); }},
+    {DropReason::link_local,
+     [](Scene& s) { s.bench.send(ethernet(test::mac("01:80:c2:00:00:0e")), 1); }},
+    {DropReason::no_egress,
+     [](Scene& s) { s.bench.send(ethernet(test::mac("ff:ff:ff:ff:ff:ff")), 0); }, 1},
+    {DropReason::too_long,
+     [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1), kMaxFrame + 1), 0); }},
+};
+
+/// Why no frame can bring the stages to these.
+const std::map<DropReason, const char*> kOutOfReach{
+    {DropReason::not_contiguous, "lcores over DPDK's mbufs"},
+    {DropReason::worker_queue_full, "lcores"},
+    {DropReason::tx_queue_full, "lcores"},
+    {DropReason::tx_backlog_full, "lcores"},
+    {DropReason::connection_table_full,
+     "room is for twice the members, whose ring entries alone are never given up (conn_test)"},
+    {DropReason::disagree_collective,
+     "message 0 is a hello and no other message is, before 2^32 messages (slot_test)"},
+    {DropReason::disagree_payload,
+     "the classifier has held each payload's size against the message's shape (slot_test)"},
+};
+
+TEST(Switch, EveryDropReasonCanHappenAloneAndEndsTheFrame) {
+  std::set<DropReason> seen;
+  for (const DropRow& row : kDropRows) {
+    Scene scene(row.ports);
+    SCOPED_TRACE(std::string(name_of(row.reason)));
+    row.act(scene);
+    EXPECT_EQ(scene.bench.dropped(row.reason), 1u);
+    EXPECT_EQ(scene.bench.accounting().frames.all_dropped(), 1u);
+    EXPECT_TRUE(seen.insert(row.reason).second);
+  }
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    const auto reason = static_cast<DropReason>(i);
+    EXPECT_NE(seen.contains(reason), kOutOfReach.contains(reason)) << name_of(reason);
+  }
+}
+
+struct ForeignRow {
+  ForeignReason reason;
+  std::function<void(InaSpec&, FrameSpec&)> change;
+  std::uint16_t port = 0;
+};
+
+TEST(Switch, EveryForeignReasonCanHappenAndTheFramePasses) {
+  const std::vector<ForeignRow> rows{
+      {ForeignReason::unknown_version, [](InaSpec& i, FrameSpec&) { i.version = 9; }},
+      {ForeignReason::unknown_ring, [](InaSpec& i, FrameSpec&) { i.ring = 9; }},
+      {ForeignReason::world_mismatch, [](InaSpec& i, FrameSpec&) { i.world = 9; }},
+      {ForeignReason::rank_out_of_range, [](InaSpec& i, FrameSpec&) { i.rank = 3; }},
+      {ForeignReason::source_mismatch, [](InaSpec& i, FrameSpec&) { i.rank = 2; }},
+      {ForeignReason::destination_mismatch,
+       [](InaSpec& i, FrameSpec& f) { // a neighbour in the other ring, whose rank 0 is its own
+         i.ring = 3;
+         i.world = 4;
+         f.qp = 0x888;
+       }},
+      {ForeignReason::port_mismatch, nothing, 3},
+  };
+  std::set<ForeignReason> seen;
+  for (const ForeignRow& row : rows) {
+    SCOPED_TRACE(std::string(name_of(row.reason)));
+    Scene scene;
+    RingJob four = scene.four;
+    // A third ring begins at the same host and goes on to others: <0, 1> is no pair of it.
+    RingJob other({.ring = 3, .world = 4, .network_id = 4});
+    std::vector<conn::RingSpec> rings{four.ring(), scene.six.ring(), other.ring()};
+    std::swap(rings[2].members[1], rings[2].members[3]);
+    FramePool pool;
+    RecordingSink sink(pool);
+    InlineSwitch::Settings settings;
+    settings.worker.classifier.session = kSession;
+    InlineSwitch device(rings, Bench::all_ports(), settings, sink);
+    sink.attach(device);
+    const Built frame = scene.only(row.change);
+    device.accept(pool.make(frame.bytes, row.port), {});
+    const auto sent = sink.take();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent[0].bytes, frame.bytes);
+    EXPECT_EQ(sent[0].departure, Departure::forwarded);
+    EXPECT_EQ(sent[0].ports >> row.port & 1, 0u);
+    const auto& foreign = device.accounting().frames.foreign;
+    EXPECT_EQ(foreign[static_cast<std::size_t>(row.reason)], 1u);
+    EXPECT_EQ(device.accounting().frames.all_dropped(), 0u);
+    EXPECT_TRUE(device.accounting().balances());
+    seen.insert(row.reason);
+  }
+  EXPECT_EQ(seen.size(), kForeignReasons);
+}
+
+TEST(Switch, ARingCountsItsOwnDrops) {
+  Scene scene;
+  scene.send(scene.only(nothing));
+  scene.send(scene.only(nothing));
+  const auto count = [&](std::uint16_t ring, DropReason reason) {
+    return scene.bench.ring(ring).dropped[static_cast<std::size_t>(reason)];
+  };
+  EXPECT_EQ(count(0, DropReason::repeat_held), 1u);
+  EXPECT_EQ(count(1, DropReason::repeat_held), 0u);
+}
+
+// ---- Bad input (protocol I4). ----
+
+TEST(Switch, ATruncatedFrameNeverContributes) {
+  for (const Network network : kNetworks) {
+    RingJob job({.world = 2, .network = network, .tags = {{0x8100, 1}}, .type = DataType::u8});
+    Bench bench({&job});
+    bench.start(job);
+    const Bytes data(256 * 3 - 40 - 3, 9);
+    std::vector<Built> frames = job.message(0, 1, data);
+    frames.push_back(job.hello(0));
+    frames.push_back(job.message(0, 2, Bytes(21, 9))[0]);
+    for (const Built& whole : frames) {
+      const RingCounters before = bench.ring();
+      for (std::size_t length = 0; length < whole.bytes.size(); ++length) {
+        const Bytes cut(whole.bytes.begin(),
+                        whole.bytes.begin() + static_cast<std::ptrdiff_t>(length));
+        for (const Sent& sent : bench.send(cut, 0)) {
+          ASSERT_EQ(sent.departure, Departure::forwarded);
+          ASSERT_EQ(sent.bytes, cut);
+          ASSERT_LT(length, whole.bth) << "RoCE between neighbours got through";
+        }
+        ASSERT_EQ(bench.accounting().held, 0u);
+      }
+      EXPECT_EQ(bench.ring().contributions, before.contributions);
+      EXPECT_EQ(bench.ring().cached_results, before.cached_results);
+    }
+    std::mt19937 random(53);
+    expect_completes(random, bench, job, exchange(job, 1, {data, Bytes(data.size(), 4)}));
+  }
+}
+
+/// Any covered bit of a ring's frame: dropped, or taken for something else and forwarded as it
+/// came.
+TEST(Switch, ADamagedFrameNeverContributes) {
+  for (const Network network : kNetworks) {
+    RingJob job({.world = 2, .network = network});
+    Bench bench({&job});
+    bench.start(job);
+    const auto message = job.message(0, 1, Bytes(300, 9));
+    for (std::size_t k = 0; k < 2; ++k) {
+      const RingCounters before = bench.ring();
+      const std::uint64_t held = bench.accounting().held;
+      for (std::size_t at = message[k].ip; at < message[k].bytes.size(); ++at) {
+        for (unsigned bit = 0; bit < 8; ++bit) {
+          if (!is_covered(message[k], at, bit)) {
+            continue;
+          }
+          Bytes damaged = message[k].bytes;
+          damaged[at] ^= static_cast<std::uint8_t>(1u << bit);
+          for (const Sent& sent : bench.send(damaged, 0)) {
+            ASSERT_EQ(sent.departure, Departure::forwarded);
+            ASSERT_EQ(sent.bytes, damaged);
+          }
+        }
+      }
+      EXPECT_EQ(bench.ring().contributions, before.contributions);
+      EXPECT_EQ(bench.accounting().held, held);
+      EXPECT_EQ(bench.inside().worker().classifier().epoch_of(0), 1u);
+      EXPECT_TRUE(bench.send(message[k], 0).empty());
+      EXPECT_EQ(bench.accounting().held, held + 1);
+    }
+  }
+}
+
+TEST(Switch, SurvivesNoiseAndLeaksNothing) {
+  std::mt19937 random(54);
+  Scene scene;
+  std::vector<Built> frames{scene.four.hello(0), scene.six.hello(1)};
+  for (std::uint32_t id = 1; id < 5; ++id) {
+    for (const Built& packet : scene.four.message(0, id, Bytes(700, 1))) {
+      frames.push_back(packet);
+    }
+    for (const Built& packet : scene.six.message(1, id, Bytes(700, 1))) {
+      frames.push_back(packet);
+    }
+  }
+  for (int round = 0; round < 30000; ++round) {
+    Built frame = frames[random() % frames.size()];
+    for (unsigned changes = random() % 4; changes-- > 0;) {
+      const std::size_t span = random() % 2 == 0 ? frame.bytes.size() : frame.payload + 40;
+      frame.bytes[random() % std::min(span, frame.bytes.size())] =
+          static_cast<std::uint8_t>(random());
+    }
+    if (random() % 2 == 0) {
+      seal(frame); // a liar with a good ICRC
+    }
+    if (random() % 8 == 0) {
+      frame.bytes.resize(random() % (frame.bytes.size() + 9));
+    }
+    scene.bench.send(frame, static_cast<std::uint16_t>(random() % 4));
+    ASSERT_FALSE(HasFailure()) << "round " << round;
+  }
+  scene.bench.reset(0);
+  scene.bench.reset(1);
+  EXPECT_EQ(scene.bench.accounting().held, 0u);
+}
+
+// ---- What people see. ----
+
+TEST(Switch, TraceTellsAFramesStory) {
+  RingJob job({.world = 2});
+  Bench bench({&job});
+  bench.start(job);
+  Trace& trace = bench.inside().trace();
+  EXPECT_TRUE(trace.snapshot().empty());
+  trace.switch_on();
+  const auto first = job.message(0, 1, Bytes(16, 1));
+  const auto second = job.message(1, 1, Bytes(16, 1));
+  bench.send(first[0], 0);
+  bench.send(first[0], 0);
+  bench.send(second[0], 1);
+  bench.send(second[0], 1);
+  bench.send(stranger(0x11), 3);
+  trace.switch_off();
+  bench.send(stranger(0x11), 3);
+
+  struct Row {
+    TraceEvent event;
+    std::uint16_t rank;
+    std::uint64_t egress;
+  };
+
+  const std::vector<Row> expected{
+      {TraceEvent::held, 0, 0},           {TraceEvent::dropped, 0, 0},
+      {TraceEvent::completed, 1, 0},      {TraceEvent::result, 0, 0b10},
+      {TraceEvent::result, 1, 0b01},      {TraceEvent::cached_result, 1, 1},
+      {TraceEvent::forwarded, 0, 0b0111},
+  };
+  const auto records = trace.snapshot();
+  ASSERT_EQ(records.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(records[i].event, expected[i].event);
+    EXPECT_EQ(records[i].rank, expected[i].rank);
+    EXPECT_EQ(records[i].egress, expected[i].egress);
+    EXPECT_EQ(records[i].now_ns, bench.now.ns);
+  }
+  EXPECT_EQ(records[1].drop, DropReason::repeat_held);
+  EXPECT_EQ(records[3].message, 1u);
+  EXPECT_EQ(records[3].qp, job.qp_of(0));
+  EXPECT_EQ(records[3].psn, (job.spec().first_psn + 1) & 0xffffff);
+}
+
+TEST(Trace, KeepsTheLast) {
+  Trace trace;
+  trace.switch_on();
+  for (std::uint64_t i = 0; i < Trace::kRecords + 10; ++i) {
+    trace.add({.now_ns = i});
+  }
+  const auto records = trace.snapshot();
+  ASSERT_EQ(records.size(), Trace::kRecords);
+  EXPECT_EQ(records.front().now_ns, 10u);
+  EXPECT_EQ(records.back().now_ns, Trace::kRecords + 9);
+  trace.switch_on();
+  EXPECT_TRUE(trace.snapshot().empty());
+}
+
+TEST(Counters, AddUp) {
+  FrameCounters a;
+  FrameCounters b;
+  a.received = 1;
+  b.received = 10;
+  b.forwarded = 2;
+  b.copies = 3;
+  b.copies_dropped = 4;
+  b.count(Departure::consumed);
+  b.count(DropReason::runt);
+  b.count(ForeignReason::port_mismatch);
+  a += b;
+  a += b;
+  EXPECT_EQ(a.received, 21u);
+  EXPECT_EQ(a.forwarded, 4u);
+  EXPECT_EQ(a.consumed, 2u);
+  EXPECT_EQ(a.copies, 6u);
+  EXPECT_EQ(a.copies_dropped, 8u);
+  EXPECT_EQ(a.all_dropped(), 2u);
+  EXPECT_EQ(a.dropped[static_cast<std::size_t>(DropReason::runt)], 2u);
+  EXPECT_EQ(a.foreign[static_cast<std::size_t>(ForeignReason::port_mismatch)], 2u);
+}
+
+TEST(Counters, HistogramCountsBySignificantBits) {
+  Histogram histogram;
+  for (const std::uint64_t value : {0ull, 1ull, 2ull, 3ull, 4ull, ~0ull}) {
+    histogram.add(value);
+  }
+  EXPECT_EQ(histogram.counts[0], 1u);
+  EXPECT_EQ(histogram.counts[1], 1u);
+  EXPECT_EQ(histogram.counts[2], 2u);
+  EXPECT_EQ(histogram.counts[3], 1u);
+  EXPECT_EQ(histogram.counts[Histogram::kBuckets - 1], 1u);
+  histogram += histogram;
+  EXPECT_EQ(histogram.counts[2], 4u);
+}
+
+TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
+  RingJob job({.world = 2});
+  Bench bench({&job});
+  bench.start(job);
+  const auto first = job.message(0, 1, Bytes(16, 1));
+  const auto second = job.message(1, 1, Bytes(16, 1));
+  bench.send(first[0], 0);
+  bench.now = Instant::from_ns(bench.now.ns + 1000);
+  bench.send(second[0], 1);
+  EXPECT_EQ(bench.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
+  const auto connections = snapshot_connections(bench.inside().worker(), bench.now);
+  EXPECT_EQ(connections.size(), 2u);
+}
+
+} // namespace
+} // namespace weir::dataplane
