@@ -29,22 +29,26 @@ std::optional<SlotEvent> disagreement(const wire::MessageShape& a, const wire::M
 } // namespace
 
 std::size_t SlotTable::Dimensions::bytes() const {
-  return slots() * (sizeof(Slot) + world * sizeof(wire::Frame*) + mtu);
+  return slots() * (sizeof(Slot) + sizeof(std::uint32_t) + world * sizeof(wire::Frame*) + mtu);
 }
 
 SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory)
     : dimensions_(dimensions), slots_(dimensions.slots(), memory),
       frames_(dimensions.slots() * dimensions.world, memory),
-      results_(dimensions.slots() * dimensions.mtu, memory), inputs_(dimensions.world) {}
+      results_(dimensions.slots() * dimensions.mtu, memory), inputs_(dimensions.world),
+      filling_(memory) {
+  filling_.reserve(dimensions.slots());
+}
 
 SlotEvent SlotTable::arrive(const Contribution& contribution, wire::Frame* frame) {
   Slot& slot = slots_[contribution.slot];
-  if (slot.state != State::empty && slot.tag > contribution.message) {
+  const State state = state_of(slot);
+  if (state != State::empty && slot.tag > contribution.message) {
     return SlotEvent::stale;
   }
-  const bool is_older = slot.state == State::empty || slot.tag < contribution.message;
+  const bool is_older = state == State::empty || slot.tag < contribution.message;
   if (is_older) {
-    if (slot.state == State::filling) {
+    if (state == State::filling) {
       return SlotEvent::window_violation;
     }
     reclaim(slot, contribution);
@@ -56,7 +60,7 @@ SlotEvent SlotTable::arrive(const Contribution& contribution, wire::Frame* frame
   if (slot.data_bytes != contribution.data_bytes) {
     return SlotEvent::disagree_payload;
   }
-  if (slot.state == State::complete) {
+  if (state == State::complete) {
     return SlotEvent::repeat_complete;
   }
   if (slot.has(contribution.rank)) {
@@ -73,7 +77,16 @@ void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
   slot.tag = contribution.message;
   slot.first_arrival = contribution.now;
   slot.ranks.fill(0);
-  ++filling_;
+  slot.generation = generation_;
+  slot.filling_index = filling();
+  filling_.push_back(contribution.slot);
+}
+
+void SlotTable::stop_filling(Slot& slot) {
+  const std::uint32_t last = filling_.back();
+  filling_[slot.filling_index] = last;
+  slots_[last].filling_index = slot.filling_index;
+  filling_.pop_back();
 }
 
 SlotEvent SlotTable::store(Slot& slot, const Contribution& contribution, wire::Frame* frame) {
@@ -109,7 +122,7 @@ SlotResult SlotTable::reduce(std::uint32_t index, std::size_t skip, ReduceKernel
   }
   slot.crc = wire::crc32(0, cache);
   slot.state = State::complete;
-  --filling_;
+  stop_filling(slot);
   held_ -= dimensions_.world;
   return result_of(index);
 }
@@ -121,12 +134,7 @@ SlotResult SlotTable::result_of(std::uint32_t index) const {
 }
 
 std::vector<StuckSlot> SlotTable::longest_waiting(std::size_t limit, std::uint64_t now) const {
-  std::vector<std::uint32_t> waiting;
-  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
-    if (slots_[index].state == State::filling) {
-      waiting.push_back(index);
-    }
-  }
+  std::vector<std::uint32_t> waiting(filling_.begin(), filling_.end());
   const std::size_t shown = std::min(limit, waiting.size());
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown),
                     waiting.end(), [this](std::uint32_t a, std::uint32_t b) {

@@ -91,15 +91,17 @@ class SlotTable {
 
   std::uint64_t first_arrival_of(std::uint32_t slot) const { return slots_[slot].first_arrival; }
 
-  /// Empties every slot; `release` gets each frame that was held.
+  /// Empties every slot; `release` gets each frame that was held. Takes time for those alone.
   template <typename Release>
   void flush(Release&& release);
 
   std::uint16_t world() const { return dimensions_.world; }
+
   std::size_t slots() const { return slots_.size(); }
+
   std::uint64_t held() const { return held_; }
 
-  std::uint32_t filling() const { return filling_; }
+  std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 
   /// The unfinished slots that have waited longest, at most `limit`.
   std::vector<StuckSlot> longest_waiting(std::size_t limit, std::uint64_t now) const;
@@ -115,6 +117,8 @@ class SlotTable {
     std::uint32_t crc = 0; // of the cached result
     wire::MessageShape shape;
     std::uint64_t tag = 0;
+    std::uint64_t generation = 0;
+    std::uint32_t filling_index = 0; // where filling_ has it
     std::uint64_t first_arrival = 0;
     std::array<std::uint64_t, kBitmapWords> ranks{};
 
@@ -123,6 +127,11 @@ class SlotTable {
     void set(std::uint16_t rank) { ranks[rank / 64] |= std::uint64_t{1} << (rank % 64); }
   };
 
+  State state_of(const Slot& slot) const {
+    return slot.generation == generation_ ? slot.state : State::empty;
+  }
+
+  void stop_filling(Slot& slot);
   void reclaim(Slot& slot, const Contribution& contribution);
   SlotEvent store(Slot& slot, const Contribution& contribution, wire::Frame* frame);
   std::span<wire::Frame*> cells_of(std::uint32_t slot);
@@ -130,26 +139,26 @@ class SlotTable {
 
   Dimensions dimensions_;
   std::pmr::vector<Slot> slots_;
-  std::pmr::vector<wire::Frame*> frames_;  // slot x H + rank
-  std::pmr::vector<std::uint8_t> results_; // slot x mtu
-  std::vector<const std::byte*> inputs_;   // scratch of reduce(), H
-  std::uint64_t held_ = 0;                 // frames stored now
-  std::uint32_t filling_ = 0;              // slots in State::filling
+  std::pmr::vector<wire::Frame*> frames_;   // slot x H + rank
+  std::pmr::vector<std::uint8_t> results_;  // slot x mtu
+  std::vector<const std::byte*> inputs_;    // scratch of reduce(), H
+  std::uint64_t held_ = 0;                  // frames stored now
+  std::pmr::vector<std::uint32_t> filling_; // slots in State::filling, in no order
+  std::uint64_t generation_ = 1;            // slots of an older one are empty, whatever they say
 };
 
 template <typename Release>
 void SlotTable::flush(Release&& release) {
-  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
-    Slot& slot = slots_[index];
-    for (std::uint16_t rank = 0; slot.state == State::filling && rank < dimensions_.world; ++rank) {
-      if (slot.has(rank)) {
+  for (const std::uint32_t index : filling_) {
+    for (std::uint16_t rank = 0; rank < dimensions_.world; ++rank) {
+      if (slots_[index].has(rank)) {
         release(*cells_of(index)[rank]);
       }
     }
-    slot.state = State::empty;
   }
+  filling_.clear();
   held_ = 0;
-  filling_ = 0;
+  ++generation_;
 }
 
 } // namespace weir::agg

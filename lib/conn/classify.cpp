@@ -126,7 +126,9 @@ Verdict Classifier::start_of_message(const Frame& frame, std::uint64_t now) {
   }
   std::uint16_t ring = 0;
   if (const auto foreign = why_foreign(frame, *ina, ring)) {
-    Verdict verdict = plain_start(frame, now);
+    // From a port that is not the member's it says nothing of the member's queue pair.
+    Verdict verdict = *foreign == ForeignReason::port_mismatch ? Verdict{.step = Step::forward}
+                                                               : plain_start(frame, now);
     verdict.foreign = foreign;
     return verdict;
   }

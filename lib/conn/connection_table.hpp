@@ -30,8 +30,9 @@ struct Connection {
 /// a table.
 class ConnectionTable {
  public:
-  /// Room for `capacity` connections; an idle plain or dead one may be forgotten after `aging`
-  /// milliseconds.
+  /// Room for `capacity` connections. A plain or dead one is forgotten when it has been idle for
+  /// `aging` milliseconds, or earlier, longest idle first, when another needs its place: its next
+  /// FIRST or ONLY classifies it again.
   ConnectionTable(std::uint32_t capacity, std::uint64_t aging);
 
   /// Bytes that a table of this capacity takes.
