@@ -57,7 +57,8 @@ class UsageError : public std::runtime_error {
 std::uint32_t parse_session(const std::string& text) {
   char* end = nullptr;
   const unsigned long value = std::strtoul(text.c_str(), &end, 0);
-  if (text.empty() || *end != '\0' || value == 0 || value > UINT32_MAX) {
+  const bool is_number = !text.empty() && text[0] >= '0' && text[0] <= '9' && *end == '\0';
+  if (!is_number || value == 0 || value > UINT32_MAX) {
     throw UsageError(fmt::format("--session: found '{}'; allowed: 1 .. 4294967295", text));
   }
   return static_cast<std::uint32_t>(value);

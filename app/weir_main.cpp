@@ -15,9 +15,11 @@
 #include <rte_errno.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <getopt.h>
 #include <optional>
@@ -104,14 +106,22 @@ void catch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-/// The lcores are the configuration's business (lcores:), so EAL may not be told otherwise.
+/// The configuration's own are refused where they are read.
 void refuse_core_options(const std::vector<std::string>& options) {
   for (const std::string& option : options) {
-    if (option == "-l" || option == "-c" || option.starts_with("--lcores") ||
-        option.starts_with("--main-lcore")) {
-      throw control::ConfigError(fmt::format(
-          "eal.options: found {}; allowed: any EAL option but this, lcores are set under lcores:",
-          option));
+    if (control::sets_lcores(option)) {
+      throw UsageError(
+          fmt::format("after --: found {}; allowed: {}", option, control::kAllowedEalOptions));
+    }
+  }
+}
+
+void check_cpus(const Options& options, const control::Config& config) {
+  for (const control::LcoreConfig& lcore : config.lcores) {
+    if (!std::filesystem::exists(fmt::format("/sys/devices/system/cpu/cpu{}", lcore.id))) {
+      throw control::ConfigError(
+          fmt::format("{}: lcores: found id {}; allowed: a CPU of this machine, 0 to {}",
+                      options.config, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
     }
   }
 }
@@ -124,10 +134,15 @@ class Eal {
     for (std::string& argument : arguments_) {
       argv.push_back(argument.data());
     }
-    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
-      throw std::runtime_error(fmt::format("EAL does not start ({}) with: {}",
-                                           rte_strerror(rte_errno), fmt::join(arguments_, " ")));
+    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) >= 0) {
+      return;
     }
+    const std::string problem = fmt::format("EAL does not start ({}) with: {}",
+                                            rte_strerror(rte_errno), fmt::join(arguments_, " "));
+    if (rte_errno == EINVAL) { // it does not understand its options
+      throw control::ConfigError("eal.options: " + problem);
+    }
+    throw std::runtime_error(problem);
   }
 
   ~Eal() { rte_eal_cleanup(); }
@@ -151,17 +166,30 @@ std::vector<std::string> eal_arguments(const Options& options, const control::Co
     }
   }
   arguments.insert(arguments.end(), options.eal.begin(), options.eal.end());
-  refuse_core_options(config.eal_options);
-  refuse_core_options(options.eal);
   return arguments;
 }
 
-void run_command_file(app::Commands& commands, const std::string& file) {
+/// Read before any port is touched, like the configuration. None without --cmd-file.
+std::vector<std::string> read_command_file(const std::string& file) {
+  std::vector<std::string> lines;
+  if (file.empty()) {
+    return lines;
+  }
   std::ifstream stream(file);
-  if (!stream) {
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  if (!stream.eof()) {
     throw UsageError(fmt::format("--cmd-file {}: cannot be read", file));
   }
-  for (std::string line; std::getline(stream, line) && !commands.wants_quit();) {
+  return lines;
+}
+
+void run_lines(app::Commands& commands, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    if (commands.wants_quit()) {
+      break;
+    }
     fmt::print("weir> {}\n{}", line, commands.run(line));
   }
   std::fflush(stdout);
@@ -173,9 +201,20 @@ void wait_for_signal() {
   }
 }
 
-void run_switch(const Options& options, const control::Config& config) {
+/// What ports, rings and lcores look like before they stop.
+control::Report everything(control::Switch& weir) {
+  control::Report report;
+  for (control::Report part : {control::show_port_statistics(weir, "all"),
+                               control::show_rings(weir, "all"), control::show_lcores(weir)}) {
+    report.insert(report.end(), part.begin(), part.end());
+  }
+  return report;
+}
+
+void run_switch(const Options& options, const control::Config& config,
+                const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
-  const control::Telemetry telemetry(weir);
+  std::optional<control::Telemetry> telemetry(std::in_place, weir);
   app::Commands commands(weir);
   weir.start();
   for (const control::Port& port : weir.ports()) {
@@ -185,20 +224,18 @@ void run_switch(const Options& options, const control::Config& config) {
   }
   fmt::print("weir: ready\n");
   std::fflush(stdout);
-  if (!options.cmd_file.empty()) {
-    run_command_file(commands, options.cmd_file);
-  }
+  run_lines(commands, first_commands);
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
     run_prompt(commands, stop_requested);
   } else if (!commands.wants_quit()) {
     wait_for_signal();
   }
+  telemetry.reset(); // no more questions from its thread
+  const control::Report last_seen = everything(weir);
   weir.stop();
-  for (const control::Report& report :
-       {control::show_port_statistics(weir, "all"), control::show_rings(weir, "all"),
-        control::show_lcores(weir), control::show_accounting(weir), control::show_drops(weir)}) {
-    fmt::print("\n{}", to_text(report));
-  }
+  fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(control::show_accounting(weir)),
+             to_text(control::show_drops(weir)));
+  weir.close_ports();
   fmt::print("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs());
   std::fflush(stdout);
 }
@@ -209,9 +246,12 @@ int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
     const control::Config config = control::load_config(options.config);
+    const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
+    check_cpus(options, config);
+    refuse_core_options(options.eal);
     const Eal eal(eal_arguments(options, config));
     catch_signals();
-    run_switch(options, config);
+    run_switch(options, config, first_commands);
     return EXIT_SUCCESS;
   } catch (const UsageError& error) {
     fmt::print(stderr, "weir: {}\n", error.what());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Why the switch drops a frame, and why it leaves an INA header alone. One list each makes the enum, the counters, the
-/// prompt's and telemetry's names and the table in docs/drops.md (a test holds that table to this list).
+/// Why the switch drops a frame, and why it leaves an INA header alone. One list each makes the
+/// enum, the counters, the prompt's and telemetry's names and the table in docs/drops.md (a test
+/// holds that table to this list).
 
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,7 @@
   X(source_mismatch,     "source address is not that of the rank")                                                      \
   X(destination_mismatch,"destination address is not that of the next rank")                                            \
   X(port_mismatch,       "ingress port is not that of the rank")
+
 // clang-format on
 
 namespace weir {

@@ -106,6 +106,9 @@ std::vector<std::string> read_eal(const YamlReader& node) {
   }
   for (const YamlReader& option : list.items(kEalOptions, "EAL options")) {
     options.push_back(option.text("an EAL option"));
+    if (sets_lcores(options.back())) {
+      option.fail(option.found(), kAllowedEalOptions);
+    }
   }
   return options;
 }
@@ -439,6 +442,20 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   config.connections = read_connections(root.at("connections"));
   config.rings = RingsReader(config.ports).read(root.at("rings"));
   return config;
+}
+
+bool sets_lcores(std::string_view eal_option) {
+  constexpr std::string_view letters = "clsS"; // core mask and list, service core mask and list
+  constexpr std::array<std::string_view, 2> names{"lcores", "main-lcore"};
+  if (!eal_option.starts_with("--")) {
+    return eal_option.size() > 1 && eal_option[0] == '-' &&
+           letters.find(eal_option[1]) != letters.npos;
+  }
+  // getopt_long takes a name's beginning for the name.
+  const std::string_view name = eal_option.substr(2, eal_option.find('=') - 2);
+  return name.size() > 1 && std::ranges::any_of(names, [name](std::string_view full) {
+           return full.starts_with(name);
+         });
 }
 
 std::string_view name_of(Role role) {

@@ -86,6 +86,12 @@ Config load_config(const std::filesystem::path& file);
 /// The same for text already in memory; `name` stands for the file in errors.
 Config parse_config(std::string_view yaml, std::string_view name);
 
+/// Whether an EAL option says which CPUs are used for what. That is the business of `lcores:`, so
+/// such a one is refused wherever it stands.
+bool sets_lcores(std::string_view eal_option);
+inline constexpr std::string_view kAllowedEalOptions =
+    "any EAL option but those that set CPUs; these are set under lcores:";
+
 /// The word for it in the file.
 std::string_view name_of(Role role);
 

@@ -24,6 +24,8 @@ namespace {
 constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts in flight
 constexpr std::uint32_t kHandoffEntries = 4096;
 constexpr std::uint32_t kSpare = 1024; // what drivers keep for themselves
+// af_packet wants mbufs for its slots (framesz), which are longer than the frames in them.
+constexpr std::uint32_t kDriverRoom = 256;
 constexpr double kMiB = 1024.0 * 1024.0;
 
 std::uint16_t data_room_for(const Config& config) {
@@ -31,7 +33,7 @@ std::uint16_t data_room_for(const Config& config) {
   for (const PortConfig& port : config.ports) {
     longest = std::max(longest, dataplane::max_frame_bytes(port.mtu));
   }
-  const std::uint32_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM, 64u);
+  const std::uint32_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM + kDriverRoom, 64u);
   return static_cast<std::uint16_t>(std::max<std::uint32_t>(room, RTE_MBUF_DEFAULT_BUF_SIZE));
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace weir::control {
@@ -26,6 +27,11 @@ std::uint16_t find_device(const std::string& devargs) {
                                                                                   : kNoDevice;
 }
 
+/// These carry what fits into their slots, but admit only 1518 bytes to the ethdev layer.
+bool carries_more_than_it_admits(std::string_view driver) {
+  return driver == "net_af_packet" || driver == "net_memif";
+}
+
 } // namespace
 
 Port::Port(const PortConfig& config) : config_(config), device_(find_device(config.device)) {
@@ -41,10 +47,7 @@ Port::Port(const PortConfig& config) : config_(config), device_(find_device(conf
 }
 
 Port::~Port() {
-  if (device_ != kNoDevice) {
-    stop();
-    rte_eth_dev_close(device_);
-  }
+  close();
 }
 
 Port::Port(Port&& other) noexcept
@@ -89,16 +92,28 @@ void Port::configure() {
   }
   int answer = rte_eth_dev_configure(device_, config_.rx_queues, 1, &conf);
   if (answer == -EINVAL && conf.rxmode.mtu > RTE_ETHER_MTU) {
-    // Some virtual devices (memif) carry long frames but admit only 1518 bytes to the ethdev layer.
     conf.rxmode.mtu = RTE_ETHER_MTU;
     answer = rte_eth_dev_configure(device_, config_.rx_queues, 1, &conf);
   }
   check(answer, "cannot be configured");
-  answer = rte_eth_dev_set_mtu(device_, config_.mtu);
-  if (answer < 0 && answer != -ENOTSUP) {
-    warnings_.push_back(fmt::format("port {}: MTU {} not set: {}", config_.name, config_.mtu,
-                                    rte_strerror(-answer)));
+  set_mtu(info.driver_name);
+}
+
+/// A device that takes no frame of the configured MTU would block on the first one (net_tap does).
+void Port::set_mtu(const char* driver) {
+  const int answer = rte_eth_dev_set_mtu(device_, config_.mtu);
+  std::uint16_t mtu = 0;
+  check(rte_eth_dev_get_mtu(device_, &mtu), "does not tell its MTU");
+  if (mtu >= config_.mtu) {
+    return;
   }
+  if (!carries_more_than_it_admits(driver)) {
+    throw PortError(fmt::format("port {}: mtu: found {}; allowed for {}: up to {}", config_.name,
+                                config_.mtu, driver, mtu));
+  }
+  warnings_.push_back(
+      fmt::format("port {}: {} does not set MTU {} ({}); the link below it must have it",
+                  config_.name, driver, config_.mtu, rte_strerror(-answer)));
 }
 
 void Port::set_up_queues(rte_mempool* pool) {
@@ -119,6 +134,13 @@ void Port::set_up_queues(rte_mempool* pool) {
 void Port::stop() {
   if (std::exchange(is_started_, false)) {
     rte_eth_dev_stop(device_);
+  }
+}
+
+void Port::close() {
+  if (device_ != kNoDevice) {
+    stop();
+    rte_eth_dev_close(std::exchange(device_, kNoDevice));
   }
 }
 
@@ -145,14 +167,12 @@ PortInformation Port::information() const {
   return information;
 }
 
-PortStatistics Port::statistics() const {
+DeviceLosses Port::losses() const {
   rte_eth_stats stats{};
   if (rte_eth_stats_get(device_, &stats) != 0) {
     return {};
   }
-  return {stats.ipackets, stats.ibytes,   stats.imissed + stats.rx_nombuf,
-          stats.ierrors,  stats.opackets, stats.obytes,
-          stats.oerrors};
+  return {stats.imissed + stats.rx_nombuf, stats.ierrors, stats.oerrors};
 }
 
 void Port::clear_statistics() {

@@ -19,13 +19,10 @@ class PortError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct PortStatistics {
-  std::uint64_t rx_packets = 0;
-  std::uint64_t rx_bytes = 0;
-  std::uint64_t rx_missed = 0; // the device had no descriptor or mbuf for them
+/// What the switch itself cannot count: frames that the device lost.
+struct DeviceLosses {
+  std::uint64_t rx_missed = 0; // no descriptor or mbuf for them
   std::uint64_t rx_errors = 0;
-  std::uint64_t tx_packets = 0;
-  std::uint64_t tx_bytes = 0;
   std::uint64_t tx_errors = 0;
 };
 
@@ -51,6 +48,9 @@ class Port {
   /// PortError.
   void start(rte_mempool* pool);
   void stop();
+  /// Stops it and gives back the mbufs that its driver keeps while it is open. Not to be started
+  /// again.
+  void close();
 
   const std::string& name() const { return config_.name; }
 
@@ -62,12 +62,13 @@ class Port {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   PortInformation information() const;
-  PortStatistics statistics() const;
+  DeviceLosses losses() const;
   void clear_statistics();
   std::vector<std::pair<std::string, std::uint64_t>> extended_statistics() const;
 
  private:
   void configure();
+  void set_mtu(const char* driver);
   void set_up_queues(rte_mempool* pool);
   void check(int answer, const char* what) const;
 

@@ -18,10 +18,11 @@ template <typename Visitor>
 void for_ports(Switch& weir, std::string_view name, Visitor&& visit) {
   bool found = false;
   std::string names(kAll);
-  for (Port& port : weir.ports()) {
+  for (std::uint16_t index = 0; index < weir.ports().size(); ++index) {
+    const Port& port = weir.ports()[index];
     names += ", " + port.name();
     if (name == kAll || name == port.name()) {
-      visit(port);
+      visit(index, port);
       found = true;
     }
   }
@@ -95,7 +96,7 @@ Report show_port_information(Switch& weir, std::string_view name) {
                {"promiscuous", "promiscuous"}},
               {},
               {}};
-  for_ports(weir, name, [&](Port& port) {
+  for_ports(weir, name, [&](std::uint16_t, const Port& port) {
     const PortInformation information = port.information();
     table.rows.push_back({port.name(), port.config().device, information.driver, information.mac,
                           information.link, std::uint64_t{information.mtu},
@@ -118,17 +119,19 @@ Report show_port_statistics(Switch& weir, std::string_view name) {
                {"tx_errors", "tx errors"}},
               {},
               {}};
-  for_ports(weir, name, [&](Port& port) {
-    const PortStatistics stats = port.statistics();
-    table.rows.push_back({port.name(), stats.rx_packets, stats.rx_bytes, stats.rx_missed,
-                          stats.rx_errors, stats.tx_packets, stats.tx_bytes, stats.tx_errors});
+  for_ports(weir, name, [&](std::uint16_t index, const Port& port) {
+    const dataplane::PortCounters counters = weir.port_counters(index);
+    const DeviceLosses losses = port.losses();
+    table.rows.push_back({port.name(), counters.rx_packets, counters.rx_bytes, losses.rx_missed,
+                          losses.rx_errors, counters.tx_packets, counters.tx_bytes,
+                          losses.tx_errors});
   });
   return {table};
 }
 
 Report show_port_extended(Switch& weir, std::string_view name) {
   Table table{"port_xstats", {{"port", "port"}, {"name", "name"}, {"value", "value"}}, {}, {}};
-  for_ports(weir, name, [&](Port& port) {
+  for_ports(weir, name, [&](std::uint16_t, const Port& port) {
     for (const auto& [statistic, value] : port.extended_statistics()) {
       table.rows.push_back({port.name(), statistic, value});
     }
@@ -137,7 +140,7 @@ Report show_port_extended(Switch& weir, std::string_view name) {
 }
 
 void clear_port_statistics(Switch& weir, std::string_view name) {
-  for_ports(weir, name, [](Port& port) { port.clear_statistics(); });
+  for_ports(weir, name, [&](std::uint16_t index, const Port&) { weir.clear_port_counters(index); });
 }
 
 Report show_rings(Switch& weir, std::string_view name) {

@@ -182,8 +182,31 @@ void Switch::stop() {
   }
 }
 
+void Switch::close_ports() {
+  for (Port& port : ports_) {
+    port.close();
+  }
+}
+
 Lcore& Switch::worker_of(std::uint16_t ring) {
   return *lcores_[placement_.worker_of_group[directory_.group_of_ring(ring)]];
+}
+
+dataplane::PortCounters Switch::port_counters(std::uint16_t port) {
+  const StandStill still(*this);
+  dataplane::PortCounters sum;
+  for (const auto& lcore : lcores_) {
+    sum += lcore->port_counters(port);
+  }
+  return sum;
+}
+
+void Switch::clear_port_counters(std::uint16_t port) {
+  const StandStill still(*this);
+  for (const auto& lcore : lcores_) {
+    lcore->clear_port_counters(port);
+  }
+  ports_[port].clear_statistics();
 }
 
 dataplane::Accounting Switch::accounting() {

@@ -46,8 +46,11 @@ class Switch {
   Switch& operator=(const Switch&) = delete;
 
   void start();
-  /// Receiving ends first, then what is under way leaves, then what rings hold is given up.
+  /// Receiving ends first, then what is under way leaves, then what rings hold is given up. Not
+  /// while another thread may ask something.
   void stop();
+  /// After stop(): gives back the mbufs that drivers keep; the ports' statistics end.
+  void close_ports();
 
   const Config& config() const { return config_; }
 
@@ -61,6 +64,8 @@ class Switch {
     return directory_.ring_with_id(id);
   }
 
+  dataplane::PortCounters port_counters(std::uint16_t port);
+  void clear_port_counters(std::uint16_t port);
   dataplane::Accounting accounting();
   std::vector<dataplane::RingSnapshot> ring_snapshots();
   dataplane::RingSnapshot ring_snapshot(std::uint16_t ring);

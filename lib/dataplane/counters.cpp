@@ -20,4 +20,12 @@ FrameCounters& FrameCounters::operator+=(const FrameCounters& other) {
   return *this;
 }
 
+PortCounters& PortCounters::operator+=(const PortCounters& other) {
+  rx_packets += other.rx_packets;
+  rx_bytes += other.rx_bytes;
+  tx_packets += other.tx_packets;
+  tx_bytes += other.tx_bytes;
+  return *this;
+}
+
 } // namespace weir::dataplane

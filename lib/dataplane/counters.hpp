@@ -62,6 +62,16 @@ struct FrameCounters {
   FrameCounters& operator+=(const FrameCounters& other);
 };
 
+/// What one lcore moved through one port.
+struct PortCounters {
+  std::uint64_t rx_packets = 0;
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t tx_packets = 0;
+  std::uint64_t tx_bytes = 0;
+
+  PortCounters& operator+=(const PortCounters& other);
+};
+
 /// What a worker did for one ring.
 struct RingCounters {
   std::uint64_t contributions = 0; // packets stored in slots

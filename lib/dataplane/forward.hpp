@@ -20,7 +20,9 @@ struct Instant {
 };
 
 /// Longest frame of a port with this MTU: an Ethernet header and two VLAN tags more.
-constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) { return mtu + 14u + 2 * 4u; }
+constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) {
+  return mtu + 14u + 2 * 4u;
+}
 
 /// Where frames go when a stage is done with them: rte_rings and ports in the switch, a capture in
 /// weir-replay, links in the simulation. Each frame ends in exactly one of the two calls.

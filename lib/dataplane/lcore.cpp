@@ -98,8 +98,10 @@ void Lcore::wait_until_running() const {
 
 unsigned Lcore::round(Instant now) {
   unsigned work = 0;
-  for (const RxQueue& queue : rx_queues_) {
-    work += receive(queue, now);
+  if (is_receiving_) [[likely]] {
+    for (const RxQueue& queue : rx_queues_) {
+      work += receive(queue, now);
+    }
   }
   work += take_worker_handoffs(now);
   work += take_tx_handoffs();
@@ -129,6 +131,8 @@ unsigned Lcore::receive(const RxQueue& queue, Instant now) {
 void Lcore::accept(rte_mbuf* mbuf, std::uint16_t port, Instant now) {
   const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
   wire::Frame& frame = make_frame(mbuf, port);
+  ++ports_[port].rx_packets;
+  ports_[port].rx_bytes += frame.length;
   if (!is_whole) {
     ++counters_.received;
     return forwarder_.drop(frame, DropReason::not_contiguous, now);
@@ -158,7 +162,7 @@ unsigned Lcore::take_tx_handoffs() {
     for (unsigned i = 0; i < count; ++i) {
       const TxRequest& request = burst[i];
       taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
-      queue_on(*tx_ports_[request.port], request.mbuf, request.leaving);
+      queue_on(request.port, request.mbuf, request.leaving);
     }
     work += count;
   }
@@ -167,9 +171,9 @@ unsigned Lcore::take_tx_handoffs() {
 
 unsigned Lcore::flush_ports() {
   unsigned sent = 0;
-  for (const auto& port : tx_ports_) {
-    if (port) {
-      sent += port->flush(counters_);
+  for (std::size_t port = 0; port < tx_ports_.size(); ++port) {
+    if (tx_ports_[port]) {
+      sent += tx_ports_[port]->flush(counters_, ports_[port]);
     }
   }
   return sent;
@@ -191,7 +195,7 @@ void Lcore::transmit(wire::Frame& frame, l2::PortSet ports) {
 void Lcore::send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
   TxHandoff* next = tx_routes_[port];
   if (next == nullptr) {
-    return queue_on(*tx_ports_[port], mbuf, leaving);
+    return queue_on(port, mbuf, leaving);
   }
   if (!next->push({mbuf, port, leaving})) {
     return could_not_leave(mbuf, leaving, DropReason::tx_queue_full);
@@ -199,12 +203,13 @@ void Lcore::send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
   handed_on_ += leaving == Leaving::copy ? 0 : 1;
 }
 
-void Lcore::queue_on(TxPort& port, rte_mbuf* mbuf, Leaving leaving) {
-  if (port.push(mbuf, leaving)) {
+void Lcore::queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
+  TxPort& backlog = *tx_ports_[port];
+  if (backlog.push(mbuf, leaving)) {
     return;
   }
-  port.flush(counters_);
-  if (!port.push(mbuf, leaving)) {
+  backlog.flush(counters_, ports_[port]);
+  if (!backlog.push(mbuf, leaving)) {
     could_not_leave(mbuf, leaving, DropReason::tx_backlog_full);
   }
 }

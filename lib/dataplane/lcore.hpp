@@ -78,7 +78,7 @@ class Lcore : private FrameSink, private WorkerSink {
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
 
   /// Stops taking frames from the ports while the rest of the pipeline goes on.
-  void stop_receiving() { rx_queues_.clear(); }
+  void stop_receiving() { is_receiving_ = false; }
 
   /// Makes the loop stand still between two rounds; false when it did not within `timeout_ms`.
   /// Until resume(), the calling thread may read and change what it likes.
@@ -91,6 +91,10 @@ class Lcore : private FrameSink, private WorkerSink {
   const FrameCounters& counters() const { return counters_; }
 
   const RoundCounters& rounds() const { return rounds_; }
+
+  const PortCounters& port_counters(std::uint16_t port) const { return ports_[port]; }
+
+  void clear_port_counters(std::uint16_t port) { ports_[port] = {}; }
 
   Worker* worker() { return worker_ ? &*worker_ : nullptr; }
 
@@ -121,7 +125,7 @@ class Lcore : private FrameSink, private WorkerSink {
   unsigned take_tx_handoffs();
   unsigned flush_ports();
   void send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
-  void queue_on(TxPort& port, rte_mbuf* mbuf, Leaving leaving);
+  void queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
   void could_not_leave(rte_mbuf* mbuf, Leaving leaving, DropReason reason);
   void rest_after(unsigned work);
   void stand_still();
@@ -131,12 +135,14 @@ class Lcore : private FrameSink, private WorkerSink {
   const Shared& shared_;
   FrameCounters counters_;
   RoundCounters rounds_;
+  std::array<PortCounters, l2::kMaxPorts> ports_{};
   Trace trace_;
   Forwarder forwarder_;
   Rx rx_;
   std::optional<Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;
+  bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_; // set for the ports this lcore transmits on
 

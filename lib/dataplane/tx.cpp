@@ -8,7 +8,7 @@
 namespace weir::dataplane {
 
 TxPort::TxPort(std::uint16_t device, std::uint16_t queue)
-    : device_(device), queue_(queue), mbufs_(kBacklog), leaving_(kBacklog) {}
+    : device_(device), queue_(queue), mbufs_(kBacklog), leaving_(kBacklog), lengths_(kBacklog) {}
 
 bool TxPort::push(rte_mbuf* mbuf, Leaving leaving) {
   if (waiting() == kBacklog) {
@@ -16,18 +16,23 @@ bool TxPort::push(rte_mbuf* mbuf, Leaving leaving) {
   }
   mbufs_[tail_ & kMask] = mbuf;
   leaving_[tail_ & kMask] = leaving;
+  lengths_[tail_ & kMask] = mbuf->pkt_len;
   frames_waiting_ += leaving == Leaving::copy ? 0 : 1;
   ++tail_;
   return true;
 }
 
-unsigned TxPort::flush(FrameCounters& counters) {
+unsigned TxPort::flush(FrameCounters& counters, PortCounters& port) {
   unsigned sent_in_all = 0;
   while (waiting() != 0) {
     const std::uint32_t start = head_ & kMask;
     const auto count =
         static_cast<std::uint16_t>(std::min({waiting(), kBacklog - start, std::uint32_t{kBurst}}));
     const std::uint16_t sent = rte_eth_tx_burst(device_, queue_, &mbufs_[start], count);
+    for (std::uint16_t i = 0; i < sent; ++i) {
+      port.tx_bytes += lengths_[start + i];
+    }
+    port.tx_packets += sent;
     count_departures(sent, counters);
     sent_in_all += sent;
     if (sent < count) {

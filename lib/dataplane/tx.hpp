@@ -35,7 +35,7 @@ class TxPort {
   bool push(rte_mbuf* mbuf, Leaving leaving);
 
   /// Gives the device what it takes; counts what has left. Returns the number of frames.
-  unsigned flush(FrameCounters& counters);
+  unsigned flush(FrameCounters& counters, PortCounters& port);
 
   /// Drops what has not left, for the end.
   void discard(FrameCounters& counters);
@@ -58,6 +58,7 @@ class TxPort {
   std::uint32_t frames_waiting_ = 0;
   std::vector<rte_mbuf*> mbufs_;
   std::vector<Leaving> leaving_;
+  std::vector<std::uint32_t> lengths_; // the device frees an mbuf when it likes
 };
 
 } // namespace weir::dataplane
