@@ -88,7 +88,8 @@ def ring_yaml(case: Case) -> str:
                     enumerate(case.port_macs))
     members = "".join(f"      - {{ ip: {ip}{f', port: p{r}' if case.member_ports else ''} }}\n"
                       for r, ip in enumerate(case.members))
-    return (f"# {case.capture}: {case.note}.\n"
+    return ("# SPDX-License-Identifier: BSD-3-Clause\n"
+            f"# {case.capture}: {case.note}.\n"
             "# Written by tests/replay/expect.py --write; edit its CASES instead.\n"
             'eal:\n  options: ["--no-huge", "-m", "512", "--no-pci", "--no-shconf"]\n'
             f"ports:\n{ports}"
@@ -385,7 +386,7 @@ class Switch:
         if not frame[6] & 1:
             self.fdb[frame[6:12]] = port  # from every frame, also those dropped below
         if frame[:5] == b"\x01\x80\xc2\x00\x00" and frame[5] <= 0x0F:  # IEEE 802.1D 7.12.6
-            self.fate[index] = "drop.reserved_group"
+            self.fate[index] = "drop.link_local"
             return
         roce = parse_roce(frame)
         if roce and roce.opcode in RC_DATA and (roce.src, roce.dst) in self.neighbours():
@@ -479,9 +480,9 @@ class Switch:
         if ahead <= -2 * window:
             return self.forward(packet.index, packet.roce.frame, port, "stale-forward")
         if ahead > window:
-            return self.drop(packet.index, "beyond_window")
+            return self.drop(packet.index, "window_exceeded")
         if msg in connection.known and connection.known[msg].psn != packet.message.psn:
-            return self.drop(packet.index, "psn_conflict")
+            return self.drop(packet.index, "history_conflict")
         connection.known.setdefault(msg, packet.message)
         if ahead > 0:
             connection.newest = msg  # even where the slot then refuses the packet
@@ -508,7 +509,7 @@ class Switch:
                 return self.into_slot(Packet(index, roce, connection.rank, message, k), port)
         if connection.floor is not None and serial(roce.psn, connection.floor, 24) < 0:
             return self.forward(index, roce.frame, port, "stale-forward")
-        return self.drop(index, "first_unseen")
+        return self.drop(index, "unknown_message")
 
     def drop(self, index: int, reason: str) -> None:
         self.fate[index] = "drop." + reason
@@ -525,7 +526,7 @@ class Switch:
             return self.forward(packet.index, packet.roce.frame, port, "stale-forward")
         if age > 0:
             if slot and slot.result is None:
-                return self.drop(packet.index, "window_broken")
+                return self.drop(packet.index, "window_violation")
             slot = self.slots[where] = Slot(msg, terms)
         assert slot is not None
         if slot.terms != terms:
@@ -534,7 +535,7 @@ class Switch:
             self.fate[packet.index] = "cached-repeat"
             return self.emit(packet, slot, packet.index, "cached-result", port)
         if packet.rank in slot.packets:
-            return self.drop(packet.index, "repeat_while_filling")  # "keep one copy": the one already there
+            return self.drop(packet.index, "repeat_held")  # "keep one copy": the one already there
         slot.packets[packet.rank] = packet
         self.fate[packet.index] = "held"
         if len(slot.packets) == self.case.world:
@@ -614,8 +615,8 @@ def reached(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
                if roce and roce.opcode in RC_DATA and (roce.src, roce.dst) in switch.neighbours()]
     hello = {roce.connection: roce.psn for _, roce in packets
              if (ina := roce.ina()) and ina.ring == 7 and ina.collective == HELLO}
-    planted = ("drop.bad_icrc", "drop.wrong_session", "drop.psn_conflict")  # by hurt() alone: no copies of anything
-    taken = ("held", "aggregated", "cached-repeat", "drop.repeat_while_filling")
+    planted = ("drop.bad_icrc", "drop.wrong_session", "drop.history_conflict")  # by hurt() alone: no copies of anything
+    taken = ("held", "aggregated", "cached-repeat", "drop.repeat_held")
     present: dict[int, set[int]] = {}
     accepted: dict[int, set[int]] = {}
     data: dict[tuple[int, int], bytes] = {}

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sends each capture through weir-replay and compares every byte and every counter with expected/*.txt.
+
+    tests/replay/run.py            all cases
+    tests/replay/run.py --list     their names
+    tests/replay/run.py CASE...    some
+
+Needs build/app/weir-replay. Ends in "replay: N passed, N failed, N skipped"; status 1 when one failed.
+"""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import expect
+
+HERE = Path(__file__).resolve().parent
+REPLAY = HERE.parent.parent / "build" / "app" / "weir-replay"
+
+
+class Failed(Exception):
+    """What differs from what was expected."""
+
+
+def replay(case: str, out: Path, stats: Path) -> Any:
+    """Returns the statistics."""
+    command = [REPLAY, "--config", HERE / "rings" / f"{case}.yaml", "--in",
+               HERE / "captures" / expect.CASES[case].capture, "--out", out, "--stats", stats]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise Failed(f"weir-replay ended with {done.returncode}: {done.stderr}")
+    return json.loads(stats.read_text())
+
+
+def counters_in(expected: Path) -> dict[str, int]:
+    lines = (line.split() for line in expected.read_text().splitlines() if line.startswith("counter "))
+    return {name: int(value) for _, name, value in lines}
+
+
+def compare_counters(want: dict[str, int], stats: Any) -> None:
+    """The expectation's counters in the switch's terms. A drop reason that is not listed must not have counted."""
+    accounting, ring = stats["accounting"][0], stats["rings"][0]
+    drops = {row["reason"]: row["count"] for row in stats["drops"]}
+    wanted_drops = {name.removeprefix("drop."): count for name, count in want.items() if name.startswith("drop.")}
+    pairs = {
+        "received": (want["received"], accounting["received"]),
+        "forwarded": (want["forwarded"] + want["flooded"] + want["stale_forwarded"], accounting["forwarded"]),
+        "consumed": (want["aggregated"] + want["cached_repeats"], accounting["consumed"]),
+        "dropped": (sum(wanted_drops.values()), accounting["dropped"]),
+        "held": (want["held_at_end"], accounting["held"]),
+        "queued": (0, accounting["queued"]),
+        "balances": ("yes", accounting["balances"]),
+        "slots_completed": (want["slots_completed"], ring["slots_completed"]),
+        "filling": (want["slots_filling_at_end"], ring["filling"]),
+        "results": (want["sent_results"], ring["results"]),
+        "cached_results": (want["sent_cached_results"], ring["cached_results"]),
+        "stale_repeats": (want["stale_forwarded"], ring["stale_repeats"]),
+        "drops": (wanted_drops, drops),
+    }
+    wrong = [f"{name}: expected {a}, counted {b}" for name, (a, b) in pairs.items() if a != b]
+    if wrong:
+        raise Failed("\n".join(wrong))
+
+
+def check(case: str, directory: Path) -> None:
+    expected = HERE / "expected" / f"{case}.txt"
+    first, second = directory / "first.pcap", directory / "second.pcap"
+    stats = replay(case, first, directory / "stats.json")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        differs = expect.verify(first, expected)
+    if differs:
+        raise Failed(said.getvalue())
+    compare_counters(counters_in(expected), stats)
+    again = replay(case, second, directory / "stats.json")
+    if first.read_bytes() != second.read_bytes() or stats != again:
+        raise Failed("a second run gives other bytes or other counters")
+
+
+def passes(case: str) -> bool:
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="weir-replay-") as directory:
+            check(case, Path(directory))
+    except (Failed, subprocess.TimeoutExpired, KeyError, ValueError) as problem:
+        print(f"  FAILED  {case}\n    " + f"{type(problem).__name__}: {problem}".strip().replace("\n", "\n    "))
+        return False
+    print(f"  passed  {case}  {time.monotonic() - started:.1f} s", flush=True)
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="print the cases' names")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    options = parser.parse_args()
+    if unknown := [case for case in options.cases if case not in expect.CASES]:
+        parser.error(f"found case {unknown[0]!r}; allowed: {', '.join(expect.CASES)}")
+    if options.list:
+        print("\n".join(expect.CASES))
+        return 0
+    cases = options.cases or list(expect.CASES)
+    if not REPLAY.exists():
+        print(f"replay: there is no {REPLAY}: meson setup build && ninja -C build")
+        print(f"replay: 0 passed, {len(cases)} failed, 0 skipped")
+        return 1
+    results = [passes(case) for case in cases]
+    print(f"replay: {sum(results)} passed, {len(results) - sum(results)} failed, 0 skipped")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a test gets: namespaces, switches and files that go when it ends; and the list of tests."""
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from netns import Namespace
+from weir import Weir
+
+
+class Lab:
+    def __init__(self, name: str) -> None:
+        self._cleanup = ExitStack()
+        # Not below /tmp: there the switch sees files of its own.
+        directory = tempfile.TemporaryDirectory(prefix=f"weir-smoke-{name}-", dir="/var/tmp")
+        self.directory = Path(self._cleanup.enter_context(directory))
+        self._switches = 0
+
+    def namespace(self) -> Namespace:
+        namespace = Namespace()
+        self._cleanup.callback(namespace.close)
+        return namespace
+
+    def file(self, name: str, text: str) -> Path:
+        path = self.directory / name
+        path.write_text(text)
+        return path
+
+    def weir(self, namespace: Namespace, config: str | Path, *arguments: str, directory: Path | None = None,
+             terminal: int | None = None) -> Weir:
+        """A switch that has just been started; `config` is a file or the text of one."""
+        self._switches += 1
+        if isinstance(config, str):
+            config = self.file(f"weir{self._switches}.yaml", config)
+        switch = Weir(namespace, config, self.directory / f"weir{self._switches}.log", *arguments,
+                      directory=directory or self.directory, terminal=terminal)
+        self._cleanup.callback(switch.close)
+        return switch
+
+    def ready_weir(self, namespace: Namespace, config: str | Path, *arguments: str) -> Weir:
+        switch = self.weir(namespace, config, "--no-interactive", *arguments)
+        switch.wait_ready()
+        return switch
+
+    def on_end(self, action: Callable[[], object]) -> None:
+        self._cleanup.callback(action)
+
+    def close(self) -> None:
+        self._cleanup.close()
+
+
+@dataclass(frozen=True)
+class Test:
+    name: str
+    body: Callable[[Lab], None]
+    hidden: bool = False  # runs only when named: the victim of another test
+
+
+TESTS: list[Test] = []
+
+
+def smoke_test(name: str, hidden: bool = False) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
+    """Enters a function into the list of tests. The function raises for a failure."""
+    def enter(body: Callable[[Lab], None]) -> Callable[[Lab], None]:
+        TESTS.append(Test(name, body, hidden))
+        return body
+    return enter

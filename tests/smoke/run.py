@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Smoke tests: the built switch among hosts in network namespaces, its prompt, its telemetry, its ends.
+
+    tests/smoke/run.py                  all
+    tests/smoke/run.py --list           their names
+    tests/smoke/run.py 'placement*'     those whose name matches
+
+Needs root (namespaces), iproute2 and build/app (or $WEIR_BUILD/app). Ends in "smoke: N passed, N failed, N skipped";
+status 1 when one failed.
+"""
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import signal
+import sys
+import time
+import traceback
+from types import FrameType
+
+# Each enters its tests into lab.TESTS.
+import test_aggregation  # noqa: F401
+import test_cleanup  # noqa: F401
+import test_configs  # noqa: F401
+import test_forwarding  # noqa: F401
+import test_process  # noqa: F401
+import test_prompt  # noqa: F401
+import test_replay  # noqa: F401
+import test_telemetry  # noqa: F401
+from lab import TESTS, Lab, Test
+from weir import WEIR, Failed
+
+LONGEST_TEST_S = 90
+
+
+class Stopped(BaseException):
+    """A signal asked the run to end."""
+
+
+def stop_on_signal(number: int, _: FrameType | None) -> None:
+    for repeated in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(repeated, signal.SIG_IGN)  # cleaning up takes a moment and must not be cut short
+    raise Stopped(signal.Signals(number).name)
+
+
+def give_up(_: int, __: FrameType | None) -> None:
+    raise Failed(f"not done after {LONGEST_TEST_S} s")
+
+
+def chosen(patterns: list[str]) -> list[Test]:
+    for pattern in patterns:
+        if not any(fnmatch.fnmatch(test.name, pattern) for test in TESTS):
+            sys.exit(f"smoke: found test {pattern!r}; allowed: {', '.join(test.name for test in TESTS)}")
+    return [test for test in TESTS
+            if any(fnmatch.fnmatch(test.name, pattern) for pattern in patterns) or not (patterns or test.hidden)]
+
+
+def passes(test: Test) -> bool:
+    started = time.monotonic()
+    problem = ""
+    signal.alarm(LONGEST_TEST_S)
+    lab = Lab(test.name)
+    try:
+        test.body(lab)
+    except Failed as failure:
+        problem = str(failure)
+    except Exception:  # a mistake in a test is a failure of it, and no reason to leave the others out
+        problem = traceback.format_exc()
+    finally:
+        signal.alarm(0)
+        lab.close()
+    print(f"  {'FAILED' if problem else 'passed'}  {test.name}  {time.monotonic() - started:.1f} s", flush=True)
+    if problem:
+        print("    " + problem.strip().replace("\n", "\n    "), flush=True)
+    return not problem
+
+
+def ending(passed: int, failed: int, skipped: int) -> int:
+    print(f"smoke: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return 1 if failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="print the tests' names")
+    parser.add_argument("tests", nargs="*", metavar="NAME", help="shell patterns")
+    options = parser.parse_args()
+    tests = chosen(options.tests)
+    if options.list:
+        print("\n".join(test.name for test in tests))
+        return 0
+    if os.geteuid() != 0:
+        print("smoke: *** ALL SKIPPED: network namespaces need root ***")
+        return ending(0, 0, len(tests))
+    if not WEIR.exists():
+        print(f"smoke: there is no {WEIR}: meson setup build && ninja -C build")
+        return ending(0, len(tests), 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop_on_signal)
+    signal.signal(signal.SIGALRM, give_up)
+    results: list[bool] = []
+    try:
+        for test in tests:
+            results.append(passes(test))
+    except Stopped as stopped:
+        print(f"smoke: stopped by {stopped}")
+        return ending(sum(results), len(results) - sum(results) + 1, len(tests) - len(results) - 1)
+    return ending(sum(results), len(results) - sum(results), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

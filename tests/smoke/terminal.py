@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The prompt as a person has it: a switch on a pseudo-terminal."""
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import termios
+import time
+from pathlib import Path
+
+from lab import Lab
+from netns import Namespace
+from weir import START_S, STOP_S, Ended, Failed, wait_for
+
+PROMPT = "weir> "
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
+TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
+
+
+class Terminal:
+    def __init__(self, lab: Lab, namespace: Namespace, config: str | Path, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        lab.on_end(lambda: os.close(self._master))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))  # lines are not broken
+        self.switch = lab.weir(namespace, config, *arguments, terminal=slave)
+        os.close(slave)
+        self._said = ""
+        self.banner = self.until(PROMPT, START_S)
+
+    def press(self, keys: str) -> None:
+        """Once the line is being edited: libedit writes the prompt before it turns the terminal's own echo off."""
+        wait_for(lambda: not termios.tcgetattr(self._master)[3] & termios.ECHO, 10, "the prompt does not take keys")
+        os.write(self._master, keys.encode())
+
+    def until(self, text: str, seconds: float = 10.0) -> str:
+        """What is said up to and with `text`, as a person sees it; what comes after stays for the next call."""
+        deadline = time.monotonic() + seconds
+        while text not in self._said:
+            if time.monotonic() > deadline or not self._read(deadline):
+                raise Failed(f"{text!r} was not said, but {self._said!r}")
+        said, _, self._said = self._said.partition(text)
+        return said + text
+
+    def _read(self, deadline: float) -> bool:
+        if not select.select([self._master], [], [], max(deadline - time.monotonic(), 0))[0]:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the switch has closed its end
+            return False
+        self._said += ESCAPES.sub("", data.decode(errors="replace")).replace("\r", "")
+        return bool(data)
+
+    def ask(self, line: str) -> str:
+        """The answer to a command."""
+        self.press(line + "\n")
+        self.until("\n")  # the echo
+        return self.until("\n" + PROMPT).removesuffix(PROMPT)
+
+    def end(self) -> Ended:
+        """The rest, up to the switch's end."""
+        deadline = time.monotonic() + STOP_S
+        while self._read(deadline):
+            if time.monotonic() > deadline:
+                raise Failed(f"the switch does not end: {self._said!r}")
+        return Ended(self.switch.process.wait(STOP_S), self._said)

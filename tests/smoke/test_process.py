@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the switch begins and ends: exit statuses, messages, totals, mbufs."""
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+from hosts import RANKS, Hosts, Job, contributions, ring_7, ring_of_hosts, ring_ports, ring_row
+from lab import Lab, smoke_test
+from netns import veth
+from weir import NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Totals, configuration, expect, run_to_end, wait_for
+
+PLAIN = configuration(['name: p0, device: "net_tap0,iface=weir0"', 'name: p1, device: "net_tap1,iface=weir1"'],
+                      rings="""  - id: 7
+    window: 4
+    max_message_bytes: 16384
+    mtu: 1024
+    members:
+      - { ip: 10.77.0.1, port: p0 }
+      - { ip: 10.77.0.2 }
+""")
+PIPELINE = "  - { id: 0, roles: [control, rx, tx], idle: sleep }\n  - { id: 1, roles: [worker], idle: sleep }\n"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """PLAIN with `old` made `new`; `key` and `found` are what the error must say, on the line of `new`."""
+
+    name: str
+    old: str
+    new: str
+    key: str
+    found: str
+
+
+MISTAKES = (
+    Mistake("unknown key", "    window: 4", "    windw: 4", "rings[0].windw", "did you mean window?"),
+    Mistake("out of range", "window: 4", "window: 0", "rings[0].window", "found 0; allowed: a whole number, 1 to 1024"),
+    Mistake("no number", "window: 4", "window: four", "rings[0].window", 'found "four"'),
+    Mistake("path MTU", "mtu: 1024", "mtu: 1000", "rings[0].mtu", "allowed: 256, 512, 1024, 2048 or 4096"),
+    Mistake("MTU too large for a port", "mtu: 1024", "mtu: 2048", "rings[0].mtu", "port p0's mtu of 1500"),
+    Mistake("no such port", "port: p0", "port: p9", "rings[0].members[0].port", 'found "p9"; allowed: p0 or p1'),
+    Mistake("address twice", "ip: 10.77.0.2", "ip: 10.77.0.1", "rings[0].members[1].ip", "each address once"),
+    Mistake("name twice", "name: p1", "name: p0", "ports[1].name", "each port name once"),
+    Mistake("role", "roles: [control", "roles: [controller", "lcores[0].roles[0]", "did you mean control?"),
+    Mistake("not YAML", "    window: 4", "    window: [4", "(document)", "not YAML"),
+    Mistake("core list", '"--no-huge"', '"-l", "0-1"', "eal.options[0]", "lcores:"),
+    Mistake("core mask", '"--no-huge"', '"-c3"', "eal.options[0]", "lcores:"),
+    Mistake("lcores", '"--no-huge"', '"--lcores=0@1"', "eal.options[0]", "lcores:"),
+    Mistake("main lcore", '"--no-huge"', '"--main-lc", "1"', "eal.options[0]", "lcores:"),
+)
+
+
+def refused(ended: Ended, *said: str) -> None:
+    """Exit status 2, and EAL has not even begun."""
+    expect(ended.status == 2, f"exit status {ended.status}, not 2: {ended}")
+    expect("EAL" not in ended.output and "EAL:" not in ended.errors, f"EAL was started: {ended}")
+    for text in said:
+        expect(text in ended.errors, f"standard error should have {text!r}: {ended.errors}")
+
+
+@smoke_test("config-errors")
+def config_errors(lab: Lab) -> None:
+    namespace = lab.namespace()
+    for mistake in MISTAKES:
+        expect(PLAIN.count(mistake.old) >= 1, f"{mistake.name}: the test does not find {mistake.old!r}")
+        before, _, after = PLAIN.partition(mistake.old)
+        file = lab.file("wrong.yaml", before + mistake.new + after)
+        line = before.count("\n") + 1
+        ended = run_to_end([WEIR, "--config", file], namespace=namespace)
+        if mistake.key == "(document)":  # the parser notices a line or more later
+            refused(ended, f"{file}:", mistake.key, mistake.found)
+        else:
+            refused(ended, f"weir: {file}:{line}: {mistake.key}: ", mistake.found, "allowed: ")
+    refused(run_to_end([WEIR, "--config", lab.directory / "none.yaml"]), "none.yaml:1: (document): found no such file")
+    refused(run_to_end([WEIR, "--config", lab.directory]), "(document): found a directory")
+    refused(run_to_end([WEIR, "--config", lab.file("empty.yaml", "")]), "empty.yaml:1: (document): found an empty file")
+
+
+@smoke_test("command-line-errors")
+def command_line_errors(lab: Lab) -> None:
+    good = lab.file("good.yaml", PLAIN)
+    refused(run_to_end([WEIR]), "--config is needed")
+    refused(run_to_end([WEIR, "--config", good, "--cmdfile", "x"]), "weir --help")
+    refused(run_to_end([WEIR, "--config", good, "stray"]), "found 'stray'; EAL options come after --")
+    refused(run_to_end([WEIR, "--config", good, "--cmd-file", lab.directory / "none"]), "none: cannot be read")
+    refused(run_to_end([WEIR, "--config", good, "--", "-l", "0-1"]), "found -l; allowed: any EAL option but")
+    refused(run_to_end([WEIR, "--config", good, "--", "--lcores=0@0"]), "found --lcores=0@0; allowed: ")
+    far = lab.file("far.yaml", PLAIN.replace("id: 1, roles", "id: 777, roles"))
+    refused(run_to_end([WEIR, "--config", far]), "lcores: found id 777; allowed: a CPU of this machine, 0 to ")
+
+
+@smoke_test("eal-errors")
+def eal_errors(lab: Lab) -> None:
+    """What only EAL can tell: its own options, and how much memory there is. No port is touched either."""
+    namespace = lab.namespace()
+    unknown = lab.file("unknown.yaml", PLAIN.replace('"--no-huge"', '"--no-such-option"'))
+    good = lab.file("good.yaml", PLAIN)
+    for arguments in ([unknown], [good, "--", "--no-such-option"]):
+        ended = run_to_end([WEIR, "--config", *arguments], namespace=namespace)
+        expect(ended.status == 2 and "--no-such-option" in ended.errors and "eal.options: " in ended.errors, f"{ended}")
+    large = PLAIN.replace("window: 4", "window: 1024").replace('"256"', '"64"')
+    ended = run_to_end([WEIR, "--config", lab.file("large.yaml", large)], namespace=namespace)
+    told = re.search(r"needs (\d+) MiB, EAL has (\d+) MiB", ended.errors)
+    expect(ended.status == 2 and told and int(told[1]) > 64 >= int(told[2]), f"{ended}")
+    expect("window" in ended.errors and "tap" not in ended.output + ended.errors, f"{ended}")
+
+
+@smoke_test("port-errors")
+def port_errors(lab: Lab) -> None:
+    """A port that cannot be had: status 1, and its name."""
+    namespace = lab.namespace()
+    for device in ("net_af_packet0,iface=nosuch", "net_nosuch0", "0000:99:00.0"):
+        config = lab.file("port.yaml", configuration([f'name: left, device: "{device}"']))
+        ended = run_to_end([WEIR, "--config", config], namespace=namespace)
+        expect(ended.status == 1 and f"port left: device {device}" in ended.errors, f"{ended}")
+
+
+@smoke_test("cmd-file")
+def cmd_file(lab: Lab) -> None:
+    fabric, _ = ring_of_hosts(lab)
+    lines = "# a comment\n\nshow lcores\nshow drops json\nshow nothing\nset trace on\nquit\nshow memory\n"
+    switch = lab.weir(fabric, ROOT / "config/af_packet.yaml", "--cmd-file", str(lab.file("lines", lines)))
+    ended = switch.wait()
+    expect(ended.status == 0, f"{ended}")
+    for text in ("weir: ready\n", "weir> show lcores\nlcores\n", '"drops": []', "found 'nothing'; allowed: accounting",
+                 "trace is on\n"):
+        expect(text in ended.output, f"{text!r} is missing: {ended.output}")
+    expect("pool MiB" not in ended.output, "commands after quit were run")
+    Totals.read(ended.output)
+
+
+@smoke_test("signals")
+def signals(lab: Lab) -> None:
+    """SIGINT and SIGTERM end it with totals, frames held in unfinished slots included; nothing is lost or left."""
+    held = 3 * 16
+    for number, lcores in ((signal.SIGINT, ONE_CORE), (signal.SIGTERM, PIPELINE)):
+        fabric, hosts = ring_of_hosts(lab)
+        switch = lab.ready_weir(fabric, configuration(ring_ports(), lcores, ring_7()))
+        hosts.say_hello()
+        for place in range(1, 17):
+            for rank in range(RANKS - 1):
+                hosts.send(rank, place)
+        wait_for(lambda: ring_row(switch)["held"] == held, 5, "the frames are not held")
+        totals = switch.stop(number)
+        expect(totals.drops == {"ring_reset": held}, f"{totals}")
+        expect(totals.accounting == {"received": 4 + held, "forwarded": 0, "consumed": 4, "dropped": held, "held": 0,
+                                     "queued": 0}, f"{totals}")
+
+
+def blast(hosts: Hosts, stop: threading.Event) -> None:
+    """Frames of all kinds, as fast as they go: floods, results never finished, noise."""
+    broadcast = b"\xff" * 6 + b"\x52\x54\x00\x00\x00\x01\x88\xb5" + bytes(1000)
+    while not stop.is_set():
+        for rank in range(RANKS):
+            for frame in (contributions()[rank][1].with_session(hosts.session), broadcast,
+                          contributions()[rank][20].roce.frame):
+                try:
+                    hosts.send_raw(rank, frame)
+                except OSError:  # the switch's end of the cable is full
+                    time.sleep(0.001)
+
+
+@smoke_test("stop-under-traffic")
+def stop_under_traffic(lab: Lab) -> None:
+    for lcores in (ONE_CORE, PIPELINE):
+        fabric, hosts = ring_of_hosts(lab)
+        switch = lab.ready_weir(fabric, configuration(ring_ports(), lcores, ring_7()))
+        hosts.say_hello()
+        stop = threading.Event()
+        thread = threading.Thread(target=blast, args=(hosts, stop), daemon=True)
+        thread.start()
+        try:
+            for _ in range(20):  # every picture in passing is consistent
+                time.sleep(0.02)
+                row = switch.ask("/weir/accounting")["accounting"]["0"]
+                expect(row["balances"] == "yes", f"{row}")
+            totals = switch.stop(signal.SIGTERM)
+        finally:
+            stop.set()
+            thread.join()
+        expect(totals.accounting["received"] > 1000, f"hardly any traffic: {totals}")
+
+
+@smoke_test("port-that-takes-nothing")
+def port_that_takes_nothing(lab: Lab) -> None:
+    """Frames for a port without a peer wait, hold up no other port, are dropped under a reason, and are given back."""
+    fabric, outside = lab.namespace(), lab.namespace()
+    for number in range(2):
+        veth(fabric, f"port{number}", outside, f"host{number}")
+    eal = NO_HUGEPAGES.replace(', "--no-shconf"', "")
+    switch = lab.ready_weir(fabric, configuration(
+        ['name: dead, device: "net_memif0,role=server,id=0,socket=/run/dead.sock,socket-abstract=no"',
+         'name: p0, device: "net_af_packet0,iface=port0"', 'name: p1, device: "net_af_packet1,iface=port1"'], eal=eal))
+    sent = 10_000
+    frame = b"\xff" * 6 + b"\x52\x54\x00\x00\x00\x01\x88\xb5" + bytes(46)
+    with outside.entered():
+        sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    with sender:
+        sender.bind(("host0", 0))
+        for number in range(sent):
+            sender.send(frame)
+            if number % 100 == 0:
+                time.sleep(0.005)
+    wait_for(lambda: int(switch.ask("/weir/port/stats,p1")["port_stats"]["0"]["tx_packets"]) == sent, 5,
+             f"the dead port holds up the other: {switch.ask('/weir/port/stats')}")
+    totals = switch.stop()
+    expect(totals.drops == {"tx_backlog_full": sent} and totals.accounting["received"] == sent, f"{totals}")
+
+
+@smoke_test("restart")
+def restart(lab: Lab) -> None:
+    """Another switch has another session, and knows nobody: what is not a hello is dropped, never forwarded."""
+    fabric, hosts = ring_of_hosts(lab)
+    config = ROOT / "config/af_packet.yaml"
+    first = lab.ready_weir(fabric, config)
+    hosts.say_hello()
+    session = hosts.session
+    Job(hosts, last=1).run()
+    first.stop()
+    second = lab.ready_weir(fabric, config)
+    for rank in range(RANKS):
+        hosts.send(rank, 17)  # a FIRST, with the old session
+        hosts.send(rank, 18)
+    wait_for(lambda: second.ask("/weir/accounting")["accounting"]["0"]["dropped"] == 2 * RANKS, 5, "not dropped")
+    expect(hosts.received(0.1) == [], "a raw contribution was forwarded")
+    hosts.session = 0
+    hosts.say_hello()
+    expect(hosts.session != session, "the same session again")
+    totals = second.stop()
+    expect(totals.drops == {"wrong_session": RANKS, "unclassified": RANKS}, f"{totals}")
+

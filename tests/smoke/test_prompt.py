@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The prompt on a terminal (design: testpmd's grammar and habits)."""
+from __future__ import annotations
+
+import json
+import signal
+
+from hosts import RANKS, Job, ring_of_hosts
+from lab import Lab, smoke_test
+from terminal import CTRL_U, PROMPT, TAB, UP, Terminal
+from weir import ROOT, WEIR, Failed, Totals, expect, run_to_end, wait_for
+
+SHOWS = ("show port info all", "show port info p0", "show port stats all", "show port stats p1",
+         "show port xstats all", "show port xstats p3", "show ring 7", "show ring all", "show ring 7 stuck",
+         "show conn all", "show drops", "show fdb", "show lcores", "show trace")
+CONFIG = ROOT / "config/af_packet.yaml"
+
+
+def rows(terminal: Terminal, command: str, table: str) -> list[dict[str, object]]:
+    return list(json.loads(terminal.ask(f"{command} json"))[table])
+
+
+@smoke_test("prompt-commands")
+def commands(lab: Lab) -> None:
+    """Every command answers, every `show` with JSON too, with traffic behind it."""
+    fabric, hosts = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, CONFIG)
+    expect("weir: ready\n" in terminal.banner, f"banner: {terminal.banner!r}")
+    expect(terminal.ask("set trace on") == "trace is on\n", "`set trace on`")
+    hosts.say_hello()
+    Job(hosts, last=1).run()
+    help_text = terminal.ask("help")
+    for command in ("help", "quit", "show port info", "clear port stats", "set trace", "reset ring", "show ring"):
+        expect(command in help_text, f"help does not tell of {command!r}:\n{help_text}")
+    for show in SHOWS:
+        expect(len(terminal.ask(show).splitlines()) > 1, f"`{show}` says nothing")
+        answer = terminal.ask(f"{show} json")
+        try:
+            tables = json.loads(answer)
+        except ValueError as error:
+            raise Failed(f"`{show} json`: {error}: {answer!r}") from None
+        expect(tables and all(isinstance(table, list) for table in tables.values()), f"`{show} json`: {tables}")
+    check_values(terminal)
+    expect(terminal.ask("clear port stats all") == "port all: statistics cleared\n", "`clear port stats all`")
+    counts = [row["rx_packets"] for row in rows(terminal, "show port stats all", "port_stats")]
+    expect(counts == [0] * RANKS, f"after clear port stats: {counts}")
+    terminal.press("quit\n")
+    ended = terminal.end()
+    expect(ended.status == 0, f"quit: exit status {ended.status}")
+    expect(Totals.read(ended.output).accounting["received"] == 17 * RANKS, "totals after quit")
+
+
+def check_values(terminal: Terminal) -> None:
+    """What is shown is what was sent: a hello and one message of 16 packets by each of four."""
+    ring = rows(terminal, "show ring 7", "rings")[0]
+    expect((ring["hellos"], ring["slots_completed"], ring["results"], ring["connected"]) == (1, 17, 68, 4), f"{ring}")
+    stats = rows(terminal, "show port stats all", "port_stats")
+    expect(all((row["rx_packets"], row["tx_packets"]) == (17, 17) for row in stats), f"{stats}")
+    stations = rows(terminal, "show fdb", "fdb")
+    expected = {(f"52:54:00:00:00:0{rank + 1}", f"p{rank}") for rank in range(RANKS)}
+    expect({(row["mac"], row["port"]) for row in stations} == expected, f"{stations}")
+    events = [row["event"] for row in rows(terminal, "show trace", "trace")]
+    wanted = {"held": 17 * 3, "completed": 17, "result": 17 * RANKS}
+    expect({event: events.count(event) for event in set(events)} == wanted, f"trace: {events}")
+    connections = rows(terminal, "show conn all", "connections")
+    expect([row["state"] for row in connections] == ["ring"] * RANKS, f"{connections}")
+    expect(rows(terminal, "show drops", "drops") == [], "drops")
+
+
+@smoke_test("prompt-stuck-and-reset")
+def stuck(lab: Lab) -> None:
+    fabric, hosts = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, CONFIG)
+    for rank in (0, 1, 3):
+        hosts.send(rank, 0)
+    wait_for(lambda: rows(terminal, "show ring 7", "rings")[0]["held"] == 3, 5, "three hellos are not held")
+    slots = rows(terminal, "show ring 7 stuck", "stuck")
+    expect([(slot["message"], slot["packet"], slot["missing"]) for slot in slots] == [(0, 0, "2")], f"{slots}")
+    hosts.send(2, 0)
+    hosts.read_hello_results()
+    expect(rows(terminal, "show ring 7 stuck", "stuck") == [], "stuck after the hello")
+    for rank, place in ((0, 1), (2, 1), (2, 2)):
+        hosts.send(rank, place)
+    wait_for(lambda: rows(terminal, "show ring 7", "rings")[0]["held"] == 3, 5, "three packets are not held")
+    slots = rows(terminal, "show ring 7 stuck", "stuck")
+    found = [(slot["message"], slot["packet"], slot["missing"]) for slot in slots]
+    expect(sorted(found) == [(1, 0, "1,3"), (1, 1, "0,1,3")], f"{slots}")
+    expect(terminal.ask("reset ring 7") == "ring 7: reset\n", "`reset ring 7`")
+    ring = rows(terminal, "show ring 7", "rings")[0]
+    expect((ring["held"], ring["filling"], ring["connected"]) == (0, 0, 0), f"after reset: {ring}")
+    hosts.send(1, 1)  # of a connection that is dead now: never forwarded
+    wait_for(lambda: {row["reason"]: row["count"] for row in rows(terminal, "show drops", "drops")}
+             .items() >= {"ring_reset": 3}.items(), 5, "what the ring held is not dropped as ring_reset")
+    expect(hosts.received(0.2) == [], "something of a ring that was reset was forwarded")
+    terminal.press("quit\n")
+    ended = terminal.end()
+    totals = Totals.read(ended.output)
+    expect(ended.status == 0 and totals.drops.get("ring_reset") == 3 and sum(totals.drops.values()) == 4, f"{totals}")
+
+
+@smoke_test("prompt-editing")
+def editing(lab: Lab) -> None:
+    """Tab, arrows, and what a wrong word gets."""
+    fabric, _ = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, CONFIG)
+    terminal.press("sh" + TAB)
+    terminal.until("show ")
+    terminal.press("lc" + TAB)
+    terminal.until("lcores ")
+    terminal.press("\n")
+    terminal.until("\nlcores\n")
+    terminal.until("\n" + PROMPT)
+    terminal.press(UP)
+    terminal.until("show lcores")
+    terminal.press("\n")
+    terminal.until("\nlcores\n")
+    terminal.until("\n" + PROMPT)
+    terminal.press("show port " + TAB)
+    listed = terminal.until("xstats")
+    expect("info" in listed and "stats" in listed, f"Tab lists {listed!r}")
+    terminal.press(CTRL_U)
+    for wrong, right in (("shwo port info all", "found 'shwo'; allowed: clear, help, quit, reset, set, show"),
+                         ("show rings", "found 'rings'; allowed: "),
+                         ("show port info eth0", "port: found 'eth0'; allowed: all, p0, p1, p2, p3"),
+                         ("show ring 8", "ring: found '8'; allowed: 7"),
+                         ("reset ring seven", "ring: found 'seven'; allowed: 7"),
+                         ("set trace", "more is needed: off, on"),
+                         ("show drops xml", "found 'xml'; allowed: json")):
+        expect(right in terminal.ask(wrong), f"`{wrong}` does not get {right!r}")
+    terminal.press("quit\n")
+    expect(terminal.end().status == 0, "quit")
+
+
+@smoke_test("prompt-signal")
+def signal_at_prompt(lab: Lab) -> None:
+    fabric, _ = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, CONFIG)
+    terminal.press("show dro")
+    terminal.switch.process.send_signal(signal.SIGTERM)
+    ended = terminal.end()
+    expect(ended.status == 0, f"SIGTERM at the prompt: {ended}")
+    Totals.read(ended.output)
+
+
+@smoke_test("help-option")
+def help_option(lab: Lab) -> None:
+    ended = run_to_end([WEIR, "--help"])
+    expect(ended.status == 0 and "--cmd-file" in ended.output, f"{ended}")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-replay's options and errors; what it sends is tests/replay/run.py's business."""
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from hosts import RANKS, captured, model
+from lab import Lab, smoke_test
+from weir import CAPTURES, REPLAY, ROOT, Ended, expect, run_to_end
+
+RINGS = ROOT / "tests" / "replay" / "rings"
+CONFIG = RINGS / "ring4-f32-mtu1024-psnwrap.yaml"
+CAPTURE = CAPTURES / "ring4-f32-mtu1024-psnwrap.pcap"
+
+
+def replay(lab: Lab, capture: Path, *more: str | Path, config: Path = CONFIG) -> Ended:
+    return run_to_end([REPLAY, "--config", config, "--in", capture, "--out", lab.directory / "out.pcap", *more])
+
+
+def refused(ended: Ended, *said: str) -> None:
+    expect(ended.status == 2, f"exit status {ended.status}, not 2: {ended}")
+    for text in said:
+        expect(text in ended.errors, f"standard error should have {text!r}: {ended.errors}")
+
+
+def statistics(lab: Lab, capture: Path, *more: str) -> Any:
+    file = lab.directory / "stats.json"
+    ended = replay(lab, capture, "--stats", file, *more)
+    expect(ended.status == 0, f"{ended}")
+    stats = json.loads(file.read_text())
+    row = stats["accounting"][0]
+    in_all = sum(row[name] for name in ("forwarded", "consumed", "dropped", "held", "queued"))
+    expect(row["received"] == in_all and row["balances"] == "yes", f"{row}")
+    return stats
+
+
+@smoke_test("replay-errors")
+def errors(lab: Lab) -> None:
+    refused(run_to_end([REPLAY]), "--config, --in and --out are needed", "usage: ")
+    refused(replay(lab, CAPTURE, "stray"), "and nothing else")
+    refused(replay(lab, CAPTURE, "--speed", "9"), "weir-replay --help")
+    for session in ("0", "-1", "-18446744073709551615", " 7", "x", "", "4294967296", "1x"):
+        refused(replay(lab, CAPTURE, "--session", session), f"--session: found '{session}'; allowed: 1 .. 4294967295")
+    refused(replay(lab, lab.directory / "none.pcap"), "none.pcap", "No such file")
+    refused(replay(lab, lab.file("text.pcap", "no capture, but long enough to have a header")), "text.pcap")
+    refused(replay(lab, lab.file("empty.pcap", "")), "empty.pcap")
+    refused(replay(lab, CAPTURE, "--stats", "/nowhere/stats.json"), "--stats /nowhere/stats.json: cannot be written")
+    refused(replay(lab, CAPTURE, config=lab.directory / "none.yaml"), "none.yaml:1: (document): found no such file")
+    nowhere = run_to_end([REPLAY, "--config", CONFIG, "--in", CAPTURE, "--out", "/nowhere/out.pcap"])
+    refused(nowhere, "/nowhere/out.pcap")
+
+
+@smoke_test("replay-bad-captures")
+def bad_captures(lab: Lab) -> None:
+    def capture(data: bytes) -> Path:
+        path = lab.directory / "bad.pcap"
+        path.write_bytes(data)
+        return path
+    whole = model.pcap_bytes(captured()[:3])
+    refused(replay(lab, capture(whole[:-5])), "bad.pcap", "truncated")
+    stranger = captured()[0][:6] + b"\x02\x00\x00\x00\x00\x99" + captured()[0][12:]
+    refused(replay(lab, capture(model.pcap_bytes([captured()[0], stranger]))),
+            "frame 2: no port's macs: list names its source 02:00:00:00:00:99")
+    snapped = whole[:24] + struct.pack("<IIII", 0, 0, 60, 90) + captured()[0][:60]
+    refused(replay(lab, capture(snapped)), "frame 1: cut to 60 of 90 bytes")
+    wifi = whole[:20] + struct.pack("<I", 105) + whole[24:]
+    refused(replay(lab, capture(wifi)), "found link type 105; allowed: Ethernet (1)")
+    runts = statistics(lab, capture(model.pcap_bytes([b"", b"\x52\x54", bytes(13)])))
+    expect([(row["reason"], row["count"]) for row in runts["drops"]] == [("runt", 3)], f"{runts}")
+
+
+@smoke_test("replay-session")
+def session(lab: Lab) -> None:
+    """The hellos are answered with the number told; a job of another session gets no further."""
+    stats = statistics(lab, CAPTURE, "--session", "0xdeadbeef")
+    expect(stats["rings"][0]["hellos"] == 1 and stats["rings"][0]["slots_completed"] == 1, f"{stats['rings']}")
+    frames = [model.parse_roce(frame) for frame in model.read_pcap(lab.directory / "out.pcap")]
+    headers = [ina for roce in frames if roce and roce.starts_message and (ina := roce.ina())]
+    expect([ina.session for ina in headers] == [0xDEADBEEF] * RANKS, f"{headers}")
+    drops = {row["reason"]: row["count"] for row in stats["drops"]}
+    expect(drops["wrong_session"] == 24 * RANKS, f"{drops}")
+
+
+@smoke_test("replay-help")
+def help_option(lab: Lab) -> None:
+    ended = run_to_end([REPLAY, "--help"])
+    expect(ended.status == 0 and "--session NUMBER" in ended.output, f"{ended}")

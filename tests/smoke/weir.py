@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The switch as a process: started, asked, stopped, and its last words read."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from netns import KILLED_WITH_US, Namespace
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))  # another for a sanitizer build
+WEIR = BUILD / "app" / "weir"
+REPLAY = BUILD / "app" / "weir-replay"
+CAPTURES = ROOT / "tests" / "replay" / "captures"
+
+START_S = 30.0
+STOP_S = 20.0
+# The switch sees a /run and a /tmp of its own: its sockets and locks meet nobody else's and go with it.
+PRIVATE_FILES = ("unshare", "--mount", "--propagation", "private", "sh", "-c",
+                 'mount -t tmpfs none /run && mount -t tmpfs none /tmp && exec "$@"', "sh")
+
+NO_HUGEPAGES = '["--no-huge", "-m", "256", "--no-pci", "--no-shconf"]'
+ONE_CORE = "  - { id: 1, roles: [control, rx, worker, tx], idle: sleep }\n"
+
+
+class Failed(Exception):
+    """What was seen, and what should have been."""
+
+
+def expect(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise Failed(otherwise)
+
+
+def wait_for(ready: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        expect(time.monotonic() < deadline, otherwise)
+        time.sleep(0.01)
+
+
+def configuration(ports: Sequence[str], lcores: str = ONE_CORE, rings: str = "", eal: str = NO_HUGEPAGES) -> str:
+    """A configuration file; a port is the inside of its braces."""
+    lines = "".join(f"  - {{ {port} }}\n" for port in ports)
+    return (f"eal:\n  options: {eal}\nports:\n{lines}lcores:\n{lcores}" + (f"rings:\n{rings}" if rings else ""))
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    output: str  # of a started switch both, of run_to_end standard output alone
+    errors: str = ""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The switch's last words (app/weir_main.cpp)."""
+
+    accounting: dict[str, int]
+    drops: dict[str, int]
+
+    @classmethod
+    def read(cls, output: str) -> Totals:
+        buffers = re.search(r"^weir: stopped, (\d+) of (\d+) mbufs free$", output, re.MULTILINE)
+        if buffers is None:
+            raise Failed(f"no totals; the switch said:\n{output[-3000:]}")
+        expect(buffers[1] == buffers[2], f"mbufs are missing: {buffers[0]}\n{output[-2000:]}")
+        row = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(yes|no)$", output, re.MULTILINE)
+        expect(row, f"no accounting among the totals:\n{output[-3000:]}")
+        names = ("received", "forwarded", "consumed", "dropped", "held", "queued")
+        accounting = dict(zip(names, map(int, row[-1][:6]), strict=True))
+        in_all = sum(accounting[name] for name in names[1:])
+        expect(accounting["received"] == in_all and row[-1][6] == "yes", f"frames went missing: {row[-1]}")
+        expect(accounting["held"] == 0 and accounting["queued"] == 0, f"frames left behind: {row[-1]}")
+        last = output[output.rindex("\ndrops\n"):].partition("\nforeign\n")[0]
+        drops = {name: int(count) for name, count in re.findall(r"^  ([a-z_]+) +(\d+)  \S", last, re.MULTILINE)}
+        return cls(accounting, drops)
+
+
+class Weir:
+    """A running switch. `stop` ends it and gives its totals; `close` ends it whatever its state."""
+
+    def __init__(self, namespace: Namespace, config: Path, log: Path, *arguments: str,
+                 directory: Path = ROOT, terminal: int | None = None) -> None:
+        self.log = log
+        command = [*KILLED_WITH_US, *PRIVATE_FILES, str(WEIR), "--config", str(config), *arguments]
+        with namespace.entered(), log.open("wb") as output:
+            self.process = subprocess.Popen(
+                command, cwd=directory, start_new_session=True,
+                stdin=subprocess.DEVNULL if terminal is None else terminal,
+                stdout=output if terminal is None else terminal,
+                stderr=subprocess.STDOUT if terminal is None else terminal)
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def wait_ready(self) -> None:
+        def ready() -> bool:
+            expect(self.process.poll() is None, f"the switch ended, {self.process.returncode}:\n{self.output()}")
+            return "weir: ready\n" in self.output()
+        wait_for(ready, START_S, "no `weir: ready`")
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> Totals:
+        self.process.send_signal(number)
+        ended = self.wait()
+        expect(ended.status == 0, f"exit status {ended.status} after {number.name}:\n{ended.output[-3000:]}")
+        return Totals.read(ended.output)
+
+    def wait(self) -> Ended:
+        try:
+            return Ended(self.process.wait(STOP_S), self.output())
+        except subprocess.TimeoutExpired:
+            raise Failed(f"the switch does not end:\n{self.output()[-3000:]}") from None
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """The telemetry socket's answer, the name it repeats taken off."""
+        answer = json.loads(self.ask_raw(command))
+        return dict(answer[command.partition(",")[0]])
+
+    def ask_raw(self, command: str) -> str:
+        run = Path(f"/proc/{self.process.pid}/root/run/dpdk")
+        found = sorted(run.glob("*/dpdk_telemetry.v2"))
+        expect(len(found) == 1, f"telemetry sockets: {found}")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(10)
+            connection.connect(str(found[0]))
+            limit = int(json.loads(connection.recv(4096))["max_output_len"])
+            connection.send(command.encode())
+            return connection.recv(max(limit, 4096) + 1024).decode()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def run_to_end(command: Sequence[str | Path], directory: Path = ROOT, namespace: Namespace | None = None) -> Ended:
+    """A program that ends by itself."""
+    with namespace.entered() if namespace else contextlib.nullcontext():
+        try:
+            done = subprocess.run([*KILLED_WITH_US, *PRIVATE_FILES, *map(str, command)] if namespace else
+                                  [*KILLED_WITH_US, *map(str, command)], cwd=directory, text=True, errors="replace",
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=START_S)
+        except subprocess.TimeoutExpired as late:
+            raise Failed(f"`{' '.join(map(str, command))}` does not end: {late.output!r}") from None
+    return Ended(done.returncode, done.stdout, done.stderr)
