@@ -27,8 +27,9 @@ WEIR = ROOT / "build/app/weir"
 WORKER = ROOT / "build/app/weir-worker"
 RING = 1
 READY_TIMEOUT_S = 60
+STALL_TIMEOUT_S = 60  # a worker that sees no progress for so long gives up
 MAX_RANKS = 30  # one DPDK port each, of the 32 that Debian's build has
-PROGRESS = re.compile(r"(\d+)\s?%")
+PROGRESS = re.compile(r"^progress: .*repetition=(\d+)/(\d+) percent=(\d+)")
 
 
 class DemoFailure(Exception):
@@ -102,8 +103,9 @@ class Process:
                 log.write(line)
                 log.flush()
                 self.lines.append(line.rstrip("\n"))
-                if found := PROGRESS.search(line):
-                    self.percent = int(found.group(1))
+                if found := PROGRESS.match(line):
+                    repetition, repetitions, percent = (int(number) for number in found.groups())
+                    self.percent = (100 * (repetition - 1) + percent) // repetitions
 
     def status(self) -> int | None:
         return self._child.poll()
@@ -157,7 +159,7 @@ def start_workers(options: argparse.Namespace, folder: Path) -> list[Process]:
                    "--repeat", str(options.repeat), "--window", str(options.window),
                    "--message-bytes", str(options.message_bytes), "--mtu", str(options.mtu),
                    "--loss", str(options.loss), "--seed", str(rank + 1), "--progress",
-                   "--timeout", str(options.timeout), "--json", str(folder / f"worker{rank}.json")]
+                   "--timeout", str(min(options.timeout, STALL_TIMEOUT_S)), "--json", str(folder / f"worker{rank}.json")]
         workers.append(Process(f"worker{rank}", command, folder))
     return workers
 
@@ -177,10 +179,10 @@ def watch(workers: list[Process], weir: Process, seconds: int) -> None:
         if interactive:
             bars = "  ".join(f"r{rank} {worker.percent:3d}%" for rank, worker in enumerate(workers[:8]))
             print(f"\r  {bars}  {time.monotonic() - started:5.1f} s ", end="", flush=True)
-        elif percent // 25 > shown // 25:
+        elif shown < 0 or percent // 10 > shown // 10:
             print(f"  {percent:3d} % after {time.monotonic() - started:.1f} s", flush=True)
             shown = percent
-        time.sleep(0.1)
+        time.sleep(0.05)
     if interactive:
         print()
     for worker in workers:
@@ -192,11 +194,11 @@ def report_workers(options: argparse.Namespace, folder: Path) -> None:
     print("\nworkers")
     for rank in range(options.ranks):
         result = json.loads((folder / f"worker{rank}.json").read_text())
-        if not result.get("verified"):
+        if result["verified"] != "every_element":
             raise DemoFailure(f"worker {rank} did not verify its result: {result}")
         print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s, "
-              f"algorithm bandwidth {result['algbw_gbps']:.3f} GB/s, bus bandwidth {result['busbw_gbps']:.3f} GB/s, "
-              f"{result['retransmitted']} packets repeated, every element verified, by {result['algorithm']}")
+              f"algorithm bandwidth {result['algbw_gb_s']:.3f} GB/s, bus bandwidth {result['busbw_gb_s']:.3f} GB/s, "
+              f"{result['retransmissions']} packets repeated, every element verified, algorithm: {result['algorithm']}")
 
 
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
