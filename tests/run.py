@@ -21,7 +21,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COUNT_LINE = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
-THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 
 
 @dataclass
@@ -64,15 +63,18 @@ STAGES = [
     Stage("expectation", "the replay model's own checks",
           ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
     Stage("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
+    Stage("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
+          ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
     Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     Stage("demo", "tools/demo, small, with loss",
           ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
     Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
     Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
-    configured("clang", "the whole tree with clang", "build-clang", "clang++", [], []),
-    configured("sanitizer-build", "clang with ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
+    configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
                 environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
+    Stage("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"}),
+    Stage("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"]),
 ]
 
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 namespace weir::agg {
 namespace {
@@ -138,7 +139,8 @@ std::vector<StuckSlot> SlotTable::longest_waiting(std::size_t limit, std::uint64
   const std::size_t shown = std::min(limit, waiting.size());
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown),
                     waiting.end(), [this](std::uint32_t a, std::uint32_t b) {
-                      return slots_[a].first_arrival < slots_[b].first_arrival;
+                      return std::tie(slots_[a].first_arrival, slots_[a].tag, a) <
+                             std::tie(slots_[b].first_arrival, slots_[b].tag, b);
                     });
   waiting.resize(shown);
   std::vector<StuckSlot> stuck;

@@ -10,6 +10,7 @@ Needs build/app/weir-replay. Ends in "replay: N passed, N failed, N skipped"; st
 """
 from __future__ import annotations
 
+import os
 import argparse
 import contextlib
 import io
@@ -24,7 +25,7 @@ from typing import Any
 import expect
 
 HERE = Path(__file__).resolve().parent
-REPLAY = HERE.parent.parent / "build" / "app" / "weir-replay"
+REPLAY = HERE.parent.parent / os.environ.get("WEIR_BUILD", "build") / "app" / "weir-replay"
 
 
 class Failed(Exception):
