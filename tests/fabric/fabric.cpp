@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fabric.hpp"
+
+#include "splice/splice.hpp"
+#include "violation.hpp"
+#include "wire/crc32.hpp"
+#include "wire/headers.hpp"
+#include "wire/icrc.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint32_t kHostFrameBytes = 512; // all that rings need
+constexpr std::uint8_t kAcknowledge = 0x11;
+
+Packet& packet_of(wire::Frame& frame) {
+  return static_cast<Packet&>(frame);
+}
+
+/// True for the acknowledgements of hosts, whose frames have neither tags nor options.
+bool is_answer(const Packet& packet) {
+  constexpr std::size_t ethernet_type_at = 12;
+  const bool is_ipv4 = packet.data[ethernet_type_at] == 0x08;
+  const std::size_t bth_at = sizeof(wire::EthernetHeader) + sizeof(wire::UdpHeader) +
+                             (is_ipv4 ? sizeof(wire::Ipv4Header) : sizeof(wire::Ipv6Header));
+  return packet.origin.kind == Origin::Kind::member && packet.length > bth_at &&
+         packet.data[bth_at] == kAcknowledge;
+}
+
+std::string_view name_of(dataplane::TraceEvent event) {
+  switch (event) {
+  case dataplane::TraceEvent::forwarded:
+    return "forwards";
+  case dataplane::TraceEvent::stale_repeat:
+    return "forwards stale";
+  case dataplane::TraceEvent::held:
+    return "holds";
+  case dataplane::TraceEvent::completed:
+    return "completes";
+  case dataplane::TraceEvent::result:
+    return "sends result";
+  case dataplane::TraceEvent::cached_result:
+    return "answers from its cache";
+  case dataplane::TraceEvent::dropped:
+    return "drops";
+  }
+  return "?";
+}
+
+} // namespace
+
+Fabric::Fabric(World& world, const Scenario& scenario, Coverage& coverage)
+    : world_(world), scenario_(scenario), coverage_(coverage) {
+  for (std::uint16_t port = 0; port < scenario.ports(); ++port) {
+    to_switch_.emplace_back(scenario.to_switch[port]);
+    from_switch_.emplace_back(scenario.from_switch[port]);
+  }
+  for (std::uint16_t ring = 0; ring < scenario.rings.size(); ++ring) {
+    watches_.emplace_back(scenario.rings[ring], ring, coverage);
+  }
+  install_switch();
+}
+
+Fabric::~Fabric() {
+  coverage_.add(switch_->accounting().frames);
+}
+
+void Fabric::install_switch() {
+  session_ = static_cast<std::uint32_t>(world_.dice.next()) | 1;
+  std::vector<std::uint32_t> longest(scenario_.ports(), kHostFrameBytes);
+  longest[scenario_.stranger_port()] = kMaxFrameBytes;
+  dataplane::InlineSwitch::Settings settings;
+  settings.mac_entries = 256;
+  settings.worker.classifier.session = session_;
+  settings.worker.classifier.plain_entries = 32;
+  dataplane::FrameSink& sink = *this;
+  switch_ = std::make_unique<dataplane::InlineSwitch>(scenario_.specs(), longest, settings, sink);
+  if (world_.tracing == Tracing::on) {
+    switch_->trace().switch_on();
+  }
+}
+
+/// What the old one held is lost with it.
+void Fabric::restart_switch() {
+  for (std::uint16_t ring = 0; ring < switch_->directory().rings().size(); ++ring) {
+    switch_->reset_ring(ring, dataplane::Instant::from_ns(world_.now));
+  }
+  check_balance();
+  if (world_.packets.in_switch() != 0) {
+    throw Violation("I6", "frames stayed in a switch whose rings were all reset");
+  }
+  coverage_.add(switch_->accounting().frames);
+  install_switch();
+  for (RingWatch& watch : watches_) {
+    watch.forget_order();
+  }
+}
+
+void Fabric::reset_ring(std::uint16_t ring) {
+  switch_->reset_ring(ring, dataplane::Instant::from_ns(world_.now));
+  watches_[ring].forget_order();
+  check_balance();
+}
+
+void Fabric::end_noise() {
+  for (std::uint16_t port = 0; port < scenario_.ports(); ++port) {
+    to_switch_[port].become_reliable();
+    from_switch_[port].become_reliable();
+  }
+}
+
+void Fabric::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
+  watches_[ring].begin(generation);
+}
+
+void Fabric::expect_member(std::uint16_t ring, std::uint16_t rank, std::uint32_t first_psn) {
+  watches_[ring].expect(rank, first_psn);
+}
+
+void Fabric::send(std::uint16_t port, Packet& packet) {
+  carry(to_switch_[port], packet, EventKind::at_switch, port);
+}
+
+/// Loses, doubles, damages and delays.
+void Fabric::carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t port) {
+  if (!link.is_up()) {
+    coverage_.hit(Happening::frames_at_dead_links);
+    return world_.packets.free(packet);
+  }
+  const bool answers = is_answer(packet);
+  if (answers ? link.loses_answer(world_.dice) : link.loses_data(world_.dice)) {
+    coverage_.hit(answers ? Happening::answers_lost : Happening::frames_lost);
+    world_.tell("  link {} loses {} bytes", port, packet.length);
+    return world_.packets.free(packet);
+  }
+  if (world_.dice.chance(link.traits().duplication)) {
+    coverage_.hit(Happening::frames_duplicated);
+    Packet& twin = world_.packets.copy(packet);
+    world_.events.push({.time = link.arrival(world_.now, world_.dice),
+                        .kind = arrival,
+                        .place = port,
+                        .packet = &twin});
+  }
+  if (world_.dice.chance(link.traits().corruption)) {
+    damage(packet);
+  }
+  world_.events.push({.time = link.arrival(world_.now, world_.dice),
+                      .kind = arrival,
+                      .place = port,
+                      .packet = &packet});
+}
+
+/// Turns a few bits over, behind the Ethernet header: what happens to addresses there, the FCS
+/// finds.
+void Fabric::damage(Packet& packet) {
+  if (packet.length <= sizeof(wire::EthernetHeader)) {
+    return;
+  }
+  coverage_.hit(Happening::frames_damaged);
+  packet.is_damaged = true;
+  const std::uint64_t bits = world_.dice.between(1, 3);
+  for (std::uint64_t i = 0; i < bits; ++i) {
+    const std::uint64_t at =
+        world_.dice.between(sizeof(wire::EthernetHeader), packet.length - std::uint64_t{1});
+    packet.data[at] ^= static_cast<std::uint8_t>(1u << world_.dice.below(8));
+  }
+}
+
+void Fabric::accept(Packet& packet) {
+  world_.packets.move(packet, Packet::Place::on_link, Packet::Place::in_switch);
+  std::copy_n(packet.storage.begin(), packet.length, packet.original.begin());
+  packet.arrival = ++accepted_;
+  accepting_ = &packet;
+  const Origin origin = packet.origin;
+  const bool is_watched = origin.kind == Origin::Kind::member && !is_answer(packet);
+  if (is_watched) {
+    watches_[origin.ring].before(packet, *switch_);
+  }
+  switch_->accept(packet, dataplane::Instant::from_ns(world_.now));
+  if (is_watched) {
+    watches_[origin.ring].after(packet, *switch_);
+  }
+  if (world_.tracing == Tracing::on) {
+    tell_verdict();
+  }
+  check_balance();
+}
+
+void Fabric::transmit(wire::Frame& frame, l2::PortSet ports) {
+  Packet& packet = packet_of(frame);
+  world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
+  check_departure(packet, ports);
+  check_order(packet);
+  switch_->count(frame.departure);
+  switch_->count_copies(static_cast<std::uint64_t>(std::popcount(ports)) - 1);
+  hash_ = (hash_ ^ ports ^ world_.now) * 0x9e3779b97f4a7c15;
+  hash_ ^= hash_ >> 32 ^ wire::crc32(0, frame.bytes());
+  for (l2::PortSet rest = ports; rest != 0; rest &= rest - 1) {
+    const auto port = static_cast<std::uint16_t>(std::countr_zero(rest));
+    const bool is_last = (rest & (rest - 1)) == 0;
+    carry(from_switch_[port], is_last ? packet : world_.packets.copy(packet), EventKind::at_port,
+          port);
+  }
+}
+
+void Fabric::release(wire::Frame& frame) {
+  Packet& packet = packet_of(frame);
+  world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
+  world_.packets.free(packet);
+}
+
+void Fabric::check_departure(const Packet& packet, l2::PortSet ports) const {
+  if (ports == 0 || ports >> scenario_.ports() != 0) {
+    throw Violation("I2", fmt::format("a frame left by the ports {:#x}", ports));
+  }
+  if ((ports >> packet.ingress & 1) != 0) {
+    throw Violation("I2", fmt::format("a frame left by port {}, its ingress", packet.ingress));
+  }
+  if (packet.departure == wire::Departure::forwarded) {
+    check_unaltered(packet);
+  } else {
+    check_result(packet);
+  }
+}
+
+void Fabric::check_unaltered(const Packet& packet) const {
+  if (&packet != accepting_) {
+    throw Violation("I2", "a frame was forwarded long after it came");
+  }
+  if (!std::equal(packet.data, packet.data + packet.length, packet.original.begin())) {
+    throw Violation("I2", "a frame that was forwarded had been altered");
+  }
+}
+
+/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session.
+void Fabric::check_result(const Packet& packet) const {
+  wire::Frame original = packet;
+  original.data = const_cast<std::uint8_t*>(packet.original.data());
+  const std::size_t payload = packet.packet.payload_offset;
+  const bool same_headers = std::equal(packet.data, packet.data + payload, original.data);
+  const std::size_t pad_at = payload + packet.packet.payload_bytes;
+  const bool same_pad = std::equal(packet.data + pad_at, packet.data + packet.packet.icrc_offset,
+                                   original.data + pad_at);
+  if (!same_headers || !same_pad || !wire::icrc_is_valid(packet)) {
+    throw Violation("I2", "a result has other headers or pad than its packet, or a wrong ICRC");
+  }
+  if (splice::ina_bytes(packet.packet) == 0) {
+    return;
+  }
+  auto expected = wire::view_as<wire::InaHeader>(original.payload());
+  expected.flags |= kInaFlagResult;
+  if (expected.collective == static_cast<std::uint8_t>(Collective::hello)) {
+    expected.session.set(session_);
+  }
+  if (std::memcmp(&expected, packet.payload(), sizeof expected) != 0) {
+    throw Violation("I2", "a result's INA header differs in more than RESULT and session");
+  }
+}
+
+void Fabric::check_order(const Packet& packet) {
+  if (packet.origin.kind == Origin::Kind::stream) {
+    std::uint64_t& last = last_of_stream_[packet.origin.ring];
+    if (packet.arrival <= last) {
+      throw Violation("I7", "a plain stream's frames left in another order than they came in");
+    }
+    last = packet.arrival;
+  }
+  if (packet.origin.kind == Origin::Kind::member && packet.packet.opcode.carries_message()) {
+    watches_[packet.origin.ring].leaves(packet);
+  }
+}
+
+void Fabric::check_balance() const {
+  const dataplane::Accounting accounting = switch_->accounting();
+  if (!accounting.balances()) {
+    throw Violation("I6", fmt::format("{} frames received, {} accounted for",
+                                      accounting.frames.received, accounting.accounted()));
+  }
+  if (accounting.held != world_.packets.in_switch()) {
+    throw Violation("I6", fmt::format("{} frames held by slots, {} in the switch", accounting.held,
+                                      world_.packets.in_switch()));
+  }
+}
+
+/// What the last frame brought about: its own record and, before it, those of a completed slot.
+void Fabric::tell_verdict() const {
+  const std::vector<dataplane::TraceRecord> records = switch_->trace().snapshot();
+  for (const dataplane::TraceRecord& record : records) {
+    std::string what(name_of(record.event));
+    if (record.event == dataplane::TraceEvent::dropped) {
+      what += fmt::format(" ({})", weir::name_of(record.drop));
+    } else if (record.event != dataplane::TraceEvent::forwarded) {
+      what += fmt::format(" ring {} rank {} message {}.{}",
+                          switch_->directory().rings()[record.ring].id, record.rank, record.message,
+                          record.packet);
+    }
+    world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
+                record.ingress);
+  }
+  switch_->trace().switch_on(); // empty again
+}
+
+std::string Fabric::waiting_of(std::uint16_t ring) const {
+  std::string text;
+  for (const agg::StuckSlot& stuck :
+       switch_->worker().slots_of(ring).longest_waiting(3, world_.now)) {
+    text += fmt::format(" message {} packet {} waits {:.1f} us for ranks {};", stuck.message,
+                        stuck.packet, static_cast<double>(stuck.waiting_ns) / 1000,
+                        fmt::join(stuck.missing, ","));
+  }
+  return text.empty() ? " no slot waits" : text;
+}
+
+} // namespace weir::fabric

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "coverage.hpp"
+#include "dataplane/inline_switch.hpp"
+#include "link.hpp"
+#include "ring_watch.hpp"
+#include "scenario.hpp"
+#include "world.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace weir::fabric {
+
+/// The switch and its links. Checks at every frame what can be seen from outside: I2, I6, I7; and
+/// makes the hash of everything that leaves (I8).
+class Fabric : private dataplane::FrameSink {
+ public:
+  Fabric(World& world, const Scenario& scenario, Coverage& coverage);
+  ~Fabric() override;
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  /// Puts a packet on the link from a port's station to the switch.
+  void send(std::uint16_t port, Packet& packet);
+  /// A packet has come to the switch.
+  void accept(Packet& packet);
+
+  void restart_switch();
+  void reset_ring(std::uint16_t ring);
+  void end_noise();
+  /// A new epoch of the job begins: what its order is told by starts anew.
+  void expect_epoch(std::uint16_t ring, std::uint32_t generation);
+  /// Where a member's packets begin.
+  void expect_member(std::uint16_t ring, std::uint16_t rank, std::uint32_t first_psn);
+
+  Link& to_switch(std::uint16_t port) { return to_switch_[port]; }
+
+  Link& from_switch(std::uint16_t port) { return from_switch_[port]; }
+
+  const dataplane::InlineSwitch& engine() const { return *switch_; }
+
+  std::uint32_t session() const { return session_; }
+
+  std::uint64_t hash() const { return hash_; }
+
+  /// What a ring waits for, for a failure's text.
+  std::string waiting_of(std::uint16_t ring) const;
+
+ private:
+  void transmit(wire::Frame& frame, l2::PortSet ports) override;
+  void release(wire::Frame& frame) override;
+
+  void install_switch();
+  void carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t port);
+  void damage(Packet& packet);
+  void check_departure(const Packet& packet, l2::PortSet ports) const;
+  void check_unaltered(const Packet& packet) const;
+  void check_result(const Packet& packet) const;
+  void check_order(const Packet& packet);
+  void check_balance() const;
+  void tell_verdict() const;
+
+  World& world_;
+  const Scenario& scenario_;
+  Coverage& coverage_;
+  std::vector<Link> to_switch_;
+  std::vector<Link> from_switch_;
+  std::unique_ptr<dataplane::InlineSwitch> switch_;
+  std::uint32_t session_ = 0;
+  std::uint64_t hash_ = 0;
+  std::uint64_t accepted_ = 0;
+  const Packet* accepting_ = nullptr;
+  std::vector<RingWatch> watches_;
+  std::map<std::uint16_t, std::uint64_t> last_of_stream_; // arrival number of the last that left
+};
+
+} // namespace weir::fabric

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job.hpp"
+
+#include "violation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::fabric {
+namespace {
+
+constexpr Time kStartSpread = 3; // ACK timeouts between the first member's start and the last's
+constexpr Time kGrace = 4;       // ACK timeouts after which no fault is to blame any more
+
+std::string_view name_of(Job::State state) {
+  switch (state) {
+  case Job::State::starting:
+    return "starts";
+  case Job::State::running:
+    return "runs";
+  case Job::State::failing:
+    return "goes down";
+  case Job::State::finished:
+    return "is finished";
+  case Job::State::abandoned:
+    return "is abandoned";
+  }
+  return "?";
+}
+
+} // namespace
+
+Job::Job(const Member::Shared& shared, const RingPlan& plan, std::uint16_t ring,
+         const std::vector<HostState>& hosts, QueuePairNumbers& numbers)
+    : shared_(shared), plan_(plan), ring_(ring), hosts_(hosts), numbers_(numbers),
+      members_(plan.hosts.size()), generations_(plan.hosts.size()), next_epoch_(plan.first_epoch) {}
+
+void Job::schedule_epoch(Time time) {
+  shared_.world.events.push({.time = time, .kind = EventKind::start_epoch, .place = ring_});
+}
+
+bool Job::hosts_are_ready() const {
+  return std::all_of(plan_.hosts.begin(), plan_.hosts.end(), [this](std::uint16_t host) {
+    return hosts_[host].is_alive && hosts_[host].frozen_until <= shared_.world.now;
+  });
+}
+
+Seat Job::draw_seat(const Seat* old) {
+  constexpr std::uint32_t past_last_psn = 1u << 24;
+  Dice& dice = shared_.world.dice;
+  const auto psn = [&](std::uint32_t old_psn) {
+    if (old != nullptr) { // far from whatever a host that slept may still have in store
+      return (old_psn + (1u << 22)) % past_last_psn;
+    }
+    const bool is_near_wrap = dice.chance(plan_.near_wrap);
+    return is_near_wrap ? past_last_psn - 1 - static_cast<std::uint32_t>(dice.below(12))
+                        : static_cast<std::uint32_t>(dice.below(past_last_psn));
+  };
+  Seat seat;
+  seat.outgoing_qp = old != nullptr ? old->outgoing_qp : numbers_.draw(dice);
+  seat.incoming_qp = old != nullptr ? old->incoming_qp : numbers_.draw(dice);
+  seat.outgoing_psn = psn(old != nullptr ? old->outgoing_psn : 0);
+  seat.incoming_psn = psn(old != nullptr ? old->incoming_psn : 0);
+  seat.inbox_key = static_cast<std::uint32_t>(dice.next());
+  seat.inbox_base = dice.below(1u << 30) << 12;
+  return seat;
+}
+
+void Job::start_epoch() {
+  World& world = shared_.world;
+  if (!hosts_are_ready()) {
+    return schedule_epoch(world.now + shared_.scenario.ack_timeout);
+  }
+  const bool reuses = run_ != nullptr && world.dice.chance(plan_.reuse);
+  auto run = std::make_unique<JobRun>(JobRun{plan_, ring_, ++generation_, next_epoch_++, {}});
+  for (std::size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
+    run->seats.push_back(draw_seat(reuses ? &run_->seats[rank] : nullptr));
+  }
+  if (run_ != nullptr) {
+    old_runs_.push_back(std::move(run_));
+  }
+  run_ = std::move(run);
+  if (reuses) { // the old queue pairs are gone, and so are their packets (IBTA §12.9.8.4.1)
+    for (auto& member : members_) {
+      member.reset();
+    }
+  }
+  state_ = State::starting;
+  is_excused_ = false;
+  shared_.coverage.hit(Happening::epochs_started);
+  shared_.fabric.expect_epoch(ring_, generation_);
+  world.tell("ring {} starts epoch {}", plan_.spec.id, run_->epoch);
+  const Time first = world.now + (reuses ? shared_.scenario.round_trip : 0);
+  for (std::uint16_t rank = 0; rank < plan_.hosts.size(); ++rank) {
+    world.events.push(
+        {.time = first + world.dice.below(kStartSpread * shared_.scenario.ack_timeout),
+         .kind = EventKind::start_member,
+         .place = ring_,
+         .rank = rank,
+         .generation = generation_});
+  }
+}
+
+void Job::start_member(std::uint16_t rank, std::uint32_t generation) {
+  if (generation != generation_ || state_ == State::failing || state_ == State::abandoned) {
+    return;
+  }
+  if (!hosts_[plan_.hosts[rank]].is_alive) {
+    return fail("a host died before its member started");
+  }
+  shared_.world.tell("ring {} rank {} starts", plan_.spec.id, rank);
+  members_[rank] = std::make_unique<Member>(shared_, *run_, rank);
+  generations_[rank] = generation;
+  const bool all_started =
+      std::all_of(generations_.begin(), generations_.end(),
+                  [&](std::uint32_t started) { return started == generation; });
+  if (all_started) {
+    state_ = State::running;
+  }
+  members_[rank]->pump();
+}
+
+void Job::stop_member(std::uint16_t rank, std::uint32_t generation) {
+  if (generations_[rank] == generation) {
+    members_[rank].reset();
+  }
+}
+
+void Job::host_died(std::uint16_t host) {
+  bool is_ours = false;
+  for (std::size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
+    if (plan_.hosts[rank] == host) {
+      members_[rank].reset();
+      is_ours = true;
+    }
+  }
+  if (is_ours && (state_ == State::starting || state_ == State::running)) {
+    excuse();
+    fail(fmt::format("host {} died", host));
+  }
+}
+
+void Job::stall_member(std::uint16_t rank, Time until) {
+  if (members_[rank] != nullptr) {
+    members_[rank]->stall_until(until);
+  }
+}
+
+Member* Job::member(std::uint16_t rank, std::uint32_t generation) {
+  return generations_[rank] == generation ? members_[rank].get() : nullptr;
+}
+
+Member* Job::member_with(std::uint16_t host, std::uint32_t queue_pair) {
+  for (const auto& member : members_) {
+    if (member != nullptr && member->host() == host && member->owns(queue_pair)) {
+      return member.get();
+    }
+  }
+  return nullptr;
+}
+
+void Job::review() {
+  if (state_ != State::starting && state_ != State::running) {
+    return;
+  }
+  std::size_t finished = 0;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    if (members_[rank] == nullptr || generations_[rank] != generation_) {
+      continue;
+    }
+    if (members_[rank]->state() == Member::State::failed) {
+      return fail(members_[rank]->failure());
+    }
+    finished += members_[rank]->state() == Member::State::finished ? 1 : 0;
+  }
+  if (finished == members_.size()) {
+    finish();
+  }
+}
+
+void Job::fail(const std::string& cause) {
+  World& world = shared_.world;
+  const Time timeout = shared_.scenario.ack_timeout;
+  const bool is_late = world.now > shared_.scenario.faults_end + kGrace * timeout;
+  if (plan_.role == RingRole::sound && is_late && !is_excused_) {
+    throw Violation("I3", fmt::format("ring {} epoch {} failed ({}) though the faults were over;{}",
+                                      plan_.spec.id, run_->epoch, cause,
+                                      shared_.fabric.waiting_of(ring_)));
+  }
+  shared_.coverage.hit(Happening::jobs_failed);
+  world.tell("ring {} fails: {}", plan_.spec.id, cause);
+  last_failure_ = cause;
+  if (plan_.role == RingRole::doomed) {
+    state_ = State::abandoned;
+    return;
+  }
+  state_ = State::failing;
+  for (std::uint16_t rank = 0; rank < members_.size(); ++rank) {
+    world.events.push({.time = world.now + world.dice.below(3 * timeout),
+                       .kind = EventKind::stop_member,
+                       .place = ring_,
+                       .rank = rank,
+                       .generation = generation_});
+  }
+  schedule_epoch(world.now + world.dice.below(5 * timeout) + 1);
+}
+
+void Job::finish() {
+  World& world = shared_.world;
+  state_ = State::finished;
+  ++jobs_done_;
+  shared_.coverage.hit(Happening::jobs_finished);
+  world.tell("ring {} has finished epoch {}", plan_.spec.id, run_->epoch);
+  if (jobs_done_ < plan_.jobs) {
+    state_ = State::failing; // goes down and starts anew
+    schedule_epoch(world.now + world.dice.below(3 * shared_.scenario.ack_timeout) + 1);
+  }
+}
+
+std::string Job::describe() const {
+  std::string text =
+      fmt::format("ring {} epoch {} {}", plan_.spec.id,
+                  run_ == nullptr ? plan_.first_epoch : run_->epoch, name_of(state_));
+  for (const auto& member : members_) {
+    text += "\n    " + (member == nullptr ? "a member that is not there" : member->describe());
+  }
+  if (!last_failure_.empty()) {
+    text += "\n    failed last: " + last_failure_;
+  }
+  return text;
+}
+
+} // namespace weir::fabric

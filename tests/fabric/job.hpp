@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "member.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weir::fabric {
+
+/// Where hosts are: those that are dead or frozen start nothing.
+struct HostState {
+  bool is_alive = true;
+  Time frozen_until = 0;
+};
+
+/// Queue pair numbers, none twice; strangers take theirs from kStrangerQueuePair on.
+class QueuePairNumbers {
+ public:
+  std::uint32_t draw(Dice& dice) {
+    next_ += static_cast<std::uint32_t>(dice.between(1, 64));
+    return next_;
+  }
+
+ private:
+  std::uint32_t next_ = 0x100;
+};
+
+inline constexpr std::uint32_t kStrangerQueuePair = 0x800000;
+
+/// A ring's job with its operator: starts the members, starts all anew under a larger epoch when
+/// one fails, and says when it is done.
+class Job {
+ public:
+  enum class State : std::uint8_t {
+    starting,  // members come up
+    running,   //
+    failing,   // members go down
+    finished,  //
+    abandoned, // failed, and nobody starts it again
+  };
+
+  Job(const Member::Shared& shared, const RingPlan& plan, std::uint16_t ring,
+      const std::vector<HostState>& hosts, QueuePairNumbers& numbers);
+
+  void schedule_epoch(Time time);
+  void start_epoch();
+  void start_member(std::uint16_t rank, std::uint32_t generation);
+  void stop_member(std::uint16_t rank, std::uint32_t generation);
+  void host_died(std::uint16_t host);
+  /// The rank's application computes until then, if it is there.
+  void stall_member(std::uint16_t rank, Time until);
+
+  /// Something happened that a job need not survive: a failure from now on is no violation.
+  void excuse() { is_excused_ = true; }
+
+  /// Looks whether members have failed or finished.
+  void review();
+
+  /// nullptr when it is not there (any more).
+  Member* member(std::uint16_t rank, std::uint32_t generation);
+  Member* member_with(std::uint16_t host, std::uint32_t queue_pair);
+
+  const RingPlan& plan() const { return plan_; }
+
+  State state() const { return state_; }
+
+  bool must_finish() const { return plan_.role == RingRole::sound; }
+
+  std::uint32_t epoch() const { return next_epoch_; }
+
+  std::string describe() const;
+
+ private:
+  Seat draw_seat(const Seat* old);
+  bool hosts_are_ready() const;
+  void fail(const std::string& cause);
+  void finish();
+
+  Member::Shared shared_;
+  const RingPlan& plan_;
+  const std::uint16_t ring_;
+  const std::vector<HostState>& hosts_;
+  QueuePairNumbers& numbers_;
+  std::unique_ptr<JobRun> run_;
+  std::vector<std::unique_ptr<JobRun>> old_runs_; // their members may still be there
+  std::vector<std::unique_ptr<Member>> members_;  // by rank
+  std::vector<std::uint32_t> generations_;        // of the members
+  State state_ = State::starting;
+  std::uint32_t generation_ = 0;
+  std::uint32_t next_epoch_;
+  std::uint32_t jobs_done_ = 0;
+  bool is_excused_ = false;
+  std::string last_failure_;
+};
+
+} // namespace weir::fabric

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "member.hpp"
+
+#include "values.hpp"
+#include "violation.hpp"
+#include "weir/communicator.hpp"
+#include "wire/headers.hpp"
+
+#include <algorithm>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint8_t kPatientTimer = 1; // RNR code: 10 us, for hosts live in microseconds here
+
+host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
+  const conn::RingSpec& spec = run.plan.spec;
+  return {.ring = spec.id,
+          .rank = rank,
+          .world = spec.world(),
+          .window = spec.window,
+          .message_bytes = spec.max_message_bytes,
+          .epoch = run.epoch};
+}
+
+} // namespace
+
+const std::vector<std::uint8_t>& JobRun::sum_of(std::uint32_t tensor) {
+  const auto [found, is_new] = expected.try_emplace(tensor);
+  if (is_new) {
+    const TensorPlan& wanted = plan.tensors[tensor];
+    found->second = fold(wanted.bytes, wanted.type, wanted.operation,
+                         {plan.spec.id, epoch, tensor, 0}, plan.spec.world());
+  }
+  return found->second;
+}
+
+Member::Member(const Shared& shared, JobRun& run, std::uint16_t rank)
+    : shared_(shared), run_(run), rank_(rank),
+      inbox_(std::size_t{run.plan.spec.depth()} * run.plan.spec.max_message_bytes),
+      slots_(run.plan.spec.depth()), window_(window_config(run, rank)) {
+  const Seat& seat = run_.seats[rank_];
+  device_.memory().add(seat.inbox_key, seat.inbox_base, inbox_);
+  connect();
+  shared_.fabric.expect_member(run_.ring, rank_, seat.outgoing_psn);
+}
+
+Member::~Member() {
+  shared_.coverage.add(Happening::retransmissions, outgoing_->statistics().packets_retransmitted);
+}
+
+endpoint::QueuePairConfig Member::common_config() const {
+  const conn::RingSpec& spec = run_.plan.spec;
+  endpoint::QueuePairConfig config;
+  config.local_mac = mac_of_host(host());
+  config.local_ip = ip_of_host(host(), shared_.scenario.is_ipv6);
+  config.path_mtu = spec.mtu;
+  config.ack_timeout = endpoint::Duration(shared_.scenario.ack_timeout);
+  config.retry_count = 7;
+  config.rnr_retry = 7;
+  config.rnr_timer = kPatientTimer;
+  config.window = std::max(4u, spec.window * spec.packets_per_message());
+  config.send_depth = slots_;
+  config.receive_depth = slots_;
+  return config;
+}
+
+void Member::connect() {
+  const RingPlan& plan = run_.plan;
+  const std::uint16_t successor = plan.spec.successor(rank_);
+  const std::uint16_t predecessor =
+      static_cast<std::uint16_t>((rank_ + plan.spec.world() - 1u) % plan.spec.world());
+  const Seat& seat = run_.seats[rank_];
+
+  endpoint::QueuePairConfig outgoing = common_config();
+  outgoing.local_qp = seat.outgoing_qp;
+  outgoing.send_psn = seat.outgoing_psn;
+  outgoing.remote_mac = mac_of_host(plan.hosts[successor]);
+  outgoing.remote_ip = ip_of_host(plan.hosts[successor], shared_.scenario.is_ipv6);
+  outgoing.remote_qp = run_.seats[successor].incoming_qp;
+  outgoing.receive_psn = run_.seats[successor].incoming_psn;
+  outgoing_ = &device_.create(outgoing);
+
+  endpoint::QueuePairConfig incoming = common_config();
+  incoming.local_qp = seat.incoming_qp;
+  incoming.send_psn = seat.incoming_psn;
+  incoming.remote_mac = mac_of_host(plan.hosts[predecessor]);
+  incoming.remote_ip = ip_of_host(plan.hosts[predecessor], shared_.scenario.is_ipv6);
+  incoming.remote_qp = run_.seats[predecessor].outgoing_qp;
+  incoming.receive_psn = run_.seats[predecessor].outgoing_psn;
+  incoming_ = &device_.create(incoming);
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    incoming_->post(endpoint::ReceiveRequest{});
+  }
+}
+
+bool Member::owns(std::uint32_t queue_pair) const {
+  const Seat& seat = run_.seats[rank_];
+  return queue_pair == seat.incoming_qp || queue_pair == seat.outgoing_qp;
+}
+
+endpoint::TimePoint Member::now() const {
+  return endpoint::TimePoint(endpoint::Duration(shared_.world.now));
+}
+
+void Member::receive(Packet& packet) {
+  device_.receive(std::span(packet.data, packet.length), now());
+  pump();
+}
+
+void Member::timer() {
+  if (shared_.world.now < armed_for_) { // it was set anew in between
+    return;
+  }
+  armed_for_ = kNoTime;
+  device_.expire(now());
+  pump();
+}
+
+void Member::stall_until(Time time) {
+  stalled_until_ = std::max(stalled_until_, time);
+  shared_.world.events.push({.time = stalled_until_,
+                             .kind = EventKind::application,
+                             .place = run_.ring,
+                             .rank = rank_,
+                             .generation = run_.generation});
+}
+
+void Member::pump() {
+  if (shared_.world.now >= stalled_until_) {
+    work();
+  }
+  transmit();
+  note_failure();
+  arm_timer();
+}
+
+void Member::work() {
+  for (bool moved = true; moved && state_ != State::failed;) {
+    moved = take_results();
+    moved |= take_completions();
+    moved |= begin_next_tensor();
+    moved |= shared_.world.now >= stalled_until_ && post_messages();
+  }
+}
+
+bool Member::take_results() {
+  bool moved = false;
+  while (const auto completion = incoming_->poll()) {
+    if (completion->status != endpoint::Status::success) {
+      continue;
+    }
+    const std::size_t slot = arrived_++ % slots_;
+    const auto message = std::span<const std::uint8_t>(inbox_).subspan(
+        slot * run_.plan.spec.max_message_bytes, completion->bytes);
+    if (!accept(completion->immediate.value_or(0), message)) {
+      return false;
+    }
+    incoming_->post(endpoint::ReceiveRequest{});
+    moved = true;
+  }
+  return moved;
+}
+
+/// False when the window refused it, which only a victim's may.
+bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
+  try {
+    const host::MessageWindow::Piece piece = window_.accept(immediate, message);
+    std::copy_n(message.begin() + kInaHeaderBytes, piece.bytes,
+                output_.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+    check(piece);
+    return true;
+  } catch (const Error& error) {
+    fail(error.what());
+    if (run_.plan.role != RingRole::victim) {
+      throw Violation("I1", fmt::format("rank {}: {}", rank_, error.what()));
+    }
+    return false;
+  }
+}
+
+void Member::check(const host::MessageWindow::Piece& piece) {
+  if (piece.bytes == 0 || run_.plan.role == RingRole::victim) {
+    return;
+  }
+  shared_.coverage.hit(Happening::results_checked);
+  const std::uint32_t tensor = next_tensor_ - 1;
+  const auto begin = output_.begin() + static_cast<std::ptrdiff_t>(piece.offset);
+  const auto end = begin + static_cast<std::ptrdiff_t>(piece.bytes);
+  const auto due = run_.sum_of(tensor).begin() + static_cast<std::ptrdiff_t>(piece.offset);
+  const auto wrong = std::mismatch(begin, end, due).first;
+  if (wrong != end) {
+    throw Violation("I1", fmt::format("ring {} epoch {} rank {} tensor {}: wrong sum at byte {} "
+                                      "(message {})",
+                                      run_.plan.spec.id, run_.epoch, rank_, tensor,
+                                      wrong - output_.begin(), arrived_ - 1));
+  }
+}
+
+bool Member::take_completions() {
+  bool moved = false;
+  while (const auto completion = outgoing_->poll()) {
+    if (completion->status == endpoint::Status::success) {
+      window_.complete();
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+/// The next tensor, after some time of computing.
+bool Member::begin_next_tensor() {
+  if (window_.state() != host::MessageWindow::State::idle || state_ != State::working) {
+    return false;
+  }
+  if (next_tensor_ == run_.plan.tensors.size()) {
+    state_ = State::finished;
+    return false;
+  }
+  const TensorPlan& tensor = run_.plan.tensors[next_tensor_];
+  input_.assign(tensor.bytes, 0);
+  fill(input_, tensor.type, {run_.plan.spec.id, run_.epoch, next_tensor_, rank_});
+  const bool is_in_place = run_.plan.buffers == Buffers::in_place;
+  output_.assign(tensor.bytes, 0xee);
+  if (is_in_place) {
+    std::swap(input_, output_);
+  }
+  window_.begin(tensor.bytes, tensor.type, tensor.operation);
+  ++next_tensor_;
+  if (shared_.world.dice.chance(50 * kPercent)) {
+    stall_until(shared_.world.now + shared_.world.dice.below(shared_.scenario.ack_timeout) + 1);
+  }
+  return true;
+}
+
+bool Member::post_messages() {
+  bool moved = false;
+  const std::span<const std::uint8_t> data =
+      run_.plan.buffers == Buffers::in_place ? output_ : input_;
+  while (const auto message = window_.next()) {
+    const std::uint16_t successor = run_.plan.spec.successor(rank_);
+    const Seat& target = run_.seats[successor];
+    endpoint::SendRequest request;
+    request.id = message->number;
+    request.kind = endpoint::SendKind::write_immediate;
+    request.header = message->header;
+    request.data = data.subspan(message->piece.offset, message->piece.bytes);
+    request.remote_address =
+        target.inbox_base +
+        (message->number % slots_) * std::uint64_t{run_.plan.spec.max_message_bytes};
+    request.remote_key = target.inbox_key;
+    request.immediate = static_cast<std::uint32_t>(message->number);
+    if (outgoing_->post(request) != endpoint::PostResult::posted) {
+      throw Violation("I3", "a message within the window finds the send queue full");
+    }
+    moved = true;
+  }
+  return moved;
+}
+
+void Member::transmit() {
+  while (true) {
+    Packet& packet = shared_.world.packets.make();
+    const std::size_t bytes = device_.transmit(packet.room(), now());
+    if (bytes == 0) {
+      shared_.world.packets.free(packet);
+      return;
+    }
+    packet.length = static_cast<std::uint32_t>(bytes);
+    packet.origin = {Origin::Kind::member, run_.ring, rank_, run_.generation};
+    shared_.fabric.send(host(), packet);
+  }
+}
+
+void Member::arm_timer() {
+  const auto deadline = device_.next_deadline();
+  if (!deadline) {
+    return;
+  }
+  const auto time = static_cast<Time>(deadline->time_since_epoch().count());
+  if (time < armed_for_) {
+    armed_for_ = time;
+    shared_.world.events.push({.time = time,
+                               .kind = EventKind::timer,
+                               .place = run_.ring,
+                               .rank = rank_,
+                               .generation = run_.generation});
+  }
+}
+
+void Member::note_failure() {
+  for (const endpoint::QueuePair* queue_pair : {outgoing_, incoming_}) {
+    if (queue_pair->failure()) {
+      fail(std::string(endpoint::name_of(*queue_pair->failure())));
+    }
+  }
+}
+
+void Member::fail(const std::string& text) {
+  if (state_ == State::failed) {
+    return;
+  }
+  state_ = State::failed;
+  failure_ = fmt::format("rank {}: {}", rank_, text);
+  shared_.world.tell("ring {} {}", run_.plan.spec.id, failure_);
+}
+
+std::string Member::describe() const {
+  return fmt::format("rank {} {}: {}", rank_,
+                     state_ == State::finished ? "finished"
+                     : state_ == State::failed ? failure_
+                                               : "works",
+                     window_.describe());
+}
+
+} // namespace weir::fabric

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Breaks the switch in one place at a time and looks which invariant of the simulation notices, after how many seeds.
+
+Works on a copy of the tree with a build directory of its own. Ends in "mutations: N passed, N failed, 0 skipped"; a
+mutation that survives has failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs/mutations.md"
+COPIED = ["include", "lib", "app", "tests", "meson.build", "meson_options.txt", "meson.options"]
+FAILURE = re.compile(r"^seed (\d+): (I\d) violated: (.*?)$", re.MULTILINE)
+
+
+@dataclass
+class Edit:
+    file: str
+    old: str
+    new: str
+
+
+@dataclass
+class Mutation:
+    name: str
+    about: str
+    edits: list[Edit] = field(default_factory=list)
+
+
+CLASSIFY = "lib/conn/classify.cpp"
+HISTORY = "lib/conn/message_history.cpp"
+SLOTS = "lib/agg/slot_table.cpp"
+WORKER = "lib/dataplane/worker.cpp"
+
+MUTATIONS = [
+    Mutation("bitmap", "a repeat counts as another rank's contribution", [
+        Edit(SLOTS, "if (slot.has(contribution.rank)) {", "if (false) {")]),
+    Mutation("cache-forward", "no cache: a repeat in a complete slot is forwarded", [
+        Edit(WORKER, "return answer_from_cache(frame, verdict, contribution.slot, now);",
+             "return forwarder_.send(frame, Departure::forwarded, now);")]),
+    Mutation("cache-recompute", "no cache: a complete slot is filled anew by repeats (NetReduce)", [
+        Edit(SLOTS, "    return SlotEvent::repeat_complete;",
+             "    reclaim(slot, contribution);\n    return store(slot, contribution, frame);")]),
+    Mutation("old-epoch", "packets of older epochs are taken", [
+        Edit(CLASSIFY, "if (state.epoch && (epoch < *state.epoch || (state.closed && epoch == *state.epoch))) {",
+             "if (false) {")]),
+    Mutation("closed-epoch", "a reset ring goes on in the same epoch", [
+        Edit(CLASSIFY, "|| (state.closed && epoch == *state.epoch)", "")]),
+    Mutation("epoch-flush", "a newer epoch leaves slots and connections as they are", [
+        Edit(CLASSIFY, "const bool begins_epoch = !state.epoch || epoch > *state.epoch;",
+             "const bool begins_epoch = !state.epoch;")]),
+    Mutation("icrc", "ICRCs are not verified", [
+        Edit(CLASSIFY, "if (!wire::icrc_is_valid(frame)) {", "if (false) {"),
+        Edit(WORKER, "if (!is_verified && !wire::icrc_is_valid(frame)) {", "if (false && !is_verified) {")]),
+    Mutation("icrc-first", "ICRCs of FIRST and ONLY are not verified", [
+        Edit(CLASSIFY, "if (!wire::icrc_is_valid(frame)) {", "if (false) {")]),
+    Mutation("icrc-other", "ICRCs of MIDDLE and LAST are not verified", [
+        Edit(WORKER, "if (!is_verified && !wire::icrc_is_valid(frame)) {", "if (false && !is_verified) {")]),
+    Mutation("history-depth", "the history remembers one message (NetReduce)", [
+        Edit(HISTORY, "known(last_found_);", "known(newest_);"),
+        Edit(HISTORY, "if (record.is_known() && offset_in(record)",
+             "if (record.is_known() && record.message == newest_ && offset_in(record)")]),
+    Mutation("never-guess", "packets of unclassified queue pairs are forwarded", [
+        Edit(CLASSIFY, "return dropped(DropReason::unclassified);", "return {.step = Step::forward};")]),
+    Mutation("slots-n", "N messages of slots instead of 2N", [
+        Edit(WORKER, "ring.world(), ring.depth(),", "ring.world(), ring.window,"),
+        Edit(HISTORY, "static_cast<std::uint32_t>(message % depth()) * packets_per_message_",
+             "static_cast<std::uint32_t>(message % (depth() / 2)) * packets_per_message_")]),
+    Mutation("slot-stale-off", "a slot's tag is not looked at for stale repeats", [
+        Edit(SLOTS, "if (slot.state != State::empty && slot.tag > contribution.message) {", "if (false) {")]),
+    Mutation("slot-stale-drop", "a stale repeat is dropped at its slot", [
+        Edit(SLOTS, "    return SlotEvent::stale;", "    return SlotEvent::window_violation;")]),
+    Mutation("history-stale-drop", "a FIRST below the history is dropped", [
+        Edit(HISTORY, "return {Entry::stale, nullptr};", "return {Entry::too_far, nullptr};")]),
+    Mutation("floor", "packets before the floor are dropped", [
+        Edit(HISTORY, "if (floor_ && psn_before(psn, *floor_)) {", "if (false) {")]),
+    Mutation("window-violation", "a newer message takes over a slot that is still filling", [
+        Edit(SLOTS, "if (slot.state == State::filling) {\n      return SlotEvent::window_violation;",
+             "if (false) {\n      return SlotEvent::window_violation;")]),
+    Mutation("session", "the session is not looked at", [
+        Edit(CLASSIFY, "ina.session.get() != session_) {", "false) {")]),
+    Mutation("hole", "a hole is taken for stale", [
+        Edit(CLASSIFY, "return dropped(DropReason::unknown_message);",
+             "return {.step = Step::forward_stale, .ring = connection.ring, .rank = connection.rank};")]),
+    Mutation("dead", "packets of dead connections are forwarded", [
+        Edit(CLASSIFY, "  case ConnectionState::dead:\n    return dropped(DropReason::dead_connection);",
+             "  case ConnectionState::dead:\n    return {.step = Step::forward};")]),
+    Mutation("wrong-port", "a member's packets may come from anywhere", [
+        Edit(CLASSIFY, "if (port && *port != frame.ingress) {", "if (false) {")]),
+    Mutation("admission", "a queue pair without hello is taken for its rank's", [
+        Edit(CLASSIFY, "if (!is_admitted(connection, opening)) {", "if (connection == nullptr) {")]),
+    Mutation("conflict", "a message's FIRST may come at another PSN than before", [
+        Edit(HISTORY, "const bool same =\n        record->first_psn == psn &&", "const bool same =\n        ")]),
+    Mutation("too-far", "messages far ahead are taken", [
+        Edit(HISTORY, "if (ahead > window || signed_message < 0) {",
+             "if ((ahead > window && window < 0) || signed_message < 0) {")]),
+    Mutation("arrival-order", "ranks are folded in the order of arrival", [
+        Edit("lib/agg/slot_table.hpp", "    std::uint64_t first_arrival = 0;",
+             "    std::uint64_t first_arrival = 0;\n    std::array<std::uint16_t, kMaxWorld> order{};"),
+        Edit(SLOTS, "  ++slot.arrived;\n", "  slot.order[slot.arrived++] = contribution.rank;\n"),
+        Edit(SLOTS, "  if (!cache.empty()) {",
+             "  for (std::size_t i = 0; i < frames.size(); ++i) {\n    inputs_[i] = reinterpret_cast<const "
+             "std::byte*>(frames[slot.order[i]]->payload() + skip);\n  }\n  if (!cache.empty()) {")]),
+    Mutation("rank-missing", "a slot is complete when one rank is still missing", [
+        Edit(SLOTS, "slot.arrived == dimensions_.world ?", "slot.arrived + 1 >= dimensions_.world ?"),
+        Edit(SLOTS, "return reinterpret_cast<const std::byte*>(frame->payload() + skip);",
+             "return reinterpret_cast<const std::byte*>((frame ? frame : frames_[0])->payload() + skip);")]),
+    Mutation("ingress", "floods reach the ingress too", [
+        Edit("lib/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
+             "return {all_, DropReason::no_egress};")]),
+    Mutation("flush-leak", "a flush forgets the frames of the last rank", [
+        Edit("lib/agg/slot_table.hpp", "if (slot.has(rank)) {", "if (slot.has(rank) && rank + 1 != dimensions_.world) {")]),
+    Mutation("hello-session", "a hello's result lacks the session", [
+        Edit("lib/splice/splice.cpp", "ina.session.set(session);", "(void)session;")]),
+    Mutation("result-flag", "a result lacks RESULT", [
+        Edit("lib/splice/splice.cpp", "ina.flags |= kInaFlagResult;", "")]),
+]
+
+
+def run(command: list[str], **options) -> subprocess.CompletedProcess:
+    return subprocess.run(command, text=True, errors="replace", capture_output=True, **options)
+
+
+def copy_tree(target: Path) -> None:
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name)
+        elif source.exists():
+            shutil.copy2(source, target / name)
+
+
+class Workshop:
+    """The copy and its build directory."""
+
+    def __init__(self, directory: Path):
+        self.tree = directory / "tree"
+        self.build = directory / "build"
+        self.tree.mkdir(parents=True)
+        copy_tree(self.tree)
+        environment = os.environ | {"CCACHE_BASEDIR": str(directory), "CCACHE_NOHASHDIR": "1"}
+        self.environment = environment
+        self.must(["meson", "setup", str(self.build), str(self.tree), "-Dwerror=false", "-Dbuildtype=release"])
+        self.compile()
+
+    def must(self, command: list[str]) -> None:
+        done = run(command, env=self.environment)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def compile(self) -> None:
+        self.must(["ninja", "-C", str(self.build), "tests/fabric/fabric_sim"])
+
+    def edit(self, edits: list[Edit]) -> dict[Path, str]:
+        """Applies all edits; returns the originals."""
+        originals: dict[Path, str] = {}
+        for edit in edits:
+            path = self.tree / edit.file
+            text = path.read_text()
+            originals.setdefault(path, text)
+            if text.count(edit.old) != 1:
+                raise RuntimeError(f"{edit.file} has {text.count(edit.old)} times, and should have once: {edit.old}")
+            path.write_text(text.replace(edit.old, edit.new))
+        return originals
+
+    def simulate(self, seeds: int) -> subprocess.CompletedProcess:
+        return run([str(self.build / "tests/fabric/fabric_sim"), "--seeds", f"1:{seeds}"])
+
+
+@dataclass
+class Finding:
+    mutation: Mutation
+    invariant: str  # empty: survived
+    seed: int
+    seconds: float
+    text: str
+
+    @property
+    def row(self) -> str:
+        caught = f"{self.invariant} | {self.seed} | {self.seconds:.1f}" if self.invariant else "**survives** | – | –"
+        return f"| `{self.mutation.name}` | {self.mutation.about} | {caught} | {self.text} |"
+
+
+def shorten(text: str) -> str:
+    return re.sub(r" at \d+\.\d+ us$", "", text).replace("|", "/")[:110]
+
+
+def examine(workshop: Workshop, mutation: Mutation, seeds: int) -> Finding:
+    originals = workshop.edit(mutation.edits)
+    try:
+        workshop.compile()
+        started = time.monotonic()
+        output = workshop.simulate(seeds).stdout
+        seconds = time.monotonic() - started
+    finally:
+        for path, text in originals.items():
+            path.write_text(text)
+    failure = FAILURE.search(output)
+    if failure is None:
+        return Finding(mutation, "", 0, seconds, "")
+    return Finding(mutation, failure[2], int(failure[1]), seconds, shorten(failure[3]))
+
+
+def write_page(findings: list[Finding], seeds: int) -> None:
+    survivors = [finding for finding in findings if not finding.invariant]
+    lines = [
+        "<!-- SPDX-License-Identifier: BSD-3-Clause -->",
+        "# Does the simulation notice?",
+        "",
+        "`tests/fabric/mutations.py` writes this page: it breaks the switch in one place at a time and runs the seeds of",
+        f"`fabric_sim` from 1 on, {seeds} at most, until an invariant of `protocol.md` §8 fails. The seed is also the",
+        "number of seeds that it took; seconds are of the run alone. `docs/simulation.md` says what is simulated.",
+        "",
+        "| mutation | what is broken | caught by | seed | s | what the simulation said |",
+        "|---|---|---|---:|---:|---|",
+        *(finding.row for finding in findings),
+        "",
+        f"{len(findings) - len(survivors)} of {len(findings)} are caught.",
+        "",
+    ]
+    PAGE.write_text("\n".join(lines))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mutation", metavar="NAME", action="append", help="only this one; no page is written")
+    parser.add_argument("--seeds", type=int, default=100_000, help="at most, for each mutation")
+    parser.add_argument("--list", action="store_true", help="names the mutations")
+    options = parser.parse_args()
+    chosen = [mutation for mutation in MUTATIONS if not options.mutation or mutation.name in options.mutation]
+    if options.list:
+        for mutation in chosen:
+            print(f"{mutation.name:20} {mutation.about}")
+        return 0
+    findings = []
+    with tempfile.TemporaryDirectory(prefix="weir-mutations-") as directory:
+        workshop = Workshop(Path(directory))
+        sound = workshop.simulate(min(options.seeds, 5000))
+        if sound.returncode != 0:
+            print(f"the simulation fails without any mutation:\n{sound.stdout[-3000:]}")
+            return 1
+        for mutation in chosen:
+            finding = examine(workshop, mutation, options.seeds)
+            findings.append(finding)
+            print(finding.row, flush=True)
+    if not options.mutation:
+        write_page(findings, options.seeds)
+    survivors = sum(not finding.invariant for finding in findings)
+    print(f"mutations: {len(findings) - survivors} passed, {survivors} failed, 0 skipped")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ring_watch.hpp"
+
+#include "violation.hpp"
+#include "wire/headers.hpp"
+#include "wire/parse.hpp"
+#include "wire/psn.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::fabric {
+
+RingWatch::RingWatch(const RingPlan& plan, std::uint16_t ring, Coverage& coverage)
+    : ring_(ring), is_attacked_(plan.role == RingRole::victim), depth_(plan.spec.depth()),
+      coverage_(coverage), connections_(plan.hosts.size()) {}
+
+void RingWatch::begin(std::uint32_t generation) {
+  generation_ = generation;
+  is_in_order_ = true;
+}
+
+void RingWatch::expect(std::uint16_t rank, std::uint32_t first_psn) {
+  connections_[rank] = {first_psn, first_psn, {}};
+}
+
+bool RingWatch::is_current(const Packet& packet) const {
+  return packet.origin.generation == generation_;
+}
+
+RingWatch::Reading RingWatch::read(const Packet& packet) {
+  wire::Frame frame = packet;
+  frame.packet = wire::parse(packet.bytes());
+  Reading reading;
+  reading.starts_message = frame.packet.opcode.starts_message();
+  reading.qp = frame.packet.destination_qp;
+  reading.psn = frame.packet.psn;
+  if (const wire::InaHeader* header = wire::find_ina_header(frame)) {
+    reading.id = header->message_id.get();
+  }
+  return reading;
+}
+
+RingWatch::Counts RingWatch::counts(const dataplane::InlineSwitch& engine) const {
+  const dataplane::RingCounters& counters = engine.worker().counters_of(ring_);
+  return {
+      counters.contributions, counters.slots_completed,
+      counters.hellos,        counters.cached_results,
+      counters.stale_repeats, counters.dropped[static_cast<std::size_t>(DropReason::repeat_held)]};
+}
+
+void RingWatch::before(const Packet& packet, const dataplane::InlineSwitch& engine) {
+  if (!is_current(packet)) {
+    return;
+  }
+  before_ = counts(engine);
+  newest_ = engine.worker().classifier().status_of(ring_, packet.origin.rank).newest_message;
+  reading_ = read(packet);
+  Connection& connection = connections_[packet.origin.rank];
+  if (packet.is_damaged || reading_.psn != connection.next_in) {
+    is_in_order_ = false;
+    return;
+  }
+  connection.next_in = wire::psn_add(connection.next_in, 1);
+}
+
+void RingWatch::after(const Packet& packet, const dataplane::InlineSwitch& engine) {
+  if (!is_current(packet)) {
+    return;
+  }
+  const Counts now = counts(engine);
+  tell_slot_rows(now);
+  Connection& connection = connections_[packet.origin.rank];
+  if (reading_.starts_message) {
+    tell_first(connection, reading_, now);
+  } else {
+    tell_other(connection, reading_, now);
+  }
+}
+
+void RingWatch::tell_slot_rows(const Counts& now) const {
+  if (now.completed > before_.completed) {
+    coverage_.hit(now.hellos > before_.hellos ? Row::hello_barrier : Row::slot_completed);
+  } else if (now.contributions > before_.contributions) {
+    coverage_.hit(Row::slot_stored);
+  }
+  if (now.cached > before_.cached) {
+    coverage_.hit(Row::slot_cached);
+  }
+}
+
+bool RingWatch::is_below_history(std::uint32_t id) const {
+  return std::uint64_t{id} + depth_ <= newest_;
+}
+
+void RingWatch::tell_first(Connection& connection, const Reading& reading, const Counts& now) {
+  if (!reading.id) {
+    return;
+  }
+  const std::uint32_t id = *reading.id;
+  const bool is_stale = now.stale > before_.stale;
+  if (is_stale && is_below_history(id)) {
+    return coverage_.hit(Row::history_stale_first);
+  }
+  const bool reached_slot = is_stale || now.contributions > before_.contributions ||
+                            now.cached > before_.cached || now.repeats_held > before_.repeats_held;
+  if (is_stale) {
+    coverage_.hit(Row::slot_stale);
+  }
+  if (!reached_slot) {
+    return;
+  }
+  const auto at = std::lower_bound(
+      connection.messages.begin(), connection.messages.end(), id,
+      [](const Message& message, std::uint32_t wanted) { return message.id < wanted; });
+  if (at != connection.messages.end() && at->id == id) {
+    return coverage_.hit(Row::history_repeat);
+  }
+  coverage_.hit(id < newest_ ? Row::history_hole : Row::history_new);
+  connection.messages.insert(at, {id, reading.psn});
+}
+
+std::optional<std::uint32_t> RingWatch::message_around(const Connection& connection,
+                                                       std::uint32_t psn) const {
+  std::optional<std::uint32_t> id;
+  for (const Message& message : connection.messages) {
+    if (wire::psn_distance(message.first_psn, psn) >= 0) {
+      id = message.id;
+    }
+  }
+  return id;
+}
+
+void RingWatch::tell_other(const Connection& connection, const Reading& reading,
+                           const Counts& now) const {
+  if (now.stale == before_.stale) {
+    if (now.contributions > before_.contributions || now.cached > before_.cached ||
+        now.repeats_held > before_.repeats_held) {
+      coverage_.hit(Row::history_inside);
+    }
+    return;
+  }
+  const auto id = message_around(connection, reading.psn);
+  coverage_.hit(!id || is_below_history(*id) ? Row::history_stale_other : Row::slot_stale);
+}
+
+void RingWatch::leaves(const Packet& packet) {
+  if (!is_current(packet) || !is_in_order_ || is_attacked_) {
+    return;
+  }
+  coverage_.hit(Happening::orders_checked);
+  Connection& connection = connections_[packet.origin.rank];
+  const std::uint32_t psn = packet.packet.psn;
+  if (psn != connection.next_out) {
+    throw Violation("I7", fmt::format("ring {}: rank {}'s PSN {:#x} left before {:#x}, though the "
+                                      "ring's packets all came in order",
+                                      ring_, packet.origin.rank, psn, connection.next_out));
+  }
+  connection.next_out = wire::psn_add(psn, 1);
+}
+
+} // namespace weir::fabric

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "coverage.hpp"
+#include "dataplane/inline_switch.hpp"
+#include "packet.hpp"
+#include "scenario.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::fabric {
+
+/// An outsider's view of one ring: which packets of its present job came to the switch, and in
+/// which order they left (I7); and which rows of the tables of docs/protocol.md they met, told from
+/// counters and from what is known of the job.
+class RingWatch {
+ public:
+  RingWatch(const RingPlan& plan, std::uint16_t ring, Coverage& coverage);
+
+  void begin(std::uint32_t generation);
+  void expect(std::uint16_t rank, std::uint32_t first_psn);
+
+  /// The switch lost what it knew.
+  void forget_order() { is_in_order_ = false; }
+
+  /// Around InlineSwitch::accept of a packet of a member.
+  void before(const Packet& packet, const dataplane::InlineSwitch& engine);
+  void after(const Packet& packet, const dataplane::InlineSwitch& engine);
+
+  /// A packet of a member leaves. Throws Violation I7.
+  void leaves(const Packet& packet);
+
+ private:
+  struct Message {
+    std::uint32_t id = 0;
+    std::uint32_t first_psn = 0;
+  };
+
+  struct Connection {
+    std::uint32_t next_in = 0;     // PSN
+    std::uint32_t next_out = 0;    //
+    std::vector<Message> messages; // noted by the switch, by ascending PSN
+  };
+
+  struct Counts {
+    std::uint64_t contributions = 0;
+    std::uint64_t completed = 0;
+    std::uint64_t hellos = 0;
+    std::uint64_t cached = 0;
+    std::uint64_t stale = 0;
+    std::uint64_t repeats_held = 0;
+  };
+
+  /// What the packet's bytes say, read anew.
+  struct Reading {
+    bool starts_message = false;
+    std::uint32_t qp = 0;
+    std::uint32_t psn = 0;
+    std::optional<std::uint32_t> id; // of a FIRST or ONLY
+  };
+
+  static Reading read(const Packet& packet);
+  bool is_current(const Packet& packet) const;
+  Counts counts(const dataplane::InlineSwitch& engine) const;
+  void tell_slot_rows(const Counts& now) const;
+  void tell_first(Connection& connection, const Reading& reading, const Counts& now);
+  void tell_other(const Connection& connection, const Reading& reading, const Counts& now) const;
+  std::optional<std::uint32_t> message_around(const Connection& connection,
+                                              std::uint32_t psn) const;
+  bool is_below_history(std::uint32_t id) const;
+
+  std::uint16_t ring_;
+  bool is_attacked_;
+  std::uint32_t depth_; // 2N
+  Coverage& coverage_;
+  std::uint32_t generation_ = 0;
+  bool is_in_order_ = true; // every packet came, once and in order
+  std::vector<Connection> connections_;
+  Counts before_;
+  std::uint64_t newest_ = 0; // M of the packet's connection before the packet
+  Reading reading_;
+};
+
+} // namespace weir::fabric

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rogue.hpp"
+
+#include "job.hpp"
+#include "support/frame_builder.hpp"
+#include "wire/parse.hpp"
+#include "wire/psn.hpp"
+
+#include <algorithm>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::size_t kMemory = 64; // frames
+constexpr wire::MacAddress kStrangerMac{{0x02, 0x66, 0, 0, 0, 0x01}};
+constexpr std::uint32_t kUnknownRing = 777;
+constexpr std::uint32_t kFarAway = 100'000; // messages
+
+std::uint32_t nobodys_queue_pair(Dice& dice) {
+  return kStrangerQueuePair + static_cast<std::uint32_t>(dice.below(1u << 20));
+}
+
+} // namespace
+
+Rogue::Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& coverage)
+    : world_(world), fabric_(fabric), scenario_(scenario), coverage_(coverage) {}
+
+void Rogue::notice(const Packet& packet) {
+  if (recent_.size() == kMemory) {
+    recent_.pop_front();
+  }
+  const auto bytes = packet.bytes();
+  recent_.push_back({{bytes.begin(), bytes.end()}, packet.ingress, packet.origin.ring});
+  if (scenario_.rings[packet.origin.ring].role == RingRole::victim) {
+    victim_queue_pairs_.push_back(wire::parse(bytes).destination_qp);
+  }
+}
+
+void Rogue::act() {
+  Dice& dice = world_.dice;
+  if (!recent_.empty() && dice.chance(scenario_.replays)) {
+    return replay(dice.one_of(recent_));
+  }
+  const std::uint64_t act = dice.below(10);
+  if (act == 0) {
+    run_script();
+  } else if (act <= 2 || recent_.empty()) {
+    be_odd();
+  } else {
+    forge(dice.one_of(recent_));
+  }
+}
+
+void Rogue::send(std::uint16_t port, std::span<const std::uint8_t> bytes) {
+  coverage_.hit(Happening::rogue_frames);
+  fabric_.send(port, world_.packets.make(bytes));
+}
+
+/// A station's MAC address stays where it is: bridges believe whoever spoke last.
+void Rogue::send_from_elsewhere(Forgery& forgery) {
+  forgery.ethernet().source = kStrangerMac;
+  send(scenario_.stranger_port(), forgery.bytes());
+}
+
+/// What a network does to a packet that it delays for long, several of them at once.
+void Rogue::replay(const Seen& seen) {
+  coverage_.hit(Happening::replayed_frames);
+  if (world_.dice.chance(70 * kPercent)) {
+    return send(seen.port, seen.bytes);
+  }
+  for (const Seen& each : recent_) {
+    if (each.ring == seen.ring) {
+      send(each.port, each.bytes);
+    }
+  }
+}
+
+void Rogue::forge(const Seen& seen) {
+  Forgery forgery(seen.bytes);
+  if (scenario_.rings[seen.ring].role == RingRole::victim) {
+    return forge_wildly(forgery, seen);
+  }
+  if (forgery.starts_message()) {
+    forge_first(forgery, seen);
+  } else {
+    forge_other(forgery, seen);
+  }
+}
+
+void Rogue::forge_first(Forgery& forgery, const Seen& seen) {
+  const bool is_hello = forgery.ina().message_id.get() == 0;
+  if (is_hello || world_.dice.chance(40 * kPercent)) {
+    forge_foreign(forgery, seen);
+  } else {
+    forge_refused(forgery, seen);
+  }
+}
+
+/// The header of a message that belongs, with something in it that the switch must refuse before
+/// it believes anything else.
+void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
+  Dice& dice = world_.dice;
+  wire::InaHeader& ina = forgery.ina();
+  switch (dice.below(17)) {
+  case 0:
+    ina.flags |= kInaFlagResult;
+    break;
+  case 1:
+    ina.flags |= 0x10;
+    break;
+  case 2:
+    ina.reserved_word.set(1);
+    break;
+  case 3:
+    ina.collective = 2;
+    break;
+  case 4:
+    ina.operation = 200;
+    break;
+  case 5:
+    ina.collective = static_cast<std::uint8_t>(Collective::hello); // with a message number
+    break;
+  case 6:
+    ina.session.set(ina.session.get() ^ 1);
+    break;
+  case 7:
+    ina.message_length.set(scenario_.rings[seen.ring].spec.max_message_bytes);
+    break;
+  case 8:
+    ina.message_length.set(ina.message_length.get() - 1);
+    break;
+  case 9:
+    ina.message_length.set(ina.message_length.get() / 8 * 4);
+    break;
+  case 10:
+    ina.epoch.set(ina.epoch.get() == 0 ? 0 : ina.epoch.get() - 1);
+    forgery.set_queue_pair(nobodys_queue_pair(dice));
+    break;
+  case 11:
+    ina.message_id.set(ina.message_id.get() + kFarAway);
+    break;
+  case 12: // so far back that every receiver takes it for a repeat, should it be forwarded
+    forgery.set_psn(wire::psn_add(forgery.layout().psn, -(1 << 22)));
+    break;
+  case 13:
+    forgery.set_queue_pair(nobodys_queue_pair(dice));
+    break;
+  case 14:
+    forgery.bth().flags |= 0x01; // transport version
+    break;
+  case 15:
+    forgery.bth().flags ^= 0x10; // pad
+    break;
+  default: // not signed
+    ina.message_id.set(ina.message_id.get() + 1);
+    return send(seen.port, forgery.bytes());
+  }
+  forgery.sign();
+  send(seen.port, forgery.bytes());
+}
+
+bool Rogue::is_pinned(const Seen& seen) const {
+  return scenario_.rings[seen.ring].spec.members.front().port.has_value();
+}
+
+/// The same sender's header in another of his rings, in which the destination does not follow him.
+bool Rogue::claim_other_ring(Forgery& forgery, const Seen& seen) const {
+  for (const RingPlan& other : scenario_.rings) {
+    const conn::RingSpec& spec = other.spec;
+    for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
+      const bool is_member = spec.members[rank].ip == forgery.layout().source;
+      const bool belongs = spec.members[spec.successor(rank)].ip == forgery.layout().destination;
+      if (is_member && !belongs && spec.id != scenario_.rings[seen.ring].spec.id) {
+        forgery.ina().ring_id.set(spec.id);
+        forgery.ina().rank.set(rank);
+        forgery.ina().world.set(spec.world());
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A header that belongs to no ring, on its way to a queue pair that nobody has.
+void Rogue::forge_foreign(Forgery& forgery, const Seen& seen) {
+  Dice& dice = world_.dice;
+  wire::InaHeader& ina = forgery.ina();
+  forgery.set_queue_pair(nobodys_queue_pair(dice));
+  switch (dice.below(7)) {
+  case 0:
+    ina.version = 2;
+    break;
+  case 1:
+    ina.ring_id.set(kUnknownRing);
+    break;
+  case 2:
+    ina.world.set(static_cast<std::uint16_t>(ina.world.get() + 1));
+    break;
+  case 3:
+    ina.rank.set(static_cast<std::uint16_t>(ina.world.get() + 3));
+    break;
+  case 4:
+    ina.rank.set(static_cast<std::uint16_t>((ina.rank.get() + 1) % ina.world.get()));
+    break;
+  case 5:
+    if (!claim_other_ring(forgery, seen)) {
+      return;
+    }
+    break;
+  default:
+    if (!is_pinned(seen)) {
+      return;
+    }
+    forgery.sign();
+    return send_from_elsewhere(forgery);
+  }
+  forgery.sign();
+  send(seen.port, forgery.bytes());
+}
+
+/// A MIDDLE or LAST.
+void Rogue::forge_other(Forgery& forgery, const Seen& seen) {
+  Dice& dice = world_.dice;
+  switch (dice.below(6)) {
+  case 0:
+    if (is_pinned(seen)) {
+      forgery.byte(forgery.layout().payload_offset) ^= 0x80;
+      forgery.sign();
+      send_from_elsewhere(forgery);
+    }
+    return;
+  case 1:
+    forgery.set_queue_pair(nobodys_queue_pair(dice));
+    break;
+  case 2:
+    forgery.bth().flags |= 0x02; // transport version
+    break;
+  case 3:
+    if (scenario_.is_ipv6) {
+      return;
+    }
+    forgery.make_fragment();
+    break;
+  case 4: // a MIDDLE in place of a LAST and the other way round: both wrong where they stand
+    forgery.bth().opcode = forgery.layout().opcode.ends_message()
+                               ? static_cast<std::uint8_t>(wire::Opcode::write_middle)
+                               : static_cast<std::uint8_t>(wire::Opcode::write_last);
+    break;
+  default: // not signed
+    forgery.byte(forgery.layout().payload_offset) ^= 0x80;
+    return send(seen.port, forgery.bytes());
+  }
+  forgery.sign();
+  send(seen.port, forgery.bytes());
+}
+
+/// Whatever comes to mind, as long as it stays the victim's.
+void Rogue::forge_wildly(Forgery& forgery, const Seen& seen) {
+  Dice& dice = world_.dice;
+  for (std::uint64_t i = dice.between(1, 3); i > 0; --i) {
+    switch (dice.below(6)) {
+    case 0:
+      forgery.set_psn(forgery.layout().psn + static_cast<std::uint32_t>(dice.below(16)) - 8);
+      break;
+    case 1:
+      forgery.set_queue_pair(dice.one_of(victim_queue_pairs_));
+      break;
+    case 2:
+      forgery.byte(forgery.layout().payload_offset + dice.below(forgery.layout().payload_bytes)) =
+          static_cast<std::uint8_t>(dice.next());
+      break;
+    default:
+      if (forgery.starts_message()) {
+        wire::InaHeader& ina = forgery.ina();
+        reinterpret_cast<std::uint8_t*>(&ina)[dice.below(sizeof ina)] +=
+            dice.pick<std::uint8_t>({1, 2, 255, 128});
+      }
+      break;
+    }
+  }
+  if (forgery.starts_message()) {
+    forgery.ina().ring_id.set(scenario_.rings[seen.ring].spec.id);
+  }
+  forgery.sign();
+  if (dice.chance(80 * kPercent)) {
+    send(seen.port, forgery.bytes());
+  } else {
+    send_from_elsewhere(forgery);
+  }
+}
+
+test::FrameSpec Rogue::between_neighbours() {
+  const RingPlan& ring = world_.dice.one_of(scenario_.rings);
+  const auto rank = static_cast<std::uint16_t>(world_.dice.below(ring.hosts.size()));
+  const std::uint16_t successor = ring.spec.successor(rank);
+  test::FrameSpec frame;
+  frame.network = scenario_.is_ipv6 ? test::Network::ipv6 : test::Network::ipv4;
+  frame.source_mac = kStrangerMac;
+  frame.destination_mac = mac_of_host(ring.hosts[successor]);
+  frame.source = ring.spec.members[rank].ip;
+  frame.destination = ring.spec.members[successor].ip;
+  frame.qp = nobodys_queue_pair(world_.dice);
+  frame.payload = test::Bytes(32, 0x33);
+  return frame;
+}
+
+/// Frames that have nothing to do with anything.
+void Rogue::be_odd() {
+  Dice& dice = world_.dice;
+  test::FrameSpec frame = between_neighbours();
+  std::uint16_t port = scenario_.stranger_port();
+  std::size_t cut = kMaxFrameBytes;
+  switch (dice.below(9)) {
+  case 0:
+    cut = dice.below(14);
+    break;
+  case 1:
+    frame.destination_mac = {{0x01, 0x80, 0xc2, 0, 0, 0x0e}};
+    break;
+  case 2:
+    frame.payload.resize(600);
+    break;
+  case 3:
+    port = static_cast<std::uint16_t>(dice.below(scenario_.hosts));
+    frame.destination_mac = mac_of_host(port);
+    break;
+  case 4:
+    frame.opcode = 0x07; // a MIDDLE from nowhere
+    break;
+  case 5:
+    frame.network = test::Network::ipv6;
+    frame.source = ip_of_host(0, true);
+    frame.destination = ip_of_host(1, true);
+    break;
+  case 6: // of use where the hosts' addresses are IPv6
+    frame.network = test::Network::ipv6;
+    frame.next = 60;
+    frame.ip_extensions = {17, 0, 1, 4, 0, 0, 0, 0};
+    break;
+  case 7:
+    frame.destination_mac = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+    frame.opcode = 0x64; // UD
+    break;
+  default:
+    frame.opcode = 0x0c; // READ
+    break;
+  }
+  const test::Bytes bytes = test::build(frame).bytes;
+  send(port, std::span(bytes).first(std::min(cut, bytes.size())));
+}
+
+void Rogue::run_script() {
+  for (const Script::Sent& sent : script_.act(world_.dice, fabric_.session())) {
+    send(sent.port, sent.bytes);
+  }
+}
+
+} // namespace weir::fabric

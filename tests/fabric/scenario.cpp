@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint16_t kMtu = 256;
+constexpr Time kMicrosecond = 1000;
+
+/// How rough the network is.
+enum class Weather : std::uint8_t { calm, lossy, stormy };
+
+Weather draw_weather(Dice& dice) {
+  return dice.pick({Weather::calm, Weather::lossy, Weather::lossy, Weather::lossy, Weather::stormy,
+                    Weather::stormy});
+}
+
+LinkTraits draw_link(Dice& dice, Weather weather, Time spread, LinkTraits::Order order) {
+  LinkTraits traits;
+  traits.delay = dice.between(1, 4) * kMicrosecond;
+  traits.spread = spread;
+  traits.order = order;
+  if (weather == Weather::calm || dice.chance(15 * kPercent)) {
+    return traits;
+  }
+  const Ppm worst = weather == Weather::lossy ? 6 * kPercent : 25 * kPercent;
+  const auto up_to = [&](Ppm most) { return static_cast<Ppm>(dice.below(most)); };
+  traits.loss = up_to(worst);
+  traits.answer_loss = dice.chance(35 * kPercent) ? up_to(60 * kPercent) : traits.loss;
+  traits.duplication = dice.chance(50 * kPercent) ? up_to(worst) : 0;
+  traits.corruption = dice.chance(50 * kPercent) ? up_to(worst / 2) : 0;
+  return traits;
+}
+
+void draw_links(Scenario& scenario, Dice& dice) {
+  const Weather weather = draw_weather(dice);
+  const Time spread = dice.pick<Time>({0, 0, 5 * kMicrosecond, 30 * kMicrosecond});
+  const auto order =
+      dice.pick({LinkTraits::Order::kept, LinkTraits::Order::kept, LinkTraits::Order::free});
+  for (std::uint16_t port = 0; port < scenario.ports(); ++port) {
+    scenario.to_switch.push_back(draw_link(dice, weather, spread, order));
+    scenario.from_switch.push_back(draw_link(dice, weather, spread, order));
+  }
+  scenario.round_trip = 4 * (4 * kMicrosecond + spread);
+  // Once in a while too short, so that everything is repeated.
+  const Time tenths = dice.pick<Time>({8, 13, 13, 20, 40});
+  scenario.ack_timeout = scenario.round_trip * tenths / 10;
+}
+
+TensorPlan draw_tensor(Dice& dice, const conn::RingSpec& spec, std::uint64_t most_messages) {
+  TensorPlan tensor;
+  tensor.type = dice.pick({DataType::i32, DataType::f32});
+  tensor.operation = dice.pick({Operation::sum, Operation::sum, Operation::min, Operation::max});
+  const std::uint64_t message = (spec.max_message_bytes - kInaHeaderBytes) / 8 * 8;
+  const std::uint64_t messages = dice.below(most_messages + 1);
+  const std::uint64_t tail = dice.below(message / 4 + 1) * 4;
+  tensor.bytes = static_cast<std::uint32_t>(messages == 0 ? 0 : (messages - 1) * message + tail);
+  return tensor;
+}
+
+std::vector<std::uint16_t> draw_hosts(Dice& dice, std::uint16_t hosts, std::uint64_t count) {
+  std::vector<std::uint16_t> order(hosts);
+  std::iota(order.begin(), order.end(), std::uint16_t{0});
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    std::swap(order[i], order[i + dice.below(order.size() - i)]);
+  }
+  order.resize(count);
+  return order;
+}
+
+RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
+  RingPlan ring;
+  ring.spec.id = id;
+  ring.spec.mtu = kMtu;
+  ring.spec.window = static_cast<std::uint32_t>(dice.between(1, 4));
+  const std::uint64_t packets = dice.between(1, 5);
+  ring.spec.max_message_bytes =
+      static_cast<std::uint32_t>((packets - 1) * kMtu + dice.between(56, kMtu));
+  const std::uint64_t world =
+      dice.chance(60 * kPercent) ? scenario.hosts : dice.between(2, scenario.hosts);
+  ring.hosts = draw_hosts(dice, scenario.hosts, world);
+  const bool is_pinned = dice.chance(50 * kPercent);
+  for (const std::uint16_t host : ring.hosts) {
+    ring.spec.members.push_back(
+        {ip_of_host(host, scenario.is_ipv6), is_pinned ? std::optional(host) : std::nullopt});
+  }
+  ring.buffers = dice.pick({Buffers::in_place, Buffers::in_place, Buffers::out_of_place});
+  ring.near_wrap = dice.pick<Ppm>({0, kAlways});
+  ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
+  ring.jobs = dice.chance(20 * kPercent) ? 2 : 1;
+  ring.first_epoch = static_cast<std::uint32_t>(dice.pick<std::uint64_t>({0, 1, 7, 0xfffffff0}));
+  const std::uint64_t tensors = dice.pick<std::uint64_t>({1, 1, 2, 2, 3, 4});
+  for (std::uint64_t i = 0; i < tensors; ++i) {
+    ring.tensors.push_back(
+        draw_tensor(dice, ring.spec, std::max<std::uint64_t>(2, 24 / (packets * world))));
+  }
+  return ring;
+}
+
+void draw_rings(Scenario& scenario, Dice& dice) {
+  const std::uint64_t count = dice.pick<std::uint64_t>({1, 1, 1, 2, 2, 3});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    scenario.rings.push_back(draw_ring(dice, scenario, 10 + i));
+  }
+  if (count > 1 && dice.chance(50 * kPercent)) { // the first ring is always sound
+    scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
+  }
+}
+
+Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
+  Fault fault{.kind = kind};
+  fault.begins = dice.below(scenario.faults_end);
+  const Time most = scenario.faults_end - fault.begins;
+  const Time longest = scenario.ack_timeout * (dice.chance(80 * kPercent) ? 4 : 12);
+  fault.ends = fault.begins + std::min<Time>(most, dice.below(longest) + 1);
+  if (kind == FaultKind::straggler || kind == FaultKind::ring_reset) {
+    fault.place = static_cast<std::uint16_t>(dice.below(scenario.rings.size()));
+    fault.rank = static_cast<std::uint16_t>(dice.below(scenario.rings[fault.place].hosts.size()));
+  } else {
+    fault.place = static_cast<std::uint16_t>(dice.below(scenario.hosts));
+  }
+  return fault;
+}
+
+/// Answers get lost everywhere, then the switch is replaced: all hosts go back to messages of which
+/// some have the result already.
+void draw_treacherous_restart(Scenario& scenario, Dice& dice) {
+  const Time restart = dice.below(scenario.faults_end);
+  const Time before = std::min(restart, dice.below(2 * scenario.ack_timeout) + 1);
+  for (std::uint16_t host = 0; host < scenario.hosts; ++host) {
+    scenario.faults.push_back({FaultKind::answers_lost, restart - before,
+                               std::min(scenario.faults_end, restart + scenario.round_trip), host});
+  }
+  scenario.faults.push_back(
+      {.kind = FaultKind::switch_restarts, .begins = restart, .ends = restart});
+}
+
+void draw_faults(Scenario& scenario, Dice& dice) {
+  scenario.faults_end = scenario.ack_timeout * dice.between(3, 25);
+  const std::uint64_t count = dice.pick<std::uint64_t>({0, 1, 1, 2, 3, 5});
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto kind = dice.pick(
+        {FaultKind::link_down, FaultKind::answers_lost, FaultKind::answers_lost,
+         FaultKind::host_frozen, FaultKind::straggler, FaultKind::straggler, FaultKind::host_dies,
+         FaultKind::switch_restarts, FaultKind::switch_restarts, FaultKind::ring_reset});
+    scenario.faults.push_back(draw_fault(dice, scenario, kind));
+  }
+  if (dice.chance(10 * kPercent)) {
+    draw_treacherous_restart(scenario, dice);
+  }
+}
+
+} // namespace
+
+std::string_view name_of(FaultKind kind) {
+#define WEIR_FABRIC_NAME(name, text) #name,
+  static constexpr std::array<std::string_view, kFaultKinds> names{
+      WEIR_FABRIC_FAULTS(WEIR_FABRIC_NAME)};
+#undef WEIR_FABRIC_NAME
+  return names[static_cast<std::size_t>(kind)];
+}
+
+wire::IpAddress ip_of_host(std::uint16_t host, bool is_ipv6) {
+  const auto number = static_cast<std::uint8_t>(host + 1);
+  if (!is_ipv6) {
+    return wire::IpAddress::from_v4(std::array<std::uint8_t, 4>{10, 50, 0, number}.data());
+  }
+  wire::IpAddress address;
+  address.bytes = {0xfd, 0x50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
+  return address;
+}
+
+wire::MacAddress mac_of_host(std::uint16_t host) {
+  return {{0x02, 0x50, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
+}
+
+std::vector<conn::RingSpec> Scenario::specs() const {
+  std::vector<conn::RingSpec> specs;
+  for (const RingPlan& ring : rings) {
+    specs.push_back(ring.spec);
+  }
+  specs.push_back(script_ring());
+  return specs;
+}
+
+Scenario draw_scenario(Dice& dice) {
+  Scenario scenario;
+  const bool is_large = dice.chance(4 * kPercent);
+  scenario.hosts = static_cast<std::uint16_t>(is_large ? 8 : dice.between(2, 5));
+  scenario.is_ipv6 = dice.chance(20 * kPercent);
+  draw_links(scenario, dice);
+  draw_rings(scenario, dice);
+  draw_faults(scenario, dice);
+  if (dice.chance(50 * kPercent)) {
+    scenario.rogue_acts = static_cast<std::uint32_t>(dice.between(5, 60));
+    // A queue pair's number may be used again when all its packets are gone; replays never are.
+    const bool reuses = std::any_of(scenario.rings.begin(), scenario.rings.end(),
+                                    [](const RingPlan& ring) { return ring.reuse != 0; });
+    scenario.replays = reuses ? 0 : dice.pick<Ppm>({0, 20 * kPercent, 70 * kPercent});
+  }
+  scenario.stream_frames = dice.chance(40 * kPercent) ? 20 : 0;
+  return scenario;
+}
+
+std::string describe(const Scenario& scenario) {
+  std::string text = fmt::format("{} hosts, ACK timeout {:.1f} us, faults end at {:.1f} us;",
+                                 scenario.hosts, static_cast<double>(scenario.ack_timeout) / 1000,
+                                 static_cast<double>(scenario.faults_end) / 1000);
+  for (const RingPlan& ring : scenario.rings) {
+    text += fmt::format(" ring {}: H={} N={} L={}{};", ring.spec.id, ring.spec.world(),
+                        ring.spec.window, ring.spec.packets_per_message(),
+                        ring.role == RingRole::victim   ? " (attacked)"
+                        : ring.role == RingRole::doomed ? " (doomed)"
+                                                        : "");
+  }
+  for (const Fault& fault : scenario.faults) {
+    text += fmt::format(" {} at {:.1f} us;", name_of(fault.kind),
+                        static_cast<double>(fault.begins) / 1000);
+  }
+  return text;
+}
+
+} // namespace weir::fabric

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "simulation.hpp"
+
+#include "support/frame_builder.hpp"
+#include "violation.hpp"
+#include "wire/headers.hpp"
+
+#include <algorithm>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint64_t kMostEvents = 2'000'000;
+constexpr Time kBound = 150; // ACK timeouts after the faults in which every job finishes
+constexpr std::uint16_t kStreams = 2;
+constexpr std::uint32_t kStreamQueuePair = 0xf00000;
+
+/// Where the frame says it goes; nullopt when it is too short to say.
+std::optional<std::uint32_t> queue_pair_of(const Packet& packet) {
+  constexpr std::size_t ethernet_type_at = 12;
+  if (packet.length < sizeof(wire::EthernetHeader)) {
+    return std::nullopt;
+  }
+  const bool is_ipv4 = packet.data[ethernet_type_at] == 0x08;
+  const std::size_t bth_at = sizeof(wire::EthernetHeader) + sizeof(wire::UdpHeader) +
+                             (is_ipv4 ? sizeof(wire::Ipv4Header) : sizeof(wire::Ipv6Header));
+  if (packet.length < bth_at + sizeof(wire::Bth)) {
+    return std::nullopt;
+  }
+  return wire::view_as<wire::Bth>(packet.data + bth_at).destination_qp.get();
+}
+
+} // namespace
+
+Simulation::Simulation(std::uint64_t seed, Tracing tracing, Coverage& coverage)
+    : world_(seed, tracing), coverage_(coverage), scenario_(draw_scenario(world_.dice)),
+      fabric_(world_, scenario_, coverage), rogue_(world_, fabric_, scenario_, coverage),
+      hosts_(scenario_.hosts) {}
+
+Outcome Simulation::run() {
+  Outcome outcome;
+  try {
+    set_up();
+    run_until_finished();
+    fabric_.restart_switch(); // which finds frames that leaked
+  } catch (const Violation& violation) {
+    outcome.invariant = violation.invariant();
+    outcome.text = fmt::format("{} at {:.3f} us\n  {}", violation.what(),
+                               static_cast<double>(world_.now) / 1000, describe());
+  } catch (const std::exception& error) { // parts that are used as they must not be
+    outcome.invariant = "I4";
+    outcome.text = error.what();
+  }
+  outcome.hash = fabric_.hash();
+  return outcome;
+}
+
+void Simulation::set_up() {
+  world_.tell("{}", fabric::describe(scenario_));
+  const Member::Shared shared{world_, fabric_, scenario_, coverage_};
+  for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
+    jobs_.push_back(std::make_unique<Job>(shared, scenario_.rings[ring], ring, hosts_, numbers_));
+    jobs_.back()->schedule_epoch(world_.dice.below(3 * scenario_.ack_timeout));
+  }
+  for (std::uint16_t i = 0; i < scenario_.faults.size(); ++i) {
+    world_.events.push(
+        {.time = scenario_.faults[i].begins, .kind = EventKind::fault_begins, .place = i});
+    world_.events.push(
+        {.time = scenario_.faults[i].ends, .kind = EventKind::fault_ends, .place = i});
+  }
+  for (std::uint32_t i = 0; i < scenario_.rogue_acts; ++i) {
+    world_.events.push({.time = world_.dice.below(scenario_.faults_end), .kind = EventKind::rogue});
+  }
+  for (std::uint32_t i = 0; i < scenario_.stream_frames; ++i) {
+    world_.events.push({.time = world_.dice.below(scenario_.faults_end),
+                        .kind = EventKind::stream,
+                        .place = static_cast<std::uint16_t>(i % kStreams)});
+  }
+}
+
+void Simulation::run_until_finished() {
+  while (!is_finished()) {
+    if (world_.events.empty()) {
+      throw Violation("I3", "nothing will ever happen again");
+    }
+    const Event event = world_.events.pop();
+    world_.now = event.time;
+    if (is_noisy_ && world_.now >= scenario_.faults_end) {
+      is_noisy_ = false;
+      fabric_.end_noise();
+      world_.tell("the faults are over");
+    }
+    check_deadline();
+    dispatch(event);
+  }
+}
+
+bool Simulation::is_finished() const {
+  return std::all_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    return !job->must_finish() || job->state() == Job::State::finished;
+  });
+}
+
+void Simulation::check_deadline() {
+  if (++events_ > kMostEvents) {
+    throw Violation("I3", "events without end");
+  }
+  if (world_.now > scenario_.faults_end + kBound * scenario_.ack_timeout) {
+    throw Violation("I3", "jobs have not finished, long after the faults ended");
+  }
+}
+
+void Simulation::dispatch(const Event& event) {
+  switch (event.kind) {
+  case EventKind::at_switch:
+    return at_switch(event);
+  case EventKind::at_port:
+    return at_port(event);
+  case EventKind::timer:
+  case EventKind::application:
+    return wake_member(event);
+  case EventKind::start_member:
+    return jobs_[event.place]->start_member(event.rank, event.generation);
+  case EventKind::stop_member:
+    return jobs_[event.place]->stop_member(event.rank, event.generation);
+  case EventKind::start_epoch:
+    return jobs_[event.place]->start_epoch();
+  case EventKind::fault_begins:
+    return begin_fault(scenario_.faults[event.place]);
+  case EventKind::fault_ends:
+    return end_fault(scenario_.faults[event.place]);
+  case EventKind::rogue:
+    return rogue_.act();
+  case EventKind::stream:
+    return send_stream_frame(event.place);
+  }
+}
+
+void Simulation::at_switch(const Event& event) {
+  Packet& packet = *event.packet;
+  packet.ingress = event.place;
+  world_.tell("port {}: QP {:#x}, {} bytes", event.place, queue_pair_of(packet).value_or(0),
+              packet.length);
+  const bool is_data =
+      packet.origin.kind == Origin::Kind::member && packet.length > 100 && !packet.is_damaged;
+  if (is_data && scenario_.rogue_acts != 0) {
+    rogue_.notice(packet);
+  }
+  fabric_.accept(packet);
+}
+
+void Simulation::at_port(const Event& event) {
+  Packet& packet = *event.packet;
+  if (event.place >= scenario_.hosts || !hosts_[event.place].is_alive) {
+    return world_.packets.free(packet);
+  }
+  if (hosts_[event.place].frozen_until > world_.now) {
+    Event later = event;
+    later.time = hosts_[event.place].frozen_until;
+    return world_.events.push(later);
+  }
+  deliver(event.place, packet);
+  world_.packets.free(packet);
+}
+
+void Simulation::deliver(std::uint16_t host, Packet& packet) {
+  const auto queue_pair = queue_pair_of(packet);
+  const auto& ethernet = wire::view_as<wire::EthernetHeader>(packet.data);
+  if (!queue_pair || ethernet.destination != mac_of_host(host)) {
+    return;
+  }
+  for (const auto& job : jobs_) {
+    if (Member* const member = job->member_with(host, *queue_pair)) {
+      world_.tell("host {} takes QP {:#x}", host, *queue_pair);
+      member->receive(packet);
+      return job->review();
+    }
+  }
+}
+
+void Simulation::wake_member(const Event& event) {
+  Job& job = *jobs_[event.place];
+  Member* const member = job.member(event.rank, event.generation);
+  if (member == nullptr) {
+    return;
+  }
+  if (const Time thaw = hosts_[member->host()].frozen_until; thaw > world_.now) {
+    Event later = event;
+    later.time = thaw;
+    return world_.events.push(later);
+  }
+  if (event.kind == EventKind::timer) {
+    member->timer();
+  } else {
+    member->pump();
+  }
+  job.review();
+}
+
+void Simulation::begin_fault(const Fault& fault) {
+  coverage_.hit(fault.kind);
+  world_.tell("fault: {} ({})", name_of(fault.kind), fault.place);
+  switch (fault.kind) {
+  case FaultKind::link_down:
+    fabric_.to_switch(fault.place).set_down();
+    fabric_.from_switch(fault.place).set_down();
+    break;
+  case FaultKind::answers_lost:
+    fabric_.to_switch(fault.place).swallow_answers();
+    fabric_.from_switch(fault.place).swallow_answers();
+    break;
+  case FaultKind::host_frozen:
+    hosts_[fault.place].frozen_until = std::max(hosts_[fault.place].frozen_until, fault.ends);
+    break;
+  case FaultKind::straggler:
+    jobs_[fault.place]->stall_member(fault.rank, fault.ends);
+    break;
+  case FaultKind::host_dies:
+    hosts_[fault.place].is_alive = false;
+    for (const auto& job : jobs_) {
+      job->host_died(fault.place);
+    }
+    break;
+  case FaultKind::switch_restarts:
+    fabric_.restart_switch();
+    for (const auto& job : jobs_) {
+      job->excuse();
+    }
+    break;
+  case FaultKind::ring_reset:
+    fabric_.reset_ring(fault.place);
+    jobs_[fault.place]->excuse();
+    break;
+  case FaultKind::count:
+    break;
+  }
+}
+
+void Simulation::end_fault(const Fault& fault) {
+  switch (fault.kind) {
+  case FaultKind::link_down:
+    fabric_.to_switch(fault.place).set_up();
+    fabric_.from_switch(fault.place).set_up();
+    break;
+  case FaultKind::answers_lost:
+    fabric_.to_switch(fault.place).pass_answers();
+    fabric_.from_switch(fault.place).pass_answers();
+    break;
+  case FaultKind::host_dies:
+    hosts_[fault.place].is_alive = true;
+    break;
+  default:
+    break;
+  }
+}
+
+/// Stream 0 is no RoCE at all, stream 1 is a plain queue pair between two ring neighbours.
+void Simulation::send_stream_frame(std::uint16_t stream) {
+  coverage_.hit(Happening::stream_frames);
+  const RingPlan& ring = scenario_.rings.front();
+  test::FrameSpec spec;
+  spec.network = scenario_.is_ipv6 ? test::Network::ipv6 : test::Network::ipv4;
+  spec.source_mac = mac_of_host(ring.hosts[0]);
+  spec.destination_mac = mac_of_host(ring.hosts[1]);
+  spec.source = ring.spec.members[0].ip;
+  spec.destination = ring.spec.members[1].ip;
+  spec.qp = kStreamQueuePair;
+  spec.udp_destination = stream == 0 ? 5000 : 4791;
+  spec.payload = test::Bytes(24, 0x22);
+  Packet& packet = world_.packets.make(test::build(spec).bytes);
+  packet.origin = {.kind = Origin::Kind::stream, .ring = stream};
+  fabric_.send(ring.hosts[0], packet);
+}
+
+std::string Simulation::describe() const {
+  std::string text = fabric::describe(scenario_);
+  for (std::uint16_t ring = 0; ring < jobs_.size(); ++ring) {
+    text += "\n  " + jobs_[ring]->describe() + "\n    the switch:" + fabric_.waiting_of(ring);
+  }
+  return text;
+}
+
+} // namespace weir::fabric

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace weir::fabric {
+
+/// An invariant of docs/protocol.md §8 that did not hold.
+class Violation : public std::runtime_error {
+ public:
+  Violation(std::string invariant, const std::string& text)
+      : std::runtime_error(text), invariant_(std::move(invariant)) {}
+
+  const std::string& invariant() const { return invariant_; }
+
+ private:
+  std::string invariant_;
+};
+
+} // namespace weir::fabric

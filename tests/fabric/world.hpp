@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dice.hpp"
+#include "event_queue.hpp"
+#include "packet.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace weir::fabric {
+
+enum class Tracing : std::uint8_t { off, on };
+
+/// What all parts of a run share: the time, the dice, what is to happen, and packets.
+struct World {
+  World(std::uint64_t seed, Tracing with_trace) : dice(seed), tracing(with_trace) {}
+
+  Time now = 0;
+  Dice dice;
+  EventQueue events;
+  PacketPool packets;
+  const Tracing tracing;
+
+  /// A line of the trace.
+  template <typename... Arguments>
+  void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+    if (tracing == Tracing::on) {
+      fmt::print("{:>10.3f} us  {}\n", static_cast<double>(now) / 1000,
+                 fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+  }
+};
+
+} // namespace weir::fabric
