@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// weir-worker: one rank of a job.
+
+#include "host/ethdev_io.hpp"
+#include "weir/communicator.hpp"
+#include "worker_options.hpp"
+#include "worker_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace weir;
+using app::WorkerOptions;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+constexpr auto kProgressPeriod = std::chrono::milliseconds(200);
+constexpr double kGiga = 1e9;
+
+/// A result that is not the reduction of the ranks' tensors.
+class WrongResult : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What nccl-tests call algorithm and bus bandwidth (its doc/PERFORMANCE.md), in GB/s.
+struct Timing {
+  std::uint64_t bytes = 0; // of one all-reduce
+  std::uint32_t repetitions = 0;
+  double seconds = 0; // of all of them, verification aside
+  std::uint16_t world = 0;
+
+  double mean() const { return seconds / repetitions; }
+
+  double algorithm_bandwidth() const {
+    return static_cast<double>(bytes) / std::max(mean(), 1e-9) / kGiga;
+  }
+
+  double bus_bandwidth() const { return algorithm_bandwidth() * 2 * (world - 1) / world; }
+};
+
+std::string known_or(const std::optional<std::uint64_t>& count, std::string_view otherwise) {
+  return count ? std::to_string(*count) : std::string(otherwise);
+}
+
+std::unique_ptr<Communicator> open_communicator(const WorkerOptions& options) {
+  if (options.devargs.empty()) {
+    return std::make_unique<Communicator>(options.communicator);
+  }
+  auto frames = std::make_unique<host::EthdevIo>(options.devargs, options.communicator.timeout);
+  return std::make_unique<Communicator>(options.communicator, std::move(frames));
+}
+
+class Worker {
+ public:
+  explicit Worker(const WorkerOptions& options)
+      : options_(options), communicator_(open_communicator(options)), in_(options.bytes),
+        out_(options.placement == app::Placement::out_of_place ? options.bytes : 0) {}
+
+  void run() {
+    greet();
+    for (std::uint32_t repetition = 1; repetition <= options_.repetitions; ++repetition) {
+      reduce_once(repetition);
+    }
+    report();
+  }
+
+ private:
+  std::vector<std::byte>& result() {
+    return options_.placement == app::Placement::in_place ? in_ : out_;
+  }
+
+  Timing timing() const {
+    return {options_.bytes, options_.repetitions, seconds_, communicator_->world()};
+  }
+
+  void greet() const {
+    fmt::print("weir-worker: rank={} world={} epoch={} algorithm={}{}\n", communicator_->rank(),
+               communicator_->world(), communicator_->epoch(), name_of(communicator_->algorithm()),
+               reason());
+    std::fflush(stdout);
+  }
+
+  std::string reason() const {
+    const std::string reason = communicator_->fallback_reason();
+    return reason.empty() ? "" : fmt::format(" reason=\"{}\"", reason);
+  }
+
+  void reduce_once(std::uint32_t repetition) {
+    const app::TensorId id{communicator_->epoch(), repetition};
+    app::fill_tensor(in_, id, communicator_->rank(), 0, options_.type);
+    const Clock::time_point start = Clock::now();
+    Pending pending = communicator_->start_all_reduce(in_.data(), result().data(),
+                                                      options_.bytes / element_size(options_.type),
+                                                      options_.type, options_.operation);
+    while (!pending.wait_for(kProgressPeriod)) {
+      show_progress(repetition, pending.bytes_done(), start);
+    }
+    seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+    show_progress(repetition, options_.bytes, start);
+    if (options_.verification == app::Verification::every_element) {
+      verify(id);
+    }
+  }
+
+  void show_progress(std::uint32_t repetition, std::size_t done, Clock::time_point start) const {
+    if (options_.progress == app::Progress::quiet) {
+      return;
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double percent = options_.bytes == 0 ? 100
+                                               : 100.0 * static_cast<double>(done) /
+                                                     static_cast<double>(options_.bytes);
+    fmt::print("progress: rank={} repetition={}/{} percent={:.0f} bytes={} GB/s={:.3f}\n",
+               communicator_->rank(), repetition, options_.repetitions, percent, done,
+               static_cast<double>(done) / std::max(seconds, 1e-9) / kGiga);
+    std::fflush(stdout);
+  }
+
+  void verify(const app::TensorId& id) {
+    const auto mismatch =
+        app::find_mismatch(result(), id, communicator_->world(), options_.type, options_.operation);
+    if (mismatch) {
+      throw WrongResult(fmt::format(
+          "wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}",
+          communicator_->rank(), id.repetition, mismatch->index,
+          options_.bytes / element_size(options_.type), mismatch->expected, mismatch->found));
+    }
+  }
+
+  void report() const {
+    const Timing timing = this->timing();
+    const CommunicatorStatistics statistics = communicator_->statistics();
+    const std::string_view verified =
+        options_.verification == app::Verification::every_element ? "every_element" : "no";
+    fmt::print("result: rank={} bytes={} type={} op={} repetitions={} seconds={:.6f} "
+               "algbw_GB/s={:.3f} busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={}\n",
+               communicator_->rank(), timing.bytes, name_of(options_.type),
+               name_of(options_.operation), timing.repetitions, timing.mean(),
+               timing.algorithm_bandwidth(), timing.bus_bandwidth(),
+               known_or(statistics.retransmitted_packets, "unknown"),
+               name_of(communicator_->algorithm()), verified);
+    std::fflush(stdout);
+    if (!options_.json.empty()) {
+      write_json(timing, statistics, verified);
+    }
+  }
+
+  void write_json(const Timing& timing, const CommunicatorStatistics& statistics,
+                  std::string_view verified) const {
+    std::ofstream file(options_.json);
+    file << fmt::format(
+        "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"bytes\": {}, \"type\": \"{}\", "
+        "\"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, \"algbw_gb_s\": {:.6f}, "
+        "\"busbw_gb_s\": {:.6f}, \"messages_sent\": {}, \"results_received\": {}, "
+        "\"retransmissions\": {}, \"ack_timeouts\": {}, \"frames_lost_on_purpose\": {}, "
+        "\"algorithm\": \"{}\", \"reason\": \"{}\", \"verified\": \"{}\"}}\n",
+        communicator_->rank(), communicator_->world(), communicator_->epoch(), timing.bytes,
+        name_of(options_.type), name_of(options_.operation), timing.repetitions, timing.mean(),
+        timing.algorithm_bandwidth(), timing.bus_bandwidth(), statistics.messages_sent,
+        statistics.results_received, known_or(statistics.retransmitted_packets, "null"),
+        known_or(statistics.ack_timeouts, "null"), statistics.frames_lost_on_purpose,
+        name_of(communicator_->algorithm()), communicator_->fallback_reason(), verified);
+    file.flush();
+    if (!file) {
+      throw std::runtime_error(fmt::format("--json {}: cannot be written", options_.json));
+    }
+  }
+
+  const WorkerOptions& options_;
+  std::unique_ptr<Communicator> communicator_;
+  std::vector<std::byte> in_;
+  std::vector<std::byte> out_;
+  double seconds_ = 0;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const WorkerOptions options = app::parse_worker_options(argc, argv);
+    std::optional<host::WorkerEal> eal; // outlives the port
+    if (!options.devargs.empty()) {
+      eal.emplace();
+    }
+    Worker worker(options);
+    worker.run();
+    return EXIT_SUCCESS;
+  } catch (const app::UsageError& error) {
+    fmt::print(stderr, "weir-worker: {}\n", error.what());
+    return kExitUsage;
+  } catch (const Error& error) {
+    fmt::print(stderr, "weir-worker: {}: {}\n", name_of(error.code()), error.what());
+    return kExitFailure;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weir-worker: {}\n", error.what());
+    return kExitFailure;
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "weir/communicator.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace weir::app {
+
+enum class Placement : std::uint8_t { in_place, out_of_place };
+enum class Verification : std::uint8_t { every_element, none };
+enum class Progress : std::uint8_t { quiet, lines };
+
+struct WorkerOptions {
+  CommunicatorOptions communicator; // its device: a network interface, or empty for DPDK
+  std::string devargs;              // a DPDK device, or empty
+  std::uint64_t bytes = std::uint64_t{64} << 20;
+  DataType type = DataType::f32;
+  Operation operation = Operation::sum;
+  std::uint32_t repetitions = 1;
+  Placement placement = Placement::in_place;
+  Verification verification = Verification::every_element;
+  Progress progress = Progress::quiet;
+  std::string json; // a file, or empty
+};
+
+/// What is wrong with the command line.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws UsageError. `--help` prints and exits.
+WorkerOptions parse_worker_options(int argc, char** argv);
+
+} // namespace weir::app

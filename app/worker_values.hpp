@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The tensors of weir-worker: every rank can compute every rank's, so each checks its result
+/// alone.
+
+#include "weir/ina.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+/// Which tensor: values depend on these, the rank and the element's index alone.
+struct TensorId {
+  std::uint32_t epoch = 0;
+  std::uint32_t repetition = 0;
+};
+
+/// Elements first, first+1, … of `rank`'s tensor, as many as `bytes` holds.
+///
+/// With mix(x) the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Generators, OOPSLA'14) and h = mix(mix(mix(epoch·2^32 + repetition) + rank) + index): an integer
+/// is h's low bits. A float has h's lowest bits for mantissa, h's highest bit for sign, and an
+/// exponent of bias - 2 + (h >> 60 & 3), so 1/4 <= |value| < 4: sums round, products stay finite.
+void fill_tensor(std::span<std::byte> bytes, const TensorId& id, std::uint16_t rank,
+                 std::uint64_t first, DataType type);
+
+/// The first element of `result` that is not the reduction of all ranks' tensors.
+struct Mismatch {
+  std::uint64_t index = 0;
+  std::string expected; // bits in hexadecimal, and the value for f32 and integers
+  std::string found;
+};
+
+/// Compares every element, bit for bit, with agg::reference_kernel over all ranks' tensors in rank
+/// order.
+std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
+                                      std::uint16_t world, DataType type, Operation operation);
+
+} // namespace weir::app

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "weir/communicator.hpp"
+
+#include "host/agreement.hpp"
+#include "host/control_note.hpp"
+#include "host/engine.hpp"
+#include "host/packet_socket.hpp"
+#include "host/ring_reducer.hpp"
+#include "host/software_transport.hpp"
+#include "host/switch_reducer.hpp"
+#include "host/verbs_transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace weir {
+namespace {
+
+constexpr double kMaxLoss = 0.9;
+constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
+constexpr auto kShortWait = std::chrono::microseconds(200);
+
+/// Wall-clock seconds: a job that is started again has a larger epoch, also after a reboot.
+std::uint32_t draw_epoch() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
+/// 2N, and what the ring needs at least (host::RingReducer).
+std::uint32_t slots_of(const CommunicatorOptions& options) {
+  const std::uint32_t ring = options.fallback == Fallback::ring ? 2 * (options.world - 1u) : 0;
+  return std::max(2 * options.window, ring);
+}
+
+host::TransportPlan transport_plan(const CommunicatorOptions& options) {
+  return {.rank = options.rank,
+          .world = options.world,
+          .lanes = options.rings.size(),
+          .slots = slots_of(options),
+          .slot_bytes = options.message_bytes,
+          .path_mtu = options.path_mtu,
+          .window = options.window,
+          .ack_timeout = options.ack_timeout,
+          .retry_count = options.retry_count};
+}
+
+std::unique_ptr<host::Transport> software_transport(const CommunicatorOptions& options,
+                                                    std::unique_ptr<host::FrameIo> frames) {
+  const wire::MacAddress mac = options.mac.empty() ? frames->mac() : *wire::parse_mac(options.mac);
+  const host::SoftwareTransportOptions software{
+      .ip = *wire::parse_ip(options.ip), .mac = mac, .loss = options.loss, .seed = options.seed};
+  return std::make_unique<host::SoftwareTransport>(transport_plan(options), software,
+                                                   std::move(frames));
+}
+
+/// The outcome of the hellos for the whole job, the same on every rank: the first rank's error that
+/// no fallback mends, or else that nobody aggregates, or else none.
+std::optional<Error> worst_of(const std::vector<host::Blob>& outcomes) {
+  std::optional<Error> worst;
+  for (const host::Blob& outcome : outcomes) {
+    if (outcome.empty()) {
+      continue;
+    }
+    const Error error = host::decode_error(outcome);
+    if (!worst || worst->code() == ErrorCode::not_aggregated) {
+      worst = error;
+    }
+  }
+  return worst;
+}
+
+std::unique_ptr<host::Transport> open_transport(const CommunicatorOptions& options) {
+  if (options.transport == TransportKind::verbs) {
+    return host::open_verbs(transport_plan(options),
+                            {.device = options.device, .gid_index = options.gid_index});
+  }
+  return software_transport(options, std::make_unique<host::PacketSocket>(options.device));
+}
+
+const CommunicatorOptions& checked(const CommunicatorOptions& options) {
+  const std::string defect = find_defect(options);
+  if (!defect.empty()) {
+    throw std::invalid_argument(defect);
+  }
+  return options;
+}
+
+} // namespace
+
+std::string find_defect(const CommunicatorOptions& options) {
+  const auto found = [](std::string_view option, auto value, std::string_view allowed) {
+    return fmt::format("{}: found {}; allowed: {}", option, value, allowed);
+  };
+  if (options.world < kMinWorld || options.world > kMaxWorld) {
+    return found("world", options.world, "2 .. 256");
+  }
+  if (options.rank >= options.world) {
+    return found("rank", options.rank, fmt::format("0 .. {}", options.world - 1));
+  }
+  const std::set<std::uint32_t> distinct(options.rings.begin(), options.rings.end());
+  if (options.rings.empty() || distinct.size() != options.rings.size()) {
+    return found("rings", fmt::format("{}", fmt::join(options.rings, ",")), "distinct ids");
+  }
+  if (!host::Endpoint::parse(options.rendezvous)) {
+    return found("rendezvous", fmt::format("'{}'", options.rendezvous), "HOST:PORT");
+  }
+  if (options.window < 1 || options.window > 1024) {
+    return found("window", options.window, "1 .. 1024");
+  }
+  const std::uint32_t mtu = options.path_mtu;
+  if (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0) {
+    return found("path_mtu", mtu, "256, 512, 1024, 2048 or 4096");
+  }
+  if (options.message_bytes < kInaHeaderBytes + 8 || options.message_bytes > 1U << 30) {
+    return found("message_bytes", options.message_bytes, "48 .. 2^30");
+  }
+  if (options.timeout.count() <= 0) {
+    return found("timeout", fmt::format("{} ms", options.timeout.count()), "more than 0");
+  }
+  if (options.ack_timeout.count() <= 0) {
+    return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()), "more than 0");
+  }
+  if (options.retry_count > 7) {
+    return found("retry_count", options.retry_count, "0 .. 7");
+  }
+  if (!(options.loss >= 0 && options.loss <= kMaxLoss)) {
+    return found("loss", options.loss, "0 .. 0.9");
+  }
+  if (options.transport == TransportKind::software && !wire::parse_ip(options.ip)) {
+    return found("ip", fmt::format("'{}'", options.ip), "an IPv4 or IPv6 address");
+  }
+  if (!options.mac.empty() && !wire::parse_mac(options.mac)) {
+    return found("mac", fmt::format("'{}'", options.mac), "six hexadecimal bytes with colons");
+  }
+  return {};
+}
+
+class Pending::State {
+ public:
+  std::shared_ptr<Communicator::Driver> driver;
+  host::Job job;
+};
+
+/// Owns the job's parts and decides who steps the engine: the caller that waits, or else a thread
+/// of its own, which spins while a job is under way and looks in every millisecond otherwise.
+class Communicator::Driver {
+ public:
+  Driver(const CommunicatorOptions& options, std::unique_ptr<host::Transport> transport)
+      : options_(options), transport_(std::move(transport)) {
+    meet();
+    thread_ = std::thread([this] { attend(); });
+  }
+
+  ~Driver() = default;
+
+  /// Before the last reference goes: the jobs' states hold some.
+  void close();
+
+  std::shared_ptr<Pending::State> start(const void* in, void* out, host::Call call,
+                                        std::shared_ptr<Driver> self);
+  bool test(const Pending::State& state);
+  bool wait_until(const Pending::State& state, host::Deadline deadline);
+
+  const CommunicatorOptions& options() const { return options_; }
+
+  std::uint32_t epoch() const { return epoch_; }
+
+  Algorithm algorithm() const { return algorithm_; }
+
+  const std::string& fallback_reason() const { return fallback_reason_; }
+
+  CommunicatorStatistics statistics();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void meet();
+  host::WindowConfig window_config(std::uint32_t ring) const;
+  void greet(host::Rendezvous& rendezvous);
+  std::optional<Error> exchange_hellos(const std::vector<const host::MessageWindow*>& windows);
+  void step_quietly();
+  void fall_back(std::string_view reason);
+  void attend();
+  bool advance();
+  void start_next();
+  void fail(const Error& error);
+  void throw_if_failed() const;
+  void say_farewell();
+  void outlive_epoch() const;
+
+  const CommunicatorOptions options_;
+  std::uint32_t epoch_ = 0;
+  Algorithm algorithm_ = Algorithm::in_switch;
+  std::string fallback_reason_;
+  std::unique_ptr<host::Transport> transport_;
+  std::unique_ptr<host::JobControl> control_;
+  std::unique_ptr<host::Engine> engine_;
+
+  std::mutex mutex_; // of everything below, and of stepping the engine
+  std::deque<std::shared_ptr<Pending::State>> jobs_; // the front is the engine's
+  std::uint64_t calls_ = 0;
+  std::optional<Error> failure_;
+  bool closing_ = false;
+  std::atomic<unsigned> waiters_ = 0; // callers that step the engine themselves
+  std::condition_variable wake_;      // the thread's
+  std::thread thread_;
+};
+
+/// Rendezvous, connections, hello.
+void Communicator::Driver::meet() {
+  host::Rendezvous rendezvous(
+      {options_.rank, options_.world, options_.rendezvous, options_.timeout});
+  const std::uint32_t own_epoch = options_.epoch != 0 ? options_.epoch : draw_epoch();
+  const auto blobs = rendezvous.gather(host::introduce(options_, own_epoch, transport_->address()));
+  const auto introductions = host::agree(options_, blobs);
+  epoch_ = introductions[0].epoch;
+  const host::TransportPlan plan = transport_plan(options_);
+  transport_->connect(introductions[plan.predecessor()].address,
+                      introductions[plan.successor()].address);
+  rendezvous.gather({}); // nobody sends before its successor is ready to receive
+  greet(rendezvous);
+  control_ = std::make_unique<host::JobControl>(options_.rank, options_.world, options_.timeout,
+                                                rendezvous.release());
+  engine_->attach(*control_);
+}
+
+host::WindowConfig Communicator::Driver::window_config(std::uint32_t ring) const {
+  return {.ring = ring,
+          .rank = options_.rank,
+          .world = options_.world,
+          .window = options_.window,
+          .message_bytes = options_.message_bytes,
+          .epoch = epoch_};
+}
+
+/// Says hello on every lane; every rank learns how every rank fared, so all choose alike.
+void Communicator::Driver::greet(host::Rendezvous& rendezvous) {
+  std::vector<std::unique_ptr<host::Reducer>> lanes;
+  std::vector<const host::MessageWindow*> windows;
+  for (const std::uint32_t ring : options_.rings) {
+    auto lane = std::make_unique<host::SwitchReducer>(window_config(ring));
+    windows.push_back(&lane->window());
+    lanes.push_back(std::move(lane));
+  }
+  engine_ = std::make_unique<host::Engine>(std::move(lanes), *transport_, options_.timeout);
+  const std::optional<Error> outcome = exchange_hellos(windows);
+  const host::Blob blob = outcome ? host::encode(*outcome) : host::Blob();
+  // A neighbour whose hello we have may lack our acknowledgement still.
+  const auto outcomes = rendezvous.gather(blob, [this] { step_quietly(); });
+  const std::optional<Error> worst = worst_of(outcomes);
+  if (!worst) {
+    return;
+  }
+  if (worst->code() != ErrorCode::not_aggregated || options_.fallback != Fallback::ring) {
+    throw *worst;
+  }
+  fall_back(worst->what());
+}
+
+/// What is wrong with the answers; nothing when the switch aggregates every ring.
+std::optional<Error>
+Communicator::Driver::exchange_hellos(const std::vector<const host::MessageWindow*>& windows) {
+  try {
+    while (!engine_->lanes_are_idle()) {
+      if (!engine_->step()) {
+        transport_->wait(kShortWait);
+      }
+    }
+  } catch (const Error& error) {
+    return error;
+  }
+  for (const host::MessageWindow* window : windows) {
+    if (window->answer() != host::MessageWindow::Answer::aggregated) {
+      return Error(ErrorCode::not_aggregated, std::nullopt, window->explain_plain());
+    }
+  }
+  return std::nullopt;
+}
+
+/// For peers that need an acknowledgement; our own errors are known already.
+void Communicator::Driver::step_quietly() {
+  try {
+    engine_->step();
+  } catch (const Error&) {
+  }
+}
+
+void Communicator::Driver::fall_back(std::string_view reason) {
+  algorithm_ = Algorithm::ring;
+  fallback_reason_ = reason;
+  std::vector<std::unique_ptr<host::Reducer>> lanes;
+  for (const std::uint32_t ring : options_.rings) {
+    lanes.push_back(std::make_unique<host::RingReducer>(
+        host::RingConfig{.ring = ring,
+                         .rank = options_.rank,
+                         .world = options_.world,
+                         .epoch = epoch_,
+                         .slots = slots_of(options_),
+                         .block_bytes = window_config(ring).data_bytes()}));
+  }
+  engine_->replace(std::move(lanes));
+}
+
+std::shared_ptr<Pending::State> Communicator::Driver::start(const void* in, void* out,
+                                                            host::Call call,
+                                                            std::shared_ptr<Driver> self) {
+  auto state = std::make_shared<Pending::State>();
+  state->driver = std::move(self);
+  state->job.in = static_cast<const std::uint8_t*>(in);
+  state->job.out = static_cast<std::uint8_t*>(out);
+  const Lock lock(mutex_);
+  throw_if_failed();
+  call.sequence = ++calls_;
+  state->job.call = call;
+  jobs_.push_back(state);
+  start_next();
+  wake_.notify_one();
+  return state;
+}
+
+void Communicator::Driver::throw_if_failed() const {
+  if (failure_) {
+    throw *failure_;
+  }
+}
+
+void Communicator::Driver::start_next() {
+  if (!jobs_.empty() && !engine_->is_reducing()) {
+    engine_->start(jobs_.front()->job);
+  }
+}
+
+/// One step; with the lock held. True when it did anything.
+bool Communicator::Driver::advance() {
+  if (failure_) {
+    return false;
+  }
+  try {
+    const bool moved = engine_->step();
+    if (!jobs_.empty() && jobs_.front()->job.done) {
+      jobs_.pop_front();
+      start_next();
+    }
+    return moved;
+  } catch (const Error& error) {
+    fail(error);
+    return true;
+  }
+}
+
+void Communicator::Driver::fail(const Error& error) {
+  failure_ = error;
+  control_->report(error);
+  jobs_.clear();
+}
+
+bool Communicator::Driver::test(const Pending::State& state) {
+  return wait_until(state, {});
+}
+
+bool Communicator::Driver::wait_until(const Pending::State& state, host::Deadline deadline) {
+  ++waiters_;
+  Lock lock(mutex_);
+  bool in_time = true;
+  while (!state.job.done && !failure_ && in_time) {
+    if (!advance()) {
+      transport_->wait(kShortWait);
+    }
+    in_time = host::Clock::now() < deadline;
+  }
+  --waiters_;
+  wake_.notify_one();
+  if (!state.job.done) {
+    throw_if_failed();
+  }
+  return state.job.done;
+}
+
+/// The thread.
+void Communicator::Driver::attend() {
+  Lock lock(mutex_);
+  while (!closing_) {
+    const bool has_work = !jobs_.empty() && waiters_ == 0 && !failure_;
+    if (!has_work) {
+      wake_.wait_for(lock, kIdlePeriod);
+    }
+    if (waiters_ != 0) {
+      continue;
+    }
+    while (advance()) {
+      if (waiters_ != 0 || closing_) {
+        break;
+      }
+    }
+    if (!jobs_.empty()) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+}
+
+void Communicator::Driver::close() {
+  {
+    const Lock lock(mutex_);
+    if (!jobs_.empty() && !failure_) {
+      fail(Error(
+          ErrorCode::peer_died, options_.rank,
+          fmt::format("rank {} closed its communicator during an all-reduce", options_.rank)));
+    }
+    closing_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+  say_farewell();
+  outlive_epoch();
+}
+
+/// The next job's epoch must be larger than ours, or the switch takes its hello for a stale repeat.
+/// So a job that was shorter than a second ends when the second does.
+void Communicator::Driver::outlive_epoch() const {
+  if (options_.rank == 0 && options_.epoch == 0 && draw_epoch() == epoch_) {
+    const auto now = std::chrono::system_clock::now();
+    std::this_thread::sleep_until(std::chrono::ceil<std::chrono::seconds>(now));
+  }
+}
+
+/// Stays while the predecessor may still repeat what it has no acknowledgement for.
+void Communicator::Driver::say_farewell() {
+  if (failure_) {
+    return;
+  }
+  try {
+    control_->leave();
+    const host::Deadline deadline =
+        host::Clock::now() + options_.ack_timeout * (options_.retry_count + 1);
+    while (!control_->all_left() && host::Clock::now() < deadline) {
+      if (!engine_->step()) {
+        transport_->wait(kShortWait);
+      }
+    }
+  } catch (const Error&) { // every call of ours is done, so it is somebody else's error
+  }
+}
+
+CommunicatorStatistics Communicator::Driver::statistics() {
+  const Lock lock(mutex_);
+  const host::TransportStatistics transport = transport_->statistics();
+  return {.messages_sent = engine_->messages_sent(),
+          .results_received = engine_->results_received(),
+          .retransmitted_packets = transport.retransmitted_packets,
+          .ack_timeouts = transport.ack_timeouts,
+          .frames_lost_on_purpose = transport.frames_lost_on_purpose};
+}
+
+bool Pending::test() {
+  return !state_ || state_->driver->test(*state_);
+}
+
+void Pending::wait() {
+  if (state_) {
+    state_->driver->wait_until(*state_, host::Deadline::max());
+  }
+}
+
+bool Pending::wait_for(std::chrono::milliseconds patience) {
+  return !state_ || state_->driver->wait_until(*state_, host::Clock::now() + patience);
+}
+
+std::size_t Pending::bytes_done() const {
+  return state_ ? state_->job.bytes_done.load(std::memory_order_relaxed) : 0;
+}
+
+Communicator::Communicator(const CommunicatorOptions& options)
+    : driver_(std::make_shared<Driver>(options, open_transport(checked(options)))) {}
+
+Communicator::Communicator(const CommunicatorOptions& options,
+                           std::unique_ptr<host::FrameIo> frames)
+    : driver_(std::make_shared<Driver>(options,
+                                       software_transport(checked(options), std::move(frames)))) {}
+
+Communicator::~Communicator() {
+  driver_->close();
+}
+
+Pending Communicator::start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                                       Operation operation) {
+  if (!is_reducible(type, operation)) {
+    throw std::invalid_argument(
+        fmt::format("{} of {} has no meaning", name_of(operation), name_of(type)));
+  }
+  return Pending(
+      driver_->start(in, out, {.count = count, .type = type, .operation = operation}, driver_));
+}
+
+void Communicator::all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                              Operation operation) {
+  start_all_reduce(in, out, count, type, operation).wait();
+}
+
+std::uint16_t Communicator::rank() const {
+  return driver_->options().rank;
+}
+
+std::uint16_t Communicator::world() const {
+  return driver_->options().world;
+}
+
+std::uint32_t Communicator::epoch() const {
+  return driver_->epoch();
+}
+
+Algorithm Communicator::algorithm() const {
+  return driver_->algorithm();
+}
+
+std::string Communicator::fallback_reason() const {
+  return driver_->fallback_reason();
+}
+
+CommunicatorStatistics Communicator::statistics() const {
+  return driver_->statistics();
+}
+
+} // namespace weir

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/headers.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+
+struct WindowConfig {
+  std::uint32_t ring = 0;
+  std::uint16_t rank = 0;
+  std::uint16_t world = 2;
+  std::uint32_t window = 1; // N
+  std::uint32_t message_bytes = 0;
+  std::uint32_t epoch = 0;
+
+  /// Tensor bytes of a full message: a multiple of 8, so that no element straddles two messages.
+  std::size_t data_bytes() const { return (message_bytes - kInaHeaderBytes) / 8 * 8; }
+
+  std::uint16_t predecessor() const {
+    return static_cast<std::uint16_t>((rank + world - 1u) % world);
+  }
+};
+
+/// One ring's share of docs/protocol.md §7: which message may be sent, what its header says, and
+/// whether what arrived is its result. No I/O, no clock, no tensor.
+///
+/// Messages are numbered in 64 bits, the hello is 0; headers carry the low 32.
+class MessageWindow {
+ public:
+  enum class State : std::uint8_t {
+    greeting, // the hello is not answered
+    idle,
+    reducing, // a tensor is under way
+  };
+
+  /// What became of the hello.
+  enum class Answer : std::uint8_t {
+    none,
+    aggregated, // by the switch, whose session came with it
+    plain,      // the predecessor's own hello came, as it was sent: nobody aggregates
+  };
+
+  /// Bytes of the tensor that a message carries, or that a result is for.
+  struct Piece {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+  };
+
+  struct Outgoing {
+    std::uint64_t number = 0;
+    std::span<const std::uint8_t> header; // valid until the message is completed
+    Piece piece;
+  };
+
+  explicit MessageWindow(const WindowConfig& config);
+
+  /// Starts a tensor of `bytes`; only when idle. No bytes are no messages.
+  void begin(std::size_t bytes, DataType type, Operation operation);
+
+  /// The next message that may be sent now: the hello first, then m once the result of m-N is in.
+  std::optional<Outgoing> next();
+
+  /// Checks a message that arrived and tells where its data goes. Throws weir::Error:
+  /// not_aggregated without RESULT, but for a hello, whose answer is then plain; mismatch or
+  /// transport_failure for anything else that is not the result that is due. Results come in the
+  /// order of sending, as RC keeps it.
+  Piece accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
+
+  /// The oldest message under way was acknowledged.
+  void complete();
+
+  State state() const { return state_; }
+
+  Answer answer() const { return answer_; }
+
+  /// What not to be aggregated means, for an error's text.
+  std::string explain_plain() const;
+
+  /// The switch's, once it is past greeting.
+  std::uint32_t session() const { return session_; }
+
+  std::uint64_t sent() const { return next_; }
+
+  std::uint64_t arrived() const { return arrived_; }
+
+  std::uint64_t completed() const { return completed_; }
+
+  /// What it waits for, for an error's text.
+  std::string describe() const;
+
+ private:
+  std::size_t slot_of(std::uint64_t number) const {
+    return static_cast<std::size_t>(number % headers_.size());
+  }
+
+  Piece take_plain_hello();
+  Piece piece_of(std::uint64_t number) const;
+  void write_header(std::uint64_t number, std::size_t bytes);
+  void check_result(const wire::InaHeader& found, std::uint64_t number) const;
+  void settle();
+
+  const WindowConfig config_;
+  std::vector<wire::InaHeader> headers_; // of the last 2N messages sent, by number mod 2N
+  State state_ = State::greeting;
+  Answer answer_ = Answer::none;
+  DataType type_ = DataType::f32;
+  Operation operation_ = Operation::sum;
+  std::size_t tensor_bytes_ = 0;
+  std::uint64_t first_ = 0;     // the tensor's first message
+  std::uint64_t end_ = 1;       // past its last
+  std::uint64_t next_ = 0;      // to be sent
+  std::uint64_t arrived_ = 0;   // results so far
+  std::uint64_t completed_ = 0; // acknowledged so far
+  std::uint32_t session_ = 0;
+};
+
+} // namespace weir::host

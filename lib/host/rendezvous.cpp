@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/rendezvous.hpp"
+
+#include "host/control_note.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <poll.h>
+#include <stdexcept>
+
+namespace weir::host {
+namespace {
+
+constexpr auto kStrangerPatience = std::chrono::seconds(2); // for a connection that says nothing
+constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
+constexpr auto kSlack = std::chrono::seconds(1); // rank 0 knows best who is missing
+
+struct JoinBody {
+  wire::be16 rank;
+  wire::be16 world;
+};
+
+std::uint8_t code(ControlKind kind) {
+  return static_cast<std::uint8_t>(kind);
+}
+
+/// Waits for bytes on the stream.
+void wait_readable(const FramedStream& stream, Deadline deadline) {
+  const short events = static_cast<short>(POLLIN | (stream.has_backlog() ? POLLOUT : 0));
+  pollfd entry{stream.descriptor(), events, 0};
+  poll(&entry, 1, std::min(milliseconds_left(deadline), 50));
+}
+
+Blob join_blobs(const std::vector<Blob>& blobs) {
+  Blob all;
+  for (const Blob& blob : blobs) {
+    const wire::be32 bytes(static_cast<std::uint32_t>(blob.size()));
+    const auto prefix = bytes_of(bytes);
+    all.insert(all.end(), prefix.begin(), prefix.end());
+    all.insert(all.end(), blob.begin(), blob.end());
+  }
+  return all;
+}
+
+std::vector<Blob> split_blobs(std::span<const std::uint8_t> all, std::size_t count) {
+  std::vector<Blob> blobs;
+  while (blobs.size() < count && all.size() >= sizeof(wire::be32)) {
+    const std::size_t bytes = wire::view_as<wire::be32>(all.data()).get();
+    all = all.subspan(sizeof(wire::be32));
+    if (bytes > all.size()) {
+      break;
+    }
+    blobs.emplace_back(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(bytes));
+    all = all.subspan(bytes);
+  }
+  if (blobs.size() != count) {
+    throw Error(ErrorCode::transport_failure, 0, "rank 0 sent a gather that cannot be read");
+  }
+  return blobs;
+}
+
+} // namespace
+
+Rendezvous::Rendezvous(const RendezvousPlan& plan)
+    : plan_(plan), deadline_(Clock::now() + plan.timeout), streams_(plan.world) {
+  if (plan_.rank == 0) {
+    admit_all();
+  } else {
+    join();
+  }
+}
+
+void Rendezvous::abandon(const Error& error) {
+  const Blob body = encode(error);
+  for (const auto& stream : streams_) {
+    if (stream) {
+      stream->send(code(ControlKind::failed), body);
+    }
+  }
+  throw error;
+}
+
+std::string Rendezvous::missing_ranks() const {
+  std::vector<unsigned> missing;
+  for (unsigned rank = 1; rank < plan_.world; ++rank) {
+    if (!streams_[rank]) {
+      missing.push_back(rank);
+    }
+  }
+  return fmt::format("{} {}", missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "));
+}
+
+void Rendezvous::admit_all() {
+  Socket listener;
+  try {
+    listener = listen_at(*Endpoint::parse(plan_.address));
+  } catch (const std::runtime_error& error) {
+    throw Error(ErrorCode::transport_failure, 0, fmt::format("rendezvous: {}", error.what()));
+  }
+  const auto first_missing = [&] {
+    return std::find(streams_.begin() + 1, streams_.end(), nullptr);
+  };
+  while (first_missing() != streams_.end()) {
+    Socket socket = accept_until(listener, deadline_);
+    if (socket) {
+      admit(std::move(socket));
+    } else if (Clock::now() >= deadline_) {
+      const auto rank = static_cast<std::uint16_t>(first_missing() - streams_.begin());
+      abandon(
+          Error(ErrorCode::rendezvous_timeout, rank,
+                fmt::format("rendezvous at {}: {} of {} did not come within {} ms", plan_.address,
+                            missing_ranks(), plan_.world, plan_.timeout.count())));
+    }
+  }
+}
+
+/// A connection that does not say join soon is a stranger's, and forgotten.
+void Rendezvous::admit(Socket socket) {
+  auto stream = std::make_unique<FramedStream>(std::move(socket));
+  const Deadline patience = std::min(deadline_, Clock::now() + kStrangerPatience);
+  std::optional<ControlFrame> frame;
+  while (!(frame = stream->receive()) && stream->is_open() && Clock::now() < patience) {
+    wait_readable(*stream, patience);
+  }
+  if (!frame || frame->kind != code(ControlKind::join) || frame->body.size() != sizeof(JoinBody)) {
+    return;
+  }
+  const auto& body = wire::view_as<JoinBody>(frame->body.data());
+  const std::uint16_t rank = body.rank.get();
+  const std::uint16_t world = body.world.get();
+  const auto refuse = [&](const std::string& text) {
+    const Error error(ErrorCode::mismatch, rank, "rendezvous: " + text);
+    stream->send(code(ControlKind::failed), encode(error));
+    abandon(error);
+  };
+  if (world != plan_.world) {
+    refuse(fmt::format("rank {} says world {}, rank 0 says {}", rank, world, plan_.world));
+  }
+  if (rank == 0 || rank >= plan_.world || streams_[rank]) {
+    refuse(fmt::format("found rank {} {}; each of 0 to {} comes once", rank,
+                       rank < plan_.world ? "twice" : "", plan_.world - 1));
+  }
+  streams_[rank] = std::move(stream);
+}
+
+void Rendezvous::join() {
+  std::string cause;
+  Socket socket = connect_until(*Endpoint::parse(plan_.address), deadline_, cause);
+  if (!socket) {
+    throw Error(ErrorCode::rendezvous_timeout, 0,
+                fmt::format("rendezvous at {}: rank 0 was not reached within {} ms: {}",
+                            plan_.address, plan_.timeout.count(), cause));
+  }
+  streams_[0] = std::make_unique<FramedStream>(std::move(socket));
+  const JoinBody body{wire::be16(plan_.rank), wire::be16(plan_.world)};
+  streams_[0]->send(code(ControlKind::join), bytes_of(body));
+}
+
+std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,
+                                     const Meanwhile& meanwhile) {
+  deadline_ = Clock::now() + plan_.timeout;
+  if (plan_.rank == 0) {
+    return collect(mine, meanwhile);
+  }
+  streams_[0]->send(code(ControlKind::blob), mine);
+  const ControlFrame frame = await(0, ControlKind::blobs, meanwhile);
+  return split_blobs(frame.body, plan_.world);
+}
+
+std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine,
+                                      const Meanwhile& meanwhile) {
+  std::vector<Blob> blobs(plan_.world);
+  blobs[0].assign(mine.begin(), mine.end());
+  for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
+    blobs[rank] = await(rank, ControlKind::blob, meanwhile).body;
+  }
+  const Blob all = join_blobs(blobs);
+  for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
+    streams_[rank]->send(code(ControlKind::blobs), all);
+  }
+  return blobs;
+}
+
+ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile) {
+  FramedStream& stream = *streams_[from];
+  const Deadline deadline = plan_.rank == 0 ? deadline_ : deadline_ + kSlack;
+  while (true) {
+    stream.flush();
+    if (std::optional<ControlFrame> frame = stream.receive()) {
+      if (frame->kind == code(ControlKind::failed)) {
+        abandon(decode_error(frame->body));
+      }
+      if (frame->kind == code(kind)) {
+        return std::move(*frame);
+      }
+      abandon(Error(ErrorCode::transport_failure, from,
+                    fmt::format("rendezvous: rank {} sent a frame of kind {}; due is {}", from,
+                                frame->kind, code(kind))));
+    }
+    if (!stream.is_open()) {
+      abandon(Error(ErrorCode::peer_died, from,
+                    fmt::format("rendezvous: rank {} closed its connection", from)));
+    }
+    if (Clock::now() >= deadline) {
+      abandon(Error(ErrorCode::rendezvous_timeout, from,
+                    fmt::format("rendezvous: rank {} sent nothing within {} ms", from,
+                                plan_.timeout.count())));
+    }
+    if (meanwhile) {
+      meanwhile();
+      wait_readable(stream, std::min(deadline, Clock::now() + kMeanwhilePeriod));
+    } else {
+      wait_readable(stream, deadline);
+    }
+  }
+}
+
+} // namespace weir::host

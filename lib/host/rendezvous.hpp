@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/stream.hpp"
+#include "weir/communicator.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+
+using Blob = std::vector<std::uint8_t>;
+
+/// First byte of every control frame.
+enum class ControlKind : std::uint8_t {
+  join = 1, // body: JoinBody
+  blob,     // to rank 0: one rank's part of a gather
+  blobs,    // from rank 0: all parts in rank order
+  enter,    // to rank 0: a rank is ready for a call
+  go,       // from rank 0: all ranks are, and agree
+  failed,   // body: an error's code, rank and text; from rank 0 it is everybody's
+  leave,    // a rank is done for good
+  all_left, // from rank 0
+};
+
+struct RendezvousPlan {
+  std::uint16_t rank = 0;
+  std::uint16_t world = 0;
+  std::string address; // HOST:PORT of rank 0
+  std::chrono::milliseconds timeout{10'000};
+};
+
+/// Where the ranks of a job meet: rank 0 listens, the others connect to it and stay connected.
+/// Every call ends within the timeout; it throws weir::Error, which names the rank that is missing.
+class Rendezvous {
+ public:
+  /// Returns when all ranks are there.
+  explicit Rendezvous(const RendezvousPlan& plan);
+
+  /// Done every millisecond while a gather waits. Must not throw.
+  using Meanwhile = std::function<void()>;
+
+  /// Every rank's blob, in rank order. Every rank calls it as often.
+  std::vector<Blob> gather(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile = {});
+
+  /// Fails the job: tells every rank of it, then throws it here.
+  [[noreturn]] void abandon(const Error& error);
+
+  /// The connections, for what comes after: on rank 0 one per rank with none for itself, elsewhere
+  /// the one to rank 0. The rendezvous keeps none.
+  std::vector<std::unique_ptr<FramedStream>> release() { return std::move(streams_); }
+
+ private:
+  void admit_all();
+  void admit(Socket socket);
+  void join();
+  std::vector<Blob> collect(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile);
+  ControlFrame await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile);
+  std::string missing_ranks() const;
+
+  const RendezvousPlan plan_;
+  Deadline deadline_;
+  std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
+};
+
+} // namespace weir::host

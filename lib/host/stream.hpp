@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::host {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+/// Milliseconds until the deadline for poll(2): rounded up, 0 when it has passed.
+int milliseconds_left(Deadline deadline);
+
+/// A file descriptor, closed at the end.
+class Socket {
+ public:
+  Socket() = default;
+
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+
+  ~Socket();
+
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  int get() const { return descriptor_; }
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// A message between ranks outside the data path; the meaning of `kind` is its users'.
+struct ControlFrame {
+  std::uint8_t kind = 0;
+  std::vector<std::uint8_t> body;
+};
+
+/// Control frames over one TCP connection. Nothing blocks but wait.
+class FramedStream {
+ public:
+  explicit FramedStream(Socket socket);
+
+  /// Queues the frame and sends what the socket takes. Never fails: a peer that is gone shows in
+  /// is_open.
+  void send(std::uint8_t kind, std::span<const std::uint8_t> body);
+
+  /// The next frame that is here whole. Frames that came before a peer closed still come out.
+  std::optional<ControlFrame> receive();
+
+  /// False once the peer closed the connection, it broke, or what came is no frame.
+  bool is_open() const { return open_; }
+
+  /// True when there are bytes left to send.
+  bool has_backlog() const { return !outgoing_.empty(); }
+
+  void flush();
+
+  int descriptor() const { return socket_.get(); }
+
+ private:
+  void read_available();
+
+  Socket socket_;
+  std::deque<std::uint8_t> outgoing_;
+  std::vector<std::uint8_t> incoming_;
+  bool open_ = true;
+};
+
+/// HOST:PORT, [IPv6]:PORT.
+struct Endpoint {
+  std::string host;
+  std::string port;
+
+  /// nullopt for anything else.
+  static std::optional<Endpoint> parse(const std::string& text);
+};
+
+/// Throws std::runtime_error with the cause.
+Socket listen_at(const Endpoint& endpoint);
+
+/// The next connection, or none until the deadline.
+Socket accept_until(const Socket& listener, Deadline deadline);
+
+/// Tries until it succeeds or the deadline passes; then an empty socket and the last cause.
+Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause);
+
+} // namespace weir::host

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// A switch in memory, shared by the threads of one process: what the host library's tests plug
+/// into instead of a network.
+
+#include "dataplane/inline_switch.hpp"
+#include "host/frame_io.hpp"
+#include "support/frame_pool.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace weir::test {
+
+class HostFabric {
+ public:
+  HostFabric(std::vector<conn::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
+      : rings_(std::move(rings)), queues_(ports), sink_(*this) {
+    install(session);
+  }
+
+  ~HostFabric() { remove(); }
+
+  HostFabric(const HostFabric&) = delete;
+  HostFabric& operator=(const HostFabric&) = delete;
+
+  /// The same configuration, but a fresh switch: no slots, no connections, another session.
+  void restart(std::uint32_t session) {
+    const std::scoped_lock lock(mutex_);
+    remove();
+    install(session);
+  }
+
+  /// From now on every frame is lost.
+  void cut() {
+    const std::scoped_lock lock(mutex_);
+    is_cut_ = true;
+  }
+
+  std::unique_ptr<host::FrameIo> open(std::uint16_t port) {
+    return std::make_unique<Port>(*this, port);
+  }
+
+  std::uint64_t frames() const { return frames_; }
+
+ private:
+  static constexpr std::uint32_t kMaxFrame = 4096 + 200;
+
+  class Port : public host::FrameIo {
+   public:
+    Port(HostFabric& fabric, std::uint16_t port)
+        : fabric_(fabric), port_(port), outgoing_(kMaxFrame) {}
+
+    wire::MacAddress mac() const override {
+      return {{0x02, 0, 0, 0, 0, static_cast<std::uint8_t>(port_ + 1)}};
+    }
+
+    std::size_t receive(host::FrameReader& reader) override {
+      std::deque<Bytes> frames = fabric_.take(port_);
+      for (Bytes& frame : frames) {
+        reader.accept(frame);
+      }
+      return frames.size();
+    }
+
+    std::span<std::uint8_t> reserve(std::size_t bytes) override {
+      return std::span(outgoing_).first(bytes);
+    }
+
+    void commit(std::size_t frame_bytes) override {
+      fabric_.send(port_, std::span(outgoing_).first(frame_bytes));
+    }
+
+    void flush() override {}
+
+    void wait(std::chrono::microseconds patience) override { fabric_.wait(port_, patience); }
+
+   private:
+    HostFabric& fabric_;
+    std::uint16_t port_;
+    Bytes outgoing_;
+  };
+
+  class Sink : public dataplane::FrameSink {
+   public:
+    explicit Sink(HostFabric& fabric) : fabric_(fabric) {}
+
+    void transmit(wire::Frame& frame, l2::PortSet ports) override {
+      const auto bytes = frame.bytes();
+      for (std::size_t port = 0; port < fabric_.queues_.size(); ++port) {
+        if ((ports >> port & 1) != 0) {
+          fabric_.queues_[port].emplace_back(bytes.begin(), bytes.end());
+        }
+      }
+      fabric_.arrival_.notify_all();
+      fabric_.switch_->count(frame.departure);
+      fabric_.pool_.release(frame);
+    }
+
+    void release(wire::Frame& frame) override { fabric_.pool_.release(frame); }
+
+   private:
+    HostFabric& fabric_;
+  };
+
+  void install(std::uint32_t session) {
+    dataplane::InlineSwitch::Settings settings;
+    settings.mac_entries = 64;
+    settings.worker.classifier = {.session = session, .plain_entries = 64};
+    switch_ = std::make_unique<dataplane::InlineSwitch>(
+        rings_, std::vector<std::uint32_t>(queues_.size(), kMaxFrame), settings, sink_);
+  }
+
+  void remove() {
+    for (std::uint16_t ring = 0; ring < rings_.size(); ++ring) {
+      switch_->reset_ring(ring, {});
+    }
+    switch_.reset();
+  }
+
+  void send(std::uint16_t port, std::span<const std::uint8_t> bytes) {
+    const std::scoped_lock lock(mutex_);
+    if (is_cut_) {
+      return;
+    }
+    ++frames_;
+    now_ns_ += 1000;
+    switch_->accept(pool_.make(bytes, port), dataplane::Instant::from_ns(now_ns_));
+  }
+
+  std::deque<Bytes> take(std::uint16_t port) {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(queues_[port], {});
+  }
+
+  void wait(std::uint16_t port, std::chrono::microseconds patience) {
+    std::unique_lock lock(mutex_);
+    arrival_.wait_for(lock, patience, [&] { return !queues_[port].empty(); });
+  }
+
+  const std::vector<conn::RingSpec> rings_;
+  std::mutex mutex_; // of all below
+  std::condition_variable arrival_;
+  FramePool pool_;
+  std::vector<std::deque<Bytes>> queues_; // frames that wait at each port
+  Sink sink_;
+  std::unique_ptr<dataplane::InlineSwitch> switch_;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t frames_ = 0;
+  bool is_cut_ = false;
+};
+
+} // namespace weir::test
