@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+import allreduce  # its scenarios register themselves
 from guest import GuestError
 from image import REPOSITORY, Image, ImageError, build_image
 from lab import Lab, ScenarioFailed, Setup

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scenarios in which weir-worker all-reduces over the guests' own soft-RoCE queue pairs, through Weir.
+
+Every worker compares every element of its result with a reference of its own, bit for bit, so status 0 says "exact".
+"""
+
+from __future__ import annotations
+
+import re
+
+from guest import Guest, Job
+from lab import Lab
+from scenarios import JUMBO, PLAIN, expect, scenario
+
+WORKER = "build/app/weir-worker"
+RENDEZVOUS_PORT = 7471
+END_OF_JOB_S = 120.0
+RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
+
+
+def worker(lab: Lab, guest: Guest, options: str, epoch: int) -> str:
+    ring = lab.setup.rings[0]
+    return (f"weir-worker --rank {guest.who.rank} --world {ring.members} "
+            f"--rendezvous {lab.guests[0].who.ip}:{RENDEZVOUS_PORT} --ring {ring.ring_id} --transport verbs --device rxe0 "
+            f"--window {ring.window} --message-bytes {ring.max_message_bytes} --mtu {ring.mtu} --epoch {epoch} "
+            f"--ack-timeout-ms 500 --timeout 30 {options}")
+
+
+class Epochs:
+    """Each job of a run needs a larger one than the last, whatever scenario it is of."""
+
+    last = 0
+
+    @classmethod
+    def next(cls) -> int:
+        cls.last += 1
+        return cls.last
+
+
+def start_job(lab: Lab, options: str) -> list[Job]:
+    epoch = Epochs.next()
+    return lab.start_on_all(lambda guest: worker(lab, guest, options, epoch))
+
+
+def finish_job(jobs: list[Job]) -> float:
+    """Waits for all; the slowest worker's seconds."""
+    slowest = 0.0
+    for job in jobs:
+        result = job.wait(END_OF_JOB_S)
+        expect(result.status == 0, result.complaint)
+        found = RESULT.search(result.output)
+        assert found is not None, result.output
+        slowest = max(slowest, float(found[1]))
+    return slowest
+
+
+def run_job(lab: Lab, options: str) -> float:
+    return finish_job(start_job(lab, options))
+
+
+@scenario(PLAIN, JUMBO, needs_weir=True, programs=(WORKER,))
+def all_reduce(lab: Lab) -> str:
+    """Types, operations and sizes, the awkward ones too: one element, less than a packet, not a whole message."""
+    cases = ["--size 1MiB --repeat 2", "--size 4 --type i32 --op max", "--size 1004 --type i32",
+             "--size 100000 --type f64 --op min", "--size 65538 --type bf16 --out-of-place"]
+    seconds = [run_job(lab, case) for case in cases]
+    return f"{len(cases)} jobs exact; 2 x 1 MiB of f32 in {seconds[0]:.2f} s"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def all_reduce_with_loss(lab: Lab) -> str:
+    """1 % of all that every guest sends is lost, acknowledgements included."""
+    for guest in lab.guests:
+        guest.netem("loss 1%")
+    seconds = run_job(lab, "--size 256KiB")
+    return f"exact in {seconds:.2f} s"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def straggler(lab: Lab) -> str:
+    """One rank stands still for some seconds; the others' queue pairs wait for it."""
+    jobs = start_job(lab, "--size 1MiB --repeat 6 --retries 7 --ack-timeout-ms 4000")
+    jobs[1].wait_for("algorithm=switch")
+    lab.guests[1].run("busybox killall -STOP weir-worker; sleep 3; busybox killall -CONT weir-worker")
+    return f"exact in {finish_job(jobs):.2f} s"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def killed_worker(lab: Lab) -> str:
+    """A worker is killed in the middle: the others say which rank it was, and the next job finds a clean ring."""
+    jobs = start_job(lab, "--size 4MiB --repeat 50")
+    jobs[1].wait_for("algorithm=switch")
+    jobs[1].kill()
+    for rank in (0, 2):
+        result = jobs[rank].wait(END_OF_JOB_S)
+        expect(result.status == 1, f"rank {rank} should have failed: {result.complaint}")
+        expect("rank 1" in result.output, f"rank {rank} does not name rank 1: {result.output[-500:]}")
+    return f"rank 1 named by both others; restarted job exact in {run_job(lab, '--size 256KiB'):.2f} s"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def killed_switch(lab: Lab) -> str:
+    """Weir is killed and started again under a running job: errors, no wrong sum; a new job succeeds."""
+    jobs = start_job(lab, "--size 4MiB --repeat 50 --ack-timeout-ms 100")
+    jobs[0].wait_for("algorithm=switch")
+    lab.switch.kill()
+    lab.switch.start()
+    for rank, job in enumerate(jobs):
+        result = job.wait(END_OF_JOB_S)
+        expect(result.status == 1, f"rank {rank} should have failed: {result.complaint}")
+        expect("expected" not in result.output, f"rank {rank} had a wrong sum: {result.output[-500:]}")
+    return f"every rank got an error; new job exact in {run_job(lab, '--size 256KiB'):.2f} s"
