@@ -375,6 +375,7 @@ CommunicatorOptions options_of(const JobPlan& plan, std::uint16_t rank,
   options.path_mtu = plan.mtu;
   options.ip = ip_of(rank);
   options.ack_timeout = milliseconds(40);
+  options.epoch = 1; // every fabric is a fresh switch
   options.loss = plan.loss;
   options.fallback = plan.fallback;
   options.seed = plan.seed * 1000 + rank;
@@ -555,7 +556,9 @@ TEST(Communicator, JobsMayFollowEachOtherAtOnce) {
   for (int job = 0; job < 3; ++job) {
     const std::string address = free_address();
     const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-      Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+      CommunicatorOptions options = options_of(plan, rank, address);
+      options.epoch = 0;
+      Communicator communicator(options, fabric.open(rank));
       std::vector<std::uint32_t> data(3000, rank + 1);
       communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
       EXPECT_EQ(data, std::vector<std::uint32_t>(3000, 3));
