@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <pcap/pcap.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -43,8 +45,11 @@ constexpr const char* kUsage =
     "NUMBER]\n"
     "\n"
     "Sends every frame of IN through the switch that FILE describes and writes every frame that "
-    "leaves to OUT, in\n"
-    "order. A frame's ingress port is the one whose macs: list names its source MAC.\n"
+    "leaves\n"
+    "to OUT, in order. A frame's ingress port is the one whose macs: list names its source MAC. A\n"
+    "station that no list names is outside: its frames are switched, what leaves to it is not "
+    "written,\n"
+    "and a warning names it.\n"
     "  --stats FILE.json   write counters, drops and rings there\n"
     "  --session NUMBER    the session that hellos are answered with (default 1)\n";
 
@@ -181,22 +186,23 @@ struct OwnedFrame : wire::Frame {
   std::vector<std::uint8_t> storage;
 };
 
-/// Writes what leaves to the capture, one copy for each egress port.
+/// Writes what leaves to the capture, one copy for each egress port of the configuration.
 class CaptureSink : public dataplane::FrameSink {
  public:
-  explicit CaptureSink(CaptureWriter& writer) : writer_(writer) {}
+  CaptureSink(CaptureWriter& writer, std::size_t ports)
+      : writer_(writer), written_((l2::PortSet{1} << ports) - 1) {}
 
   void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
 
   void set_time(const timeval& now) { now_ = now; }
 
   void transmit(wire::Frame& frame, l2::PortSet ports) override {
-    const int copies = std::popcount(ports);
+    const int copies = std::popcount(ports & written_);
     for (int copy = 0; copy < copies; ++copy) {
       writer_.write(frame, now_);
     }
     owner_->count(frame.departure);
-    owner_->count_copies(static_cast<std::uint64_t>(copies) - 1);
+    owner_->count_copies(static_cast<std::uint64_t>(std::max(copies, 1) - 1));
     release(frame);
   }
 
@@ -204,6 +210,7 @@ class CaptureSink : public dataplane::FrameSink {
 
  private:
   CaptureWriter& writer_;
+  l2::PortSet written_;
   dataplane::InlineSwitch* owner_ = nullptr;
   timeval now_{};
 };
@@ -218,13 +225,39 @@ std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const control::Config& co
   return ports;
 }
 
+/// Sources in the capture that no port's list names.
+std::set<wire::MacAddress>
+stations_outside(const std::string& capture,
+                 const std::map<wire::MacAddress, std::uint16_t>& ports) {
+  std::set<wire::MacAddress> outside;
+  CaptureReader reader(capture);
+  const pcap_pkthdr* header = nullptr;
+  const std::uint8_t* bytes = nullptr;
+  while (reader.next(header, bytes)) {
+    if (header->caplen >= sizeof(wire::EthernetHeader)) {
+      const auto& source = wire::view_as<wire::EthernetHeader>(bytes).source;
+      if (!ports.contains(source)) {
+        outside.insert(source);
+      }
+    }
+  }
+  return outside;
+}
+
 /// Reading frames and telling where they came in.
 class Replay {
  public:
   Replay(const Options& options, const control::Config& config)
-      : reader_(options.in), writer_(options.out), sink_(writer_), ports_(ports_by_mac(config)),
-        switch_(config.rings, control::frame_limits(config), settings(options, config), sink_) {
+      : ports_(ports_by_mac(config)), outside_(stations_outside(options.in, ports_)),
+        reader_(options.in), writer_(options.out), sink_(writer_, config.ports.size()),
+        switch_(config.rings, limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
+    for (const wire::MacAddress& station : outside_) {
+      fmt::print(stderr,
+                 "weir-replay: warning: no port's macs: list names the source {}: it is outside\n",
+                 wire::to_string(station));
+      ports_[station] = static_cast<std::uint16_t>(config.ports.size());
+    }
   }
 
   ~Replay() { // frames still in slots go back through the sink
@@ -245,8 +278,7 @@ class Replay {
                                      number, header->caplen, header->len));
       }
       sink_.set_time(header->ts);
-      auto* frame =
-          new OwnedFrame(bytes, header->caplen, ingress_of(bytes, header->caplen, number));
+      auto* frame = new OwnedFrame(bytes, header->caplen, ingress_of(bytes, header->caplen));
       const auto ns = static_cast<std::uint64_t>(header->ts.tv_sec) * 1'000'000'000u +
                       static_cast<std::uint64_t>(header->ts.tv_usec);
       switch_.accept(*frame, dataplane::Instant::from_ns(ns)); // the sink deletes it
@@ -276,24 +308,27 @@ class Replay {
     return settings;
   }
 
-  std::uint16_t ingress_of(const std::uint8_t* bytes, std::uint32_t length,
-                           std::uint64_t number) const {
+  /// One port more for the stations outside, when there are any.
+  std::vector<std::uint32_t> limits(const control::Config& config) const {
+    std::vector<std::uint32_t> limits = control::frame_limits(config);
+    if (!outside_.empty()) {
+      limits.push_back(*std::max_element(limits.begin(), limits.end()));
+    }
+    return limits;
+  }
+
+  std::uint16_t ingress_of(const std::uint8_t* bytes, std::uint32_t length) const {
     if (length < sizeof(wire::EthernetHeader)) {
       return 0; // a runt: dropped and counted, wherever it came from
     }
-    const auto& source = wire::view_as<wire::EthernetHeader>(bytes).source;
-    const auto found = ports_.find(source);
-    if (found == ports_.end()) {
-      throw UsageError(fmt::format("frame {}: no port's macs: list names its source {}", number,
-                                   wire::to_string(source)));
-    }
-    return found->second;
+    return ports_.at(wire::view_as<wire::EthernetHeader>(bytes).source);
   }
 
+  std::map<wire::MacAddress, std::uint16_t> ports_;
+  std::set<wire::MacAddress> outside_;
   CaptureReader reader_;
   CaptureWriter writer_;
   CaptureSink sink_;
-  std::map<wire::MacAddress, std::uint16_t> ports_;
   dataplane::InlineSwitch switch_;
 };
 
