@@ -68,7 +68,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t first,
 std::string describe(std::span<const std::byte> element, DataType type) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, element.data(), element.size());
-  const std::string hex = fmt::format("0x{:0{}x}", bits, 2 * element.size());
+  std::string hex = fmt::format("0x{:0{}x}", bits, 2 * element.size());
   if (type == DataType::f32) {
     return fmt::format("{} ({})", hex, std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   }

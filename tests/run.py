@@ -74,6 +74,7 @@ STAGES = [
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
                 environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
     Stage("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"}),
+    Stage("tidy", "clang-tidy over lib and app", ["tests/tidy.py"]),
     Stage("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"]),
 ]
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -93,8 +94,13 @@ Switch::Switch(const Config& config)
 }
 
 Switch::~Switch() {
-  if (is_running_) {
-    stop();
+  try {
+    if (is_running_) {
+      stop();
+    }
+  } catch (const LcoreError& error) { // it still runs over what is about to be freed
+    fmt::print(stderr, "weir: {}\n", error.what());
+    std::abort();
   }
   lcores_.clear();
   ports_.clear(); // before the pool that their queues hold mbufs of

@@ -180,7 +180,8 @@ Table connections_table(std::span<const RingSpec> specs,
   return table;
 }
 
-Table histogram_table(std::string name, std::string unit, const dataplane::Histogram& histogram) {
+Table histogram_table(std::string name, const std::string& unit,
+                      const dataplane::Histogram& histogram) {
   Table table{
       std::move(name),
       {{"from", "from " + unit}, {"to", "to " + unit}, {"count", "count"}, {"bar", "share"}},

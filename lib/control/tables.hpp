@@ -28,6 +28,7 @@ Table connections_table(std::span<const conn::RingSpec> specs,
                         std::span<const dataplane::ConnectionSnapshot> connections);
 
 /// Rows "from … to …, count, share as a bar" for the buckets in use.
-Table histogram_table(std::string name, std::string unit, const dataplane::Histogram& histogram);
+Table histogram_table(std::string name, const std::string& unit,
+                      const dataplane::Histogram& histogram);
 
 } // namespace weir::control

@@ -42,6 +42,7 @@ def telemetry(lab: Lab) -> None:
     hosts.send(0, 33)
     hosts.send(0, 33)
     hosts.send(2, 33)  # something stuck, and something dropped
+    wait_for(lambda: held_and_dropped(terminal) == (2, 1), 5, "the last frames were not received")
     known = json.loads(switch.ask_raw("/"))["/"]
     paths = [path for path in known if path.startswith("/weir/")]
     expect(set(paths) == {path.partition(",")[0] for path in SAME.values()}, f"paths: {paths}")
@@ -81,5 +82,14 @@ def many_rows(lab: Lab) -> None:
     expect(terminal.end().status == 0, "quit")
 
 
+def accounting(terminal: Terminal) -> dict[str, Any]:
+    return dict(terminal.switch.ask("/weir/accounting")["accounting"]["0"])
+
+
 def switch_received(terminal: Terminal) -> int:
-    return int(terminal.switch.ask("/weir/accounting")["accounting"]["0"]["received"])
+    return int(accounting(terminal)["received"])
+
+
+def held_and_dropped(terminal: Terminal) -> tuple[int, int]:
+    row = accounting(terminal)
+    return int(row["held"]), int(row["dropped"])
