@@ -75,7 +75,7 @@ void Fabric::install_switch() {
   dataplane::InlineSwitch::Settings settings;
   settings.mac_entries = 256;
   settings.worker.classifier.session = session_;
-  settings.worker.classifier.plain_entries = 32;
+  settings.worker.classifier.plain_entries = scenario_.plain_entries;
   dataplane::FrameSink& sink = *this;
   switch_ = std::make_unique<dataplane::InlineSwitch>(scenario_.specs(), longest, settings, sink);
   if (world_.tracing == Tracing::on) {

@@ -59,7 +59,7 @@ endpoint::QueuePairConfig Member::common_config() const {
   config.retry_count = 7;
   config.rnr_retry = 7;
   config.rnr_timer = kPatientTimer;
-  config.window = std::max(4u, spec.window * spec.packets_per_message());
+  config.window = run_.plan.packets_in_flight;
   config.send_depth = slots_;
   config.receive_depth = slots_;
   return config;

@@ -4,7 +4,6 @@
 #include "job.hpp"
 #include "support/frame_builder.hpp"
 #include "wire/parse.hpp"
-#include "wire/psn.hpp"
 
 #include <algorithm>
 
@@ -16,8 +15,10 @@ constexpr wire::MacAddress kStrangerMac{{0x02, 0x66, 0, 0, 0, 0x01}};
 constexpr std::uint32_t kUnknownRing = 777;
 constexpr std::uint32_t kFarAway = 100'000; // messages
 
+/// Some of them again and again, so that the switch knows them as plain.
 std::uint32_t nobodys_queue_pair(Dice& dice) {
-  return kStrangerQueuePair + static_cast<std::uint32_t>(dice.below(1u << 20));
+  const std::uint64_t numbers = dice.pick<std::uint64_t>({2, 1u << 20});
+  return kStrangerQueuePair + static_cast<std::uint32_t>(dice.below(numbers));
 }
 
 } // namespace
@@ -44,7 +45,11 @@ void Rogue::act() {
   const std::uint64_t act = dice.below(10);
   if (act == 0) {
     run_script();
-  } else if (act <= 2 || recent_.empty()) {
+  } else if (act == 1 || recent_.empty()) {
+    be_odd();
+  } else if (act == 2 && dice.chance(20 * kPercent)) {
+    fill_table();
+  } else if (act == 2) {
     be_odd();
   } else {
     forge(dice.one_of(recent_));
@@ -139,11 +144,14 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   case 11:
     ina.message_id.set(ina.message_id.get() + kFarAway);
     break;
-  case 12: // so far back that every receiver takes it for a repeat, should it be forwarded
-    forgery.set_psn(wire::psn_add(forgery.layout().psn, -(1 << 22)));
+  case 12: // so far back that receivers take it for a repeat, should it be stale and forwarded
+    forgery.set_psn(forgery.layout().psn - (1u << 22));
     break;
-  case 13:
+  case 13: // what would be the next message, were the queue pair the rank's
     forgery.set_queue_pair(nobodys_queue_pair(dice));
+    forgery.set_psn(forgery.layout().psn + 1);
+    ina.message_id.set(ina.message_id.get() + 1);
+    forgery.byte(forgery.layout().payload_offset + kInaHeaderBytes) ^= 0x80;
     break;
   case 14:
     forgery.bth().flags |= 0x01; // transport version
@@ -347,6 +355,19 @@ void Rogue::be_odd() {
   }
   const test::Bytes bytes = test::build(frame).bytes;
   send(port, std::span(bytes).first(std::min(cut, bytes.size())));
+}
+
+/// Makes the switch forget the queue pairs that it may forget.
+void Rogue::fill_table() {
+  constexpr std::uint32_t frames = 40;
+  const test::Bytes plain = test::build(between_neighbours()).bytes;
+  const auto first = kStrangerQueuePair + static_cast<std::uint32_t>(world_.dice.below(1u << 20));
+  for (std::uint32_t i = 0; i < frames; ++i) {
+    Forgery forgery(plain);
+    forgery.set_queue_pair(first + i);
+    forgery.sign();
+    send(scenario_.stranger_port(), forgery.bytes());
+  }
 }
 
 void Rogue::run_script() {

@@ -42,6 +42,7 @@ class Rogue {
   void forge_wildly(Forgery& forgery, const Seen& seen);
   void be_odd();
   void run_script();
+  void fill_table();
   bool claim_other_ring(Forgery& forgery, const Seen& seen) const;
   bool is_pinned(const Seen& seen) const;
   void send(std::uint16_t port, std::span<const std::uint8_t> bytes);

@@ -91,6 +91,8 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
         {ip_of_host(host, scenario.is_ipv6), is_pinned ? std::optional(host) : std::nullopt});
   }
   ring.buffers = dice.pick({Buffers::in_place, Buffers::in_place, Buffers::out_of_place});
+  const auto flight = static_cast<std::uint32_t>(ring.spec.window * packets);
+  ring.packets_in_flight = std::max(4u, flight * dice.pick({1u, 1u, 2u, 3u}));
   ring.near_wrap = dice.pick<Ppm>({0, kAlways});
   ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
   ring.jobs = dice.chance(20 * kPercent) ? 2 : 1;
@@ -128,8 +130,8 @@ Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
   return fault;
 }
 
-/// Answers get lost everywhere, then the switch is replaced: all hosts go back to messages of which
-/// some have the result already.
+/// Answers get lost everywhere, then the switch is replaced or the first ring reset: all hosts go
+/// back to messages of which some have the result already.
 void draw_treacherous_restart(Scenario& scenario, Dice& dice) {
   const Time restart = dice.below(scenario.faults_end);
   const Time before = std::min(restart, dice.below(2 * scenario.ack_timeout) + 1);
@@ -137,8 +139,9 @@ void draw_treacherous_restart(Scenario& scenario, Dice& dice) {
     scenario.faults.push_back({FaultKind::answers_lost, restart - before,
                                std::min(scenario.faults_end, restart + scenario.round_trip), host});
   }
-  scenario.faults.push_back(
-      {.kind = FaultKind::switch_restarts, .begins = restart, .ends = restart});
+  scenario.faults.push_back({.kind = dice.pick({FaultKind::switch_restarts, FaultKind::ring_reset}),
+                             .begins = restart,
+                             .ends = restart});
 }
 
 void draw_faults(Scenario& scenario, Dice& dice) {
@@ -204,6 +207,7 @@ Scenario draw_scenario(Dice& dice) {
                                     [](const RingPlan& ring) { return ring.reuse != 0; });
     scenario.replays = reuses ? 0 : dice.pick<Ppm>({0, 20 * kPercent, 70 * kPercent});
   }
+  scenario.plain_entries = dice.pick<std::uint32_t>({0, 4, 32});
   scenario.stream_frames = dice.chance(40 * kPercent) ? 20 : 0;
   return scenario;
 }

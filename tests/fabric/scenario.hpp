@@ -62,6 +62,7 @@ struct RingPlan {
   Ppm near_wrap = 0;      // first PSNs a few packets before 2^24
   Ppm reuse = 0;          // a restarted job takes its old queue pairs' numbers
   std::uint32_t jobs = 1; // one after the other
+  std::uint32_t packets_in_flight = 4;
   std::uint32_t first_epoch = 1;
   std::vector<TensorPlan> tensors;
 };
@@ -80,6 +81,7 @@ struct Scenario {
   std::uint32_t rogue_acts = 0;    // of strangers
   std::uint32_t stream_frames = 0; // of each plain stream
   Ppm replays = 0;                 // share of rogue acts
+  std::uint32_t plain_entries = 0; // the switch's room for queue pairs that are no ring's
 
   /// Where strangers are.
   std::uint16_t stranger_port() const { return hosts; }
