@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-from guest import Guest, Job
+from guest import Job
 from lab import Lab
 from scenarios import JUMBO, PLAIN, expect, scenario
+from switch import Ring
 
 WORKER = "build/app/weir-worker"
 RENDEZVOUS_PORT = 7471
@@ -18,12 +19,12 @@ END_OF_JOB_S = 120.0
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
 
-def worker(lab: Lab, guest: Guest, options: str, epoch: int) -> str:
-    ring = lab.setup.rings[0]
-    return (f"weir-worker --rank {guest.who.rank} --world {ring.members} "
-            f"--rendezvous {lab.guests[0].who.ip}:{RENDEZVOUS_PORT} --ring {ring.ring_id} --transport verbs --device rxe0 "
-            f"--window {ring.window} --message-bytes {ring.max_message_bytes} --mtu {ring.mtu} --epoch {epoch} "
-            f"--ack-timeout-ms 500 --timeout 30 {options}")
+def worker(lab: Lab, ring: Ring, rank: int, options: str, epoch: int) -> str:
+    first = lab.guests[ring.guests[0]]
+    return (f"weir-worker --rank {rank} --world {len(ring.guests)} "
+            f"--rendezvous {first.who.ip}:{RENDEZVOUS_PORT + ring.ring_id} --ring {ring.ring_id} "
+            f"--transport verbs --device rxe0 --window {ring.window} --message-bytes {ring.max_message_bytes} "
+            f"--mtu {ring.mtu} --epoch {epoch} --ack-timeout-ms 500 --timeout 30 {options}")
 
 
 class Epochs:
@@ -37,13 +38,16 @@ class Epochs:
         return cls.last
 
 
-def start_job(lab: Lab, options: str) -> list[Job]:
+def start_job(lab: Lab, options: str, ring: Ring | None = None, environment: str = "") -> list[Job]:
+    """One worker on each member of `ring`, by default the setup's first; jobs[r] is rank r's."""
+    ring = ring or lab.setup.rings[0]
     epoch = Epochs.next()
-    return lab.start_on_all(lambda guest: worker(lab, guest, options, epoch))
+    return [lab.guests[guest].start(f"{environment} {worker(lab, ring, rank, options, epoch)}")
+            for rank, guest in enumerate(ring.guests)]
 
 
 def finish_job(jobs: list[Job]) -> float:
-    """Waits for all; the slowest worker's seconds."""
+    """Waits for all; the slowest worker's seconds for one all-reduce."""
     slowest = 0.0
     for job in jobs:
         result = job.wait(END_OF_JOB_S)
@@ -54,8 +58,8 @@ def finish_job(jobs: list[Job]) -> float:
     return slowest
 
 
-def run_job(lab: Lab, options: str) -> float:
-    return finish_job(start_job(lab, options))
+def run_job(lab: Lab, options: str, ring: Ring | None = None) -> float:
+    return finish_job(start_job(lab, options, ring))
 
 
 @scenario(PLAIN, JUMBO, needs_weir=True, programs=(WORKER,))

@@ -25,6 +25,7 @@ from image import Image
 
 CHANNELS = 8
 MEMORY_MB = 256
+BURST_BYTES = 8192  # what a rate-limited port may send at once: less, and a guest that was not scheduled is slower
 BOOT_TIMEOUT_S = 180.0  # 4 s on an idle machine; many guests on a loaded one take much longer
 OFFLOADS_OFF = ",".join(
     f"{offload}=off"
@@ -143,7 +144,8 @@ class Guest:
         self._transcript = (logs / f"{who.name}-commands.log").open("w", buffering=1)
         self._changed = threading.Condition()
         self._jobs = 0
-        self._netem = False
+        self._has_discipline = False
+        self._receives_through_ifb = False
         pairs = [socket.socketpair() for _ in range(CHANNELS)]
         self._channels = [Channel(ours) for ours, _ in pairs]
         arguments = self._arguments(image, link_mtu, [theirs.fileno() for _, theirs in pairs])
@@ -235,8 +237,23 @@ class Guest:
 
     def netem(self, settings: str) -> None:
         """What the guest sends is treated so from now on ("loss 2% delay 1ms"); reset() ends it."""
-        self._netem = True
-        self.run(f"tc qdisc replace dev eth0 root netem {settings}")
+        self._queue_through(f"netem {settings}")
+
+    def netem_both_ways(self, settings: str) -> None:
+        """What the guest sends, and what it receives, as if the switch's end of the link did the same."""
+        self.netem(settings)
+        self._receives_through_ifb = True
+        self.run("ip link set ifb0 up; tc qdisc replace dev eth0 ingress && "
+                 "tc filter replace dev eth0 parent ffff: matchall action mirred egress redirect dev ifb0 && "
+                 f"tc qdisc replace dev ifb0 root netem {settings}")
+
+    def limit_rate(self, megabits: float) -> None:
+        """What the guest sends goes out no faster, Ethernet headers counted; reset() ends it. Nothing is dropped."""
+        self._queue_through(f"tbf rate {megabits}mbit burst {BURST_BYTES} limit 4mb")
+
+    def _queue_through(self, discipline: str) -> None:
+        self._has_discipline = True
+        self.run(f"tc qdisc replace dev eth0 root {discipline}")
 
     def reset(self) -> None:
         """Back to how it was after boot, as far as the network and running commands go."""
@@ -244,9 +261,12 @@ class Guest:
             if (job := channel.job) is not None:
                 job.kill()
                 job.wait(30.0)
-        if self._netem:
+        if self._receives_through_ifb:
+            self.run("tc qdisc del dev eth0 ingress; tc qdisc del dev ifb0 root")
+            self._receives_through_ifb = False
+        if self._has_discipline:
             self.run("tc qdisc del dev eth0 root")
-            self._netem = False
+            self._has_discipline = False
 
     def wait_until_true(self, predicate: Callable[[], bool], timeout: float) -> bool:
         """Waits for what the reader thread brings; false when `timeout` passed or the guest died without it."""

@@ -29,6 +29,7 @@ MODULES = (
     "crc32_generic",  # rdma_rxe asks the crypto layer for "crc32" when it is loaded: no dependency says so
     "ib_uverbs", "ib_umad", "rdma_rxe", "rdma_ucm",
     "sch_netem", "sch_tbf",
+    "sch_ingress", "cls_matchall", "act_mirred", "ifb",  # what a guest receives goes through ifb0 to meet netem there
 )
 
 # Program and the Debian package it comes from.

@@ -32,6 +32,7 @@ from pathlib import Path
 from types import FrameType
 
 import allreduce  # its scenarios register themselves
+import rings  # and these
 from guest import GuestError
 from image import REPOSITORY, Image, ImageError, build_image
 from lab import Lab, ScenarioFailed, Setup
@@ -114,7 +115,8 @@ def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Imag
                         broken = True
                         say(f"guest: this lab is broken, the next scenario gets a new one: {error}")
                 if not broken:
-                    clean_stop = Scenario(f"clean-stop@{setup.link_mtu}", setup, lambda lab: lab.switch.stop())
+                    name = f"clean-stop@{setup.guests}x{setup.link_mtu}"
+                    clean_stop = Scenario(name, setup, lambda lab: lab.switch.stop())
                     outcomes.append(attempt(lab, clean_stop))
                     progress(outcomes[-1])
         except FAILURES as failure:  # the lab could not be made, so another would not come up either

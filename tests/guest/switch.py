@@ -37,9 +37,9 @@ class FabricError(Exception):
 
 @dataclass(frozen=True)
 class Ring:
-    """A ring as Weir's configuration has it. Rank r is guest r, on port r."""
+    """A ring as Weir's configuration has it. Rank r is guest `guests[r]`, on the port of that number."""
 
-    members: int
+    guests: tuple[int, ...]
     ring_id: int = 7
     window: int = 4
     max_message_bytes: int = 16384
@@ -255,6 +255,6 @@ def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring]
             f"    max_message_bytes: {ring.max_message_bytes}",
             f"    mtu: {ring.mtu}",
             "    members:",
-            *(f"      - {{ ip: {Identity(rank).ip}, port: p{rank} }}" for rank in range(ring.members)),
+            *(f"      - {{ ip: {Identity(rank).ip}, port: p{rank} }}" for rank in ring.guests),
         ]
     return "\n".join(lines) + "\n"
