@@ -16,7 +16,7 @@ RingReducer::RingReducer(const RingConfig& config)
       next_message_(config.first_message), next_arrival_(config.first_message) {
   assert(blocks_.size() >= 2);
   for (Block& block : blocks_) {
-    block.data.resize(config.world * config.block_bytes);
+    block.data.resize(std::size_t{config.world} * config.block_bytes);
     block.bytes.resize(config.world);
   }
 }
