@@ -12,8 +12,9 @@
 namespace weir::host {
 
 RingReducer::RingReducer(const RingConfig& config)
-    : config_(config), blocks_(config.slots / (config.world - 1u) / 2 * 2), headers_(config.slots),
-      next_message_(config.first_message), next_arrival_(config.first_message) {
+    : config_(config), blocks_(std::size_t{config.slots / (config.world - 1u) / 2} * 2),
+      headers_(config.slots), next_message_(config.first_message),
+      next_arrival_(config.first_message) {
   assert(blocks_.size() >= 2);
   for (Block& block : blocks_) {
     block.data.resize(std::size_t{config.world} * config.block_bytes);
