@@ -655,7 +655,7 @@ TEST(Config, LeastFileTakesEveryDefault) {
 }
 
 TEST(Config, InterfaceExample) {
-  // shared/design/interface.md, "Configuration (YAML)", as it stands there.
+  // The example that the interface was agreed on with.
   const Config config = parse_config(R"(eal:
   options: ["--no-huge", "-m", "512", "--no-pci"]   # passed as they are; the command line's come after
 ports:
