@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/connection_table.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace weir::conn {
 namespace {
 
-// How many cells one insertion into a full table may look at: bounds the time a single packet can
-// take.
+// Cells that an insertion into a full table looks at for the longest idle entry there.
 constexpr std::size_t kSweepCells = 64;
 
 } // namespace
@@ -78,8 +78,9 @@ bool ConnectionTable::has_aged(const Connection& connection, std::uint64_t now) 
 
 /// Frees an aged entry near the sweep, or else the longest idle one there that no ring needs.
 bool ConnectionTable::forget_one(std::uint64_t now) {
+  const std::size_t reach = std::min(cells_.size(), kSearchCells);
   std::optional<std::size_t> oldest;
-  for (std::size_t i = 0; i < cells_.size() && (i < kSweepCells || !oldest); ++i) {
+  for (std::size_t i = 0; i < reach && (i < kSweepCells || !oldest); ++i) {
     sweep_ = (sweep_ + 1) & (cells_.size() - 1);
     if (cells_[sweep_] == kEmpty) {
       continue;

@@ -30,6 +30,10 @@ struct Connection {
 /// a table.
 class ConnectionTable {
  public:
+  /// Cells, of which at least two belong to each entry of the capacity, that one insertion into a
+  /// full table searches at most: bounds the time that a single packet can take.
+  static constexpr std::size_t kSearchCells = 1024;
+
   /// Room for `capacity` connections. A plain or dead one is forgotten when it has been idle for
   /// `aging` milliseconds, or earlier, longest idle first, when another needs its place: its next
   /// FIRST or ONLY classifies it again.
@@ -41,8 +45,8 @@ class ConnectionTable {
   /// nullptr when there is none, or only one that has aged.
   Connection* find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
 
-  /// The existing connection or a new plain one; nullptr when the table is full and holds nothing
-  /// that may be forgotten.
+  /// The existing connection or a new plain one; nullptr when the table is full and the next
+  /// kSearchCells hold nothing that may be forgotten. The call after that searches the next ones.
   Connection* find_or_insert(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
 
   std::uint32_t size() const {

@@ -3,6 +3,8 @@
 
 #include "wire/psn.hpp"
 
+#include <algorithm>
+
 namespace weir::conn {
 
 using wire::psn_add;
@@ -10,14 +12,14 @@ using wire::psn_before;
 using wire::psn_distance;
 
 MessageHistory::MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message)
-    : records_(records), packets_per_message_(packets_per_message) {}
+    : records_(records), packets_per_message_(packets_per_message), last_found_(records.data()) {}
 
 const MessageRecord& MessageHistory::begin(std::uint32_t psn, const wire::MessageShape& shape) {
   for (MessageRecord& record : records_) {
     record.packets = 0;
   }
   newest_ = 0;
-  last_found_ = 0;
+  last_found_ = records_.data();
   floor_.reset();
   records_[0] = {0, psn, 1, 0, shape};
   return records_[0];
@@ -36,7 +38,7 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
     return {Entry::stale, nullptr};
   }
   const auto message = static_cast<std::uint64_t>(signed_message);
-  last_found_ = message; // its other packets come next
+  last_found_ = &record_of(message); // its other packets come next
   if (const MessageRecord* record = known(message); record != nullptr) {
     const bool same =
         record->first_psn == psn && record->packets == packets && record->shape == shape;
@@ -58,23 +60,18 @@ MessageHistory::Located MessageHistory::locate(std::uint32_t psn) {
   const auto offset_in = [psn](const MessageRecord& record) {
     return (psn - record.first_psn) & wire::kPsnMask;
   };
-  const auto found = [&](const MessageRecord& record) {
-    last_found_ = record.message;
-    return Located{Place::inside, &record, offset_in(record)};
+  const auto has_it = [&](const MessageRecord& record) { // never, while it is unknown
+    return offset_in(record) < record.packets;
   };
-  if (const MessageRecord* record = known(last_found_);
-      record != nullptr && offset_in(*record) < record->packets) {
-    return found(*record);
-  }
-  for (const MessageRecord& record : records_) {
-    if (record.is_known() && offset_in(record) < record.packets) {
-      return found(record);
+  if (!has_it(*last_found_)) {
+    const auto found = std::find_if(records_.begin(), records_.end(), has_it);
+    if (found == records_.end()) {
+      const bool is_stale = floor_ && psn_before(psn, *floor_);
+      return {is_stale ? Place::stale : Place::unknown, nullptr, 0};
     }
+    last_found_ = &*found;
   }
-  if (floor_ && psn_before(psn, *floor_)) {
-    return {Place::stale, nullptr, 0};
-  }
-  return {Place::unknown, nullptr, 0};
+  return {Place::inside, last_found_, offset_in(*last_found_)};
 }
 
 const MessageRecord* MessageHistory::known(std::uint64_t message) {
@@ -82,18 +79,36 @@ const MessageRecord* MessageHistory::known(std::uint64_t message) {
   return record.is_known() && record.message == message ? &record : nullptr;
 }
 
-/// A host numbers its packets without overlap, so a FIRST that lies inside a neighbouring message
-/// is a mistake that would leave later packets in two messages at once.
+/// A host numbers its packets without overlap, so a FIRST that lies inside another message is a
+/// mistake that would leave later packets in two messages at once. What is known lies in order
+/// already: the nearest on either side decide.
 bool MessageHistory::overlaps_neighbour(std::uint64_t message, std::uint32_t psn,
                                         std::uint32_t packets) {
-  if (message > 0) {
-    const MessageRecord* before = known(message - 1);
-    if (before != nullptr && psn_distance(psn_add(before->first_psn, before->packets), psn) < 0) {
-      return true;
+  const MessageRecord* before = nearest_before(message);
+  if (before != nullptr && psn_distance(psn_add(before->first_psn, before->packets), psn) < 0) {
+    return true;
+  }
+  const MessageRecord* after = nearest_after(message);
+  return after != nullptr && psn_distance(psn_add(psn, packets), after->first_psn) < 0;
+}
+
+const MessageRecord* MessageHistory::nearest_before(std::uint64_t message) {
+  const std::uint64_t oldest = newest_ < depth() ? 0 : newest_ - depth() + 1;
+  while (message-- > oldest) {
+    if (const MessageRecord* record = known(message); record != nullptr) {
+      return record;
     }
   }
-  const MessageRecord* after = known(message + 1);
-  return after != nullptr && psn_distance(psn_add(psn, packets), after->first_psn) < 0;
+  return nullptr;
+}
+
+const MessageRecord* MessageHistory::nearest_after(std::uint64_t message) {
+  while (++message <= newest_) {
+    if (const MessageRecord* record = known(message); record != nullptr) {
+      return record;
+    }
+  }
+  return nullptr;
 }
 
 void MessageHistory::move_newest_to(std::uint64_t message) {

@@ -38,7 +38,7 @@ class MessageHistory {
     repeat,   // known already, same PSN and shape
     stale,    // left the history long ago
     too_far,  // more than N past M, or before the sequence began
-    conflict, // known at another PSN or in another shape, or overlapping a neighbour
+    conflict, // known at another PSN or in another shape, or overlapping another
   };
 
   struct Entered {
@@ -70,13 +70,15 @@ class MessageHistory {
 
   const MessageRecord* known(std::uint64_t message);
   bool overlaps_neighbour(std::uint64_t message, std::uint32_t psn, std::uint32_t packets);
+  const MessageRecord* nearest_before(std::uint64_t message);
+  const MessageRecord* nearest_after(std::uint64_t message);
   void move_newest_to(std::uint64_t message);
   void raise_floor_past(const MessageRecord& leaving);
 
   std::span<MessageRecord> records_; // message m at m mod 2N
   std::uint32_t packets_per_message_;
   std::uint64_t newest_ = 0;
-  std::uint64_t last_found_ = 0; // where locate looks first
+  const MessageRecord* last_found_; // where locate looks first
   std::optional<std::uint32_t> floor_;
 };
 

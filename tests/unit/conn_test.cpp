@@ -125,6 +125,7 @@ const std::vector<HistoryStep> kHistorySteps{
     {"a repeat", true, 1, 1, 3, "repeat 1"},
     {"the same message elsewhere", true, 1, 2, 3, "conflict"},
     {"the same with other packets", true, 1, 1, 2, "conflict"},
+    {"M+N over M, past the hole at 2", true, 3, 3, 3, "conflict"},
     {"M+N leaves a hole at 2", true, 3, 7, 3, "entered 3 slot 24"},
     {"inside the hole: its FIRST was lost", false, 0, 5, 0, "unknown"},
     {"behind the hole", false, 0, 8, 0, "packet 1 of 3"},
@@ -168,6 +169,16 @@ TEST(MessageHistory, FollowsTheTableOfThePage) {
       EXPECT_EQ(answer, step.expected) << step.description << ", hello at " << base;
     }
   }
+}
+
+TEST(MessageHistory, AMessageLiesBetweenItsNearestKnownNeighbours) {
+  History history(3);
+  history->begin(0, {});
+  EXPECT_EQ(history.enter(3, 10, 2), "entered 3 slot 24");
+  EXPECT_EQ(history.enter(1, 9, 3), "conflict") << "reaches into 3, past the hole at 2";
+  EXPECT_EQ(history.enter(2, 0, 2), "conflict") << "begins inside 0, before the hole at 1";
+  EXPECT_EQ(history.enter(1, 7, 2), "entered 1 slot 8");
+  EXPECT_EQ(history.enter(2, 9, 1), "entered 2 slot 16");
 }
 
 TEST(MessageHistory, AnotherShapeOfTheSameMessageConflicts) {
@@ -371,6 +382,30 @@ TEST(ConnectionTable, ATableFullOfRingsRefuses) {
   ConnectionTable none(0, 10);
   EXPECT_EQ(none.find(1, 1, 0), nullptr);
   EXPECT_EQ(none.find_or_insert(1, 1, 0), nullptr);
+}
+
+/// A packet may take only so much time, whatever fills the table; what it does not find, a later
+/// one does.
+TEST(ConnectionTable, OneInsertionSearchesABoundedPart) {
+  constexpr std::uint32_t capacity = 8 * ConnectionTable::kSearchCells;
+  constexpr std::uint32_t cells = 4 * capacity; // the power of two above 2 capacity + 2
+  constexpr std::uint32_t searches = cells / ConnectionTable::kSearchCells;
+  std::uint32_t refused = 0;
+  for (std::uint32_t plain = 0; plain < 16; ++plain) { // it may lie right behind the sweep
+    ConnectionTable table(capacity, 1000);
+    for (std::uint32_t qp = 0; qp < capacity; ++qp) {
+      table.find_or_insert(1, qp, 0)->state =
+          qp == plain ? ConnectionState::plain : ConnectionState::ring;
+    }
+    std::uint32_t tries = 1;
+    while (table.find_or_insert(1, capacity, 1) == nullptr) {
+      ASSERT_LE(++tries, searches);
+    }
+    refused += tries - 1;
+    EXPECT_EQ(table.find(1, plain, 1), nullptr);
+    EXPECT_EQ(table.size(), capacity);
+  }
+  EXPECT_GT(refused, 16 * searches / 4) << "found at once: the search had no bound";
 }
 
 using Key = std::pair<std::uint16_t, std::uint32_t>;
@@ -1124,6 +1159,22 @@ TEST(Classifier, ANewerEpochFlushesAndAnOlderOneIsDropped) {
                        {"hello", restarted.hello(0), "0.0 message 0 packet 0"},
                        {"running again", after[0], "0.0 message 1 packet 0"}});
   EXPECT_EQ(bench.classifier().epoch_of(0), 7u);
+}
+
+/// docs/protocol.md §4: epochs are plain numbers.
+TEST(Classifier, NothingComesAfterTheLastEpoch) {
+  RingJob job({.world = 2, .epoch = 0xfffffffe});
+  Bench bench({job.ring()});
+  bench.admit(job);
+  RingJob last = job;
+  last.restart(0xffffffff);
+  EXPECT_EQ(bench.classify(last.hello(0)), "0.0 message 0 packet 0, flush 0");
+  RingJob wrapped = job;
+  wrapped.restart(0);
+  EXPECT_EQ(bench.classify(wrapped.hello(0)), "drop old_epoch");
+  bench.classifier().reset(0);
+  EXPECT_EQ(bench.classify(wrapped.hello(0)), "drop old_epoch");
+  EXPECT_EQ(bench.classify(last.hello(0)), "drop old_epoch");
 }
 
 TEST(Classifier, AnEpochMayRestartOnTheSameQp) {
