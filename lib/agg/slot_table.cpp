@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "agg/slot_table.hpp"
 
+#include "wire/crc32.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -131,7 +133,7 @@ SlotResult SlotTable::reduce(std::uint32_t index, std::size_t skip, ReduceKernel
 SlotResult SlotTable::result_of(std::uint32_t index) const {
   const Slot& slot = slots_[index];
   const std::span data(results_.data() + std::size_t{index} * dimensions_.mtu, slot.data_bytes);
-  return {data, slot.crc, wire::Crc32Shift(data.size())};
+  return {data, slot.crc};
 }
 
 std::vector<StuckSlot> SlotTable::longest_waiting(std::size_t limit, std::uint64_t now) const {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "agg/kernel.hpp"
-#include "wire/crc32.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
 
@@ -18,7 +17,6 @@ namespace weir::agg {
 struct SlotResult {
   std::span<const std::uint8_t> data;
   std::uint32_t crc = 0;
-  wire::Crc32Shift shift; // by data.size() bytes
 };
 
 /// What a contribution met in its slot: the rows of docs/protocol.md §4.

@@ -106,7 +106,7 @@ Classifier::Classifier(const RingDirectory& directory, const std::vector<std::ui
   }
 }
 
-Verdict Classifier::classify(const Frame& frame, std::uint64_t now) {
+Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
   if (frame.packet.parsed == wire::Parsed::malformed) {
     return dropped(reason_for(frame.packet.defect));
   }
@@ -116,8 +116,8 @@ Verdict Classifier::classify(const Frame& frame, std::uint64_t now) {
 
 /// Whatever a FIRST or ONLY says changes state, so nothing of it is believed before its ICRC is
 /// verified.
-Verdict Classifier::start_of_message(const Frame& frame, std::uint64_t now) {
-  if (!wire::icrc_is_valid(frame)) {
+Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
+  if (!wire::verify_icrc(frame)) {
     return dropped(DropReason::bad_icrc);
   }
   const InaHeader* ina = wire::find_ina_header(frame);

@@ -55,8 +55,8 @@ class Classifier {
              const Settings& settings);
 
   /// For frames whose `pair` is not 0 and that parse took for message or malformed. Verifies the
-  /// ICRC of a FIRST or ONLY; a contribution's other packets come unverified.
-  Verdict classify(const wire::Frame& frame, std::uint64_t now);
+  /// ICRC of a FIRST or ONLY; a contribution's other packets may come unverified.
+  Verdict classify(wire::Frame& frame, std::uint64_t now);
 
   /// Gives the ring's connections up as dead; only a newer epoch is admitted from then on.
   void reset(std::uint16_t ring);
@@ -84,7 +84,7 @@ class Classifier {
     std::uint32_t packets;
   };
 
-  Verdict start_of_message(const wire::Frame& frame, std::uint64_t now);
+  Verdict start_of_message(wire::Frame& frame, std::uint64_t now);
   Verdict inside_message(const wire::Frame& frame, std::uint64_t now);
   Verdict inside_ring_message(const wire::Frame& frame, const Connection& connection);
   Verdict plain_start(const wire::Frame& frame, std::uint64_t now);

@@ -2,7 +2,6 @@
 #include "conn/ring_directory.hpp"
 
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -11,10 +10,7 @@ namespace weir::conn {
 namespace {
 
 std::uint64_t mix(const wire::IpAddress& address, std::uint64_t seed) {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  std::memcpy(&high, address.bytes.data(), sizeof high);
-  std::memcpy(&low, address.bytes.data() + sizeof high, sizeof low);
+  const auto [high, low] = address.words();
   // Multiply-xorshift: addresses of one subnet differ in few low bits, which must reach every
   // bucket bit.
   std::uint64_t hash = (seed ^ high) * 0x9e3779b97f4a7c15;

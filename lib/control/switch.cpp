@@ -120,7 +120,7 @@ void Switch::check_memory() const {
 }
 
 void Switch::make_lcores() {
-  shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_)});
+  shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_), pool_});
   for (const Placement::DataLcore& place : placement_.lcores) {
     lcores_.push_back(std::make_unique<Lcore>(place.id, place.idle, *shared_));
   }
@@ -174,6 +174,9 @@ void Switch::stop() {
       kDrainTime); // stages hand on what they have, ports take what they can
   for (const auto& lcore : lcores_) {
     lcore->stop();
+  }
+  for (const auto& lcore : lcores_) {
+    lcore->wait_until_stopped();
   }
   rte_eal_mp_wait_lcore();
   is_running_ = false;
@@ -313,6 +316,7 @@ Table Switch::lcores_table() {
                {"roles", "roles"},
                {"rings", "rings"},
                {"rounds", "rounds"},
+               {"starved_rounds", "without mbufs"},
                {"busy_percent", "busy %"},
                {"received", "received"},
                {"forwarded", "forwarded"},
@@ -332,8 +336,8 @@ Table Switch::lcores_table() {
                                   static_cast<double>(rounds.rounds);
     table.rows.push_back({std::uint64_t{lcore->id()}, names_of_roles(*lcore, worker != nullptr),
                           std::uint64_t{worker != nullptr ? worker->rings().size() : 0},
-                          rounds.rounds, busy, counters.received, counters.forwarded,
-                          counters.consumed, counters.all_dropped(),
+                          rounds.rounds, rounds.starved_rounds, busy, counters.received,
+                          counters.forwarded, counters.consumed, counters.all_dropped(),
                           worker != nullptr ? worker->held() : std::uint64_t{0}});
   }
   return table;

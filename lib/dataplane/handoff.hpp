@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "dataplane/happens_before.hpp"
+
 #include <rte_errno.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
@@ -24,7 +26,8 @@ class Handoff {
   /// it.
   Handoff(const std::string& name, unsigned entries)
       : ring_(rte_ring_create_elem(name.c_str(), sizeof(Value), entries, SOCKET_ID_ANY,
-                                   RING_F_SP_ENQ | RING_F_SC_DEQ)) {
+                                   RING_F_SP_ENQ | RING_F_SC_DEQ)),
+        order_(entries) {
     if (!ring_) {
       throw std::runtime_error("no memory for hand-off ring " + name + ": " +
                                rte_strerror(rte_errno));
@@ -33,13 +36,21 @@ class Handoff {
 
   /// False when it is full. Producer only.
   bool push(const Value& value) {
-    return rte_ring_sp_enqueue_elem(ring_.get(), const_cast<Value*>(&value), sizeof(Value)) == 0;
+    order_.before_push();
+    const bool is_in =
+        rte_ring_sp_enqueue_elem(ring_.get(), const_cast<Value*>(&value), sizeof(Value)) == 0;
+    if (is_in) {
+      order_.after_push();
+    }
+    return is_in;
   }
 
   /// Fills the front of `values`; returns how many. Consumer only.
   unsigned pop(std::span<Value> values) {
-    return rte_ring_sc_dequeue_burst_elem(ring_.get(), values.data(), sizeof(Value),
-                                          static_cast<unsigned>(values.size()), nullptr);
+    const unsigned count = rte_ring_sc_dequeue_burst_elem(
+        ring_.get(), values.data(), sizeof(Value), static_cast<unsigned>(values.size()), nullptr);
+    order_.after_pop(count);
+    return count;
   }
 
  private:
@@ -48,6 +59,7 @@ class Handoff {
   };
 
   std::unique_ptr<rte_ring, Free> ring_;
+  [[no_unique_address]] QueueOrder order_;
 };
 
 } // namespace weir::dataplane

@@ -3,10 +3,13 @@
 
 #include "dataplane/clock.hpp"
 #include "dataplane/mbuf_frame.hpp"
+#include "dataplane/prefetch.hpp"
+#include "wire/icrc.hpp"
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
+#include <rte_mempool.h>
 #include <rte_pause.h>
 
 #include <bit>
@@ -96,12 +99,16 @@ void Lcore::wait_until_running() const {
   }
 }
 
+void Lcore::wait_until_stopped() const {
+  while (running_.load(std::memory_order_acquire)) {
+    std::this_thread::yield();
+  }
+}
+
 unsigned Lcore::round(Instant now) {
   unsigned work = 0;
   if (is_receiving_) [[likely]] {
-    for (const RxQueue& queue : rx_queues_) {
-      work += receive(queue, now);
-    }
+    work += receive_all(now);
   }
   work += take_worker_handoffs(now);
   work += take_tx_handoffs();
@@ -111,6 +118,29 @@ unsigned Lcore::round(Instant now) {
   return work;
 }
 
+unsigned Lcore::receive_all(Instant now) {
+  unsigned frames = 0;
+  for (const RxQueue& queue : rx_queues_) {
+    frames += receive(queue, now);
+  }
+  const bool is_due = rounds_.rounds % kRoundsPerLook == 0 && !rx_queues_.empty();
+  if (frames == 0 && is_due && shared_.pool != nullptr) {
+    look_for_mbufs();
+  }
+  return frames;
+}
+
+/// Not every driver counts the frames for which it found no mbuf; a dry pool would then look like
+/// idle ports.
+void Lcore::look_for_mbufs() {
+  std::array<void*, kBurst> mbufs;
+  if (rte_mempool_get_bulk(shared_.pool, mbufs.data(), kBurst) == 0) {
+    rte_mempool_put_bulk(shared_.pool, mbufs.data(), kBurst);
+  } else {
+    ++rounds_.starved_rounds;
+  }
+}
+
 unsigned Lcore::receive(const RxQueue& queue, Instant now) {
   std::array<rte_mbuf*, kBurst> burst;
   const unsigned count = rte_eth_rx_burst(queue.device, queue.queue, burst.data(), kBurst);
@@ -118,26 +148,38 @@ unsigned Lcore::receive(const RxQueue& queue, Instant now) {
     return 0;
   }
   rounds_.rx_burst.add(count);
-  for (unsigned i = 0; i < count; ++i) {
-    if (i + 1 < count) {
-      rte_prefetch0(rte_pktmbuf_mtod(burst[i + 1], void*));
-      rte_prefetch0(rte_mbuf_to_priv(burst[i + 1]));
+  const std::span received(burst.data(), count);
+  prefetch_descriptions(received);
+  prefetch_headers(received);
+  std::array<wire::Frame*, kBurst> frames;
+  unsigned whole = 0;
+  for (rte_mbuf* mbuf : received) {
+    if (wire::Frame* frame = look_at(mbuf, queue.port, now); frame != nullptr) {
+      frames[whole++] = frame;
     }
-    accept(burst[i], queue.port, now);
+  }
+  for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, whatever they are
+    rx_.pass_on(*frames[i], now);
   }
   return count;
 }
 
-void Lcore::accept(rte_mbuf* mbuf, std::uint16_t port, Instant now) {
+/// nullptr when the frame had to be dropped.
+wire::Frame* Lcore::look_at(rte_mbuf* mbuf, std::uint16_t port, Instant now) {
   const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
   wire::Frame& frame = make_frame(mbuf, port);
   ++ports_[port].rx_packets;
   ports_[port].rx_bytes += frame.length;
   if (!is_whole) {
     ++counters_.received;
-    return forwarder_.drop(frame, DropReason::not_contiguous, now);
+    forwarder_.drop(frame, DropReason::not_contiguous, now);
+    return nullptr;
   }
-  rx_.accept(frame, now);
+  rx_.look_at(frame, now);
+  if (frame.pair != 0) {
+    prefetch_payload(frame);
+  }
+  return &frame;
 }
 
 unsigned Lcore::take_worker_handoffs(Instant now) {
@@ -145,6 +187,9 @@ unsigned Lcore::take_worker_handoffs(Instant now) {
   for (const auto& inbox : worker_inbox_) {
     std::array<rte_mbuf*, kBurst> burst;
     const unsigned count = inbox->pop(burst);
+    for (unsigned i = 0; i < count; ++i) {
+      prefetch_payload(frame_of(burst[i]));
+    }
     for (unsigned i = 0; i < count; ++i) {
       ++taken_up_;
       worker_->accept(frame_of(burst[i]), now);
@@ -220,17 +265,20 @@ void Lcore::could_not_leave(rte_mbuf* mbuf, Leaving leaving, DropReason reason) 
   } else {
     counters_.count(reason);
   }
-  rte_pktmbuf_free(mbuf);
+  free_mbuf(mbuf);
 }
 
 void Lcore::release(wire::Frame& frame) {
-  rte_pktmbuf_free(mbuf_of(frame));
+  free_mbuf(mbuf_of(frame));
 }
 
 void Lcore::to_worker(wire::Frame& frame, std::uint16_t group, Instant now) {
   WorkerHandoff* next = worker_routes_[group];
   if (next == nullptr) {
     return worker_->accept(frame, now);
+  }
+  if (frame.packet.parsed == wire::Parsed::message) {
+    wire::verify_icrc(frame); // here, since any lcore can do it and the ring has but one worker
   }
   if (!next->push(mbuf_of(frame))) {
     return forwarder_.drop(frame, DropReason::worker_queue_full, now);
@@ -296,7 +344,7 @@ void Lcore::discard_queued() {
     while (inbox->pop({&mbuf, 1}) != 0) {
       ++taken_up_;
       counters_.count(DropReason::worker_queue_full);
-      rte_pktmbuf_free(mbuf);
+      free_mbuf(mbuf);
     }
   }
   TxRequest request;

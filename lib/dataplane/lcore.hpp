@@ -39,7 +39,8 @@ using WorkerHandoff = Handoff<rte_mbuf*>;
 struct RoundCounters {
   std::uint64_t rounds = 0;
   std::uint64_t idle_rounds = 0;
-  Histogram rx_burst; // packets per non-empty receive burst
+  std::uint64_t starved_rounds = 0; // of the rounds looked at: no mbufs to receive a burst into
+  Histogram rx_burst;               // packets per non-empty receive burst
 };
 
 /// One core's loop over the stages that its roles give it. All roles on one lcore is
@@ -54,6 +55,7 @@ class Lcore : private FrameSink, private WorkerSink {
     const conn::RingDirectory& directory;
     l2::Bridge& bridge;
     std::vector<std::uint32_t> max_frame_bytes; // by port
+    rte_mempool* pool = nullptr; // that ports receive into; nullptr: nobody looks whether it is dry
   };
 
   Lcore(unsigned id, Idle idle, const Shared& shared);
@@ -73,9 +75,16 @@ class Lcore : private FrameSink, private WorkerSink {
 
   /// Runs until stop().
   void run();
+
+  /// What run() repeats, for whoever drives the lcore himself: one look at every queue and hand-off
+  /// ring. Returns the number of frames it moved.
+  unsigned round(Instant now);
+
   void wait_until_running() const;
 
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
+
+  void wait_until_stopped() const;
 
   /// Stops taking frames from the ports while the rest of the pipeline goes on.
   void stop_receiving() { is_receiving_ = false; }
@@ -113,14 +122,16 @@ class Lcore : private FrameSink, private WorkerSink {
  private:
   static constexpr unsigned kBurst = 32;
   static constexpr unsigned kRoundsBeforeSleep = 2000;
+  static constexpr std::uint64_t kRoundsPerLook = 64; // for mbufs
 
   void transmit(wire::Frame& frame, l2::PortSet ports) override;
   void release(wire::Frame& frame) override;
   void to_worker(wire::Frame& frame, std::uint16_t group, Instant now) override;
 
-  unsigned round(Instant now);
+  unsigned receive_all(Instant now);
   unsigned receive(const RxQueue& queue, Instant now);
-  void accept(rte_mbuf* mbuf, std::uint16_t port, Instant now);
+  void look_for_mbufs();
+  wire::Frame* look_at(rte_mbuf* mbuf, std::uint16_t port, Instant now);
   unsigned take_worker_handoffs(Instant now);
   unsigned take_tx_handoffs();
   unsigned flush_ports();

@@ -4,6 +4,7 @@
 /// A Frame lives in the private area of the mbuf that holds its bytes, so neither needs a pointer
 /// to the other.
 
+#include "dataplane/happens_before.hpp"
 #include "wire/packet.hpp"
 
 #include <rte_mbuf.h>
@@ -29,11 +30,18 @@ inline rte_mbuf* mbuf_of(wire::Frame& frame) {
 
 /// The frame of a contiguous mbuf that has just been received on port `ingress`.
 inline wire::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress) {
+  takes_over(mbuf); // from whoever freed it last
   auto* frame = new (rte_mbuf_to_priv(mbuf)) wire::Frame;
   frame->data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
   frame->length = mbuf->pkt_len;
   frame->ingress = ingress;
   return *frame;
+}
+
+/// Ends a frame's life.
+inline void free_mbuf(rte_mbuf* mbuf) {
+  hands_over(mbuf);
+  rte_pktmbuf_free(mbuf);
 }
 
 } // namespace weir::dataplane

@@ -10,15 +10,16 @@ Rx::Rx(const conn::RingDirectory& directory, l2::Bridge& bridge, Forwarder& forw
     : directory_(directory), bridge_(bridge), forwarder_(forwarder), workers_(workers),
       counters_(counters) {}
 
-void Rx::accept(wire::Frame& frame, Instant now) {
+void Rx::look_at(wire::Frame& frame, Instant now) {
   ++counters_.received;
   bridge_.learn(frame.bytes(), frame.ingress, now.ms);
   frame.packet = wire::parse(frame.bytes());
-  const bool may_carry_ring_data = frame.packet.parsed == wire::Parsed::message ||
-                                   frame.packet.parsed == wire::Parsed::malformed;
-  frame.pair = may_carry_ring_data
-                   ? directory_.pair_of(frame.packet.source, frame.packet.destination)
-                   : std::uint16_t{0};
+  frame.pair = frame.packet.parsed == wire::Parsed::other
+                   ? std::uint16_t{0}
+                   : directory_.pair_of(frame.packet.source, frame.packet.destination);
+}
+
+void Rx::pass_on(wire::Frame& frame, Instant now) {
   if (frame.pair == 0) {
     return forwarder_.send(frame, wire::Departure::forwarded, now);
   }

@@ -23,8 +23,17 @@ class Rx {
   Rx(const conn::RingDirectory& directory, l2::Bridge& bridge, Forwarder& forwarder,
      WorkerSink& workers, FrameCounters& counters);
 
-  /// `frame` has data, length and ingress set.
-  void accept(wire::Frame& frame, Instant now);
+  /// Parses, learns the source and finds out whether the frame lies between ring neighbours: then
+  /// its pair is not 0. `frame` has data, length and ingress set.
+  void look_at(wire::Frame& frame, Instant now);
+
+  /// Hands on a frame that has been looked at.
+  void pass_on(wire::Frame& frame, Instant now);
+
+  void accept(wire::Frame& frame, Instant now) {
+    look_at(frame, now);
+    pass_on(frame, now);
+  }
 
  private:
   const conn::RingDirectory& directory_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dataplane/tx.hpp"
 
+#include "dataplane/mbuf_frame.hpp"
+
 #include <rte_ethdev.h>
 
 #include <algorithm>
@@ -28,6 +30,9 @@ unsigned TxPort::flush(FrameCounters& counters, PortCounters& port) {
     const std::uint32_t start = head_ & kMask;
     const auto count =
         static_cast<std::uint16_t>(std::min({waiting(), kBacklog - start, std::uint32_t{kBurst}}));
+    for (std::uint16_t i = 0; i < count; ++i) {
+      hands_over(mbufs_[start + i]);
+    }
     const std::uint16_t sent = rte_eth_tx_burst(device_, queue_, &mbufs_[start], count);
     for (std::uint16_t i = 0; i < sent; ++i) {
       port.tx_bytes += lengths_[start + i];
@@ -68,7 +73,7 @@ void TxPort::discard(FrameCounters& counters) {
       counters.count(DropReason::tx_backlog_full);
       --frames_waiting_;
     }
-    rte_pktmbuf_free(mbufs_[head_ & kMask]);
+    free_mbuf(mbufs_[head_ & kMask]);
   }
 }
 

@@ -73,6 +73,9 @@ Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> 
 }
 
 void Worker::accept(Frame& frame, Instant now) {
+  if (frame.packet.parsed == wire::Parsed::transport) { // here to keep its place in the connection
+    return forwarder_.send(frame, Departure::forwarded, now);
+  }
   const Verdict verdict = classifier_.classify(frame, now.ms);
   if (verdict.flushed_ring) {
     flush(*verdict.flushed_ring, DropReason::epoch_flush, now);
@@ -93,8 +96,7 @@ void Worker::accept(Frame& frame, Instant now) {
 }
 
 void Worker::contribute(Frame& frame, const Verdict& verdict, Instant now) {
-  const bool is_verified = frame.packet.opcode.starts_message(); // by classify
-  if (!is_verified && !wire::icrc_is_valid(frame)) {
+  if (!wire::verify_icrc(frame)) {
     return drop_contribution(frame, verdict.ring, DropReason::bad_icrc, now);
   }
   Ring& ring = *rings_[verdict.ring];

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "l2/mac_table.hpp"
 
+#include "wire/big_endian.hpp"
+
 #include <bit>
+#include <cstring>
 
 namespace weir::l2 {
 namespace {
@@ -13,11 +16,9 @@ std::size_t bucket_count(std::uint32_t entries, std::size_t ways) {
 } // namespace
 
 std::uint64_t to_number(const wire::MacAddress& mac) {
-  std::uint64_t number = 0;
-  for (const std::uint8_t byte : mac.bytes) {
-    number = number << 8 | byte;
-  }
-  return number;
+  wire::BigEndian<std::uint64_t, 6> number;
+  std::memcpy(&number, mac.bytes.data(), sizeof number);
+  return number.get();
 }
 
 wire::MacAddress from_number(std::uint64_t number) {

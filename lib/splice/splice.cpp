@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "splice/splice.hpp"
 
+#include "wire/crc32.hpp"
 #include "wire/icrc.hpp"
 
 #include <cstring>
@@ -23,16 +24,18 @@ std::size_t ina_bytes(const wire::Packet& packet) {
 
 void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session) {
   const wire::Packet& packet = frame.packet;
-  if (packet.opcode.starts_message()) {
-    mark_result(wire::view_as<wire::InaHeader>(frame.payload()), session);
-  }
   const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
   std::memcpy(frame.data + data_offset, result.data.data(), result.data.size());
 
-  const std::uint32_t headers = wire::icrc_prefix(frame, data_offset);
-  const std::uint32_t with_data = result.shift.combine(headers, result.crc);
   const std::uint8_t* pad = frame.data + data_offset + result.data.size();
-  wire::store_icrc(frame, wire::crc32(with_data, {pad, packet.pad}));
+  const std::uint32_t crc = wire::crc32(result.crc, {pad, packet.pad});
+  if (packet.opcode.starts_message()) {
+    mark_result(wire::view_as<wire::InaHeader>(frame.payload()), session);
+    const wire::Crc32Shift shift(result.data.size() + packet.pad);
+    wire::store_icrc(frame, shift.combine(wire::icrc_prefix(frame, data_offset), crc));
+  } else {
+    wire::store_icrc(frame, wire::stored_icrc(frame) ^ frame.payload_crc ^ crc);
+  }
 }
 
 } // namespace weir::splice

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <cstring>
@@ -18,10 +19,9 @@ struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};
 
   static IpAddress from_v4(const std::uint8_t* four_bytes) {
-    IpAddress address;
-    address.bytes[10] = address.bytes[11] = 0xff;
-    std::memcpy(address.bytes.data() + 12, four_bytes, 4);
-    return address;
+    std::uint32_t v4 = 0;
+    std::memcpy(&v4, four_bytes, sizeof v4);
+    return from_words({0, std::uint64_t{v4} << 32 | 0xffff0000});
   }
 
   static IpAddress from_v6(const std::uint8_t* sixteen_bytes) {
@@ -35,8 +35,21 @@ struct IpAddress {
     return std::memcmp(bytes.data(), prefix.data(), prefix.size()) == 0;
   }
 
+  /// The bytes as two numbers of the host's order: what hashing and comparing work on.
+  std::array<std::uint64_t, 2> words() const {
+    return std::bit_cast<std::array<std::uint64_t, 2>>(bytes);
+  }
+
+  static IpAddress from_words(const std::array<std::uint64_t, 2>& words) {
+    return {std::bit_cast<std::array<std::uint8_t, 16>>(words)};
+  }
+
+  bool operator==(const IpAddress& other) const { return words() == other.words(); }
+
   auto operator<=>(const IpAddress&) const = default;
 };
+
+static_assert(std::endian::native == std::endian::little);
 
 struct MacAddress {
   std::array<std::uint8_t, 6> bytes{};

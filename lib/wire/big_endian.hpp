@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace weir::wire {
 
@@ -19,23 +20,26 @@ class BigEndian {
 
   constexpr explicit BigEndian(Host value) { set(value); }
 
-  constexpr Host get() const {
-    Host value = 0;
-    for (const std::uint8_t byte : bytes_) {
-      value = static_cast<Host>(static_cast<Host>(value << 8) | byte);
-    }
-    return value;
-  }
+  constexpr Host get() const { return get(std::make_index_sequence<Bytes>()); }
 
-  constexpr void set(Host value) {
-    for (std::size_t i = Bytes; i-- > 0; value = static_cast<Host>(value >> 8)) {
-      bytes_[i] = static_cast<std::uint8_t>(value);
-    }
-  }
+  constexpr void set(Host value) { set(value, std::make_index_sequence<Bytes>()); }
 
   constexpr bool operator==(const BigEndian&) const = default;
 
  private:
+  // Spelt out byte by byte: compilers make one load or store and a byte swap of it, of a loop they
+  // do not.
+  template <std::size_t... I>
+  constexpr Host get(std::index_sequence<I...>) const {
+    return static_cast<Host>(
+        ((static_cast<std::uint64_t>(bytes_[I]) << 8 * (Bytes - 1 - I)) | ...));
+  }
+
+  template <std::size_t... I>
+  constexpr void set(Host value, std::index_sequence<I...>) {
+    ((bytes_[I] = static_cast<std::uint8_t>(value >> 8 * (Bytes - 1 - I))), ...);
+  }
+
   std::array<std::uint8_t, Bytes> bytes_{};
 };
 

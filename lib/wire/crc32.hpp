@@ -5,21 +5,30 @@
 /// (docs/protocol.md §6) and gzip's. Values here are finished CRCs, so pieces join with
 /// crc32_combine.
 
+#include "wire/crc32_fold.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace weir::wire {
 
-/// The CRC of (whatever `crc` covers) followed by `bytes`; start with 0. ISA-L's folding kernel,
-/// which picks PCLMULQDQ or VPCLMULQDQ by itself.
+/// The CRC of (whatever `crc` covers) followed by `bytes`; start with 0. By our own fold where the
+/// CPU has VPCLMULQDQ, else by ISA-L's.
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::uint8_t> bytes);
+
+/// The same with the first bytes read as `byte | ones`.
+std::uint32_t crc32_with_ones(std::uint32_t crc, std::span<const std::uint8_t> bytes,
+                              const Ones& ones);
+
+/// The finished CRC that stands for a register of zero: bytes of zero leave it as it is.
+inline constexpr std::uint32_t kCrcOfZeroRegister = 0xffffffff;
 
 /// One bit at a time: what the other is held against.
 std::uint32_t crc32_reference(std::uint32_t crc, std::span<const std::uint8_t> bytes);
 
 /// What appending `bytes` bytes does to a CRC, as a factor modulo the polynomial: x^(8·bytes).
-/// Cost: a logarithm of multiplications, so a caller with many CRCs of one length keeps it.
+/// Taken from a table for the lengths that payloads have, else a logarithm of multiplications.
 class Crc32Shift {
  public:
   explicit Crc32Shift(std::size_t bytes);

@@ -3,67 +3,124 @@
 
 #include "wire/crc32.hpp"
 
-#include <array>
 #include <cstring>
+#include <initializer_list>
 
 namespace weir::wire {
 namespace {
 
-constexpr std::size_t kLeadingOnes = 8; // stands for an LRH and reserved bits (IBTA annex A17.3.3)
+/// In front of the IP header stand 8 bytes of ones, for an LRH and reserved bits (IBTA annex
+/// A17.3.3). The first four cancel against the register's ones at the start, so the CRC of the
+/// other four starts from zero. In the frame they lie over the end of the Ethernet header.
+constexpr std::size_t kLeadingOnes = 4;
 
-void mask_ipv4(std::uint8_t* header) {
-  auto& ip = view_as<Ipv4Header>(header);
-  ip.tos = 0xff;
-  ip.ttl = 0xff;
-  ip.checksum.set(0xffff);
+struct MaskedByte {
+  std::size_t offset; // in its header
+  std::uint8_t ones;
+};
+
+/// Masks of headers that follow one another.
+class Masks {
+ public:
+  constexpr Masks leading_ones() const {
+    return with(kLeadingOnes, {{0, 0xff}, {1, 0xff}, {2, 0xff}, {3, 0xff}});
+  }
+
+  constexpr Masks ipv4() const { // TOS, TTL, checksum
+    return with(sizeof(Ipv4Header), {{1, 0xff}, {8, 0xff}, {10, 0xff}, {11, 0xff}});
+  }
+
+  constexpr Masks ipv6() const { // class, flow, hop limit; GRH alike
+    return with(sizeof(Ipv6Header), {{0, 0x0f}, {1, 0xff}, {2, 0xff}, {3, 0xff}, {7, 0xff}});
+  }
+
+  constexpr Masks udp() const { // checksum
+    return with(sizeof(UdpHeader), {{6, 0xff}, {7, 0xff}});
+  }
+
+  constexpr Masks bth() const { return with(sizeof(Bth), {{4, 0xff}}); } // FECN, BECN, reserved
+
+  constexpr const Ones& ones() const { return ones_; }
+
+ private:
+  constexpr Masks with(std::size_t header_bytes, std::initializer_list<MaskedByte> bytes) const {
+    Masks longer = *this;
+    for (const MaskedByte& byte : bytes) {
+      longer.ones_.padded[kFoldBytes + end_ + byte.offset] = byte.ones;
+      longer.ones_.bytes = end_ + byte.offset + 1;
+    }
+    longer.end_ += header_bytes;
+    return longer;
+  }
+
+  Ones ones_;
+  std::size_t end_ = 0; // of the headers so far
+};
+
+constexpr Ones kIpv4Ones = Masks().leading_ones().ipv4().ones();
+constexpr Ones kUdpOnes = Masks().udp().bth().ones();
+constexpr Ones kV2Ipv4Ones = Masks().leading_ones().ipv4().udp().bth().ones();
+constexpr Ones kV2Ipv6Ones = Masks().leading_ones().ipv6().udp().bth().ones();
+constexpr Ones kV1Ones = Masks().leading_ones().ipv6().bth().ones();
+
+static_assert(kV2Ipv6Ones.bytes <= kMaxOnes);
+
+const Ones& ones_of(Encapsulation encapsulation) {
+  switch (encapsulation) {
+  case Encapsulation::v1_grh:
+    return kV1Ones;
+  case Encapsulation::v2_ipv6:
+    return kV2Ipv6Ones;
+  default:
+    return kV2Ipv4Ones;
+  }
 }
 
-void mask_ipv6(std::uint8_t* header) {
-  auto& ip = view_as<Ipv6Header>(header);
-  ip.version_class_flow.set(ip.version_class_flow.get() | 0x0fffffff);
-  ip.hop_limit = 0xff;
+/// IPv4 options push the UDP header out of where kV2Ipv4Ones has it.
+bool has_options(const Packet& packet) {
+  return packet.encapsulation == Encapsulation::v2_ipv4 &&
+         packet.bth_offset - packet.ip_offset != sizeof(Ipv4Header) + sizeof(UdpHeader);
 }
 
 } // namespace
 
 std::uint32_t icrc_prefix(const Frame& frame, std::size_t end) {
   const Packet& packet = frame.packet;
-  std::array<std::uint8_t, kLeadingOnes + kMaxIcrcPrefix> masked;
-  const std::size_t header_bytes = end - packet.ip_offset;
-  std::memset(masked.data(), 0xff, kLeadingOnes);
-  std::uint8_t* headers = masked.data() + kLeadingOnes;
-  std::memcpy(headers, frame.data + packet.ip_offset, header_bytes);
-  if (packet.encapsulation == Encapsulation::v2_ipv4) {
-    mask_ipv4(headers);
-  } else {
-    mask_ipv6(headers);
+  const std::span<const std::uint8_t> covered(frame.data + packet.ip_offset - kLeadingOnes,
+                                              end - packet.ip_offset + kLeadingOnes);
+  if (has_options(packet)) {
+    const std::size_t udp = packet.bth_offset - sizeof(UdpHeader) - packet.ip_offset + kLeadingOnes;
+    const std::uint32_t ip = crc32_with_ones(kCrcOfZeroRegister, covered.first(udp), kIpv4Ones);
+    return crc32_with_ones(ip, covered.subspan(udp), kUdpOnes);
   }
-  std::uint8_t* bth = headers + (packet.bth_offset - packet.ip_offset);
-  view_as<Bth>(bth).reserved_variant = 0xff;
-  if (packet.encapsulation != Encapsulation::v1_grh) {
-    view_as<UdpHeader>(bth - sizeof(UdpHeader)).checksum.set(0xffff);
-  }
-  return crc32(0, {masked.data(), kLeadingOnes + header_bytes});
+  return crc32_with_ones(kCrcOfZeroRegister, covered, ones_of(packet.encapsulation));
 }
 
 std::uint32_t compute_icrc(const Frame& frame) {
-  const Packet& packet = frame.packet;
-  const std::size_t variant_end = packet.bth_offset + sizeof(Bth); // nothing past the BTH is masked
-  return crc32(icrc_prefix(frame, variant_end),
-               {frame.data + variant_end, packet.icrc_offset - variant_end});
+  return icrc_prefix(frame, frame.packet.icrc_offset);
+}
+
+bool verify_icrc(Frame& frame) {
+  if (frame.icrc == IcrcState::unverified) {
+    const Packet& packet = frame.packet;
+    const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
+    frame.payload_crc = crc32(0, {frame.payload(), bytes});
+    const std::uint32_t headers = icrc_prefix(frame, packet.payload_offset);
+    const bool is_valid =
+        Crc32Shift(bytes).combine(headers, frame.payload_crc) == stored_icrc(frame);
+    frame.icrc = is_valid ? IcrcState::valid : IcrcState::bad;
+  }
+  return frame.icrc == IcrcState::valid;
 }
 
 std::uint32_t stored_icrc(const Frame& frame) {
-  const std::uint8_t* at = frame.data + frame.packet.icrc_offset;
-  return std::uint32_t{at[0]} | std::uint32_t{at[1]} << 8 | std::uint32_t{at[2]} << 16 |
-         std::uint32_t{at[3]} << 24;
+  std::uint32_t icrc = 0; // least byte first on the wire, alone among the fields
+  std::memcpy(&icrc, frame.data + frame.packet.icrc_offset, sizeof icrc);
+  return icrc;
 }
 
 void store_icrc(Frame& frame, std::uint32_t icrc) {
-  std::uint8_t* at = frame.data + frame.packet.icrc_offset;
-  for (int shift = 0; shift < 32; shift += 8) {
-    *at++ = static_cast<std::uint8_t>(icrc >> shift);
-  }
+  std::memcpy(frame.data + frame.packet.icrc_offset, &icrc, sizeof icrc);
 }
 
 } // namespace weir::wire

@@ -18,10 +18,13 @@ inline bool icrc_is_valid(const Frame& frame) {
   return compute_icrc(frame) == stored_icrc(frame);
 }
 
-/// The part of the ICRC in front of frame offset `end`: 8 bytes of ones and the headers with the
-/// fields that routers may change read as ones. `end` lies at most kMaxIcrcPrefix past the IP
-/// header.
+/// Verifies the ICRC of a frame that parse took for message, unless that has been done, and leaves
+/// in the frame what it found. An ICRC is linear: where only the payload changes, it changes by
+/// (frame.payload_crc xor the CRC of new payload and pad), whatever stands before it.
+bool verify_icrc(Frame& frame);
+
+/// The part of the ICRC in front of frame offset `end`, which lies past the BTH: 8 bytes of ones
+/// and then the frame from its IP header with the fields that routers may change read as ones.
 std::uint32_t icrc_prefix(const Frame& frame, std::size_t end);
-inline constexpr std::size_t kMaxIcrcPrefix = 60 + 8 + 12 + 20 + kInaHeaderBytes;
 
 } // namespace weir::wire

@@ -53,6 +53,9 @@ enum class Departure : std::uint8_t {
   consumed,  // as a result: its payload went into a sum, or was answered from the cache
 };
 
+/// Whether a message's ICRC has been compared with its bytes, and what came of it.
+enum class IcrcState : std::uint8_t { unverified, valid, bad };
+
 /// One received frame and what parse found in it. Who allocated it decides where it lives; the
 /// stages hand it on by pointer and each frame ends in exactly one egress call.
 struct Frame {
@@ -62,6 +65,8 @@ struct Frame {
   std::uint16_t pair =
       0; // written by rx: conn::RingDirectory's index + 1 of <source, destination>, 0: none
   Departure departure = Departure::forwarded; // written by the stage that sends it
+  IcrcState icrc = IcrcState::unverified;     // written by verify_icrc, and with it:
+  std::uint32_t payload_crc = 0;              // of payload and pad by themselves, when it is valid
   Packet packet;
 
   std::uint8_t* payload() const { return data + packet.payload_offset; }

@@ -165,6 +165,45 @@ TEST(Icrc, EveryOpcodeUnderEveryHeader) {
   }
 }
 
+/// The CRC of payload and pad, summed one bit at a time.
+std::uint32_t payload_crc_of(const Built& built) {
+  return crc32_reference(0,
+                         std::span(built.bytes).subspan(built.payload, built.icrc - built.payload));
+}
+
+TEST(Icrc, TellsThePayloadsShareOfAValidOne) {
+  std::mt19937 random(11);
+  unsigned turn = 0;
+  for (const std::size_t payload : {0, 1, 2, 3, 4, 255, 1024, 4096, 4099, 4100, 4101, 8000}) {
+    for (const Header& header : kHeaders) {
+      const auto opcode = static_cast<std::uint8_t>(turn++ % 12);
+      const Built built = build(random_spec(random, header, opcode, payload));
+      Held held(built.bytes);
+      ASSERT_EQ(held.frame.packet.parsed, Parsed::message);
+      EXPECT_TRUE(verify_icrc(held.frame)) << payload;
+      EXPECT_EQ(held.frame.payload_crc, payload_crc_of(built)) << payload;
+      held.copy.data()[built.payload + payload / 2] ^= 1; // the ICRC itself when all is empty
+      EXPECT_TRUE(verify_icrc(held.frame)) << "was verified before";
+      held.frame.icrc = IcrcState::unverified;
+      EXPECT_FALSE(verify_icrc(held.frame)) << payload;
+    }
+  }
+}
+
+TEST(Icrc, ChangesByTheDifferenceOfPayloads) {
+  std::mt19937 random(12);
+  for (const Header& header : kHeaders) {
+    const FrameSpec before = random_spec(random, header, 0x07, 333);
+    FrameSpec after = before;
+    after.payload = random_bytes(random, 333);
+    const Built old_frame = build(before);
+    const Built new_frame = build(after);
+    EXPECT_EQ(stored_icrc(Held(old_frame.bytes).frame) ^ payload_crc_of(old_frame) ^
+                  payload_crc_of(new_frame),
+              test::reference_icrc(new_frame));
+  }
+}
+
 TEST(Icrc, NoticesEveryCoveredBitAndNoOther) {
   std::mt19937 random(5);
   for (const Header& header : kHeaders) {
@@ -225,6 +264,28 @@ TEST(Crc32, EqualsTheReference) {
     ASSERT_EQ(crc32(0, bytes.bytes()), crc32_reference(0, bytes.bytes())) << length;
     ASSERT_EQ(crc32(start, bytes.bytes()), crc32_reference(start, bytes.bytes())) << length;
   }
+}
+
+TEST(Crc32, ReadsItsFirstBytesAsOnesWhereAsked) {
+  std::mt19937 random(9);
+  for (std::size_t length = 0; length <= 700; ++length) {
+    Bytes bytes = random_bytes(random, length);
+    Ones ones;
+    ones.bytes = random() % (kMaxOnes + 1);
+    for (std::size_t i = 0; i < ones.bytes; ++i) {
+      ones.padded[kFoldBytes + i] = static_cast<std::uint8_t>(random());
+    }
+    const std::uint32_t start = random();
+    const std::uint32_t found = crc32_with_ones(start, ExactCopy(bytes).bytes(), ones);
+    for (std::size_t i = 0; i < std::min(length, ones.bytes); ++i) {
+      bytes[i] |= ones.padded[kFoldBytes + i];
+    }
+    ASSERT_EQ(found, crc32_reference(start, bytes)) << length << " bytes, ones in " << ones.bytes;
+  }
+}
+
+TEST(Crc32, StartsFromAZeroRegister) {
+  EXPECT_EQ(crc32_reference(kCrcOfZeroRegister, Bytes(5)), kCrcOfZeroRegister);
 }
 
 TEST(Crc32, JoinsPieces) {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Folding as in Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+/// Instruction" (Intel, 2009), four vectors of four 128-bit lanes at a time. Packets are short, so
+/// what matters as much is that no length has a tail: the first step is filled with zeros in front.
+///
+/// Compiled for CPUs that have VPCLMULQDQ and AVX-512 and called on no other; so no inline function
+/// that another file might share is used here.
+
+#include "wire/crc32_fold.hpp"
+#include "wire/crc32_polynomial.hpp"
+
+#include <immintrin.h>
+
+#if !defined(__VPCLMULQDQ__) || !defined(__AVX512F__)
+#error "compile with -mavx512f -mpclmul -mvpclmulqdq"
+#endif
+
+namespace weir::wire {
+namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): the file's comment says why
+
+constexpr std::size_t kVectors = 4;
+constexpr unsigned kVectorBits = 512;
+constexpr std::size_t kVectorBytes = kVectorBits / 8;
+constexpr unsigned kLaneBits = 128;
+constexpr int kXorOfThree = 0x96;
+constexpr int kLowHalves = 0x00;
+constexpr int kHighHalves = 0x11;
+
+/// x^n as a factor: a product of reflected numbers lacks one bit at the end.
+constexpr long long factor(unsigned n) {
+  return static_cast<long long>(power_of_x(n)) << 1;
+}
+
+/// What moves a 128-bit lane forward by `bits`: for its half of higher powers, which is the lower
+/// one in memory, and for the other. Each is 32 less than the distance to the end of a half, since
+/// its product is to be a multiple of x^32 less.
+struct LaneFactors {
+  long long low;
+  long long high;
+};
+
+constexpr LaneFactors by(unsigned bits) {
+  return {factor(bits + 32), factor(bits - 32)};
+}
+
+[[gnu::always_inline]] inline __m512i in_every_lane(LaneFactors factors) {
+  return _mm512_set_epi64(factors.high, factors.low, factors.high, factors.low, factors.high,
+                          factors.low, factors.high, factors.low);
+}
+
+[[gnu::always_inline]] inline __m512i fold(__m512i lanes, __m512i factors, __m512i next) {
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(lanes, factors, kLowHalves),
+                                   _mm512_clmulepi64_epi128(lanes, factors, kHighHalves), next,
+                                   kXorOfThree);
+}
+
+[[gnu::always_inline]] inline __m128i xor_of_lanes(__m512i lanes) {
+  const __m256i halves = _mm256_xor_si256(_mm512_maskz_extracti64x4_epi64(0xff, lanes, 0),
+                                          _mm512_maskz_extracti64x4_epi64(0xff, lanes, 1));
+  return _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+}
+
+/// The four lanes of a vector as one with the same residue.
+[[gnu::always_inline]] inline __m128i join_lanes(__m512i lanes) {
+  constexpr LaneFactors kThree = by(3 * kLaneBits);
+  constexpr LaneFactors kTwo = by(2 * kLaneBits);
+  constexpr LaneFactors kNext = by(kLaneBits);
+  const __m512i factors =
+      _mm512_set_epi64(0, 0, kNext.high, kNext.low, kTwo.high, kTwo.low, kThree.high, kThree.low);
+  constexpr __mmask8 kLastLane = 0xc0;
+  return xor_of_lanes(fold(lanes, factors, _mm512_maskz_mov_epi64(kLastLane, lanes)));
+}
+
+/// A lane's remainder: 128 bits to 96, to 64, then Barrett's reduction.
+[[gnu::always_inline]] inline std::uint32_t remainder_of(__m128i lane) {
+  const __m128i low_word = _mm_set_epi32(0, 0, 0, -1);
+  const __m128i to_96_and_64 = _mm_set_epi64x(factor(64), factor(96));
+  __m128i rest =
+      _mm_xor_si128(_mm_clmulepi64_si128(lane, to_96_and_64, 0x00), _mm_srli_si128(lane, 8));
+  rest = _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(rest, low_word), to_96_and_64, 0x10),
+                       _mm_srli_si128(rest, 4));
+  const __m128i barrett = _mm_set_epi64x(0x1f7011641LL, 0x1db710641LL); // quotient, polynomial
+  __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(rest, low_word), barrett, 0x10);
+  quotient = _mm_clmulepi64_si128(_mm_and_si128(quotient, low_word), barrett, 0x00);
+  return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(rest, quotient), 1));
+}
+
+/// The vector that begins `at` bytes into (`padding` zeros, then `bytes`), with the ones laid over
+/// it and the register of the start added to the first bytes. Both are multiples of 4.
+[[gnu::always_inline]] inline __m512i first_vector(std::uint32_t start, const std::uint8_t* bytes,
+                                                   std::size_t padding, std::size_t at,
+                                                   const std::uint8_t* ones) {
+  const std::uint64_t real_words = ~std::uint64_t{0} << (padding / 4);
+  const std::uint64_t first_word = real_words & (~real_words + 1);
+  const auto words = static_cast<__mmask16>(real_words >> (at / 4));
+  const auto word_of_start = static_cast<__mmask16>(first_word >> (at / 4));
+  // May lie before `bytes`, where the mask lets nothing be read.
+  // NOLINTBEGIN(performance-no-int-to-ptr)
+  const auto* from =
+      reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(bytes) - padding + at);
+  // NOLINTEND(performance-no-int-to-ptr)
+  const __m512i taken =
+      _mm512_or_si512(_mm512_maskz_loadu_epi32(words, from), _mm512_loadu_si512(ones + at));
+  return _mm512_xor_si512(taken, _mm512_maskz_set1_epi32(word_of_start, static_cast<int>(start)));
+}
+
+struct Vectors {
+  __m512i part[kVectors];
+};
+
+/// The first step when it is full and has no ones: nothing to mask.
+[[gnu::always_inline]] inline Vectors full_step(std::uint32_t start, const std::uint8_t* bytes) {
+  Vectors first;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    first.part[i] = _mm512_loadu_si512(bytes + i * kVectorBytes);
+  }
+  first.part[0] =
+      _mm512_xor_si512(first.part[0], _mm512_maskz_set1_epi32(1, static_cast<int>(start)));
+  return first;
+}
+
+[[gnu::always_inline]] inline Vectors padded_step(std::uint32_t start, const std::uint8_t* bytes,
+                                                  std::size_t in_step, const Ones& ones) {
+  Vectors first;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    first.part[i] =
+        first_vector(start, bytes, kFoldBytes - in_step, i * kVectorBytes, ones.padded + in_step);
+  }
+  return first;
+}
+
+/// Headers fit in one vector.
+[[gnu::always_inline]] inline std::uint32_t
+fold_short(std::uint32_t start, const std::uint8_t* bytes, std::size_t count, const Ones& ones) {
+  return remainder_of(join_lanes(first_vector(start, bytes, kVectorBytes - count, 0,
+                                              ones.padded + kFoldBytes - kVectorBytes + count)));
+}
+
+} // namespace
+
+std::uint32_t fold_crc32_vpclmul(std::uint32_t start, const std::uint8_t* bytes, std::size_t count,
+                                 const Ones& ones) {
+  if (count <= kVectorBytes) {
+    return fold_short(start, bytes, count, ones);
+  }
+  const std::size_t in_first_step = first_step_bytes(count);
+  Vectors sums = in_first_step == kFoldBytes && ones.bytes == 0
+                     ? full_step(start, bytes)
+                     : padded_step(start, bytes, in_first_step, ones);
+  const __m512i by_a_step = in_every_lane(by(kVectors * kVectorBits));
+  for (std::size_t at = in_first_step; at < count; at += kFoldBytes) {
+    for (std::size_t i = 0; i < kVectors; ++i) {
+      sums.part[i] =
+          fold(sums.part[i], by_a_step, _mm512_loadu_si512(bytes + at + i * kVectorBytes));
+    }
+  }
+  const __m512i by_a_vector = in_every_lane(by(kVectorBits));
+  const __m512i by_two = in_every_lane(by(2 * kVectorBits));
+  const __m512i front = fold(sums.part[0], by_a_vector, sums.part[1]);
+  const __m512i back = fold(sums.part[2], by_a_vector, sums.part[3]);
+  return remainder_of(join_lanes(fold(front, by_two, back)));
+}
+
+} // namespace weir::wire
