@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/port.hpp"
 
+#include "control/memif_socket.hpp"
+
 #include <fmt/format.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -37,6 +39,11 @@ bool carries_more_than_it_admits(std::string_view driver) {
 Port::Port(const PortConfig& config) : config_(config), device_(find_device(config.device)) {
   if (device_ != kNoDevice) { // probed by EAL: a PCI device
     return;
+  }
+  const auto socket = memif_socket_file(config_.device);
+  if (socket && remove_stale_socket(*socket)) {
+    warnings_.push_back(
+        fmt::format("port {}: removed {}, where nobody listened any more", config_.name, *socket));
   }
   check(rte_dev_probe(config_.device.c_str()), "cannot be probed");
   device_ = find_device(config_.device);

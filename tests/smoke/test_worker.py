@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks as processes: the C API, what weir-worker must be told, and what killed processes leave behind."""
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from hosts import RANKS, ring_7, ring_ports
+from lab import Lab, smoke_test
+from netns import KILLED_WITH_US, Namespace, veth
+from weir import BUILD, NO_HUGEPAGES, Failed, configuration, expect, run_to_end, wait_for
+
+WORKER = BUILD / "app" / "weir-worker"
+C_RANK = BUILD / "tests" / "support" / "c_rank"
+RENDEZVOUS = "127.0.0.1:7471"
+JOB_S = 60.0
+
+
+class Process:
+    """Killed with the test at the latest."""
+
+    def __init__(self, lab: Lab, namespace: Namespace, command: Sequence[str | Path], **environment: str) -> None:
+        with namespace.entered():
+            self.process = subprocess.Popen([*KILLED_WITH_US, *map(str, command)], env=os.environ | environment, text=True,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        lab.on_end(self.kill)
+
+    def wait(self) -> tuple[int, str]:
+        try:
+            output = self.process.communicate(timeout=JOB_S)[0]
+        except subprocess.TimeoutExpired:
+            raise Failed(f"`{self.process.args!r}` does not end") from None
+        return self.process.returncode, output
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@smoke_test("c-api")
+def c_api(lab: Lab) -> None:
+    """Four ranks in C over the software transport: through a ring of the switch, then through one it does not know."""
+    fabric, outside = lab.namespace(), lab.namespace()
+    for rank in range(RANKS):
+        veth(fabric, f"tap{rank}", outside, f"host{rank}")
+    switch = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring_7()))
+    for ring, way in (("7", "switch"), ("8", "ring no RESULT flag: ")):
+        ranks = [Process(lab, outside, [C_RANK, str(rank), str(RANKS), RENDEZVOUS, ring, "software", f"host{rank}",
+                                        f"10.77.0.{rank + 1}"]) for rank in range(RANKS)]
+        for number, process in enumerate(ranks):
+            status, output = process.wait()
+            expect(status == 0 and f"c_rank: exact by way of the {way}" in output, f"rank {number}: {status}, {output}")
+    switch.stop()
+
+
+@smoke_test("worker-usage")
+def worker_usage(lab: Lab) -> None:
+    complete = {"--rank": "0", "--world": "2", "--rendezvous": RENDEZVOUS, "--device": "iface=lo", "--ip": "10.0.0.1"}
+    for option in ("--rank", "--world", "--rendezvous", "--device"):
+        given = [word for name, value in complete.items() if name != option for word in (name, value)]
+        ended = run_to_end([WORKER, *given])
+        expect(ended.status == 2 and f"missing: {option};" in ended.errors, f"without {option}: {ended}")
+    ended = run_to_end([WORKER])
+    expect(ended.status == 2 and "missing: --rank, --world, --rendezvous, --device;" in ended.errors, f"{ended}")
+    given = [word for name, value in complete.items() if name != "--ip" for word in (name, value)]
+    ended = run_to_end([WORKER, *given])
+    expect(ended.status == 2 and "ip: found ''" in ended.errors, f"{ended}")
+
+
+def memif(folder: Path, role: str) -> str:
+    return f"net_memif0,role={role},id=0,socket={folder}/memif.sock,socket-abstract=no"
+
+
+def memif_switch(folder: Path) -> str:
+    eal = NO_HUGEPAGES.replace(', "--no-shconf"', "")
+    return configuration([f'name: p0, device: "{memif(folder, "server")}"'], eal=eal)
+
+
+@smoke_test("killed-switch-socket")
+def killed_switch_socket(lab: Lab) -> None:
+    """A switch that was killed leaves its memif socket: the next takes it away, but not that of one that lives."""
+    namespace = lab.namespace()
+    file = lab.directory / "memif.sock"
+    first = lab.ready_weir(namespace, memif_switch(lab.directory))
+    second = lab.weir(namespace, memif_switch(lab.directory), "--no-interactive").wait()
+    expect(second.status == 1 and "port p0: device net_memif0" in second.output, f"{second}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:  # memif's are of another type
+        expect(connection.connect_ex(str(file)) == errno.EPROTOTYPE, "the first's socket is gone")
+    expect(first.process.poll() is None, f"the first is gone: {first.output()}")
+    os.killpg(first.process.pid, signal.SIGKILL)
+    first.process.wait()
+    expect(file.is_socket(), "nothing is left, so there is nothing to test")
+    third = lab.ready_weir(namespace, memif_switch(lab.directory))
+    expect(f"weir: port p0: removed {file}" in third.output(), f"it does not say so: {third.output()}")
+    third.stop()
+    file.write_text("no socket")
+    fourth = lab.weir(namespace, memif_switch(lab.directory), "--no-interactive").wait()
+    expect(fourth.status == 1 and file.read_text() == "no socket", f"{fourth}")
+
+
+@smoke_test("killed-worker-files")
+def killed_worker_files(lab: Lab) -> None:
+    """A worker that was killed leaves EAL's runtime directory: the next takes it away, but not that of one that lives."""
+    namespace = lab.namespace()
+    lab.ready_weir(namespace, memif_switch(lab.directory))
+    runtime = lab.directory / "dpdk"
+
+    def start_worker() -> tuple[Process, Path]:
+        worker = Process(lab, namespace, [WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS, "--ip",
+                                          "10.0.0.1", "--device", memif(lab.directory, "client"), "--timeout", "60"],
+                         RUNTIME_DIRECTORY=str(lab.directory))
+        directory = runtime / f"weir-worker-{worker.process.pid}"
+        wait_for(lambda: (directory / "config").exists(), 20, f"no {directory}")
+        return worker, directory
+
+    killed, left = start_worker()
+    killed.kill()
+    expect(left.is_dir(), "nothing is left, so there is nothing to test")
+    alive, kept = start_worker()
+    wait_for(lambda: not left.exists(), 20, f"{left} is still there")
+    start_worker()
+    expect(kept.is_dir() and alive.process.poll() is None, f"{kept} of a living worker is gone")
