@@ -42,6 +42,8 @@ const KernelTable& table_of(CpuLevel level) {
     return kAvx2Kernels;
   case CpuLevel::avx512:
     return kAvx512Kernels;
+  case CpuLevel::avx512vbmi:
+    return kAvx512VbmiKernels;
   }
   return kBaselineKernels;
 }
@@ -64,6 +66,8 @@ std::string_view name_of(CpuLevel level) {
     return "avx2";
   case CpuLevel::avx512:
     return "avx512";
+  case CpuLevel::avx512vbmi:
+    return "avx512vbmi";
   }
   return "unknown";
 }
@@ -71,7 +75,7 @@ std::string_view name_of(CpuLevel level) {
 CpuLevel best_cpu_level() {
 #if defined(__x86_64__)
   if (has_avx512_level()) {
-    return CpuLevel::avx512;
+    return __builtin_cpu_supports("avx512vbmi") != 0 ? CpuLevel::avx512vbmi : CpuLevel::avx512;
   }
   if (has_avx2_level()) {
     return CpuLevel::avx2;
@@ -85,6 +89,11 @@ ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level) {
     return nullptr;
   }
   return table_of(level).of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
+}
+
+Conversions find_conversions(DataType type, CpuLevel level) {
+  const auto index = static_cast<std::size_t>(type);
+  return index < kDataTypes ? table_of(level).conversions[index] : Conversions{};
 }
 
 } // namespace weir::agg

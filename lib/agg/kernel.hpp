@@ -14,8 +14,8 @@ namespace weir::agg {
 
 /// Instruction sets a kernel may assume. Debian's DPDK flags pin the build to corei7, so every
 /// level above it is compiled apart and chosen at run time.
-enum class CpuLevel : std::uint8_t { baseline, avx2, avx512 };
-inline constexpr std::size_t kCpuLevels = 3;
+enum class CpuLevel : std::uint8_t { baseline, avx2, avx512, avx512vbmi };
+inline constexpr std::size_t kCpuLevels = 4;
 
 std::string_view name_of(CpuLevel level);
 
@@ -44,6 +44,19 @@ using ReduceKernel = void (*)(std::byte* out, const std::byte* const* inputs, un
 /// The kernel for one pair at one level (a level without code of its own gives the next lower
 /// one's); nullptr when is_reducible(type, operation) is false.
 ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level);
+
+/// `elements` of one format to as many of another, in order. Nothing need be aligned; no overlap.
+using ConvertKernel = void (*)(std::byte* out, const std::byte* in, std::size_t elements);
+
+/// What a fold that is done in several places needs for a format narrower than f32: the f32
+/// accumulator may travel between them and be rounded once, at the end.
+struct Conversions {
+  ConvertKernel to_f32 = nullptr;   // exact; a NaN stays some NaN
+  ConvertKernel from_f32 = nullptr; // rounds, and makes NaNs canonical, as a ReduceKernel's end
+};
+
+/// Both for f16, bf16 and f8, neither for any other type.
+Conversions find_conversions(DataType type, CpuLevel level);
 
 /// The slow, obvious element-at-a-time kernel that every other is held against; nullptr as
 /// find_kernel.

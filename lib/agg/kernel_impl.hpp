@@ -199,6 +199,58 @@ struct Plain {
   }
 };
 
+/// Bytes of which only products are wanted, two to a 16-bit lane: what stands above a lane's low
+/// byte has no influence on it. There is no multiplication of bytes.
+struct BytePairs {
+  using Number = std::uint16_t;
+  static constexpr unsigned kParts = 2;
+
+  [[gnu::always_inline]] static Parts<std::uint16_t, 2> decode(const std::byte* from) {
+    const Shorts pair = load<Shorts>(from);
+    return {{pair, pair >> 8}};
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<std::uint16_t, 2>& value) {
+    store(to, (value.part[0] & 0xff) | (value.part[1] << 8));
+  }
+};
+
+/// The parts of InOrder.
+enum OrderPart : std::uint8_t { order_key, order_code, order_magnitude, order_parts };
+
+/// The codes of a narrow float, signed integers of its width, of which only the least or the
+/// greatest is wanted: that needs no conversion. Keys are in the order of the values, with one key
+/// for both zeros; the greatest magnitude tells whether there was a NaN.
+template <typename Code, std::int32_t kLargest, std::int32_t kNan>
+struct InOrder {
+  using Number = Code;
+  static constexpr unsigned kParts = order_parts;
+  static constexpr Code kMagnitudeMask = static_cast<Code>((1 << (8 * sizeof(Code) - 1)) - 1);
+
+  [[gnu::always_inline]] static Parts<Code, kParts> decode(const std::byte* from) {
+    const auto code = load<Vector<Code>>(from);
+    const Vector<Code> magnitude = code & kMagnitudeMask;
+    return {{code < 0 ? -magnitude : magnitude, code, magnitude}};
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<Code, kParts>& value) {
+    const Vector<Code> nan = Vector<Code>{} + static_cast<Code>(kNan);
+    store(to,
+          value.part[order_magnitude] > static_cast<Code>(kLargest) ? nan : value.part[order_code]);
+  }
+};
+
+template <typename Codec>
+constexpr bool is_in_order = false;
+
+template <typename Code, std::int32_t kLargest, std::int32_t kNan>
+constexpr bool is_in_order<InOrder<Code, kLargest, kNan>> = true;
+
+using Float16InOrder = InOrder<std::int16_t, 0x7c00, 0x7e00>;
+using Bfloat16InOrder = InOrder<std::int16_t, 0x7f80, 0x7fc0>;
+using E4m3InOrder = InOrder<std::int8_t, 0x7e, 0x7f>;
+using E5m2InOrder = InOrder<std::int8_t, 0x7c, 0x7e>;
+
 /// The upper half of an f32: part 0 holds the even elements, part 1 the odd ones, so that nothing
 /// is shuffled.
 struct Bfloat16 {
@@ -335,20 +387,51 @@ struct Float16 {
   }
 };
 
-/// How an 8-bit element in the upper byte of each 16-bit lane becomes an f16, and what that must be
-/// multiplied by.
+/// `value`, not negative, rounded to nearest even at the last bit of a format with that many
+/// mantissa bits and that smallest normal exponent (of f32, biased): adding a number whose last bit
+/// is worth as much makes the FPU round there.
+template <unsigned kMantissaBits, std::int32_t kSmallestExponent>
+[[gnu::always_inline]] inline Floats round_magnitude(Floats value) {
+  const Ints exponent = reinterpret_cast<Ints>(value) & 0x7f800000;
+  const Ints bounded = greater<std::int32_t>(exponent, Ints{} + (kSmallestExponent << 23));
+  const auto rounder =
+      reinterpret_cast<Floats>(bounded + static_cast<std::int32_t>((23 - kMantissaBits) << 23));
+  return (value + rounder) - rounder;
+}
+
+[[gnu::always_inline]] inline Floats magnitude_of(Floats value) {
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(value) & 0x7fffffff);
+}
+
+[[gnu::always_inline]] inline Floats with_sign_of(Floats magnitude, Floats value) {
+  const Ints sign = reinterpret_cast<Ints>(value) & static_cast<std::int32_t>(0x80000000);
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(magnitude) | sign);
+}
+
+/// How an 8-bit element in the upper byte of each 16-bit lane becomes an f16, what that must be
+/// multiplied by, and the way back: `rounded` gives an f32 that is exact in f16, `upper` the code
+/// of that f16 in the upper byte.
 template <typename Format>
 struct ByteAsHalf;
 
-/// The same exponent: an f16 cut short.
+/// The same exponent: an f16 cut short. What rounds to 65536 is infinity there too.
 template <>
 struct ByteAsHalf<E5m2> {
   static constexpr float kScale = 1;
 
   [[gnu::always_inline]] static Shorts convert(Shorts upper) { return upper; }
+
+  [[gnu::always_inline]] static Floats rounded(Floats value) {
+    const Floats past_the_largest = Floats{} + 65536.0F;
+    const Floats bounded = lesser<float>(magnitude_of(value), past_the_largest); // a NaN stays
+    return with_sign_of(round_magnitude<2, 127 - 14>(bounded), value);
+  }
+
+  [[gnu::always_inline]] static Shorts upper(Shorts halves) { return halves & 0xff00; }
 };
 
-/// One exponent bit less: moved down by one, read as 2^-8 of its value.
+/// One exponent bit less: moved down by one, read as 2^-8 of its value. 480 would be the code of
+/// NaN.
 template <>
 struct ByteAsHalf<E4m3> {
   static constexpr float kScale = 256;
@@ -358,7 +441,118 @@ struct ByteAsHalf<E4m3> {
     const Shorts nan = reinterpret_cast<Shorts>(magnitude == 0x7f00) & 0x7fff;
     return (upper & 0x8000) | (magnitude >> 1) | nan;
   }
+
+  [[gnu::always_inline]] static Floats rounded(Floats value) {
+    const Floats nan = Floats{} + 480.0F;
+    const Floats bounded = lesser<float>(nan, magnitude_of(value)); // a NaN becomes 480
+    return with_sign_of(round_magnitude<3, 127 - 6>(bounded) * (1 / kScale), value);
+  }
+
+  [[gnu::always_inline]] static Shorts upper(Shorts halves) {
+    const Shorts magnitude = (halves << 1) & 0x7f00;
+    return magnitude == 0x7f00 ? magnitude : magnitude | (halves & 0x8000);
+  }
 };
+
+#if defined(__AVX512VBMI__)
+
+/// The upper half of the f32 that a code without its sign stands for; the lower is 0.
+template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
+constexpr unsigned upper_half_of(unsigned code) {
+  constexpr unsigned kOnes = (1U << kExponentBits) - 1;
+  constexpr unsigned kRebias = 127 - ((1U << (kExponentBits - 1)) - 1);
+  const unsigned mantissa = code & ((1U << kMantissaBits) - 1);
+  const unsigned exponent = code >> kMantissaBits;
+  if (kSpecials == Specials::ieee ? exponent == kOnes : code == 0x7f) {
+    return kSpecials == Specials::ieee && mantissa == 0 ? 0x7f80 : 0x7fc0;
+  }
+  if (exponent != 0) {
+    return (exponent + kRebias) << 7 | mantissa << (7 - kMantissaBits);
+  }
+  if (mantissa == 0) {
+    return 0;
+  }
+  unsigned shift = 0; // that makes the subnormal's first bit the hidden one
+  while ((mantissa << shift >> kMantissaBits) == 0) {
+    ++shift;
+  }
+  const unsigned fraction = (mantissa << shift) & ((1U << kMantissaBits) - 1);
+  return (kRebias + 1 - shift) << 7 | fraction << (7 - kMantissaBits);
+}
+
+/// The two bytes of upper_half_of, by code.
+struct alignas(64) UpperHalves {
+  std::uint8_t low[128];
+  std::uint8_t high[128];
+};
+
+template <typename Format>
+constexpr UpperHalves kUpperHalves = {};
+
+template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
+constexpr UpperHalves kUpperHalves<NarrowFormat<kExponentBits, kMantissaBits, kSpecials>> = [] {
+  UpperHalves halves = {};
+  for (unsigned code = 0; code < 128; ++code) {
+    const unsigned half = upper_half_of<kExponentBits, kMantissaBits, kSpecials>(code);
+    halves.low[code] = static_cast<std::uint8_t>(half);
+    halves.high[code] = static_cast<std::uint8_t>(half >> 8);
+  }
+  return halves;
+}();
+
+/// f8 looked up, 64 codes at once. What interleaves bytes does so in each quarter of a vector by
+/// itself, so parts 0 and 1 hold the even elements of each quarter's first and second half, parts 2
+/// and 3 the odd ones.
+template <typename Format>
+struct TabledFloat8 {
+  using Number = float;
+  static constexpr unsigned kParts = 4;
+
+  [[gnu::always_inline]] static Parts<float, 4> decode(const std::byte* from) {
+    const __m512i codes = load<__m512i>(from);
+    const __m512i low = look_up(kUpperHalves<Format>.low, codes);
+    const __m512i unsigned_high = look_up(kUpperHalves<Format>.high, codes);
+    constexpr int kFirstOrBothOthers = 0xf8;
+    const __m512i high = _mm512_ternarylogic_epi64(unsigned_high, codes, _mm512_set1_epi8(-0x80),
+                                                   kFirstOrBothOthers);
+    const Words first = reinterpret_cast<Words>(_mm512_unpacklo_epi8(low, high));
+    const Words second = reinterpret_cast<Words>(_mm512_unpackhi_epi8(low, high));
+    return {{reinterpret_cast<Floats>(first << 16), reinterpret_cast<Floats>(second << 16),
+             reinterpret_cast<Floats>(first & 0xffff0000U),
+             reinterpret_cast<Floats>(second & 0xffff0000U)}};
+  }
+
+  [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
+    using Indices = std::make_index_sequence<kVectorBytes / 2>;
+    const Shorts even = interleaved(&value.part[0], Indices());
+    const Shorts odd = interleaved(&value.part[2], Indices());
+    store(to, (ByteAsHalf<Format>::upper(even) >> 8) | ByteAsHalf<Format>::upper(odd));
+  }
+
+ private:
+  [[gnu::always_inline]] static __m512i look_up(const std::uint8_t* table, __m512i codes) {
+    return _mm512_permutex2var_epi8(_mm512_load_si512(table), codes, _mm512_load_si512(table + 64));
+  }
+
+  /// Of each quarter four f16 of the first part, then four of the second.
+  static constexpr std::size_t source_of(std::size_t lane) {
+    const std::size_t within = lane / 8 * 4 + lane % 4;
+    return lane % 8 < 4 ? within : kVectorBytes / 4 + within;
+  }
+
+  template <std::size_t... kIndices>
+  [[gnu::always_inline]] static Shorts
+  interleaved(const Floats* parts, std::index_sequence<kIndices...> /*of the result*/) {
+    return __builtin_shufflevector(halves_of(ByteAsHalf<Format>::rounded(parts[0])),
+                                   halves_of(ByteAsHalf<Format>::rounded(parts[1])),
+                                   source_of(kIndices)...);
+  }
+};
+
+template <typename Format>
+using Float8 = TabledFloat8<Format>;
+
+#else
 
 /// f8 by way of f16, which holds each of its values: parts 0 and 1 are the even elements, 2 and 3
 /// the odd ones.
@@ -376,7 +570,10 @@ struct Float8 {
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
-    store(to, narrow(&value.part[0]) | (narrow(&value.part[2]) << 8));
+    using Indices = std::make_index_sequence<kVectorBytes / 2>;
+    const Shorts even = joined(&value.part[0], Indices());
+    const Shorts odd = joined(&value.part[2], Indices());
+    store(to, (ByteAsHalf<Format>::upper(even) >> 8) | ByteAsHalf<Format>::upper(odd));
   }
 
  private:
@@ -393,16 +590,16 @@ struct Float8 {
     return __builtin_shufflevector(lanes, lanes, (kFirst + kIndices)...);
   }
 
-  [[gnu::always_inline]] static Shorts narrow(const Floats* parts) {
-    HalfVector<std::uint16_t> half[2];
-    for (unsigned i = 0; i < 2; ++i) {
-      half[i] = __builtin_convertvector(Format::encode(parts[i]), HalfVector<std::uint16_t>);
-    }
-    Shorts codes;
-    __builtin_memcpy(&codes, half, sizeof codes);
-    return codes;
+  /// Two parts as f16 that hold the rounded values.
+  template <std::size_t... kIndices>
+  [[gnu::always_inline]] static Shorts joined(const Floats* parts,
+                                              std::index_sequence<kIndices...> /*of the result*/) {
+    return __builtin_shufflevector(halves_of(ByteAsHalf<Format>::rounded(parts[0])),
+                                   halves_of(ByteAsHalf<Format>::rounded(parts[1])), kIndices...);
   }
 };
+
+#endif
 
 #else
 
@@ -441,8 +638,24 @@ using Float8 = Narrow<Format>;
 template <typename Codec>
 using PartsOf = Parts<typename Codec::Number, Codec::kParts>;
 
+/// Of equal keys the left one stays.
+template <typename Codec, template <typename> class Fold>
+[[gnu::always_inline]] inline void join_in_order(PartsOf<Codec>& left,
+                                                 const PartsOf<Codec>& right) {
+  using Code = typename Codec::Number;
+  const Vector<Code> key = Fold<Code>::join(left.part[order_key], right.part[order_key]);
+  left.part[order_code] =
+      key != left.part[order_key] ? right.part[order_code] : left.part[order_code];
+  left.part[order_key] = key;
+  left.part[order_magnitude] =
+      greater<Code>(left.part[order_magnitude], right.part[order_magnitude]);
+}
+
 template <typename Codec, template <typename> class Fold>
 [[gnu::always_inline]] inline void join(PartsOf<Codec>& left, const PartsOf<Codec>& right) {
+  if constexpr (is_in_order<Codec>) {
+    return join_in_order<Codec, Fold>(left, right);
+  }
   for (unsigned i = 0; i < Codec::kParts; ++i) {
     left.part[i] = Fold<typename Codec::Number>::join(left.part[i], right.part[i]);
   }
@@ -519,10 +732,54 @@ void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std:
     fold_short<Codec, Fold>(out, inputs, count, bytes);
     return;
   }
-  constexpr unsigned kColumns = kAccumulators / Codec::kParts;
+  constexpr unsigned kColumns =
+      is_in_order<Codec> ? 2 : kAccumulators / Codec::kParts; // 1, 2, 4, 8
   if (fold_blocks<Codec, Fold, kColumns>(out, inputs, count, 0, bytes) != bytes) {
     fold_columns<Codec, Fold, 1>(out, inputs, count, bytes - kVectorBytes);
   }
+}
+
+// ---- Conversions, one element in each 32-bit lane. ----
+
+constexpr std::size_t kLanes = kVectorBytes / sizeof(float);
+
+/// The codes of kLanes elements, as they lie in memory.
+template <typename Code>
+using Codes = typename VectorOf<Code, kLanes * sizeof(Code)>::type;
+
+template <typename Format, typename Code>
+struct ToF32 {
+  static constexpr std::size_t kFrom = sizeof(Code);
+  static constexpr std::size_t kTo = sizeof(float);
+
+  [[gnu::always_inline]] static void convert(std::byte* to, const std::byte* from) {
+    store(to, Format::decode(__builtin_convertvector(load<Codes<Code>>(from), Ints)));
+  }
+};
+
+template <typename Format, typename Code>
+struct FromF32 {
+  static constexpr std::size_t kFrom = sizeof(float);
+  static constexpr std::size_t kTo = sizeof(Code);
+
+  [[gnu::always_inline]] static void convert(std::byte* to, const std::byte* from) {
+    const Floats value = canonical_nan<float>(load<Floats>(from));
+    store(to, __builtin_convertvector(Format::encode(value), Codes<Code>));
+  }
+};
+
+/// The ConvertKernel. The lanes that the last elements do not fill go through a buffer.
+template <typename Conversion>
+void convert(std::byte* out, const std::byte* in, std::size_t elements) {
+  std::size_t at = 0;
+  for (; at + kLanes <= elements; at += kLanes) {
+    Conversion::convert(out + at * Conversion::kTo, in + at * Conversion::kFrom);
+  }
+  std::byte padded[kVectorBytes] = {};
+  std::byte converted[kVectorBytes];
+  __builtin_memcpy(padded, in + at * Conversion::kFrom, (elements - at) * Conversion::kFrom);
+  Conversion::convert(converted, padded);
+  __builtin_memcpy(out + at * Conversion::kTo, converted, (elements - at) * Conversion::kTo);
 }
 
 // ---- The table. ----
@@ -531,33 +788,52 @@ constexpr ReduceKernel& entry(KernelTable& table, DataType type, Operation opera
   return table.of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
 }
 
-/// Sums and products take `Arithmetic`, minima and maxima `Order`: they differ for signed integers,
-/// whose overflow is only defined as that of unsigned ones.
-template <typename Arithmetic, typename Order = Arithmetic>
-constexpr void add_arithmetic(KernelTable& table, DataType type) {
-  entry(table, type, Operation::sum) = reduce<Arithmetic, Sum>;
-  entry(table, type, Operation::product) = reduce<Arithmetic, Product>;
-  entry(table, type, Operation::min) = reduce<Order, Minimum>;
-  entry(table, type, Operation::max) = reduce<Order, Maximum>;
+template <typename Codec>
+constexpr void add_order(KernelTable& table, DataType type) {
+  entry(table, type, Operation::min) = reduce<Codec, Minimum>;
+  entry(table, type, Operation::max) = reduce<Codec, Maximum>;
 }
 
+/// Sums and products take `Arithmetic`, minima and maxima `Order`.
+template <typename Arithmetic, typename Order = Arithmetic>
+constexpr void add_float(KernelTable& table, DataType type) {
+  entry(table, type, Operation::sum) = reduce<Arithmetic, Sum>;
+  entry(table, type, Operation::product) = reduce<Arithmetic, Product>;
+  add_order<Order>(table, type);
+}
+
+/// Sums and products of signed integers are those of unsigned ones, whose overflow is defined.
 template <typename Integer>
 constexpr void add_integer(KernelTable& table, DataType type) {
   using Bits = Plain<std::uint64_t>; // bitwise operations know no element
-  add_arithmetic<Plain<std::make_unsigned_t<Integer>>, Plain<Integer>>(table, type);
+  using Unsigned = Plain<std::make_unsigned_t<Integer>>;
+  using Factors = std::conditional_t<sizeof(Integer) == 1, BytePairs, Unsigned>;
+  entry(table, type, Operation::sum) = reduce<Unsigned, Sum>;
+  entry(table, type, Operation::product) = reduce<Factors, Product>;
+  add_order<Plain<Integer>>(table, type);
   entry(table, type, Operation::bitwise_and) = reduce<Bits, And>;
   entry(table, type, Operation::bitwise_or) = reduce<Bits, Or>;
   entry(table, type, Operation::bitwise_xor) = reduce<Bits, Xor>;
 }
 
+template <typename Format, typename Code>
+constexpr void add_conversions(KernelTable& table, DataType type) {
+  table.conversions[static_cast<std::size_t>(type)] = {convert<ToF32<Format, Code>>,
+                                                       convert<FromF32<Format, Code>>};
+}
+
 constexpr KernelTable make_kernel_table() {
   KernelTable table = {};
-  add_arithmetic<Plain<float>>(table, DataType::f32);
-  add_arithmetic<Plain<double>>(table, DataType::f64);
-  add_arithmetic<Float16>(table, DataType::f16);
-  add_arithmetic<Bfloat16>(table, DataType::bf16);
-  add_arithmetic<Float8<E4m3>>(table, DataType::f8e4m3);
-  add_arithmetic<Float8<E5m2>>(table, DataType::f8e5m2);
+  add_float<Plain<float>>(table, DataType::f32);
+  add_float<Plain<double>>(table, DataType::f64);
+  add_float<Float16, Float16InOrder>(table, DataType::f16);
+  add_float<Bfloat16, Bfloat16InOrder>(table, DataType::bf16);
+  add_float<Float8<E4m3>, E4m3InOrder>(table, DataType::f8e4m3);
+  add_float<Float8<E5m2>, E5m2InOrder>(table, DataType::f8e5m2);
+  add_conversions<NarrowFormat<5, 10, Specials::ieee>, std::uint16_t>(table, DataType::f16);
+  add_conversions<NarrowFormat<8, 7, Specials::ieee>, std::uint16_t>(table, DataType::bf16);
+  add_conversions<E4m3, std::uint8_t>(table, DataType::f8e4m3);
+  add_conversions<E5m2, std::uint8_t>(table, DataType::f8e5m2);
   add_integer<std::int8_t>(table, DataType::i8);
   add_integer<std::uint8_t>(table, DataType::u8);
   add_integer<std::int16_t>(table, DataType::i16);

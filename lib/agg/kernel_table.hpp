@@ -8,15 +8,17 @@
 
 namespace weir::agg {
 
-/// Indexed by DataType and Operation; nullptr where the pair has no meaning.
+/// Indexed by DataType, and by Operation; nullptr where the pair has no meaning.
 struct KernelTable {
   ReduceKernel of[kDataTypes][kOperations];
+  Conversions conversions[kDataTypes];
 };
 
 extern const KernelTable kBaselineKernels;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512Kernels;
+extern const KernelTable kAvx512VbmiKernels;
 #endif
 
 } // namespace weir::agg
