@@ -92,13 +92,20 @@ class Worker {
   void greet() const {
     fmt::print("weir-worker: rank={} world={} epoch={} algorithm={}{}\n", communicator_->rank(),
                communicator_->world(), communicator_->epoch(), name_of(communicator_->algorithm()),
-               reason());
+               explanation());
     std::fflush(stdout);
   }
 
-  std::string reason() const {
-    const std::string reason = communicator_->fallback_reason();
-    return reason.empty() ? "" : fmt::format(" reason=\"{}\"", reason);
+  std::string explanation() const {
+    return schedule().empty() ? ""
+                              : fmt::format(" schedule={} reason=\"{}\"", schedule(),
+                                            communicator_->fallback_reason());
+  }
+
+  /// How the ring reduces this type; empty when it is the switch that does.
+  std::string_view schedule() const {
+    return communicator_->algorithm() == Algorithm::ring ? name_of(ring_schedule(options_.type))
+                                                         : std::string_view();
   }
 
   void reduce_once(std::uint32_t repetition) {
@@ -169,13 +176,15 @@ class Worker {
         "\"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, \"algbw_gb_s\": {:.6f}, "
         "\"busbw_gb_s\": {:.6f}, \"messages_sent\": {}, \"results_received\": {}, "
         "\"retransmissions\": {}, \"ack_timeouts\": {}, \"frames_lost_on_purpose\": {}, "
-        "\"algorithm\": \"{}\", \"reason\": \"{}\", \"verified\": \"{}\"}}\n",
+        "\"algorithm\": \"{}\", \"schedule\": \"{}\", \"reason\": \"{}\", "
+        "\"verified\": \"{}\"}}\n",
         communicator_->rank(), communicator_->world(), communicator_->epoch(), timing.bytes,
         name_of(options_.type), name_of(options_.operation), timing.repetitions, timing.mean(),
         timing.algorithm_bandwidth(), timing.bus_bandwidth(), statistics.messages_sent,
         statistics.results_received, known_or(statistics.retransmitted_packets, "null"),
         known_or(statistics.ack_timeouts, "null"), statistics.frames_lost_on_purpose,
-        name_of(communicator_->algorithm()), communicator_->fallback_reason(), verified);
+        name_of(communicator_->algorithm()), schedule(), communicator_->fallback_reason(),
+        verified);
     file.flush();
     if (!file) {
       throw std::runtime_error(fmt::format("--json {}: cannot be written", options_.json));

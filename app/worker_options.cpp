@@ -8,6 +8,7 @@
 #include <functional>
 #include <getopt.h>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -227,13 +228,23 @@ std::vector<option> getopt_table() {
   return table;
 }
 
+/// Those without which nobody can say which job this is.
+void require_options(const std::set<std::string_view>& given) {
+  std::vector<std::string> missing;
+  for (const char* option : {"rank", "world", "rendezvous", "device"}) {
+    if (!given.contains(option)) {
+      missing.push_back(fmt::format("--{}", option));
+    }
+  }
+  if (!missing.empty()) {
+    throw UsageError(fmt::format("missing: {}; see weir-worker --help", fmt::join(missing, ", ")));
+  }
+}
+
 void check(const WorkerOptions& options) {
   const std::string defect = find_defect(options.communicator);
   if (!defect.empty()) {
     throw UsageError(defect);
-  }
-  if (options.communicator.device.empty() && options.devargs.empty()) {
-    throw UsageError("--device is needed: iface=NAME, DPDK devargs, or an RDMA device");
   }
   if (!is_reducible(options.type, options.operation)) {
     throw UsageError(fmt::format("--op: found {} of {}; allowed: bits of integers only",
@@ -250,6 +261,7 @@ void check(const WorkerOptions& options) {
 WorkerOptions parse_worker_options(int argc, char** argv) {
   const std::vector<option> long_options = getopt_table();
   WorkerOptions options;
+  std::set<std::string_view> given;
   int index = 0;
   for (int c = 0; (c = getopt_long(argc, argv, "", long_options.data(), &index)) != -1;) {
     if (c != 0) {
@@ -261,10 +273,12 @@ WorkerOptions parse_worker_options(int argc, char** argv) {
       std::exit(EXIT_SUCCESS);
     }
     chosen.set(options, optarg != nullptr ? optarg : "");
+    given.insert(chosen.name);
   }
   if (optind != argc) {
     throw UsageError(fmt::format("found '{}'; see weir-worker --help", argv[optind]));
   }
+  require_options(given);
   check(options);
   return options;
 }

@@ -68,6 +68,18 @@ enum class Algorithm : std::uint8_t { in_switch, ring };
 /// "switch" or "ring".
 std::string_view name_of(Algorithm algorithm);
 
+/// How Algorithm::ring comes to the same bits as the switch: its folds may start at any rank where
+/// the order cannot matter, and start at rank 0 where it can.
+enum class RingSchedule : std::uint8_t {
+  reduce_scatter, // 2(H-1)/H of the tensor on every link
+  chain,          // twice the tensor on most links; more for sums of f16, bf16 and f8
+};
+
+/// reduce_scatter for integers, chain for floating point.
+RingSchedule ring_schedule(DataType type);
+/// "reduce-scatter" or "chain".
+std::string_view name_of(RingSchedule schedule);
+
 /// All ranks give the same values, but for rank, device, addresses, loss and seed; the rendezvous
 /// compares them.
 struct CommunicatorOptions {

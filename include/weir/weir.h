@@ -115,6 +115,10 @@ void weir_release(weir_pending* pending);     /* frees it once it is done */
 
 /* "switch" or "ring". */
 const char* weir_algorithm(const weir_communicator* communicator);
+/* Why it is not "switch"; "" when it is. The communicator's. */
+const char* weir_fallback_reason(const weir_communicator* communicator);
+/* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
+const char* weir_ring_schedule(weir_data_type type);
 
 /* What went wrong in this thread's last call that did not return WEIR_OK; names rank and cause. */
 const char* weir_last_error(void);

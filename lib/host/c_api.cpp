@@ -7,7 +7,11 @@
 #include <utility>
 
 struct weir_communicator {
+  explicit weir_communicator(const weir::CommunicatorOptions& options)
+      : communicator(options), fallback_reason(communicator.fallback_reason()) {}
+
   weir::Communicator communicator;
+  std::string fallback_reason;
 };
 
 struct weir_pending {
@@ -110,7 +114,7 @@ void weir_options_init(weir_options* options) {
 weir_status weir_open(const weir_options* options, weir_communicator** communicator) {
   *communicator = nullptr;
   return guarded([&] {
-    *communicator = new weir_communicator{weir::Communicator(translate(*options))};
+    *communicator = new weir_communicator(translate(*options));
     return WEIR_OK;
   });
 }
@@ -161,6 +165,14 @@ void weir_release(weir_pending* pending) {
 
 const char* weir_algorithm(const weir_communicator* communicator) {
   return weir::name_of(communicator->communicator.algorithm()).data();
+}
+
+const char* weir_fallback_reason(const weir_communicator* communicator) {
+  return communicator->fallback_reason.c_str();
+}
+
+const char* weir_ring_schedule(weir_data_type type) {
+  return weir::name_of(weir::ring_schedule(static_cast<weir::DataType>(type))).data();
 }
 
 const char* weir_last_error(void) {

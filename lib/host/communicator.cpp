@@ -24,6 +24,7 @@ namespace weir {
 namespace {
 
 constexpr double kMaxLoss = 0.9;
+constexpr std::uint32_t kRingSlotsPerRank = 8;
 constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
 constexpr auto kShortWait = std::chrono::microseconds(200);
 
@@ -33,10 +34,11 @@ std::uint32_t draw_epoch() {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
 }
 
-/// 2N, and what the ring needs at least (host::RingReducer).
+/// 2N, or, where that is more, enough for two blocks of each rank under way on the ring
+/// (host::RingReducer).
 std::uint32_t slots_of(const CommunicatorOptions& options) {
-  const std::uint32_t ring = options.fallback == Fallback::ring ? 2 * (options.world - 1u) : 0;
-  return std::max(2 * options.window, ring);
+  const std::uint32_t ring = options.fallback == Fallback::ring ? kRingSlotsPerRank : 0;
+  return std::max(2 * options.window, ring * options.world);
 }
 
 host::TransportPlan transport_plan(const CommunicatorOptions& options) {
@@ -303,7 +305,7 @@ void Communicator::Driver::fall_back(std::string_view reason) {
                          .world = options_.world,
                          .epoch = epoch_,
                          .slots = slots_of(options_),
-                         .block_bytes = window_config(ring).data_bytes()}));
+                         .data_bytes = window_config(ring).data_bytes()}));
   }
   engine_->replace(std::move(lanes));
 }

@@ -32,6 +32,31 @@ constexpr auto kNap = std::chrono::microseconds(100);
               fmt::format("device {}: {}: {}", device, what, rte_strerror(std::abs(error))));
 }
 
+constexpr std::string_view kFilePrefix = "weir-worker-"; // the process's id follows
+
+bool is_alive(std::string_view process) {
+  return std::filesystem::exists(fmt::format("/proc/{}", process));
+}
+
+/// EAL keeps a lock on this file while its process lives, which other PID namespaces see too.
+bool is_abandoned(const std::filesystem::path& directory) {
+  const std::filesystem::path config = directory / "config";
+  return std::filesystem::exists(config) && rte_eal_primary_proc_alive(config.c_str()) == 0;
+}
+
+/// Runtime directories of workers that were killed before they could remove their own.
+void remove_abandoned(const std::filesystem::path& own) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), ignored)) {
+    const std::string name = entry.path().filename();
+    const bool is_worker = name.starts_with(kFilePrefix) && entry.path() != own;
+    if (is_worker && !is_alive(std::string_view(name).substr(kFilePrefix.size())) &&
+        is_abandoned(entry.path())) {
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
 /// "0@(0,1,5)": one lcore that the scheduler may run where it could before.
 std::string floating_lcore() {
   cpu_set_t allowed;
@@ -56,7 +81,7 @@ WorkerEal::WorkerEal()
                  "--no-telemetry",
                  "--log-level=*:4", // warnings and worse
                  "--file-prefix",
-                 fmt::format("weir-worker-{}", getpid()),
+                 fmt::format("{}{}", kFilePrefix, getpid()),
                  "--lcores",
                  floating_lcore()} {
   std::vector<char*> argv;
@@ -67,6 +92,7 @@ WorkerEal::WorkerEal()
     fail("EAL", fmt::format("does not start with {}", fmt::join(arguments_, " ")), rte_errno);
   }
   runtime_directory_ = rte_eal_get_runtime_dir();
+  remove_abandoned(runtime_directory_);
 }
 
 WorkerEal::~WorkerEal() {
@@ -103,7 +129,8 @@ void EthdevIo::probe() {
 }
 
 void EthdevIo::configure() {
-  pool_ = rte_pktmbuf_pool_create("weir_worker", kMbufs, 256, 0, kDataRoom, SOCKET_ID_ANY);
+  const std::string pool_name = fmt::format("weir_worker_{}", port_);
+  pool_ = rte_pktmbuf_pool_create(pool_name.c_str(), kMbufs, 256, 0, kDataRoom, SOCKET_ID_ANY);
   if (pool_ == nullptr) {
     fail(devargs_, "no memory for packet buffers", rte_errno);
   }

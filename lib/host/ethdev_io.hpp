@@ -16,7 +16,8 @@ namespace weir::host {
 
 /// EAL for a process that owns one port and nothing else: ordinary memory, no PCI scan, no lcore of
 /// its own, any CPU of the caller's. Up as long as this lives, which outlives every EthdevIo; once
-/// per process. Its runtime directory goes with it. Throws weir::Error.
+/// per process. Its runtime directory goes with it, and so do those of workers that were killed.
+/// Throws weir::Error.
 class WorkerEal {
  public:
   WorkerEal();

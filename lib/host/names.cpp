@@ -27,4 +27,8 @@ std::string_view name_of(Algorithm algorithm) {
   return algorithm == Algorithm::in_switch ? "switch" : "ring";
 }
 
+std::string_view name_of(RingSchedule schedule) {
+  return schedule == RingSchedule::reduce_scatter ? "reduce-scatter" : "chain";
+}
+
 } // namespace weir

@@ -27,6 +27,7 @@ constexpr std::uint8_t kPort = 1;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
 constexpr std::uint8_t kRnrRetry = 6;  // receives are always posted, so this never takes long
+constexpr unsigned kResolutions = 10;  // of the neighbour's MAC address; the kernel waits a second
 constexpr unsigned kSpins = 256;       // waits that only yield, before it sleeps
 constexpr auto kNap = std::chrono::microseconds(50);
 
@@ -275,9 +276,12 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
   attributes.ah_attr.grh.sgid_index = options_.gid_index;
   attributes.ah_attr.grh.hop_limit = kHopLimit;
   std::memcpy(attributes.ah_attr.grh.dgid.raw, remote_gid.data(), remote_gid.size());
-  int error = ibv_modify_qp(&queue_pair, &attributes,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  int error = ETIMEDOUT;
+  for (unsigned attempt = 0; attempt < kResolutions && error == ETIMEDOUT; ++attempt) {
+    error = ibv_modify_qp(&queue_pair, &attributes,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  }
   if (error != 0) {
     fail(fmt::format("queue pair to RTR, towards {}", wire::to_string(wire::IpAddress{remote_gid})),
          error);

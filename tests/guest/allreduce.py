@@ -7,14 +7,20 @@ Every worker compares every element of its result with a reference of its own, b
 from __future__ import annotations
 
 import re
+import time
+from typing import Any
 
+from capture import read_frames
 from guest import Job
 from lab import Lab
-from scenarios import JUMBO, PLAIN, expect, scenario
+from scenarios import C_RING, JUMBO, PLAIN, RING, RING6, SECOND_RING, expect, scenario
 from switch import Ring
 
 WORKER = "build/app/weir-worker"
+C_RANK = "build/tests/support/c_rank"
 RENDEZVOUS_PORT = 7471
+IPV6_ETHERTYPE = b"\x86\xdd"
+UDP = 17
 END_OF_JOB_S = 120.0
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
@@ -49,9 +55,9 @@ def start_job(lab: Lab, options: str, ring: Ring | None = None, environment: str
 def finish_job(jobs: list[Job]) -> float:
     """Waits for all; the slowest worker's seconds for one all-reduce."""
     slowest = 0.0
-    for job in jobs:
-        result = job.wait(END_OF_JOB_S)
-        expect(result.status == 0, result.complaint)
+    results = [job.wait(END_OF_JOB_S) for job in jobs]
+    expect(all(result.status == 0 for result in results), "\n".join(result.complaint for result in results))
+    for result in results:
         found = RESULT.search(result.output)
         assert found is not None, result.output
         slowest = max(slowest, float(found[1]))
@@ -69,6 +75,48 @@ def all_reduce(lab: Lab) -> str:
              "--size 100000 --type f64 --op min", "--size 65538 --type bf16 --out-of-place"]
     seconds = [run_job(lab, case) for case in cases]
     return f"{len(cases)} jobs exact; 2 x 1 MiB of f32 in {seconds[0]:.2f} s"
+
+
+def ring_counters(lab: Lab, ring: Ring) -> dict[str, Any]:
+    return dict(lab.weir.telemetry(f"/weir/ring,{ring.ring_id}")["rings"]["0"])
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def several_rings(lab: Lab) -> str:
+    """A job over two rings of the same members: each carries half of every tensor."""
+    before = [ring_counters(lab, ring)["slots_completed"] for ring in (RING, SECOND_RING)]
+    seconds = run_job(lab, f"--ring {RING.ring_id},{SECOND_RING.ring_id} --size 1000004 --repeat 2")
+    slots = [ring_counters(lab, ring)["slots_completed"] - was
+             for ring, was in zip((RING, SECOND_RING), before, strict=True)]
+    expect(min(slots) > 900 and max(slots) - min(slots) <= 2, f"the rings completed {slots} slots")
+    return f"exact in {seconds:.2f} s; {slots[0]} and {slots[1]} slots"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(C_RANK,))
+def c_api(lab: Lab) -> str:
+    """Ranks in C over verbs: out of place, in place, two at once; through the switch, then on a ring it does not know."""
+    first = lab.guests[0].who.ip
+    for ring_id, way in ((C_RING.ring_id, "switch"), (C_RING.ring_id + 100, "ring")):
+        results = lab.run_on_all(lambda guest, ring_id=ring_id: (
+            f"c_rank {guest.who.rank} 3 {first}:{RENDEZVOUS_PORT} {ring_id} verbs rxe0"))
+        for result in results:
+            expect(f"exact by way of the {way} " in result.output, result.output)
+    return "exact by way of the switch, and of the ring"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def ipv6_members(lab: Lab) -> str:
+    """RoCE v2 over IPv6: the ring's members are named by their IPv6 addresses."""
+    indices = {guest.add_ip6() for guest in lab.guests}
+    expect(len(indices) == 1, f"the guests have their IPv6 addresses at other GIDs: {indices}")
+    capture = lab.fabric.capture(1, "in")
+    seconds = run_job(lab, f"--size 200000 --repeat 2 --gid-index {indices.pop()}", RING6)
+    time.sleep(1.0)  # what tcpdump has not read yet
+    capture.stop()
+    over_ipv6 = sum(frame[12:14] == IPV6_ETHERTYPE and frame[20] == UDP for frame in read_frames(capture.file))
+    due = 2 * (12 * 16 + 4)  # packets of twelve whole messages and the rest, twice
+    expect(over_ipv6 > due, f"only {over_ipv6} UDP frames over IPv6; {due} packets had data")
+    return f"exact in {seconds:.2f} s; one rank sent {over_ipv6} frames over IPv6"
 
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
@@ -99,7 +147,10 @@ def killed_worker(lab: Lab) -> str:
         result = jobs[rank].wait(END_OF_JOB_S)
         expect(result.status == 1, f"rank {rank} should have failed: {result.complaint}")
         expect("rank 1" in result.output, f"rank {rank} does not name rank 1: {result.output[-500:]}")
-    return f"rank 1 named by both others; restarted job exact in {run_job(lab, '--size 256KiB'):.2f} s"
+    seconds = run_job(lab, "--size 256KiB")
+    counters = ring_counters(lab, RING)
+    expect(counters["filling"] == 0 and counters["held"] == 0, f"the dead job's slots are not reclaimed: {counters}")
+    return f"rank 1 named by both others; restarted job exact in {seconds:.2f} s, no slot left filling"
 
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))

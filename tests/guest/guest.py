@@ -9,6 +9,7 @@ others, and for boot.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import re
 import secrets
 import selectors
@@ -50,6 +51,11 @@ class Identity:
     @property
     def ip(self) -> str:
         return f"10.77.0.{self.rank + 1}"
+
+    @property
+    def ip6(self) -> str:
+        """The guest has it once a scenario has asked for it (Guest.add_ip6)."""
+        return f"fd77::{self.rank + 1:x}"
 
     @property
     def mac(self) -> str:
@@ -146,6 +152,7 @@ class Guest:
         self._jobs = 0
         self._has_discipline = False
         self._receives_through_ifb = False
+        self._asks_nobody = False
         pairs = [socket.socketpair() for _ in range(CHANNELS)]
         self._channels = [Channel(ours) for ours, _ in pairs]
         arguments = self._arguments(image, link_mtu, [theirs.fileno() for _, theirs in pairs])
@@ -200,6 +207,15 @@ class Guest:
             channel.socket.close()
         self._transcript.close()
 
+    def add_ip6(self) -> int:
+        """Gives it its IPv6 address, if it has none yet, and returns the index of the GID that comes of it."""
+        self.run(f"ip -6 address replace {self.who.ip6}/64 dev eth0 nodad")
+        gid = ipaddress.IPv6Address(self.who.ip6).exploded
+        table = "/sys/class/infiniband/rxe0/ports/1/gids"
+        self.wait_until(f"grep -q {gid} {table}/*", 30.0)
+        found = self.run(f"grep -l {gid} {table}/* | head -n 1").output
+        return int(found.strip().rpartition("/")[2])
+
     # -- commands
 
     def run(self, command: str, timeout: float = 120.0, check: bool = True) -> Result:
@@ -251,6 +267,12 @@ class Guest:
         """What the guest sends goes out no faster, Ethernet headers counted; reset() ends it. Nothing is dropped."""
         self._queue_through(f"tbf rate {megabits}mbit burst {BURST_BYTES} limit 4mb")
 
+    def ask_nobody(self, neighbours: Sequence[Identity]) -> None:
+        """Fixes its neighbours' MAC addresses, so that no ARP comes when it likes; reset() ends it."""
+        self._asks_nobody = True
+        self.run(" && ".join(f"ip neigh replace {who.ip} lladdr {who.mac} nud permanent dev eth0"
+                             for who in neighbours if who != self.who))
+
     def _queue_through(self, discipline: str) -> None:
         self._has_discipline = True
         self.run(f"tc qdisc replace dev eth0 root {discipline}")
@@ -264,6 +286,9 @@ class Guest:
         if self._receives_through_ifb:
             self.run("tc qdisc del dev eth0 ingress; tc qdisc del dev ifb0 root")
             self._receives_through_ifb = False
+        if self._asks_nobody:
+            self.run("ip neigh flush dev eth0 nud permanent")
+            self._asks_nobody = False
         if self._has_discipline:
             self.run("tc qdisc del dev eth0 root")
             self._has_discipline = False

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import tempfile
@@ -51,6 +52,21 @@ def two_rings_at_once(lab: Lab) -> str:
         for started in jobs:
             finish_job(started)
     return "exact: members 0 1 beside 2 3 4 5; 5 0 3 beside 2 3 4 5"
+
+
+@scenario(RINGS, needs_weir=True, programs=(WORKER,))
+def without_the_switch(lab: Lab) -> str:
+    """Rings that Weir does not know: the workers reduce, by the schedule that is the type's, and say so."""
+    said = []
+    for ring, kind, schedule in ((TWO, "i64", "reduce-scatter"), (THREE, "f32", "chain"), (FOUR, "bf16", "chain"),
+                                 (SIX, "i32", "reduce-scatter"), (SIX, "f64", "chain")):
+        unknown = dataclasses.replace(ring, ring_id=ring.ring_id + 100)
+        jobs = start_job(lab, f"--size 120008 --type {kind} --fallback ring", unknown)
+        finish_job(jobs)
+        for job in jobs:
+            expect(f"algorithm=ring schedule={schedule} reason=" in job.output, job.output)
+        said.append(f"{kind} over {len(ring.guests)}")
+    return f"exact: {', '.join(said)}"
 
 
 @scenario(RINGS, needs_weir=True, programs=(WORKER,))

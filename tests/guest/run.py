@@ -6,6 +6,7 @@
     tests/guest/run.py --list                what there is
     tests/guest/run.py --scenario 'rping*'   those whose name matches (may be repeated)
     tests/guest/run.py --fabric bridge       the kernel's bridge in the place of Weir: is it Weir, or is it the test?
+    tests/guest/run.py --repeat 5            all of it five times over, in the same guests and the same Weir
     tests/guest/run.py --keep-logs DIR       consoles, commands, captures, configuration and Weir's output go there
 
 Needs root and Debian's packages; what is missing is named. The last line is `guest: N passed, N failed, N skipped`; the
@@ -127,7 +128,7 @@ def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Imag
     return outcomes
 
 
-def run_all(chosen: Sequence[Scenario], switch: str, logs: Path) -> list[Outcome]:
+def run_all(chosen: Sequence[Scenario], switch: str, logs: Path, rounds: int) -> list[Outcome]:
     outcomes: list[Outcome] = []
     if switch != "weir" and (left_out := [known for known in chosen if known.needs_weir]):
         say(f"guest: {len(left_out)} scenarios are about Weir itself and are not tried on a {switch}")
@@ -140,7 +141,8 @@ def run_all(chosen: Sequence[Scenario], switch: str, logs: Path) -> list[Outcome
     image = build_image(sorted({REPOSITORY / program for known in chosen for program in known.programs}))
     say(f"guest: {image.kernel.name}, {image.initramfs.name}, {image.initramfs.stat().st_size / 1e6:.1f} MB")
     for setup in dict.fromkeys(known.setup for known in chosen):
-        outcomes += run_setup(setup, [known for known in chosen if known.setup == setup], switch, image, logs)
+        once = [known for known in chosen if known.setup == setup]
+        outcomes += run_setup(setup, once * rounds, switch, image, logs)
     return outcomes
 
 
@@ -169,6 +171,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of all scenarios")
     parser.add_argument("--fabric", choices=("weir", "bridge"),
                         help="default: weir when build/app/weir is there, else bridge")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run each scenario N times")
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="keep all logs and captures there")
     options = parser.parse_args()
 
@@ -195,9 +198,9 @@ def main() -> int:
     remove_leftovers()
     if options.keep_logs is not None:
         options.keep_logs.mkdir(parents=True, exist_ok=True)
-        return summarize(run_all(chosen, switch, options.keep_logs))
+        return summarize(run_all(chosen, switch, options.keep_logs, options.repeat))
     with tempfile.TemporaryDirectory(prefix=f"weir-guest-{os.getpid()}-") as logs:
-        return summarize(run_all(chosen, switch, Path(logs)))
+        return summarize(run_all(chosen, switch, Path(logs), options.repeat))
 
 
 if __name__ == "__main__":

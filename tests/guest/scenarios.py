@@ -29,8 +29,13 @@ from guest import Guest
 from lab import Lab, ScenarioFailed, Setup
 from switch import Ring
 
-# The ring is there to be left alone: plain traffic between its members must pass like any other's.
-PLAIN = Setup(guests=3, link_mtu=1500, rings=(Ring(guests=(0, 1, 2)),))
+# The rings are there to be left alone: plain traffic between their members must pass like any other's. The others but
+# for the first are for single scenarios of allreduce.py.
+RING = Ring(guests=(0, 1, 2))
+SECOND_RING = Ring(guests=(0, 1, 2), ring_id=8)
+C_RING = Ring(guests=(0, 1, 2), ring_id=9)
+RING6 = Ring(guests=(0, 1, 2), ring_id=10, ip_version=6)
+PLAIN = Setup(guests=3, link_mtu=1500, rings=(RING, SECOND_RING, C_RING, RING6))
 JUMBO = Setup(guests=2, link_mtu=9000, rings=(Ring(guests=(0, 1), mtu=4096),))
 
 PINGPONG_PORT = PERFTEST_PORT = 18515
@@ -239,6 +244,10 @@ def untouched(lab: Lab) -> str:
         for other in lab.guests:
             if other is not guest:
                 guest.run(f"ping -c 1 -W 10 {other.who.ip}")
+    # Captures begin and end one after the other: what comes by itself in between would be in some of them alone.
+    for guest in lab.guests:
+        guest.ask_nobody([other.who for other in lab.guests])
+    time.sleep(2.0)
     came = [lab.fabric.capture(port, "in") for port in range(len(lab.guests))]
     left = [lab.fabric.capture(port, "out") for port in range(len(lab.guests))]
     time.sleep(1.0)

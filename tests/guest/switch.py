@@ -44,6 +44,10 @@ class Ring:
     window: int = 4
     max_message_bytes: int = 16384
     mtu: int = 1024
+    ip_version: int = 4
+
+    def address_of(self, guest: int) -> str:
+        return Identity(guest).ip if self.ip_version == 4 else Identity(guest).ip6
 
 
 def remove_leftovers() -> None:
@@ -221,7 +225,10 @@ class Weir(Switch):
             greeting = json.loads(connection.recv(4096))
             connection.send(command.encode())
             answer = json.loads(connection.recv(max(int(greeting["max_output_len"]), 4096)))
-        return answer[command.partition(",")[0]]
+        said = answer[command.partition(",")[0]]
+        if isinstance(said, dict) and "error" in said:
+            raise FabricError(f"weir answers {command} with: {said['error']}")
+        return said
 
 
 def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring], file_prefix: str) -> str:
@@ -255,6 +262,6 @@ def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring]
             f"    max_message_bytes: {ring.max_message_bytes}",
             f"    mtu: {ring.mtu}",
             "    members:",
-            *(f"      - {{ ip: {Identity(rank).ip}, port: p{rank} }}" for rank in ring.guests),
+            *(f'      - {{ ip: "{ring.address_of(guest)}", port: p{guest} }}' for guest in ring.guests),
         ]
     return "\n".join(lines) + "\n"

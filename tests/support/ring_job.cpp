@@ -39,16 +39,16 @@ conn::RingSpec RingJob::ring() const {
 }
 
 wire::IpAddress RingJob::ip_of(std::uint16_t rank) const {
-  const auto low = std::to_string(rank % 256);
-  const auto high = std::to_string(rank / 256);
-  const auto network = std::to_string(spec_.network_id);
-  return spec_.network == Network::ipv4 ? ip("10." + network + "." + high + "." + low)
-                                        : ip("fd00:" + network + "::" + high + ":" + low);
+  const auto host = std::to_string(rank);
+  const auto low = std::to_string(spec_.network_id % 256);
+  const auto high = std::to_string(spec_.network_id / 256);
+  return spec_.network == Network::ipv4 ? ip("10." + low + "." + high + "." + host)
+                                        : ip("fd00:" + low + "::" + high + ":" + host);
 }
 
 wire::MacAddress RingJob::mac_of(std::uint16_t rank) const {
-  return {{0x02, 0x10, spec_.network_id, 0, static_cast<std::uint8_t>(rank / 256),
-           static_cast<std::uint8_t>(rank % 256)}};
+  return {{0x02, 0x10, static_cast<std::uint8_t>(spec_.network_id),
+           static_cast<std::uint8_t>(spec_.network_id >> 8), 0, static_cast<std::uint8_t>(rank)}};
 }
 
 FrameSpec RingJob::frame_of(std::uint16_t rank) const {

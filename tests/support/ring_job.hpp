@@ -35,9 +35,9 @@ struct JobSpec {
   std::uint32_t epoch = 1;
   std::uint32_t first_psn = 0xfffff0; // of rank 0's hello: every job meets the wrap soon
   std::uint32_t first_qp = 0x100;
-  std::uint16_t ports = 4;     // rank r is behind port r mod ports
-  bool pins_ports = false;     // the configuration names each member's port
-  std::uint8_t network_id = 0; // sets the addresses of one job apart from another's
+  std::uint16_t ports = 4;      // rank r is behind port r mod ports
+  bool pins_ports = false;      // the configuration names each member's port
+  std::uint16_t network_id = 0; // sets the addresses of one job apart from another's
 };
 
 class RingJob {

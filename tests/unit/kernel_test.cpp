@@ -135,7 +135,8 @@ class Inputs {
 };
 
 /// What the kernel wrote; fails when it wrote anything else.
-Bytes run_guarded(ReduceKernel kernel, const std::byte* const* inputs, unsigned count,
+template <typename Kernel>
+Bytes run_guarded(Kernel kernel, const std::byte* const* inputs, unsigned count,
                   std::size_t bytes) {
   constexpr std::size_t kGuard = 67; // odd: `out` is misaligned
   Bytes buffer(bytes + 2 * kGuard, kCanary);
@@ -224,6 +225,7 @@ TEST(CpuLevel, HasANameForEach) {
   EXPECT_EQ(name_of(CpuLevel::baseline), "baseline");
   EXPECT_EQ(name_of(CpuLevel::avx2), "avx2");
   EXPECT_EQ(name_of(CpuLevel::avx512), "avx512");
+  EXPECT_EQ(name_of(CpuLevel::avx512vbmi), "avx512vbmi");
 }
 
 // ---- The fast kernels against the reference. ----
@@ -412,14 +414,98 @@ TEST_P(FastKernel, ReadsNoByteOutsideTheInputs) {
   }
 }
 
+// ---- Folds done in several places, in f32 between them. ----
+
+bool is_narrow_float(DataType type) {
+  return is_float(type) && element_size(type) < sizeof(float);
+}
+
+class StepwiseFold : public FastKernel {
+ protected:
+  static Bytes widened(const std::byte* narrow, std::size_t elements) {
+    return converted(conversions().to_f32, narrow, elements, sizeof(float));
+  }
+
+  static Bytes narrowed(const Bytes& wide) {
+    return converted(conversions().from_f32, wide.data(), wide.size() / sizeof(float),
+                     element_size(type()));
+  }
+
+  /// The left fold over the inputs' elements, one input at a time.
+  static Bytes fold(const Inputs& inputs, std::size_t elements) {
+    const ReduceKernel join = find_kernel(DataType::f32, operation(), level());
+    Bytes sum = widened(inputs.data()[0], elements);
+    for (unsigned i = 1; i < inputs.count(); ++i) {
+      const Bytes own = widened(inputs.data()[i], elements);
+      const std::array<const std::byte*, 2> pair{sum.data(), own.data()};
+      sum = run_guarded(join, pair.data(), 2, sum.size());
+    }
+    return narrowed(sum);
+  }
+
+  static Conversions conversions() { return find_conversions(type(), level()); }
+
+ private:
+  static Bytes converted(ConvertKernel kernel, const std::byte* in, std::size_t elements,
+                         std::size_t size) {
+    const auto guarded = [&](std::byte* out, const std::byte* const* inputs, unsigned /*count*/,
+                             std::size_t bytes) { kernel(out, inputs[0], bytes / size); };
+    return run_guarded(guarded, &in, 1, elements * size);
+  }
+};
+
+TEST_P(StepwiseFold, EqualsTheReference) {
+  constexpr std::size_t kMost = 150;
+  const std::size_t bytes = kMost * element_size(type());
+  for (const unsigned count : {1U, 2U, 3U, 8U}) {
+    for (const Flavour flavour : {Flavour::random, Flavour::special, Flavour::tame}) {
+      Random random(count);
+      const Inputs inputs(type(), flavour, count, bytes, random);
+      const Bytes expected = run_reference(type(), operation(), inputs, bytes);
+      for (std::size_t elements = 0; elements <= kMost; ++elements) {
+        ASSERT_EQ(first_difference(fold(inputs, elements), expected), -1)
+            << count << " inputs of " << elements << " elements";
+      }
+    }
+  }
+}
+
+/// A number of the format needs no rounding.
+TEST_P(StepwiseFold, ConvertsEveryCodeThereAndBack) {
+  const std::size_t size = element_size(type());
+  const std::size_t codes = std::size_t{1} << (8 * size);
+  Bytes all(codes * size);
+  for (std::size_t code = 0; code < codes; ++code) {
+    std::memcpy(&all[code * size], &code, size);
+  }
+  Bytes expected(all.size());
+  const std::byte* const one = all.data();
+  reference_kernel(type(), operation())(expected.data(), &one, 1, all.size());
+  EXPECT_EQ(first_difference(narrowed(widened(one, codes)), expected), -1);
+}
+
+TEST(Conversions, AreThereForTheNarrowFormatsAlone) {
+  for (std::size_t t = 0; t <= kDataTypes; ++t) {
+    const auto type = static_cast<DataType>(t);
+    for (std::size_t level = 0; level < kCpuLevels; ++level) {
+      const Conversions found = find_conversions(type, static_cast<CpuLevel>(level));
+      const bool wanted = t < kDataTypes && is_narrow_float(type);
+      EXPECT_EQ(found.to_f32 != nullptr, wanted) << t;
+      EXPECT_EQ(found.from_f32 != nullptr, wanted) << t;
+    }
+  }
+}
+
 auto cases(bool (*wanted)(DataType)) {
-  return testing::Combine(testing::ValuesIn(reducible_pairs(wanted)),
-                          testing::Values(CpuLevel::baseline, CpuLevel::avx2, CpuLevel::avx512));
+  return testing::Combine(
+      testing::ValuesIn(reducible_pairs(wanted)),
+      testing::Values(CpuLevel::baseline, CpuLevel::avx2, CpuLevel::avx512, CpuLevel::avx512vbmi));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FastKernel, cases(is_any), case_name);
 INSTANTIATE_TEST_SUITE_P(All, FastShortKernel, cases(is_short), case_name);
 INSTANTIATE_TEST_SUITE_P(All, FastFloatKernel, cases(is_float), case_name);
+INSTANTIATE_TEST_SUITE_P(All, StepwiseFold, cases(is_narrow_float), case_name);
 
 } // namespace
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "weir/communicator.hpp"
+#include "weir/ina.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::host {
+
+/// The type that partial folds of a pair travel in: f32 where the result is rounded from it.
+DataType partial_type(DataType type, Operation operation);
+
+/// How a tensor is cut into blocks for the ring: of equal length but for the last, none too long
+/// for a message, and, where every rank starts some, as many for each.
+class RingBlocks {
+ public:
+  /// Bytes of the tensor, and of the partial that travels for them.
+  struct Piece {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+    std::size_t partial_bytes = 0;
+  };
+
+  RingBlocks() = default;
+  /// `tensor_bytes` are whole elements; `data_bytes`, a multiple of 8, is what a message holds.
+  RingBlocks(std::size_t tensor_bytes, DataType type, Operation operation, std::uint16_t world,
+             std::size_t data_bytes);
+
+  std::uint64_t count() const { return count_; }
+
+  /// The rank where the fold of the tensor's block `index` starts.
+  std::uint16_t starter(std::uint64_t index) const;
+
+  Piece piece(std::uint64_t index) const;
+
+ private:
+  std::size_t tensor_bytes_ = 0;
+  std::size_t block_bytes_ = 1;
+  std::size_t widening_ = 1; // bytes of partial per byte of tensor
+  std::uint64_t count_ = 0;
+  std::uint16_t starters_ = 1; // ranks that take turns to start a fold
+};
+
+} // namespace weir::host
