@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace weir::fabric {
 namespace {
@@ -50,6 +51,17 @@ std::string_view why_unreachable(DropReason reason) {
 
 void Coverage::add(const dataplane::FrameCounters& counters) {
   counters_ += counters;
+}
+
+Coverage& Coverage::operator+=(const Coverage& other) {
+  const auto add_up = [](auto& sums, const auto& more) {
+    std::transform(sums.begin(), sums.end(), more.begin(), sums.begin(), std::plus<>());
+  };
+  add_up(rows_, other.rows_);
+  add_up(faults_, other.faults_);
+  add_up(happenings_, other.happenings_);
+  counters_ += other.counters_;
+  return *this;
 }
 
 std::size_t Coverage::expected() {

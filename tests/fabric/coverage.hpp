@@ -41,6 +41,7 @@ inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
   X(frames_at_dead_links)                                                                          \
   X(rogue_frames)                                                                                  \
   X(replayed_frames)                                                                               \
+  X(hellos_after_reset)                                                                            \
   X(stream_frames)                                                                                 \
   X(results_checked)                                                                               \
   X(orders_checked)                                                                                \
@@ -69,6 +70,9 @@ class Coverage {
 
   /// What a switch counted until it ended.
   void add(const dataplane::FrameCounters& counters);
+
+  /// What other runs reached.
+  Coverage& operator+=(const Coverage& other);
 
   /// Rows, drop and foreign reasons that should occur and did not.
   std::size_t missing() const;

@@ -24,6 +24,7 @@ enum class EventKind : std::uint8_t {
   fault_begins, // number `place`
   fault_ends,   //
   rogue,        // a stranger does something
+  ghosts,       // ring: its hellos come once more
   stream,       // a plain stream sends its next frame
 };
 

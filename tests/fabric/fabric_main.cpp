@@ -2,51 +2,54 @@
 
 /// Many seeds, or one with a trace. docs/simulation.md says what is simulated.
 
-#include "simulation.hpp"
+#include "campaign.hpp"
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 
 namespace {
 
 using namespace weir::fabric;
-using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kRepeatEvery = 64; // seeds run twice, for I8
 constexpr std::string_view kUsage =
-    "usage: fabric_sim [--seeds FIRST:COUNT] [--seed N] [--trace] [--minutes M]\n"
+    "usage: fabric_sim [--seeds FIRST:COUNT] [--seed N] [--trace] [--minutes M] [--jobs N]\n"
     "                  [--require-coverage] [--keep-going]\n";
 
+enum class Demand : std::uint8_t { soundness, soundness_and_coverage };
+
 struct Options {
-  std::uint64_t first = 1;
-  std::uint64_t count = 2000;
-  std::optional<double> minutes; // instead of the count
-  Tracing tracing = Tracing::off;
-  bool requires_coverage = false;
-  bool keeps_going = false;
+  CampaignPlan plan;
+  Demand demand = Demand::soundness;
 };
 
-void parse_seeds(const std::string& text, Options& options) {
+void parse_seeds(const std::string& text, CampaignPlan& plan) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) {
     throw std::invalid_argument("found --seeds " + text + "; right is FIRST:COUNT");
   }
-  options.first = std::stoull(text.substr(0, colon));
-  options.count = std::stoull(text.substr(colon + 1));
+  plan.first = std::stoull(text.substr(0, colon));
+  plan.count = std::stoull(text.substr(colon + 1));
+}
+
+unsigned parse_jobs(const std::string& text) {
+  constexpr unsigned long most = 1024;
+  const unsigned long jobs = std::stoul(text);
+  if (jobs == 0 || jobs > most) {
+    throw std::invalid_argument(fmt::format("found --jobs {}; allowed: 1 .. {}", text, most));
+  }
+  return static_cast<unsigned>(jobs);
 }
 
 Options parse(int argc, char** argv) {
   Options options;
+  CampaignPlan& plan = options.plan;
+  plan.program = argv[0];
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     const auto value = [&] {
@@ -56,18 +59,20 @@ Options parse(int argc, char** argv) {
       return std::string(argv[i]);
     };
     if (option == "--seeds") {
-      parse_seeds(value(), options);
+      parse_seeds(value(), plan);
     } else if (option == "--seed") {
-      options.first = std::stoull(value());
-      options.count = 1;
+      plan.first = std::stoull(value());
+      plan.count = 1;
     } else if (option == "--minutes") {
-      options.minutes = std::stod(value());
+      plan.minutes = std::stod(value());
+    } else if (option == "--jobs") {
+      plan.jobs = parse_jobs(value());
     } else if (option == "--trace") {
-      options.tracing = Tracing::on;
+      plan.tracing = Tracing::on;
     } else if (option == "--require-coverage") {
-      options.requires_coverage = true;
+      options.demand = Demand::soundness_and_coverage;
     } else if (option == "--keep-going") {
-      options.keeps_going = true;
+      plan.on_failure = OnFailure::go_on;
     } else {
       throw std::invalid_argument(fmt::format("found {}\n{}", option, kUsage));
     }
@@ -75,100 +80,21 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-volatile std::uint64_t seed_under_way = 0;
-
-/// I4: says which seed it was before the process ends.
-void note_crash(int signal) {
-  char text[96];
-  const int length = std::snprintf(text, sizeof text, "\nseed %llu: I4 violated: signal %d\n",
-                                   static_cast<unsigned long long>(seed_under_way), signal);
-  [[maybe_unused]] const ssize_t written =
-      write(STDOUT_FILENO, text, static_cast<std::size_t>(length));
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
-
-void catch_crashes() {
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
-    std::signal(signal, note_crash);
-  }
-}
-
-Outcome run_seed(std::uint64_t seed, Tracing tracing, Coverage& coverage) {
-  seed_under_way = seed;
-  return Simulation(seed, tracing, coverage).run();
-}
-
-/// The seed once, and now and then a second time for I8.
-Outcome examine(std::uint64_t seed, const Options& options, Coverage& coverage) {
-  Outcome outcome = run_seed(seed, options.tracing, coverage);
-  if (outcome.is_sound() && seed % kRepeatEvery == 0) {
-    Coverage unused;
-    const Outcome again = run_seed(seed, Tracing::off, unused);
-    if (again.hash != outcome.hash) {
-      return {outcome.hash, "I8",
-              fmt::format("the same seed gave {:#x}, then {:#x}", outcome.hash, again.hash)};
-    }
-  }
-  return outcome;
-}
-
-void report(std::uint64_t seed, const Outcome& outcome, const std::string& program) {
-  fmt::print("\nseed {}: {} violated: {}\nreplay: {} --seed {} --trace\n", seed, outcome.invariant,
-             outcome.text, program, seed);
-  std::fflush(stdout);
-}
-
-class Progress {
- public:
-  bool is_over(const Options& options, std::uint64_t seeds) const {
-    return options.minutes ? seconds() >= *options.minutes * 60 : seeds >= options.count;
-  }
-
-  void tell(std::uint64_t seeds, std::uint64_t failed) {
-    constexpr auto period = std::chrono::seconds(5);
-    if (Clock::now() - told_ >= period) {
-      told_ = Clock::now();
-      fmt::print("{} seeds, {} failed, {:.0f} seeds/s\n", seeds, failed, rate(seeds));
-      std::fflush(stdout);
-    }
-  }
-
-  double rate(std::uint64_t seeds) const { return static_cast<double>(seeds) / seconds(); }
-
- private:
-  double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - began_).count() + 1e-9;
-  }
-
-  const Clock::time_point began_ = Clock::now();
-  Clock::time_point told_ = began_;
-};
-
-int run(const Options& options, const std::string& program) {
-  Coverage coverage;
-  Progress progress;
-  std::uint64_t seeds = 0;
-  std::uint64_t failed = 0;
-  while (!progress.is_over(options, seeds) && (failed == 0 || options.keeps_going)) {
-    const std::uint64_t seed = options.first + seeds;
-    const Outcome outcome = examine(seed, options, coverage);
-    ++seeds;
-    if (!outcome.is_sound()) {
-      ++failed;
-      report(seed, outcome, program);
-    }
-    progress.tell(seeds, failed);
-  }
-  std::uint64_t passed = seeds - failed;
+int run(const Options& options) {
+  Campaign campaign(options.plan);
+  campaign.run();
+  const Coverage& coverage = campaign.coverage();
+  std::uint64_t failed = campaign.failed();
+  std::uint64_t passed = campaign.seeds() - failed;
   fmt::print("{}{}", coverage.statistics(), coverage.table());
-  if (options.requires_coverage) {
+  if (options.demand == Demand::soundness_and_coverage) {
     const std::size_t missing = coverage.missing();
     fmt::print("{} of {} rows reached\n", Coverage::expected() - missing, Coverage::expected());
     failed += missing;
     passed += Coverage::expected() - missing;
   }
-  fmt::print("{} seeds from {}, {:.0f} seeds/s\n", seeds, options.first, progress.rate(seeds));
+  fmt::print("{} seeds from {} in {:.0f} s, {:.0f} seeds/s\n", campaign.seeds(), options.plan.first,
+             campaign.seconds(), static_cast<double>(campaign.seeds()) / campaign.seconds());
   fmt::print("fabric: {} passed, {} failed, 0 skipped\n", passed, failed);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -176,9 +102,9 @@ int run(const Options& options, const std::string& program) {
 } // namespace
 
 int main(int argc, char** argv) {
-  catch_crashes();
+  report_crashes();
   try {
-    return run(parse(argc, argv), argv[0]);
+    return run(parse(argc, argv));
   } catch (const std::exception& error) {
     fmt::print(stderr, "fabric_sim: {}\n", error.what());
     return 2;

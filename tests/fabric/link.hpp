@@ -28,9 +28,10 @@ class Link {
 
   const LinkTraits& traits() const { return traits_; }
 
-  /// From now on it only delays.
+  /// From now on it only delays, and keeps the order.
   void become_reliable() {
     traits_.loss = traits_.answer_loss = traits_.duplication = traits_.corruption = 0;
+    traits_.order = LinkTraits::Order::kept;
     answers_pass_ = is_up_ = true;
   }
 

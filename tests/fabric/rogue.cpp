@@ -14,6 +14,7 @@ constexpr std::size_t kMemory = 64; // frames
 constexpr wire::MacAddress kStrangerMac{{0x02, 0x66, 0, 0, 0, 0x01}};
 constexpr std::uint32_t kUnknownRing = 777;
 constexpr std::uint32_t kFarAway = 100'000; // messages
+constexpr std::uint32_t kStrangersQueuePairs = 40;
 
 /// Some of them again and again, so that the switch knows them as plain.
 std::uint32_t nobodys_queue_pair(Dice& dice) {
@@ -27,11 +28,19 @@ Rogue::Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& c
     : world_(world), fabric_(fabric), scenario_(scenario), coverage_(coverage) {}
 
 void Rogue::notice(const Packet& packet) {
-  if (recent_.size() == kMemory) {
-    recent_.pop_front();
-  }
   const auto bytes = packet.bytes();
-  recent_.push_back({{bytes.begin(), bytes.end()}, packet.ingress, packet.origin.ring});
+  const Seen seen{{bytes.begin(), bytes.end()}, packet.ingress, packet.origin.ring};
+  const auto remember = [&seen](std::deque<Seen>& memory) {
+    if (memory.size() == kMemory) {
+      memory.pop_front();
+    }
+    memory.push_back(seen);
+  };
+  remember(recent_);
+  Forgery reading(bytes);
+  if (reading.starts_message() && reading.ina().message_id.get() == 0) {
+    remember(hellos_);
+  }
   if (scenario_.rings[packet.origin.ring].role == RingRole::victim) {
     victim_queue_pairs_.push_back(wire::parse(bytes).destination_qp);
   }
@@ -48,7 +57,7 @@ void Rogue::act() {
   } else if (act == 1 || recent_.empty()) {
     be_odd();
   } else if (act == 2 && dice.chance(20 * kPercent)) {
-    fill_table();
+    fill_table(kStrangersQueuePairs);
   } else if (act == 2) {
     be_odd();
   } else {
@@ -357,16 +366,33 @@ void Rogue::be_odd() {
   send(port, std::span(bytes).first(std::min(cut, bytes.size())));
 }
 
-/// Makes the switch forget the queue pairs that it may forget.
-void Rogue::fill_table() {
-  constexpr std::uint32_t frames = 40;
+/// Makes the switch forget queue pairs that it may forget.
+void Rogue::fill_table(std::uint32_t queue_pairs) {
   const test::Bytes plain = test::build(between_neighbours()).bytes;
   const auto first = kStrangerQueuePair + static_cast<std::uint32_t>(world_.dice.below(1u << 20));
-  for (std::uint32_t i = 0; i < frames; ++i) {
+  for (std::uint32_t i = 0; i < queue_pairs; ++i) {
     Forgery forgery(plain);
     forgery.set_queue_pair(first + i);
     forgery.sign();
     send(scenario_.stranger_port(), forgery.bytes());
+  }
+}
+
+/// There are places for the plain ones and twice each ring's members.
+void Rogue::bury_connections() {
+  std::uint32_t places = scenario_.plain_entries;
+  for (const conn::RingSpec& ring : scenario_.specs()) {
+    places += 2u * ring.world();
+  }
+  fill_table(2 * places); // some get lost
+}
+
+void Rogue::repeat_hellos(std::uint16_t ring) {
+  for (const Seen& hello : hellos_) {
+    if (hello.ring == ring) {
+      coverage_.hit(Happening::hellos_after_reset);
+      send(hello.port, hello.bytes);
+    }
   }
 }
 

@@ -26,6 +26,11 @@ class Rogue {
   void notice(const Packet& packet);
   void act();
 
+  /// Makes the switch forget the dead connections of a ring that was just reset …
+  void bury_connections();
+  /// … and brings the hellos that admitted them once more: late copies, all at once.
+  void repeat_hellos(std::uint16_t ring);
+
  private:
   struct Seen {
     std::vector<std::uint8_t> bytes;
@@ -42,7 +47,7 @@ class Rogue {
   void forge_wildly(Forgery& forgery, const Seen& seen);
   void be_odd();
   void run_script();
-  void fill_table();
+  void fill_table(std::uint32_t queue_pairs);
   bool claim_other_ring(Forgery& forgery, const Seen& seen) const;
   bool is_pinned(const Seen& seen) const;
   void send(std::uint16_t port, std::span<const std::uint8_t> bytes);
@@ -55,6 +60,7 @@ class Rogue {
   Coverage& coverage_;
   Script script_;
   std::deque<Seen> recent_;
+  std::deque<Seen> hellos_;
   std::vector<std::uint32_t> victim_queue_pairs_;
 };
 

@@ -131,6 +131,8 @@ void Simulation::dispatch(const Event& event) {
     return end_fault(scenario_.faults[event.place]);
   case EventKind::rogue:
     return rogue_.act();
+  case EventKind::ghosts:
+    return rogue_.repeat_hellos(event.place);
   case EventKind::stream:
     return send_stream_frame(event.place);
   }
@@ -228,11 +230,21 @@ void Simulation::begin_fault(const Fault& fault) {
     }
     break;
   case FaultKind::ring_reset:
-    fabric_.reset_ring(fault.place);
-    jobs_[fault.place]->excuse();
+    reset_ring(fault.place);
     break;
   case FaultKind::count:
     break;
+  }
+}
+
+/// Now and then with late copies of what had connected it.
+void Simulation::reset_ring(std::uint16_t ring) {
+  fabric_.reset_ring(ring);
+  jobs_[ring]->excuse();
+  if (scenario_.replays != 0 && world_.dice.chance(50 * kPercent)) {
+    rogue_.bury_connections();
+    world_.events.push(
+        {.time = world_.now + scenario_.round_trip, .kind = EventKind::ghosts, .place = ring});
   }
 }
 
