@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds the fuzzers with clang, ASan and UBSan, seeds them from captures and configurations, and runs each for a while.
+"""Builds the fuzzers with clang, ASan and UBSan, seeds them from captures, packet tables and configurations, and runs
+each for a while.
 
 tests/fuzz/run.py [--seconds N] [NAME ...]; --seconds 0 runs until interrupted. A crash leaves its input under
 build-fuzz/crashes/NAME/ and the command that replays it is printed. Ends in "fuzz: N passed, …".
@@ -13,11 +14,12 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build-fuzz"
-FUZZERS = ["config", "endpoint", "parse", "switch"]
+FUZZERS = ["classify", "config", "endpoint", "parse", "switch"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
 
@@ -38,15 +40,33 @@ def script_of(frames: list[bytes]) -> bytes:
     return b"".join(struct.pack("<BH", (frame[11] - 1) & 3, len(frame)) + frame for frame in frames)
 
 
+def table_scripts() -> list[bytes]:
+    with tempfile.TemporaryDirectory(prefix="weir-seeds-") as folder:
+        subprocess.run([str(BUILD / "tests/fuzz/table_seeds"), folder], check=True)
+        return [file.read_bytes() for file in sorted(Path(folder).iterdir())]
+
+
+def frames_in(script: bytes) -> list[bytes]:
+    frames, at = [], 0
+    while at < len(script):
+        length = struct.unpack_from("<H", script, at + 1)[0]
+        frames.append(script[at + 3:at + 3 + length])
+        at += 3 + length
+    return frames
+
+
 def seeds() -> dict[str, list[bytes]]:
     captures = sorted((ROOT / "tests/replay/captures").glob("*.pcap"))
     all_frames = {capture: frames_of(capture) for capture in captures}
     scripts = [script_of(frames[at:at + FRAMES_PER_SCRIPT])
                for frames in all_frames.values() for at in range(0, min(len(frames), 400), FRAMES_PER_SCRIPT)]
+    tables = table_scripts()
+    scripts += tables
     configurations = [file.read_bytes() for folder in ["config", "tests/replay/rings"]
                       for file in (ROOT / folder).glob("*.yaml")]
-    return {"parse": [frame for frames in all_frames.values() for frame in frames[:200:3]], "switch": scripts,
-            "endpoint": scripts, "config": configurations}
+    frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]
+    frames += [frame for script in tables for frame in frames_in(script)[::3]]
+    return {"parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations}
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> Path:
@@ -61,7 +81,7 @@ def build() -> None:
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["meson", "setup", str(BUILD), *OPTIONS], cwd=ROOT, check=True, env=os.environ | {"CXX": "clang++"},
                        stdout=subprocess.DEVNULL)
-    targets = [f"tests/fuzz/{name}_fuzz" for name in FUZZERS]
+    targets = [*(f"tests/fuzz/{name}_fuzz" for name in FUZZERS), "tests/fuzz/table_seeds"]
     subprocess.run(["ninja", "-C", str(BUILD), "--quiet", *targets], check=True)
 
 

@@ -5,39 +5,29 @@
 
 #include "dataplane/inline_switch.hpp"
 #include "frame_script.hpp"
+#include "fuzz_rings.hpp"
 #include "support/frame_pool.hpp"
 
 using namespace weir;
 
 namespace {
 
-conn::RingSpec ring(std::uint32_t id, std::uint32_t window, std::uint16_t mtu,
-                    std::uint16_t world) {
-  conn::RingSpec spec;
-  spec.id = id;
-  spec.window = window;
-  spec.mtu = mtu;
-  spec.max_message_bytes = 4096;
-  for (std::uint16_t rank = 0; rank < world; ++rank) {
-    spec.members.push_back({*wire::parse_ip("10.77.0." + std::to_string(rank + 1)), std::nullopt});
-  }
-  return spec;
-}
-
-/// The captures' ring with two shapes, and a second ring over the same hosts.
-std::vector<conn::RingSpec> rings() {
-  return {ring(7, 1, 256, 3), ring(8, 2, 256, 2)};
+dataplane::InlineSwitch::Settings settings() {
+  dataplane::InlineSwitch::Settings settings;
+  settings.worker.classifier = {.session = fuzz::kSession, .plain_entries = 8};
+  return settings;
 }
 
 class Harness {
  public:
-  Harness() : sink_(pool_), switch_(rings(), {1600, 1600, 1600, 300}, {}, sink_) {
+  Harness() : sink_(pool_), switch_(fuzz::rings(), {1600, 1600, 1600, 300}, settings(), sink_) {
     sink_.attach(switch_);
   }
 
   ~Harness() {
-    switch_.reset_ring(0, {});
-    switch_.reset_ring(1, {});
+    for (std::uint16_t ring = 0; ring < switch_.directory().rings().size(); ++ring) {
+      switch_.reset_ring(ring, {});
+    }
     fuzz::require(pool_.live() == 0, "a frame leaked");
   }
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// table_seeds FOLDER: writes inputs for the fuzzers that no capture has. Each is a script
+/// (frame_script.hpp) of a job as the packet tables of tests/unit build it: hellos, messages in
+/// each verb and encapsulation, with repeats, gaps, disagreements and a newer epoch.
+
+#include "fuzz_rings.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+namespace {
+
+using namespace weir;
+
+constexpr std::array kVerbs{test::Verb::send, test::Verb::send_immediate, test::Verb::write,
+                            test::Verb::write_immediate};
+
+/// Frames in the order they come to the switch.
+class Script {
+ public:
+  explicit Script(const test::JobSpec& spec) : job_(spec) {}
+
+  test::RingJob& job() { return job_; }
+
+  void add(std::uint16_t rank, const test::Built& frame) {
+    const std::uint16_t length = static_cast<std::uint16_t>(frame.bytes.size());
+    bytes_.push_back(static_cast<std::uint8_t>(job_.port_of(rank)));
+    bytes_.push_back(static_cast<std::uint8_t>(length));
+    bytes_.push_back(static_cast<std::uint8_t>(length >> 8));
+    bytes_.insert(bytes_.end(), frame.bytes.begin(), frame.bytes.end());
+  }
+
+  void hellos() {
+    for (std::uint16_t rank = 0; rank < job_.spec().world; ++rank) {
+      add(rank, job_.hello(rank));
+    }
+  }
+
+  test::InaSpec ina(std::uint16_t rank, std::uint32_t message, std::size_t bytes) const {
+    test::InaSpec ina = job_.ina_of(rank, message, static_cast<std::uint32_t>(bytes));
+    ina.session = fuzz::kSession;
+    return ina;
+  }
+
+  std::vector<test::Built> message(std::uint16_t rank, const test::InaSpec& ina) {
+    return job_.message(rank, ina, test::Bytes(ina.length, static_cast<std::uint8_t>(rank + 1)));
+  }
+
+  void write(const std::string& path) const {
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes_.data()),
+               static_cast<std::streamsize>(bytes_.size()));
+    if (!file.flush()) {
+      throw std::runtime_error(path + ": cannot be written");
+    }
+  }
+
+ private:
+  test::RingJob job_;
+  test::Bytes bytes_;
+};
+
+/// Every rank's messages, twice the window of them.
+void add_whole_job(Script& script, std::size_t bytes) {
+  script.hellos();
+  for (std::uint32_t message = 1; message <= 2 * script.job().spec().window; ++message) {
+    for (std::uint16_t rank = 0; rank < script.job().spec().world; ++rank) {
+      for (const test::Built& frame : script.message(rank, script.ina(rank, message, bytes))) {
+        script.add(rank, frame);
+      }
+    }
+  }
+}
+
+/// A FIRST is lost, its message comes again, then once more after its result; then a newer epoch.
+void add_trouble(Script& script) {
+  script.hellos();
+  for (std::uint16_t rank = 0; rank < script.job().spec().world; ++rank) {
+    const auto frames = script.message(rank, script.ina(rank, 1, 600));
+    for (std::size_t packet = rank == 0 ? 1 : 0; packet < frames.size(); ++packet) {
+      script.add(rank, frames[packet]);
+    }
+  }
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    for (const test::Built& frame : script.message(0, script.ina(0, 1, 600))) {
+      script.add(0, frame);
+    }
+  }
+  script.job().restart(script.job().spec().epoch + 1);
+  script.hellos();
+}
+
+/// Ranks that do not mean the same message, and one that leaves its window.
+void add_disagreement(Script& script) {
+  script.hellos();
+  test::InaSpec ina = script.ina(0, 1, 64);
+  script.add(0, script.message(0, ina)[0]);
+  ina = script.ina(1, 1, 64);
+  ina.data_type = 0;
+  script.add(1, script.message(1, ina)[0]);
+  ina = script.ina(2, 1, 128);
+  script.add(2, script.message(2, ina)[0]);
+  for (std::uint32_t message = 2; message < 8; ++message) {
+    script.add(0, script.message(0, script.ina(0, message, 8))[0]);
+  }
+}
+
+void write_seeds(const std::string& folder) {
+  for (test::JobSpec spec : fuzz::job_specs()) {
+    for (const test::Verb verb : kVerbs) {
+      spec.verb = verb;
+      const std::string stem =
+          fmt::format("{}/table-{}-{}", folder, spec.ring, static_cast<int>(verb));
+      Script whole(spec);
+      add_whole_job(whole, 500);
+      whole.write(stem + "-whole");
+      Script trouble(spec);
+      add_trouble(trouble);
+      trouble.write(stem + "-trouble");
+      Script disagreement(spec);
+      add_disagreement(disagreement);
+      disagreement.write(stem + "-disagreement");
+    }
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2) {
+      throw std::invalid_argument("usage: table_seeds FOLDER");
+    }
+    write_seeds(argv[1]);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "table_seeds: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}
