@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace weir::load {
+
+/// Takes the switch's mbufs, all that its lcores have not in their caches, and keeps them. For the
+/// main lcore.
+class Hoard {
+ public:
+  Hoard() : pool_(rte_mempool_lookup("weir_frames")) {
+    if (pool_ == nullptr) {
+      throw std::runtime_error("the switch has no pool of frames");
+    }
+  }
+
+  ~Hoard() {
+    rte_mempool_put_bulk(pool_, taken_.data(), static_cast<unsigned>(taken_.size()));
+    rte_mempool_cache_flush(rte_mempool_default_cache(pool_, rte_lcore_id()), pool_);
+  }
+
+  Hoard(const Hoard&) = delete;
+  Hoard& operator=(const Hoard&) = delete;
+
+  /// Takes what there is now; returns how many it has.
+  std::size_t grab() {
+    void* mbuf = nullptr; // not looked at
+    while (rte_mempool_get(pool_, &mbuf) == 0) {
+      taken_.push_back(mbuf);
+    }
+    return taken_.size();
+  }
+
+ private:
+  rte_mempool* pool_;
+  std::vector<void*> taken_;
+};
+
+} // namespace weir::load

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job.hpp"
+
+#include "worker_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace weir::load {
+namespace {
+
+constexpr std::size_t kTensorBytes = 64 * 1024;
+constexpr DataType kType = DataType::f32;
+constexpr Operation kOperation = Operation::sum;
+// Seven repeats of it have to outlast a dry pool.
+constexpr std::chrono::milliseconds kAckTimeout{500};
+constexpr std::chrono::seconds kPatience{120};
+
+CommunicatorOptions options_of(std::uint16_t rank) {
+  CommunicatorOptions options;
+  options.rings = {kRing};
+  options.rank = rank;
+  options.world = kMembers;
+  options.rendezvous = fmt::format("127.0.0.1:{}", 20'000 + getpid() % 10'000);
+  options.timeout = kPatience;
+  options.window = kWindow;
+  options.message_bytes = kMessageBytes;
+  options.path_mtu = kPathMtu;
+  options.ip = wire::to_string(ip_of_member(rank));
+  options.mac = wire::to_string(mac_of(rank));
+  options.ack_timeout = kAckTimeout;
+  return options;
+}
+
+} // namespace
+
+Job::Job(const Lab& lab) : done_(kMembers) {
+  for (std::uint16_t rank = 0; rank < kMembers; ++rank) {
+    members_.emplace_back([this, &lab, rank] { run(lab, rank); });
+  }
+}
+
+Job::~Job() {
+  finish();
+}
+
+std::uint32_t Job::rounds_done() const {
+  const std::scoped_lock lock(mutex_);
+  return *std::min_element(done_.begin(), done_.end());
+}
+
+std::string Job::finish() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_ending_ = true;
+  }
+  for (std::thread& member : members_) {
+    member.join();
+  }
+  members_.clear();
+  return failure_;
+}
+
+void Job::run(const Lab& lab, std::uint16_t rank) {
+  try {
+    Communicator communicator(options_of(rank), lab.open(rank));
+    reduce(communicator, rank);
+    retransmissions_ += communicator.statistics().retransmitted_packets.value_or(0);
+  } catch (const std::exception& error) {
+    fail(rank, error.what());
+  }
+}
+
+void Job::reduce(Communicator& communicator, std::uint16_t rank) {
+  std::vector<std::byte> tensor(kTensorBytes);
+  while (const auto round = next_round(rank)) {
+    const app::TensorId id{communicator.epoch(), *round};
+    app::fill_tensor(tensor, id, rank, 0, kType);
+    communicator.all_reduce(tensor.data(), tensor.data(), kTensorBytes / element_size(kType), kType,
+                            kOperation);
+    if (const auto wrong = app::find_mismatch(tensor, id, kMembers, kType, kOperation)) {
+      return fail(rank, fmt::format("round {}, element {}: expected {}, found {}", *round,
+                                    wrong->index, wrong->expected, wrong->found));
+    }
+    const std::scoped_lock lock(mutex_);
+    done_[rank] = *round;
+  }
+}
+
+/// Once the job is to end, only rounds that some member has begun.
+std::optional<std::uint32_t> Job::next_round(std::uint16_t rank) {
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t round = done_[rank] + 1;
+  if (is_ending_ && round > begun_) {
+    return std::nullopt;
+  }
+  begun_ = std::max(begun_, round);
+  return round;
+}
+
+void Job::fail(std::uint16_t rank, const std::string& what) {
+  const std::scoped_lock lock(mutex_);
+  is_ending_ = true;
+  failure_ += fmt::format("rank {}: {}; ", rank, what);
+}
+
+} // namespace weir::load

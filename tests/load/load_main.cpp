@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// load_test [--roles NAME] [--seconds N]: the switch on several lcores, with more to do than it
+/// can, then with no mbufs left. docs/load.md says what it holds the switch to. Ends in
+/// "load: N passed, N failed, 0 skipped".
+
+#include "dataplane/happens_before.hpp"
+#include "handoff_check.hpp"
+#include "hoard.hpp"
+#include "job.hpp"
+#include "noise.hpp"
+#include "stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace weir;
+using namespace weir::load;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{500};
+constexpr std::chrono::seconds kRecovery{60};
+constexpr std::uint64_t kHandoffs = 200'000;
+constexpr std::chrono::seconds kDry{1};
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+#ifdef WEIR_THREAD_SANITIZER
+constexpr std::size_t kGrowth = 1024 * kMiB; // its shadow memory
+#else
+constexpr std::size_t kGrowth = 8 * kMiB; // of resident memory that nobody need explain
+#endif
+
+/// What overload may bring about: full queues, and what a ring does after a loss.
+constexpr std::array kExpectedDrops{
+    DropReason::worker_queue_full, DropReason::tx_queue_full, DropReason::tx_backlog_full,
+    DropReason::unclassified,      DropReason::repeat_held,   DropReason::unknown_message,
+};
+
+struct Options {
+  Roles roles = Roles::pipeline;
+  unsigned seconds = 5;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view option = argv[i];
+    const bool is_known = option == "--roles" || option == "--seconds";
+    if (!is_known || i + 1 == argc) {
+      throw std::invalid_argument(
+          fmt::format("found {}; usage: load_test [--roles NAME] [--seconds N]", option));
+    }
+    if (option == "--roles") {
+      options.roles = roles_named(argv[i + 1]);
+    } else {
+      options.seconds = static_cast<unsigned>(std::stoul(argv[i + 1]));
+    }
+  }
+  return options;
+}
+
+/// Counts what held.
+class Checks {
+ public:
+  void expect(bool holds, const std::string& what) {
+    ++(holds ? passed_ : failed_);
+    fmt::print("  {}  {}\n", holds ? "ok    " : "FAILED", what);
+    std::fflush(stdout);
+  }
+
+  int report() const {
+    fmt::print("load: {} passed, {} failed, 0 skipped\n", passed_, failed_);
+    return failed_ == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+
+ private:
+  unsigned passed_ = 0;
+  unsigned failed_ = 0;
+};
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0;
+  std::size_t resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// All packet buffers, so that using one for the first time takes no new page.
+void make_pools_resident() {
+  const auto populate = [](rte_mempool*, void*, rte_mempool_memhdr* chunk, unsigned) {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<std::uintptr_t>(chunk->addr) / page * page;
+    const auto end = reinterpret_cast<std::uintptr_t>(chunk->addr) + chunk->len;
+    madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+  };
+  const auto visit = [](rte_mempool* pool, void* each_chunk) {
+    rte_mempool_mem_iter(pool, *static_cast<rte_mempool_mem_cb_t**>(each_chunk), nullptr);
+  };
+  rte_mempool_mem_cb_t* each_chunk = populate;
+  rte_mempool_walk(visit, &each_chunk);
+}
+
+template <typename Condition>
+bool comes_true(Condition&& condition) {
+  const auto deadline = Clock::now() + kRecovery;
+  while (!condition()) {
+    if (Clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  return true;
+}
+
+std::uint64_t drops_of(control::Switch& weir, DropReason reason) {
+  return weir.accounting().frames.dropped[static_cast<std::size_t>(reason)];
+}
+
+/// Prints all drops; returns those under names that overload does not account for.
+std::string unexpected_drops(control::Switch& weir) {
+  std::string names;
+  const auto frames = weir.accounting().frames;
+  for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
+    if (frames.dropped[reason] != 0) {
+      fmt::print("  dropped {} {}\n", frames.dropped[reason],
+                 name_of(static_cast<DropReason>(reason)));
+    }
+    const bool is_expected = std::find(kExpectedDrops.begin(), kExpectedDrops.end(),
+                                       static_cast<DropReason>(reason)) != kExpectedDrops.end();
+    if (frames.dropped[reason] != 0 && !is_expected) {
+      names +=
+          fmt::format("{} {}, ", name_of(static_cast<DropReason>(reason)), frames.dropped[reason]);
+    }
+  }
+  return names;
+}
+
+/// Everything that people may ask for while the switch runs.
+void ask_everything(control::Switch& weir) {
+  weir.trace_on();
+  weir.ring_snapshots();
+  weir.connections();
+  weir.stuck_slots(0, 4);
+  weir.lcores_table();
+  weir.rx_bursts();
+  weir.stations_table();
+  weir.port_counters(0);
+  weir.trace();
+  weir.trace_off();
+}
+
+/// As `show lcores` has them.
+std::uint64_t starved_rounds(control::Switch& weir) {
+  const control::Table table = weir.lcores_table();
+  const auto column = std::find_if(table.columns.begin(), table.columns.end(),
+                                   [](const auto& each) { return each.key == "starved_rounds"; });
+  const auto index = static_cast<std::size_t>(column - table.columns.begin());
+  std::uint64_t rounds = 0;
+  for (const auto& row : table.rows) {
+    rounds += std::get<std::uint64_t>(row.at(index));
+  }
+  return rounds;
+}
+
+/// Looks on for a while, at what must hold at any time.
+struct Watch {
+  bool balances = true;
+  std::uint64_t least_progress = UINT64_MAX; // of the stream, frames in one look
+
+  void look(control::Switch& weir, const Stream& stream) {
+    const std::uint64_t before = stream.received();
+    std::this_thread::sleep_for(kLook);
+    least_progress = std::min(least_progress, stream.received() - before);
+    balances = balances && weir.accounting().balances();
+    ask_everything(weir);
+  }
+};
+
+/// Who is at the switch's ports.
+struct Hosts {
+  explicit Hosts(const Lab& lab) : stream(lab), noise(lab), job(lab) {}
+
+  Stream stream;
+  Noise noise;
+  Job job;
+};
+
+/// After whatever it was.
+void recover(Hosts& hosts, Checks& checks) {
+  hosts.noise.stop();
+  hosts.noise.drain();
+  const std::uint32_t rounds = hosts.job.rounds_done();
+  const std::uint64_t received = hosts.stream.received();
+  checks.expect(comes_true([&] { return hosts.job.rounds_done() > rounds + 2; }),
+                "the ring goes on afterwards");
+  checks.expect(comes_true([&] { return hosts.stream.received() > received + 100; }),
+                "and so does other traffic");
+}
+
+void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& checks) {
+  hosts.noise.start();
+  Watch watch;
+  const auto look_for = [&](milliseconds time) {
+    for (const auto end = Clock::now() + time; Clock::now() < end;) {
+      watch.look(weir, hosts.stream);
+    }
+  };
+  const milliseconds half(seconds * 500);
+  look_for(half);
+  const std::size_t resident = resident_bytes();
+  look_for(half);
+  const std::size_t growth = std::max(resident_bytes(), resident) - resident;
+  checks.expect(comes_true([&] { return drops_of(weir, DropReason::tx_backlog_full) != 0; }),
+                "a port that takes none drops");
+  fmt::print("  {} frames of noise taken, {} times refused; {} rounds of the job\n",
+             hosts.noise.sent(), hosts.noise.refused(), hosts.job.rounds_done());
+  checks.expect(hosts.noise.refused() != 0, "the noise was more than the switch could take");
+  checks.expect(drops_of(weir, DropReason::unclassified) != 0, "middles from nowhere are dropped");
+  checks.expect(watch.balances, "the accounting balanced whenever it was asked");
+  checks.expect(watch.least_progress != 0,
+                fmt::format("other traffic went on: {} frames in the worst half second",
+                            watch.least_progress));
+  checks.expect(growth <= kGrowth, fmt::format("memory stayed flat: {} KiB more", growth / 1024));
+  recover(hosts, checks);
+}
+
+/// For less time than the members' queue pairs go on repeating.
+void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
+  const std::uint64_t starved = starved_rounds(weir);
+  Watch watch;
+  {
+    Hoard hoard;
+    hosts.noise.start(); // whose frames wait for the deaf station, the last mbufs with them
+    const auto end = Clock::now() + kDry;
+    while (Clock::now() < end) {
+      hoard.grab();
+      watch.look(weir, hosts.stream);
+    }
+    fmt::print("  {} of {} mbufs taken away\n", hoard.grab(), weir.all_mbufs());
+  }
+  checks.expect(watch.balances, "the accounting balanced whenever it was asked");
+  checks.expect(starved_rounds(weir) > starved, "rounds without mbufs are counted");
+  recover(hosts, checks);
+}
+
+void stop(control::Switch& weir, Checks& checks) {
+  const std::string unexpected = unexpected_drops(weir);
+  checks.expect(unexpected.empty(), "every drop has an expected name " + unexpected);
+  weir.stop();
+  const auto accounting = weir.accounting();
+  checks.expect(accounting.balances() && accounting.held == 0 && accounting.queued == 0,
+                fmt::format("{} frames are accounted for", accounting.frames.received));
+  weir.close_ports();
+  checks.expect(weir.free_mbufs() == weir.all_mbufs(),
+                fmt::format("{} of {} mbufs are free", weir.free_mbufs(), weir.all_mbufs()));
+}
+
+int run(const Options& options) {
+  Checks checks;
+  const Eal eal(options.roles);
+  checks.expect(check_handoff(kHandoffs).empty(), "hand-offs keep order and content");
+  Lab lab(options.roles);
+  control::Switch& weir = lab.weir();
+  {
+    Hosts hosts(lab);
+    checks.expect(comes_true([&] { return hosts.job.rounds_done() > 0; }), "the job begins");
+    make_pools_resident();
+    overload(weir, hosts, options.seconds, checks);
+    for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {
+      run_dry(weir, hosts, checks);
+    }
+    const std::string failure = hosts.job.finish();
+    fmt::print("  {} rounds, {} packets sent again; {} of {} frames of other traffic\n",
+               hosts.job.rounds_done(), hosts.job.retransmissions(), hosts.stream.received(),
+               hosts.stream.sent());
+    checks.expect(failure.empty(), "every sum is exact " + failure);
+    checks.expect(hosts.stream.late() == 0, "other traffic kept its order");
+  }
+  stop(weir, checks);
+  return checks.report();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse(argc, argv);
+    fmt::print("load: {}, {} s\n", name_of(options.roles), options.seconds);
+    return run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "load_test: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "noise.hpp"
+
+namespace weir::load {
+namespace {
+
+constexpr std::uint16_t kNoisePort = static_cast<std::uint16_t>(Place::noise);
+constexpr std::uint16_t kDeafPort = static_cast<std::uint16_t>(Place::deaf);
+constexpr std::uint32_t kPlainQueuePair = 0xabc;
+constexpr std::uint32_t kUnknownQueuePair = 0xdef;
+constexpr std::uint8_t kWriteMiddle = 0x07;
+constexpr std::uint16_t kNotRoce = 5000; // UDP port
+constexpr std::size_t kFrames = 8;       // sent in turn
+
+test::FrameSpec from_noise() {
+  test::FrameSpec spec;
+  spec.source_mac = mac_of(kNoisePort);
+  spec.destination_mac = mac_of(1);
+  spec.source = ip_of_member(0);
+  spec.destination = ip_of_member(1);
+  spec.payload = test::Bytes(kPathMtu, 0x55);
+  return spec;
+}
+
+std::vector<test::Bytes> frames() {
+  test::FrameSpec plain = from_noise();
+  plain.qp = kPlainQueuePair;
+  test::FrameSpec middle = from_noise();
+  middle.qp = kUnknownQueuePair;
+  middle.opcode = kWriteMiddle;
+  test::FrameSpec unwanted = from_noise();
+  unwanted.destination_mac = mac_of(kDeafPort);
+  unwanted.udp_destination = kNotRoce;
+  std::vector<test::Bytes> frames(kFrames, test::build(plain).bytes);
+  frames[0] = test::build(middle).bytes;
+  frames[1] = test::build(unwanted).bytes;
+  return frames;
+}
+
+/// Any frame tells the switch where its sender is.
+test::Bytes announcement(std::uint16_t port) {
+  test::FrameSpec spec = from_noise();
+  spec.source_mac = mac_of(port);
+  spec.destination_mac = mac_of(kNoisePort);
+  spec.udp_destination = kNotRoce;
+  return test::build(spec).bytes;
+}
+
+class Discard : public host::FrameReader {
+ public:
+  void accept(std::span<std::uint8_t> /*frame*/) override {}
+};
+
+} // namespace
+
+Noise::Noise(const Lab& lab)
+    : wire_(lab.open(Place::noise)), deaf_(lab.open(Place::deaf)), frames_(frames()) {
+  send(*deaf_, announcement(kDeafPort));
+  deaf_->flush();
+}
+
+Noise::~Noise() {
+  stop();
+}
+
+void Noise::start() {
+  is_stopping_ = false;
+  sender_ = std::thread([this] { run(); });
+}
+
+void Noise::stop() {
+  is_stopping_ = true;
+  if (sender_.joinable()) {
+    sender_.join();
+  }
+}
+
+void Noise::run() {
+  for (std::size_t next = 0; !is_stopping_; next = (next + 1) % frames_.size()) {
+    if (send(*wire_, frames_[next])) {
+      ++sent_;
+    } else {
+      ++refused_;
+      std::this_thread::yield();
+    }
+  }
+}
+
+void Noise::drain() {
+  Discard discard;
+  constexpr unsigned quiet_looks = 50;
+  for (unsigned quiet = 0; quiet < quiet_looks;) {
+    quiet = deaf_->receive(discard) == 0 ? quiet + 1 : 0;
+    wire_->receive(discard);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+} // namespace weir::load

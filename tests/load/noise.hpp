@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "lab.hpp"
+#include "support/frame_builder.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace weir::load {
+
+/// One sender that offers more than the switch can take, between start() and stop(): plain
+/// RoCE messages between two members, which pass the worker and compete with the ring's results for
+/// a member's port; the middles of messages that never began; and frames for a station that takes
+/// none.
+class Noise {
+ public:
+  explicit Noise(const Lab& lab);
+  ~Noise();
+  Noise(const Noise&) = delete;
+  Noise& operator=(const Noise&) = delete;
+
+  void start();
+  void stop();
+
+  /// Frames that the switch's port had no room for.
+  std::uint64_t refused() const { return refused_; }
+
+  std::uint64_t sent() const { return sent_; }
+
+  /// Takes what waits for the deaf station, so that nothing is left in the switch. After stop().
+  void drain();
+
+ private:
+  void run();
+
+  std::unique_ptr<host::FrameIo> wire_;
+  std::unique_ptr<host::FrameIo> deaf_;
+  std::vector<test::Bytes> frames_;
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<bool> is_stopping_{false};
+  std::thread sender_;
+};
+
+} // namespace weir::load
