@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The packet path without EAL, for callgrind: frames prepared beforehand go through an
+/// InlineSwitch inside drive_packets(), which budget.py has collect. Prints how many frames that
+/// were.
+///
+/// budget_path ring    a ring of four: every packet is held, or completes its slot
+/// budget_path plain   plain RDMA between two hosts: every packet is forwarded
+
+#include "dataplane/inline_switch.hpp"
+#include "support/ring_job.hpp"
+
+#include <cstdio>
+#include <deque>
+#include <string_view>
+
+namespace weir::bench {
+namespace {
+
+constexpr std::uint16_t kWorld = 4;
+constexpr std::uint32_t kPacketsPerMessage = 16;
+constexpr std::uint32_t kMessages = 16;
+constexpr std::uint16_t kMtu = 1024;
+constexpr std::uint32_t kFrameBytes = 1600;
+
+/// Frames with their bytes, prepared once and used once.
+class Stock {
+ public:
+  void add(const test::Built& built, std::uint16_t ingress) {
+    bytes_.push_back(built.bytes);
+    wire::Frame& frame = frames_.emplace_back();
+    frame.data = bytes_.back().data();
+    frame.length = static_cast<std::uint32_t>(bytes_.back().size());
+    frame.ingress = ingress;
+  }
+
+  std::deque<wire::Frame>& frames() { return frames_; }
+
+ private:
+  std::deque<test::Bytes> bytes_;
+  std::deque<wire::Frame> frames_;
+};
+
+/// Takes what leaves and counts it, as every sink must.
+class Departures : public dataplane::FrameSink {
+ public:
+  void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
+
+  void transmit(wire::Frame& frame, l2::PortSet /*ports*/) override {
+    owner_->count(frame.departure);
+    ++sent_;
+  }
+
+  void release(wire::Frame& /*frame*/) override {}
+
+  std::size_t sent() const { return sent_; }
+
+ private:
+  dataplane::InlineSwitch* owner_ = nullptr;
+  std::size_t sent_ = 0;
+};
+
+test::JobSpec job_spec() {
+  return {.world = kWorld,
+          .window = 4,
+          .mtu = kMtu,
+          .max_message_bytes = kMtu * kPacketsPerMessage,
+          .type = DataType::f32,
+          .ports = kWorld};
+}
+
+dataplane::InlineSwitch::Settings settings() {
+  dataplane::InlineSwitch::Settings settings;
+  settings.worker.classifier.session = test::kSession;
+  // valgrind knows no AVX-512, and the same code must run everywhere.
+  settings.worker.level = agg::CpuLevel::avx2;
+  return settings;
+}
+
+void add_hellos(test::RingJob& job, Stock& stock) {
+  for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+    stock.add(job.hello(rank), job.port_of(rank));
+  }
+}
+
+/// Packet by packet, each rank's in turn.
+void add_messages(test::RingJob& job, Stock& stock) {
+  const test::Bytes data(kMtu * kPacketsPerMessage - kInaHeaderBytes, 0x3c);
+  for (std::uint32_t message = 1; message <= kMessages; ++message) {
+    std::vector<std::vector<test::Built>> by_rank;
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      by_rank.push_back(job.message(rank, message, data));
+    }
+    for (std::size_t packet = 0; packet < kPacketsPerMessage; ++packet) {
+      for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+        stock.add(by_rank[rank][packet], job.port_of(rank));
+      }
+    }
+  }
+}
+
+extern "C" [[gnu::noinline]] void drive_packets(dataplane::InlineSwitch& engine, Stock& stock) {
+  const auto now = dataplane::Instant::from_ns(1'000'000'000);
+  for (wire::Frame& frame : stock.frames()) {
+    engine.accept(frame, now);
+  }
+}
+
+/// The job's frames through a switch that has a ring for them, or has none.
+int run(std::vector<conn::RingSpec> rings) {
+  test::RingJob job(job_spec());
+  Stock hellos;
+  Stock messages;
+  add_hellos(job, hellos);
+  add_messages(job, messages);
+  Departures departures;
+  dataplane::InlineSwitch engine(std::move(rings), std::vector<std::uint32_t>(kWorld, kFrameBytes),
+                                 settings(), departures);
+  departures.attach(engine);
+  for (wire::Frame& frame : hellos.frames()) {
+    engine.accept(frame, dataplane::Instant::from_ns(1'000'000'000));
+  }
+  const std::size_t before = departures.sent();
+  drive_packets(engine, messages);
+  const std::size_t frames = messages.frames().size();
+  std::printf("%zu\n", frames);
+  return departures.sent() - before == frames ? 0 : 1;
+}
+
+} // namespace
+} // namespace weir::bench
+
+int main(int argc, char** argv) {
+  using namespace weir;
+  const std::string_view traffic = argc == 2 ? argv[1] : "";
+  if (traffic == "ring") {
+    return bench::run({test::RingJob(bench::job_spec()).ring()});
+  }
+  if (traffic == "plain") {
+    return bench::run({});
+  }
+  std::fputs("usage: budget_path ring|plain\n", stderr);
+  return 2;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exchange.hpp"
+
+#include "agg/kernel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace weir::bench {
+namespace {
+
+constexpr std::size_t kElement = sizeof(std::int32_t);
+
+void add(std::span<std::uint8_t> sum, std::span<const std::uint8_t> data) {
+  const auto kernel = agg::reference_kernel(DataType::i32, Operation::sum);
+  const std::vector<std::uint8_t> before(sum.begin(), sum.end());
+  const std::array inputs{reinterpret_cast<const std::byte*>(before.data()),
+                          reinterpret_cast<const std::byte*>(data.data())};
+  kernel(reinterpret_cast<std::byte*>(sum.data()), inputs.data(), 2, sum.size());
+}
+
+} // namespace
+
+SwitchExchange::SwitchExchange(const host::WindowConfig& config, std::span<std::uint8_t> tensor)
+    : window_(config), tensor_(tensor) {}
+
+void SwitchExchange::begin() {
+  window_.begin(tensor_.size(), DataType::i32, Operation::sum);
+}
+
+std::optional<Exchange::Message> SwitchExchange::next() {
+  const auto message = window_.next();
+  if (!message) {
+    return std::nullopt;
+  }
+  return Message{message->header, tensor_.subspan(message->piece.offset, message->piece.bytes)};
+}
+
+void SwitchExchange::arrived(std::uint32_t number, std::span<const std::uint8_t> message) {
+  const Piece piece = window_.accept(number, message);
+  std::copy_n(message.begin() + kInaHeaderBytes, piece.bytes,
+              tensor_.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+}
+
+RingExchange::RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor)
+    : world_(world), tensor_(tensor) {
+  const auto chunk_of = [&](unsigned step) {
+    return static_cast<std::uint16_t>((rank + 2u * world - step) % world);
+  };
+  const unsigned steps = 2 * (world - 1u);
+  for (unsigned step = 0; step < steps; ++step) {
+    add_chunk(outgoing_, chunk_of(step));
+    add_chunk(incoming_, chunk_of(step + 1));
+    first_chunk_ = step == 0 ? outgoing_.size() : first_chunk_;
+    to_add_ = step + 1 < world ? incoming_.size() : to_add_;
+  }
+}
+
+void RingExchange::add_chunk(std::vector<Piece>& pieces, std::uint16_t chunk) const {
+  const std::size_t elements = tensor_.size() / kElement;
+  const std::size_t end = (chunk + 1u) * elements / world_ * kElement;
+  for (std::size_t at = chunk * elements / world_ * kElement; at < end; at += kMessageBytes) {
+    pieces.push_back({at, std::min<std::size_t>(kMessageBytes, end - at)});
+  }
+}
+
+std::optional<Exchange::Message> RingExchange::next() {
+  if (sent_ == outgoing_.size() || sent_ >= first_chunk_ + arrived_) {
+    return std::nullopt;
+  }
+  const Piece& piece = outgoing_[sent_++];
+  return Message{{}, tensor_.subspan(piece.offset, piece.bytes)};
+}
+
+void RingExchange::arrived(std::uint32_t /*number*/, std::span<const std::uint8_t> message) {
+  const Piece& piece = incoming_.at(arrived_);
+  if (message.size() != piece.bytes) {
+    throw std::logic_error("a message of another length than is due");
+  }
+  const std::span<std::uint8_t> own = tensor_.subspan(piece.offset, piece.bytes);
+  if (arrived_ < to_add_) {
+    add(own, message);
+  } else {
+    std::copy(message.begin(), message.end(), own.begin());
+  }
+  ++arrived_;
+}
+
+} // namespace weir::bench

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "frame_stock.hpp"
+
+#include "dataplane/mbuf_frame.hpp"
+
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+namespace weir::bench {
+
+FrameStock::FrameStock(const std::vector<Arrival>& arrivals, rte_mempool* pool)
+    : arrivals_(arrivals), frames_(arrivals.size()) {
+  for (rte_mbuf*& frame : frames_) {
+    frame = rte_pktmbuf_alloc(pool);
+    if (frame == nullptr) {
+      throw std::runtime_error("the pool is too small for the workload");
+    }
+  }
+  std::shuffle(frames_.begin(), frames_.end(), std::mt19937(1));
+  for (const Arrival& arrival : arrivals_) {
+    bytes_ += arrival.bytes.size();
+  }
+  refill();
+}
+
+FrameStock::~FrameStock() {
+  rte_pktmbuf_free_bulk(frames_.data(), static_cast<unsigned>(frames_.size()));
+}
+
+void FrameStock::refill() {
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    rte_mbuf* frame = frames_[i];
+    const test::Bytes& bytes = arrivals_[i].bytes;
+    rte_pktmbuf_reset(frame);
+    std::memcpy(rte_pktmbuf_append(frame, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
+                bytes.size());
+  }
+}
+
+void FrameStock::arrive_at(RingPorts& ports) const {
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    ports.put(arrivals_[i].port, frames_[i]);
+  }
+}
+
+Pool make_pool(const char* name, std::size_t frames, std::size_t longest) {
+  const std::size_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM, RTE_CACHE_LINE_SIZE);
+  Pool pool(rte_pktmbuf_pool_create(name, static_cast<unsigned>(frames + 8192), 256,
+                                    dataplane::kFrameBytesInMbuf, static_cast<std::uint16_t>(room),
+                                    SOCKET_ID_ANY));
+  if (!pool) {
+    throw std::runtime_error(std::string("no memory for the pool ") + name + ": " +
+                             rte_strerror(rte_errno));
+  }
+  return pool;
+}
+
+std::size_t longest_of(const std::vector<Arrival>& arrivals) {
+  std::size_t longest = 0;
+  for (const Arrival& arrival : arrivals) {
+    longest = std::max(longest, arrival.bytes.size());
+  }
+  return longest;
+}
+
+} // namespace weir::bench

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ring_ports.hpp"
+#include "workload.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace weir::bench {
+
+/// A workload's frames in mbufs, which lie in memory in no order, as those of a switch that has run
+/// for a while do. The stock keeps the mbufs; passes over it change them, refill() makes them what
+/// they were.
+class FrameStock {
+ public:
+  FrameStock(const std::vector<Arrival>& arrivals, rte_mempool* pool);
+  ~FrameStock();
+  FrameStock(const FrameStock&) = delete;
+  FrameStock& operator=(const FrameStock&) = delete;
+
+  std::size_t size() const { return frames_.size(); }
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  void refill();
+
+  /// Puts every frame into its port's receive ring.
+  void arrive_at(RingPorts& ports) const;
+
+  rte_mbuf* frame(std::size_t index) const { return frames_[index]; }
+
+  std::uint16_t port_of(std::size_t index) const { return arrivals_[index].port; }
+
+ private:
+  const std::vector<Arrival>& arrivals_;
+  std::vector<rte_mbuf*> frames_;
+  std::uint64_t bytes_ = 0;
+};
+
+/// Room for so many frames and for what the stages allocate on the way. Throws std::runtime_error.
+Pool make_pool(const char* name, std::size_t frames, std::size_t longest);
+
+/// The longest of the frames, in bytes.
+std::size_t longest_of(const std::vector<Arrival>& arrivals);
+
+} // namespace weir::bench

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inline_lab.hpp"
+
+#include "dataplane/prefetch.hpp"
+
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+
+namespace weir::bench {
+namespace {
+
+constexpr unsigned kBurst = 32;
+constexpr std::uint32_t kStations = 65536;
+constexpr std::uint64_t kAgingMs = 300'000;
+constexpr std::uint16_t kMtu = 9000;
+
+} // namespace
+
+dataplane::Worker::Settings worker_settings() {
+  dataplane::Worker::Settings settings;
+  settings.classifier.session = test::kSession;
+  settings.level = agg::best_cpu_level();
+  return settings;
+}
+
+std::vector<std::uint16_t> all_rings(const Workload& workload) {
+  std::vector<std::uint16_t> rings(workload.shape().rings);
+  std::iota(rings.begin(), rings.end(), std::uint16_t{0});
+  return rings;
+}
+
+std::vector<std::uint32_t> frame_limits(const Workload& workload) {
+  return std::vector<std::uint32_t>(workload.ports(), dataplane::max_frame_bytes(kMtu));
+}
+
+std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals) {
+  std::array<std::uint32_t, Workload::kMaxPorts> counts{};
+  for (const Arrival& arrival : arrivals) {
+    ++counts[arrival.port];
+  }
+  return *std::max_element(counts.begin(), counts.end());
+}
+
+InlineLab::InlineLab(const Workload& workload, std::uint32_t depth)
+    : workload_(workload), ports_(workload.ports(), depth), directory_(workload.rings()),
+      stations_(kStations, kAgingMs),
+      bridge_(stations_, workload.ports()), shared_{directory_, bridge_, frame_limits(workload)} {
+  restart();
+}
+
+void InlineLab::restart() {
+  lcore_.reset();
+  lcore_ = std::make_unique<dataplane::Lcore>(0, dataplane::Idle::spin, shared_);
+  for (std::uint16_t port = 0; port < ports_.size(); ++port) {
+    lcore_->add_rx_queue({port, ports_.device(port), 0});
+    lcore_->add_tx_port(port, ports_.device(port));
+  }
+  lcore_->make_worker(all_rings(workload_), worker_settings());
+}
+
+void InlineLab::run_until_sent(std::uint64_t frames) {
+  std::uint64_t sent = 0;
+  for (unsigned idle = 0; sent < frames;) {
+    idle = lcore_->round(clock_.now()) == 0 ? idle + 1 : 0;
+    sent += ports_.take_transmitted();
+    if (idle > 2) {
+      throw std::runtime_error("the switch did not send every frame of the workload");
+    }
+  }
+}
+
+void InlineLab::open_connections() {
+  const Pool pool =
+      make_pool("bench_hellos", workload_.hellos().size(), longest_of(workload_.hellos()));
+  const FrameStock hellos(workload_.hellos(), pool.get());
+  hellos.arrive_at(ports_);
+  run_until_sent(hellos.size());
+}
+
+namespace {
+
+void swap_addresses(rte_mbuf* frame) {
+  auto* ethernet = rte_pktmbuf_mtod(frame, rte_ether_hdr*);
+  std::swap(ethernet->src_addr, ethernet->dst_addr);
+}
+
+/// Adds up the frame by words of 64 bytes; the sum goes where the compiler cannot see that nobody
+/// wants it.
+void read_all(const rte_mbuf* frame) {
+  using Line = std::uint64_t __attribute__((vector_size(64), aligned(1)));
+  const auto* lines = rte_pktmbuf_mtod(frame, const Line*);
+  Line sum{};
+  for (unsigned line = 0; line < frame->data_len / sizeof(Line); ++line) {
+    sum ^= lines[line];
+  }
+  asm volatile("" ::"m"(sum));
+}
+
+/// Receives, does `work` to each frame, transmits.
+template <typename Work>
+void turn_around(RingPorts& ports, std::uint64_t frames, Work&& work) {
+  std::array<rte_mbuf*, kBurst> burst;
+  for (std::uint64_t sent = 0; sent < frames; sent += ports.take_transmitted()) {
+    for (std::uint16_t port = 0; port < ports.size(); ++port) {
+      const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
+      const std::span received(burst.data(), count);
+      dataplane::prefetch_headers(received);
+      work(received);
+      rte_eth_tx_burst(ports.device(port), 0, burst.data(), count);
+    }
+  }
+}
+
+} // namespace
+
+void macswap_until_sent(RingPorts& ports, std::uint64_t frames) {
+  turn_around(ports, frames, [](std::span<rte_mbuf* const> burst) {
+    std::for_each(burst.begin(), burst.end(), swap_addresses);
+  });
+}
+
+void read_until_sent(RingPorts& ports, std::uint64_t frames) {
+  turn_around(ports, frames, [](std::span<rte_mbuf* const> burst) {
+    for (rte_mbuf* frame : burst) {
+      swap_addresses(frame);
+      read_all(frame);
+    }
+  });
+}
+
+} // namespace weir::bench

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dataplane/clock.hpp"
+#include "dataplane/lcore.hpp"
+#include "frame_stock.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace weir::bench {
+
+/// The switch of a workload with all roles on one lcore, driven round by round by the thread that
+/// measures.
+class InlineLab {
+ public:
+  /// `depth` is the most frames that wait in one port's receive ring.
+  InlineLab(const Workload& workload, std::uint32_t depth);
+
+  RingPorts& ports() { return ports_; }
+
+  dataplane::Lcore& lcore() { return *lcore_; }
+
+  /// Rounds until `frames` have left by the ports. Throws when something else became of them.
+  void run_until_sent(std::uint64_t frames);
+
+  /// Sends the hellos through, so that what follows is the rings' data.
+  void open_connections();
+
+  /// A switch that has just been started, over the same ports.
+  void restart();
+
+ private:
+  const Workload& workload_;
+  RingPorts ports_;
+  conn::RingDirectory directory_;
+  l2::MacTable stations_;
+  l2::Bridge bridge_;
+  dataplane::Lcore::Shared shared_;
+  dataplane::Clock clock_;
+  std::unique_ptr<dataplane::Lcore> lcore_;
+};
+
+/// How the switch is set up for a workload.
+dataplane::Worker::Settings worker_settings();
+
+/// All rings of a workload, by their index in the directory.
+std::vector<std::uint16_t> all_rings(const Workload& workload);
+
+/// The longest frame that every port takes.
+std::vector<std::uint32_t> frame_limits(const Workload& workload);
+
+/// The most frames that come in by one port.
+std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals);
+
+/// DPDK's macswap over the same ports: receive a burst, exchange the MAC addresses, transmit it by
+/// the port it came from. Until `frames` have left.
+void macswap_until_sent(RingPorts& ports, std::uint64_t frames);
+
+/// The same, but every byte of every frame is read: what nobody who verifies an ICRC can undercut.
+void read_until_sent(RingPorts& ports, std::uint64_t frames);
+
+} // namespace weir::bench

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inline_lab.hpp"
+#include "pipeline.hpp"
+
+#include <rte_cycles.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace weir::bench {
+namespace {
+
+constexpr Shape kShape{.bytes = kInMemory / 8};
+
+double ns_of(std::uint64_t ticks) {
+  return static_cast<double>(ticks) * 1e9 / static_cast<double>(rte_get_tsc_hz());
+}
+
+/// The value that this share of the sorted times does not exceed.
+double quantile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<std::size_t>(share * static_cast<double>(sorted.size()));
+  return sorted[std::min(rank, sorted.size() - 1)];
+}
+
+void report_times(std::vector<double> times, const char* load, unsigned round) {
+  std::sort(times.begin(), times.end());
+  report("latency", Case().with("load", load), round,
+         {{"p50", quantile(times, 0.5), "ns"},
+          {"p99", quantile(times, 0.99), "ns"},
+          {"p99.9", quantile(times, 0.999), "ns"}});
+}
+
+/// Contributions slot by slot, all ranks of a slot in a row: the order in which they arrive where
+/// hosts keep in step.
+std::vector<std::size_t> slot_by_slot(const Workload& workload) {
+  const Shape& shape = workload.shape();
+  const std::size_t message = std::size_t{shape.world} * shape.packets;
+  std::vector<std::size_t> order;
+  for (std::size_t first = 0; first < workload.data().size(); first += message) {
+    for (std::size_t packet = 0; packet < shape.packets; ++packet) {
+      for (std::size_t rank = 0; rank < shape.world; ++rank) {
+        order.push_back(first + rank * shape.packets + packet);
+      }
+    }
+  }
+  return order;
+}
+
+/// A job whose every port emits one result of each slot, in slot order.
+class LatencyLab {
+ public:
+  explicit LatencyLab(const Workload& workload)
+      : world_(workload.shape().world), order_(slot_by_slot(workload)),
+        pool_(make_pool("bench_data", workload.data().size(), longest_of(workload.data()))),
+        stock_(workload.data(), pool_.get()), lab_(workload, most_on_a_port(workload.data())),
+        emitted_(world_) {
+    lab_.open_connections();
+  }
+
+  std::size_t slots() const { return order_.size() / world_; }
+
+  /// One slot at a time, nothing else under way.
+  std::vector<double> idle() {
+    std::vector<double> times;
+    for (std::size_t slot = 0; slot < slots(); ++slot) {
+      for (std::uint16_t rank = 0; rank + 1 < world_; ++rank) {
+        put(slot * world_ + rank);
+      }
+      while (lab_.lcore().round(clock_.now()) != 0) {
+      }
+      const std::uint64_t start = rte_rdtsc();
+      put((slot + 1) * world_ - 1);
+      while (take_results() <= slot) {
+        lab_.lcore().round(clock_.now());
+      }
+      times.push_back(ns_of(rte_rdtsc() - start));
+    }
+    return times;
+  }
+
+  /// Contributions come in at this interval whatever the switch does. Times count from when a frame
+  /// was due, so a switch that falls behind is not excused.
+  std::vector<double> paced(double ticks_between_frames) {
+    std::vector<double> times;
+    const std::uint64_t start = rte_rdtsc();
+    const auto due = [&](std::size_t frame) {
+      return start + static_cast<std::uint64_t>(static_cast<double>(frame) * ticks_between_frames);
+    };
+    for (std::size_t next = 0; times.size() < slots();) {
+      for (; next < order_.size() && due(next) <= rte_rdtsc(); ++next) {
+        put(next);
+      }
+      lab_.lcore().round(clock_.now());
+      for (const std::size_t done = take_results(); times.size() < done;) {
+        times.push_back(ns_of(rte_rdtsc() - due((times.size() + 1) * world_ - 1)));
+      }
+    }
+    return times;
+  }
+
+ private:
+  void put(std::size_t position) {
+    const std::size_t frame = order_[position];
+    lab_.ports().put(stock_.port_of(frame), stock_.frame(frame));
+  }
+
+  /// How many slots have left by all ports.
+  std::size_t take_results() {
+    std::array<rte_mbuf*, 64> frames;
+    for (std::uint16_t port = 0; port < world_; ++port) {
+      emitted_[port] += lab_.ports().take(port, frames.data(), frames.size());
+    }
+    return *std::min_element(emitted_.begin(), emitted_.end());
+  }
+
+  std::uint16_t world_;
+  std::vector<std::size_t> order_;
+  Pool pool_;
+  FrameStock stock_;
+  InlineLab lab_;
+  dataplane::Clock clock_;
+  std::vector<std::size_t> emitted_; // by port
+};
+
+/// What one frame takes when the switch is never without one.
+double ticks_per_frame_at_capacity(const Workload& workload) {
+  LatencyLab lab(workload);
+  const std::uint64_t start = rte_rdtsc();
+  const std::size_t frames = lab.paced(0).size() * workload.shape().world;
+  return static_cast<double>(rte_rdtsc() - start) / static_cast<double>(frames);
+}
+
+} // namespace
+
+void measure_latency(const Options& options) {
+  const Workload workload(kShape);
+  for (unsigned round = 0; round < options.rounds; ++round) {
+    tell_progress("latency", round, options);
+    report_times(LatencyLab(workload).idle(), "idle", round);
+    const double busy = ticks_per_frame_at_capacity(workload);
+    report_times(LatencyLab(workload).paced(2 * busy), "half", round);
+  }
+}
+
+} // namespace weir::bench

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of tools/bench: which program measures each, and the tables and plots that show it best.
+
+A part without tables gets one of all its cases; one without plots gets a line chart of each figure that has a baseline,
+over the numeric parameter with most values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rounds import Parameters
+
+
+@dataclass(frozen=True)
+class Table:
+    """One figure with a row for each value of one parameter and a column for each of another."""
+    title: str
+    figure: str
+    rows: str
+    columns: str
+    where: Parameters
+    shows_ratio: bool = False  # to the figure's baseline
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure over parameter `x`, a series for each combination of the parameters named in `series`."""
+    name: str
+    title: str
+    figure: str
+    x: str
+    series: tuple[str, ...]
+    where: Parameters = field(default_factory=dict)
+    shows_ratio: bool = False
+    is_logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    about: str
+    program: str
+    tables: tuple[Table, ...] = ()
+    plots: tuple[Plot, ...] = ()
+
+
+KERNELS = Part(
+    "kernels", "reduction kernels and ICRC beside plain reading of the same frames", "kernels_bench",
+    tables=(
+        Table("Payload reduced of 8 ranks, from cache, GB/s", "rate", "type", "work",
+              {"ranks": 8, "from": "cache", "level": "best"}),
+        Table("The same as a share of plain reading", "rate", "type", "work",
+              {"ranks": 8, "from": "cache", "level": "best"}, shows_ratio=True),
+        Table("Payload reduced of 8 ranks, from memory, as a share of plain reading", "rate", "type", "work",
+              {"ranks": 8, "from": "memory", "level": "best"}, shows_ratio=True),
+        Table("Sum by instruction set, 8 ranks, from cache, GB/s", "rate", "type", "level",
+              {"work": "sum", "ranks": 8, "from": "cache"}),
+        Table("Sum by ranks, from cache, GB/s", "rate", "type", "ranks",
+              {"work": "sum", "from": "cache", "level": "best"}),
+        Table("ICRC check, and check + sum + new ICRCs (f32), from cache, GB/s", "rate", "work", "ranks",
+              {"about": "icrc", "from": "cache"}),
+        Table("The same from memory, GB/s", "rate", "work", "ranks", {"about": "icrc", "from": "memory"}),
+        Table("The same from memory, as a share of plain reading", "rate", "work", "ranks",
+              {"about": "icrc", "from": "memory"}, shows_ratio=True),
+    ),
+    plots=(
+        Plot("types-cache", "Payload reduced of 8 ranks, from cache", "rate", "type", ("work",),
+             {"ranks": 8, "from": "cache", "level": "best"}),
+        Plot("types-memory", "Payload reduced of 8 ranks, from memory, over plain reading", "rate", "type", ("work",),
+             {"ranks": 8, "from": "memory", "level": "best"}, shows_ratio=True),
+        Plot("ranks", "Sum by ranks, from cache", "rate", "ranks", ("type",),
+             {"work": "sum", "from": "cache", "level": "best"}, is_logarithmic=True),
+        Plot("icrc-memory", "ICRC check and slot arithmetic, from memory, over plain reading", "rate", "ranks",
+             ("work",), {"about": "icrc", "from": "memory"}, shows_ratio=True, is_logarithmic=True),
+    ),
+)
+
+ALLREDUCE = Part(
+    "allreduce", "switch against ring all-reduce in a simulated fabric, in virtual time", "allreduce_bench",
+    tables=(
+        Table("Ring all-reduce over switch all-reduce, no loss (the bound is 2(n-1)/n)", "gain", "ranks", "tensor KiB",
+              {"about": "size"}),
+        Table("Time through the switch, no loss, as a multiple of the tensor's time on the link", "switch", "ranks",
+              "tensor KiB", {"about": "size"}, shows_ratio=True),
+        Table("Time of the ring, no loss, as a multiple of the tensor's time on the link", "ring", "ranks",
+              "tensor KiB", {"about": "size"}, shows_ratio=True),
+        Table("Time through the switch by loss rate, as a multiple of the tensor's time on the link", "switch",
+              "loss ppm", "ranks", {"about": "loss"}, shows_ratio=True),
+        Table("Time of the ring by loss rate, as a multiple of the tensor's time on the link", "ring", "loss ppm",
+              "ranks", {"about": "loss"}, shows_ratio=True),
+    ),
+    plots=(
+        Plot("ranks", "Ring all-reduce over switch all-reduce", "gain", "ranks", ("tensor KiB",), {"about": "size"}),
+        Plot("loss-switch", "Time through the switch by loss rate, in link times", "switch", "loss ppm", ("ranks",),
+             {"about": "loss"}, shows_ratio=True, is_logarithmic=True),
+        Plot("loss-ring", "Time of the ring by loss rate, in link times", "ring", "loss ppm", ("ranks",),
+             {"about": "loss"}, shows_ratio=True, is_logarithmic=True),
+    ),
+)
+
+PARTS = (
+    KERNELS,
+    Part("pipeline", "one core, run to completion: packets and bits per second beside macswap", "pipeline_bench"),
+    Part("stages", "where a packet's time goes, stage by stage", "pipeline_bench"),
+    Part("emission", "results copied once per rank beside results that share the payload", "pipeline_bench"),
+    Part("latency", "last contribution in to result out", "pipeline_bench"),
+    Part("forwarding", "other traffic alone and beside a busy ring", "pipeline_bench"),
+    ALLREDUCE,
+)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pipeline.hpp"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace weir::bench {
+namespace {
+
+struct Part {
+  std::string_view name;
+  void (*measure)(const Options&);
+};
+
+constexpr long kHugepages = 600; // of 2 MiB
+
+constexpr std::array kParts{
+    Part{"pipeline", measure_pipeline}, Part{"stages", measure_stages},
+    Part{"latency", measure_latency},   Part{"forwarding", measure_forwarding},
+    Part{"emission", measure_emission},
+};
+
+bool has_hugepages() {
+  std::ifstream file("/proc/sys/vm/nr_hugepages");
+  long pages = 0;
+  return file >> pages && pages >= kHugepages;
+}
+
+/// Without hugepages every frame costs some misses of the TLB more, in the baselines too.
+void start_eal() {
+  std::vector<std::string> arguments{"pipeline_bench", "--in-memory",     "--no-pci",
+                                     "--no-telemetry", "--log-level=*:4", "--lcores=0@0"};
+  if (has_hugepages()) {
+    arguments.insert(arguments.end(), {"-m", std::to_string(2 * kHugepages)});
+  } else {
+    std::fprintf(stderr, "pipeline_bench: no hugepages (sysctl vm.nr_hugepages=%ld gives them)\n",
+                 kHugepages);
+    arguments.insert(arguments.end(), {"--no-huge", "-m", std::to_string(2 * kHugepages)});
+  }
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) {
+    argv.push_back(argument.data());
+  }
+  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+    throw std::runtime_error(std::string("EAL does not start: ") + rte_strerror(rte_errno));
+  }
+}
+
+} // namespace
+} // namespace weir::bench
+
+int main(int argc, char** argv) {
+  using namespace weir::bench;
+  std::vector<std::string_view> names;
+  for (const Part& part : kParts) {
+    names.push_back(part.name);
+  }
+  const Options options = read_options(argc, argv, names, {.full = 9, .quick = 3});
+  try {
+    start_eal();
+    for (const Part& part : kParts) {
+      if (options.wants_part(part.name)) {
+        part.measure(options);
+      }
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pipeline_bench: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "endpoint/device.hpp"
+#include "exchange.hpp"
+#include "simulated_network.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+namespace weir::bench {
+
+inline constexpr std::uint16_t kMtu = 1024;
+inline constexpr std::uint32_t kInboxes = 64; // messages, twice the switch's window
+
+/// Where rank r is: port r.
+wire::MacAddress mac_of(std::uint16_t rank);
+wire::IpAddress ip_of(std::uint16_t rank);
+
+/// A queue pair has retried as often as it may without getting on: the job is to start again.
+class QueuePairFailed : public std::runtime_error {
+ public:
+  explicit QueuePairFailed(std::uint16_t rank);
+};
+
+/// One rank: the software endpoint with a queue pair to its successor and one from its predecessor,
+/// and an exchange that says what goes over them.
+class SimulatedHost : public Station {
+ public:
+  SimulatedHost(SimulatedNetwork& network, Exchange& exchange, std::uint16_t rank,
+                std::uint16_t world);
+
+  void receive(std::span<std::uint8_t> frame) override;
+  void expire() override;
+  /// Does all that can be done now. Throws QueuePairFailed, as do the two above.
+  void pump();
+
+  /// Packets sent again so far.
+  std::uint64_t repeated() const { return outgoing_.statistics().packets_retransmitted; }
+
+ private:
+  endpoint::QueuePairConfig config(std::uint16_t peer) const;
+  endpoint::QueuePairConfig outgoing_config(std::uint16_t world) const;
+  endpoint::QueuePairConfig incoming_config(std::uint16_t world) const;
+  bool take_messages();
+  bool take_acknowledgements();
+  bool post_messages();
+  void transmit();
+  void set_timer();
+  endpoint::TimePoint now() const;
+
+  SimulatedNetwork& network_;
+  Exchange& exchange_;
+  std::uint16_t rank_;
+  endpoint::Device device_;
+  endpoint::QueuePair& outgoing_;
+  endpoint::QueuePair& incoming_;
+  std::vector<std::uint8_t> inbox_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t acknowledged_ = 0;
+  std::uint64_t taken_ = 0;
+  Time armed_for_ = UINT64_MAX;
+};
+
+} // namespace weir::bench

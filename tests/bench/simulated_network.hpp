@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dataplane/inline_switch.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <queue>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace weir::bench {
+
+/// Virtual nanoseconds.
+using Time = std::uint64_t;
+
+/// Every link's, in both directions.
+struct LinkTraits {
+  double bits_per_ns = 100;
+  Time delay = 1000;
+  double loss = 0; // share of frames
+};
+
+/// Bytes that a frame takes on the wire besides its own: preamble, FCS and gap.
+inline constexpr std::uint32_t kWireOverhead = 8 + 4 + 12;
+
+/// What hangs on a port of the network.
+class Station {
+ public:
+  virtual ~Station() = default;
+  virtual void receive(std::span<std::uint8_t> frame) = 0;
+  virtual void expire() = 0;
+};
+
+/// A star of stations around one InlineSwitch, in virtual time. Links take frames one after the
+/// other at their rate, and may lose them. The switch itself takes no time.
+class SimulatedNetwork : private dataplane::FrameSink {
+ public:
+  static constexpr std::uint32_t kFrameBytes = 1280;
+
+  SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits, std::vector<conn::RingSpec> rings,
+                   std::uint32_t session, std::uint64_t seed);
+
+  void attach(std::uint16_t port, Station& station) { stations_[port] = &station; }
+
+  /// The switch learns where a station is, as from a frame of some earlier time.
+  void introduce(std::uint16_t port, const wire::MacAddress& mac);
+
+  /// From the station to the switch.
+  void send(std::uint16_t port, std::span<const std::uint8_t> frame);
+
+  void wake(std::uint16_t port, Time time);
+
+  /// Lets the next thing happen. False when nothing is left to happen.
+  bool advance();
+
+  Time now() const { return now_; }
+
+ private:
+  struct Packet : wire::Frame {
+    std::array<std::uint8_t, kFrameBytes> storage{};
+  };
+
+  enum class EventKind : std::uint8_t { at_switch, at_station, wake };
+
+  struct Event {
+    Time time = 0;
+    std::uint64_t order = 0; // among events of one time: first come, first served
+    EventKind kind{};
+    std::uint16_t port = 0;
+    Packet* packet = nullptr;
+
+    bool operator>(const Event& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  void transmit(wire::Frame& frame, l2::PortSet ports) override;
+  void release(wire::Frame& frame) override;
+
+  Packet& make(std::span<const std::uint8_t> bytes);
+  void push(Time time, EventKind kind, std::uint16_t port, Packet* packet = nullptr);
+  void carry(Time& free_from, EventKind arrival, std::uint16_t port, Packet& packet);
+
+  const LinkTraits traits_;
+  Time now_ = 0;
+  std::uint64_t events_so_far_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::mt19937_64 random_;
+  std::deque<Packet> packets_;
+  std::vector<Packet*> free_;
+  std::vector<Station*> stations_;
+  std::vector<Time> up_free_from_; // by port: when the link has sent what it has been given
+  std::vector<Time> down_free_from_;
+  dataplane::InlineSwitch switch_;
+};
+
+} // namespace weir::bench

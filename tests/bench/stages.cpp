@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conn/classify.hpp"
+#include "dataplane/mbuf_frame.hpp"
+#include "dataplane/prefetch.hpp"
+#include "inline_lab.hpp"
+#include "pipeline.hpp"
+#include "splice/splice.hpp"
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stdexcept>
+
+namespace weir::bench {
+namespace {
+
+constexpr unsigned kBurst = 32;
+
+enum class Stage : std::uint8_t {
+  receive,
+  parse,
+  learn,
+  pair,
+  classify,
+  verify,
+  store,
+  reduce,
+  splice,
+  egress,
+};
+
+constexpr std::array<std::string_view, 10> kStageNames{"receive",  "parse",  "learn", "pair",
+                                                       "classify", "verify", "store", "reduce",
+                                                       "splice",   "egress"};
+
+/// Adds the time since the last look to a stage.
+class StageClock {
+ public:
+  void start() { last_ = rte_rdtsc(); }
+
+  void lap(Stage stage) {
+    const std::uint64_t now = rte_rdtsc();
+    ticks_[static_cast<std::size_t>(stage)] += now - last_;
+    last_ = now;
+  }
+
+  double ns(std::size_t stage) const {
+    return static_cast<double>(ticks_[stage]) * 1e9 / static_cast<double>(rte_get_tsc_hz());
+  }
+
+ private:
+  std::uint64_t last_ = 0;
+  std::array<std::uint64_t, kStageNames.size()> ticks_{};
+};
+
+/// The stages' own functions in the worker's order, but each for a whole burst before the next, so
+/// that reading the clock costs little. For one ring whose frames are all new contributions.
+class StageLab {
+ public:
+  explicit StageLab(const Workload& workload)
+      : directory_(workload.rings()), stations_(4096, 300'000),
+        bridge_(stations_, workload.ports()),
+        classifier_(directory_, {0}, worker_settings().classifier),
+        slots_(dataplane::dimensions_of(directory_.rings()[0]), std::pmr::get_default_resource()),
+        kernel_(agg::find_kernel(DataType::f32, Operation::sum, agg::best_cpu_level())) {}
+
+  void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
+    dataplane::prefetch_descriptions(burst);
+    dataplane::prefetch_headers(burst);
+    for (rte_mbuf* mbuf : burst) {
+      dataplane::make_frame(mbuf, port);
+    }
+    clock_.lap(Stage::receive);
+    each(burst, Stage::parse, [&](wire::Frame& frame) {
+      frame.packet = wire::parse(frame.bytes());
+      dataplane::prefetch_payload(frame);
+    });
+    each(burst, Stage::learn,
+         [&](wire::Frame& frame) { bridge_.learn(frame.bytes(), frame.ingress, 0); });
+    each(burst, Stage::pair, [&](wire::Frame& frame) {
+      frame.pair = directory_.pair_of(frame.packet.source, frame.packet.destination);
+    });
+    aggregate(burst);
+  }
+
+  StageClock& clock() { return clock_; }
+
+ private:
+  template <typename Work>
+  void each(std::span<rte_mbuf* const> burst, Stage stage, Work&& work) {
+    for (rte_mbuf* mbuf : burst) {
+      work(dataplane::frame_of(mbuf));
+    }
+    clock_.lap(stage);
+  }
+
+  void aggregate(std::span<rte_mbuf* const> burst) {
+    std::array<conn::Verdict, kBurst> verdicts;
+    std::array<std::uint32_t, kBurst> completed{};
+    unsigned completions = 0;
+    auto* verdict = verdicts.begin();
+    each(burst, Stage::classify,
+         [&](wire::Frame& frame) { *verdict++ = classifier_.classify(frame, 0); });
+    each(burst, Stage::verify, [](wire::Frame& frame) { wire::verify_icrc(frame); });
+    verdict = verdicts.begin();
+    each(burst, Stage::store, [&](wire::Frame& frame) {
+      const agg::Contribution contribution = contribution_of(frame, *verdict++);
+      if (slots_.arrive(contribution, &frame) == agg::SlotEvent::completed) {
+        completed[completions++] = contribution.slot;
+      }
+    });
+    for (unsigned i = 0; i < completions; ++i) {
+      send(completed[i]);
+    }
+  }
+
+  static agg::Contribution contribution_of(const wire::Frame& frame, const conn::Verdict& verdict) {
+    if (verdict.step != conn::Verdict::Step::contribute) {
+      throw std::logic_error("a frame of the workload is no contribution");
+    }
+    return {.slot = verdict.record->first_slot + verdict.packet,
+            .message = verdict.record->message,
+            .rank = verdict.rank,
+            .shape = verdict.record->shape,
+            .data_bytes = static_cast<std::uint32_t>(frame.packet.payload_bytes -
+                                                     splice::ina_bytes(frame.packet))};
+  }
+
+  void send(std::uint32_t slot) {
+    clock_.start();
+    const auto frames = slots_.frames_of(slot);
+    const agg::SlotResult result =
+        slots_.reduce(slot, splice::ina_bytes(frames.front()->packet), kernel_);
+    clock_.lap(Stage::reduce);
+    for (wire::Frame* frame : frames) {
+      splice::write_result(*frame, result, test::kSession);
+    }
+    clock_.lap(Stage::splice);
+    for (const wire::Frame* frame : frames) {
+      sent_to_ = bridge_.egress_of(frame->bytes(), frame->ingress, 0).ports;
+    }
+    clock_.lap(Stage::egress);
+  }
+
+  conn::RingDirectory directory_;
+  l2::MacTable stations_;
+  l2::Bridge bridge_;
+  conn::Classifier classifier_;
+  agg::SlotTable slots_;
+  agg::ReduceKernel kernel_;
+  StageClock clock_;
+  volatile l2::PortSet sent_to_ = 0; // so that the look-up is not left out
+};
+
+void take_all(StageLab& lab, RingPorts& ports) {
+  std::array<rte_mbuf*, kBurst> burst;
+  for (unsigned received = 1; received != 0;) {
+    received = 0;
+    for (std::uint16_t port = 0; port < ports.size(); ++port) {
+      lab.clock().start();
+      const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
+      lab.take({burst.data(), count}, port);
+      received += count;
+    }
+  }
+}
+
+void measure(const Workload& workload, const Case& parameters, unsigned round) {
+  const Pool pool = make_pool("bench_data", workload.data().size(), longest_of(workload.data()));
+  const Pool hello_pool = make_pool("bench_hellos", workload.hellos().size(), 512);
+  FrameStock stock(workload.data(), pool.get());
+  const FrameStock hellos(workload.hellos(), hello_pool.get());
+  RingPorts ports(workload.ports(), most_on_a_port(workload.data()));
+  StageLab lab(workload);
+  hellos.arrive_at(ports);
+  take_all(lab, ports);
+  lab.clock() = {};
+  stock.arrive_at(ports);
+  take_all(lab, ports);
+  std::vector<Figure> figures;
+  for (std::size_t stage = 0; stage < kStageNames.size(); ++stage) {
+    figures.push_back(
+        {kStageNames[stage], lab.clock().ns(stage) / static_cast<double>(stock.size()), "ns"});
+  }
+  report("stages", parameters, round, figures);
+}
+
+} // namespace
+
+void measure_stages(const Options& options) {
+  for (unsigned round = 0; round < options.rounds; ++round) {
+    tell_progress("stages", round, options);
+    for (const std::uint32_t bytes : {kInCache, kInMemory}) {
+      const Workload workload({.bytes = bytes});
+      const auto parameters = Case().with("frames", bytes == kInMemory ? "memory" : "cache");
+      if (parameters.is_wanted(options)) {
+        measure(workload, parameters, round);
+      }
+    }
+  }
+}
+
+} // namespace weir::bench

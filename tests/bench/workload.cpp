@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "workload.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace weir::bench {
+namespace {
+
+/// Numbers as gradients are: small, of both signs.
+test::Bytes gradient(std::size_t bytes, std::minstd_rand& random) {
+  std::uniform_real_distribution<float> values(-0.1F, 0.1F);
+  test::Bytes data(bytes);
+  for (std::size_t at = 0; at < bytes; at += sizeof(float)) {
+    const float value = values(random);
+    std::memcpy(data.data() + at, &value, sizeof value);
+  }
+  return data;
+}
+
+test::JobSpec job_spec(const Shape& shape, std::uint16_t ring, std::uint16_t ports) {
+  return {.ring = ring,
+          .world = shape.world,
+          .window = 8,
+          .mtu = shape.payload,
+          .max_message_bytes = shape.payload * shape.packets,
+          .type = DataType::f32,
+          .ports = ports,
+          .pins_ports = true,
+          .network_id = ring};
+}
+
+} // namespace
+
+Workload::Workload(const Shape& shape) : shape_(shape) {
+  for (std::uint16_t ring = 0; ring < shape.rings; ++ring) {
+    test::RingJob& job = jobs_.emplace_back(job_spec(shape, ring, ports()));
+    for (std::uint16_t rank = 0; rank < shape.world; ++rank) {
+      hellos_.push_back({job.port_of(rank), job.hello(rank).bytes});
+    }
+  }
+  const std::uint32_t one_of_each =
+      std::uint32_t{shape.world} * shape.rings * shape.packets * shape.payload;
+  const std::uint32_t messages = std::max(1u, shape.bytes / one_of_each);
+  for (std::uint32_t message = 1; message <= messages; ++message) {
+    for (test::RingJob& job : jobs_) {
+      add_message(job, message);
+    }
+  }
+}
+
+void Workload::add_message(test::RingJob& job, std::uint32_t message) {
+  std::minstd_rand random(message);
+  const std::size_t bytes = std::size_t{shape_.payload} * shape_.packets - kInaHeaderBytes;
+  for (std::uint16_t rank = 0; rank < shape_.world; ++rank) {
+    for (test::Built& frame : job.message(rank, message, gradient(bytes, random))) {
+      data_.push_back({job.port_of(rank), std::move(frame.bytes)});
+    }
+  }
+}
+
+std::vector<conn::RingSpec> Workload::rings() const {
+  std::vector<conn::RingSpec> rings;
+  for (const test::RingJob& job : jobs_) {
+    rings.push_back(job.ring());
+  }
+  return rings;
+}
+
+std::vector<Arrival> plain_frames(std::uint16_t ports, std::uint16_t payload, std::uint32_t count) {
+  std::vector<Arrival> frames;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto port = static_cast<std::uint16_t>(i % ports);
+    test::FrameSpec spec;
+    spec.source_mac = {{0x02, 0x20, 0, 0, 0, static_cast<std::uint8_t>(port)}};
+    spec.destination_mac = {{0x02, 0x20, 0, 0, 0, static_cast<std::uint8_t>((port + 1) % ports)}};
+    spec.source = test::ip("192.0.2.1");
+    spec.destination = test::ip("192.0.2.2");
+    spec.udp_destination = 9; // not RoCE's
+    spec.payload.assign(payload, static_cast<std::uint8_t>(i));
+    frames.push_back({port, test::build(spec).bytes});
+  }
+  return frames;
+}
+
+} // namespace weir::bench

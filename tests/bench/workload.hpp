@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/ring_spec.hpp"
+#include "support/ring_job.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::bench {
+
+/// A frame and the port it comes in by.
+struct Arrival {
+  std::uint16_t port = 0;
+  test::Bytes bytes;
+};
+
+/// How much data a workload has in all: so little that it stays in a cache, as it does where a NIC
+/// writes into one (DDIO), or much more than any cache holds.
+inline constexpr std::uint32_t kInCache = 1u << 20;
+inline constexpr std::uint32_t kInMemory = 64u << 20;
+
+/// What jobs send: f32 sums, each ring with a network of its own.
+struct Shape {
+  std::uint16_t world = 8; // H
+  std::uint16_t rings = 1;
+  std::uint16_t payload = 1024;   // path MTU, bytes
+  std::uint32_t packets = 16;     // of a message
+  std::uint32_t bytes = kInCache; // payload of all data frames together, about
+};
+
+/// The frames of some jobs with real headers, PSNs and ICRCs, made beforehand, in the order in
+/// which each port receives them.
+class Workload {
+ public:
+  static constexpr std::uint16_t kMaxPorts = 32; // rank r is behind port r mod 32
+
+  explicit Workload(const Shape& shape);
+
+  const Shape& shape() const { return shape_; }
+
+  std::uint16_t ports() const { return shape_.world < kMaxPorts ? shape_.world : kMaxPorts; }
+
+  std::vector<conn::RingSpec> rings() const;
+
+  const std::vector<Arrival>& hellos() const { return hellos_; }
+
+  const std::vector<Arrival>& data() const { return data_; }
+
+ private:
+  void add_message(test::RingJob& job, std::uint32_t message);
+
+  Shape shape_;
+  std::vector<test::RingJob> jobs_;
+  std::vector<Arrival> hellos_;
+  std::vector<Arrival> data_;
+};
+
+/// Frames that no ring knows: UDP datagrams between stations that all ports have.
+std::vector<Arrival> plain_frames(std::uint16_t ports, std::uint16_t payload, std::uint32_t count);
+
+} // namespace weir::bench
