@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNT_LINE = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 
 
@@ -65,6 +66,7 @@ STAGES = [
     Stage("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
     Stage("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
           ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
+    Stage("budget", "instructions per packet and stage, by callgrind", ["tests/bench/budget.py"]),
     Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     Stage("demo", "tools/demo, small, with loss",
           ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
@@ -74,6 +76,13 @@ STAGES = [
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
                 environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
     Stage("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"}),
+    Stage("load", "too much to do on several lcores, no mbufs left", ["tests/load/run.py"]),
+    configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", "clang++", THREAD_SANITIZED,
+               ["tests/load/load_test", "tests/unit/host_test", "tests/unit/l2_test"]),
+    Stage("tsan", "the switch on several lcores under ThreadSanitizer", ["tests/load/run.py", "--seconds", "2"],
+          {"WEIR_BUILD": "build-tsan"}),
+    meson_tests("tsan-unit", "host library and MAC table under ThreadSanitizer", "build-tsan", "--no-rebuild", "host",
+                "l2"),
     Stage("tidy", "clang-tidy over lib and app", ["tests/tidy.py"]),
     Stage("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"]),
 ]

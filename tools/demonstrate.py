@@ -91,7 +91,9 @@ class Process:
         self.log = folder / f"{name}.log"
         self.lines: list[str] = []
         self.percent = 0
-        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        # EAL's runtime files go there, so they go with the folder.
+        environment = os.environ | {"RUNTIME_DIRECTORY": str(folder)}
+        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment,
                                        stderr=subprocess.STDOUT, text=True, errors="replace")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
