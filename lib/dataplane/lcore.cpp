@@ -84,12 +84,15 @@ void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
 void Lcore::run() {
   const Clock clock;
   running_.store(true, std::memory_order_release);
+  reader_.enter();
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (park_requested_.load(std::memory_order_relaxed)) {
       stand_still();
     }
     rest_after(round(clock.now()));
+    reader_.between_bursts();
   }
+  reader_.leave();
   running_.store(false, std::memory_order_release);
 }
 

@@ -8,6 +8,7 @@
 #include "dataplane/rx.hpp"
 #include "dataplane/tx.hpp"
 #include "dataplane/worker.hpp"
+#include "ethdev/memif_reader.hpp"
 
 #include <array>
 #include <atomic>
@@ -171,6 +172,7 @@ class Lcore : private FrameSink, private WorkerSink {
   std::uint64_t handed_on_ = 0;
   std::uint64_t taken_up_ = 0;
 
+  ethdev::MemifReader reader_;
   unsigned empty_rounds_ = 0;
   std::atomic<bool> stopping_{false};       // written by control
   std::atomic<bool> running_{false};        // written by this lcore

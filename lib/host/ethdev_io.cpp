@@ -111,8 +111,11 @@ EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patienc
 EthdevIo::~EthdevIo() {
   rte_pktmbuf_free_bulk(outgoing_.data(), static_cast<unsigned>(outgoing_.size()));
   rte_pktmbuf_free(reserved_);
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(port_, &info);
   rte_eth_dev_stop(port_);
   rte_eth_dev_close(port_);
+  rte_dev_remove(info.device); // so that its name can be probed again
   rte_mempool_free(pool_);
 }
 
@@ -171,7 +174,9 @@ void EthdevIo::await_link(std::chrono::milliseconds patience) const {
 
 std::size_t EthdevIo::receive(FrameReader& reader) {
   std::array<rte_mbuf*, kBurst> mbufs;
+  reader_.enter();
   const std::uint16_t count = rte_eth_rx_burst(port_, 0, mbufs.data(), kBurst);
+  reader_.leave();
   for (std::uint16_t i = 0; i < count; ++i) {
     if (mbufs[i]->nb_segs == 1) { // a longer one is no frame of ours
       reader.accept({rte_pktmbuf_mtod(mbufs[i], std::uint8_t*), mbufs[i]->pkt_len});
@@ -208,8 +213,10 @@ void EthdevIo::commit(std::size_t frame_bytes) {
 
 /// Without link, frames are lost as on a wire, so that the transport's retries run out.
 void EthdevIo::flush() {
+  reader_.enter();
   const std::uint16_t taken =
       rte_eth_tx_burst(port_, 0, outgoing_.data(), static_cast<std::uint16_t>(outgoing_.size()));
+  reader_.leave();
   outgoing_.erase(outgoing_.begin(), outgoing_.begin() + taken);
   if (outgoing_.size() >= kBurst && !has_link()) {
     rte_pktmbuf_free_bulk(outgoing_.data(), static_cast<unsigned>(outgoing_.size()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "ethdev/memif_reader.hpp"
 #include "host/frame_io.hpp"
 
 #include <chrono>
@@ -58,6 +59,7 @@ class EthdevIo : public FrameIo {
   void await_link(std::chrono::milliseconds patience) const;
 
   std::string devargs_;
+  ethdev::MemifReader reader_;
   std::uint16_t port_ = 0;
   rte_mempool* pool_ = nullptr;
   wire::MacAddress mac_;

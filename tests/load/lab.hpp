@@ -21,7 +21,7 @@ inline constexpr std::uint16_t kPathMtu = 1024;
 inline constexpr std::uint32_t kMessageBytes = 8192;
 
 /// What is behind the switch's ports: the members of the ring first.
-enum class Place : std::uint16_t { noise = kMembers, deaf, talker, listener, count };
+enum class Place : std::uint16_t { noise = kMembers, deaf, talker, listener, passer, count };
 
 /// Which lcores play which roles.
 enum class Roles : std::uint8_t {

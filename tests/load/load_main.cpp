@@ -5,10 +5,12 @@
 /// "load: N passed, N failed, 0 skipped".
 
 #include "dataplane/happens_before.hpp"
+#include "grace_check.hpp"
 #include "handoff_check.hpp"
 #include "hoard.hpp"
 #include "job.hpp"
 #include "noise.hpp"
+#include "passers.hpp"
 #include "stream.hpp"
 
 #include <fmt/format.h>
@@ -35,6 +37,7 @@ constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kRecovery{60};
 constexpr std::uint64_t kHandoffs = 200'000;
 constexpr std::chrono::seconds kDry{1};
+constexpr unsigned kPassers = 30;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 #ifdef WEIR_THREAD_SANITIZER
 constexpr std::size_t kGrowth = 1024 * kMiB; // its shadow memory
@@ -237,6 +240,14 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
   recover(hosts, checks);
 }
 
+/// Hosts that leave without a word, while the switch is in the middle of their frames.
+void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
+  const std::uint64_t frames = let_pass(lab, kPassers);
+  checks.expect(frames != 0, fmt::format("{} hosts came, sent {} frames and were gone", kPassers,
+                                         frames));
+  recover(hosts, checks);
+}
+
 /// For less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const std::uint64_t starved = starved_rounds(weir);
@@ -272,6 +283,7 @@ int run(const Options& options) {
   Checks checks;
   const Eal eal(options.roles);
   checks.expect(check_handoff(kHandoffs).empty(), "hand-offs keep order and content");
+  checks.expect(check_grace_period().empty(), "a burst's memory is not unmapped under it");
   Lab lab(options.roles);
   control::Switch& weir = lab.weir();
   {
@@ -279,6 +291,7 @@ int run(const Options& options) {
     checks.expect(comes_true([&] { return hosts.job.rounds_done() > 0; }), "the job begins");
     make_pools_resident();
     overload(weir, hosts, options.seconds, checks);
+    depart(lab, hosts, checks);
     for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {
       run_dry(weir, hosts, checks);
     }

@@ -25,14 +25,11 @@ test::FrameSpec from_noise() {
 std::vector<test::Bytes> frames() {
   test::FrameSpec plain = from_noise();
   plain.qp = kPlainQueuePair;
-  test::FrameSpec middle = from_noise();
-  middle.qp = kUnknownQueuePair;
-  middle.opcode = kWriteMiddle;
   test::FrameSpec unwanted = from_noise();
   unwanted.destination_mac = mac_of(kDeafPort);
   unwanted.udp_destination = kNotRoce;
   std::vector<test::Bytes> frames(kFrames, test::build(plain).bytes);
-  frames[0] = test::build(middle).bytes;
+  frames[0] = middle_from_nowhere(kNoisePort);
   frames[1] = test::build(unwanted).bytes;
   return frames;
 }
@@ -52,6 +49,14 @@ class Discard : public host::FrameReader {
 };
 
 } // namespace
+
+test::Bytes middle_from_nowhere(std::uint16_t port) {
+  test::FrameSpec spec = from_noise();
+  spec.source_mac = mac_of(port);
+  spec.qp = kUnknownQueuePair;
+  spec.opcode = kWriteMiddle;
+  return test::build(spec).bytes;
+}
 
 Noise::Noise(const Lab& lab)
     : wire_(lab.open(Place::noise)), deaf_(lab.open(Place::deaf)), frames_(frames()) {

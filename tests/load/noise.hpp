@@ -13,6 +13,9 @@
 
 namespace weir::load {
 
+/// From a station at that port, for a connection that nobody opened: dropped as unclassified.
+test::Bytes middle_from_nowhere(std::uint16_t port);
+
 /// One sender that offers more than the switch can take, between start() and stop(): plain
 /// RoCE messages between two members, which pass the worker and compete with the ring's results for
 /// a member's port; the middles of messages that never began; and frames for a station that takes

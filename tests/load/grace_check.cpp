@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "grace_check.hpp"
+
+#include "ethdev/memif_reader.hpp"
+
+#include <rte_alarm.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+namespace weir::load {
+namespace {
+
+constexpr std::chrono::milliseconds kBurst{50}; // far longer than an alarm takes to begin
+constexpr std::chrono::seconds kPatience{10};
+
+/// A page that the interrupt thread unmaps when told to.
+class Page {
+ public:
+  Page() : address_(mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+
+  void unmap_by_interrupt_thread() { rte_eal_alarm_set(1, unmap, this); }
+
+  /// As the kernel sees it, without touching it.
+  bool is_mapped() const { return msync(address_, kBytes, MS_ASYNC) == 0 || errno != ENOMEM; }
+
+  bool has_begun() const { return begun_; }
+
+  bool is_done() const { return done_; }
+
+ private:
+  static void unmap(void* page) {
+    auto* self = static_cast<Page*>(page);
+    self->begun_ = true;
+    munmap(self->address_, kBytes);
+    self->done_ = true;
+  }
+
+  static constexpr std::size_t kBytes = 4096;
+
+  void* address_;
+  std::atomic<bool> begun_{false}; // written by the interrupt thread
+  std::atomic<bool> done_{false};  // written by the interrupt thread
+};
+
+bool comes_true(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return condition();
+}
+
+/// `ends_burst` is how the reader tells that it is outside one.
+std::string check(ethdev::MemifReader& reader, void (ethdev::MemifReader::*ends_burst)()) {
+  static Page pages[2]; // outlive an interrupt thread that comes late
+  Page& page = pages[ends_burst == &ethdev::MemifReader::leave ? 1 : 0];
+  reader.enter();
+  page.unmap_by_interrupt_thread();
+  if (!comes_true([&] { return page.has_begun(); })) {
+    return "the interrupt thread does not run";
+  }
+  std::this_thread::sleep_for(kBurst);
+  const bool lasted = page.is_mapped() && !page.is_done();
+  (reader.*ends_burst)();
+  const bool went = comes_true([&] { return page.is_done(); }) && !page.is_mapped();
+  reader.leave();
+  if (!lasted) {
+    return "unmapped in the middle of a burst";
+  }
+  return went ? "" : "never unmapped";
+}
+
+} // namespace
+
+std::string check_grace_period() {
+  ethdev::MemifReader reader;
+  const ethdev::MemifReader elsewhere; // never in a burst: nobody waits for it
+  const std::string error = check(reader, &ethdev::MemifReader::between_bursts);
+  return error.empty() ? check(reader, &ethdev::MemifReader::leave) : error;
+}
+
+} // namespace weir::load

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+namespace weir::load {
+
+/// EAL's interrupt thread unmaps a page while a reader of memif ports is in a burst: it must wait
+/// for the reader to be between two bursts, and not wait for one that left. Returns what went
+/// wrong; empty when nothing did.
+std::string check_grace_period();
+
+} // namespace weir::load
