@@ -20,6 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNT_LINE = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+COMPLAINT = re.compile(r"\b(failed|FAILED|ERROR|error:|WARNING: \w+Sanitizer)")
+NO_COMPLAINT = re.compile(r"\b0 failed\b")
+LINES_AFTER_COMPLAINT = 12
+LINES_REPEATED = 80  # of one stage
 THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 
@@ -29,9 +33,11 @@ class Count:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    complaints: list[str] = field(default_factory=list)
 
     def __add__(self, other: Count) -> Count:
-        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped,
+                     self.complaints + other.complaints)
 
 
 @dataclass
@@ -113,6 +119,18 @@ def count_of(stage: Stage, status: int, output: str) -> Count:
     return count
 
 
+def complaints_in(lines: list[str]) -> list[str]:
+    """What a reader of a long log would look for, each with the lines after it."""
+    wanted: list[str] = []
+    left = 0
+    for line in lines:
+        is_complaint = COMPLAINT.search(line) is not None and NO_COMPLAINT.search(line) is None
+        left = LINES_AFTER_COMPLAINT if is_complaint else left - 1
+        if left > 0:
+            wanted.append(line)
+    return wanted[:LINES_REPEATED]
+
+
 def run(stage: Stage) -> Count:
     print(f"\n=== {stage.name}: {stage.about}", flush=True)
     started = time.monotonic()
@@ -126,6 +144,8 @@ def run(stage: Stage) -> Count:
         output.append(line)
         print(line, end="", flush=True)
     count = count_of(stage, process.wait(), "".join(output))
+    if count.failed:
+        count.complaints = [f"\n=== {stage.name} said:\n", *(complaints_in(output) or output[-LINES_REPEATED:])]
     print(f"=== {stage.name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped "
           f"in {time.monotonic() - started:.0f} s", flush=True)
     return count
@@ -149,6 +169,7 @@ def main() -> int:
               if (not options.stages or stage.name in options.stages) and (stage.quick or not options.quick)]
     counts = {stage.name: run(stage) for stage in chosen}
     total = sum(counts.values(), Count())
+    print("".join(total.complaints), end="")
     print("\nfailed stages: " + (", ".join(name for name, count in counts.items() if count.failed) or "none"))
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 0 if total.failed == 0 else 1
