@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 /// Sanitizers' own, where one is linked.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): they chose the name
 extern "C" [[gnu::weak]] int __interceptor_munmap(void* address, std::size_t bytes);
 
 namespace weir::ethdev {

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 namespace weir::host {
 namespace {
 
+constexpr std::uint16_t kNoPort = RTE_MAX_ETHPORTS;
 constexpr unsigned kMbufs = 8191; // two queues of descriptors, bursts, and what memif holds
 constexpr std::uint16_t kDescriptors = 1024;
 constexpr std::uint16_t kDataRoom = 4096 + 256 + RTE_PKTMBUF_HEADROOM; // path MTU and headers
@@ -55,6 +57,12 @@ void remove_abandoned(const std::filesystem::path& own) {
       std::filesystem::remove_all(entry.path(), ignored);
     }
   }
+}
+
+/// Held while devices come and go: DPDK's list of them is not safe to change by two threads.
+std::mutex& device_list() {
+  static std::mutex mutex;
+  return mutex;
 }
 
 /// "0@(0,1,5)": one lcore that the scheduler may run where it could before.
@@ -101,22 +109,35 @@ WorkerEal::~WorkerEal() {
   std::filesystem::remove_all(runtime_directory_, ignored);
 }
 
+EthdevIo::EthdevIo(const std::string& devargs) : devargs_(devargs), port_(kNoPort) {}
+
 EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patience)
-    : devargs_(devargs) {
-  probe();
-  configure();
+    : EthdevIo(devargs) { // so that the destructor undoes what was done when a step fails
+  {
+    const std::lock_guard lock(device_list());
+    probe();
+    configure();
+  }
+
   await_link(patience);
 }
 
 EthdevIo::~EthdevIo() {
   rte_pktmbuf_free_bulk(outgoing_.data(), static_cast<unsigned>(outgoing_.size()));
   rte_pktmbuf_free(reserved_);
-  rte_eth_dev_info info{};
-  rte_eth_dev_info_get(port_, &info);
-  rte_eth_dev_stop(port_);
-  rte_eth_dev_close(port_);
-  rte_dev_remove(info.device); // so that its name can be probed again
+  close();
   rte_mempool_free(pool_);
+}
+
+/// Removes the device from its bus too, so that its name can be probed again.
+void EthdevIo::close() const {
+  rte_eth_dev_info info{};
+  const std::lock_guard lock(device_list());
+  if (port_ != kNoPort && rte_eth_dev_info_get(port_, &info) == 0) {
+    rte_eth_dev_stop(port_);
+    rte_eth_dev_close(port_);
+    rte_dev_remove(info.device);
+  }
 }
 
 void EthdevIo::probe() {

@@ -51,16 +51,19 @@ class EthdevIo : public FrameIo {
   void wait(std::chrono::microseconds patience) override;
 
  private:
+  explicit EthdevIo(const std::string& devargs);
+
   static constexpr std::size_t kBurst = 32;
 
   void probe();
+  void close() const;
   void configure();
   bool has_link() const;
   void await_link(std::chrono::milliseconds patience) const;
 
   std::string devargs_;
   ethdev::MemifReader reader_;
-  std::uint16_t port_ = 0;
+  std::uint16_t port_;
   rte_mempool* pool_ = nullptr;
   wire::MacAddress mac_;
   std::vector<rte_mbuf*> outgoing_; // committed, not yet taken by the port

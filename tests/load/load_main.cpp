@@ -243,8 +243,8 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
 /// Hosts that leave without a word, while the switch is in the middle of their frames.
 void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
   const std::uint64_t frames = let_pass(lab, kPassers);
-  checks.expect(frames != 0, fmt::format("{} hosts came, sent {} frames and were gone", kPassers,
-                                         frames));
+  checks.expect(frames != 0,
+                fmt::format("{} hosts came, sent {} frames and were gone", kPassers, frames));
   recover(hosts, checks);
 }
 
