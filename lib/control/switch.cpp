@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/switch.hpp"
 
+#include "control/lcores.hpp"
 #include "control/settings.hpp"
 #include "dataplane/clock.hpp"
 #include "dataplane/mbuf_frame.hpp"
@@ -121,33 +122,15 @@ void Switch::check_memory() const {
 
 void Switch::make_lcores() {
   shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_), pool_});
-  for (const Placement::DataLcore& place : placement_.lcores) {
-    lcores_.push_back(std::make_unique<Lcore>(place.id, place.idle, *shared_));
-  }
   dataplane::Worker::Settings settings;
   settings.classifier = classifier_settings(config_, session_);
   settings.level = agg::best_cpu_level();
   settings.memory = &memory_;
-  for (std::size_t i = 0; i < lcores_.size(); ++i) {
-    const Placement::DataLcore& place = placement_.lcores[i];
-    for (const Placement::Queue& queue : place.receives) {
-      lcores_[i]->add_rx_queue({queue.port, ports_[queue.port].device(), queue.queue});
-    }
-    for (const std::uint16_t port : place.transmits) {
-      lcores_[i]->add_tx_port(port, ports_[port].device());
-    }
-    if (place.works) {
-      lcores_[i]->make_worker(place.rings, settings);
-    }
+  std::vector<std::uint16_t> devices;
+  for (const Port& port : ports_) {
+    devices.push_back(port.device());
   }
-  for (const auto& lcore : lcores_) {
-    for (std::uint16_t port = 0; port < ports_.size(); ++port) {
-      lcore->route_port(port, *lcores_[placement_.transmitter_of_port[port]]);
-    }
-    for (std::uint16_t group = 0; group < placement_.worker_of_group.size(); ++group) {
-      lcore->route_group(group, *lcores_[placement_.worker_of_group[group]]);
-    }
-  }
+  lcores_ = control::make_lcores(placement_, *shared_, settings, devices);
 }
 
 void Switch::start() {
