@@ -106,5 +106,7 @@ PARTS = (
     Part("emission", "results copied once per rank beside results that share the payload", "pipeline_bench"),
     Part("latency", "last contribution in to result out", "pipeline_bench"),
     Part("forwarding", "other traffic alone and beside a busy ring", "pipeline_bench"),
+    Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
+         "pipeline_bench"),
     ALLREDUCE,
 )

@@ -21,6 +21,10 @@ void measure_latency(const Options& options);
 /// chain of segments.
 void measure_emission(const Options& options);
 
+/// One lcore and several, in the placements of their roles that make sense, with one ring and with
+/// many.
+void measure_scaling(const Options& options);
+
 /// Frames that no ring knows, alone and beside a busy ring.
 void measure_forwarding(const Options& options);
 

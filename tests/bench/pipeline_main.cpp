@@ -3,10 +3,12 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,7 +26,7 @@ constexpr long kHugepages = 600; // of 2 MiB
 constexpr std::array kParts{
     Part{"pipeline", measure_pipeline}, Part{"stages", measure_stages},
     Part{"latency", measure_latency},   Part{"forwarding", measure_forwarding},
-    Part{"emission", measure_emission},
+    Part{"emission", measure_emission}, Part{"scaling", measure_scaling},
 };
 
 bool has_hugepages() {
@@ -33,10 +35,25 @@ bool has_hugepages() {
   return file >> pages && pages >= kHugepages;
 }
 
+/// An lcore on each CPU that this process may use. They sleep until a part wants them.
+std::string every_cpu() {
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  std::string option = "--lcores=";
+  unsigned lcore = 0;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE && lcore < RTE_MAX_LCORE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) {
+      option += (lcore == 0 ? "" : ",") + std::to_string(lcore) + "@" + std::to_string(cpu);
+      ++lcore;
+    }
+  }
+  return option;
+}
+
 /// Without hugepages every frame costs some misses of the TLB more, in the baselines too.
 void start_eal() {
   std::vector<std::string> arguments{"pipeline_bench", "--in-memory",     "--no-pci",
-                                     "--no-telemetry", "--log-level=*:4", "--lcores=0@0"};
+                                     "--no-telemetry", "--log-level=*:4", every_cpu()};
   if (has_hugepages()) {
     arguments.insert(arguments.end(), {"-m", std::to_string(2 * kHugepages)});
   } else {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scaling_lab.hpp"
+
+#include "control/lcores.hpp"
+#include "inline_lab.hpp"
+#include "measurement.hpp"
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace weir::bench {
+namespace {
+
+constexpr std::uint32_t kStations = 65536;
+constexpr std::uint64_t kAgingMs = 300'000;
+constexpr unsigned kBurst = 32;
+constexpr std::uint64_t kPatienceNs = 20'000'000'000;
+
+control::Placement place(const Workload& workload, const Team& team,
+                         const conn::RingDirectory& directory) {
+  control::Config config;
+  config.ports.resize(workload.ports());
+  for (unsigned id = 0; id < team.lcores.size(); ++id) {
+    config.lcores.push_back({.id = id, .roles = team.lcores[id]});
+  }
+  config.rings = workload.rings();
+  return control::place(config, directory);
+}
+
+std::vector<std::uint16_t> devices_of(const RingPorts& ports) {
+  std::vector<std::uint16_t> devices;
+  for (std::uint16_t port = 0; port < ports.size(); ++port) {
+    devices.push_back(ports.device(port));
+  }
+  return devices;
+}
+
+} // namespace
+
+ScalingLab::ScalingLab(const Workload& workload, const Team& team)
+    : workload_(workload), ports_(workload.ports(), 2 * kWindow), directory_(workload.rings()),
+      placement_(place(workload, team, directory_)), stations_(kStations, kAgingMs),
+      bridge_(stations_, workload.ports()), shared_{directory_, bridge_, frame_limits(workload)},
+      devices_(devices_of(ports_)), hosts_(workload.ports()) {}
+
+double ScalingLab::seconds_of(const FrameStock& stock) {
+  restart();
+  const Pool pool =
+      make_pool("bench_hellos", workload_.hellos().size(), longest_of(workload_.hellos()));
+  run(FrameStock(workload_.hellos(), pool.get()));
+  return bench::seconds_of([&] { run(stock); });
+}
+
+void ScalingLab::restart() {
+  lcores_.clear();
+  lcores_ = control::make_lcores(placement_, shared_, worker_settings(), devices_);
+}
+
+void ScalingLab::run(const FrameStock& stock) {
+  for (Host& host : hosts_) {
+    host.frames.clear();
+    host.arrived = 0;
+    host.answered = 0;
+  }
+  for (std::size_t i = 0; i < stock.size(); ++i) {
+    hosts_[stock.port_of(i)].frames.push_back(stock.frame(i));
+  }
+  left_ = stock.size();
+  std::vector<Driver> drivers;
+  for (std::size_t lcore = 0; lcore < lcores_.size(); ++lcore) {
+    drivers.push_back({this, lcore});
+  }
+  unsigned next = 1;
+  unsigned id = 0;
+  RTE_LCORE_FOREACH_WORKER(id) {
+    if (next < drivers.size()) {
+      rte_eal_remote_launch(drive, &drivers[next++], id);
+    }
+  }
+  drive(&drivers.front());
+  rte_eal_mp_wait_lcore();
+  if (stuck_) {
+    throw std::runtime_error("the switch did not send every frame of the workload");
+  }
+}
+
+int ScalingLab::drive(void* driver) {
+  const auto& [lab, lcore] = *static_cast<Driver*>(driver);
+  lab->drive_lcore(lcore);
+  return 0;
+}
+
+void ScalingLab::drive_lcore(std::size_t index) {
+  const dataplane::Clock clock;
+  const control::Placement::DataLcore& place = placement_.lcores[index];
+  const std::uint64_t deadline = clock.now().ns + kPatienceNs;
+  while (left_.load(std::memory_order_relaxed) != 0 && !stuck_) {
+    for (const auto& queue : place.receives) {
+      feed(queue.port);
+    }
+    const dataplane::Instant now = clock.now();
+    lcores_[index]->round(now);
+    for (const std::uint16_t port : place.transmits) {
+      if (const std::size_t drained = drain(port); drained != 0) {
+        left_.fetch_sub(drained, std::memory_order_relaxed);
+      }
+    }
+    stuck_ = stuck_ || now.ns > deadline;
+  }
+}
+
+/// What a rank sends leaves by its successor's port.
+std::uint16_t ScalingLab::predecessor_of(std::uint16_t port) const {
+  return static_cast<std::uint16_t>((port + ports_.size() - 1) % ports_.size());
+}
+
+void ScalingLab::feed(std::uint16_t port) {
+  Host& host = hosts_[port];
+  const std::size_t end = std::min({host.answered.load(std::memory_order_acquire) + kWindow,
+                                    host.frames.size(), host.arrived + kBurst});
+  for (; host.arrived < end; ++host.arrived) {
+    ports_.put(port, host.frames[host.arrived]);
+  }
+}
+
+std::size_t ScalingLab::drain(std::uint16_t port) {
+  std::array<rte_mbuf*, 2 * kBurst> frames;
+  const unsigned count = ports_.take(port, frames.data(), frames.size());
+  std::atomic<std::size_t>& answered = hosts_[predecessor_of(port)].answered;
+  answered.store(answered.load(std::memory_order_relaxed) + count, std::memory_order_release);
+  return count;
+}
+
+} // namespace weir::bench

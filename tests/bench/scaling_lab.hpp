@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/placement.hpp"
+#include "dataplane/clock.hpp"
+#include "dataplane/lcore.hpp"
+#include "frame_stock.hpp"
+#include "ring_ports.hpp"
+#include "workload.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace weir::bench {
+
+/// The roles of each data lcore.
+struct Team {
+  std::string_view name;
+  std::vector<std::vector<control::Role>> lcores;
+};
+
+/// The switch of a workload over several EAL lcores, each driven by a thread of its own. Hosts are
+/// simulated by the same threads: a port's next frame arrives when the result of the frame
+/// kWindow before it has left, as docs/protocol.md §7 has it, so that nothing overflows however
+/// unequal the lcores are. Every rank has a port of its own.
+class ScalingLab {
+ public:
+  static constexpr std::size_t kWindow = 128; // frames: 8 messages of 16
+
+  ScalingLab(const Workload& workload, const Team& team);
+
+  /// Starts the switch anew, opens the connections, and sends every frame of the stock through.
+  /// Returns the seconds of the last. Throws std::runtime_error when not every frame comes back.
+  double seconds_of(const FrameStock& stock);
+
+ private:
+  /// One host's two sides, each touched by one thread.
+  struct alignas(64) Host {
+    std::vector<rte_mbuf*> frames;
+    std::size_t arrived = 0;                          // of these; the receiving lcore's
+    alignas(64) std::atomic<std::size_t> answered{0}; // the transmitting lcore's
+  };
+
+  /// What an EAL lcore is launched with.
+  struct Driver {
+    ScalingLab* lab = nullptr;
+    std::size_t lcore = 0;
+  };
+
+  static int drive(void* driver);
+  void drive_lcore(std::size_t index);
+  void restart();
+  void run(const FrameStock& stock);
+  void feed(std::uint16_t port);
+  std::size_t drain(std::uint16_t port);
+  std::uint16_t predecessor_of(std::uint16_t port) const;
+
+  const Workload& workload_;
+  RingPorts ports_;
+  conn::RingDirectory directory_;
+  control::Placement placement_;
+  l2::MacTable stations_;
+  l2::Bridge bridge_;
+  dataplane::Lcore::Shared shared_;
+  std::vector<std::uint16_t> devices_; // by port
+  std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
+  std::vector<Host> hosts_; // by port
+  std::atomic<std::size_t> left_{0};
+  std::atomic<bool> stuck_{false};
+};
+
+} // namespace weir::bench
