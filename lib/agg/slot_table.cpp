@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "agg/slot_table.hpp"
 
+#include "agg/reduce_to_all.hpp"
 #include "wire/crc32.hpp"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::size_t SlotTable::Dimensions::bytes() const {
 SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory)
     : dimensions_(dimensions), slots_(dimensions.slots(), memory),
       frames_(dimensions.slots() * dimensions.world, memory),
-      results_(dimensions.slots() * dimensions.mtu, memory), inputs_(dimensions.world),
+      results_(dimensions.slots() * dimensions.mtu, memory), payloads_(dimensions.world),
       filling_(memory) {
   filling_.reserve(dimensions.slots());
 }
@@ -116,13 +117,10 @@ SlotResult SlotTable::reduce(std::uint32_t index, std::size_t skip, ReduceKernel
   Slot& slot = slots_[index];
   const std::span<std::uint8_t> cache = cache_of(index, slot.data_bytes);
   const std::span<wire::Frame*> frames = cells_of(index);
-  std::transform(frames.begin(), frames.end(), inputs_.begin(), [skip](const wire::Frame* frame) {
-    return reinterpret_cast<const std::byte*>(frame->payload() + skip);
+  std::transform(frames.begin(), frames.end(), payloads_.begin(), [skip](const wire::Frame* frame) {
+    return reinterpret_cast<std::byte*>(frame->payload() + skip);
   });
-  if (!cache.empty()) {
-    kernel(reinterpret_cast<std::byte*>(cache.data()), inputs_.data(), dimensions_.world,
-           cache.size());
-  }
+  reduce_to_all(kernel, reinterpret_cast<std::byte*>(cache.data()), payloads_, cache.size());
   slot.crc = wire::crc32(0, cache);
   slot.state = State::complete;
   stop_filling(slot);

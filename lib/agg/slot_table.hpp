@@ -80,8 +80,8 @@ class SlotTable {
   /// owns again once it has called reduce().
   std::span<wire::Frame* const> frames_of(std::uint32_t slot) const;
 
-  /// Folds the slot's frames in rank order into the cached result; `skip` bytes of INA header stand
-  /// before the data of each payload.
+  /// Folds the slot's frames in rank order into the cached result and into the data of each of
+  /// them; `skip` bytes of INA header stand before the data of each payload.
   SlotResult reduce(std::uint32_t slot, std::size_t skip, ReduceKernel kernel);
 
   /// The cached result of a complete slot.
@@ -139,7 +139,7 @@ class SlotTable {
   std::pmr::vector<Slot> slots_;
   std::pmr::vector<wire::Frame*> frames_;   // slot x H + rank
   std::pmr::vector<std::uint8_t> results_;  // slot x mtu
-  std::vector<const std::byte*> inputs_;    // scratch of reduce(), H
+  std::vector<std::byte*> payloads_;        // scratch of reduce(), H
   std::uint64_t held_ = 0;                  // frames stored now
   std::pmr::vector<std::uint32_t> filling_; // slots in State::filling, in no order
   std::uint64_t generation_ = 1;            // slots of an older one are empty, whatever they say

@@ -140,7 +140,7 @@ void Worker::complete(const Verdict& verdict, std::uint32_t slot, Instant now) {
   TraceRecord record = ring_record(TraceEvent::result, verdict);
   for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
     record.rank = rank;
-    splice::write_result(*frames[rank], result, session_);
+    splice::seal_result(*frames[rank], result, session_);
     forwarder_.send(*frames[rank], Departure::consumed, now, record);
   }
 }

@@ -23,10 +23,13 @@ std::size_t ina_bytes(const wire::Packet& packet) {
 }
 
 void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session) {
+  std::memcpy(frame.payload() + ina_bytes(frame.packet), result.data.data(), result.data.size());
+  seal_result(frame, result, session);
+}
+
+void seal_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session) {
   const wire::Packet& packet = frame.packet;
   const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
-  std::memcpy(frame.data + data_offset, result.data.data(), result.data.size());
-
   const std::uint8_t* pad = frame.data + data_offset + result.data.size();
   const std::uint32_t crc = wire::crc32(result.crc, {pad, packet.pad});
   if (packet.opcode.starts_message()) {

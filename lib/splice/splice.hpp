@@ -8,14 +8,17 @@
 
 namespace weir::splice {
 
-/// Turns a rank's own frame into its result packet (docs/protocol.md §5): headers, RETH, immediate
-/// and pad stay; an INA header gets RESULT, and in a hello the session; the data becomes the
-/// result's. The data is summed over once for all ranks: without an INA header the ICRC changes by
-/// the difference of old and new data alone, with one it is the CRC of the rank's headers combined
-/// with the data's.
+/// Turns a rank's own frame, whose data is the result's already (SlotTable::reduce), into its
+/// result packet (docs/protocol.md §5): headers, RETH, immediate and pad stay; an INA header gets
+/// RESULT, and in a hello the session. The data is summed over once for all ranks: without an INA
+/// header the ICRC changes by the difference of old and new data alone, with one it is the CRC of
+/// the rank's headers combined with the data's.
 ///
 /// The frame carries exactly result.data.size() bytes of data (SlotTable::arrive has seen to it)
 /// and, without an INA header, its payload_crc.
+void seal_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session);
+
+/// The same for a frame that still has its rank's own data.
 void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session);
 
 /// Bytes of INA header in front of a message packet's data: 40 in a FIRST or ONLY, else 0.

@@ -138,7 +138,7 @@ class StageLab {
         slots_.reduce(slot, splice::ina_bytes(frames.front()->packet), kernel_);
     clock_.lap(Stage::reduce);
     for (wire::Frame* frame : frames) {
-      splice::write_result(*frame, result, test::kSession);
+      splice::seal_result(*frame, result, test::kSession);
     }
     clock_.lap(Stage::splice);
     for (const wire::Frame* frame : frames) {

@@ -53,6 +53,11 @@ Bytes bytes_of(const std::vector<Element>& elements) {
   return bytes;
 }
 
+Bytes concatenated(Bytes first, const Bytes& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 /// One ring's table and the frames that are in it.
 class Table {
  public:
@@ -307,6 +312,10 @@ TEST(SlotTable, ResultsAreTheFoldInRankOrder) {
           table->reduce(slot, skip, find_kernel(DataType::f32, Operation::sum, CpuLevel::baseline));
       const Bytes data(result.data.begin(), result.data.end());
       EXPECT_EQ(data, bytes_of(expected));
+      for (const wire::Frame* frame : table->frames_of(slot)) {
+        EXPECT_EQ(Bytes(frame->data + kPayloadAt, frame->data + frame->length),
+                  concatenated(Bytes(skip, 0xee), data));
+      }
       EXPECT_EQ(result.crc, wire::crc32_reference(0, data));
       EXPECT_EQ(table->held(), 0u);
       EXPECT_EQ(table->filling(), 0u);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "agg/reduce_to_all.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace weir::agg {
+namespace {
+
+constexpr std::size_t kAllRanksBytes = 16384; // half of a small first-level cache
+constexpr std::size_t kLeastBlock = 128;      // below, calls cost more than lines
+
+} // namespace
+
+void reduce_to_all(ReduceKernel kernel, std::byte* out, std::span<std::byte*> payloads,
+                   std::size_t bytes) {
+  const std::size_t block = std::max(kLeastBlock, std::bit_floor(kAllRanksBytes / payloads.size()));
+  for (std::size_t at = 0; at < bytes; at += block) {
+    const std::size_t length = std::min(block, bytes - at);
+    kernel(out + at, payloads.data(), static_cast<unsigned>(payloads.size()), length);
+    for (std::byte*& payload : payloads) {
+      std::memcpy(payload, out + at, length);
+      payload += length;
+    }
+  }
+}
+
+} // namespace weir::agg
