@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "agg/reduce_to_all.hpp"
 #include "frame_stock.hpp"
 #include "pipeline.hpp"
 
@@ -8,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace weir::bench {
@@ -29,62 +31,107 @@ struct Supplies {
   Pool segments;
 };
 
-/// Frames of all ranks with the result copied into each.
-void copy(std::vector<rte_mbuf*>& frames, rte_mbuf* result, std::uint16_t payload) {
-  for (rte_mbuf* frame : frames) {
-    std::memcpy(rte_pktmbuf_mtod_offset(frame, void*, kHeaderBytes),
-                rte_pktmbuf_mtod(result, void*), payload);
-  }
+/// The frames of one slot, one of each rank.
+using Slot = std::span<rte_mbuf* const, kRanks>;
+
+std::array<std::byte*, kRanks> payloads_of(Slot slot) {
+  std::array<std::byte*, kRanks> payloads;
+  std::transform(slot.begin(), slot.end(), payloads.begin(), [](rte_mbuf* frame) {
+    return rte_pktmbuf_mtod_offset(frame, std::byte*, kHeaderBytes);
+  });
+  return payloads;
 }
 
-/// Frames whose middle is the one result, by reference, and whose ICRC is a segment of its own. A
-/// burst of them is sent, then the segments are given back, as a NIC's driver does.
-void chain(std::vector<rte_mbuf*>& frames, rte_mbuf* result, std::uint16_t payload,
-           rte_mempool* segments) {
-  std::array<rte_mbuf*, 2 * kRanks> parts;
-  for (std::size_t at = 0; at < frames.size(); at += kRanks) {
-    rte_pktmbuf_alloc_bulk(segments, parts.data(), parts.size());
-    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
-      rte_mbuf* frame = frames[at + rank];
-      rte_mbuf* body = parts[2u * rank];
-      rte_mbuf* tail = parts[2u * rank + 1];
-      rte_pktmbuf_attach(body, result);
-      const auto* icrc = rte_pktmbuf_mtod_offset(frame, const void*, kHeaderBytes + payload);
-      std::memcpy(rte_pktmbuf_append(tail, kTailBytes), icrc, kTailBytes);
-      frame->data_len = kHeaderBytes;
-      frame->next = body;
-      body->next = tail;
-      frame->nb_segs = 3;
+/// Ways to have the sum of a slot's frames leave in each of them.
+class Emission {
+ public:
+  explicit Emission(std::uint16_t payload)
+      : supplies_(payload), payload_(payload), frames_(kFrames) {
+    rte_pktmbuf_alloc_bulk(supplies_.frames.get(), frames_.data(), kFrames);
+    for (rte_mbuf* frame : frames_) {
+      rte_pktmbuf_append(frame, static_cast<std::uint16_t>(kHeaderBytes + payload + kTailBytes));
+      std::memset(rte_pktmbuf_mtod(frame, void*), 0, frame->data_len);
     }
-    for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
-      free_shared_segments(*frames[at + rank]);
-      frames[at + rank]->data_len = static_cast<std::uint16_t>(kHeaderBytes + payload + kTailBytes);
+    result_ = rte_pktmbuf_alloc(supplies_.frames.get());
+    rte_pktmbuf_append(result_, payload);
+  }
+
+  ~Emission() {
+    rte_pktmbuf_free(result_);
+    rte_pktmbuf_free_bulk(frames_.data(), kFrames);
+  }
+
+  Emission(const Emission&) = delete;
+  Emission& operator=(const Emission&) = delete;
+
+  /// Nanoseconds a frame that one way takes for all of them.
+  double ns_of(void (Emission::*way)(Slot)) {
+    return seconds_of([&] {
+             for (std::size_t at = 0; at < kFrames; at += kRanks) {
+               (this->*way)(Slot(&frames_[at], kRanks));
+             }
+           }) *
+           1e9 / kFrames;
+  }
+
+  /// What all ways have in common.
+  void sum(Slot slot) {
+    const auto payloads = payloads_of(slot);
+    kernel_(result(), payloads.data(), kRanks, payload_);
+  }
+
+  /// As the switch does: written into each frame by the summation.
+  void sum_to_all(Slot slot) {
+    auto payloads = payloads_of(slot);
+    agg::reduce_to_all(kernel_, result(), payloads, payload_);
+  }
+
+  /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.
+  /// The segments are given back at once, as a NIC's driver does after a while.
+  void sum_and_chain(Slot slot) {
+    sum(slot);
+    std::array<rte_mbuf*, 2 * kRanks> parts;
+    rte_pktmbuf_alloc_bulk(supplies_.segments.get(), parts.data(), parts.size());
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      chain(*slot[rank], *parts[2 * rank], *parts[2 * rank + 1]);
+    }
+    for (rte_mbuf* frame : slot) {
+      free_shared_segments(*frame);
+      frame->data_len = static_cast<std::uint16_t>(kHeaderBytes + payload_ + kTailBytes);
     }
   }
-}
+
+ private:
+  std::byte* result() { return rte_pktmbuf_mtod(result_, std::byte*); }
+
+  void chain(rte_mbuf& frame, rte_mbuf& body, rte_mbuf& tail) {
+    rte_pktmbuf_attach(&body, result_);
+    const auto* icrc = rte_pktmbuf_mtod_offset(&frame, const void*, kHeaderBytes + payload_);
+    std::memcpy(rte_pktmbuf_append(&tail, kTailBytes), icrc, kTailBytes);
+    frame.data_len = kHeaderBytes;
+    frame.next = &body;
+    body.next = &tail;
+    frame.nb_segs = 3;
+  }
+
+  Supplies supplies_;
+  std::uint16_t payload_;
+  agg::ReduceKernel kernel_ =
+      agg::find_kernel(DataType::f32, Operation::sum, agg::best_cpu_level());
+  std::vector<rte_mbuf*> frames_;
+  rte_mbuf* result_ = nullptr;
+};
 
 void measure(std::uint16_t payload, const Case& parameters, unsigned round) {
-  const Supplies supplies(payload);
-  std::vector<rte_mbuf*> frames(kFrames);
-  rte_pktmbuf_alloc_bulk(supplies.frames.get(), frames.data(), kFrames);
-  for (rte_mbuf* frame : frames) {
-    rte_pktmbuf_append(frame, static_cast<std::uint16_t>(kHeaderBytes + payload + kTailBytes));
-  }
-  rte_mbuf* result = rte_pktmbuf_alloc(supplies.frames.get());
-  rte_pktmbuf_append(result, payload);
-  // Twice each: the first is for the caches, that is, for what the frames' verification leaves
-  // there.
-  double copying = 0;
-  double chaining = 0;
-  for (int pass = 0; pass < 2; ++pass) {
-    copying = seconds_of([&] { copy(frames, result, payload); });
-    chaining = seconds_of([&] { chain(frames, result, payload, supplies.segments.get()); });
-  }
-  report(
-      "emission", parameters, round,
-      {{"chain", chaining * 1e9 / kFrames, "ns", "copy"}, {"copy", copying * 1e9 / kFrames, "ns"}});
-  rte_pktmbuf_free(result);
-  rte_pktmbuf_free_bulk(frames.data(), kFrames);
+  Emission emission(payload);
+  emission.ns_of(&Emission::sum); // for the caches, and for what verification leaves there
+  const double sum = emission.ns_of(&Emission::sum);
+  const double chained = emission.ns_of(&Emission::sum_and_chain);
+  const double written = emission.ns_of(&Emission::sum_to_all);
+  report("emission", parameters, round,
+         {{"sum", sum, "ns"},
+          {"sum_to_all", written, "ns", "sum"},
+          {"sum_and_chain", chained, "ns", "sum"}});
 }
 
 } // namespace

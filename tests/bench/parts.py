@@ -103,7 +103,7 @@ PARTS = (
     KERNELS,
     Part("pipeline", "one core, run to completion: packets and bits per second beside macswap", "pipeline_bench"),
     Part("stages", "where a packet's time goes, stage by stage", "pipeline_bench"),
-    Part("emission", "results copied once per rank beside results that share the payload", "pipeline_bench"),
+    Part("emission", "results written by the summation beside results that share the payload", "pipeline_bench"),
     Part("latency", "last contribution in to result out", "pipeline_bench"),
     Part("forwarding", "other traffic alone and beside a busy ring", "pipeline_bench"),
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",

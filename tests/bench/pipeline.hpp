@@ -17,8 +17,8 @@ void measure_stages(const Options& options);
 /// From the last contribution's arrival to the last result on the wire.
 void measure_latency(const Options& options);
 
-/// Sending one result to all ranks: copied into each frame, as the switch does, or referred to by a
-/// chain of segments.
+/// Sending one result to all ranks: written into each frame by the summation, as the switch does,
+/// or referred to by a chain of segments.
 void measure_emission(const Options& options);
 
 /// One lcore and several, in the placements of their roles that make sense, with one ring and with
