@@ -88,7 +88,7 @@ def build() -> None:
 def run(name: str, corpus: Path, seconds: int) -> bool:
     crashes = BUILD / "crashes" / name
     crashes.mkdir(parents=True, exist_ok=True)
-    command = [str(BUILD / f"tests/fuzz/{name}_fuzz"), str(corpus), f"-max_total_time={seconds}", "-timeout=10",
+    command = [str(BUILD / f"tests/fuzz/{name}_fuzz"), str(corpus), f"-max_total_time={seconds}", "-timeout=120",
                "-rss_limit_mb=3000", "-max_len=65536" if name != "parse" else "-max_len=2048", "-print_final_stats=1",
                f"-artifact_prefix={crashes}/", "-verbosity=0" if seconds else "-verbosity=1"]
     print(f"fuzz {name}: {'until interrupted' if seconds == 0 else f'{seconds} s'}", flush=True)
