@@ -39,8 +39,7 @@ std::size_t SlotTable::Dimensions::bytes() const {
 SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory)
     : dimensions_(dimensions), slots_(dimensions.slots(), memory),
       frames_(dimensions.slots() * dimensions.world, memory),
-      results_(dimensions.slots() * dimensions.mtu, memory), payloads_(dimensions.world),
-      filling_(memory) {
+      results_(dimensions.slots() * dimensions.mtu, memory), filling_(memory) {
   filling_.reserve(dimensions.slots());
 }
 
@@ -109,23 +108,32 @@ std::span<wire::Frame*> SlotTable::cells_of(std::uint32_t slot) {
   return {frames_.data() + std::size_t{slot} * dimensions_.world, dimensions_.world};
 }
 
-std::span<std::uint8_t> SlotTable::cache_of(std::uint32_t slot, std::size_t bytes) {
-  return {results_.data() + std::size_t{slot} * dimensions_.mtu, bytes};
+std::span<std::uint8_t> SlotTable::result_room(std::uint32_t slot) {
+  return {results_.data() + std::size_t{slot} * dimensions_.mtu, slots_[slot].data_bytes};
 }
 
-SlotResult SlotTable::reduce(std::uint32_t index, std::size_t skip, ReduceKernel kernel) {
-  Slot& slot = slots_[index];
-  const std::span<std::uint8_t> cache = cache_of(index, slot.data_bytes);
-  const std::span<wire::Frame*> frames = cells_of(index);
-  std::transform(frames.begin(), frames.end(), payloads_.begin(), [skip](const wire::Frame* frame) {
+std::uint32_t sum_frames(std::span<wire::Frame* const> frames, std::size_t skip,
+                         ReduceKernel kernel, std::span<std::uint8_t> result) {
+  std::array<std::byte*, kMaxWorld> payloads;
+  std::transform(frames.begin(), frames.end(), payloads.begin(), [skip](const wire::Frame* frame) {
     return reinterpret_cast<std::byte*>(frame->payload() + skip);
   });
-  reduce_to_all(kernel, reinterpret_cast<std::byte*>(cache.data()), payloads_, cache.size());
-  slot.crc = wire::crc32(0, cache);
+  reduce_to_all(kernel, reinterpret_cast<std::byte*>(result.data()),
+                std::span(payloads).first(frames.size()), result.size());
+  return wire::crc32(0, result);
+}
+
+SlotResult SlotTable::complete(std::uint32_t index, std::uint32_t crc) {
+  Slot& slot = slots_[index];
+  slot.crc = crc;
   slot.state = State::complete;
   stop_filling(slot);
   held_ -= dimensions_.world;
   return result_of(index);
+}
+
+SlotResult SlotTable::reduce(std::uint32_t slot, std::size_t skip, ReduceKernel kernel) {
+  return complete(slot, sum_frames(frames_of(slot), skip, kernel, result_room(slot)));
 }
 
 SlotResult SlotTable::result_of(std::uint32_t index) const {

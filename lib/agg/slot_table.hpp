@@ -19,6 +19,12 @@ struct SlotResult {
   std::uint32_t crc = 0;
 };
 
+/// Folds the frames' data in their order into `result`, and back into each of them; `skip` bytes of
+/// INA header stand before the data of each payload. Returns the result's CRC. `kernel` is not
+/// called when there is no data.
+std::uint32_t sum_frames(std::span<wire::Frame* const> frames, std::size_t skip,
+                         ReduceKernel kernel, std::span<std::uint8_t> result);
+
 /// What a contribution met in its slot: the rows of docs/protocol.md §4.
 enum class SlotEvent : std::uint8_t {
   stored,
@@ -77,11 +83,17 @@ class SlotTable {
   SlotEvent arrive(const Contribution& contribution, wire::Frame* frame);
 
   /// For a slot that arrive() just called completed: its frames in rank order, which the caller
-  /// owns again once it has called reduce().
+  /// owns again once it has called complete() or reduce().
   std::span<wire::Frame* const> frames_of(std::uint32_t slot) const;
 
-  /// Folds the slot's frames in rank order into the cached result and into the data of each of
-  /// them; `skip` bytes of INA header stand before the data of each payload.
+  /// Where the result of such a slot belongs.
+  std::span<std::uint8_t> result_room(std::uint32_t slot);
+
+  /// The result is there: repeats are answered with it from now on. Until then they are repeats in
+  /// a slot that is still filling.
+  SlotResult complete(std::uint32_t slot, std::uint32_t crc);
+
+  /// sum_frames() and complete() in one.
   SlotResult reduce(std::uint32_t slot, std::size_t skip, ReduceKernel kernel);
 
   /// The cached result of a complete slot.
@@ -133,13 +145,11 @@ class SlotTable {
   void reclaim(Slot& slot, const Contribution& contribution);
   SlotEvent store(Slot& slot, const Contribution& contribution, wire::Frame* frame);
   std::span<wire::Frame*> cells_of(std::uint32_t slot);
-  std::span<std::uint8_t> cache_of(std::uint32_t slot, std::size_t bytes);
 
   Dimensions dimensions_;
   std::pmr::vector<Slot> slots_;
   std::pmr::vector<wire::Frame*> frames_;   // slot x H + rank
   std::pmr::vector<std::uint8_t> results_;  // slot x mtu
-  std::vector<std::byte*> payloads_;        // scratch of reduce(), H
   std::uint64_t held_ = 0;                  // frames stored now
   std::pmr::vector<std::uint32_t> filling_; // slots in State::filling, in no order
   std::uint64_t generation_ = 1;            // slots of an older one are empty, whatever they say

@@ -22,6 +22,11 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
       lcore.make_worker(place.rings, settings);
     }
   }
+  for (std::size_t i = 0; i < lcores.size(); ++i) {
+    if (const auto helped = placement.lcores[i].helps) {
+      lcores[*helped]->add_helper(*lcores[i]);
+    }
+  }
   for (const auto& lcore : lcores) {
     for (std::uint16_t port = 0; port < device_of_port.size(); ++port) {
       lcore->route_port(port, *lcores[placement.transmitter_of_port[port]]);

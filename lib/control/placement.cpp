@@ -28,6 +28,24 @@ class Dealer {
   std::size_t turn_ = 0;
 };
 
+void deal_helpers(Placement& placement) {
+  const auto has_rings = [](const Placement::DataLcore& lcore) { return !lcore.rings.empty(); };
+  if (std::none_of(placement.lcores.begin(), placement.lcores.end(), has_rings)) {
+    return;
+  }
+  Dealer owners;
+  for (std::size_t i = 0; i < placement.lcores.size(); ++i) {
+    if (has_rings(placement.lcores[i])) {
+      owners.add(i);
+    }
+  }
+  for (Placement::DataLcore& lcore : placement.lcores) {
+    if (lcore.works && !has_rings(lcore)) {
+      lcore.helps = owners.next();
+    }
+  }
+}
+
 } // namespace
 
 Placement place(const Config& config, const conn::RingDirectory& directory) {
@@ -48,7 +66,8 @@ Placement place(const Config& config, const conn::RingDirectory& directory) {
                                 .receives = {},
                                 .transmits = {},
                                 .rings = {},
-                                .works = plays(lcore, Role::worker)});
+                                .works = plays(lcore, Role::worker),
+                                .helps = {}});
     if (plays(lcore, Role::rx)) {
       receivers.add(index);
     }
@@ -75,6 +94,7 @@ Placement place(const Config& config, const conn::RingDirectory& directory) {
     const std::size_t worker = placement.worker_of_group[directory.group_of_ring(ring)];
     placement.lcores[worker].rings.push_back(ring);
   }
+  deal_helpers(placement);
   return placement;
 }
 

@@ -5,6 +5,7 @@
 #include "control/config.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Placement {
     std::vector<std::uint16_t> transmits; // ports
     std::vector<std::uint16_t> rings;     // directory indices
     bool works = false;
+    std::optional<std::size_t> helps; // a worker without rings: sums for this lcore's worker
   };
 
   unsigned control_cpu = 0;
@@ -33,6 +35,7 @@ struct Placement {
 };
 
 /// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
+/// Workers for whom no ring is left are dealt out to those that have some, as helpers.
 Placement place(const Config& config, const conn::RingDirectory& directory);
 
 /// EAL's --lcores: lcore 0 is control's, lcore i + 1 is placement.lcores[i], each bound to its CPU.

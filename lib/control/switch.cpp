@@ -300,6 +300,7 @@ Table Switch::lcores_table() {
                {"rings", "rings"},
                {"rounds", "rounds"},
                {"starved_rounds", "without mbufs"},
+               {"sums_for_others", "sums for others"},
                {"busy_percent", "busy %"},
                {"received", "received"},
                {"forwarded", "forwarded"},
@@ -319,8 +320,9 @@ Table Switch::lcores_table() {
                                   static_cast<double>(rounds.rounds);
     table.rows.push_back({std::uint64_t{lcore->id()}, names_of_roles(*lcore, worker != nullptr),
                           std::uint64_t{worker != nullptr ? worker->rings().size() : 0},
-                          rounds.rounds, rounds.starved_rounds, busy, counters.received,
-                          counters.forwarded, counters.consumed, counters.all_dropped(),
+                          rounds.rounds, rounds.starved_rounds, rounds.sums_for_others, busy,
+                          counters.received, counters.forwarded, counters.consumed,
+                          counters.all_dropped(),
                           worker != nullptr ? worker->held() : std::uint64_t{0}});
   }
   return table;

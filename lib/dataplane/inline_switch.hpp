@@ -28,6 +28,9 @@ class InlineSwitch : private WorkerSink {
   /// Takes a frame with data, length and ingress set.
   void accept(wire::Frame& frame, Instant now) { rx_.accept(frame, now); }
 
+  /// Sends the results of what helpers have summed.
+  void collect(Instant now) { worker_.collect(now); }
+
   /// For the sink: a frame has left.
   void count(wire::Departure departure) { counters_.count(departure); }
 

@@ -44,7 +44,8 @@ void Lcore::add_tx_port(std::uint16_t port, std::uint16_t device) {
   tx_ports_[port] = std::make_unique<TxPort>(device, 0);
 }
 
-void Lcore::make_worker(std::vector<std::uint16_t> rings, const Worker::Settings& settings) {
+void Lcore::make_worker(std::vector<std::uint16_t> rings, Worker::Settings settings) {
+  settings.helpers = this;
   worker_.emplace(shared_.directory, std::move(rings), settings, forwarder_, counters_);
 }
 
@@ -81,6 +82,11 @@ void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
                                       transmitter.tx_inbox_, transmitter.tx_senders_);
 }
 
+void Lcore::add_helper(Lcore& helper) {
+  helpers_.push_back(
+      inbox_from(this, handoff_name('s', id_, helper.id_), helper.sum_inbox_, helper.sum_senders_));
+}
+
 void Lcore::run() {
   const Clock clock;
   running_.store(true, std::memory_order_release);
@@ -114,6 +120,8 @@ unsigned Lcore::round(Instant now) {
     work += receive_all(now);
   }
   work += take_worker_handoffs(now);
+  work += worker_ ? worker_->collect(now) : 0;
+  work += make_sums_for_others();
   work += take_tx_handoffs();
   work += flush_ports();
   ++rounds_.rounds;
@@ -185,6 +193,15 @@ wire::Frame* Lcore::look_at(rte_mbuf* mbuf, std::uint16_t port, Instant now) {
   return &frame;
 }
 
+bool Lcore::ask(Summation& sum) {
+  const Summation::Task& task = sum.task();
+  if (helpers_.empty() || task.frames.size() * task.result.size() < kWorthAsking) {
+    return false;
+  }
+  next_helper_ = next_helper_ + 1 < helpers_.size() ? next_helper_ + 1 : 0;
+  return helpers_[next_helper_]->push(&sum);
+}
+
 unsigned Lcore::take_worker_handoffs(Instant now) {
   unsigned work = 0;
   for (const auto& inbox : worker_inbox_) {
@@ -215,6 +232,19 @@ unsigned Lcore::take_tx_handoffs() {
     work += count;
   }
   return work;
+}
+
+unsigned Lcore::make_sums_for_others() {
+  unsigned sums = 0;
+  for (const auto& inbox : sum_inbox_) {
+    std::array<Summation*, kSumBurst> burst;
+    const unsigned count = inbox->pop(burst);
+    for (unsigned i = 0; i < count; ++i) {
+      sums += burst[i]->make() ? 1 : 0;
+    }
+  }
+  rounds_.sums_for_others += sums;
+  return sums;
 }
 
 unsigned Lcore::flush_ports() {

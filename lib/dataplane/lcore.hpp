@@ -35,13 +35,15 @@ struct TxRequest {
 
 using TxHandoff = Handoff<TxRequest>;
 using WorkerHandoff = Handoff<rte_mbuf*>;
+using SumHandoff = Handoff<Summation*>;
 
 /// How often and how full rounds were.
 struct RoundCounters {
   std::uint64_t rounds = 0;
   std::uint64_t idle_rounds = 0;
-  std::uint64_t starved_rounds = 0; // of the rounds looked at: no mbufs to receive a burst into
-  Histogram rx_burst;               // packets per non-empty receive burst
+  std::uint64_t sums_for_others = 0; // slots summed up for other lcores' workers
+  std::uint64_t starved_rounds = 0;  // of the rounds looked at: no mbufs to receive a burst into
+  Histogram rx_burst;                // packets per non-empty receive burst
 };
 
 /// One core's loop over the stages that its roles give it. All roles on one lcore is
@@ -49,7 +51,7 @@ struct RoundCounters {
 ///
 /// Everything in here belongs to the lcore's own thread. Others look at it or change it between
 /// park() and resume() only.
-class Lcore : private FrameSink, private WorkerSink {
+class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
  public:
   /// What all lcores share: read-only, or, for the stations, safe to share.
   struct Shared {
@@ -68,7 +70,10 @@ class Lcore : private FrameSink, private WorkerSink {
   void add_rx_queue(const RxQueue& queue) { rx_queues_.push_back(queue); }
 
   void add_tx_port(std::uint16_t port, std::uint16_t device);
-  void make_worker(std::vector<std::uint16_t> rings, const Worker::Settings& settings);
+  /// The settings' helpers are those that add_helper() names.
+  void make_worker(std::vector<std::uint16_t> rings, Worker::Settings settings);
+  /// Sums of this lcore's worker are made by that other lcore too, when it has time.
+  void add_helper(Lcore& helper);
   /// Packets of this group of rings go to that lcore, which may be this one.
   void route_group(std::uint16_t group, Lcore& worker);
   /// Frames for this port go to that lcore, which may be this one.
@@ -122,12 +127,15 @@ class Lcore : private FrameSink, private WorkerSink {
 
  private:
   static constexpr unsigned kBurst = 32;
+  static constexpr unsigned kSumBurst = 4;          // slots
+  static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kRoundsPerLook = 64; // for mbufs
 
   void transmit(wire::Frame& frame, l2::PortSet ports) override;
   void release(wire::Frame& frame) override;
   void to_worker(wire::Frame& frame, std::uint16_t group, Instant now) override;
+  bool ask(Summation& sum) override;
 
   unsigned receive_all(Instant now);
   unsigned receive(const RxQueue& queue, Instant now);
@@ -135,6 +143,7 @@ class Lcore : private FrameSink, private WorkerSink {
   wire::Frame* look_at(rte_mbuf* mbuf, std::uint16_t port, Instant now);
   unsigned take_worker_handoffs(Instant now);
   unsigned take_tx_handoffs();
+  unsigned make_sums_for_others();
   unsigned flush_ports();
   void send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
   void queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
@@ -161,12 +170,16 @@ class Lcore : private FrameSink, private WorkerSink {
   // Where frames go on: nullptr means that this lcore is the next one too.
   std::vector<WorkerHandoff*> worker_routes_; // by group
   std::array<TxHandoff*, l2::kMaxPorts> tx_routes_{};
+  std::vector<SumHandoff*> helpers_; // asked in turn
+  std::size_t next_helper_ = 0;
 
   // What others hand to this lcore, one ring for each of them.
   std::vector<std::unique_ptr<WorkerHandoff>> worker_inbox_;
   std::vector<std::unique_ptr<TxHandoff>> tx_inbox_;
+  std::vector<std::unique_ptr<SumHandoff>> sum_inbox_;
   std::vector<std::pair<const Lcore*, WorkerHandoff*>> worker_senders_;
   std::vector<std::pair<const Lcore*, TxHandoff*>> tx_senders_;
+  std::vector<std::pair<const Lcore*, SumHandoff*>> sum_senders_;
 
   // Frames (copies of flooded ones apart) put into and taken out of hand-off rings by this lcore.
   std::uint64_t handed_on_ = 0;

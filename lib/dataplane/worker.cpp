@@ -4,6 +4,7 @@
 #include "splice/splice.hpp"
 #include "wire/icrc.hpp"
 
+#include <thread>
 #include <utility>
 
 namespace weir::dataplane {
@@ -66,7 +67,7 @@ Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> 
                const Settings& settings, Forwarder& forwarder, FrameCounters& counters)
     : owned_(std::move(rings)), session_(settings.classifier.session), kernels_(settings.level),
       classifier_(directory, owned_, settings.classifier), rings_(directory.rings().size()),
-      forwarder_(forwarder), counters_(counters) {
+      forwarder_(forwarder), counters_(counters), helpers_(settings.helpers) {
   for (const std::uint16_t ring : owned_) {
     rings_[ring].emplace(directory.rings()[ring], settings.memory);
   }
@@ -74,7 +75,7 @@ Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> 
 
 void Worker::accept(Frame& frame, Instant now) {
   if (frame.packet.parsed == wire::Parsed::transport) { // here to keep its place in the connection
-    return forwarder_.send(frame, Departure::forwarded, now);
+    return send_in_turn(frame, Departure::forwarded, now);
   }
   const Verdict verdict = classifier_.classify(frame, now.ms);
   if (verdict.flushed_ring) {
@@ -85,7 +86,7 @@ void Worker::accept(Frame& frame, Instant now) {
     if (verdict.foreign) {
       counters_.count(*verdict.foreign);
     }
-    return forwarder_.send(frame, Departure::forwarded, now);
+    return send_in_turn(frame, Departure::forwarded, now);
   case Verdict::Step::forward_stale:
     return forward_stale(frame, verdict, now);
   case Verdict::Step::drop:
@@ -127,22 +128,71 @@ void Worker::contribute(Frame& frame, const Verdict& verdict, Instant now) {
 }
 
 void Worker::complete(const Verdict& verdict, std::uint32_t slot, Instant now) {
-  Ring& ring = *rings_[verdict.ring];
-  const auto frames = ring.slots.frames_of(slot);
-  const wire::MessageShape& shape = verdict.record->shape;
-  const agg::SlotResult result =
-      ring.slots.reduce(slot, splice::ina_bytes(frames.front()->packet), kernels_.of(shape));
+  if (sums_.is_full()) {
+    finish_oldest_sum(now);
+  }
+  agg::SlotTable& slots = rings_[verdict.ring]->slots;
+  SumQueue::Entry& entry = sums_.add();
+  entry.record = ring_record(TraceEvent::result, verdict);
+  entry.slot = slot;
+  entry.collective = verdict.record->shape.collective;
+  entry.sum.offer({.frames = slots.frames_of(slot),
+                   .result = slots.result_room(slot),
+                   .kernel = kernels_.of(verdict.record->shape),
+                   .session = session_});
+  if (helpers_ == nullptr || !helpers_->ask(entry.sum)) {
+    entry.sum.make();
+  }
+  collect(now);
+}
+
+unsigned Worker::collect(Instant now) {
+  unsigned frames = 0;
+  while (!sums_.is_empty() && sums_.oldest().sum.is_made()) {
+    frames += send_oldest_results(now);
+  }
+  return frames + (sums_.is_empty() ? 0 : 1);
+}
+
+unsigned Worker::send_oldest_results(Instant now) {
+  SumQueue::Entry& entry = sums_.oldest();
+  Ring& ring = *rings_[entry.record.ring];
+  const auto frames = entry.sum.task().frames;
+  const agg::SlotResult result = ring.slots.complete(entry.slot, entry.sum.crc());
   ++ring.counters.slots_completed;
-  ring.counters.hellos += shape.collective == Collective::hello ? 1 : 0;
+  ring.counters.hellos += entry.collective == Collective::hello ? 1 : 0;
   ring.counters.results += frames.size();
   ring.counters.reduced_bytes += frames.size() * result.data.size();
-  ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(slot));
-  TraceRecord record = ring_record(TraceEvent::result, verdict);
+  ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
   for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
-    record.rank = rank;
-    splice::seal_result(*frames[rank], result, session_);
-    forwarder_.send(*frames[rank], Departure::consumed, now, record);
+    entry.record.rank = rank;
+    forwarder_.send(*frames[rank], Departure::consumed, now, entry.record);
   }
+  sums_.remove_oldest();
+  return static_cast<unsigned>(frames.size());
+}
+
+void Worker::finish_oldest_sum(Instant now) {
+  SumQueue::Entry& entry = sums_.oldest();
+  if (!entry.sum.make()) {
+    while (!entry.sum.is_made()) { // by a helper, which is at it
+      std::this_thread::yield();
+    }
+  }
+  send_oldest_results(now);
+}
+
+void Worker::settle(Instant now) {
+  while (!sums_.is_empty()) {
+    finish_oldest_sum(now);
+  }
+}
+
+/// What is no sum's result does not overtake any (I7).
+void Worker::send_in_turn(Frame& frame, Departure departure, Instant now,
+                          const TraceRecord& record) {
+  settle(now);
+  forwarder_.send(frame, departure, now, record);
 }
 
 void Worker::answer_from_cache(Frame& frame, const Verdict& verdict, std::uint32_t slot,
@@ -150,13 +200,13 @@ void Worker::answer_from_cache(Frame& frame, const Verdict& verdict, std::uint32
   Ring& ring = *rings_[verdict.ring];
   ++ring.counters.cached_results;
   splice::write_result(frame, ring.slots.result_of(slot), session_);
-  forwarder_.send(frame, Departure::consumed, now, ring_record(TraceEvent::cached_result, verdict));
+  send_in_turn(frame, Departure::consumed, now, ring_record(TraceEvent::cached_result, verdict));
 }
 
 void Worker::forward_stale(Frame& frame, const Verdict& verdict, Instant now) {
   ++rings_[verdict.ring]->counters.stale_repeats;
-  forwarder_.send(frame, Departure::forwarded, now,
-                  {.ring = verdict.ring, .rank = verdict.rank, .event = TraceEvent::stale_repeat});
+  send_in_turn(frame, Departure::forwarded, now,
+               {.ring = verdict.ring, .rank = verdict.rank, .event = TraceEvent::stale_repeat});
 }
 
 void Worker::drop_contribution(Frame& frame, std::uint16_t ring, DropReason reason, Instant now) {
@@ -165,6 +215,7 @@ void Worker::drop_contribution(Frame& frame, std::uint16_t ring, DropReason reas
 }
 
 void Worker::flush(std::uint16_t ring, DropReason reason, Instant now) {
+  settle(now); // a helper may be at some of its frames
   ++rings_[ring]->counters.flushes;
   rings_[ring]->slots.flush([&](Frame& frame) { drop_contribution(frame, ring, reason, now); });
 }

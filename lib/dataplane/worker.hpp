@@ -4,6 +4,7 @@
 #include "agg/slot_table.hpp"
 #include "conn/classify.hpp"
 #include "dataplane/forward.hpp"
+#include "dataplane/sum_queue.hpp"
 
 #include <array>
 #include <memory_resource>
@@ -36,6 +37,7 @@ class Worker {
     conn::Classifier::Settings classifier;
     agg::CpuLevel level = agg::CpuLevel::baseline;
     std::pmr::memory_resource* memory = std::pmr::get_default_resource(); // for slots and results
+    SumHelpers* helpers = nullptr; // nullptr: the worker makes every sum itself, at once
   };
 
   Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
@@ -44,6 +46,10 @@ class Worker {
   /// Takes the frame. It was handed on by Rx, or is otherwise one that conn::Classifier::classify
   /// takes.
   void accept(wire::Frame& frame, Instant now);
+
+  /// Sends the results of sums that helpers have made. Returns how many frames that were, and one
+  /// at least while there are more to wait for.
+  unsigned collect(Instant now);
 
   /// Gives up what the ring holds and the connections it has admitted.
   void reset_ring(std::uint16_t ring, Instant now);
@@ -67,6 +73,11 @@ class Worker {
 
   void contribute(wire::Frame& frame, const conn::Verdict& verdict, Instant now);
   void complete(const conn::Verdict& verdict, std::uint32_t slot, Instant now);
+  unsigned send_oldest_results(Instant now);
+  void finish_oldest_sum(Instant now);
+  void settle(Instant now);
+  void send_in_turn(wire::Frame& frame, wire::Departure departure, Instant now,
+                    const TraceRecord& record = {.event = TraceEvent::forwarded});
   void answer_from_cache(wire::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
                          Instant now);
   void forward_stale(wire::Frame& frame, const conn::Verdict& verdict, Instant now);
@@ -80,6 +91,8 @@ class Worker {
   std::vector<std::optional<Ring>> rings_; // by directory index
   Forwarder& forwarder_;
   FrameCounters& counters_;
+  SumHelpers* helpers_;
+  SumQueue sums_;
 };
 
 /// What a ring's slots are sized to.

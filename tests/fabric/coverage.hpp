@@ -45,6 +45,8 @@ inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
   X(stream_frames)                                                                                 \
   X(results_checked)                                                                               \
   X(orders_checked)                                                                                \
+  X(sums_by_helpers)                                                                               \
+  X(helpers_late)                                                                                  \
   X(jobs_finished)                                                                                 \
   X(jobs_failed)                                                                                   \
   X(epochs_started)                                                                                \

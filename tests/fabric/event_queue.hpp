@@ -26,6 +26,7 @@ enum class EventKind : std::uint8_t {
   rogue,        // a stranger does something
   ghosts,       // ring: its hellos come once more
   stream,       // a plain stream sends its next frame
+  helper,       // one of the switch's helpers makes a sum
 };
 
 struct Event {

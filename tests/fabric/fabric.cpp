@@ -52,8 +52,8 @@ std::string_view name_of(dataplane::TraceEvent event) {
 
 } // namespace
 
-Fabric::Fabric(World& world, const Scenario& scenario, Coverage& coverage)
-    : world_(world), scenario_(scenario), coverage_(coverage) {
+Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
+    : world_(world), scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage) {
   for (std::uint16_t port = 0; port < scenario.ports(); ++port) {
     to_switch_.emplace_back(scenario.to_switch[port]);
     from_switch_.emplace_back(scenario.from_switch[port]);
@@ -76,6 +76,7 @@ void Fabric::install_switch() {
   settings.mac_entries = 256;
   settings.worker.classifier.session = session_;
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
+  settings.worker.helpers = helpers_.for_next_switch();
   dataplane::FrameSink& sink = *this;
   switch_ = std::make_unique<dataplane::InlineSwitch>(scenario_.specs(), longest, settings, sink);
   if (world_.tracing == Tracing::on) {
@@ -183,6 +184,15 @@ void Fabric::accept(Packet& packet) {
   if (is_watched) {
     watches_[origin.ring].after(packet, *switch_);
   }
+  if (world_.tracing == Tracing::on) {
+    tell_verdict();
+  }
+  check_balance();
+}
+
+void Fabric::let_helper_sum() {
+  helpers_.make_one();
+  switch_->collect(dataplane::Instant::from_ns(world_.now));
   if (world_.tracing == Tracing::on) {
     tell_verdict();
   }

@@ -6,6 +6,7 @@
 #include "link.hpp"
 #include "ring_watch.hpp"
 #include "scenario.hpp"
+#include "slow_helpers.hpp"
 #include "world.hpp"
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace weir::fabric {
 /// makes the hash of everything that leaves (I8).
 class Fabric : private dataplane::FrameSink {
  public:
-  Fabric(World& world, const Scenario& scenario, Coverage& coverage);
+  Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage);
   ~Fabric() override;
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
@@ -28,6 +29,9 @@ class Fabric : private dataplane::FrameSink {
   void send(std::uint16_t port, Packet& packet);
   /// A packet has come to the switch.
   void accept(Packet& packet);
+
+  /// A helper makes a sum, and the worker looks what there is.
+  void let_helper_sum();
 
   void restart_switch();
   void reset_ring(std::uint16_t ring);
@@ -69,6 +73,7 @@ class Fabric : private dataplane::FrameSink {
   Coverage& coverage_;
   std::vector<Link> to_switch_;
   std::vector<Link> from_switch_;
+  SlowHelpers helpers_;
   std::unique_ptr<dataplane::InlineSwitch> switch_;
   std::uint32_t session_ = 0;
   std::uint64_t hash_ = 0;

@@ -119,13 +119,10 @@ MUTATIONS = [
              "if ((ahead > window && window < 0) || signed_message < 0) {")],
         "most such messages then conflict with a known one or meet a slot that still fills; conn_test and switch_test "
         "hold the rule by itself"),
-    Mutation("arrival-order", "ranks are folded in the order of arrival", [
-        Edit("lib/agg/slot_table.hpp", "    std::uint64_t first_arrival = 0;",
-             "    std::uint64_t first_arrival = 0;\n    std::array<std::uint16_t, kMaxWorld> order{};"),
-        Edit(SLOTS, "  ++slot.arrived;\n", "  slot.order[slot.arrived++] = contribution.rank;\n"),
-        Edit(SLOTS, "  if (!cache.empty()) {",
-             "  for (std::size_t i = 0; i < frames.size(); ++i) {\n    inputs_[i] = reinterpret_cast<const "
-             "std::byte*>(frames[slot.order[i]]->payload() + skip);\n  }\n  if (!cache.empty()) {")]),
+    Mutation("rank-order", "ranks are folded from the last to the first", [
+        Edit(SLOTS, "  reduce_to_all(kernel,",
+             "  std::reverse(payloads.begin(), payloads.begin() + static_cast<std::ptrdiff_t>(frames.size()));\n"
+             "  reduce_to_all(kernel,")]),
     Mutation("rank-missing", "a slot is complete when one rank is still missing", [
         Edit(SLOTS, "slot.arrived == dimensions_.world ?", "slot.arrived + 1 >= dimensions_.world ?")]),
     Mutation("ingress", "floods reach the ingress too", [
@@ -138,6 +135,15 @@ MUTATIONS = [
         Edit("lib/splice/splice.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/splice/splice.cpp", "ina.flags |= kInaFlagResult;", "")]),
+    Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
+        Edit(WORKER, "  settle(now);\n  forwarder_.send(frame, departure, now, record);",
+             "  forwarder_.send(frame, departure, now, record);")],
+        "when a ring's packets come in order, nothing else of its connections passes while sums are made; switch_test "
+        "holds the rule by itself"),
+    Mutation("sum-flushed", "a flush does not wait for helpers", [
+        Edit(WORKER, "  settle(now); // a helper may be at some of its frames\n", "")]),
+    Mutation("sum-unfinished", "results leave before their sum is made", [
+        Edit(WORKER, "while (!sums_.is_empty() && sums_.oldest().sum.is_made()) {", "while (!sums_.is_empty()) {")]),
 ]
 
 

@@ -34,7 +34,7 @@ std::optional<std::uint32_t> queue_pair_of(const Packet& packet) {
 
 Simulation::Simulation(std::uint64_t seed, Tracing tracing, Coverage& coverage)
     : world_(seed, tracing), coverage_(coverage), scenario_(draw_scenario(world_.dice)),
-      fabric_(world_, scenario_, coverage), rogue_(world_, fabric_, scenario_, coverage),
+      fabric_(world_, scenario_, seed, coverage), rogue_(world_, fabric_, scenario_, coverage),
       hosts_(scenario_.hosts) {}
 
 Outcome Simulation::run() {
@@ -135,6 +135,8 @@ void Simulation::dispatch(const Event& event) {
     return rogue_.repeat_hellos(event.place);
   case EventKind::stream:
     return send_stream_frame(event.place);
+  case EventKind::helper:
+    return fabric_.let_helper_sum();
   }
 }
 
@@ -284,10 +286,15 @@ void Simulation::send_stream_frame(std::uint16_t stream) {
   fabric_.send(ring.hosts[0], packet);
 }
 
+/// Of a run that has failed, so that not even this can be relied on.
 std::string Simulation::describe() const {
   std::string text = fabric::describe(scenario_);
-  for (std::uint16_t ring = 0; ring < jobs_.size(); ++ring) {
-    text += "\n  " + jobs_[ring]->describe() + "\n    the switch:" + fabric_.waiting_of(ring);
+  try {
+    for (std::uint16_t ring = 0; ring < jobs_.size(); ++ring) {
+      text += "\n  " + jobs_[ring]->describe() + "\n    the switch:" + fabric_.waiting_of(ring);
+    }
+  } catch (const std::exception& error) {
+    text += fmt::format("\n    the switch's slots are in no state to be told: {}", error.what());
   }
   return text;
 }

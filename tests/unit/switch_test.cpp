@@ -16,6 +16,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -47,9 +48,10 @@ constexpr std::uint32_t kMaxFrame = 1500 + 22;
 /// frames alive must be those that slots hold (protocol I6).
 class Bench {
  public:
-  explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {})
+  explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {},
+                 SumHelpers* helpers = nullptr)
       : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
-                              settings(), sink_) {
+                              settings(helpers), sink_) {
     sink_.attach(switch_);
   }
 
@@ -60,6 +62,13 @@ class Bench {
   }
 
   std::vector<Sent> send(const Built& frame, std::uint16_t port) { return send(frame.bytes, port); }
+
+  /// What leaves when the worker looks for sums that others have made.
+  std::vector<Sent> collect() {
+    switch_.collect(now);
+    expect_balance();
+    return sink_.take();
+  }
 
   /// Lets the switch learn where each host is.
   void announce(const RingJob& job) {
@@ -81,9 +90,10 @@ class Bench {
     }
   }
 
-  void reset(std::uint16_t ring) {
+  std::vector<Sent> reset(std::uint16_t ring) {
     switch_.reset_ring(ring, now);
     expect_balance();
+    return sink_.take();
   }
 
   Accounting accounting() const { return switch_.accounting(); }
@@ -111,11 +121,12 @@ class Bench {
     return rings;
   }
 
-  static InlineSwitch::Settings settings() {
+  static InlineSwitch::Settings settings(SumHelpers* helpers) {
     InlineSwitch::Settings settings;
     settings.mac_entries = 512;
     settings.worker.classifier = {.session = kSession, .plain_entries = 16, .aging = 10'000};
     settings.worker.level = agg::CpuLevel::baseline;
+    settings.worker.helpers = helpers;
     return settings;
   }
 
@@ -193,6 +204,18 @@ l2::PortSet port_behind(const RingJob& job, std::uint16_t rank) {
 /// What rank's successor must get for `frame`.
 Sent result_sent(const RingJob& job, std::uint16_t rank, const Built& frame, const Bytes& data) {
   return {result_of(frame, data).bytes, port_behind(job, rank), Departure::consumed};
+}
+
+/// From one host to another, of no queue pair that a ring knows.
+Built between(RingJob& job, std::uint16_t from, std::uint16_t to, std::uint8_t opcode,
+              std::size_t payload) {
+  FrameSpec spec = job.frame_of(from);
+  spec.destination = job.ip_of(to);
+  spec.destination_mac = job.mac_of(to);
+  spec.opcode = opcode;
+  spec.qp = 0x777;
+  spec.payload = Bytes(payload, 3);
+  return build(spec);
 }
 
 /// A message of every rank, packet by packet, and the data of each packet's result.
@@ -630,6 +653,139 @@ TEST(Switch, AResetReleasesWhatTheRingHeld) {
   expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
 }
 
+// ---- Sums that helpers make. ----
+
+/// Helpers that wait until they are told which sum to make. Hellos they leave to the worker.
+class PatientHelpers : public SumHelpers {
+ public:
+  bool ask(Summation& sum) override {
+    if (!sum.task().result.empty()) {
+      asked.push_back(&sum);
+    }
+    return !sum.task().result.empty();
+  }
+
+  std::vector<Summation*> asked;
+};
+
+/// A ring of two, its messages of one packet, and helpers.
+struct HelpedRing {
+  HelpedRing() { bench.start(job); }
+
+  /// All of one message; the last contribution's doing.
+  std::vector<Sent> complete(std::uint32_t id) {
+    messages.push_back(random_exchange(random, job, id, 128));
+    EXPECT_TRUE(bench.send(messages.back().packets[0][0], 0).empty());
+    return bench.send(messages.back().packets[1][0], 1);
+  }
+
+  std::vector<Sent> results(std::size_t index) const {
+    const Exchange& message = messages[index];
+    return {result_sent(job, 0, message.packets[0][0], message.reduced[0]),
+            result_sent(job, 1, message.packets[1][0], message.reduced[0])};
+  }
+
+  /// The results of messages, then what else.
+  std::vector<Sent> results_then(std::vector<std::size_t> indices,
+                                 const std::vector<Sent>& others) const {
+    std::vector<Sent> all;
+    for (const std::size_t index : indices) {
+      const auto some = results(index);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+  }
+
+  std::mt19937 random{60};
+  RingJob job{{.world = 2, .window = 256, .max_message_bytes = 256}};
+  PatientHelpers helpers;
+  Bench bench{{&job}, {}, &helpers};
+  std::vector<Exchange> messages;
+};
+
+TEST(HelpedSwitch, ResultsLeaveInTheOrderOfTheirSlots) {
+  HelpedRing ring;
+  for (std::uint32_t id = 1; id <= 3; ++id) {
+    EXPECT_TRUE(ring.complete(id).empty());
+  }
+  EXPECT_TRUE(ring.helpers.asked[1]->make());
+  EXPECT_TRUE(ring.bench.collect().empty()) << "the first is not made";
+  EXPECT_EQ(ring.bench.accounting().held, 6u);
+  EXPECT_TRUE(ring.helpers.asked[0]->make());
+  EXPECT_FALSE(ring.helpers.asked[0]->make()) << "once is enough";
+  EXPECT_EQ(ring.bench.collect(), ring.results_then({0, 1}, {}));
+  EXPECT_TRUE(ring.helpers.asked[2]->make());
+  EXPECT_EQ(ring.bench.collect(), ring.results(2));
+}
+
+TEST(HelpedSwitch, ARepeatMeanwhileWaitsForTheResult) {
+  HelpedRing ring;
+  EXPECT_TRUE(ring.complete(1).empty());
+  EXPECT_TRUE(ring.bench.send(ring.messages[0].packets[0][0], 0).empty());
+  EXPECT_EQ(ring.bench.dropped(DropReason::repeat_held), 1u);
+  EXPECT_TRUE(ring.helpers.asked[0]->make());
+  EXPECT_EQ(ring.bench.collect(), ring.results(0));
+}
+
+TEST(HelpedSwitch, NothingOvertakesResults) {
+  HelpedRing ring;
+  EXPECT_TRUE(ring.complete(1).empty());
+  EXPECT_TRUE(ring.helpers.asked[0]->make());
+  EXPECT_EQ(ring.bench.collect(), ring.results(0));
+
+  EXPECT_TRUE(ring.complete(2).empty());
+  EXPECT_EQ(ring.bench.send(ring.messages[0].packets[1][0], 1), // a repeat of the one before
+            ring.results_then({1}, {ring.results(0)[1]}));
+  EXPECT_FALSE(ring.helpers.asked[1]->make()) << "the worker did not wait";
+
+  EXPECT_TRUE(ring.complete(3).empty());
+  for (const std::uint8_t opcode : {0x0a, 0x11}) { // a plain message; an ACK
+    const Built other = between(ring.job, 0, 1, opcode, opcode == 0x11 ? 0 : 16);
+    const Sent forwarded{other.bytes, port_behind(ring.job, 0), Departure::forwarded};
+    EXPECT_EQ(
+        ring.bench.send(other, 0),
+        ring.results_then(opcode == 0x0a ? std::vector<std::size_t>{2} : std::vector<std::size_t>{},
+                          {forwarded}));
+  }
+  EXPECT_TRUE(ring.complete(4).empty());
+  const Built answer = between(ring.job, 0, 1, 0x11, 0);
+  EXPECT_EQ(
+      ring.bench.send(answer, 0),
+      ring.results_then({3}, {{answer.bytes, port_behind(ring.job, 0), Departure::forwarded}}));
+}
+
+TEST(HelpedSwitch, AResetDoesNotTakeFramesFromHelpers) {
+  HelpedRing ring;
+  EXPECT_TRUE(ring.complete(1).empty());
+  EXPECT_EQ(ring.bench.reset(0), ring.results(0));
+  EXPECT_FALSE(ring.helpers.asked[0]->make());
+  EXPECT_EQ(ring.bench.accounting().held, 0u);
+}
+
+TEST(HelpedSwitch, ANewEpochDoesNotEither) {
+  HelpedRing ring;
+  EXPECT_TRUE(ring.complete(1).empty());
+  const auto due = ring.results(0);
+  ring.job.restart(2);
+  EXPECT_EQ(ring.bench.send(ring.job.hello(0), 0), due);
+  EXPECT_EQ(ring.bench.dropped(DropReason::epoch_flush), 0u);
+}
+
+TEST(HelpedSwitch, WithTooMuchToWaitForTheWorkerHelpsItself) {
+  HelpedRing ring;
+  for (std::uint32_t id = 1; id <= SumQueue::kMost; ++id) {
+    EXPECT_TRUE(ring.complete(id).empty());
+  }
+  EXPECT_EQ(ring.complete(SumQueue::kMost + 1), ring.results(0));
+  for (Summation* sum : ring.helpers.asked) {
+    sum->make();
+  }
+  std::vector<std::size_t> rest(SumQueue::kMost);
+  std::iota(rest.begin(), rest.end(), std::size_t{1});
+  EXPECT_EQ(ring.bench.collect(), ring.results_then(rest, {}));
+}
+
 // ---- Everything else is an Ethernet switch's business (protocol I2). ----
 
 struct Scene {
@@ -685,17 +841,6 @@ Built stranger(std::uint8_t opcode, Network network = Network::ipv4) {
   spec.destination = test::ip("192.0.2.2");
   spec.opcode = opcode;
   spec.payload = test::encode({.collective = 1});
-  return build(spec);
-}
-
-Built between(RingJob& job, std::uint16_t from, std::uint16_t to, std::uint8_t opcode,
-              std::size_t payload) {
-  FrameSpec spec = job.frame_of(from);
-  spec.destination = job.ip_of(to);
-  spec.destination_mac = job.mac_of(to);
-  spec.opcode = opcode;
-  spec.qp = 0x777;
-  spec.payload = Bytes(payload, 3);
   return build(spec);
 }
 
