@@ -15,8 +15,8 @@
 namespace weir::load {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRoleNames{"one-lcore", "two-lcores", "pipeline",
-                                                     "two-pipelines"};
+constexpr std::array<std::string_view, 5> kRoleNames{"one-lcore", "two-lcores", "pipeline",
+                                                     "two-pipelines", "helped"};
 constexpr std::uint16_t kPorts = static_cast<std::uint16_t>(Place::count);
 constexpr std::chrono::seconds kLinkPatience{20};
 
@@ -31,6 +31,8 @@ std::vector<std::string> roles_by_lcore(Roles roles) {
     return {"control", "rx", "worker", "tx"};
   case Roles::two_pipelines:
     return {"control", "rx", "worker", "tx", "rx", "worker", "tx"};
+  case Roles::helped:
+    return {"control", "rx, tx", "worker", "worker"};
   }
   return {};
 }

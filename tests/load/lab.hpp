@@ -29,6 +29,7 @@ enum class Roles : std::uint8_t {
   two_lcores,    // rx and tx beside a worker
   pipeline,      // rx, worker and tx apart
   two_pipelines, // two of each, so that an lcore hands on to several and takes from several
+  helped,        // two workers for one ring: one makes sums for the other
 };
 
 std::string_view name_of(Roles roles);

@@ -165,17 +165,17 @@ void ask_everything(control::Switch& weir) {
   weir.trace_off();
 }
 
-/// As `show lcores` has them.
-std::uint64_t starved_rounds(control::Switch& weir) {
+/// A column of `show lcores`, added up.
+std::uint64_t all_lcores(control::Switch& weir, std::string_view key) {
   const control::Table table = weir.lcores_table();
   const auto column = std::find_if(table.columns.begin(), table.columns.end(),
-                                   [](const auto& each) { return each.key == "starved_rounds"; });
+                                   [&](const auto& each) { return each.key == key; });
   const auto index = static_cast<std::size_t>(column - table.columns.begin());
-  std::uint64_t rounds = 0;
+  std::uint64_t sum = 0;
   for (const auto& row : table.rows) {
-    rounds += std::get<std::uint64_t>(row.at(index));
+    sum += std::get<std::uint64_t>(row.at(index));
   }
-  return rounds;
+  return sum;
 }
 
 /// Looks on for a while, at what must hold at any time.
@@ -250,7 +250,7 @@ void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
 
 /// For less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
-  const std::uint64_t starved = starved_rounds(weir);
+  const std::uint64_t starved = all_lcores(weir, "starved_rounds");
   Watch watch;
   {
     Hoard hoard;
@@ -263,7 +263,7 @@ void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
     fmt::print("  {} of {} mbufs taken away\n", hoard.grab(), weir.all_mbufs());
   }
   checks.expect(watch.balances, "the accounting balanced whenever it was asked");
-  checks.expect(starved_rounds(weir) > starved, "rounds without mbufs are counted");
+  checks.expect(all_lcores(weir, "starved_rounds") > starved, "rounds without mbufs are counted");
   recover(hosts, checks);
 }
 
@@ -301,6 +301,10 @@ int run(const Options& options) {
                hosts.stream.sent());
     checks.expect(failure.empty(), "every sum is exact " + failure);
     checks.expect(hosts.stream.late() == 0, "other traffic kept its order");
+    if (options.roles == Roles::helped) {
+      const std::uint64_t sums = all_lcores(weir, "sums_for_others");
+      checks.expect(sums != 0, fmt::format("the ring's other worker made {} sums", sums));
+    }
   }
   stop(weir, checks);
   return checks.report();
