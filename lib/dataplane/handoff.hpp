@@ -35,14 +35,16 @@ class Handoff {
   }
 
   /// False when it is full. Producer only.
-  bool push(const Value& value) {
-    order_.before_push();
-    const bool is_in =
-        rte_ring_sp_enqueue_elem(ring_.get(), const_cast<Value*>(&value), sizeof(Value)) == 0;
-    if (is_in) {
-      order_.after_push();
-    }
-    return is_in;
+  bool push(const Value& value) { return push({&value, 1}) == 1; }
+
+  /// As many as there is room for, from the first on; returns how many. Producer only.
+  unsigned push(std::span<const Value> values) {
+    const auto count = static_cast<unsigned>(values.size());
+    order_.before_push(count);
+    const unsigned pushed = rte_ring_sp_enqueue_burst_elem(
+        ring_.get(), const_cast<Value*>(values.data()), sizeof(Value), count, nullptr);
+    order_.after_push(pushed);
+    return pushed;
   }
 
   /// Fills the front of `values`; returns how many. Consumer only.

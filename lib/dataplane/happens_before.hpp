@@ -41,9 +41,13 @@ class QueueOrder {
  public:
   explicit QueueOrder(unsigned entries) : places_(entries) {}
 
-  void before_push() { hands_over(&places_[pushed_ % places_.size()]); }
+  void before_push(unsigned values) {
+    for (unsigned i = 0; i < values; ++i) {
+      hands_over(&places_[(pushed_ + i) % places_.size()]);
+    }
+  }
 
-  void after_push() { ++pushed_; }
+  void after_push(unsigned values) { pushed_ += values; }
 
   void after_pop(unsigned values) {
     for (; values > 0; --values) {
@@ -67,9 +71,9 @@ class QueueOrder {
  public:
   explicit QueueOrder(unsigned /*entries*/) {}
 
-  void before_push() {}
+  void before_push(unsigned /*values*/) {}
 
-  void after_push() {}
+  void after_push(unsigned /*values*/) {}
 
   void after_pop(unsigned /*values*/) {}
 };

@@ -51,40 +51,43 @@ void Lcore::make_worker(std::vector<std::uint16_t> rings, Worker::Settings setti
 
 namespace {
 
-/// The ring from `sender` in an inbox, made when it is not there yet.
 template <typename Value, typename Owner>
-Handoff<Value>* inbox_from(const Owner* sender, const std::string& name,
-                           std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
-                           std::vector<std::pair<const Owner*, Handoff<Value>*>>& senders) {
-  for (const auto& [known, ring] : senders) {
-    if (known == sender) {
-      return ring;
+using Outboxes = std::vector<std::pair<const Owner*, std::unique_ptr<Outbox<Value>>>>;
+
+/// What is for `receiver`, through a ring in its inbox, made when it is not there yet.
+template <typename Value, typename Owner>
+Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name,
+                          std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
+                          Outboxes<Value, Owner>& outboxes) {
+  for (const auto& [known, outbox] : outboxes) {
+    if (known == receiver) {
+      return outbox.get();
     }
   }
   inbox.push_back(std::make_unique<Handoff<Value>>(name, kHandoffEntries));
-  senders.emplace_back(sender, inbox.back().get());
-  return inbox.back().get();
+  outboxes.emplace_back(receiver, std::make_unique<Outbox<Value>>(*inbox.back()));
+  return outboxes.back().second.get();
 }
 
 } // namespace
 
 void Lcore::route_group(std::uint16_t group, Lcore& worker) {
-  worker_routes_[group] = &worker == this
-                              ? nullptr
-                              : inbox_from(this, handoff_name('w', id_, worker.id_),
-                                           worker.worker_inbox_, worker.worker_senders_);
+  worker_routes_[group] = &worker == this ? nullptr
+                                          : outbox_for(&worker, handoff_name('w', id_, worker.id_),
+                                                       worker.worker_inbox_, worker_outboxes_);
 }
 
 void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
   tx_routes_[port] = &transmitter == this
                          ? nullptr
-                         : inbox_from(this, handoff_name('t', id_, transmitter.id_),
-                                      transmitter.tx_inbox_, transmitter.tx_senders_);
+                         : outbox_for(&transmitter, handoff_name('t', id_, transmitter.id_),
+                                      transmitter.tx_inbox_, tx_outboxes_);
 }
 
 void Lcore::add_helper(Lcore& helper) {
-  helpers_.push_back(
-      inbox_from(this, handoff_name('s', id_, helper.id_), helper.sum_inbox_, helper.sum_senders_));
+  helper.sum_inbox_.push_back(
+      std::make_unique<SumHandoff>(handoff_name('s', id_, helper.id_), kHandoffEntries));
+  helpers_.push_back(helper.sum_inbox_.back().get());
 }
 
 void Lcore::run() {
@@ -122,6 +125,7 @@ unsigned Lcore::round(Instant now) {
   work += take_worker_handoffs(now);
   work += worker_ ? worker_->collect(now) : 0;
   work += make_sums_for_others();
+  hand_on(now);
   work += take_tx_handoffs();
   work += flush_ports();
   ++rounds_.rounds;
@@ -207,8 +211,11 @@ unsigned Lcore::take_worker_handoffs(Instant now) {
   for (const auto& inbox : worker_inbox_) {
     std::array<rte_mbuf*, kBurst> burst;
     const unsigned count = inbox->pop(burst);
-    for (unsigned i = 0; i < count; ++i) {
-      prefetch_payload(frame_of(burst[i]));
+    const std::span<rte_mbuf* const> taken(burst.data(), count);
+    prefetch_descriptions(taken);
+    prefetch_headers(taken);
+    for (rte_mbuf* mbuf : taken) {
+      prefetch_payload(frame_of(mbuf));
     }
     for (unsigned i = 0; i < count; ++i) {
       ++taken_up_;
@@ -271,14 +278,33 @@ void Lcore::transmit(wire::Frame& frame, l2::PortSet ports) {
 }
 
 void Lcore::send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
-  TxHandoff* next = tx_routes_[port];
+  Outbox<TxRequest>* next = tx_routes_[port];
   if (next == nullptr) {
     return queue_on(port, mbuf, leaving);
   }
-  if (!next->push({mbuf, port, leaving})) {
-    return could_not_leave(mbuf, leaving, DropReason::tx_queue_full);
-  }
   handed_on_ += leaving == Leaving::copy ? 0 : 1;
+  next->put({mbuf, port, leaving}, [this](const TxRequest& request) { take_back(request); });
+}
+
+/// The lcore that transmits is too slow.
+void Lcore::take_back(const TxRequest& request) {
+  handed_on_ -= request.leaving == Leaving::copy ? 0 : 1;
+  could_not_leave(request.mbuf, request.leaving, DropReason::tx_queue_full);
+}
+
+/// The worker is too slow.
+void Lcore::take_back(rte_mbuf* mbuf, Instant now) {
+  --handed_on_;
+  forwarder_.drop(frame_of(mbuf), DropReason::worker_queue_full, now);
+}
+
+void Lcore::hand_on(Instant now) {
+  for (const auto& [worker, outbox] : worker_outboxes_) {
+    outbox->flush([&](rte_mbuf* mbuf) { take_back(mbuf, now); });
+  }
+  for (const auto& [transmitter, outbox] : tx_outboxes_) {
+    outbox->flush([this](const TxRequest& request) { take_back(request); });
+  }
 }
 
 void Lcore::queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
@@ -306,17 +332,15 @@ void Lcore::release(wire::Frame& frame) {
 }
 
 void Lcore::to_worker(wire::Frame& frame, std::uint16_t group, Instant now) {
-  WorkerHandoff* next = worker_routes_[group];
+  Outbox<rte_mbuf*>* next = worker_routes_[group];
   if (next == nullptr) {
     return worker_->accept(frame, now);
   }
   if (frame.packet.parsed == wire::Parsed::message) {
     wire::verify_icrc(frame); // here, since any lcore can do it and the ring has but one worker
   }
-  if (!next->push(mbuf_of(frame))) {
-    return forwarder_.drop(frame, DropReason::worker_queue_full, now);
-  }
   ++handed_on_;
+  next->put(mbuf_of(frame), [&](rte_mbuf* mbuf) { take_back(mbuf, now); });
 }
 
 void Lcore::rest_after(unsigned work) {
@@ -372,6 +396,9 @@ std::uint64_t Lcore::queued() const {
 }
 
 void Lcore::discard_queued() {
+  for (const auto& [transmitter, outbox] : tx_outboxes_) { // what a reset has sent
+    outbox->discard([this](const TxRequest& request) { take_back(request); });
+  }
   rte_mbuf* mbuf = nullptr;
   for (const auto& inbox : worker_inbox_) {
     while (inbox->pop({&mbuf, 1}) != 0) {

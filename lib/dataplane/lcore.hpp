@@ -5,6 +5,7 @@
 #include "dataplane/forward.hpp"
 #include "dataplane/handoff.hpp"
 #include "dataplane/idle.hpp"
+#include "dataplane/outbox.hpp"
 #include "dataplane/rx.hpp"
 #include "dataplane/tx.hpp"
 #include "dataplane/worker.hpp"
@@ -144,6 +145,9 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   unsigned take_worker_handoffs(Instant now);
   unsigned take_tx_handoffs();
   unsigned make_sums_for_others();
+  void hand_on(Instant now);
+  void take_back(const TxRequest& request);
+  void take_back(rte_mbuf* mbuf, Instant now);
   unsigned flush_ports();
   void send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
   void queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
@@ -168,8 +172,10 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
       tx_ports_; // set for the ports this lcore transmits on
 
   // Where frames go on: nullptr means that this lcore is the next one too.
-  std::vector<WorkerHandoff*> worker_routes_; // by group
-  std::array<TxHandoff*, l2::kMaxPorts> tx_routes_{};
+  std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group
+  std::array<Outbox<TxRequest>*, l2::kMaxPorts> tx_routes_{};
+  std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<rte_mbuf*>>>> worker_outboxes_;
+  std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<TxRequest>>>> tx_outboxes_;
   std::vector<SumHandoff*> helpers_; // asked in turn
   std::size_t next_helper_ = 0;
 
@@ -177,9 +183,6 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   std::vector<std::unique_ptr<WorkerHandoff>> worker_inbox_;
   std::vector<std::unique_ptr<TxHandoff>> tx_inbox_;
   std::vector<std::unique_ptr<SumHandoff>> sum_inbox_;
-  std::vector<std::pair<const Lcore*, WorkerHandoff*>> worker_senders_;
-  std::vector<std::pair<const Lcore*, TxHandoff*>> tx_senders_;
-  std::vector<std::pair<const Lcore*, SumHandoff*>> sum_senders_;
 
   // Frames (copies of flooded ones apart) put into and taken out of hand-off rings by this lcore.
   std::uint64_t handed_on_ = 0;
