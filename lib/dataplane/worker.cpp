@@ -101,14 +101,7 @@ void Worker::contribute(Frame& frame, const Verdict& verdict, Instant now) {
     return drop_contribution(frame, verdict.ring, DropReason::bad_icrc, now);
   }
   Ring& ring = *rings_[verdict.ring];
-  const agg::Contribution contribution{
-      .slot = verdict.record->first_slot + verdict.packet,
-      .message = verdict.record->message,
-      .rank = verdict.rank,
-      .shape = verdict.record->shape,
-      .data_bytes =
-          static_cast<std::uint32_t>(frame.packet.payload_bytes - splice::ina_bytes(frame.packet)),
-      .now = now.ns};
+  const agg::Contribution contribution = contribution_of(frame, verdict, now);
   const SlotEvent event = ring.slots.arrive(contribution, &frame);
   switch (event) {
   case SlotEvent::stored:

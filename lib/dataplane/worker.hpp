@@ -5,6 +5,7 @@
 #include "conn/classify.hpp"
 #include "dataplane/forward.hpp"
 #include "dataplane/sum_queue.hpp"
+#include "splice/splice.hpp"
 
 #include <array>
 #include <memory_resource>
@@ -94,6 +95,18 @@ class Worker {
   SumHelpers* helpers_;
   SumQueue sums_;
 };
+
+/// What a frame brings to its slot, by a verdict to contribute.
+inline agg::Contribution contribution_of(const wire::Frame& frame, const conn::Verdict& verdict,
+                                         Instant now) {
+  return {.slot = verdict.record->first_slot + verdict.packet,
+          .message = verdict.record->message,
+          .rank = verdict.rank,
+          .shape = verdict.record->shape,
+          .data_bytes = static_cast<std::uint32_t>(frame.packet.payload_bytes -
+                                                   splice::ina_bytes(frame.packet)),
+          .now = now.ns};
+}
 
 /// What a ring's slots are sized to.
 agg::SlotTable::Dimensions dimensions_of(const conn::RingSpec& ring);

@@ -18,10 +18,6 @@ void mark_result(wire::InaHeader& ina, std::uint32_t session) {
 
 } // namespace
 
-std::size_t ina_bytes(const wire::Packet& packet) {
-  return packet.opcode.starts_message() ? kInaHeaderBytes : 0;
-}
-
 void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session) {
   std::memcpy(frame.payload() + ina_bytes(frame.packet), result.data.data(), result.data.size());
   seal_result(frame, result, session);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "agg/slot_table.hpp"
+#include "weir/ina.hpp"
 #include "wire/packet.hpp"
 
 #include <cstdint>
@@ -22,6 +23,8 @@ void seal_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_
 void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session);
 
 /// Bytes of INA header in front of a message packet's data: 40 in a FIRST or ONLY, else 0.
-std::size_t ina_bytes(const wire::Packet& packet);
+inline std::size_t ina_bytes(const wire::Packet& packet) {
+  return packet.opcode.starts_message() ? kInaHeaderBytes : 0;
+}
 
 } // namespace weir::splice

@@ -109,7 +109,10 @@ class StageLab {
     each(burst, Stage::verify, [](wire::Frame& frame) { wire::verify_icrc(frame); });
     verdict = verdicts.begin();
     each(burst, Stage::store, [&](wire::Frame& frame) {
-      const agg::Contribution contribution = contribution_of(frame, *verdict++);
+      if (verdict->step != conn::Verdict::Step::contribute) {
+        throw std::logic_error("a frame of the workload is no contribution");
+      }
+      const agg::Contribution contribution = dataplane::contribution_of(frame, *verdict++, {});
       if (slots_.arrive(contribution, &frame) == agg::SlotEvent::completed) {
         completed[completions++] = contribution.slot;
       }
@@ -117,18 +120,6 @@ class StageLab {
     for (unsigned i = 0; i < completions; ++i) {
       send(completed[i]);
     }
-  }
-
-  static agg::Contribution contribution_of(const wire::Frame& frame, const conn::Verdict& verdict) {
-    if (verdict.step != conn::Verdict::Step::contribute) {
-      throw std::logic_error("a frame of the workload is no contribution");
-    }
-    return {.slot = verdict.record->first_slot + verdict.packet,
-            .message = verdict.record->message,
-            .rank = verdict.rank,
-            .shape = verdict.record->shape,
-            .data_bytes = static_cast<std::uint32_t>(frame.packet.payload_bytes -
-                                                     splice::ina_bytes(frame.packet))};
   }
 
   void send(std::uint32_t slot) {
