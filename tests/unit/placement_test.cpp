@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Who does what: rows of lcores' roles and, for each data lcore, what it is dealt.
+
+#include "control/placement.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weir::control {
+namespace {
+
+const std::vector<Role> kControl{Role::control};
+const std::vector<Role> kRx{Role::rx};
+const std::vector<Role> kWorker{Role::worker};
+const std::vector<Role> kTx{Role::tx};
+const std::vector<Role> kEnds{Role::rx, Role::tx};
+const std::vector<Role> kAll{Role::rx, Role::worker, Role::tx};
+
+/// Rings of two members each, no two of which are neighbours in another ring unless they share all.
+std::vector<conn::RingSpec> rings(std::size_t count, bool share_members = false) {
+  std::vector<conn::RingSpec> rings;
+  for (std::size_t i = 0; i < count; ++i) {
+    conn::RingSpec& ring = rings.emplace_back();
+    ring.id = static_cast<std::uint32_t>(i + 1);
+    for (std::uint8_t member = 1; member <= 2; ++member) {
+      const auto network = static_cast<std::uint8_t>(share_members ? 0 : i);
+      const std::uint8_t address[]{10, 0, network, member};
+      ring.members.push_back({wire::IpAddress::from_v4(address), {}});
+    }
+  }
+  return rings;
+}
+
+/// "rx 0,2 tx 1 ring 0 | helps 0": what each data lcore is dealt.
+std::string dealt(const std::vector<std::vector<Role>>& roles, std::size_t ports,
+                  std::vector<conn::RingSpec> specs, std::uint16_t rx_queues = 1) {
+  Config config;
+  config.ports.resize(ports);
+  for (PortConfig& port : config.ports) {
+    port.rx_queues = rx_queues;
+  }
+  for (unsigned id = 0; id < roles.size(); ++id) {
+    config.lcores.push_back({.id = id, .roles = roles[id]});
+  }
+  config.rings = specs;
+  const Placement placement = place(config, conn::RingDirectory(std::move(specs)));
+  std::string text;
+  for (const Placement::DataLcore& lcore : placement.lcores) {
+    text += text.empty() ? "" : "|";
+    for (const Placement::Queue& queue : lcore.receives) {
+      text += fmt::format(" rx {}.{}", queue.port, queue.queue);
+    }
+    for (const std::uint16_t port : lcore.transmits) {
+      text += fmt::format(" tx {}", port);
+    }
+    for (const std::uint16_t ring : lcore.rings) {
+      text += fmt::format(" ring {}", ring);
+    }
+    text += lcore.helps ? fmt::format(" helps {}", *lcore.helps) : "";
+  }
+  return text;
+}
+
+TEST(Placement, OneLcoreDoesAll) {
+  EXPECT_EQ(dealt({kControl, kAll}, 2, rings(2)), " rx 0.0 rx 1.0 tx 0 tx 1 ring 0 ring 1");
+}
+
+TEST(Placement, QueuesPortsAndRingsAreDealtInTurn) {
+  EXPECT_EQ(dealt({kAll, kAll}, 2, rings(3), 2),
+            " rx 0.0 rx 1.0 tx 0 ring 0 ring 2| rx 0.1 rx 1.1 tx 1 ring 1");
+  EXPECT_EQ(dealt({kRx, kTx, kWorker, kWorker}, 2, rings(2)),
+            " rx 0.0 rx 1.0| tx 0 tx 1| ring 0| ring 1");
+}
+
+TEST(Placement, RingsOfTheSameNeighboursHaveOneWorker) {
+  EXPECT_EQ(dealt({kEnds, kWorker, kWorker}, 1, rings(3, true)),
+            " rx 0.0 tx 0| ring 0 ring 1 ring 2| helps 1");
+}
+
+TEST(Placement, WorkersWithoutARingHelpThoseThatHaveSome) {
+  EXPECT_EQ(dealt({kEnds, kWorker, kWorker, kWorker}, 1, rings(1)),
+            " rx 0.0 tx 0| ring 0| helps 1| helps 1");
+  EXPECT_EQ(dealt({kEnds, kWorker, kWorker, kWorker, kWorker, kWorker}, 1, rings(2)),
+            " rx 0.0 tx 0| ring 0| ring 1| helps 1| helps 2| helps 1");
+  EXPECT_EQ(dealt({kAll, kAll}, 2, rings(1)), " rx 0.0 tx 0 ring 0| rx 1.0 tx 1 helps 0");
+}
+
+TEST(Placement, NobodyHelpsWhereThereIsNoRing) {
+  EXPECT_EQ(dealt({kAll, kAll}, 2, {}), " rx 0.0 tx 0| rx 1.0 tx 1");
+}
+
+TEST(Placement, EalNumbersLcoresFromControlOn) {
+  Config config;
+  config.ports.resize(1);
+  config.lcores = {
+      {.id = 7, .roles = kWorker}, {.id = 3, .roles = kControl}, {.id = 9, .roles = kEnds}};
+  EXPECT_EQ(eal_lcores(place(config, conn::RingDirectory({}))), "0@3,1@7,2@9");
+}
+
+} // namespace
+} // namespace weir::control
