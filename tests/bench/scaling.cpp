@@ -2,8 +2,12 @@
 #include "pipeline.hpp"
 #include "scaling_lab.hpp"
 
+#include <rte_launch.h>
 #include <rte_lcore.h>
+#include <rte_pause.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -49,11 +53,50 @@ double frames_per_second(const Workload& workload, const Team& team, FrameStock&
   return static_cast<double>(stock.size()) / ScalingLab(workload, team).seconds_of(stock);
 }
 
+/// A cache line that two lcores take from each other, as every hand-off does.
+class Ball {
+ public:
+  /// Nanoseconds there and back, between this lcore and the next.
+  double round_trip_ns() {
+    const unsigned partner = rte_get_next_lcore(rte_lcore_id(), 1, 1);
+    rte_eal_remote_launch(return_it, this, partner);
+    const double seconds = seconds_of([this] {
+      for (std::uint32_t trip = 0; trip < kTrips; ++trip) {
+        at_.store(2 * trip + 1, std::memory_order_release);
+        wait_for(2 * trip + 2);
+      }
+    });
+    rte_eal_wait_lcore(partner);
+    return seconds * 1e9 / kTrips;
+  }
+
+ private:
+  static constexpr std::uint32_t kTrips = 100'000;
+
+  void wait_for(std::uint32_t number) const {
+    while (at_.load(std::memory_order_acquire) != number) {
+      rte_pause();
+    }
+  }
+
+  static int return_it(void* ball) {
+    auto* self = static_cast<Ball*>(ball);
+    for (std::uint32_t trip = 0; trip < kTrips; ++trip) {
+      self->wait_for(2 * trip + 1);
+      self->at_.store(2 * trip + 2, std::memory_order_release);
+    }
+    return 0;
+  }
+
+  alignas(64) std::atomic<std::uint32_t> at_{0};
+};
+
 /// All teams that this machine has lcores for, on one workload.
 void measure(const Workload& workload, const Options& options, unsigned round) {
   const auto& data = workload.data();
   const Pool pool = make_pool("bench_data", data.size(), longest_of(data));
   FrameStock stock(data, pool.get());
+  const double round_trip = rte_lcore_count() > 1 ? Ball().round_trip_ns() : 0;
   const double alone = frames_per_second(workload, teams_of(1).front(), stock) / 1e6;
   for (std::size_t lcores = 1; lcores <= rte_lcore_count(); lcores *= 2) {
     for (const Team& team : teams_of(lcores)) {
@@ -65,7 +108,8 @@ void measure(const Workload& workload, const Options& options, unsigned round) {
         const double rate = frames_per_second(workload, team, stock) / 1e6;
         report("scaling", parameters, round,
                {{"weir", rate, "Mpps", "linear"},
-                {"linear", alone * static_cast<double>(lcores), "Mpps"}});
+                {"linear", alone * static_cast<double>(lcores), "Mpps"},
+                {"line_round_trip", round_trip, "ns"}});
       }
     }
   }
