@@ -12,7 +12,8 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kStrangerPatience = std::chrono::seconds(2); // for a connection that says nothing
+constexpr auto kStrangerPatience =
+    std::chrono::seconds(5); // covers a join that TCP sends a third time
 constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
 constexpr auto kSlack = std::chrono::seconds(1); // rank 0 knows best who is missing
 
