@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What control frames carry: errors, and integers in network order.
+/// What control frames carry: their kinds, errors, and integers in network order.
 
 #include "weir/communicator.hpp"
 #include "wire/big_endian.hpp"
@@ -13,6 +13,30 @@
 #include <vector>
 
 namespace weir::host {
+
+/// First byte of every control frame.
+enum class ControlKind : std::uint8_t {
+  join = 1, // body: JoinBody
+  blob,     // to rank 0: one rank's part of a gather
+  blobs,    // from rank 0: all parts in rank order
+  enter,    // to rank 0: a rank is ready for a call
+  go,       // from rank 0: all ranks are, and agree
+  failed,   // body: an error's code, rank and text; from rank 0 it is everybody's
+  leave,    // a rank is done for good
+  all_left, // from rank 0
+};
+
+constexpr std::uint8_t code(ControlKind kind) {
+  return static_cast<std::uint8_t>(kind);
+}
+
+/// Who a connection to rank 0 says it is.
+struct JoinBody {
+  wire::be16 rank;
+  wire::be16 world;
+};
+
+static_assert(sizeof(JoinBody) == 4);
 
 /// An Error as it travels.
 struct ErrorBody {

@@ -21,10 +21,6 @@ struct CallBody {
 
 static_assert(sizeof(CallBody) == 18);
 
-std::uint8_t code(ControlKind kind) {
-  return static_cast<std::uint8_t>(kind);
-}
-
 CallBody encode(const Call& call) {
   return {wire::be64(call.sequence), wire::be64(call.count), static_cast<std::uint8_t>(call.type),
           static_cast<std::uint8_t>(call.operation)};

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/rendezvous.hpp"
 
-#include "host/control_note.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,25 +10,22 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kStrangerPatience =
-    std::chrono::seconds(5); // covers a join that TCP sends a third time
 constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
 constexpr auto kSlack = std::chrono::seconds(1); // rank 0 knows best who is missing
-
-struct JoinBody {
-  wire::be16 rank;
-  wire::be16 world;
-};
-
-std::uint8_t code(ControlKind kind) {
-  return static_cast<std::uint8_t>(kind);
-}
 
 /// Waits for bytes on the stream.
 void wait_readable(const FramedStream& stream, Deadline deadline) {
   const short events = static_cast<short>(POLLIN | (stream.has_backlog() ? POLLOUT : 0));
   pollfd entry{stream.descriptor(), events, 0};
   poll(&entry, 1, std::min(milliseconds_left(deadline), 50));
+}
+
+Admission admission_at(const std::string& address) {
+  try {
+    return Admission(listen_at(*Endpoint::parse(address)));
+  } catch (const std::runtime_error& error) {
+    throw Error(ErrorCode::transport_failure, 0, fmt::format("rendezvous: {}", error.what()));
+  }
 }
 
 Blob join_blobs(const std::vector<Blob>& blobs) {
@@ -93,20 +88,14 @@ std::string Rendezvous::missing_ranks() const {
 }
 
 void Rendezvous::admit_all() {
-  Socket listener;
-  try {
-    listener = listen_at(*Endpoint::parse(plan_.address));
-  } catch (const std::runtime_error& error) {
-    throw Error(ErrorCode::transport_failure, 0, fmt::format("rendezvous: {}", error.what()));
-  }
+  Admission admission = admission_at(plan_.address);
   const auto first_missing = [&] {
     return std::find(streams_.begin() + 1, streams_.end(), nullptr);
   };
   while (first_missing() != streams_.end()) {
-    Socket socket = accept_until(listener, deadline_);
-    if (socket) {
-      admit(std::move(socket));
-    } else if (Clock::now() >= deadline_) {
+    if (std::optional<Newcomer> newcomer = admission.next(deadline_)) {
+      seat(std::move(*newcomer));
+    } else {
       const auto rank = static_cast<std::uint16_t>(first_missing() - streams_.begin());
       abandon(
           Error(ErrorCode::rendezvous_timeout, rank,
@@ -116,33 +105,22 @@ void Rendezvous::admit_all() {
   }
 }
 
-/// A connection that does not say join soon is a stranger's, and forgotten.
-void Rendezvous::admit(Socket socket) {
-  auto stream = std::make_unique<FramedStream>(std::move(socket));
-  const Deadline patience = std::min(deadline_, Clock::now() + kStrangerPatience);
-  std::optional<ControlFrame> frame;
-  while (!(frame = stream->receive()) && stream->is_open() && Clock::now() < patience) {
-    wait_readable(*stream, patience);
-  }
-  if (!frame || frame->kind != code(ControlKind::join) || frame->body.size() != sizeof(JoinBody)) {
-    return;
-  }
-  const auto& body = wire::view_as<JoinBody>(frame->body.data());
-  const std::uint16_t rank = body.rank.get();
-  const std::uint16_t world = body.world.get();
+void Rendezvous::seat(Newcomer newcomer) {
+  const std::uint16_t rank = newcomer.rank;
+  const std::uint16_t world = newcomer.world;
   const auto refuse = [&](const std::string& text) {
     const Error error(ErrorCode::mismatch, rank, "rendezvous: " + text);
-    stream->send(code(ControlKind::failed), encode(error));
+    newcomer.stream->send(code(ControlKind::failed), encode(error));
     abandon(error);
   };
   if (world != plan_.world) {
     refuse(fmt::format("rank {} says world {}, rank 0 says {}", rank, world, plan_.world));
   }
   if (rank == 0 || rank >= plan_.world || streams_[rank]) {
-    refuse(fmt::format("found rank {} {}; each of 0 to {} comes once", rank,
-                       rank < plan_.world ? "twice" : "", plan_.world - 1));
+    refuse(fmt::format("found rank {}{}; each of 0 to {} comes once", rank,
+                       rank < plan_.world ? " twice" : "", plan_.world - 1));
   }
-  streams_[rank] = std::move(stream);
+  streams_[rank] = std::move(newcomer.stream);
 }
 
 void Rendezvous::join() {
@@ -154,8 +132,7 @@ void Rendezvous::join() {
                             plan_.address, plan_.timeout.count(), cause));
   }
   streams_[0] = std::make_unique<FramedStream>(std::move(socket));
-  const JoinBody body{wire::be16(plan_.rank), wire::be16(plan_.world)};
-  streams_[0]->send(code(ControlKind::join), bytes_of(body));
+  ask_admission(*streams_[0], plan_.rank, plan_.world);
 }
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/admission.hpp"
+#include "host/control_note.hpp"
 #include "host/stream.hpp"
 #include "weir/communicator.hpp"
 
@@ -15,18 +17,6 @@
 namespace weir::host {
 
 using Blob = std::vector<std::uint8_t>;
-
-/// First byte of every control frame.
-enum class ControlKind : std::uint8_t {
-  join = 1, // body: JoinBody
-  blob,     // to rank 0: one rank's part of a gather
-  blobs,    // from rank 0: all parts in rank order
-  enter,    // to rank 0: a rank is ready for a call
-  go,       // from rank 0: all ranks are, and agree
-  failed,   // body: an error's code, rank and text; from rank 0 it is everybody's
-  leave,    // a rank is done for good
-  all_left, // from rank 0
-};
 
 struct RendezvousPlan {
   std::uint16_t rank = 0;
@@ -57,7 +47,7 @@ class Rendezvous {
 
  private:
   void admit_all();
-  void admit(Socket socket);
+  void seat(Newcomer newcomer);
   void join();
   std::vector<Blob> collect(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile);
   ControlFrame await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile);

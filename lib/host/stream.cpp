@@ -201,10 +201,7 @@ Socket listen_at(const Endpoint& endpoint) {
       fmt::format("cannot listen at {}:{}: {}", endpoint.host, endpoint.port, cause));
 }
 
-Socket accept_until(const Socket& listener, Deadline deadline) {
-  if (!wait_for(listener.get(), POLLIN, deadline)) {
-    return {};
-  }
+Socket accept_waiting(const Socket& listener) {
   return Socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 

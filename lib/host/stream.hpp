@@ -91,8 +91,8 @@ struct Endpoint {
 /// Throws std::runtime_error with the cause.
 Socket listen_at(const Endpoint& endpoint);
 
-/// The next connection, or none until the deadline.
-Socket accept_until(const Socket& listener, Deadline deadline);
+/// A connection that waits at the listener, if there is one.
+Socket accept_waiting(const Socket& listener);
 
 /// Tries until it succeeds or the deadline passes; then an empty socket and the last cause.
 Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause);

@@ -327,16 +327,38 @@ TEST(Rendezvous, NamesWhoSaysAnotherWorld) {
   EXPECT_EQ(endings[0].rank, 1);
 }
 
+Socket connected_to(const std::string& address) {
+  std::string cause;
+  return connect_until(*Endpoint::parse(address), Clock::now() + milliseconds(2000), cause);
+}
+
+void say(const Socket& socket, std::string_view text) {
+  ASSERT_EQ(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+}
+
 TEST(Rendezvous, ToleratesStrangers) {
   const std::string address = free_address();
   const auto endings = run_ranks(3, [&](std::uint16_t rank) {
     if (rank == 2) { // no rank: somebody who speaks something else
-      std::string cause;
-      const Socket socket =
-          connect_until(*Endpoint::parse(address), Clock::now() + milliseconds(2000), cause);
-      const std::string_view text = "GET / HTTP/1.1\r\n\r\n";
-      send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      say(connected_to(address), "GET / HTTP/1.1\r\n\r\n");
       return;
+    }
+    Rendezvous rendezvous({rank, 2, address, milliseconds(5000)});
+    rendezvous.gather({});
+  });
+  expect_none(endings);
+}
+
+TEST(Rendezvous, LetsNobodyWaitForSilentStrangers) {
+  const std::string address = free_address();
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    std::vector<Socket> strangers;
+    for (int count = 0; rank == 1 && count < 40; ++count) {
+      strangers.push_back(connected_to(address));
+      if (count % 2 == 0) {
+        say(strangers.back(), "WCT"); // may yet become a join
+      }
     }
     Rendezvous rendezvous({rank, 2, address, milliseconds(5000)});
     rendezvous.gather({});
