@@ -454,6 +454,20 @@ struct ByteAsHalf<E4m3> {
   }
 };
 
+/// Four parts to bytes: 0 and 1 are the even elements, 2 and 3 the odd ones. The sources say where
+/// each of a pair's f16 comes from.
+template <typename Format, std::size_t... kSources>
+[[gnu::always_inline]] inline void encode_bytes(std::byte* to, const Parts<float, 4>& value,
+                                                std::index_sequence<kSources...> /*of a pair*/) {
+  const auto joined = [](Floats first, Floats second) __attribute__((always_inline)) {
+    return __builtin_shufflevector(halves_of(ByteAsHalf<Format>::rounded(first)),
+                                   halves_of(ByteAsHalf<Format>::rounded(second)), kSources...);
+  };
+  const Shorts even = joined(value.part[0], value.part[1]);
+  const Shorts odd = joined(value.part[2], value.part[3]);
+  store(to, (ByteAsHalf<Format>::upper(even) >> 8) | ByteAsHalf<Format>::upper(odd));
+}
+
 #if defined(__AVX512VBMI__)
 
 /// The upper half of the f32 that a code without its sign stands for; the lower is 0.
@@ -523,10 +537,7 @@ struct TabledFloat8 {
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
-    using Indices = std::make_index_sequence<kVectorBytes / 2>;
-    const Shorts even = interleaved(&value.part[0], Indices());
-    const Shorts odd = interleaved(&value.part[2], Indices());
-    store(to, (ByteAsHalf<Format>::upper(even) >> 8) | ByteAsHalf<Format>::upper(odd));
+    encode_bytes<Format>(to, value, sources(std::make_index_sequence<kVectorBytes / 2>()));
   }
 
  private:
@@ -540,12 +551,10 @@ struct TabledFloat8 {
     return lane % 8 < 4 ? within : kVectorBytes / 4 + within;
   }
 
-  template <std::size_t... kIndices>
-  [[gnu::always_inline]] static Shorts
-  interleaved(const Floats* parts, std::index_sequence<kIndices...> /*of the result*/) {
-    return __builtin_shufflevector(halves_of(ByteAsHalf<Format>::rounded(parts[0])),
-                                   halves_of(ByteAsHalf<Format>::rounded(parts[1])),
-                                   source_of(kIndices)...);
+  template <std::size_t... kLanes>
+  static constexpr std::index_sequence<source_of(kLanes)...>
+  sources(std::index_sequence<kLanes...> /*of the result*/) {
+    return {};
   }
 };
 
@@ -570,10 +579,7 @@ struct Float8 {
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
-    using Indices = std::make_index_sequence<kVectorBytes / 2>;
-    const Shorts even = joined(&value.part[0], Indices());
-    const Shorts odd = joined(&value.part[2], Indices());
-    store(to, (ByteAsHalf<Format>::upper(even) >> 8) | ByteAsHalf<Format>::upper(odd));
+    encode_bytes<Format>(to, value, std::make_index_sequence<kVectorBytes / 2>());
   }
 
  private:
@@ -588,14 +594,6 @@ struct Float8 {
   [[gnu::always_inline]] static HalfVector<std::uint16_t>
   slice(Shorts lanes, std::index_sequence<kIndices...> /*of the result*/) {
     return __builtin_shufflevector(lanes, lanes, (kFirst + kIndices)...);
-  }
-
-  /// Two parts as f16 that hold the rounded values.
-  template <std::size_t... kIndices>
-  [[gnu::always_inline]] static Shorts joined(const Floats* parts,
-                                              std::index_sequence<kIndices...> /*of the result*/) {
-    return __builtin_shufflevector(halves_of(ByteAsHalf<Format>::rounded(parts[0])),
-                                   halves_of(ByteAsHalf<Format>::rounded(parts[1])), kIndices...);
   }
 };
 
