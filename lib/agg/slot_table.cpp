@@ -132,10 +132,6 @@ SlotResult SlotTable::complete(std::uint32_t index, std::uint32_t crc) {
   return result_of(index);
 }
 
-SlotResult SlotTable::reduce(std::uint32_t slot, std::size_t skip, ReduceKernel kernel) {
-  return complete(slot, sum_frames(frames_of(slot), skip, kernel, result_room(slot)));
-}
-
 SlotResult SlotTable::result_of(std::uint32_t index) const {
   const Slot& slot = slots_[index];
   const std::span data(results_.data() + std::size_t{index} * dimensions_.mtu, slot.data_bytes);

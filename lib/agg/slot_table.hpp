@@ -83,7 +83,7 @@ class SlotTable {
   SlotEvent arrive(const Contribution& contribution, wire::Frame* frame);
 
   /// For a slot that arrive() just called completed: its frames in rank order, which the caller
-  /// owns again once it has called complete() or reduce().
+  /// owns again once it has called complete().
   std::span<wire::Frame* const> frames_of(std::uint32_t slot) const;
 
   /// Where the result of such a slot belongs.
@@ -92,9 +92,6 @@ class SlotTable {
   /// The result is there: repeats are answered with it from now on. Until then they are repeats in
   /// a slot that is still filling.
   SlotResult complete(std::uint32_t slot, std::uint32_t crc);
-
-  /// sum_frames() and complete() in one.
-  SlotResult reduce(std::uint32_t slot, std::size_t skip, ReduceKernel kernel);
 
   /// The cached result of a complete slot.
   SlotResult result_of(std::uint32_t slot) const;

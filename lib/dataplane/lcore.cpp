@@ -217,9 +217,9 @@ unsigned Lcore::take_worker_handoffs(Instant now) {
     for (rte_mbuf* mbuf : taken) {
       prefetch_payload(frame_of(mbuf));
     }
-    for (unsigned i = 0; i < count; ++i) {
+    for (rte_mbuf* mbuf : taken) {
       ++taken_up_;
-      worker_->accept(frame_of(burst[i]), now);
+      worker_->accept(frame_of(mbuf), now);
     }
     work += count;
   }

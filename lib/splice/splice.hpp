@@ -9,7 +9,7 @@
 
 namespace weir::splice {
 
-/// Turns a rank's own frame, whose data is the result's already (SlotTable::reduce), into its
+/// Turns a rank's own frame, whose data is the result's already (agg::sum_frames), into its
 /// result packet (docs/protocol.md §5): headers, RETH, immediate and pad stay; an INA header gets
 /// RESULT, and in a hello the session. The data is summed over once for all ranks: without an INA
 /// header the ICRC changes by the difference of old and new data alone, with one it is the CRC of

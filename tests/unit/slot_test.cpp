@@ -95,11 +95,17 @@ class Table {
       const SlotEvent event = arrive(of(message, packet, rank));
       EXPECT_EQ(event, rank + 1 == table_.world() ? SlotEvent::completed : SlotEvent::stored);
     }
-    return table_.reduce(of(message, packet, 0).slot, 0, sum_i32());
+    return sum(of(message, packet, 0).slot);
   }
 
   static ReduceKernel sum_i32() {
     return find_kernel(DataType::i32, Operation::sum, CpuLevel::baseline);
+  }
+
+  /// Of the frames in a slot that arrive() just called completed; becomes its result.
+  SlotResult sum(std::uint32_t slot, std::size_t skip = 0, ReduceKernel kernel = sum_i32()) {
+    return table_.complete(
+        slot, sum_frames(table_.frames_of(slot), skip, kernel, table_.result_room(slot)));
   }
 
  private:
@@ -192,7 +198,7 @@ TEST(SlotTable, ARepeatLeavesTheHeldCopyAlone) {
   const auto frames = table->frames_of(table.of(1, 0, 0).slot);
   EXPECT_EQ(frames[0], first);
   EXPECT_EQ(frames[1], table.last_frame());
-  const SlotResult result = table->reduce(table.of(1, 0, 0).slot, 0, Table::sum_i32());
+  const SlotResult result = table.sum(table.of(1, 0, 0).slot);
   EXPECT_EQ(Bytes(result.data.begin(), result.data.end()),
             bytes_of<std::int32_t>({11, 22, 33, 44}));
 }
@@ -267,7 +273,7 @@ TEST(SlotTable, ANewMessageMayHaveAnotherShape) {
   next.rank = 0;
   EXPECT_EQ(table.arrive(next, Bytes(7, 200)), SlotEvent::completed);
   const SlotResult result =
-      table->reduce(next.slot, 0, find_kernel(DataType::u8, Operation::max, CpuLevel::baseline));
+      table.sum(next.slot, 0, find_kernel(DataType::u8, Operation::max, CpuLevel::baseline));
   EXPECT_EQ(Bytes(result.data.begin(), result.data.end()), Bytes(7, 200));
 }
 
@@ -309,7 +315,7 @@ TEST(SlotTable, ResultsAreTheFoldInRankOrder) {
       const auto slot = table.of(2, 0, 0).slot;
       EXPECT_EQ(table->frames_of(slot).size(), world);
       const SlotResult result =
-          table->reduce(slot, skip, find_kernel(DataType::f32, Operation::sum, CpuLevel::baseline));
+          table.sum(slot, skip, find_kernel(DataType::f32, Operation::sum, CpuLevel::baseline));
       const Bytes data(result.data.begin(), result.data.end());
       EXPECT_EQ(data, bytes_of(expected));
       for (const wire::Frame* frame : table->frames_of(slot)) {
@@ -334,7 +340,7 @@ TEST(SlotTable, AMessageOfNoDataNeedsNoKernel) { // a hello
   ASSERT_EQ(table.arrive(hello, {}, 40), SlotEvent::stored);
   hello.rank = 1;
   ASSERT_EQ(table.arrive(hello, {}, 40), SlotEvent::completed);
-  const SlotResult result = table->reduce(hello.slot, 40, nullptr);
+  const SlotResult result = table.sum(hello.slot, 40, nullptr);
   EXPECT_TRUE(result.data.empty());
   EXPECT_EQ(result.crc, 0u);
   EXPECT_EQ(table->held(), 0u);
@@ -480,7 +486,7 @@ TEST(SlotTable, EqualsAModelUnderRandomTraffic) {
       }
       ASSERT_STREQ(text_of(event), expected) << "round " << round;
       if (event == SlotEvent::completed) {
-        table->reduce(contribution.slot, 0, Table::sum_i32());
+        table.sum(contribution.slot);
       }
       if (slot.complete) {
         std::uint32_t sum = 0;
