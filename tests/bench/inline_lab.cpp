@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <span>
 #include <stdexcept>
 
@@ -17,28 +16,8 @@ namespace weir::bench {
 namespace {
 
 constexpr unsigned kBurst = 32;
-constexpr std::uint32_t kStations = 65536;
-constexpr std::uint64_t kAgingMs = 300'000;
-constexpr std::uint16_t kMtu = 9000;
 
 } // namespace
-
-dataplane::Worker::Settings worker_settings() {
-  dataplane::Worker::Settings settings;
-  settings.classifier.session = test::kSession;
-  settings.level = agg::best_cpu_level();
-  return settings;
-}
-
-std::vector<std::uint16_t> all_rings(const Workload& workload) {
-  std::vector<std::uint16_t> rings(workload.shape().rings);
-  std::iota(rings.begin(), rings.end(), std::uint16_t{0});
-  return rings;
-}
-
-std::vector<std::uint32_t> frame_limits(const Workload& workload) {
-  return std::vector<std::uint32_t>(workload.ports(), dataplane::max_frame_bytes(kMtu));
-}
 
 std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals) {
   std::array<std::uint32_t, Workload::kMaxPorts> counts{};
@@ -49,15 +28,13 @@ std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals) {
 }
 
 InlineLab::InlineLab(const Workload& workload, std::uint32_t depth)
-    : workload_(workload), ports_(workload.ports(), depth), directory_(workload.rings()),
-      stations_(kStations, kAgingMs),
-      bridge_(stations_, workload.ports()), shared_{directory_, bridge_, frame_limits(workload)} {
+    : workload_(workload), ports_(workload.ports(), depth), tables_(workload) {
   restart();
 }
 
 void InlineLab::restart() {
   lcore_.reset();
-  lcore_ = std::make_unique<dataplane::Lcore>(0, dataplane::Idle::spin, shared_);
+  lcore_ = std::make_unique<dataplane::Lcore>(0, dataplane::Idle::spin, tables_.shared);
   for (std::uint16_t port = 0; port < ports_.size(); ++port) {
     lcore_->add_rx_queue({port, ports_.device(port), 0});
     lcore_->add_tx_port(port, ports_.device(port));

@@ -4,6 +4,7 @@
 #include "dataplane/clock.hpp"
 #include "dataplane/lcore.hpp"
 #include "frame_stock.hpp"
+#include "shared_tables.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -34,22 +35,10 @@ class InlineLab {
  private:
   const Workload& workload_;
   RingPorts ports_;
-  conn::RingDirectory directory_;
-  l2::MacTable stations_;
-  l2::Bridge bridge_;
-  dataplane::Lcore::Shared shared_;
+  SharedTables tables_;
   dataplane::Clock clock_;
   std::unique_ptr<dataplane::Lcore> lcore_;
 };
-
-/// How the switch is set up for a workload.
-dataplane::Worker::Settings worker_settings();
-
-/// All rings of a workload, by their index in the directory.
-std::vector<std::uint16_t> all_rings(const Workload& workload);
-
-/// The longest frame that every port takes.
-std::vector<std::uint32_t> frame_limits(const Workload& workload);
 
 /// The most frames that come in by one port.
 std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals);

@@ -2,7 +2,6 @@
 #include "scaling_lab.hpp"
 
 #include "control/lcores.hpp"
-#include "inline_lab.hpp"
 #include "measurement.hpp"
 
 #include <rte_launch.h>
@@ -15,8 +14,6 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::uint32_t kStations = 65536;
-constexpr std::uint64_t kAgingMs = 300'000;
 constexpr unsigned kBurst = 32;
 constexpr std::uint64_t kPatienceNs = 20'000'000'000;
 
@@ -42,10 +39,9 @@ std::vector<std::uint16_t> devices_of(const RingPorts& ports) {
 } // namespace
 
 ScalingLab::ScalingLab(const Workload& workload, const Team& team)
-    : workload_(workload), ports_(workload.ports(), 2 * kWindow), directory_(workload.rings()),
-      placement_(place(workload, team, directory_)), stations_(kStations, kAgingMs),
-      bridge_(stations_, workload.ports()), shared_{directory_, bridge_, frame_limits(workload)},
-      devices_(devices_of(ports_)), hosts_(workload.ports()) {}
+    : workload_(workload), ports_(workload.ports(), 2 * kWindow), tables_(workload),
+      placement_(place(workload, team, tables_.directory)), devices_(devices_of(ports_)),
+      hosts_(workload.ports()) {}
 
 double ScalingLab::seconds_of(const FrameStock& stock) {
   restart();
@@ -57,7 +53,7 @@ double ScalingLab::seconds_of(const FrameStock& stock) {
 
 void ScalingLab::restart() {
   lcores_.clear();
-  lcores_ = control::make_lcores(placement_, shared_, worker_settings(), devices_);
+  lcores_ = control::make_lcores(placement_, tables_.shared, worker_settings(), devices_);
 }
 
 void ScalingLab::run(const FrameStock& stock) {

@@ -6,7 +6,7 @@
 #include "dataplane/lcore.hpp"
 #include "frame_stock.hpp"
 #include "ring_ports.hpp"
-#include "workload.hpp"
+#include "shared_tables.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -60,11 +60,8 @@ class ScalingLab {
 
   const Workload& workload_;
   RingPorts ports_;
-  conn::RingDirectory directory_;
+  SharedTables tables_;
   control::Placement placement_;
-  l2::MacTable stations_;
-  l2::Bridge bridge_;
-  dataplane::Lcore::Shared shared_;
   std::vector<std::uint16_t> devices_; // by port
   std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
   std::vector<Host> hosts_; // by port

@@ -63,10 +63,9 @@ class StageClock {
 class StageLab {
  public:
   explicit StageLab(const Workload& workload)
-      : directory_(workload.rings()), stations_(4096, 300'000),
-        bridge_(stations_, workload.ports()),
-        classifier_(directory_, {0}, worker_settings().classifier),
-        slots_(dataplane::dimensions_of(directory_.rings()[0]), std::pmr::get_default_resource()),
+      : tables_(workload), classifier_(tables_.directory, {0}, worker_settings().classifier),
+        slots_(dataplane::dimensions_of(tables_.directory.rings()[0]),
+               std::pmr::get_default_resource()),
         kernel_(agg::find_kernel(DataType::f32, Operation::sum, agg::best_cpu_level())) {}
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
@@ -81,9 +80,9 @@ class StageLab {
       dataplane::prefetch_payload(frame);
     });
     each(burst, Stage::learn,
-         [&](wire::Frame& frame) { bridge_.learn(frame.bytes(), frame.ingress, 0); });
+         [&](wire::Frame& frame) { tables_.bridge.learn(frame.bytes(), frame.ingress, 0); });
     each(burst, Stage::pair, [&](wire::Frame& frame) {
-      frame.pair = directory_.pair_of(frame.packet.source, frame.packet.destination);
+      frame.pair = tables_.directory.pair_of(frame.packet.source, frame.packet.destination);
     });
     aggregate(burst);
   }
@@ -134,14 +133,12 @@ class StageLab {
     }
     clock_.lap(Stage::splice);
     for (const wire::Frame* frame : frames) {
-      sent_to_ = bridge_.egress_of(frame->bytes(), frame->ingress, 0).ports;
+      sent_to_ = tables_.bridge.egress_of(frame->bytes(), frame->ingress, 0).ports;
     }
     clock_.lap(Stage::egress);
   }
 
-  conn::RingDirectory directory_;
-  l2::MacTable stations_;
-  l2::Bridge bridge_;
+  SharedTables tables_;
   conn::Classifier classifier_;
   agg::SlotTable slots_;
   agg::ReduceKernel kernel_;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "shared_tables.hpp"
+
+#include <numeric>
+
+namespace weir::bench {
+namespace {
+
+constexpr std::uint32_t kStations = 65536;
+constexpr std::uint64_t kAgingMs = 300'000;
+constexpr std::uint16_t kMtu = 9000;
+
+/// The longest frame that every port takes.
+std::vector<std::uint32_t> frame_limits(const Workload& workload) {
+  return std::vector<std::uint32_t>(workload.ports(), dataplane::max_frame_bytes(kMtu));
+}
+
+} // namespace
+
+SharedTables::SharedTables(const Workload& workload)
+    : directory(workload.rings()), stations(kStations, kAgingMs),
+      bridge(stations, workload.ports()), shared{directory, bridge, frame_limits(workload)} {}
+
+dataplane::Worker::Settings worker_settings() {
+  dataplane::Worker::Settings settings;
+  settings.classifier.session = test::kSession;
+  settings.level = agg::best_cpu_level();
+  return settings;
+}
+
+std::vector<std::uint16_t> all_rings(const Workload& workload) {
+  std::vector<std::uint16_t> rings(workload.shape().rings);
+  std::iota(rings.begin(), rings.end(), std::uint16_t{0});
+  return rings;
+}
+
+} // namespace weir::bench

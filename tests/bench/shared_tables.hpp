@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "dataplane/lcore.hpp"
+#include "workload.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::bench {
+
+/// What all lcores of a workload's switch look things up in.
+struct SharedTables {
+  explicit SharedTables(const Workload& workload);
+
+  conn::RingDirectory directory;
+  l2::MacTable stations;
+  l2::Bridge bridge;
+  dataplane::Lcore::Shared shared;
+};
+
+/// How a worker of such a switch is set up.
+dataplane::Worker::Settings worker_settings();
+
+/// All rings of a workload, by their index in the directory.
+std::vector<std::uint16_t> all_rings(const Workload& workload);
+
+} // namespace weir::bench
