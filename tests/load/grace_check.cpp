@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "grace_check.hpp"
 
+#include "comes_true.hpp"
 #include "ethdev/memif_reader.hpp"
 
 #include <rte_alarm.h>
@@ -8,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <functional>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -17,7 +17,6 @@ namespace weir::load {
 namespace {
 
 constexpr std::chrono::milliseconds kBurst{50}; // far longer than an alarm takes to begin
-constexpr std::chrono::seconds kPatience{10};
 
 /// A page that the interrupt thread unmaps when told to.
 class Page {
@@ -47,14 +46,6 @@ class Page {
   std::atomic<bool> begun_{false}; // written by the interrupt thread
   std::atomic<bool> done_{false};  // written by the interrupt thread
 };
-
-bool comes_true(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return condition();
-}
 
 /// `ends_burst` is how the reader tells that it is outside one.
 std::string check(ethdev::MemifReader& reader, void (ethdev::MemifReader::*ends_burst)()) {

@@ -4,6 +4,7 @@
 /// can, then with no mbufs left. docs/load.md says what it holds the switch to. Ends in
 /// "load: N passed, N failed, 0 skipped".
 
+#include "comes_true.hpp"
 #include "dataplane/happens_before.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
@@ -34,7 +35,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{500};
-constexpr std::chrono::seconds kRecovery{60};
 constexpr std::uint64_t kHandoffs = 200'000;
 constexpr std::chrono::seconds kDry{1};
 constexpr unsigned kPassers = 30;
@@ -114,18 +114,6 @@ void make_pools_resident() {
   };
   rte_mempool_mem_cb_t* each_chunk = populate;
   rte_mempool_walk(visit, &each_chunk);
-}
-
-template <typename Condition>
-bool comes_true(Condition&& condition) {
-  const auto deadline = Clock::now() + kRecovery;
-  while (!condition()) {
-    if (Clock::now() > deadline) {
-      return false;
-    }
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  return true;
 }
 
 std::uint64_t drops_of(control::Switch& weir, DropReason reason) {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace weir::load {
+
+/// Asks until the condition holds. False when it still does not after a minute.
+template <typename Condition>
+bool comes_true(Condition&& condition) {
+  constexpr std::chrono::milliseconds kPause{1};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+} // namespace weir::load
