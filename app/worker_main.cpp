@@ -66,11 +66,20 @@ std::unique_ptr<Communicator> open_communicator(const WorkerOptions& options) {
   return std::make_unique<Communicator>(options.communicator, std::move(frames));
 }
 
+std::vector<std::byte> tensor_of(std::uint64_t bytes) {
+  try {
+    return std::vector<std::byte>(bytes);
+  } catch (const std::exception&) { // std::bad_alloc, std::length_error
+    throw std::runtime_error(fmt::format("--size: no memory for a tensor of {} bytes", bytes));
+  }
+}
+
 class Worker {
  public:
   explicit Worker(const WorkerOptions& options)
-      : options_(options), communicator_(open_communicator(options)), in_(options.bytes),
-        out_(options.placement == app::Placement::out_of_place ? options.bytes : 0) {}
+      : options_(options), in_(tensor_of(options.bytes)),
+        out_(tensor_of(options.placement == app::Placement::out_of_place ? options.bytes : 0)),
+        communicator_(open_communicator(options)) {}
 
   void run() {
     greet();
@@ -192,9 +201,9 @@ class Worker {
   }
 
   const WorkerOptions& options_;
-  std::unique_ptr<Communicator> communicator_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
+  std::unique_ptr<Communicator> communicator_; // ends before the tensors it works on
   double seconds_ = 0;
 };
 

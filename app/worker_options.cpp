@@ -39,18 +39,30 @@ constexpr const char* kTail =
   throw UsageError(fmt::format("--{}: found '{}'; allowed: {}", option, value, allowed));
 }
 
+/// nullopt when that is not all of the text.
 template <typename Number>
-Number number(std::string_view option, std::string_view text, Number least, Number most) {
+std::optional<Number> parsed(std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    refuse(option, text, fmt::format("{} .. {}", least, most));
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    return std::nullopt;
   }
   return value;
 }
 
+template <typename Number>
+Number number(std::string_view option, std::string_view text, Number least, Number most) {
+  const std::optional<Number> value = parsed<Number>(text);
+  if (!value || *value < least || *value > most) {
+    refuse(option, text, fmt::format("{} .. {}", least, most));
+  }
+  return *value;
+}
+
 /// 4096, 64KiB, 64MiB, 1GiB.
 std::uint64_t byte_count(std::string_view option, std::string_view text) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
+
   struct Unit {
     std::string_view suffix;
     unsigned shift;
@@ -64,7 +76,12 @@ std::uint64_t byte_count(std::string_view option, std::string_view text) {
       shift = unit.shift;
     }
   }
-  return number<std::uint64_t>(option, digits, 0, std::uint64_t{1} << 33) << shift;
+  const std::optional<std::uint64_t> count = parsed<std::uint64_t>(digits);
+  if (!count || *count > kMost >> shift) {
+    refuse(option, text,
+           fmt::format("a whole number of bytes, KiB, MiB or GiB up to {}GiB", kMost >> 30));
+  }
+  return *count << shift;
 }
 
 std::vector<std::uint32_t> ring_ids(std::string_view option, std::string_view text) {

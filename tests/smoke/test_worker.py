@@ -72,6 +72,12 @@ def worker_usage(lab: Lab) -> None:
     given = [word for name, value in complete.items() if name != "--ip" for word in (name, value)]
     ended = run_to_end([WORKER, *given])
     expect(ended.status == 2 and "ip: found ''" in ended.errors, f"{ended}")
+    everything = [word for pair in complete.items() for word in pair]
+    for size in ("4.5GiB", "-1", "1GB", "", "65537GiB", str(2**64)):
+        ended = run_to_end([WORKER, *everything, "--size", size])
+        expect(ended.status == 2 and f"--size: found '{size}'; allowed: " in ended.errors, f"{ended}")
+    ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, "--size", "4GiB"])
+    expect(ended.status == 1 and f"--size: no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
 
 
 def memif(folder: Path, role: str) -> str:
