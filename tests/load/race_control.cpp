@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// race_control none|queue|mbuf: two threads pass memory on, by a Handoff and by a pool, as lcores
+/// do. With `queue` or `mbuf` the one writes into it once more after it has passed it on that way:
+/// a mistake that ThreadSanitizer must report, for all that happens_before.hpp told it.
+/// tests/load/races.py runs it.
+
+#include "dataplane/handoff.hpp"
+#include "dataplane/mbuf_frame.hpp"
+#include "lab.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+using namespace weir;
+
+enum class Mistake { none, queue, mbuf };
+
+Mistake mistake_named(std::string_view name) {
+  if (name == "none") {
+    return Mistake::none;
+  }
+  if (name == "queue") {
+    return Mistake::queue;
+  }
+  if (name == "mbuf") {
+    return Mistake::mbuf;
+  }
+  throw std::invalid_argument(fmt::format("found '{}'; allowed: none, queue, mbuf", name));
+}
+
+void pass_by_queue(Mistake mistake) {
+  dataplane::Handoff<std::uint64_t*> queue("weir_race", 2);
+  std::uint64_t memory = 0;
+  std::thread taker([&] {
+    std::array<std::uint64_t*, 1> taken{};
+    while (queue.pop(taken) == 0) {
+      std::this_thread::yield();
+    }
+    *taken[0] += 1;
+  });
+  memory = 1;
+  queue.push(&memory);
+  if (mistake == Mistake::queue) {
+    memory = 2;
+  }
+  taker.join();
+}
+
+/// As a driver does before it receives into one.
+rte_mbuf* take_mbuf(rte_mempool* pool) {
+  void* mbuf = nullptr;
+  while (rte_mempool_get(pool, &mbuf) != 0) {
+    std::this_thread::yield();
+  }
+  return static_cast<rte_mbuf*>(mbuf);
+}
+
+void pass_by_pool(Mistake mistake) {
+  rte_mempool* pool = rte_pktmbuf_pool_create("weir_race", 1, 0, dataplane::kFrameBytesInMbuf,
+                                              RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+  if (pool == nullptr) {
+    throw std::runtime_error("no memory for a pool");
+  }
+  rte_mbuf* mbuf = take_mbuf(pool);
+  std::thread taker([&] { dataplane::make_frame(take_mbuf(pool), 1); });
+  wire::Frame& frame = dataplane::make_frame(mbuf, 0);
+  dataplane::free_mbuf(mbuf);
+  if (mistake == Mistake::mbuf) {
+    frame.ingress = 2;
+  }
+  taker.join();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Mistake mistake = mistake_named(argc == 2 ? argv[1] : "");
+    const load::Eal eal(load::Roles::one_lcore);
+    pass_by_queue(mistake);
+    pass_by_pool(mistake);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "race_control: {}\n", error.what());
+    return 2;
+  }
+}
