@@ -2,9 +2,10 @@
 """Results byte for byte: config/af_packet.yaml as it is, losses on both sides of the switch, placements of roles."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
-from hosts import RANKS, Job, contributions, model, result, ring_7, ring_of_hosts, ring_ports, ring_row
+from hosts import RANKS, Job, acknowledgements, contributions, model, result, ring_7, ring_of_hosts, ring_ports, ring_row
 from lab import Lab, smoke_test
 from weir import ROOT, Weir, configuration, expect
 
@@ -98,6 +99,38 @@ def aggregate_placed(lab: Lab, places: tuple[str, str, str], idle: str) -> None:
     check_ring(switch, cached=0)
     rows = switch.ask("/weir/lcores")["lcores"].values()
     expect({row["roles"] for row in rows} == expected_roles(places), f"{list(rows)}")
+    totals = switch.stop()
+    expect(totals.accounting["consumed"] == PLACES * RANKS and not totals.drops, f"{totals}")
+
+
+def datagrams(source_ports: Iterable[int]) -> list[bytes]:
+    """From host 0 to a neighbour: an acknowledgement with its UDP ports changed, so no RoCE any more."""
+    frame = next(frame for rank, frame in acknowledgements() if rank == 0)
+    return [frame[:34] + port.to_bytes(2, "big") + b"\x27\x0f" + frame[38:] for port in source_ports]
+
+
+def queues_with_frames(switch: Weir, port: int) -> list[int]:
+    counters = switch.ask(f"/ethdev/xstats,{port}")
+    return [queue for queue in range(2) if counters[f"rx_q{queue}_packets"] > 0]
+
+
+@smoke_test("aggregate-two-rx-queues")
+def aggregate_two_rx_queues(lab: Lab) -> None:
+    """The kernel deals each port's frames to two queues by their addresses and UDP ports, one queue for each rx lcore."""
+    fabric, hosts = ring_of_hosts(lab)
+    ports = [f'{port[:-1]},qpairs=2", rx_queues: 2' for port in ring_ports()]
+    switch = lab.ready_weir(fabric, configuration(ports, lcores_of(("01", "1", "1"), "yield"), ring_7()))
+    hosts.say_hello()
+    Job(hosts).run()
+    hosts.pass_acknowledgements()
+    check_ring(switch, cached=0)
+    flows = datagrams(range(1024, 1088))
+    for frame in flows:
+        hosts.send_raw(0, frame)
+    expect(sorted(frame for _, frame in hosts.collect(len(flows))) == sorted(flows), "other traffic was changed")
+    used = queues_with_frames(switch, 0)
+    expect(used == [0, 1], f"64 flows came by queues {used}")
+    expect(all(row["received"] > 0 for row in switch.ask("/weir/lcores")["lcores"].values()), "an lcore was idle")
     totals = switch.stop()
     expect(totals.accounting["consumed"] == PLACES * RANKS and not totals.drops, f"{totals}")
 
