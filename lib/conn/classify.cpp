@@ -146,8 +146,7 @@ Verdict Classifier::inside_message(const Frame& frame, std::uint64_t now) {
   if (connection == nullptr) {
     return dropped(DropReason::unclassified);
   }
-  connection->last_seen = now;
-  ++connection->packets;
+  connection->count_packet(now);
   switch (connection->state) {
   case ConnectionState::plain:
     return {.step = Step::forward};
@@ -196,8 +195,7 @@ Verdict Classifier::plain_start(const Frame& frame, std::uint64_t now) {
   if (connection == nullptr) {
     return dropped(DropReason::connection_table_full);
   }
-  connection->last_seen = now;
-  ++connection->packets;
+  connection->count_packet(now);
   if (connection->state == ConnectionState::dead) {
     connection->state = ConnectionState::plain;
   }
@@ -300,8 +298,7 @@ Verdict Classifier::hello(const Opening& opening, std::uint64_t now) {
   if (connection == nullptr) {
     return dropped(DropReason::connection_table_full);
   }
-  connection->last_seen = now;
-  ++connection->packets;
+  connection->count_packet(now);
   if (is_admitted(connection, opening)) {
     return enter_history(opening);
   }
@@ -327,8 +324,7 @@ Verdict Classifier::data_start(const Opening& opening, std::uint64_t now) {
   if (!is_admitted(connection, opening)) {
     return dropped(DropReason::no_connection);
   }
-  connection->last_seen = now;
-  ++connection->packets;
+  connection->count_packet(now);
   return enter_history(opening);
 }
 

@@ -23,6 +23,11 @@ struct Connection {
   std::uint32_t epoch = 0;
   std::uint64_t last_seen = 0; // milliseconds
   std::uint64_t packets = 0;   // message packets seen
+
+  void count_packet(std::uint64_t now) {
+    last_seen = now;
+    ++packets;
+  }
 };
 
 /// <source IP, destination IP, destination QP> to Connection, with a fixed number of entries. The
