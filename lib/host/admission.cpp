@@ -9,8 +9,6 @@
 namespace weir::host {
 namespace {
 
-constexpr std::size_t kMaxCallers = 512; // twice the ranks of the largest job
-
 bool is_join(const ControlFrame& frame) {
   return frame.kind == code(ControlKind::join) && frame.body.size() == sizeof(JoinBody);
 }
@@ -43,7 +41,6 @@ void Admission::wait(Deadline deadline) const {
   poll(entries.data(), entries.size(), milliseconds_left(deadline));
 }
 
-/// Past the limit the oldest goes: it had the most time to say who it is.
 void Admission::open_to_callers() {
   while (Socket socket = accept_waiting(listener_)) {
     callers_.push_back(std::make_unique<FramedStream>(std::move(socket)));

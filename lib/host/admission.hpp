@@ -24,6 +24,10 @@ void ask_admission(FramedStream& stream, std::uint16_t rank, std::uint16_t world
 /// something else, keeps no rank waiting.
 class Admission {
  public:
+  /// Who may wait unheard, twice the ranks of the largest job. Past it the oldest has to go: it had
+  /// the most time to say who it is.
+  static constexpr std::size_t kMaxCallers = 512;
+
   explicit Admission(Socket listener) : listener_(std::move(listener)) {}
 
   /// The next connection that asks for admission, or nobody until the deadline.

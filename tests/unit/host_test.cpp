@@ -3,6 +3,7 @@
 /// The host library: the message window by tables, the rendezvous over loopback, and whole jobs
 /// whose ranks are threads around a switch in memory. Sums are held against straight loops.
 
+#include "host/admission.hpp"
 #include "host/message_window.hpp"
 #include "host/rendezvous.hpp"
 #include "host_fabric.hpp"
@@ -17,6 +18,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
 #include <vector>
@@ -364,6 +366,32 @@ TEST(Rendezvous, LetsNobodyWaitForSilentStrangers) {
     rendezvous.gather({});
   });
   expect_none(endings);
+}
+
+TEST(Rendezvous, ForgetsTheOldestOfTooManyStrangers) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max; // both ends of every connection are ours
+  setrlimit(RLIMIT_NOFILE, &files);
+  const std::string address = free_address();
+  Admission admission(listen_at(*Endpoint::parse(address)));
+  std::vector<Socket> strangers;
+  for (std::size_t count = 0; count <= Admission::kMaxCallers; ++count) {
+    strangers.push_back(connected_to(address));
+  }
+  EXPECT_FALSE(admission.next(Clock::now() + milliseconds(100)));
+  const auto answer = [](const Socket& stranger) {
+    std::uint8_t byte = 0;
+    return recv(stranger.get(), &byte, 1, MSG_DONTWAIT);
+  };
+  EXPECT_EQ(answer(strangers[0]), 0) << "still open";
+  EXPECT_EQ(answer(strangers[1]), -1) << "closed";
+  FramedStream last(std::move(strangers.back()));
+  ask_admission(last, 3, 5);
+  const std::optional<Newcomer> newcomer = admission.next(Clock::now() + milliseconds(2000));
+  ASSERT_TRUE(newcomer);
+  EXPECT_EQ(newcomer->rank, 3);
+  EXPECT_EQ(newcomer->world, 5);
 }
 
 // ------------------------------------------------------------------------------------------ jobs
