@@ -143,6 +143,9 @@ class Pending {
   std::shared_ptr<State> state_;
 };
 
+/// One rank's part in a job. Threads may share it and what it returns: one that waits holds up no
+/// other. Ended while calls are under way, it ends them, for the waiting too, with peer_died and
+/// its own rank.
 class Communicator {
  public:
   /// Meets the other ranks, connects to the neighbours and says hello to the switch. Throws

@@ -96,7 +96,8 @@ typedef struct weir_pending weir_pending;
 /* Fills in the defaults of weir::CommunicatorOptions. */
 void weir_options_init(weir_options* options);
 
-/* WEIR_OK and a communicator for weir_close, or an error and NULL. */
+/* WEIR_OK and a communicator for weir_close, or an error and NULL. Threads may share it: one that
+ * waits holds up no other. */
 weir_status weir_open(const weir_options* options, weir_communicator** communicator);
 void weir_close(weir_communicator* communicator); /* NULL is nothing */
 

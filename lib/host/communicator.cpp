@@ -27,6 +27,7 @@ constexpr double kMaxLoss = 0.9;
 constexpr std::uint32_t kRingSlotsPerRank = 8;
 constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
 constexpr auto kShortWait = std::chrono::microseconds(200);
+constexpr auto kLongWait = std::chrono::milliseconds(100); // for somebody who says when it is over
 
 /// Wall-clock seconds: a job that is started again has a larger epoch, also after a reboot.
 std::uint32_t draw_epoch() {
@@ -150,8 +151,9 @@ class Pending::State {
   host::Job job;
 };
 
-/// Owns the job's parts and decides who steps the engine: the caller that waits, or else a thread
-/// of its own, which spins while a job is under way and looks in every millisecond otherwise.
+/// Owns the job's parts and decides who steps the engine: a caller that waits, or else a thread of
+/// its own, which spins while a job is under way and looks in every millisecond otherwise. Who
+/// steps does not hold the lock meanwhile, so that nobody else has to wait for longer than a step.
 class Communicator::Driver {
  public:
   Driver(const CommunicatorOptions& options, std::unique_ptr<host::Transport> transport)
@@ -190,8 +192,17 @@ class Communicator::Driver {
   void step_quietly();
   void fall_back(std::string_view reason);
   void attend();
-  bool advance();
+  static void give_way(Lock& lock);
+
+  bool may_step() const { return !is_stepping_ && visitors_ == 0 && !failure_ && !closing_; }
+
+  bool step(Lock& lock, std::chrono::microseconds patience);
+  void settle(const std::optional<Error>& error);
   void start_next();
+
+  bool is_over(const Pending::State& state) const { return state.job.done || failure_.has_value(); }
+
+  bool outcome_of(const Pending::State& state) const;
   void fail(const Error& error);
   void throw_if_failed() const;
   void say_farewell();
@@ -205,13 +216,16 @@ class Communicator::Driver {
   std::unique_ptr<host::JobControl> control_;
   std::unique_ptr<host::Engine> engine_;
 
-  std::mutex mutex_; // of everything below, and of stepping the engine
+  std::mutex mutex_; // of everything below; and of the engine, unless somebody steps it
+  bool is_stepping_ = false;
+  unsigned visitors_ = 0;                            // callers that want the engine to stand still
+  unsigned waiters_ = 0;                             // callers that step the engine themselves
   std::deque<std::shared_ptr<Pending::State>> jobs_; // the front is the engine's
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;
   bool closing_ = false;
-  std::atomic<unsigned> waiters_ = 0; // callers that step the engine themselves
-  std::condition_variable wake_;      // the thread's
+  std::condition_variable wake_;    // the thread's
+  std::condition_variable changed_; // the callers': something is done, or the engine is free
   std::thread thread_;
 };
 
@@ -322,7 +336,9 @@ std::shared_ptr<Pending::State> Communicator::Driver::start(const void* in, void
   call.sequence = ++calls_;
   state->job.call = call;
   jobs_.push_back(state);
-  start_next();
+  if (!is_stepping_) {
+    start_next();
+  }
   wake_.notify_one();
   return state;
 }
@@ -339,21 +355,39 @@ void Communicator::Driver::start_next() {
   }
 }
 
-/// One step; with the lock held. True when it did anything.
-bool Communicator::Driver::advance() {
-  if (failure_) {
-    return false;
-  }
+/// One step, for who has seen that it may; the lock is given back meanwhile. When there is nothing
+/// to do, waits for `patience` at most. True when it did anything.
+bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds patience) {
+  is_stepping_ = true;
+  lock.unlock();
+  bool moved = false;
+  std::optional<Error> error;
   try {
-    const bool moved = engine_->step();
-    if (!jobs_.empty() && jobs_.front()->job.done) {
-      jobs_.pop_front();
-      start_next();
+    moved = engine_->step();
+    if (!moved && patience.count() != 0) {
+      transport_->wait(patience);
     }
-    return moved;
-  } catch (const Error& error) {
-    fail(error);
-    return true;
+  } catch (const Error& caught) {
+    error = caught;
+  }
+  lock.lock();
+  is_stepping_ = false;
+  settle(error);
+  return moved;
+}
+
+/// What a step has changed for others.
+void Communicator::Driver::settle(const std::optional<Error>& error) {
+  const bool is_done = !jobs_.empty() && jobs_.front()->job.done;
+  if (is_done) {
+    jobs_.pop_front();
+  }
+  if (error) {
+    fail(*error);
+  }
+  start_next();
+  if (is_done || error || visitors_ != 0 || closing_) {
+    changed_.notify_all();
   }
 }
 
@@ -364,21 +398,34 @@ void Communicator::Driver::fail(const Error& error) {
 }
 
 bool Communicator::Driver::test(const Pending::State& state) {
-  return wait_until(state, {});
+  Lock lock(mutex_);
+  if (!is_over(state) && may_step()) {
+    step(lock, {});
+  }
+  return outcome_of(state);
 }
 
 bool Communicator::Driver::wait_until(const Pending::State& state, host::Deadline deadline) {
-  ++waiters_;
   Lock lock(mutex_);
-  bool in_time = true;
-  while (!state.job.done && !failure_ && in_time) {
-    if (!advance()) {
-      transport_->wait(kShortWait);
+  ++waiters_;
+  for (auto now = host::Clock::now(); !is_over(state) && now < deadline; now = host::Clock::now()) {
+    if (may_step()) {
+      step(lock, kShortWait);
+    } else if (waiters_ == 1) {
+      give_way(lock); // the thread is at it, and ends with this step
+    } else {
+      changed_.wait_until(lock, std::min(deadline, now + kLongWait));
     }
-    in_time = host::Clock::now() < deadline;
   }
   --waiters_;
-  wake_.notify_one();
+  changed_.notify_all(); // somebody else's turn to step
+  if (!jobs_.empty()) {
+    wake_.notify_one();
+  }
+  return outcome_of(state);
+}
+
+bool Communicator::Driver::outcome_of(const Pending::State& state) const {
   if (!state.job.done) {
     throw_if_failed();
   }
@@ -389,35 +436,36 @@ bool Communicator::Driver::wait_until(const Pending::State& state, host::Deadlin
 void Communicator::Driver::attend() {
   Lock lock(mutex_);
   while (!closing_) {
-    const bool has_work = !jobs_.empty() && waiters_ == 0 && !failure_;
-    if (!has_work) {
+    if (jobs_.empty() || waiters_ != 0 || !may_step()) {
       wake_.wait_for(lock, kIdlePeriod);
     }
+    while (waiters_ == 0 && may_step() && step(lock, {})) {
+    }
     if (waiters_ != 0) {
-      continue;
-    }
-    while (advance()) {
-      if (waiters_ != 0 || closing_) {
-        break;
-      }
-    }
-    if (!jobs_.empty()) {
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
+      changed_.notify_all(); // it is theirs
+    } else if (!jobs_.empty()) {
+      give_way(lock);
     }
   }
 }
 
+void Communicator::Driver::give_way(Lock& lock) {
+  lock.unlock();
+  std::this_thread::yield();
+  lock.lock();
+}
+
 void Communicator::Driver::close() {
   {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    closing_ = true;
+    changed_.wait(lock, [this] { return !is_stepping_; });
     if (!jobs_.empty() && !failure_) {
       fail(Error(
           ErrorCode::peer_died, options_.rank,
           fmt::format("rank {} closed its communicator during an all-reduce", options_.rank)));
     }
-    closing_ = true;
+    changed_.notify_all();
     wake_.notify_one();
   }
   thread_.join();
@@ -453,7 +501,11 @@ void Communicator::Driver::say_farewell() {
 }
 
 CommunicatorStatistics Communicator::Driver::statistics() {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  ++visitors_;
+  changed_.wait(lock, [this] { return !is_stepping_; });
+  --visitors_;
+  changed_.notify_all(); // may step again, once we have looked
   const host::TransportStatistics transport = transport_->statistics();
   return {.messages_sent = engine_->messages_sent(),
           .results_received = engine_->results_received(),

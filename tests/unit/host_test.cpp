@@ -600,6 +600,81 @@ TEST(Communicator, SeveralCallsMayBeUnderWay) {
   expect_none(endings);
 }
 
+/// Within 5 s.
+bool comes_true_soon(const std::atomic<bool>& flag) {
+  const auto deadline = Clock::now() + milliseconds(5000);
+  while (!flag && Clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return flag;
+}
+
+TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::atomic<bool> came_through = false;
+  const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<std::uint32_t> first(2000, rank + 1);
+    std::vector<std::uint32_t> second(2000, rank + 10);
+    const auto start = [&](std::vector<std::uint32_t>& data) {
+      return communicator.start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
+                                           Operation::sum);
+    };
+    if (rank == 1) {
+      EXPECT_TRUE(comes_true_soon(came_through)) << "rank 0 was held up until rank 1 called";
+      start(first);
+      start(second).wait();
+    } else {
+      Pending waited_for = start(first);
+      std::thread waiter([&] { waited_for.wait(); });
+      std::this_thread::sleep_for(milliseconds(30)); // the waiter waits
+      Pending another = start(second);
+      EXPECT_FALSE(another.test());
+      EXPECT_FALSE(waited_for.test());
+      EXPECT_EQ(communicator.statistics().results_received, 1U); // the hello's
+      came_through = true;
+      another.wait();
+      waiter.join();
+    }
+    EXPECT_EQ(first, std::vector<std::uint32_t>(2000, 3));
+    EXPECT_EQ(second, std::vector<std::uint32_t>(2000, 21));
+  });
+  expect_none(endings);
+}
+
+TEST(Communicator, ClosingEndsAWaitElsewhere) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+    auto communicator =
+        std::make_unique<Communicator>(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<std::uint32_t> data(2000, 1);
+    const auto call = [&] {
+      return communicator->start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
+                                            Operation::sum);
+    };
+    if (rank == 1) {
+      std::this_thread::sleep_for(milliseconds(200)); // rank 0 is gone by then
+      call().wait();
+      return;
+    }
+    Pending pending = call();
+    Ending ending;
+    std::thread waiter([&] { ending = ending_of([&] { pending.wait(); }); });
+    std::this_thread::sleep_for(milliseconds(30));
+    communicator.reset();
+    waiter.join();
+    EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
+    EXPECT_EQ(ending.rank, 0);
+  });
+  EXPECT_FALSE(endings[0].code) << endings[0].text;
+  EXPECT_EQ(endings[1].code, ErrorCode::peer_died) << endings[1].text;
+  EXPECT_EQ(endings[1].rank, 0);
+}
+
 TEST(Communicator, JobsMayFollowEachOtherAtOnce) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
