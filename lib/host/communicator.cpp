@@ -338,6 +338,7 @@ std::shared_ptr<Pending::State> Communicator::Driver::start(const void* in, void
   jobs_.push_back(state);
   if (!is_stepping_) {
     start_next();
+    throw_if_failed();
   }
   wake_.notify_one();
   return state;
@@ -349,9 +350,15 @@ void Communicator::Driver::throw_if_failed() const {
   }
 }
 
+/// What another rank has said meanwhile may end the job here.
 void Communicator::Driver::start_next() {
-  if (!jobs_.empty() && !engine_->is_reducing()) {
+  if (jobs_.empty() || engine_->is_reducing()) {
+    return;
+  }
+  try {
     engine_->start(jobs_.front()->job);
+  } catch (const Error& error) {
+    fail(error);
   }
 }
 
@@ -369,6 +376,8 @@ bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds patience) 
     }
   } catch (const Error& caught) {
     error = caught;
+  } catch (const std::exception& caught) { // no memory, or a caller's FrameIo
+    error = Error(ErrorCode::transport_failure, options_.rank, caught.what());
   }
   lock.lock();
   is_stepping_ = false;
@@ -386,7 +395,7 @@ void Communicator::Driver::settle(const std::optional<Error>& error) {
     fail(*error);
   }
   start_next();
-  if (is_done || error || visitors_ != 0 || closing_) {
+  if (is_done || failure_ || visitors_ != 0 || closing_) {
     changed_.notify_all();
   }
 }
@@ -436,7 +445,7 @@ bool Communicator::Driver::outcome_of(const Pending::State& state) const {
 void Communicator::Driver::attend() {
   Lock lock(mutex_);
   while (!closing_) {
-    if (jobs_.empty() || waiters_ != 0 || !may_step()) {
+    if (jobs_.empty() || waiters_ != 0) {
       wake_.wait_for(lock, kIdlePeriod);
     }
     while (waiters_ == 0 && may_step() && step(lock, {})) {
@@ -496,7 +505,7 @@ void Communicator::Driver::say_farewell() {
         transport_->wait(kShortWait);
       }
     }
-  } catch (const Error&) { // every call of ours is done, so it is somebody else's error
+  } catch (const std::exception&) { // every call of ours is done, so it is somebody else's error
   }
 }
 

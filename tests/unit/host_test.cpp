@@ -644,6 +644,95 @@ TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
   expect_none(endings);
 }
 
+/// Losses put rank 0 behind now and then: it has learnt that rank 1 is gone when it starts the
+/// second.
+TEST(Communicator, ARankThatLeavesEndsTheCallsAfterItsLast) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const JobPlan plan{.world = 2, .loss = 0.1, .seed = seed};
+    HostFabric fabric(rings_of(plan), plan.world, kSession);
+    const std::string address = free_address();
+    const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+      Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+      std::vector<std::uint32_t> data(500, rank + 1);
+      const auto call = [&] {
+        return communicator.start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
+                                             Operation::sum);
+      };
+      Pending first = call();
+      if (rank == 1) {
+        first.wait();
+        return;
+      }
+      Pending second = call();
+      const Ending ending = ending_of([&] {
+        while (!second.test()) {
+          std::this_thread::sleep_for(milliseconds(1));
+        }
+      });
+      EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
+      EXPECT_EQ(ending.rank, 1);
+      EXPECT_TRUE(first.test());
+      EXPECT_EQ(ending_of([&] { call(); }).code, ErrorCode::peer_died);
+    });
+    expect_none(endings);
+  }
+}
+
+/// Frames of another device, until it breaks in a way that the library does not know.
+class FragileIo : public FrameIo {
+ public:
+  FragileIo(std::unique_ptr<FrameIo> device, const std::atomic<bool>& is_broken)
+      : device_(std::move(device)), is_broken_(is_broken) {}
+
+  wire::MacAddress mac() const override { return device_->mac(); }
+
+  std::size_t receive(FrameReader& reader) override {
+    if (is_broken_) {
+      throw std::runtime_error("the device is broken");
+    }
+    return device_->receive(reader);
+  }
+
+  std::span<std::uint8_t> reserve(std::size_t bytes) override { return device_->reserve(bytes); }
+
+  void commit(std::size_t frame_bytes) override { device_->commit(frame_bytes); }
+
+  void flush() override { device_->flush(); }
+
+  void wait(std::chrono::microseconds patience) override { device_->wait(patience); }
+
+ private:
+  std::unique_ptr<FrameIo> device_;
+  const std::atomic<bool>& is_broken_;
+};
+
+TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
+  const JobPlan plan{.world = 3};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::atomic<bool> is_broken = false;
+  const std::atomic<bool> never = false;
+  const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+    auto device = std::make_unique<FragileIo>(fabric.open(rank), rank == 1 ? is_broken : never);
+    Communicator communicator(options_of(plan, rank, address), std::move(device));
+    std::vector<std::uint32_t> data(500, 1);
+    const auto reduce = [&] {
+      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
+    };
+    reduce();
+    if (rank == 1) {
+      is_broken = true;
+    }
+    const Ending ending = ending_of(reduce);
+    EXPECT_EQ(ending.code, ErrorCode::transport_failure) << ending.text;
+    EXPECT_EQ(ending.rank, 1) << ending.text;
+    EXPECT_EQ(ending.text, "the device is broken");
+    EXPECT_EQ(ending_of(reduce).code, ErrorCode::transport_failure);
+    communicator.statistics();
+  });
+  expect_none(endings);
+}
+
 TEST(Communicator, ClosingEndsAWaitElsewhere) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
