@@ -41,11 +41,16 @@ void Admission::wait(Deadline deadline) const {
   poll(entries.data(), entries.size(), milliseconds_left(deadline));
 }
 
+/// As many as there is room for; then one, for whom the oldest has to go, that all are heard in
+/// between.
 void Admission::open_to_callers() {
   while (Socket socket = accept_waiting(listener_)) {
-    callers_.push_back(std::make_unique<FramedStream>(std::move(socket)));
-    if (callers_.size() > kMaxCallers) {
+    if (callers_.size() == kMaxCallers) {
       callers_.erase(callers_.begin());
+    }
+    callers_.push_back(std::make_unique<FramedStream>(std::move(socket), sizeof(JoinBody)));
+    if (callers_.size() == kMaxCallers) {
+      return;
     }
   }
 }
@@ -61,6 +66,7 @@ std::optional<Newcomer> Admission::hear_callers() {
     std::unique_ptr<FramedStream> stream = std::move(*caller);
     caller = callers_.erase(caller);
     if (frame && is_join(*frame)) {
+      stream->allow_bodies_up_to(FramedStream::kMaxBody);
       const auto& body = wire::view_as<JoinBody>(frame->body.data());
       return Newcomer{std::move(stream), body.rank.get(), body.world.get()};
     }

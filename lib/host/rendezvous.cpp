@@ -20,9 +20,11 @@ void wait_readable(const FramedStream& stream, Deadline deadline) {
   poll(&entry, 1, std::min(milliseconds_left(deadline), 50));
 }
 
-Admission admission_at(const std::string& address) {
+/// What it returns; what the system refuses it becomes the rendezvous's error.
+template <typename Attempt>
+auto attempted(Attempt&& attempt) {
   try {
-    return Admission(listen_at(*Endpoint::parse(address)));
+    return attempt();
   } catch (const std::runtime_error& error) {
     throw Error(ErrorCode::transport_failure, 0, fmt::format("rendezvous: {}", error.what()));
   }
@@ -88,12 +90,13 @@ std::string Rendezvous::missing_ranks() const {
 }
 
 void Rendezvous::admit_all() {
-  Admission admission = admission_at(plan_.address);
+  Admission admission =
+      attempted([&] { return Admission(listen_at(*Endpoint::parse(plan_.address))); });
   const auto first_missing = [&] {
     return std::find(streams_.begin() + 1, streams_.end(), nullptr);
   };
   while (first_missing() != streams_.end()) {
-    if (std::optional<Newcomer> newcomer = admission.next(deadline_)) {
+    if (std::optional<Newcomer> newcomer = attempted([&] { return admission.next(deadline_); })) {
       seat(std::move(*newcomer));
     } else {
       const auto rank = static_cast<std::uint16_t>(first_missing() - streams_.begin());

@@ -23,8 +23,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x5743544c;               // "WCTL"
-constexpr std::uint32_t kMaxBody = std::uint32_t{1} << 24; // a stranger's length must not hurt
+constexpr std::uint32_t kMagic = 0x5743544c; // "WCTL"
 constexpr auto kRetryPause = std::chrono::milliseconds(20);
 
 struct FrameHeader {
@@ -96,7 +95,8 @@ Socket::~Socket() {
   }
 }
 
-FramedStream::FramedStream(Socket socket) : socket_(std::move(socket)) {
+FramedStream::FramedStream(Socket socket, std::uint32_t max_body)
+    : socket_(std::move(socket)), max_body_(max_body) {
   const int flags = fcntl(socket_.get(), F_GETFL);
   fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK);
   const int on = 1;
@@ -130,7 +130,7 @@ void FramedStream::flush() {
 
 void FramedStream::read_available() {
   std::array<std::uint8_t, 16384> chunk;
-  while (open_) {
+  while (open_ && incoming_.size() < sizeof(FrameHeader) + max_body_) {
     const ssize_t count = recv(socket_.get(), chunk.data(), chunk.size(), 0);
     if (count > 0) {
       incoming_.insert(incoming_.end(), chunk.begin(), chunk.begin() + count);
@@ -150,7 +150,7 @@ std::optional<ControlFrame> FramedStream::receive() {
   }
   const FrameHeader header = wire::view_as<FrameHeader>(incoming_.data());
   const std::uint32_t body_bytes = header.body_bytes.get();
-  if (header.magic.get() != kMagic || body_bytes > kMaxBody) {
+  if (header.magic.get() != kMagic || body_bytes > max_body_) {
     open_ = false;
     incoming_.clear();
     return std::nullopt;
@@ -202,7 +202,11 @@ Socket listen_at(const Endpoint& endpoint) {
 }
 
 Socket accept_waiting(const Socket& listener) {
-  return Socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket && (errno == EMFILE || errno == ENFILE)) {
+    throw std::runtime_error(fmt::format("cannot accept a connection: {}", std::strerror(errno)));
+  }
+  return socket;
 }
 
 Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause) {

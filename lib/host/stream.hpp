@@ -51,7 +51,13 @@ struct ControlFrame {
 /// Control frames over one TCP connection. Nothing blocks but wait.
 class FramedStream {
  public:
-  explicit FramedStream(Socket socket);
+  static constexpr std::uint32_t kMaxBody = std::uint32_t{1} << 24;
+
+  /// A frame with more than `max_body` bytes closes it, so that a stranger's length does not hurt.
+  explicit FramedStream(Socket socket, std::uint32_t max_body = kMaxBody);
+
+  /// Once it is known who speaks.
+  void allow_bodies_up_to(std::uint32_t bytes) { max_body_ = bytes; }
 
   /// Queues the frame and sends what the socket takes. Never fails: a peer that is gone shows in
   /// is_open.
@@ -76,6 +82,7 @@ class FramedStream {
   Socket socket_;
   std::deque<std::uint8_t> outgoing_;
   std::vector<std::uint8_t> incoming_;
+  std::uint32_t max_body_;
   bool open_ = true;
 };
 
@@ -91,7 +98,8 @@ struct Endpoint {
 /// Throws std::runtime_error with the cause.
 Socket listen_at(const Endpoint& endpoint);
 
-/// A connection that waits at the listener, if there is one.
+/// A connection that waits at the listener, if there is one. Throws std::runtime_error where the
+/// process may open no more.
 Socket accept_waiting(const Socket& listener);
 
 /// Tries until it succeeds or the deadline passes; then an empty socket and the last cause.
