@@ -34,6 +34,9 @@ constexpr const char* kTail =
     "\n"
     "Exit: 0 done and verified; 1 it failed, with one line that says why; 2 wrong usage.\n";
 
+constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
+constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 30; // what the library takes
+
 [[noreturn]] void refuse(std::string_view option, std::string_view value,
                          std::string_view allowed) {
   throw UsageError(fmt::format("--{}: found '{}'; allowed: {}", option, value, allowed));
@@ -60,9 +63,7 @@ Number number(std::string_view option, std::string_view text, Number least, Numb
 }
 
 /// 4096, 64KiB, 64MiB, 1GiB.
-std::uint64_t byte_count(std::string_view option, std::string_view text) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
-
+std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t most) {
   struct Unit {
     std::string_view suffix;
     unsigned shift;
@@ -77,9 +78,9 @@ std::uint64_t byte_count(std::string_view option, std::string_view text) {
     }
   }
   const std::optional<std::uint64_t> count = parsed<std::uint64_t>(digits);
-  if (!count || *count > kMost >> shift) {
+  if (!count || *count > most >> shift) {
     refuse(option, text,
-           fmt::format("a whole number of bytes, KiB, MiB or GiB up to {}GiB", kMost >> 30));
+           fmt::format("a whole number of bytes, KiB, MiB or GiB up to {}GiB", most >> 30));
   }
   return *count << shift;
 }
@@ -157,7 +158,7 @@ const std::vector<Option>& options_table() {
          o.communicator.fallback = v == "ring" ? Fallback::ring : Fallback::none;
        }},
       {"size", "BYTES", "of the tensor; KiB, MiB, GiB may follow (default 64MiB)",
-       [](auto& o, auto v) { o.bytes = byte_count("size", v); }},
+       [](auto& o, auto v) { o.bytes = byte_count("size", v, kMostTensorBytes); }},
       {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
        [](auto& o, auto v) {
          const auto type = data_type_named(v);
@@ -183,7 +184,8 @@ const std::vector<Option>& options_table() {
        }},
       {"message-bytes", "N", "longest message, 40-byte header included (default 65536)",
        [](auto& o, auto v) {
-         o.communicator.message_bytes = static_cast<std::uint32_t>(byte_count("message-bytes", v));
+         o.communicator.message_bytes =
+             static_cast<std::uint32_t>(byte_count("message-bytes", v, kMostMessageBytes));
        }},
       {"mtu", "N", "path MTU: 256, 512, 1024, 2048, 4096 (default 1024)",
        [](auto& o, auto v) {
