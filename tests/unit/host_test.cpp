@@ -368,6 +368,16 @@ TEST(Rendezvous, LetsNobodyWaitForSilentStrangers) {
   expect_none(endings);
 }
 
+TEST(Rendezvous, ClosesToWhoAnnouncesMoreThanAJoin) {
+  const std::string address = free_address();
+  Admission admission(listen_at(*Endpoint::parse(address)));
+  const Socket stranger = connected_to(address);
+  say(stranger, std::string_view("WCTL\x01\0\0\0\x05", 9)); // a join with five bytes
+  EXPECT_FALSE(admission.next(Clock::now() + milliseconds(200)));
+  std::uint8_t byte = 0;
+  EXPECT_EQ(recv(stranger.get(), &byte, 1, MSG_DONTWAIT), 0) << "still open";
+}
+
 TEST(Rendezvous, ForgetsTheOldestOfTooManyStrangers) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
