@@ -341,10 +341,11 @@ void say(const Socket& socket, std::string_view text) {
 
 TEST(Rendezvous, ToleratesStrangers) {
   const std::string address = free_address();
-  const auto endings = run_ranks(3, [&](std::uint16_t rank) {
-    if (rank == 2) { // no rank: somebody who speaks something else
-      say(connected_to(address), "GET / HTTP/1.1\r\n\r\n");
-      return;
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    Socket stranger;
+    if (rank == 1) { // before it joins, while the door is sure to be open
+      stranger = connected_to(address);
+      say(stranger, "GET / HTTP/1.1\r\n\r\n");
     }
     Rendezvous rendezvous({rank, 2, address, milliseconds(5000)});
     rendezvous.gather({});
@@ -720,6 +721,7 @@ TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
+  std::atomic<int> reduced = 0;
   std::atomic<bool> is_broken = false;
   const std::atomic<bool> never = false;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
@@ -730,7 +732,11 @@ TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
       communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
     };
     reduce();
+    ++reduced;
     if (rank == 1) {
+      while (reduced < plan.world) {
+        std::this_thread::yield();
+      }
       is_broken = true;
     }
     const Ending ending = ending_of(reduce);
