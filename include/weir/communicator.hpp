@@ -153,7 +153,8 @@ class Communicator {
   explicit Communicator(const CommunicatorOptions& options);
   /// The software transport over frames from elsewhere, such as a DPDK port.
   Communicator(const CommunicatorOptions& options, std::unique_ptr<host::FrameIo> frames);
-  /// Says farewell and stays a moment for ranks that still need an acknowledgement.
+  /// Says farewell and stays for ranks that still need an acknowledgement: until every rank has
+  /// closed or one has failed, for `timeout` at most.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

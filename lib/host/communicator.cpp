@@ -491,15 +491,16 @@ void Communicator::Driver::outlive_epoch() const {
   }
 }
 
-/// Stays while the predecessor may still repeat what it has no acknowledgement for.
+/// Stays until every rank has its last acknowledgement, which it has when it leaves: a predecessor
+/// that still repeats a message must find our queue pair, and rank 0's end would end everybody's
+/// stay.
 void Communicator::Driver::say_farewell() {
   if (failure_) {
     return;
   }
   try {
     control_->leave();
-    const host::Deadline deadline =
-        host::Clock::now() + options_.ack_timeout * (options_.retry_count + 1);
+    const host::Deadline deadline = host::Clock::now() + options_.timeout;
     while (!control_->all_left() && host::Clock::now() < deadline) {
       if (!engine_->step()) {
         transport_->wait(kShortWait);

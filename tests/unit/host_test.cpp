@@ -749,6 +749,41 @@ TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
   expect_none(endings);
 }
 
+/// How long rank 0 takes to close when rank 1 does so `later`.
+milliseconds closing_time(milliseconds timeout, milliseconds later) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  milliseconds taken{};
+  const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+    CommunicatorOptions options = options_of(plan, rank, address);
+    options.timeout = timeout;
+    auto communicator = std::make_unique<Communicator>(options, fabric.open(rank));
+    std::vector<std::uint32_t> data(100, 1);
+    communicator->all_reduce(data.data(), data.data(), 100, DataType::u32, Operation::sum);
+    if (rank == 1) {
+      std::this_thread::sleep_for(later);
+    }
+    const auto start = Clock::now();
+    communicator.reset();
+    if (rank == 0) {
+      taken = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+    }
+  });
+  expect_none(endings);
+  return taken;
+}
+
+TEST(Communicator, StaysUntilAllHaveClosed) {
+  EXPECT_GE(closing_time(milliseconds(10'000), milliseconds(1500)), milliseconds(1000));
+}
+
+TEST(Communicator, StaysNoLongerThanItsTimeout) {
+  const milliseconds taken = closing_time(milliseconds(500), milliseconds(3000));
+  EXPECT_GE(taken, milliseconds(400));
+  EXPECT_LT(taken, milliseconds(2500));
+}
+
 TEST(Communicator, ClosingEndsAWaitElsewhere) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
