@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "grace_check.hpp"
 
-#include "comes_true.hpp"
 #include "ethdev/memif_reader.hpp"
+#include "support/comes_true.hpp"
 
 #include <rte_alarm.h>
 
@@ -53,13 +53,13 @@ std::string check(ethdev::MemifReader& reader, void (ethdev::MemifReader::*ends_
   Page& page = pages[ends_burst == &ethdev::MemifReader::leave ? 1 : 0];
   reader.enter();
   page.unmap_by_interrupt_thread();
-  if (!comes_true([&] { return page.has_begun(); })) {
+  if (!test::comes_true([&] { return page.has_begun(); })) {
     return "the interrupt thread does not run";
   }
   std::this_thread::sleep_for(kBurst);
   const bool lasted = page.is_mapped() && !page.is_done();
   (reader.*ends_burst)();
-  const bool went = comes_true([&] { return page.is_done(); }) && !page.is_mapped();
+  const bool went = test::comes_true([&] { return page.is_done(); }) && !page.is_mapped();
   reader.leave();
   if (!lasted) {
     return "unmapped in the middle of a burst";

@@ -4,7 +4,6 @@
 /// can, then with no mbufs left. docs/load.md says what it holds the switch to. Ends in
 /// "load: N passed, N failed, 0 skipped".
 
-#include "comes_true.hpp"
 #include "dataplane/happens_before.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
@@ -13,6 +12,7 @@
 #include "noise.hpp"
 #include "passers.hpp"
 #include "stream.hpp"
+#include "support/comes_true.hpp"
 
 #include <fmt/format.h>
 
@@ -195,9 +195,9 @@ void recover(Hosts& hosts, Checks& checks) {
   hosts.noise.drain();
   const std::uint32_t rounds = hosts.job.rounds_done();
   const std::uint64_t received = hosts.stream.received();
-  checks.expect(comes_true([&] { return hosts.job.rounds_done() > rounds + 2; }),
+  checks.expect(test::comes_true([&] { return hosts.job.rounds_done() > rounds + 2; }),
                 "the ring goes on afterwards");
-  checks.expect(comes_true([&] { return hosts.stream.received() > received + 100; }),
+  checks.expect(test::comes_true([&] { return hosts.stream.received() > received + 100; }),
                 "and so does other traffic");
 }
 
@@ -214,7 +214,7 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
   const std::size_t resident = resident_bytes();
   look_for(half);
   const std::size_t growth = std::max(resident_bytes(), resident) - resident;
-  checks.expect(comes_true([&] { return drops_of(weir, DropReason::tx_backlog_full) != 0; }),
+  checks.expect(test::comes_true([&] { return drops_of(weir, DropReason::tx_backlog_full) != 0; }),
                 "a port that takes none drops");
   fmt::print("  {} frames of noise taken, {} times refused; {} rounds of the job\n",
              hosts.noise.sent(), hosts.noise.refused(), hosts.job.rounds_done());
@@ -276,7 +276,7 @@ int run(const Options& options) {
   control::Switch& weir = lab.weir();
   {
     Hosts hosts(lab);
-    checks.expect(comes_true([&] { return hosts.job.rounds_done() > 0; }), "the job begins");
+    checks.expect(test::comes_true([&] { return hosts.job.rounds_done() > 0; }), "the job begins");
     make_pools_resident();
     overload(weir, hosts, options.seconds, checks);
     depart(lab, hosts, checks);

@@ -7,6 +7,7 @@
 #include "host/message_window.hpp"
 #include "host/rendezvous.hpp"
 #include "host_fabric.hpp"
+#include "support/comes_true.hpp"
 #include "weir/communicator.hpp"
 #include "weir/weir.h"
 
@@ -611,15 +612,6 @@ TEST(Communicator, SeveralCallsMayBeUnderWay) {
   expect_none(endings);
 }
 
-/// Within 5 s.
-bool comes_true_soon(const std::atomic<bool>& flag) {
-  const auto deadline = Clock::now() + milliseconds(5000);
-  while (!flag && Clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return flag;
-}
-
 TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
@@ -634,7 +626,8 @@ TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
                                            Operation::sum);
     };
     if (rank == 1) {
-      EXPECT_TRUE(comes_true_soon(came_through)) << "rank 0 was held up until rank 1 called";
+      EXPECT_TRUE(test::comes_true([&] { return came_through.load(); }, std::chrono::seconds(5)))
+          << "rank 0 was held up until rank 1 called";
       start(first);
       start(second).wait();
     } else {

@@ -4,13 +4,13 @@
 #include <chrono>
 #include <thread>
 
-namespace weir::load {
+namespace weir::test {
 
-/// Asks until the condition holds. False when it still does not after a minute.
+/// Asks until the condition holds. False when it still does not after `patience`.
 template <typename Condition>
-bool comes_true(Condition&& condition) {
+bool comes_true(Condition&& condition, std::chrono::seconds patience = std::chrono::minutes(1)) {
   constexpr std::chrono::milliseconds kPause{1};
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) {
       return false;
@@ -20,4 +20,4 @@ bool comes_true(Condition&& condition) {
   return true;
 }
 
-} // namespace weir::load
+} // namespace weir::test
