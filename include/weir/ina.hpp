@@ -14,7 +14,8 @@ namespace weir {
 inline constexpr std::uint32_t kInaMagic = 0x57454952; // "WEIR"
 inline constexpr std::uint8_t kInaVersion = 1;
 inline constexpr std::size_t kInaHeaderBytes = 40;
-inline constexpr std::uint8_t kInaFlagResult = 0x01; // set by the switch alone
+inline constexpr std::uint8_t kInaFlagResult = 0x01;  // set by the switch alone
+inline constexpr std::uint8_t kInaFlagPartial = 0x02; // likewise: a sum of some ranks only
 inline constexpr std::uint16_t kMinWorld = 2;
 inline constexpr std::uint16_t kMaxWorld = 256;
 
@@ -50,6 +51,8 @@ inline constexpr std::size_t kDataTypes = 14;
 enum class Collective : std::uint8_t {
   all_reduce = 0,
   hello = 1,
+  broadcast = 2, // the result is the root's data
+  barrier = 3,   // no data
 };
 
 /// Bytes of one element; 0 for a number outside the table.

@@ -19,7 +19,7 @@
   X(bad_icrc,            "ICRC does not match the frame")                                                               \
   /* the INA header of a member */                                                                                      \
   X(result_flag,         "a host set RESULT, which is the switch's alone")                                              \
-  X(reserved_bits,       "reserved flags or fields are not zero")                                                       \
+  X(reserved_bits,       "reserved flags are not zero")                                                       \
   X(unsupported_collective, "collective is neither all-reduce nor hello")                                               \
   X(unsupported_pair,    "operation and data type cannot be reduced together, or are unknown")                           \
   X(bad_hello,           "hello with a message id, data or a session")                                                  \

@@ -53,8 +53,7 @@ Position position_of(std::uint32_t packets, std::uint32_t k) {
 }
 
 bool has_reserved_bits(const InaHeader& ina) {
-  return (ina.flags & ~kInaFlagResult) != 0 || ina.reserved_byte != 0 ||
-         ina.reserved_word.get() != 0;
+  return (ina.flags & ~kInaFlagResult) != 0;
 }
 
 bool hello_is_well_formed(const InaHeader& ina) {

@@ -133,11 +133,11 @@ struct InaHeader { // docs/protocol.md §2
   be32 message_id;
   be32 message_length;
   be32 epoch;
-  be32 session;
+  be32 session; // in a host's hello: the incarnation's nonce
   std::uint8_t collective;
-  std::uint8_t reserved_byte;
+  std::uint8_t ack_timeout; // of a hello: local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: untold
   be16 root;
-  be32 reserved_word;
+  be32 qp; // of a hello: the sender's own queue pair; 0: untold
 };
 
 static_assert(sizeof(InaHeader) == kInaHeaderBytes);

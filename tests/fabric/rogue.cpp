@@ -123,7 +123,7 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
     ina.flags |= 0x10;
     break;
   case 2:
-    ina.reserved_word.set(1);
+    ina.flags |= 0x80;
     break;
   case 3:
     ina.collective = 2;

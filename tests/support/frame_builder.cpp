@@ -251,9 +251,9 @@ Bytes encode(const InaSpec& ina) {
   add32(bytes, ina.length);
   add32(bytes, ina.epoch);
   add32(bytes, ina.session);
-  add(bytes, std::array{ina.collective, ina.reserved_byte});
+  add(bytes, std::array{ina.collective, ina.ack_timeout});
   add16(bytes, ina.root);
-  add32(bytes, ina.reserved_word);
+  add32(bytes, ina.qp);
   return bytes;
 }
 

@@ -108,9 +108,9 @@ struct InaSpec {
   std::uint32_t epoch = 1;
   std::uint32_t session = 0;
   std::uint8_t collective = 0;
-  std::uint8_t reserved_byte = 0;
+  std::uint8_t ack_timeout = 0;
   std::uint16_t root = 0;
-  std::uint32_t reserved_word = 0;
+  std::uint32_t qp = 0;
 };
 
 Bytes encode(const InaSpec& ina);
@@ -128,9 +128,9 @@ inline constexpr std::size_t kInaLengthAt = 20;
 inline constexpr std::size_t kInaEpochAt = 24;
 inline constexpr std::size_t kInaSessionAt = 28;
 inline constexpr std::size_t kInaCollectiveAt = 32;
-inline constexpr std::size_t kInaReservedByteAt = 33;
+inline constexpr std::size_t kInaAckTimeoutAt = 33;
 inline constexpr std::size_t kInaRootAt = 34;
-inline constexpr std::size_t kInaReservedWordAt = 36;
+inline constexpr std::size_t kInaQpAt = 36;
 
 void put16(Bytes& bytes, std::size_t at, std::uint16_t value);
 void put32(Bytes& bytes, std::size_t at, std::uint32_t value);

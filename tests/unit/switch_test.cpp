@@ -981,7 +981,7 @@ const std::vector<DropRow> kDropRows{
     {DropReason::result_flag,
      [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.flags = 1; })); }},
     {DropReason::reserved_bits,
-     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.reserved_word = 1; })); }},
+     [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.flags = 4; })); }},
     {DropReason::unsupported_collective,
      [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.collective = 2; })); }},
     {DropReason::unsupported_pair,

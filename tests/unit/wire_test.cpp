@@ -533,9 +533,9 @@ TEST(InaHeader, EveryFieldLiesWhereThePageSays) {
   EXPECT_EQ(ina.epoch.get(), 0x18191a1bu);
   EXPECT_EQ(ina.session.get(), 0x1c1d1e1fu);
   EXPECT_EQ(ina.collective, 0x20);
-  EXPECT_EQ(ina.reserved_byte, 0x21);
+  EXPECT_EQ(ina.ack_timeout, 0x21);
   EXPECT_EQ(ina.root.get(), 0x2223);
-  EXPECT_EQ(ina.reserved_word.get(), 0x24252627u);
+  EXPECT_EQ(ina.qp.get(), 0x24252627u);
 }
 
 // ---- Types and operations. ----
