@@ -77,13 +77,19 @@ void Commands::add_actions() {
                          }
                          return fmt::format("trace is {}\n", values[0]);
                        }});
-  commands_.push_back(
-      {{"reset", "ring", "<id>"},
-       "give up what a ring holds and its connections; a newer epoch starts it anew",
-       [this](const Words& values) {
-         control::reset_ring(weir_, values[0]);
-         return fmt::format("ring {}: reset\n", values[0]);
-       }});
+  commands_.push_back({{"reset", "ring", "<id>"},
+                       "give up what a ring holds and its connections; new hellos start it anew",
+                       [this](const Words& values) {
+                         control::reset_ring(weir_, values[0]);
+                         return fmt::format("ring {}: reset\n", values[0]);
+                       }});
+  commands_.push_back({{"withdraw", "ring", "<id>"},
+                       "the same for good: nobody adds up for its hosts any more, and none of "
+                       "their raw data passes",
+                       [this](const Words& values) {
+                         control::withdraw_ring(weir_, values[0]);
+                         return fmt::format("ring {}: withdrawn\n", values[0]);
+                       }});
 }
 
 void Commands::add_shows() {

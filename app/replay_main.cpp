@@ -51,7 +51,8 @@ constexpr const char* kUsage =
     "written,\n"
     "and a warning names it.\n"
     "  --stats FILE.json   write counters, drops and rings there\n"
-    "  --session NUMBER    the session that hellos are answered with (default 1)\n";
+    "  --session NUMBER    the session of the first incarnation that begins; the n-th has\n"
+    "                        NUMBER + n - 1 (default 1)\n";
 
 /// What is wrong with the command line or a file: printed, then exit 2.
 class UsageError : public std::runtime_error {
@@ -303,7 +304,8 @@ class Replay {
     dataplane::InlineSwitch::Settings settings;
     settings.mac_entries = config.l2.entries;
     settings.mac_aging_ms = control::milliseconds(config.l2.aging_s);
-    settings.worker.classifier = control::classifier_settings(config, options.session);
+    settings.worker.classifier = control::classifier_settings(
+        config, conn::SessionSource::counting_from(options.session), {});
     settings.worker.level = agg::best_cpu_level();
     return settings;
   }

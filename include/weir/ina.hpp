@@ -12,7 +12,7 @@
 namespace weir {
 
 inline constexpr std::uint32_t kInaMagic = 0x57454952; // "WEIR"
-inline constexpr std::uint8_t kInaVersion = 1;
+inline constexpr std::uint8_t kInaVersion = 2;
 inline constexpr std::size_t kInaHeaderBytes = 40;
 inline constexpr std::uint8_t kInaFlagResult = 0x01;  // set by the switch alone
 inline constexpr std::uint8_t kInaFlagPartial = 0x02; // likewise: a sum of some ranks only
@@ -54,6 +54,13 @@ enum class Collective : std::uint8_t {
   broadcast = 2, // the result is the root's data
   barrier = 3,   // no data
 };
+
+inline constexpr std::uint8_t kCollectives = 4;
+
+/// True where ranks' data meets the operation; elsewhere the operation is not looked at.
+constexpr bool is_arithmetic(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::hello;
+}
 
 /// Bytes of one element; 0 for a number outside the table.
 std::size_t element_size(DataType type);

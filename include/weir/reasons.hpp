@@ -12,30 +12,45 @@
 // clang-format off
 #define WEIR_DROP_REASONS(X)                                                                                            \
   /* between ring neighbours: lengths and encapsulation */                                                              \
-  X(fragment,            "RoCE between ring neighbours in an IP fragment")                                               \
-  X(ipv6_extension,      "RoCE between ring neighbours behind IPv6 extension headers")                                   \
-  X(length_mismatch,     "lengths of Ethernet, IP, UDP, pad, RETH and INA header disagree")                              \
+  X(fragment,            "RoCE between ring neighbours in an IP fragment")                                              \
+  X(ipv6_extension,      "RoCE between ring neighbours behind IPv6 extension headers")                                  \
+  X(length_mismatch,     "lengths of Ethernet, IP, UDP, pad, RETH and INA header disagree")                             \
   X(transport_version,   "BTH transport version is not 0")                                                              \
   X(bad_icrc,            "ICRC does not match the frame")                                                               \
   /* the INA header of a member */                                                                                      \
   X(result_flag,         "a host set RESULT, which is the switch's alone")                                              \
-  X(reserved_bits,       "reserved flags are not zero")                                                       \
-  X(unsupported_collective, "collective is neither all-reduce nor hello")                                               \
-  X(unsupported_pair,    "operation and data type cannot be reduced together, or are unknown")                           \
-  X(bad_hello,           "hello with a message id, data or a session")                                                  \
-  X(wrong_session,       "session is not the one this switch drew: the switch was restarted")                           \
-  X(old_epoch,           "epoch is older than the ring's")                                                              \
+  X(partial_flag,        "a host set PARTIAL, which is the switches' alone")                                            \
+  X(reserved_bits,       "reserved flags are not zero")                                                                 \
+  X(unsupported_collective, "collective is none of all-reduce, hello, broadcast and barrier")                           \
+  X(unsupported_pair,    "operation and data type cannot be reduced together, or are unknown")                          \
+  X(bad_root,            "root is not below world, or not 0 in a collective without one")                               \
+  X(barrier_data,        "barrier with data")                                                                           \
+  X(bad_hello,           "hello with a message id or data")                                                             \
+  X(bad_nonce,           "hello with nonce 0")                                                                          \
+  X(bad_ack_timeout,     "hello with an ACK timeout exponent above 31")                                                 \
+  X(wrong_epoch,         "epoch is not that of the ring's incarnation")                                                 \
+  X(wrong_session,       "session is not that of the ring's incarnation: it is over, or the switch was restarted")      \
   X(message_too_long,    "message is longer than the ring's max_message_bytes")                                         \
   X(partial_element,     "data is no whole number of elements")                                                         \
+  /* hellos and incarnations */                                                                                         \
+  X(old_epoch,           "hello with an epoch older than the ring's")                                                   \
+  X(retired_nonce,       "hello of an incarnation that is over")                                                        \
+  X(hello_elsewhere,     "hello of the ring's incarnation on another connection than the rank's")                       \
+  X(hello_conflict,      "hello on another QP or PSN than the one that waits")                                          \
+  X(hello_displaced,     "waiting hello given up for the rank's four newer ones")                                       \
+  X(hello_overtaken,     "waiting hello given up because its sender went on without a result")                          \
+  X(hello_given_up,      "waiting hello given up because another incarnation began")                                    \
   /* connection and message history */                                                                                  \
   X(no_connection,       "message on a connection that no hello has admitted")                                          \
-  X(unclassified,        "mid-message packet between ring neighbours on a QP not yet classified")                        \
-  X(dead_connection,     "connection of a ring that was reset, flushed or superseded")                                  \
-  X(wrong_port,          "member's packet from another port than its own")                                              \
+  X(unclassified,        "mid-message packet between ring neighbours on a QP not yet classified")                       \
+  X(dead_connection,     "connection of an incarnation that is over")                                                   \
+  X(wrong_port,          "RoCE between neighbours of a ring from another port than the source's own")                   \
+  X(unsupported_request, "READ, atomic or other request that cannot be aggregated, on a ring's connection")             \
+  X(unannounced,         "INA header of no ring here on a connection whose hello did not pass, and what follows it")    \
   X(window_exceeded,     "message more than N beyond the newest")                                                       \
   X(history_conflict,    "message begins at another PSN than before")                                                   \
   X(unknown_message,     "packet inside no known message: its FIRST was lost")                                          \
-  X(connection_table_full, "no room for another queue pair between ring neighbours")                                    \
+  X(connection_table_full, "no room for another queue pair of a ring")                                                  \
   /* slots */                                                                                                           \
   X(disagree_operation,  "operation differs from the other ranks'")                                                     \
   X(disagree_type,       "data type differs from the other ranks'")                                                     \
@@ -45,8 +60,9 @@
   X(disagree_payload,    "payload size differs from the other ranks'")                                                  \
   X(repeat_held,         "repeat of a contribution that is already held")                                               \
   X(window_violation,    "would reclaim a slot that is still filling")                                                  \
-  X(epoch_flush,         "contribution given up because a newer epoch began")                                           \
-  X(ring_reset,          "contribution given up because the ring was reset")                                            \
+  X(incarnation_flush,   "contribution given up because a new incarnation began")                                       \
+  X(ring_reset,          "contribution or waiting hello given up because the ring was reset")                           \
+  X(ring_withdrawn,      "contribution or waiting hello given up because the ring was withdrawn")                       \
   /* Ethernet */                                                                                                        \
   X(runt,                "shorter than an Ethernet header")                                                             \
   X(same_port,           "destination is behind the ingress port")                                                      \
@@ -60,13 +76,12 @@
   X(tx_backlog_full,     "egress port takes no more")
 
 #define WEIR_FOREIGN_REASONS(X)                                                                                         \
-  X(unknown_version,     "INA version is not 1")                                                                        \
-  X(unknown_ring,        "ring is not configured")                                                                      \
+  X(unknown_version,     "INA version is not 2")                                                                        \
+  X(unknown_ring,        "ring is not configured, or was withdrawn")                                                    \
   X(world_mismatch,      "world is not the ring's number of members")                                                   \
   X(rank_out_of_range,   "rank is not below world")                                                                     \
   X(source_mismatch,     "source address is not that of the rank")                                                      \
-  X(destination_mismatch,"destination address is not that of the next rank")                                            \
-  X(port_mismatch,       "ingress port is not that of the rank")
+  X(destination_mismatch,"destination address is not that of the next rank")
 
 // clang-format on
 

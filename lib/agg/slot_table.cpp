@@ -112,15 +112,20 @@ std::span<std::uint8_t> SlotTable::result_room(std::uint32_t slot) {
   return {results_.data() + std::size_t{slot} * dimensions_.mtu, slots_[slot].data_bytes};
 }
 
-std::uint32_t sum_frames(std::span<wire::Frame* const> frames, std::size_t skip,
-                         ReduceKernel kernel, std::span<std::uint8_t> result) {
+std::uint32_t sum_frames(std::span<wire::Frame* const> frames, std::size_t skip, const Fold& fold,
+                         std::span<std::uint8_t> result) {
   std::array<std::byte*, kMaxWorld> payloads;
   std::transform(frames.begin(), frames.end(), payloads.begin(), [skip](const wire::Frame* frame) {
     return reinterpret_cast<std::byte*>(frame->payload() + skip);
   });
-  reduce_to_all(kernel, reinterpret_cast<std::byte*>(result.data()),
+  reduce_to_all(fold, reinterpret_cast<std::byte*>(result.data()),
                 std::span(payloads).first(frames.size()), result.size());
   return wire::crc32(0, result);
+}
+
+bool SlotTable::holds(std::uint16_t rank) const {
+  return std::ranges::any_of(filling_,
+                             [&](std::uint32_t index) { return slots_[index].has(rank); });
 }
 
 SlotResult SlotTable::complete(std::uint32_t index, std::uint32_t crc) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "agg/kernel.hpp"
+#include "agg/reduce_to_all.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
 
@@ -19,11 +19,11 @@ struct SlotResult {
   std::uint32_t crc = 0;
 };
 
-/// Folds the frames' data in their order into `result`, and back into each of them; `skip` bytes of
-/// INA header stand before the data of each payload. Returns the result's CRC. `kernel` is not
-/// called when there is no data.
-std::uint32_t sum_frames(std::span<wire::Frame* const> frames, std::size_t skip,
-                         ReduceKernel kernel, std::span<std::uint8_t> result);
+/// Folds the frames' data, which stand by rank, into `result` and writes that into each frame;
+/// `skip` bytes of INA header stand before the data of each payload. Returns the result's CRC. The
+/// fold's kernel is not called when there is no data.
+std::uint32_t sum_frames(std::span<wire::Frame* const> frames, std::size_t skip, const Fold& fold,
+                         std::span<std::uint8_t> result);
 
 /// What a contribution met in its slot: the rows of docs/protocol.md §4.
 enum class SlotEvent : std::uint8_t {
@@ -107,6 +107,9 @@ class SlotTable {
   std::size_t slots() const { return slots_.size(); }
 
   std::uint64_t held() const { return held_; }
+
+  /// Whether a slot that is filling has a frame of this rank. Takes time for each such slot.
+  bool holds(std::uint16_t rank) const;
 
   std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 

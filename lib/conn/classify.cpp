@@ -3,20 +3,34 @@
 
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
+#include "wire/psn.hpp"
+
+#include <algorithm>
+#include <utility>
 
 namespace weir::conn {
 
 using wire::Frame;
 using wire::InaHeader;
 using wire::MessageShape;
+using wire::Opcode;
 using wire::Position;
 
 namespace {
 
 using Step = Verdict::Step;
 
+// By rank: one live connection, those of waiting hellos, and the dead of some earlier incarnations.
+constexpr std::uint32_t kEntriesPerRank = 16;
+constexpr std::uint8_t kLeastAckTimeout = 12; // docs/protocol.md §2a: 1 .. 11 count as this
+constexpr std::uint64_t kUntoldAging = 3'600'000;
+
 Verdict dropped(DropReason reason) {
   return {.step = Step::drop, .drop = reason};
+}
+
+Verdict forwarded() {
+  return {.step = Step::forward};
 }
 
 DropReason reason_for(wire::Defect defect) {
@@ -32,85 +46,172 @@ DropReason reason_for(wire::Defect defect) {
   }
 }
 
-std::uint32_t packets_of(const MessageShape& shape, std::uint16_t mtu) {
-  return static_cast<std::uint32_t>((shape.message_bytes() + mtu - 1) / mtu);
-}
-
-/// Payload bytes of packet k of a message (IBTA §9.7.2: all but the last are full).
-std::uint64_t payload_of(const MessageShape& shape, std::uint32_t packets, std::uint32_t k,
-                         std::uint16_t mtu) {
-  return k + 1 < packets ? mtu : shape.message_bytes() - std::uint64_t{mtu} * (packets - 1);
-}
-
-Position position_of(std::uint32_t packets, std::uint32_t k) {
-  if (packets == 1) {
-    return Position::only;
+/// Milliseconds: 16 local ACK timeouts of 4.096 us x 2^x (IBTA §9.9).
+std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
+  if (exponent == 0) {
+    return kUntoldAging;
   }
-  if (k == 0) {
-    return Position::first;
+  return ((std::uint64_t{16} * 4096) << std::max(exponent, kLeastAckTimeout)) / 1'000'000;
+}
+
+bool is_hello(const InaHeader& ina) {
+  return ina.collective == static_cast<std::uint8_t>(Collective::hello);
+}
+
+bool is_result(const InaHeader& ina) {
+  return (ina.flags & kInaFlagResult) != 0;
+}
+
+Opcode opcode_of(const Frame& frame) {
+  return static_cast<Opcode>(wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset).opcode);
+}
+
+Incarnation incarnation_named_by(const InaHeader& hello) {
+  return {hello.epoch.get(), hello.session.get()};
+}
+
+const InaHeader& header_of(const Frame& hello) {
+  return wire::view_as<InaHeader>(hello.payload());
+}
+
+/// Of two hellos; the rest of their shapes is fixed.
+std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape& b) {
+  if (a.operation != b.operation) {
+    return DropReason::disagree_operation;
   }
-  return k + 1 == packets ? Position::last : Position::middle;
+  return a.data_type == b.data_type ? std::nullopt : std::optional(DropReason::disagree_type);
 }
 
-bool has_reserved_bits(const InaHeader& ina) {
-  return (ina.flags & ~kInaFlagResult) != 0;
-}
-
-bool hello_is_well_formed(const InaHeader& ina) {
-  return ina.message_id.get() == 0 && ina.message_length.get() == 0 && ina.session.get() == 0;
-}
-
-bool lengths_agree(const Frame& frame, const MessageShape& shape, std::uint32_t packets,
-                   std::uint16_t mtu) {
-  const wire::Packet& packet = frame.packet;
-  if (packet.opcode.has_reth != 0) {
-    const auto& reth =
-        wire::view_as<wire::Reth>(frame.data + packet.bth_offset + sizeof(wire::Bth));
-    if (reth.dma_length.get() !=
-        shape.message_bytes()) { // IBTA §9.3.1: length of the whole message
-      return false;
-    }
-  }
-  return packet.opcode.position == position_of(packets, 0) &&
-         packet.payload_bytes == payload_of(shape, packets, 0, mtu);
-}
-
-std::uint32_t table_capacity(const RingDirectory& directory,
-                             const std::vector<std::uint16_t>& rings, std::uint32_t plain_entries) {
-  std::uint32_t capacity = plain_entries;
-  for (const std::uint16_t ring : rings) {
-    // Twice: the living and, after a flush, the dead that still send.
-    capacity += 2u * directory.rings()[ring].world();
-  }
-  return capacity;
+bool is_admitted(const Connection* connection, const Opening& opening) {
+  return connection != nullptr && connection->state == ConnectionState::live &&
+         connection->ring == opening.ring && connection->rank == opening.rank;
 }
 
 } // namespace
 
+Classifier::RingState::RingState(const RingSpec& spec)
+    : hellos(spec.world()), beginning(spec.world()),
+      records(std::size_t{spec.world()} * spec.depth()), members(spec.world()) {
+  for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
+    const std::span own(records.data() + std::size_t{rank} * spec.depth(), spec.depth());
+    histories.emplace_back(own, spec.packets_per_message());
+  }
+}
+
+ConnectionTable::Settings Classifier::table_settings(const RingDirectory& directory,
+                                                     const std::vector<std::uint16_t>& rings,
+                                                     const Settings& settings) {
+  std::uint32_t ranks = 0;
+  for (const std::uint16_t ring : rings) {
+    ranks += directory.rings()[ring].world();
+  }
+  return {.ring_entries = kEntriesPerRank * ranks,
+          .plain_entries = settings.plain_entries,
+          .aging = settings.aging,
+          .hash_key = settings.hash_key};
+}
+
+std::size_t Classifier::table_bytes(const RingDirectory& directory,
+                                    const std::vector<std::uint16_t>& rings,
+                                    std::uint32_t plain_entries) {
+  return ConnectionTable::bytes_for(
+      table_settings(directory, rings, {.plain_entries = plain_entries}));
+}
+
 Classifier::Classifier(const RingDirectory& directory, const std::vector<std::uint16_t>& rings,
-                       const Settings& settings)
-    : directory_(directory), session_(settings.session),
-      connections_(table_capacity(directory, rings, settings.plain_entries), settings.aging),
-      rings_(directory.rings().size()) {
+                       const Settings& settings, IsHeld is_held)
+    : directory_(directory), sessions_(settings.sessions),
+      foreign_sessions_(*settings.foreign_sessions), aging_(settings.aging),
+      is_held_(std::move(is_held)), connections_(table_settings(directory, rings, settings)),
+      magic_rule_(
+          {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions}),
+      ports_(directory), rings_(directory.rings().size()) {
+  std::size_t most_given_up = 0;
   for (const std::uint16_t ring : rings) {
     const RingSpec& spec = directory.rings()[ring];
-    RingState& state = rings_[ring].emplace();
-    state.records.resize(std::size_t{spec.world()} * spec.depth());
-    state.members.resize(spec.world());
-    for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
-      const std::span records(state.records.data() + std::size_t{rank} * spec.depth(),
-                              spec.depth());
-      state.histories.emplace_back(records, spec.packets_per_message());
+    rings_[ring].emplace(spec);
+    most_given_up = std::max(most_given_up, spec.world() * WaitingHellos::kPerRank);
+  }
+  given_up_.reserve(most_given_up + WaitingHellos::kPerRank);
+  handed_over_.reserve(given_up_.capacity());
+}
+
+Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
+  const auto port = ports_.source_of(frame.pair);
+  if (port && *port != frame.ingress) {
+    return dropped(DropReason::wrong_port);
+  }
+  const bool only_acknowledges = directory_.senders(frame.pair).empty();
+  if (only_acknowledges) {
+    const auto reason = magic_rule_.why_not_forwarded(frame, now);
+    return reason ? dropped(*reason) : forwarded();
+  }
+  switch (frame.packet.parsed) {
+  case wire::Parsed::malformed:
+    return dropped(reason_for(frame.packet.defect));
+  case wire::Parsed::message:
+    return frame.packet.opcode.starts_message() ? start_of_message(frame, now)
+                                                : inside_message(frame, now);
+  default:
+    return frame.packet.opcode.position == Position::request ? other_request(frame, now)
+                                                             : forwarded();
+  }
+}
+
+/// The packet's connection; nullptr when the switch knows nothing of it. `epoch` is that of the
+/// packet's INA header, if it has one.
+Connection* Classifier::look_up(Frame& frame, std::optional<std::uint32_t> epoch,
+                                std::uint64_t now) {
+  Connection* connection = connections_.find(frame.pair, frame.packet.destination_qp, now);
+  if (connection == nullptr || connection->hellos == 0) [[likely]] {
+    return connection;
+  }
+  take_out_overtaken(frame, epoch, now);
+  return connections_.find(frame.pair, frame.packet.destination_qp, now);
+}
+
+/// A packet behind a waiting hello on its connection: its sender is past it.
+void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint32_t> epoch,
+                                    std::uint64_t now) {
+  if (!wire::icrc_is_valid(frame)) {
+    return;
+  }
+  for (const RingRank& sender : directory_.senders(frame.pair)) {
+    for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.rank)) {
+      const bool is_overtaken = hello.frame != nullptr &&
+                                hello.frame->packet.destination_qp == frame.packet.destination_qp &&
+                                wire::psn_before(hello.frame->packet.psn, frame.packet.psn) &&
+                                (!epoch || *epoch == hello.incarnation.epoch);
+      if (is_overtaken) {
+        give_up(sender.ring, hello, DropReason::hello_overtaken, now);
+      }
     }
   }
 }
 
-Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
-  if (frame.packet.parsed == wire::Parsed::malformed) {
-    return dropped(reason_for(frame.packet.defect));
+/// READ, atomics, SEND with Invalidate and the like. On a ring's connection a SEND_LAST with
+/// Invalidate could end a message whose FIRST was a result.
+Verdict Classifier::other_request(Frame& frame, std::uint64_t now) {
+  Connection* connection = look_up(frame, std::nullopt, now);
+  if (connection != nullptr) {
+    connection->count_packet(now);
   }
-  return frame.packet.opcode.starts_message() ? start_of_message(frame, now)
-                                              : inside_message(frame, now);
+  switch (connection == nullptr ? ConnectionState::unclassified : connection->state) {
+  case ConnectionState::live:
+    return dropped(DropReason::unsupported_request);
+  case ConnectionState::dead:
+    return dropped(DropReason::dead_connection);
+  case ConnectionState::announced:
+  case ConnectionState::barred:
+    return dropped(DropReason::unannounced);
+  case ConnectionState::plain:
+  case ConnectionState::foreign:
+    return forwarded();
+  case ConnectionState::unclassified:
+    break;
+  }
+  return opcode_of(frame) == Opcode::send_last_invalidate ? dropped(DropReason::unclassified)
+                                                          : forwarded();
 }
 
 /// Whatever a FIRST or ONLY says changes state, so nothing of it is believed before its ICRC is
@@ -121,48 +222,44 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   }
   const InaHeader* ina = wire::find_ina_header(frame);
   if (ina == nullptr) {
-    return plain_start(frame, now);
+    return plain_start(frame, look_up(frame, std::nullopt, now), now);
   }
+  Connection* connection = look_up(frame, ina->epoch.get(), now);
   std::uint16_t ring = 0;
-  if (const auto foreign = why_foreign(frame, *ina, ring)) {
-    // From a port that is not the member's it says nothing of the member's queue pair.
-    Verdict verdict = *foreign == ForeignReason::port_mismatch ? Verdict{.step = Step::forward}
-                                                               : plain_start(frame, now);
-    verdict.foreign = foreign;
-    return verdict;
+  if (const auto reason = find_ring(frame, *ina, ring)) {
+    return foreign_start(frame, *reason, connection, now);
   }
-  const MessageShape shape = MessageShape::of(*ina);
-  const Opening opening{frame, *ina, ring, ina->rank.get(),
-                        packets_of(shape, directory_.rings()[ring].mtu)};
-  if (const auto reason = why_unacceptable(opening)) {
+  const Opening opening = opening_of(directory_, frame, *ina, ring);
+  if (const auto reason = why_unacceptable(directory_.rings()[ring], opening)) {
     return dropped(*reason);
   }
-  return ring_start(opening, now);
+  return is_hello(*ina) ? hello(opening, connection, now) : data_start(opening, connection, now);
 }
 
-Verdict Classifier::inside_message(const Frame& frame, std::uint64_t now) {
-  Connection* connection = connections_.find(frame.pair, frame.packet.destination_qp, now);
+Verdict Classifier::inside_message(Frame& frame, std::uint64_t now) {
+  Connection* connection = look_up(frame, std::nullopt, now);
   if (connection == nullptr) {
     return dropped(DropReason::unclassified);
   }
   connection->count_packet(now);
   switch (connection->state) {
+  case ConnectionState::live:
+    return inside_ring_message(frame, *connection);
   case ConnectionState::plain:
-    return {.step = Step::forward};
+  case ConnectionState::foreign:
+    return forwarded();
   case ConnectionState::dead:
     return dropped(DropReason::dead_connection);
-  case ConnectionState::ring:
+  case ConnectionState::announced:
+  case ConnectionState::barred:
+    return dropped(DropReason::unannounced);
+  case ConnectionState::unclassified:
     break;
   }
-  return inside_ring_message(frame, *connection);
+  return dropped(DropReason::unclassified);
 }
 
 Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& connection) {
-  const RingSpec& spec = directory_.rings()[connection.ring];
-  const auto& port = spec.members[connection.rank].port;
-  if (port && *port != frame.ingress) {
-    return dropped(DropReason::wrong_port);
-  }
   const auto located = rings_[connection.ring]->histories[connection.rank].locate(frame.packet.psn);
   switch (located.place) {
   case MessageHistory::Place::stale:
@@ -173,10 +270,8 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
     break;
   }
   const MessageRecord& record = *located.record;
-  const bool fits = frame.packet.opcode.position == position_of(record.packets, located.packet) &&
-                    frame.packet.payload_bytes ==
-                        payload_of(record.shape, record.packets, located.packet, spec.mtu);
-  if (!fits) {
+  const std::uint16_t mtu = directory_.rings()[connection.ring].mtu;
+  if (!fits_message(frame.packet, record.shape, record.packets, located.packet, mtu)) {
     return dropped(DropReason::length_mismatch);
   }
   return {.step = Step::contribute,
@@ -186,140 +281,210 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
           .packet = located.packet};
 }
 
-/// A message that no ring here claims. On a live ring connection it passes but changes nothing:
-/// were the connection called plain, repeats of the ring's own packets would be forwarded raw.
-Verdict Classifier::plain_start(const Frame& frame, std::uint64_t now) {
-  Connection* connection =
-      connections_.find_or_insert(frame.pair, frame.packet.destination_qp, now);
+/// A message without an INA header. On a live connection it passes but changes nothing, since
+/// repeats of the ring's own packets would be forwarded raw on a plain one; unless the ring has
+/// left the queue pair alone for so long that it is somebody else's by now.
+Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std::uint64_t now) {
   if (connection == nullptr) {
-    return dropped(DropReason::connection_table_full);
+    connections_.add_stranger(frame.pair, frame.packet.destination_qp, ConnectionState::plain, now)
+        .count_packet(now);
+    return forwarded();
+  }
+  const bool was_silent = connection->silence(now) >= aging_;
+  switch (connection->state) {
+  case ConnectionState::live:
+    if (!was_silent || is_held_({connection->ring, connection->rank})) {
+      connection->count_packet(now);
+      return forwarded();
+    }
+    leave_ring(*connection);
+    break;
+  case ConnectionState::dead:
+    if (connection->port != frame.ingress) {
+      return dropped(DropReason::wrong_port);
+    }
+    break;
+  default:
+    break;
   }
   connection->count_packet(now);
-  if (connection->state == ConnectionState::dead) {
-    connection->state = ConnectionState::plain;
-  }
-  return {.step = Step::forward};
+  connection->state = ConnectionState::plain;
+  connection->aging = aging_;
+  connections_.settle(*connection, now);
+  return forwarded();
 }
 
-/// docs/protocol.md §3: the tests that make a header "somebody else's"; nullopt when it belongs,
-/// `ring` then says where.
-std::optional<ForeignReason> Classifier::why_foreign(const Frame& frame, const InaHeader& ina,
-                                                     std::uint16_t& ring) const {
-  if (ina.version != kInaVersion) {
-    return ForeignReason::unknown_version;
+/// docs/protocol.md §3, "The magic": a header that belongs to no ring may be a withdrawn ring's,
+/// whose receivers still wait for the rest of a message.
+Verdict Classifier::foreign_start(const Frame& frame, ForeignReason reason, Connection* connection,
+                                  std::uint64_t now) {
+  if (connection != nullptr) {
+    connection->count_packet(now);
   }
-  const auto found = directory_.ring_with_id(ina.ring_id.get());
-  if (!found) {
-    return ForeignReason::unknown_ring;
-  }
-  ring = *found;
-  const RingSpec& spec = directory_.rings()[ring];
-  const std::uint16_t rank = ina.rank.get();
-  if (ina.world.get() != spec.world()) {
-    return ForeignReason::world_mismatch;
-  }
-  if (rank >= spec.world()) {
-    return ForeignReason::rank_out_of_range;
-  }
-  const Member& member = spec.members[rank];
-  if (member.ip != frame.packet.source) {
-    return ForeignReason::source_mismatch;
-  }
-  if (spec.members[spec.successor(rank)].ip != frame.packet.destination) {
-    return ForeignReason::destination_mismatch;
-  }
-  if (member.port && *member.port != frame.ingress) {
-    return ForeignReason::port_mismatch;
-  }
-  return std::nullopt;
-}
-
-/// What makes a member's message impossible to aggregate, whatever the connection's state.
-std::optional<DropReason> Classifier::why_unacceptable(const Opening& opening) const {
-  const InaHeader& ina = opening.ina;
-  const RingSpec& spec = directory_.rings()[opening.ring];
-  const MessageShape shape = MessageShape::of(ina);
-  if ((ina.flags & kInaFlagResult) != 0) {
-    return DropReason::result_flag;
-  }
-  if (has_reserved_bits(ina)) {
-    return DropReason::reserved_bits;
-  }
-  if (shape.collective != Collective::hello && shape.collective != Collective::all_reduce) {
-    return DropReason::unsupported_collective;
-  }
-  if (!is_reducible(shape.data_type, shape.operation)) {
-    return DropReason::unsupported_pair;
-  }
-  if (shape.collective == Collective::hello && !hello_is_well_formed(ina)) {
-    return DropReason::bad_hello;
-  }
-  if (shape.collective != Collective::hello && ina.session.get() != session_) {
-    return DropReason::wrong_session;
-  }
-  if (shape.message_bytes() > spec.max_message_bytes) {
-    return DropReason::message_too_long;
-  }
-  if (shape.data_bytes % element_size(shape.data_type) != 0) {
-    return DropReason::partial_element;
-  }
-  if (!lengths_agree(opening.frame, shape, opening.packets, spec.mtu)) {
-    return DropReason::length_mismatch;
-  }
-  return std::nullopt;
-}
-
-/// docs/protocol.md §4, "Epochs", then the connection.
-Verdict Classifier::ring_start(const Opening& opening, std::uint64_t now) {
-  RingState& state = *rings_[opening.ring];
-  const std::uint32_t epoch = opening.ina.epoch.get();
-  if (state.epoch && (epoch < *state.epoch || (state.closed && epoch == *state.epoch))) {
-    return dropped(DropReason::old_epoch);
-  }
-  const bool begins_epoch = !state.epoch || epoch > *state.epoch;
-  if (begins_epoch) {
-    disconnect(state);
-    state.epoch = epoch;
-    state.closed = false;
-  }
-  const bool is_hello = opening.ina.collective == static_cast<std::uint8_t>(Collective::hello);
-  Verdict verdict = is_hello ? hello(opening, now) : data_start(opening, now);
-  if (begins_epoch) {
-    verdict.flushed_ring = opening.ring;
-  }
+  Verdict verdict = is_hello(header_of(frame)) ? foreign_hello(frame, connection, now)
+                                               : foreign_data(frame, connection);
+  verdict.foreign = reason;
   return verdict;
 }
 
-Verdict Classifier::hello(const Opening& opening, std::uint64_t now) {
-  const Frame& frame = opening.frame;
+Verdict Classifier::foreign_hello(const Frame& frame, Connection* connection, std::uint64_t now) {
+  if (is_result(header_of(frame))) {
+    foreign_sessions_.note(frame.packet, header_of(frame));
+  }
+  if (connection == nullptr) {
+    connections_.add_stranger(frame.pair, frame.packet.destination_qp, ConnectionState::announced,
+                              now);
+    return forwarded();
+  }
+  switch (connection->state) {
+  case ConnectionState::dead: // only an admitted hello revives it
+    return dropped(DropReason::dead_connection);
+  case ConnectionState::live:
+    return forwarded();
+  default:
+    connection->state = ConnectionState::announced;
+    connection->aging = aging_;
+    return forwarded();
+  }
+}
+
+/// A hello alone opens nothing: a host that goes back as far as its hello repeats that too.
+Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {
+  if (connection == nullptr) {
+    return dropped(DropReason::unannounced);
+  }
+  const bool was_greeted = connection->state == ConnectionState::announced ||
+                           connection->state == ConnectionState::foreign;
+  const InaHeader& ina = header_of(frame);
+  if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame.packet, ina))) {
+    connection->state = ConnectionState::foreign;
+    return forwarded();
+  }
+  if (was_greeted || connection->state == ConnectionState::plain) {
+    connection->state = ConnectionState::barred;
+  }
+  return dropped(DropReason::unannounced);
+}
+
+std::optional<ForeignReason> Classifier::find_ring(const Frame& frame, const InaHeader& ina,
+                                                   std::uint16_t& ring) const {
+  const auto reason = why_foreign(directory_, frame, ina, ring);
+  if (!reason && rings_[ring]->withdrawn) {
+    return ForeignReason::unknown_ring;
+  }
+  return reason;
+}
+
+/// docs/protocol.md §2a: message 0 of the ring's incarnation, or one that would begin the next.
+Verdict Classifier::hello(const Opening& opening, Connection* connection, std::uint64_t now) {
+  RingState& state = *rings_[opening.ring];
+  if (state.incarnation == incarnation_named_by(opening.ina)) {
+    if (!is_admitted(connection, opening)) {
+      return dropped(DropReason::hello_elsewhere);
+    }
+    connection->count_packet(now);
+    return enter_history(opening);
+  }
+  if (const auto reason = why_not_waiting(state, opening, connection)) {
+    return dropped(*reason);
+  }
+  return wait(state, opening, now);
+}
+
+std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Opening& opening,
+                                                      const Connection* connection) {
+  const Incarnation incarnation = incarnation_named_by(opening.ina);
+  if (state.epoch && incarnation.epoch < *state.epoch) {
+    return DropReason::old_epoch;
+  }
+  if (state.retired.has(incarnation.nonce)) {
+    return DropReason::retired_nonce;
+  }
+  if (const WaitingHello* known = state.hellos.find(opening.rank, incarnation)) {
+    const bool is_repeat =
+        known->connection == connection && known->frame->packet.psn == opening.frame.packet.psn;
+    return is_repeat ? DropReason::repeat_held : DropReason::hello_conflict;
+  }
+  const WaitingHello* others = state.hellos.find(incarnation);
+  return others == nullptr
+             ? std::nullopt
+             : disagreement(MessageShape::of(header_of(*others->frame)), opening.shape);
+}
+
+Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t now) {
   Connection* connection =
-      connections_.find_or_insert(frame.pair, frame.packet.destination_qp, now);
+      connections_.take_in(opening.frame.pair, opening.frame.packet.destination_qp, now);
   if (connection == nullptr) {
     return dropped(DropReason::connection_table_full);
   }
   connection->count_packet(now);
-  if (is_admitted(connection, opening)) {
-    return enter_history(opening);
+  ++connection->hellos;
+  WaitingHello& place = state.hellos.place_for(opening.rank);
+  if (place.frame != nullptr) {
+    give_up(opening.ring, place, DropReason::hello_displaced, now);
   }
-  const bool was_superseded = connection->state == ConnectionState::dead &&
-                              connection->ring == opening.ring &&
-                              connection->epoch == opening.ina.epoch.get();
-  if (was_superseded) { // a late copy must not take the rank back from its newer connection
-    return dropped(DropReason::dead_connection);
+  const Incarnation incarnation = incarnation_named_by(opening.ina);
+  state.hellos.put(place, {&opening.frame, connection, incarnation});
+  const bool is_complete = state.hellos.is_complete(incarnation);
+  if (is_complete) {
+    state.complete = incarnation;
   }
-  if (connection->state ==
-      ConnectionState::ring) { // another ring's, or another rank's: that one is over
-    rings_[connection->ring]->members[connection->rank] = nullptr;
-  }
-  admit(*connection, opening);
-  const MessageRecord& record = rings_[opening.ring]->histories[opening.rank].begin(
-      frame.packet.psn, MessageShape::of(opening.ina));
-  return {.step = Step::contribute, .ring = opening.ring, .rank = opening.rank, .record = &record};
+  return {
+      .step = is_complete ? Step::begin : Step::wait, .ring = opening.ring, .rank = opening.rank};
 }
 
-Verdict Classifier::data_start(const Opening& opening, std::uint64_t now) {
-  const Frame& frame = opening.frame;
-  Connection* connection = connections_.find(frame.pair, frame.packet.destination_qp, now);
+std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now) {
+  RingState& state = *rings_[ring];
+  end_incarnation(ring);
+  state.incarnation = std::exchange(state.complete, std::nullopt);
+  state.epoch = state.incarnation->epoch;
+  state.session = sessions_.draw(state.session);
+  for (std::uint16_t rank = 0; rank < state.members.size(); ++rank) {
+    const WaitingHello hello = state.hellos.take(*state.hellos.find(rank, *state.incarnation));
+    admit(hello, {ring, rank});
+    state.beginning[rank] = hello.frame;
+  }
+  give_up_all(ring, DropReason::hello_given_up, now);
+  return state.beginning;
+}
+
+Verdict Classifier::hello_verdict(const RingRank& sender) const {
+  const RingState& state = *rings_[sender.ring];
+  return {.step = Step::contribute,
+          .ring = sender.ring,
+          .rank = sender.rank,
+          .record = state.histories[sender.rank].greeting()};
+}
+
+void Classifier::admit(const WaitingHello& hello, const RingRank& sender) {
+  RingState& state = *rings_[sender.ring];
+  Connection& connection = *hello.connection;
+  --connection.hellos;
+  if (connection.state == ConnectionState::live) { // another ring's, until its queue pair came here
+    leave_ring(connection);
+  }
+  const Frame& frame = *hello.frame;
+  connection.state = ConnectionState::live;
+  connection.ring = sender.ring;
+  connection.rank = sender.rank;
+  connection.port = frame.ingress;
+  connection.ack_timeout = header_of(frame).ack_timeout;
+  state.members[sender.rank] = &connection;
+  state.histories[sender.rank].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
+  ports_.bind(sender, frame.ingress);
+}
+
+Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {
+  const RingState& state = *rings_[opening.ring];
+  if (!state.incarnation) {
+    return dropped(DropReason::no_connection);
+  }
+  if (opening.ina.epoch.get() != state.incarnation->epoch) {
+    return dropped(DropReason::wrong_epoch);
+  }
+  if (opening.ina.session.get() != state.session) {
+    return dropped(DropReason::wrong_session);
+  }
   if (!is_admitted(connection, opening)) {
     return dropped(DropReason::no_connection);
   }
@@ -329,8 +494,7 @@ Verdict Classifier::data_start(const Opening& opening, std::uint64_t now) {
 
 Verdict Classifier::enter_history(const Opening& opening) {
   const auto entered = rings_[opening.ring]->histories[opening.rank].enter(
-      opening.ina.message_id.get(), opening.frame.packet.psn, opening.packets,
-      MessageShape::of(opening.ina));
+      opening.ina.message_id.get(), opening.frame.packet.psn, opening.packets, opening.shape);
   switch (entered.entry) {
   case MessageHistory::Entry::stale:
     return {.step = Step::forward_stale, .ring = opening.ring, .rank = opening.rank};
@@ -348,50 +512,82 @@ Verdict Classifier::enter_history(const Opening& opening) {
           .record = entered.record};
 }
 
-bool Classifier::is_admitted(const Connection* connection, const Opening& opening) const {
-  return connection != nullptr && connection->state == ConnectionState::ring &&
-         connection->ring == opening.ring && connection->rank == opening.rank;
-}
-
-void Classifier::admit(Connection& connection, const Opening& opening) {
-  RingState& state = *rings_[opening.ring];
-  Connection*& member = state.members[opening.rank];
-  if (member != nullptr) {
-    member->state = ConnectionState::dead;
+void Classifier::end_incarnation(std::uint16_t ring) {
+  RingState& state = *rings_[ring];
+  if (!state.incarnation) {
+    return;
   }
-  member = &connection;
-  connection.state = ConnectionState::ring;
-  connection.ring = opening.ring;
-  connection.rank = opening.rank;
-  connection.epoch = opening.ina.epoch.get();
+  state.retired.add(state.incarnation->nonce);
+  state.incarnation.reset();
+  for (Connection* member : state.members) {
+    if (member != nullptr) {
+      leave_ring(*member);
+    }
+  }
+  ports_.release(ring);
 }
 
-void Classifier::disconnect(RingState& state) {
-  for (Connection*& member : state.members) {
-    if (member != nullptr) {
-      member->state = ConnectionState::dead;
-      member = nullptr;
+void Classifier::leave_ring(Connection& connection) {
+  rings_[connection.ring]->members[connection.rank] = nullptr;
+  connection.state = ConnectionState::dead;
+  connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
+}
+
+void Classifier::reset(std::uint16_t ring, std::uint64_t now) {
+  end_incarnation(ring);
+  rings_[ring]->epoch.reset();
+  give_up_all(ring, DropReason::ring_reset, now);
+}
+
+void Classifier::withdraw(std::uint16_t ring, std::uint64_t now) {
+  end_incarnation(ring);
+  give_up_all(ring, DropReason::ring_withdrawn, now);
+  rings_[ring]->withdrawn = true;
+}
+
+void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason,
+                         std::uint64_t now) {
+  const WaitingHello taken = rings_[ring]->hellos.take(hello);
+  given_up_.push_back({taken.frame, ring, reason});
+  --taken.connection->hellos;
+  connections_.settle(*taken.connection, now);
+}
+
+void Classifier::give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now) {
+  RingState& state = *rings_[ring];
+  for (std::uint16_t rank = 0; state.hellos.size() != 0; ++rank) {
+    for (WaitingHello& hello : state.hellos.of(rank)) {
+      if (hello.frame != nullptr) {
+        give_up(ring, hello, reason, now);
+      }
     }
   }
 }
 
-void Classifier::reset(std::uint16_t ring) {
-  RingState& state = *rings_[ring];
-  disconnect(state);
-  state.closed = state.epoch.has_value();
+std::span<const GivenUp> Classifier::take_given_up() {
+  handed_over_.clear();
+  std::swap(handed_over_, given_up_);
+  return handed_over_;
 }
 
-std::optional<std::uint32_t> Classifier::epoch_of(std::uint16_t ring) const {
-  return rings_[ring]->epoch;
+std::uint64_t Classifier::waiting_hellos() const {
+  std::uint64_t hellos = 0;
+  for (const auto& state : rings_) {
+    hellos += state ? state->hellos.size() : 0;
+  }
+  return hellos;
 }
 
 MemberStatus Classifier::status_of(std::uint16_t ring, std::uint16_t rank) const {
   const RingState& state = *rings_[ring];
-  const Connection* member = state.members[rank];
-  if (member == nullptr) {
-    return {};
+  MemberStatus status{.waiting_hellos = state.hellos.waiting_of(rank)};
+  if (const Connection* member = state.members[rank]; member != nullptr) {
+    status.connected = true;
+    status.qp = member->qp;
+    status.newest_message = state.histories[rank].newest();
+    status.packets = member->packets;
   }
-  return {true, member->qp, state.histories[rank].newest(), member->packets};
+  return status;
 }
 
 } // namespace weir::conn

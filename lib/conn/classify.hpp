@@ -2,33 +2,42 @@
 #pragma once
 
 #include "conn/connection_table.hpp"
+#include "conn/foreign_sessions.hpp"
+#include "conn/incarnation.hpp"
+#include "conn/magic_rule.hpp"
 #include "conn/message_history.hpp"
+#include "conn/opening.hpp"
+#include "conn/port_bindings.hpp"
 #include "conn/ring_directory.hpp"
+#include "conn/waiting_hellos.hpp"
 #include "weir/reasons.hpp"
 #include "wire/packet.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace weir::conn {
 
-/// What is to become of a message packet between ring neighbours.
+/// What is to become of a RoCE packet between ring neighbours.
 struct Verdict {
   enum class Step : std::uint8_t {
-    forward,       // somebody else's, or plain
+    forward,       // somebody else's, plain, or no request
     forward_stale, // a ring's repeat of a message that everybody has
     contribute,    // to slot record->first_slot + packet of the ring
+    wait,          // a hello, which the classifier keeps
+    begin,         // likewise, and it was the last one: begin() is due
     drop,
   };
   Step step = Step::forward;
   DropReason drop{};                      // for drop
   std::optional<ForeignReason> foreign{}; // for forward: an INA header that belongs to no ring here
-  std::optional<std::uint16_t> flushed_ring{}; // a newer epoch began: its slots are void
-  std::uint16_t ring = 0;                      // for contribute and forward_stale
-  std::uint16_t rank = 0;                      //
-  const MessageRecord* record = nullptr;       //
-  std::uint32_t packet = 0;                    // k
+  std::uint16_t ring = 0;                 // for all but forward and drop
+  std::uint16_t rank = 0;                 //
+  const MessageRecord* record = nullptr;  // for contribute
+  std::uint32_t packet = 0;               // k, likewise
 };
 
 /// One member's connection as a person would ask for it.
@@ -37,72 +46,138 @@ struct MemberStatus {
   std::uint32_t qp = 0;
   std::uint64_t newest_message = 0;
   std::uint64_t packets = 0;
+  std::uint32_t waiting_hellos = 0;
 };
 
-/// The classification of docs/protocol.md §3 for the rings of one worker: connection table, message
-/// histories, epochs. Times are milliseconds of any one clock.
+/// A waiting hello that will not be answered: its frame is the caller's again.
+struct GivenUp {
+  wire::Frame* frame;
+  std::uint16_t ring;
+  DropReason reason;
+};
+
+/// The classification of docs/protocol.md §3 for the rings of one worker: incarnations, connection
+/// table, message histories. Times are milliseconds of any one clock.
 class Classifier {
  public:
   struct Settings {
-    std::uint32_t session = 1;       // this switch's own number, not 0
+    SessionSource sessions = SessionSource::counting_from(1);
     std::uint32_t plain_entries = 0; // room for queue pairs that are not the rings'
     std::uint64_t aging = 600'000;   // milliseconds
+    HashKey hash_key;
+    ForeignSessions* foreign_sessions = nullptr; // the switch's; outlives the classifier
   };
+
+  /// Does a filling slot of the ring hold a packet of the rank?
+  using IsHeld = std::function<bool(const RingRank&)>;
 
   /// `rings` lists the indices in the directory that this worker owns; the directory outlives the
   /// classifier.
   Classifier(const RingDirectory& directory, const std::vector<std::uint16_t>& rings,
-             const Settings& settings);
+             const Settings& settings, IsHeld is_held);
 
-  /// For frames whose `pair` is not 0 and that parse took for message or malformed. Verifies the
-  /// ICRC of a FIRST or ONLY; a contribution's other packets may come unverified.
+  /// Bytes that the connection table of these rings takes.
+  static std::size_t table_bytes(const RingDirectory& directory,
+                                 const std::vector<std::uint16_t>& rings,
+                                 std::uint32_t plain_entries);
+
+  /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; a contribution's
+  /// other packets may come unverified. For wait and begin the frame is kept. Afterwards
+  /// take_given_up() may have something.
   Verdict classify(wire::Frame& frame, std::uint64_t now);
 
-  /// Gives the ring's connections up as dead; only a newer epoch is admitted from then on.
-  void reset(std::uint16_t ring);
+  /// After Step::begin: the old incarnation ends, the new one's connections are admitted, a session
+  /// is drawn. Returns its hellos by rank, the caller's again, which are to contribute message 0
+  /// next (hello_verdict).
+  std::span<wire::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
 
-  std::optional<std::uint32_t> epoch_of(std::uint16_t ring) const;
+  /// The contribution that a rank's hello makes once its incarnation has begun.
+  Verdict hello_verdict(const RingRank& sender) const;
+
+  /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
+  void reset(std::uint16_t ring, std::uint64_t now);
+
+  /// The same for good: from now on the ring is unknown, its neighbours under never-guess.
+  void withdraw(std::uint16_t ring, std::uint64_t now);
+
+  /// Frames of hellos that were given up since the last call; until the next classify().
+  std::span<const GivenUp> take_given_up();
+
+  bool has_given_up() const { return !given_up_.empty(); }
+
+  const std::optional<Incarnation>& incarnation_of(std::uint16_t ring) const {
+    return rings_[ring]->incarnation;
+  }
+
+  std::uint32_t session_of(std::uint16_t ring) const { return rings_[ring]->session; }
+
+  /// Hellos of all rings that wait: each holds a frame.
+  std::uint64_t waiting_hellos() const;
+
   MemberStatus status_of(std::uint16_t ring, std::uint16_t rank) const;
 
   const ConnectionTable& connections() const { return connections_; }
 
+  const PortBindings& ports() const { return ports_; }
+
  private:
   struct RingState {
-    std::optional<std::uint32_t> epoch;
-    bool closed = false;                   // reset: this epoch is over
+    explicit RingState(const RingSpec& spec);
+
+    std::optional<Incarnation> incarnation;
+    std::uint32_t session = 0;
+    std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
+    RetiredNonces retired;
+    WaitingHellos hellos;
+    std::optional<Incarnation> complete; // its hellos are all there
+    std::vector<wire::Frame*> beginning; // begin()'s answer, by rank
+    bool withdrawn = false;
     std::vector<MessageRecord> records;    // H histories of 2N
     std::vector<MessageHistory> histories; // by rank
     std::vector<Connection*> members;      // by rank; nullptr: not admitted
   };
 
-  /// A FIRST or ONLY whose INA header belongs to a ring here.
-  struct Opening {
-    const wire::Frame& frame;
-    const wire::InaHeader& ina;
-    std::uint16_t ring;
-    std::uint16_t rank;
-    std::uint32_t packets;
-  };
+  static ConnectionTable::Settings table_settings(const RingDirectory& directory,
+                                                  const std::vector<std::uint16_t>& rings,
+                                                  const Settings& settings);
 
+  Connection* look_up(wire::Frame& frame, std::optional<std::uint32_t> epoch, std::uint64_t now);
+  Verdict other_request(wire::Frame& frame, std::uint64_t now);
   Verdict start_of_message(wire::Frame& frame, std::uint64_t now);
-  Verdict inside_message(const wire::Frame& frame, std::uint64_t now);
+  Verdict inside_message(wire::Frame& frame, std::uint64_t now);
   Verdict inside_ring_message(const wire::Frame& frame, const Connection& connection);
-  Verdict plain_start(const wire::Frame& frame, std::uint64_t now);
-  std::optional<ForeignReason> why_foreign(const wire::Frame& frame, const wire::InaHeader& ina,
-                                           std::uint16_t& ring) const;
-  std::optional<DropReason> why_unacceptable(const Opening& opening) const;
-  Verdict ring_start(const Opening& opening, std::uint64_t now);
-  Verdict hello(const Opening& opening, std::uint64_t now);
-  Verdict data_start(const Opening& opening, std::uint64_t now);
+  Verdict plain_start(const wire::Frame& frame, Connection* connection, std::uint64_t now);
+  Verdict foreign_start(const wire::Frame& frame, ForeignReason reason, Connection* connection,
+                        std::uint64_t now);
+  Verdict foreign_hello(const wire::Frame& frame, Connection* connection, std::uint64_t now);
+  Verdict foreign_data(const wire::Frame& frame, Connection* connection);
+  std::optional<ForeignReason> find_ring(const wire::Frame& frame, const wire::InaHeader& ina,
+                                         std::uint16_t& ring) const;
+  Verdict hello(const Opening& opening, Connection* connection, std::uint64_t now);
+  std::optional<DropReason> why_not_waiting(RingState& state, const Opening& opening,
+                                            const Connection* connection);
+  Verdict wait(RingState& state, const Opening& opening, std::uint64_t now);
+  Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
   Verdict enter_history(const Opening& opening);
-  bool is_admitted(const Connection* connection, const Opening& opening) const;
-  void admit(Connection& connection, const Opening& opening);
-  void disconnect(RingState& state);
+  void admit(const WaitingHello& hello, const RingRank& sender);
+  void end_incarnation(std::uint16_t ring);
+  void leave_ring(Connection& connection);
+  void take_out_overtaken(const wire::Frame& frame, std::optional<std::uint32_t> epoch,
+                          std::uint64_t now);
+  void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason, std::uint64_t now);
+  void give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now);
 
   const RingDirectory& directory_;
-  std::uint32_t session_;
+  SessionSource sessions_;
+  ForeignSessions& foreign_sessions_;
+  std::uint64_t aging_;
+  IsHeld is_held_;
   ConnectionTable connections_;
+  MagicRule magic_rule_; // for pairs on which only acknowledgements of rings flow
+  PortBindings ports_;
   std::vector<std::optional<RingState>> rings_; // by directory index; set for this worker's
+  std::vector<GivenUp> given_up_;
+  std::vector<GivenUp> handed_over_; // take_given_up()'s answer
 };
 
 } // namespace weir::conn

@@ -1,85 +1,98 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "conn/bucket_table.hpp"
+
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 namespace weir::conn {
 
 /// What the switch knows of a queue pair between ring neighbours (docs/protocol.md §3).
 enum class ConnectionState : std::uint8_t {
-  plain, // last seen starting a message that is somebody else's
-  ring,  // admitted by a hello
-  dead,  // was admitted, but its ring was reset, flushed or admitted the rank anew
+  unclassified, // nothing, but hellos wait on it
+  plain,        // last seen starting a message without the magic
+  announced,    // greeted a ring that is none of this switch's
+  foreign,      // belongs to such a ring, of which another switch takes care
+  barred,       // showed an INA header of such a ring although nobody takes care of it
+  live,         // admitted to its ring's incarnation
+  dead,         // was live, until its incarnation ended
 };
 
 struct Connection {
-  ConnectionState state = ConnectionState::plain;
-  std::uint16_t pair = 0; // RingDirectory's number of <source, destination>
-  std::uint32_t qp = 0;   // destination QP
-  std::uint16_t ring = 0; // for ring and dead: who admitted it
-  std::uint16_t rank = 0;
-  std::uint32_t epoch = 0;
-  std::uint64_t last_seen = 0; // milliseconds
-  std::uint64_t packets = 0;   // message packets seen
+  ConnectionState state = ConnectionState::unclassified;
+  std::uint8_t ack_timeout = 0; // exponent, as its hello told; 0: untold
+  std::uint16_t pair = 0;       // RingDirectory's number of <source, destination>
+  std::uint32_t qp = 0;         // destination QP
+  std::uint16_t ring = 0;       // of live and dead ones
+  std::uint16_t rank = 0;       // likewise
+  std::uint16_t port = 0;       // likewise: where its hello came in
+  std::uint16_t hellos = 0;     // that wait on it
+  std::uint64_t last_seen = 0;  // milliseconds
+  std::uint64_t packets = 0;    // requests seen
+  std::uint64_t aging = 0;      // milliseconds of silence after which it is forgotten
 
   void count_packet(std::uint64_t now) {
     last_seen = now;
     ++packets;
   }
+
+  std::uint64_t silence(std::uint64_t now) const { return now - last_seen; }
+
+  /// Live ones don't age, and what hellos wait on stays while they do.
+  bool may_be_forgotten() const { return state != ConnectionState::live && hellos == 0; }
+
+  bool has_aged(std::uint64_t now) const { return may_be_forgotten() && silence(now) > aging; }
 };
 
-/// <source IP, destination IP, destination QP> to Connection, with a fixed number of entries. The
-/// address pair is handed in as RingDirectory's number, which makes the key 40 bits. One lcore owns
-/// a table.
+/// <source IP, destination IP, destination QP> to Connection. The address pair is handed in as
+/// RingDirectory's number. Connections of rings have places of their own, which no plain traffic
+/// takes. One lcore owns a table.
 class ConnectionTable {
  public:
-  /// Cells, of which at least two belong to each entry of the capacity, that one insertion into a
-  /// full table searches at most: bounds the time that a single packet can take.
-  static constexpr std::size_t kSearchCells = 1024;
+  struct Settings {
+    std::uint32_t ring_entries = 0;  // live, dead, and those that hellos wait on
+    std::uint32_t plain_entries = 0; // plain and foreign ones
+    std::uint64_t aging = 600'000;   // milliseconds, of plain and foreign ones
+    HashKey hash_key;
+  };
 
-  /// Room for `capacity` connections. A plain or dead one is forgotten when it has been idle for
-  /// `aging` milliseconds, or earlier, longest idle first, when another needs its place: its next
-  /// FIRST or ONLY classifies it again.
-  ConnectionTable(std::uint32_t capacity, std::uint64_t aging);
+  explicit ConnectionTable(const Settings& settings);
 
-  /// Bytes that a table of this capacity takes.
-  static std::size_t bytes_for(std::uint32_t capacity);
+  /// Bytes that such a table takes.
+  static std::size_t bytes_for(const Settings& settings);
 
   /// nullptr when there is none, or only one that has aged.
   Connection* find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
 
-  /// The existing connection or a new plain one; nullptr when the table is full and the next
-  /// kSearchCells hold nothing that may be forgotten. The call after that searches the next ones.
-  Connection* find_or_insert(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
+  /// A queue pair that the table does not know becomes plain or foreign. When there is no room, the
+  /// one that was silent longest is forgotten: its next FIRST or ONLY classifies it again.
+  Connection& add_stranger(std::uint16_t pair, std::uint32_t qp, ConnectionState state,
+                           std::uint64_t now);
 
-  std::uint32_t size() const {
-    return static_cast<std::uint32_t>(connections_.size() - free_.size());
-  }
+  /// The connection, known or not, at a place among the rings' own. A dead one, the longest silent,
+  /// is forgotten when there is no room; nullptr when there is none to forget.
+  Connection* take_in(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
+
+  /// A live connection, or one that hellos waited on, goes back to where its state belongs.
+  void settle(Connection& connection, std::uint64_t now);
+
+  std::uint32_t size() const { return ring_.size() + strangers_.size(); }
 
   template <typename Visitor>
   void for_each(Visitor&& visit) const {
-    for (const std::uint32_t index : cells_) {
-      if (index != kEmpty) {
-        visit(connections_[index]);
-      }
-    }
+    ring_.for_each(visit);
+    strangers_.for_each(visit);
   }
 
  private:
-  static constexpr std::uint32_t kEmpty = UINT32_MAX;
+  static std::uint64_t key_of(std::uint16_t pair, std::uint32_t qp) {
+    return std::uint64_t{pair} << 24 | qp;
+  }
 
-  std::size_t find_cell(std::uint16_t pair, std::uint32_t qp) const;
-  std::size_t home_of(std::uint16_t pair, std::uint32_t qp) const;
-  bool has_aged(const Connection& connection, std::uint64_t now) const;
-  bool forget_one(std::uint64_t now);
-  void erase(std::size_t cell);
+  Connection* fresh(BucketTable<Connection>& table, std::uint64_t key, std::uint64_t now);
 
-  std::vector<Connection> connections_;
-  std::vector<std::uint32_t> free_;  // unused indices of connections_
-  std::vector<std::uint32_t> cells_; // open addressing, linear probing, at most half full
-  std::size_t sweep_ = 0;            // where forget_one goes on
+  BucketTable<Connection> ring_;
+  BucketTable<Connection> strangers_;
   std::uint64_t aging_;
 };
 

@@ -14,7 +14,7 @@ using wire::psn_distance;
 MessageHistory::MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message)
     : records_(records), packets_per_message_(packets_per_message), last_found_(records.data()) {}
 
-const MessageRecord& MessageHistory::begin(std::uint32_t psn, const wire::MessageShape& shape) {
+void MessageHistory::begin(std::uint32_t psn, const wire::MessageShape& shape) {
   for (MessageRecord& record : records_) {
     record.packets = 0;
   }
@@ -22,7 +22,6 @@ const MessageRecord& MessageHistory::begin(std::uint32_t psn, const wire::Messag
   last_found_ = records_.data();
   floor_.reset();
   records_[0] = {0, psn, 1, 0, shape};
-  return records_[0];
 }
 
 MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t psn,

@@ -31,7 +31,10 @@ class MessageHistory {
   MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message);
 
   /// Forgets everything; message 0 (the hello) is the newest from now on, one packet at `psn`.
-  const MessageRecord& begin(std::uint32_t psn, const wire::MessageShape& shape);
+  void begin(std::uint32_t psn, const wire::MessageShape& shape);
+
+  /// Message 0, right after begin().
+  const MessageRecord* greeting() const { return records_.data(); }
 
   enum class Entry : std::uint8_t {
     entered,  // was unknown or new, M may have moved

@@ -2,7 +2,7 @@
 #include "conn/ring_directory.hpp"
 
 #include <bit>
-#include <limits>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -21,15 +21,16 @@ std::uint64_t mix(const wire::IpAddress& address, std::uint64_t seed) {
 } // namespace
 
 RingDirectory::RingDirectory(std::vector<RingSpec> rings) : rings_(std::move(rings)) {
-  std::size_t neighbours = 0;
+  std::size_t members = 0;
   for (const RingSpec& ring : rings_) {
-    neighbours += ring.members.size();
+    members += ring.members.size();
   }
-  if (neighbours >= std::numeric_limits<std::uint16_t>::max()) {
-    throw std::invalid_argument("the rings have more than 65534 members in all");
+  if (members > kMostMembers) {
+    throw std::invalid_argument("the rings have more than 32767 members in all");
   }
-  cells_.resize(std::bit_ceil(2 * neighbours + 2));
-  pairs_.reserve(neighbours);
+  check_ports();
+  cells_.resize(std::bit_ceil(4 * members + 2));
+  pairs_.reserve(2 * members);
   for (std::uint16_t ring = 0; ring < rings_.size(); ++ring) {
     if (!ring_by_id_.emplace(rings_[ring].id, ring).second) {
       throw std::invalid_argument("two rings have the same id");
@@ -64,15 +65,43 @@ std::size_t RingDirectory::find_cell(const wire::IpAddress& source,
 
 void RingDirectory::add_neighbours(std::uint16_t ring) {
   const RingSpec& spec = rings_[ring];
+  std::vector<std::uint16_t>& sender_pairs = sender_pairs_.emplace_back();
   for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
-    const wire::IpAddress& source = spec.members[rank].ip;
-    const wire::IpAddress& destination = spec.members[spec.successor(rank)].ip;
-    std::uint16_t& cell = cells_[find_cell(source, destination)];
-    if (cell == 0) {
-      pairs_.push_back({source, destination, ring_groups_[ring]});
-      cell = static_cast<std::uint16_t>(pairs_.size());
-    } else {
-      merge_groups(pairs_[cell - 1u].group, ring_groups_[ring]);
+    const Member& member = spec.members[rank];
+    const Member& successor = spec.members[spec.successor(rank)];
+    const std::uint16_t forward = add_pair(ring, member, successor);
+    const std::uint16_t reverse = add_pair(ring, successor, member);
+    pairs_[forward - 1u].reverse = reverse;
+    pairs_[reverse - 1u].reverse = forward;
+    pairs_[forward - 1u].senders.push_back({ring, rank});
+    sender_pairs.push_back(forward);
+  }
+}
+
+std::uint16_t RingDirectory::add_pair(std::uint16_t ring, const Member& source,
+                                      const Member& destination) {
+  std::uint16_t& cell = cells_[find_cell(source.ip, destination.ip)];
+  if (cell == 0) {
+    pairs_.push_back({source.ip, destination.ip, ring_groups_[ring], 0, {}, {}});
+    cell = static_cast<std::uint16_t>(pairs_.size());
+  } else {
+    merge_groups(pairs_[cell - 1u].group, ring_groups_[ring]);
+  }
+  if (source.port) {
+    pairs_[cell - 1u].source_port = source.port;
+  }
+  return cell;
+}
+
+/// Everything to an address leaves by one port, so no address can have two.
+void RingDirectory::check_ports() const {
+  std::map<wire::IpAddress, std::uint16_t> ports;
+  for (const RingSpec& ring : rings_) {
+    for (const Member& member : ring.members) {
+      if (member.port && ports.emplace(member.ip, *member.port).first->second != *member.port) {
+        throw std::invalid_argument("two rings bind " + wire::to_string(member.ip) +
+                                    " to different ports");
+      }
     }
   }
 }

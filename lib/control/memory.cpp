@@ -64,7 +64,7 @@ MemoryPlan plan_memory(const Config& config, const conn::RingDirectory& director
   std::uint64_t held = 0;
   for (const conn::RingSpec& ring : directory.rings()) {
     const auto dimensions = dataplane::dimensions_of(ring);
-    held += dimensions.held_frames();
+    held += dimensions.held_frames() + conn::WaitingHellos::kPerRank * ring.world();
     plan.ring_bytes += dimensions.bytes();
   }
   std::uint64_t queued = kSpare;

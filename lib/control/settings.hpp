@@ -25,10 +25,13 @@ inline std::vector<std::uint32_t> frame_limits(const Config& config) {
   return limits;
 }
 
-inline conn::Classifier::Settings classifier_settings(const Config& config, std::uint32_t session) {
-  return {.session = session,
+inline conn::Classifier::Settings classifier_settings(const Config& config,
+                                                      const conn::SessionSource& sessions,
+                                                      const conn::HashKey& hash_key) {
+  return {.sessions = sessions,
           .plain_entries = config.connections.plain_entries,
-          .aging = milliseconds(config.connections.aging_s)};
+          .aging = milliseconds(config.connections.aging_s),
+          .hash_key = hash_key};
 }
 
 } // namespace weir::control

@@ -62,6 +62,8 @@ std::string_view name_of(dataplane::TraceEvent event) {
     return "forwarded";
   case dataplane::TraceEvent::stale_repeat:
     return "stale repeat";
+  case dataplane::TraceEvent::waits:
+    return "waits";
   case dataplane::TraceEvent::held:
     return "held";
   case dataplane::TraceEvent::completed:
@@ -161,6 +163,10 @@ Report show_stuck(Switch& weir, std::string_view name) {
 
 void reset_ring(Switch& weir, std::string_view name) {
   weir.reset_ring(ring_named(weir, name));
+}
+
+void withdraw_ring(Switch& weir, std::string_view name) {
+  weir.withdraw_ring(ring_named(weir, name));
 }
 
 Report show_connections(Switch& weir) {

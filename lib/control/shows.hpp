@@ -25,6 +25,7 @@ void clear_port_statistics(Switch& weir, std::string_view port);
 Report show_rings(Switch& weir, std::string_view ring);
 Report show_stuck(Switch& weir, std::string_view ring);
 void reset_ring(Switch& weir, std::string_view ring);
+void withdraw_ring(Switch& weir, std::string_view ring);
 Report show_connections(Switch& weir);
 Report show_drops(Switch& weir);
 Report show_accounting(Switch& weir);

@@ -29,16 +29,6 @@ constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
 constexpr double kMiB = 1024.0 * 1024.0;
 
-/// docs/protocol.md §2a: drawn at random at every start, never 0.
-std::uint32_t draw_session() {
-  std::random_device device;
-  std::uint32_t session = 0;
-  while (session == 0) {
-    session = device();
-  }
-  return session;
-}
-
 int run_lcore(void* lcore) {
   static_cast<Lcore*>(lcore)->run();
   return 0;
@@ -78,7 +68,7 @@ class Switch::StandStill {
 
 Switch::Switch(const Config& config)
     : config_(config), directory_(config.rings), placement_(place(config, directory_)),
-      plan_(plan_memory(config, directory_, placement_)), session_(draw_session()),
+      plan_(plan_memory(config, directory_, placement_)),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
   check_memory();
@@ -121,9 +111,12 @@ void Switch::check_memory() const {
 }
 
 void Switch::make_lcores() {
-  shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_), pool_});
   dataplane::Worker::Settings settings;
-  settings.classifier = classifier_settings(config_, session_);
+  settings.classifier = classifier_settings(
+      config_, conn::SessionSource::random(conn::HashKey::random().first), hash_key_);
+  settings.classifier.foreign_sessions = &foreign_sessions_;
+  shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_),
+                                dataplane::magic_rule_settings(settings.classifier), pool_});
   settings.level = agg::best_cpu_level();
   settings.memory = &memory_;
   std::vector<std::uint16_t> devices;
@@ -249,6 +242,11 @@ void Switch::reset_ring(std::uint16_t ring) {
   worker_of(ring).worker()->reset_ring(ring, dataplane::Clock().now());
 }
 
+void Switch::withdraw_ring(std::uint16_t ring) {
+  const StandStill still(*this);
+  worker_of(ring).worker()->withdraw_ring(ring, dataplane::Clock().now());
+}
+
 void Switch::trace_on() {
   const StandStill still(*this);
   for (const auto& lcore : lcores_) {
@@ -338,11 +336,13 @@ dataplane::Histogram Switch::rx_bursts() {
 }
 
 Table Switch::stations_table() {
-  Table table{"fdb", {{"mac", "MAC"}, {"port", "port"}, {"age_s", "age s"}}, {}, {}};
+  Table table{
+      "fdb", {{"mac", "MAC"}, {"port", "port"}, {"age_s", "age s"}, {"pins", "pinned by"}}, {}, {}};
   stations_.for_each(dataplane::Clock().now().ms,
-                     [&](const wire::MacAddress& mac, std::uint16_t port, std::uint64_t age_ms) {
+                     [&](const wire::MacAddress& mac, std::uint16_t port, std::uint64_t age_ms,
+                         std::uint64_t pins) {
                        table.rows.push_back({wire::to_string(mac), ports_[port].name(),
-                                             static_cast<double>(age_ms) / 1000.0});
+                                             static_cast<double>(age_ms) / 1000.0, pins});
                      });
   std::sort(table.rows.begin(), table.rows.end());
   return table;

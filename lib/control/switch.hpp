@@ -54,8 +54,6 @@ class Switch {
 
   const Config& config() const { return config_; }
 
-  std::uint32_t session() const { return session_; }
-
   std::vector<Port>& ports() { return ports_; }
 
   const std::vector<conn::RingSpec>& rings() const { return config_.rings; }
@@ -72,6 +70,7 @@ class Switch {
   std::vector<agg::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
   std::vector<dataplane::ConnectionSnapshot> connections();
   void reset_ring(std::uint16_t ring);
+  void withdraw_ring(std::uint16_t ring);
   void trace_on();
   void trace_off();
   /// Of all lcores, oldest first.
@@ -96,9 +95,10 @@ class Switch {
 
   Config config_;
   conn::RingDirectory directory_;
+  conn::HashKey hash_key_ = conn::HashKey::random();
+  conn::ForeignSessions foreign_sessions_{hash_key_};
   Placement placement_;
   MemoryPlan plan_;
-  std::uint32_t session_;
   EalMemory memory_;
   rte_mempool* pool_ = nullptr;
   std::vector<Port> ports_;

@@ -31,14 +31,29 @@ Table reasons_table(std::string name, const std::array<std::uint64_t, Count>& co
 
 std::string_view name_of_state(conn::ConnectionState state) {
   switch (state) {
+  case conn::ConnectionState::unclassified:
+    return "hello waits";
   case conn::ConnectionState::plain:
     return "plain";
-  case conn::ConnectionState::ring:
-    return "ring";
+  case conn::ConnectionState::announced:
+    return "announced";
+  case conn::ConnectionState::foreign:
+    return "foreign";
+  case conn::ConnectionState::barred:
+    return "barred";
+  case conn::ConnectionState::live:
+    return "live";
   case conn::ConnectionState::dead:
     return "dead";
   }
   return "unknown";
+}
+
+std::string_view state_of(const conn::MemberStatus& member) {
+  if (member.connected) {
+    return member.waiting_hellos == 0 ? "connected" : "connected, next hello waits";
+  }
+  return member.waiting_hellos == 0 ? "no hello" : "hello waits";
 }
 
 std::string bar(std::uint64_t count, std::uint64_t most) {
@@ -101,7 +116,8 @@ Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot>
                       [](const conn::MemberStatus& member) { return member.connected; }));
     table.rows.push_back(
         {std::uint64_t{spec.id}, std::uint64_t{spec.world()}, std::uint64_t{spec.window},
-         std::uint64_t{spec.mtu}, ring.epoch ? fmt::format("{}", *ring.epoch) : std::string("-"),
+         std::uint64_t{spec.mtu},
+         ring.incarnation ? fmt::format("{}", ring.incarnation->epoch) : std::string("-"),
          connected, ring.counters.hellos, ring.counters.slots_completed,
          std::uint64_t{ring.filling}, ring.held, ring.counters.results,
          ring.counters.cached_results, ring.counters.stale_repeats, ring.counters.reduced_bytes});
@@ -122,8 +138,8 @@ Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
   for (std::uint16_t rank = 0; rank < ring.members.size(); ++rank) {
     const conn::MemberStatus& member = ring.members[rank];
     table.rows.push_back({std::uint64_t{rank}, wire::to_string(spec.members[rank].ip),
-                          std::string(member.connected ? "connected" : "no hello"),
-                          std::uint64_t{member.qp}, member.newest_message, member.packets});
+                          std::string(state_of(member)), std::uint64_t{member.qp},
+                          member.newest_message, member.packets});
   }
   return table;
 }
@@ -169,13 +185,13 @@ Table connections_table(std::span<const RingSpec> specs,
               {}};
   for (const ConnectionSnapshot& row : connections) {
     const conn::Connection& connection = row.connection;
-    const bool is_plain = connection.state == conn::ConnectionState::plain;
-    table.rows.push_back(
-        {std::uint64_t{connection.pair}, std::uint64_t{connection.qp},
-         std::string(name_of_state(connection.state)),
-         is_plain ? std::string("-") : fmt::format("{}", specs[connection.ring].id),
-         is_plain ? std::string("-") : fmt::format("{}", connection.rank), connection.packets,
-         row.idle_ms});
+    const bool is_ring = connection.state == conn::ConnectionState::live ||
+                         connection.state == conn::ConnectionState::dead;
+    table.rows.push_back({std::uint64_t{connection.pair}, std::uint64_t{connection.qp},
+                          std::string(name_of_state(connection.state)),
+                          is_ring ? fmt::format("{}", specs[connection.ring].id) : std::string("-"),
+                          is_ring ? fmt::format("{}", connection.rank) : std::string("-"),
+                          connection.packets, row.idle_ms});
   }
   return table;
 }

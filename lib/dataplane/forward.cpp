@@ -13,9 +13,10 @@ Forwarder::Forwarder(const l2::Bridge& bridge, std::vector<std::uint32_t> max_fr
       always_fits_(*std::min_element(max_frame_bytes_.begin(), max_frame_bytes_.end())),
       sink_(sink), counters_(counters), trace_(trace) {}
 
-void Forwarder::send(wire::Frame& frame, wire::Departure departure, Instant now,
-                     TraceRecord record) {
-  const l2::Egress egress = bridge_.egress_of(frame.bytes(), frame.ingress, now.ms);
+void Forwarder::send(wire::Frame& frame, wire::Departure departure, Instant now, TraceRecord record,
+                     std::optional<std::uint16_t> port) {
+  const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
+                                 : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms);
   if (egress.ports == 0) {
     return drop(frame, egress.drop, now);
   }

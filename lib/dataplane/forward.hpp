@@ -7,6 +7,7 @@
 #include "wire/packet.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace weir::dataplane {
@@ -44,8 +45,10 @@ class Forwarder {
   Forwarder(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
             FrameCounters& counters, Trace& trace);
 
+  /// By `port` where that is known, else by what the bridge has learnt.
   void send(wire::Frame& frame, wire::Departure departure, Instant now,
-            TraceRecord record = {.event = TraceEvent::forwarded});
+            TraceRecord record = {.event = TraceEvent::forwarded},
+            std::optional<std::uint16_t> port = std::nullopt);
   void drop(wire::Frame& frame, DropReason reason, Instant now);
 
   /// Writes down what became of a frame, when tracing is on.

@@ -13,16 +13,24 @@ std::vector<std::uint16_t> all_rings(const conn::RingDirectory& directory) {
   return rings;
 }
 
+Worker::Settings sharing(Worker::Settings settings, conn::ForeignSessions& sessions) {
+  settings.classifier.foreign_sessions = &sessions;
+  return settings;
+}
+
 } // namespace
 
 InlineSwitch::InlineSwitch(std::vector<conn::RingSpec> rings,
                            std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
                            FrameSink& sink)
-    : directory_(std::move(rings)), stations_(settings.mac_entries, settings.mac_aging_ms),
+    : directory_(std::move(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
+      stations_(settings.mac_entries, settings.mac_aging_ms),
       bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
       forwarder_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
-      worker_(directory_, all_rings(directory_), settings.worker, forwarder_, counters_),
-      rx_(directory_, bridge_, forwarder_, *this, counters_) {}
+      worker_(directory_, all_rings(directory_), sharing(settings.worker, foreign_sessions_),
+              bridge_, forwarder_, counters_),
+      rx_(directory_, magic_rule_settings(sharing(settings.worker, foreign_sessions_).classifier),
+          bridge_, forwarder_, *this, counters_) {}
 
 void InlineSwitch::to_worker(wire::Frame& frame, std::uint16_t /*group*/, Instant now) {
   worker_.accept(frame, now);

@@ -42,6 +42,8 @@ class InlineSwitch : private WorkerSink {
 
   void reset_ring(std::uint16_t ring, Instant now) { worker_.reset_ring(ring, now); }
 
+  void withdraw_ring(std::uint16_t ring, Instant now) { worker_.withdraw_ring(ring, now); }
+
   const conn::RingDirectory& directory() const { return directory_; }
 
   const Worker& worker() const { return worker_; }
@@ -56,6 +58,7 @@ class InlineSwitch : private WorkerSink {
   void to_worker(wire::Frame& frame, std::uint16_t group, Instant now) override;
 
   conn::RingDirectory directory_;
+  conn::ForeignSessions foreign_sessions_;
   l2::MacTable stations_;
   l2::Bridge bridge_;
   FrameCounters counters_;

@@ -37,7 +37,7 @@ bool put_vlan_tag_back(rte_mbuf*& mbuf) {
 Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
     : id_(id), idle_(idle), shared_(shared),
       forwarder_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
-      rx_(shared.directory, shared.bridge, forwarder_, *this, counters_),
+      rx_(shared.directory, shared.magic_rule, shared.bridge, forwarder_, *this, counters_),
       worker_routes_(shared.directory.rings().size()) {}
 
 void Lcore::add_tx_port(std::uint16_t port, std::uint16_t device) {
@@ -46,7 +46,8 @@ void Lcore::add_tx_port(std::uint16_t port, std::uint16_t device) {
 
 void Lcore::make_worker(std::vector<std::uint16_t> rings, Worker::Settings settings) {
   settings.helpers = this;
-  worker_.emplace(shared_.directory, std::move(rings), settings, forwarder_, counters_);
+  worker_.emplace(shared_.directory, std::move(rings), settings, shared_.bridge, forwarder_,
+                  counters_);
 }
 
 namespace {

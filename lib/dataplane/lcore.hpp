@@ -59,6 +59,7 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
     const conn::RingDirectory& directory;
     l2::Bridge& bridge;
     std::vector<std::uint32_t> max_frame_bytes; // by port
+    conn::MagicRule::Settings magic_rule;
     rte_mempool* pool = nullptr; // that ports receive into; nullptr: nobody looks whether it is dry
   };
 

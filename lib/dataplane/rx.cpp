@@ -5,10 +5,10 @@
 
 namespace weir::dataplane {
 
-Rx::Rx(const conn::RingDirectory& directory, l2::Bridge& bridge, Forwarder& forwarder,
-       WorkerSink& workers, FrameCounters& counters)
-    : directory_(directory), bridge_(bridge), forwarder_(forwarder), workers_(workers),
-      counters_(counters) {}
+Rx::Rx(const conn::RingDirectory& directory, const conn::MagicRule::Settings& magic_rule,
+       l2::Bridge& bridge, Forwarder& forwarder, WorkerSink& workers, FrameCounters& counters)
+    : directory_(directory), magic_rule_(magic_rule), bridge_(bridge), forwarder_(forwarder),
+      workers_(workers), counters_(counters) {}
 
 void Rx::look_at(wire::Frame& frame, Instant now) {
   ++counters_.received;
@@ -21,9 +21,21 @@ void Rx::look_at(wire::Frame& frame, Instant now) {
 
 void Rx::pass_on(wire::Frame& frame, Instant now) {
   if (frame.pair == 0) {
-    return forwarder_.send(frame, wire::Departure::forwarded, now);
+    return forward_foreign(frame, now);
+  }
+  if (!directory_.may_enter(frame.pair, frame.ingress)) {
+    return forwarder_.drop(frame, DropReason::wrong_port, now);
   }
   workers_.to_worker(frame, directory_.group_of_pair(frame.pair), now);
+}
+
+void Rx::forward_foreign(wire::Frame& frame, Instant now) {
+  if (frame.packet.parsed != wire::Parsed::other) {
+    if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms)) {
+      return forwarder_.drop(frame, *reason, now);
+    }
+  }
+  forwarder_.send(frame, wire::Departure::forwarded, now);
 }
 
 } // namespace weir::dataplane

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "conn/classify.hpp"
+#include "conn/magic_rule.hpp"
 #include "conn/ring_directory.hpp"
 #include "dataplane/forward.hpp"
 
@@ -16,12 +18,12 @@ class WorkerSink {
 };
 
 /// The first stage: parse, learn the source, and part what lies between ring neighbours from the
-/// rest, which is Ethernet's business alone. Keeps no state of its own, so any lcore may receive
-/// any packet of a connection.
+/// rest, which is Ethernet's business alone. Keeps no state of rings, so any lcore may receive any
+/// packet of their connections.
 class Rx {
  public:
-  Rx(const conn::RingDirectory& directory, l2::Bridge& bridge, Forwarder& forwarder,
-     WorkerSink& workers, FrameCounters& counters);
+  Rx(const conn::RingDirectory& directory, const conn::MagicRule::Settings& magic_rule,
+     l2::Bridge& bridge, Forwarder& forwarder, WorkerSink& workers, FrameCounters& counters);
 
   /// Parses, learns the source and finds out whether the frame lies between ring neighbours: then
   /// its pair is not 0. `frame` has data, length and ingress set.
@@ -36,11 +38,19 @@ class Rx {
   }
 
  private:
+  void forward_foreign(wire::Frame& frame, Instant now);
+
   const conn::RingDirectory& directory_;
+  conn::MagicRule magic_rule_;
   l2::Bridge& bridge_;
   Forwarder& forwarder_;
   WorkerSink& workers_;
   FrameCounters& counters_;
 };
+
+/// The magic rule between strangers remembers as much as the classifier does between neighbours.
+inline conn::MagicRule::Settings magic_rule_settings(const conn::Classifier::Settings& settings) {
+  return {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions};
+}
 
 } // namespace weir::dataplane

@@ -7,7 +7,7 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
   const agg::SlotTable& slots = worker.slots_of(ring);
   const conn::Classifier& classifier = worker.classifier();
   RingSnapshot snapshot{.ring = ring,
-                        .epoch = classifier.epoch_of(ring),
+                        .incarnation = classifier.incarnation_of(ring),
                         .counters = worker.counters_of(ring),
                         .held = slots.held(),
                         .filling = slots.filling(),

@@ -16,9 +16,9 @@ namespace weir::dataplane {
 
 struct RingSnapshot {
   std::uint16_t ring = 0; // directory index
-  std::optional<std::uint32_t> epoch;
+  std::optional<conn::Incarnation> incarnation;
   RingCounters counters;
-  std::uint64_t held = 0;    // frames
+  std::uint64_t held = 0;    // frames in slots
   std::uint32_t filling = 0; // slots
   std::size_t slots = 0;
   std::vector<conn::MemberStatus> members; // by rank

@@ -18,7 +18,7 @@ bool Summation::make() {
     return false;
   }
   const std::size_t skip = splice::ina_bytes(task_.frames.front()->packet);
-  crc_ = agg::sum_frames(task_.frames, skip, task_.kernel, task_.result);
+  crc_ = agg::sum_frames(task_.frames, skip, task_.fold, task_.result);
   for (wire::Frame* frame : task_.frames) {
     splice::seal_result(*frame, {task_.result, crc_}, task_.session);
   }

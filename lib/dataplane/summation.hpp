@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "agg/kernel.hpp"
+#include "agg/reduce_to_all.hpp"
 #include "wire/packet.hpp"
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Summation {
   struct Task {
     std::span<wire::Frame* const> frames; // in rank order, verified
     std::span<std::uint8_t> result;       // the slot's, of as many bytes as each frame has of data
-    agg::ReduceKernel kernel = nullptr;   // may be nullptr where there is no data
+    agg::Fold fold;                       // its kernel may be nullptr where there is no data
     std::uint32_t session = 0;
   };
 

@@ -13,6 +13,7 @@ namespace weir::dataplane {
 enum class TraceEvent : std::uint8_t {
   forwarded,
   stale_repeat,
+  waits, // a hello, for those of the other ranks
   held,
   completed,
   result,

@@ -56,30 +56,44 @@ KernelTable::KernelTable(agg::CpuLevel level) {
   }
 }
 
+agg::Fold KernelTable::fold_of(const wire::MessageShape& shape) const {
+  switch (shape.collective) {
+  case Collective::broadcast:
+    return agg::Fold::copy_of(shape.root, of(DataType::u8, Operation::bitwise_or));
+  case Collective::barrier:
+    return {};
+  default:
+    return {.kernel = of(shape.data_type, shape.operation)};
+  }
+}
+
 agg::SlotTable::Dimensions dimensions_of(const conn::RingSpec& ring) {
   return {ring.world(), ring.depth(), ring.packets_per_message(), ring.mtu};
 }
 
 Worker::Ring::Ring(const conn::RingSpec& spec, std::pmr::memory_resource* memory)
-    : slots(dimensions_of(spec), memory) {}
+    : slots(dimensions_of(spec), memory) {
+  pins.reserve(spec.world());
+}
 
 Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
-               const Settings& settings, Forwarder& forwarder, FrameCounters& counters)
-    : owned_(std::move(rings)), session_(settings.classifier.session), kernels_(settings.level),
-      classifier_(directory, owned_, settings.classifier), rings_(directory.rings().size()),
-      forwarder_(forwarder), counters_(counters), helpers_(settings.helpers) {
+               const Settings& settings, l2::Bridge& bridge, Forwarder& forwarder,
+               FrameCounters& counters)
+    : owned_(std::move(rings)), kernels_(settings.level),
+      classifier_(
+          directory, owned_, settings.classifier,
+          [this](const conn::RingRank& rank) { return rings_[rank.ring]->slots.holds(rank.rank); }),
+      rings_(directory.rings().size()), bridge_(bridge), forwarder_(forwarder), counters_(counters),
+      helpers_(settings.helpers) {
   for (const std::uint16_t ring : owned_) {
     rings_[ring].emplace(directory.rings()[ring], settings.memory);
   }
 }
 
 void Worker::accept(Frame& frame, Instant now) {
-  if (frame.packet.parsed == wire::Parsed::transport) { // here to keep its place in the connection
-    return send_in_turn(frame, Departure::forwarded, now);
-  }
   const Verdict verdict = classifier_.classify(frame, now.ms);
-  if (verdict.flushed_ring) {
-    flush(*verdict.flushed_ring, DropReason::epoch_flush, now);
+  if (classifier_.has_given_up()) [[unlikely]] {
+    drop_given_up_hellos(now);
   }
   switch (verdict.step) {
   case Verdict::Step::forward:
@@ -93,7 +107,38 @@ void Worker::accept(Frame& frame, Instant now) {
     return forwarder_.drop(frame, verdict.drop, now);
   case Verdict::Step::contribute:
     return contribute(frame, verdict, now);
+  case Verdict::Step::wait:
+    return forwarder_.note(
+        frame, {.ring = verdict.ring, .rank = verdict.rank, .event = TraceEvent::waits}, now);
+  case Verdict::Step::begin:
+    return begin_incarnation(verdict.ring, now);
   }
+}
+
+/// What the old incarnation holds goes, then the hellos meet in slot 0.
+void Worker::begin_incarnation(std::uint16_t ring, Instant now) {
+  flush(ring, DropReason::incarnation_flush, now);
+  const auto hellos = classifier_.begin(ring, now.ms);
+  drop_given_up_hellos(now);
+  for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
+    if (const auto pin = bridge_.pin_source(hellos[rank]->bytes(), hellos[rank]->ingress)) {
+      rings_[ring]->pins.push_back(*pin);
+    }
+    contribute(*hellos[rank], classifier_.hello_verdict({ring, rank}), now);
+  }
+}
+
+void Worker::drop_given_up_hellos(Instant now) {
+  for (const conn::GivenUp& hello : classifier_.take_given_up()) {
+    drop_contribution(*hello.frame, hello.ring, hello.reason, now);
+  }
+}
+
+void Worker::unpin(Ring& ring, Instant now) {
+  for (const l2::Pin& pin : ring.pins) {
+    bridge_.unpin(pin, now.ms);
+  }
+  ring.pins.clear();
 }
 
 void Worker::contribute(Frame& frame, const Verdict& verdict, Instant now) {
@@ -131,8 +176,8 @@ void Worker::complete(const Verdict& verdict, std::uint32_t slot, Instant now) {
   entry.collective = verdict.record->shape.collective;
   entry.sum.offer({.frames = slots.frames_of(slot),
                    .result = slots.result_room(slot),
-                   .kernel = kernels_.of(verdict.record->shape),
-                   .session = session_});
+                   .fold = kernels_.fold_of(verdict.record->shape),
+                   .session = classifier_.session_of(verdict.ring)});
   if (helpers_ == nullptr || !helpers_->ask(entry.sum)) {
     entry.sum.make();
   }
@@ -159,7 +204,8 @@ unsigned Worker::send_oldest_results(Instant now) {
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
   for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
     entry.record.rank = rank;
-    forwarder_.send(*frames[rank], Departure::consumed, now, entry.record);
+    forwarder_.send(*frames[rank], Departure::consumed, now, entry.record,
+                    classifier_.ports().destination_of(frames[rank]->pair));
   }
   sums_.remove_oldest();
   return static_cast<unsigned>(frames.size());
@@ -185,14 +231,14 @@ void Worker::settle(Instant now) {
 void Worker::send_in_turn(Frame& frame, Departure departure, Instant now,
                           const TraceRecord& record) {
   settle(now);
-  forwarder_.send(frame, departure, now, record);
+  forwarder_.send(frame, departure, now, record, classifier_.ports().destination_of(frame.pair));
 }
 
 void Worker::answer_from_cache(Frame& frame, const Verdict& verdict, std::uint32_t slot,
                                Instant now) {
   Ring& ring = *rings_[verdict.ring];
   ++ring.counters.cached_results;
-  splice::write_result(frame, ring.slots.result_of(slot), session_);
+  splice::write_result(frame, ring.slots.result_of(slot), classifier_.session_of(verdict.ring));
   send_in_turn(frame, Departure::consumed, now, ring_record(TraceEvent::cached_result, verdict));
 }
 
@@ -211,15 +257,23 @@ void Worker::flush(std::uint16_t ring, DropReason reason, Instant now) {
   settle(now); // a helper may be at some of its frames
   ++rings_[ring]->counters.flushes;
   rings_[ring]->slots.flush([&](Frame& frame) { drop_contribution(frame, ring, reason, now); });
+  unpin(*rings_[ring], now);
 }
 
 void Worker::reset_ring(std::uint16_t ring, Instant now) {
-  classifier_.reset(ring);
   flush(ring, DropReason::ring_reset, now);
+  classifier_.reset(ring, now.ms);
+  drop_given_up_hellos(now);
+}
+
+void Worker::withdraw_ring(std::uint16_t ring, Instant now) {
+  flush(ring, DropReason::ring_withdrawn, now);
+  classifier_.withdraw(ring, now.ms);
+  drop_given_up_hellos(now);
 }
 
 std::uint64_t Worker::held() const {
-  std::uint64_t frames = 0;
+  std::uint64_t frames = classifier_.waiting_hellos();
   for (const std::uint16_t ring : owned_) {
     frames += rings_[ring]->slots.held();
   }

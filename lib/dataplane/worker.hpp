@@ -5,6 +5,7 @@
 #include "conn/classify.hpp"
 #include "dataplane/forward.hpp"
 #include "dataplane/sum_queue.hpp"
+#include "l2/bridge.hpp"
 #include "splice/splice.hpp"
 
 #include <array>
@@ -19,12 +20,14 @@ class KernelTable {
  public:
   explicit KernelTable(agg::CpuLevel level);
 
-  agg::ReduceKernel of(const wire::MessageShape& shape) const {
-    return kernels_[static_cast<std::size_t>(shape.data_type)]
-                   [static_cast<std::size_t>(shape.operation)];
-  }
+  /// What the message's collective makes of the ranks' data.
+  agg::Fold fold_of(const wire::MessageShape& shape) const;
 
  private:
+  agg::ReduceKernel of(DataType type, Operation operation) const {
+    return kernels_[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
+  }
+
   std::array<std::array<agg::ReduceKernel, kOperations>, kDataTypes> kernels_{};
 };
 
@@ -42,7 +45,8 @@ class Worker {
   };
 
   Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
-         const Settings& settings, Forwarder& forwarder, FrameCounters& counters);
+         const Settings& settings, l2::Bridge& bridge, Forwarder& forwarder,
+         FrameCounters& counters);
 
   /// Takes the frame. It was handed on by Rx, or is otherwise one that conn::Classifier::classify
   /// takes.
@@ -54,6 +58,9 @@ class Worker {
 
   /// Gives up what the ring holds and the connections it has admitted.
   void reset_ring(std::uint16_t ring, Instant now);
+
+  /// The same for good.
+  void withdraw_ring(std::uint16_t ring, Instant now);
 
   const std::vector<std::uint16_t>& rings() const { return owned_; }
 
@@ -70,8 +77,12 @@ class Worker {
     Ring(const conn::RingSpec& spec, std::pmr::memory_resource* memory);
     agg::SlotTable slots;
     RingCounters counters;
+    std::vector<l2::Pin> pins; // of the incarnation's members
   };
 
+  void begin_incarnation(std::uint16_t ring, Instant now);
+  void drop_given_up_hellos(Instant now);
+  void unpin(Ring& ring, Instant now);
   void contribute(wire::Frame& frame, const conn::Verdict& verdict, Instant now);
   void complete(const conn::Verdict& verdict, std::uint32_t slot, Instant now);
   unsigned send_oldest_results(Instant now);
@@ -86,10 +97,10 @@ class Worker {
   void flush(std::uint16_t ring, DropReason reason, Instant now);
 
   std::vector<std::uint16_t> owned_;
-  std::uint32_t session_;
   KernelTable kernels_;
   conn::Classifier classifier_;
   std::vector<std::optional<Ring>> rings_; // by directory index
+  l2::Bridge& bridge_;
   Forwarder& forwarder_;
   FrameCounters& counters_;
   SumHelpers* helpers_;

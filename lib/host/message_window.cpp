@@ -58,9 +58,13 @@ void MessageWindow::write_header(std::uint64_t number, std::size_t bytes) {
   header.message_id.set(static_cast<std::uint32_t>(number));
   header.message_length.set(static_cast<std::uint32_t>(bytes));
   header.epoch.set(config_.epoch);
-  header.session.set(session_);
+  header.session.set(is_hello ? config_.nonce : session_);
   header.collective =
       static_cast<std::uint8_t>(is_hello ? Collective::hello : Collective::all_reduce);
+  if (is_hello) {
+    header.ack_timeout = config_.ack_timeout;
+    header.qp.set(config_.qp);
+  }
   headers_[slot_of(number)] = header;
 }
 
@@ -139,7 +143,9 @@ void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t num
   same("ring_id", found.ring_id.get(), own.ring_id.get());
   same("rank", found.rank.get(), config_.predecessor());
   same("world", found.world.get(), own.world.get());
-  same("msg_id", found.message_id.get(), own.message_id.get());
+  // A hello's result names its run, for that of a dead one may be late (docs/protocol.md §2a).
+  state_ == State::greeting ? same("nonce", found.message_id.get(), config_.nonce)
+                            : same("msg_id", found.message_id.get(), own.message_id.get());
   same("msg_len", found.message_length.get(), own.message_length.get());
   same("epoch", found.epoch.get(), own.epoch.get());
   same("collective", found.collective, own.collective);

@@ -19,6 +19,9 @@ struct WindowConfig {
   std::uint32_t window = 1; // N
   std::uint32_t message_bytes = 0;
   std::uint32_t epoch = 0;
+  std::uint32_t nonce = 1;      // of this run of the job: random, not 0, the same on all ranks
+  std::uint32_t qp = 0;         // the queue pair that acknowledgements come back to; 0: not told
+  std::uint8_t ack_timeout = 0; // its local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: not told
 
   /// Tensor bytes of a full message: a multiple of 8, so that no element straddles two messages.
   std::size_t data_bytes() const { return (message_bytes - kInaHeaderBytes) / 8 * 8; }

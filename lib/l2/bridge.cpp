@@ -44,10 +44,23 @@ Egress Bridge::egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingr
   }
   if (!ethernet.destination.is_group()) {
     if (const auto port = stations_.port_of(ethernet.destination, now)) {
-      return *port == ingress ? Egress{0, DropReason::same_port} : Egress{one(*port), {}};
+      return egress_by(*port, ingress);
     }
   }
   return {all_ & ~one(ingress), DropReason::no_egress};
+}
+
+Egress Bridge::egress_by(std::uint16_t port, std::uint16_t ingress) {
+  return port == ingress ? Egress{0, DropReason::same_port} : Egress{one(port), {}};
+}
+
+std::optional<Pin> Bridge::pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+  const Pin pin{wire::view_as<wire::EthernetHeader>(frame.data()).source, ingress};
+  return stations_.pin(pin.station, pin.port) ? std::optional(pin) : std::nullopt;
+}
+
+void Bridge::unpin(const Pin& pin, std::uint64_t now) {
+  stations_.unpin(pin.station, pin.port, now);
 }
 
 } // namespace weir::l2

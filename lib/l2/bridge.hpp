@@ -5,6 +5,7 @@
 #include "weir/reasons.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace weir::l2 {
@@ -20,6 +21,12 @@ struct Egress {
   DropReason drop{}; // when ports is empty
 };
 
+/// A station that stays at its port, whatever it is heard on.
+struct Pin {
+  wire::MacAddress station;
+  std::uint16_t port = 0;
+};
+
 /// A transparent learning bridge (IEEE 802.1D §7): blind to VLANs, no spanning tree.
 class Bridge {
  public:
@@ -32,6 +39,13 @@ class Bridge {
   /// The ports that a frame from `ingress` leaves by.
   Egress egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                    std::uint64_t now) const;
+
+  /// The same where the port is known.
+  static Egress egress_by(std::uint16_t port, std::uint16_t ingress);
+
+  /// Pins the frame's source to the port that it came in by; nullopt when it is pinned to another.
+  std::optional<Pin> pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress);
+  void unpin(const Pin& pin, std::uint64_t now);
 
  private:
   MacTable& stations_;

@@ -39,37 +39,106 @@ std::size_t MacTable::bytes_for(std::uint32_t entries) {
 
 void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
   const std::uint64_t address = to_number(station);
-  const std::uint64_t word = address << 16 | (port + 1u);
   Bucket& bucket = bucket_of(address);
-  for (Cell& cell : bucket) {
-    const std::uint64_t known = cell.station.load(std::memory_order_relaxed);
-    if (known >> 16 != address || known == 0) {
-      continue;
-    }
-    if (known != word) { // the station moved
-      cell.station.store(word, std::memory_order_relaxed);
-    }
-    if (cell.heard.load(std::memory_order_relaxed) !=
-        now) { // keep the cache line clean while it is fresh
-      cell.heard.store(now, std::memory_order_relaxed);
-    }
-    return;
+  Cell* cell = find(bucket, address);
+  if (cell == nullptr) {
+    return add(bucket, Station::at(address, port), now);
   }
-  Cell& cell = cell_to_reuse(bucket, now);
-  cell.heard.store(now, std::memory_order_relaxed);
-  cell.station.store(word, std::memory_order_relaxed);
+  const Station known = read(*cell);
+  if (known.port() != port) { // the station moved, or somebody pretends to be it
+    if (known.pins() != 0 || !replace(*cell, known, Station::at(address, port))) {
+      return;
+    }
+  }
+  if (cell->heard.load(std::memory_order_relaxed) != now) { // keep the line clean while it is fresh
+    cell->heard.store(now, std::memory_order_relaxed);
+  }
 }
 
 std::optional<std::uint16_t> MacTable::port_of(const wire::MacAddress& station,
                                                std::uint64_t now) const {
+  const Cell* cell = find(bucket_of(to_number(station)), to_number(station));
+  return cell != nullptr && is_fresh(*cell, now) ? std::optional(read(*cell).port()) : std::nullopt;
+}
+
+bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port) {
   const std::uint64_t address = to_number(station);
-  for (const Cell& cell : bucket_of(address)) {
-    const std::uint64_t known = cell.station.load(std::memory_order_relaxed);
-    if (known != 0 && known >> 16 == address && is_fresh(cell, now)) {
-      return static_cast<std::uint16_t>((known & 0xffff) - 1);
+  Bucket& bucket = bucket_of(address);
+  while (true) {
+    Cell* cell = find(bucket, address);
+    cell = cell != nullptr ? cell : cell_to_reuse(bucket, 0);
+    if (cell == nullptr) {
+      return false;
+    }
+    const Station known = read(*cell);
+    const bool is_pinned = known.is(address) && known.pins() != 0;
+    if (is_pinned && (known.port() != port || known.pins() == kMostPins)) {
+      return false;
+    }
+    const std::uint64_t pins = is_pinned ? known.pins() + 1 : 1;
+    if (replace(*cell, known, Station::at(address, port, pins))) {
+      forget_others(bucket, *cell, address);
+      return true;
     }
   }
-  return std::nullopt;
+}
+
+void MacTable::unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
+  const std::uint64_t address = to_number(station);
+  Cell* cell = find(bucket_of(address), address);
+  if (cell == nullptr) {
+    return;
+  }
+  cell->heard.store(now, std::memory_order_relaxed);
+  for (Station known = read(*cell); known.is(address) && known.port() == port && known.pins() != 0;
+       known = read(*cell)) {
+    if (replace(*cell, known, Station::at(address, port, known.pins() - 1))) {
+      return;
+    }
+  }
+}
+
+MacTable::Cell* MacTable::find(Bucket& bucket, std::uint64_t address) {
+  for (Cell& cell : bucket) {
+    if (read(cell).is(address)) {
+      return &cell;
+    }
+  }
+  return nullptr;
+}
+
+/// A station that another lcore pins at this moment must not stay in a second cell: whoever writes
+/// last sees the other.
+void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
+  Cell* cell = cell_to_reuse(bucket, now);
+  if (cell == nullptr) {
+    return;
+  }
+  const Station known = read(*cell);
+  cell->heard.store(now, std::memory_order_relaxed);
+  if (known.pins() == 0 && replace(*cell, known, station) &&
+      is_pinned_beside(bucket, *cell, station.address())) {
+    replace(*cell, station, {});
+  }
+}
+
+bool MacTable::is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address) {
+  for (Cell& cell : bucket) {
+    const Station known{cell.station.load()};
+    if (&cell != &own && known.is(address) && known.pins() != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void MacTable::forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address) {
+  for (Cell& cell : bucket) {
+    const Station known{cell.station.load()};
+    if (&cell != &pinned && known.is(address) && known.pins() == 0) {
+      replace(cell, known, {});
+    }
+  }
 }
 
 MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
@@ -80,21 +149,25 @@ MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
 bool MacTable::is_fresh(const Cell& cell, std::uint64_t now) const {
   // Another lcore's clock reading may be a little ahead of `now`.
   return static_cast<std::int64_t>(now - cell.heard.load(std::memory_order_relaxed)) <=
-         static_cast<std::int64_t>(aging_);
+             static_cast<std::int64_t>(aging_) ||
+         read(cell).pins() != 0;
 }
 
-MacTable::Cell& MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) const {
-  Cell* oldest = bucket.data();
+/// An empty or aged cell, else the longest silent one; nullptr when all are pinned.
+MacTable::Cell* MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) const {
+  Cell* oldest = nullptr;
   for (Cell& cell : bucket) {
-    if (cell.station.load(std::memory_order_relaxed) == 0 || !is_fresh(cell, now)) {
-      return cell;
+    const Station known = read(cell);
+    if (known.is_nobody() || !is_fresh(cell, now)) {
+      return &cell;
     }
-    if (cell.heard.load(std::memory_order_relaxed) <
-        oldest->heard.load(std::memory_order_relaxed)) {
+    const bool is_older = oldest == nullptr || cell.heard.load(std::memory_order_relaxed) <
+                                                   oldest->heard.load(std::memory_order_relaxed);
+    if (known.pins() == 0 && is_older) {
       oldest = &cell;
     }
   }
-  return *oldest;
+  return oldest;
 }
 
 } // namespace weir::l2

@@ -16,6 +16,10 @@ namespace weir::l2 {
 /// Every lcore reads and writes it without locks. A cell is one 64-bit word of address and port, so
 /// a reader sees a station whole or not at all; two lcores that learn one station at once may leave
 /// it in two cells of a bucket, of which readers take the first and the other ages.
+///
+/// A pinned station stays at its port until it is unpinned: it does not age, does not make room for
+/// another, and is not learnt elsewhere, so no frame with its address for a source steals what is
+/// sent to it.
 class MacTable {
  public:
   /// Room for `entries` stations (rounded up to a power of two); forgotten after `aging`
@@ -28,22 +32,64 @@ class MacTable {
   void learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   std::optional<std::uint16_t> port_of(const wire::MacAddress& station, std::uint64_t now) const;
 
+  /// False when the station is pinned to another port, or when there is no room for a pin. A
+  /// station stays pinned until each pin() that returned true has had its unpin().
+  bool pin(const wire::MacAddress& station, std::uint16_t port);
+  void unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
+
+  /// visit(address, port, milliseconds of silence, pins)
   template <typename Visitor>
   void for_each(std::uint64_t now, Visitor&& visit) const;
 
  private:
   static constexpr std::size_t kWays = 8;
 
+  /// What one word says: address << 16 | pins << 7 | port + 1; 0: nobody.
+  struct Station {
+    std::uint64_t word = 0;
+
+    static Station at(std::uint64_t address, std::uint16_t port, std::uint64_t pins = 0) {
+      return {address << 16 | pins << kPinsShift | (port + 1u)};
+    }
+
+    bool is_nobody() const { return word == 0; }
+
+    bool is(std::uint64_t address) const { return word >> 16 == address && word != 0; }
+
+    std::uint64_t address() const { return word >> 16; }
+
+    std::uint64_t pins() const { return word >> kPinsShift & kMostPins; }
+
+    std::uint16_t port() const { return static_cast<std::uint16_t>((word & kPortMask) - 1); }
+
+   private:
+    static constexpr unsigned kPinsShift = 7;
+    static constexpr std::uint64_t kPortMask = 0x7f;
+  };
+
+  static constexpr std::uint64_t kMostPins = 511;
+
   struct Cell {
-    std::atomic<std::uint64_t> station{0}; // address << 16 | port + 1; 0: empty
+    std::atomic<std::uint64_t> station{0}; // a Station's word
     std::atomic<std::uint64_t> heard{0};   // milliseconds
   };
 
   using Bucket = std::array<Cell, kWays>;
 
   Bucket& bucket_of(std::uint64_t address) const;
+
+  static Station read(const Cell& cell) { return {cell.station.load(std::memory_order_relaxed)}; }
+
+  static bool replace(Cell& cell, Station known, Station by) {
+    return cell.station.compare_exchange_strong(known.word, by.word);
+  }
+
+  static Cell* find(Bucket& bucket, std::uint64_t address);
+  static bool is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address);
+  static void forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address);
   bool is_fresh(const Cell& cell, std::uint64_t now) const;
-  Cell& cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
+  Cell* cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
+  void add(Bucket& bucket, Station station, std::uint64_t now);
 
   std::size_t buckets_;
   std::unique_ptr<Bucket[]> table_;
@@ -58,10 +104,10 @@ template <typename Visitor>
 void MacTable::for_each(std::uint64_t now, Visitor&& visit) const {
   for (std::size_t bucket = 0; bucket < buckets_; ++bucket) {
     for (const Cell& cell : table_[bucket]) {
-      const std::uint64_t word = cell.station.load(std::memory_order_relaxed);
-      if (word != 0 && is_fresh(cell, now)) {
-        visit(from_number(word >> 16), static_cast<std::uint16_t>((word & 0xffff) - 1),
-              now - cell.heard.load(std::memory_order_relaxed));
+      const Station station = read(cell);
+      if (!station.is_nobody() && is_fresh(cell, now)) {
+        visit(from_number(station.address()), station.port(),
+              now - cell.heard.load(std::memory_order_relaxed), station.pins());
       }
     }
   }

@@ -10,8 +10,9 @@ namespace weir::splice {
 namespace {
 
 void mark_result(wire::InaHeader& ina, std::uint32_t session) {
-  ina.flags |= kInaFlagResult;
+  ina.flags = kInaFlagResult;
   if (ina.collective == static_cast<std::uint8_t>(Collective::hello)) {
+    ina.message_id.set(ina.session.get()); // the nonce: whose hello this is
     ina.session.set(session);
   }
 }

@@ -7,8 +7,8 @@
 
 namespace weir::wire {
 
-/// BTH opcodes of the reliable connection service (IBTA table 38). Other services start at 0x20 and
-/// are somebody else's traffic.
+/// BTH opcodes of the reliable connection service (IBTA table 38; SEND with Invalidate: annex A9).
+/// Other services start at 0x20.
 enum class Opcode : std::uint8_t {
   send_first = 0x00,
   send_middle = 0x01,
@@ -23,21 +23,35 @@ enum class Opcode : std::uint8_t {
   write_only = 0x0a,
   write_only_immediate = 0x0b,
   read_request = 0x0c,
+  read_response_first = 0x0d,
   acknowledge = 0x11,
+  atomic_acknowledge = 0x12,
+  send_last_invalidate = 0x16,
+  send_only_invalidate = 0x17,
   congestion_notification = 0x81, // RoCEv2 CNP
 };
 
-/// Where in its message a packet stands.
-enum class Position : std::uint8_t { none, first, middle, last, only };
+/// Where in its message a packet stands, or what else it is.
+enum class Position : std::uint8_t {
+  none, // a response of the RC service, or a CNP
+  first,
+  middle,
+  last,
+  only,
+  request, // one that cannot be aggregated: READ, atomic, SEND with Invalidate, another service's
+};
 
 /// What an opcode says about the packet behind it.
 struct OpcodeInfo {
-  Position position = Position::none; // none: not a SEND or RDMA WRITE of the RC service
-  std::uint8_t extension_bytes = 0;   // headers between the BTH and the payload
+  Position position = Position::request;
+  std::uint8_t extension_bytes = 0; // headers between the BTH and the payload
   std::uint8_t has_reth = 0;
   std::uint8_t has_immediate = 0;
 
-  constexpr bool carries_message() const { return position != Position::none; }
+  /// A SEND or RDMA WRITE of the RC service.
+  constexpr bool carries_message() const {
+    return position != Position::none && position != Position::request;
+  }
 
   constexpr bool starts_message() const {
     return position == Position::first || position == Position::only;
@@ -57,6 +71,11 @@ constexpr std::array<OpcodeInfo, 256> make_opcode_table() {
   const auto row = [&table](Opcode opcode) -> OpcodeInfo& {
     return table[static_cast<std::size_t>(opcode)];
   };
+  for (auto response = static_cast<std::size_t>(Opcode::read_response_first);
+       response <= static_cast<std::size_t>(Opcode::atomic_acknowledge); ++response) {
+    table[response].position = Position::none;
+  }
+  row(Opcode::congestion_notification).position = Position::none;
   row(Opcode::send_first) = {Position::first, 0, 0, 0};
   row(Opcode::send_middle) = {Position::middle, 0, 0, 0};
   row(Opcode::send_last) = {Position::last, 0, 0, 0};

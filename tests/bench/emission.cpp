@@ -83,7 +83,7 @@ class Emission {
   /// As the switch does: written into each frame by the summation.
   void sum_to_all(Slot slot) {
     auto payloads = payloads_of(slot);
-    agg::reduce_to_all(kernel_, result(), payloads, payload_);
+    agg::reduce_to_all({kernel_}, result(), payloads, payload_);
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.

@@ -126,7 +126,7 @@ class StageLab {
     const auto frames = slots_.frames_of(slot);
     const std::size_t skip = splice::ina_bytes(frames.front()->packet);
     const agg::SlotResult result =
-        slots_.complete(slot, agg::sum_frames(frames, skip, kernel_, slots_.result_room(slot)));
+        slots_.complete(slot, agg::sum_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
     clock_.lap(Stage::reduce);
     for (wire::Frame* frame : frames) {
       splice::seal_result(*frame, result, test::kSession);

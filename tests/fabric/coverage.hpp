@@ -42,6 +42,9 @@ inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
   X(rogue_frames)                                                                                  \
   X(replayed_frames)                                                                               \
   X(hellos_after_reset)                                                                            \
+  X(members_killed)                                                                                \
+  X(incarnations)                                                                                  \
+  X(dead_runs_begun)                                                                               \
   X(stream_frames)                                                                                 \
   X(results_checked)                                                                               \
   X(orders_checked)                                                                                \

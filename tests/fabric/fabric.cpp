@@ -36,6 +36,8 @@ std::string_view name_of(dataplane::TraceEvent event) {
     return "forwards";
   case dataplane::TraceEvent::stale_repeat:
     return "forwards stale";
+  case dataplane::TraceEvent::waits:
+    return "lets wait";
   case dataplane::TraceEvent::held:
     return "holds";
   case dataplane::TraceEvent::completed:
@@ -60,32 +62,40 @@ Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Cover
   }
   for (std::uint16_t ring = 0; ring < scenario.rings.size(); ++ring) {
     watches_.emplace_back(scenario.rings[ring], ring, coverage);
+    incarnations_.emplace_back(scenario.rings[ring].spec, ring, coverage);
   }
-  install_switch();
+  install_switch(scenario.specs());
 }
 
 Fabric::~Fabric() {
   coverage_.add(switch_->accounting().frames);
 }
 
-void Fabric::install_switch() {
-  session_ = static_cast<std::uint32_t>(world_.dice.next()) | 1;
+void Fabric::install_switch(std::vector<conn::RingSpec> rings) {
   std::vector<std::uint32_t> longest(scenario_.ports(), kHostFrameBytes);
   longest[scenario_.stranger_port()] = kMaxFrameBytes;
   dataplane::InlineSwitch::Settings settings;
   settings.mac_entries = 256;
-  settings.worker.classifier.session = session_;
+  settings.worker.classifier.sessions = conn::SessionSource::random(world_.dice.next());
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
   dataplane::FrameSink& sink = *this;
-  switch_ = std::make_unique<dataplane::InlineSwitch>(scenario_.specs(), longest, settings, sink);
+  switch_ = std::make_unique<dataplane::InlineSwitch>(std::move(rings), longest, settings, sink);
   if (world_.tracing == Tracing::on) {
     switch_->trace().switch_on();
   }
 }
 
-/// What the old one held is lost with it.
 void Fabric::restart_switch() {
+  replace_switch(scenario_.specs());
+}
+
+void Fabric::forget_ring(std::uint16_t ring) {
+  replace_switch(scenario_.specs_without(ring));
+}
+
+/// What the old one held is lost with it.
+void Fabric::replace_switch(std::vector<conn::RingSpec> rings) {
   for (std::uint16_t ring = 0; ring < switch_->directory().rings().size(); ++ring) {
     switch_->reset_ring(ring, dataplane::Instant::from_ns(world_.now));
   }
@@ -94,16 +104,37 @@ void Fabric::restart_switch() {
     throw Violation("I6", "frames stayed in a switch whose rings were all reset");
   }
   coverage_.add(switch_->accounting().frames);
-  install_switch();
-  for (RingWatch& watch : watches_) {
-    watch.forget_order();
+  install_switch(std::move(rings));
+  for (std::uint16_t ring = 0; ring < watches_.size(); ++ring) {
+    operator_acted(ring);
   }
 }
 
 void Fabric::reset_ring(std::uint16_t ring) {
   switch_->reset_ring(ring, dataplane::Instant::from_ns(world_.now));
-  watches_[ring].forget_order();
+  operator_acted(ring);
   check_balance();
+}
+
+void Fabric::withdraw_ring(std::uint16_t ring) {
+  switch_->withdraw_ring(ring, dataplane::Instant::from_ns(world_.now));
+  operator_acted(ring);
+  check_balance();
+}
+
+void Fabric::operator_acted(std::uint16_t ring) {
+  watches_[ring].forget_order();
+  incarnations_[ring].operator_acted(*switch_);
+}
+
+std::uint32_t Fabric::session_of(std::uint32_t ring_id) const {
+  const auto ring = switch_->directory().ring_with_id(ring_id);
+  return ring ? switch_->worker().classifier().session_of(*ring) : 0;
+}
+
+std::uint32_t Fabric::nonce_of(std::uint16_t ring) const {
+  const auto& incarnation = switch_->worker().classifier().incarnation_of(ring);
+  return incarnation ? incarnation->nonce : 0;
 }
 
 void Fabric::end_noise() {
@@ -180,7 +211,13 @@ void Fabric::accept(Packet& packet) {
   if (is_watched) {
     watches_[origin.ring].before(packet, *switch_);
   }
+  for (IncarnationWatch& watch : incarnations_) {
+    watch.before(packet, *switch_);
+  }
   switch_->accept(packet, dataplane::Instant::from_ns(world_.now));
+  for (IncarnationWatch& watch : incarnations_) {
+    watch.after(*switch_);
+  }
   if (is_watched) {
     watches_[origin.ring].after(packet, *switch_);
   }
@@ -245,7 +282,7 @@ void Fabric::check_unaltered(const Packet& packet) const {
   }
 }
 
-/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session.
+/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce.
 void Fabric::check_result(const Packet& packet) const {
   wire::Frame original = packet;
   original.data = const_cast<std::uint8_t*>(packet.original.data());
@@ -261,9 +298,10 @@ void Fabric::check_result(const Packet& packet) const {
     return;
   }
   auto expected = wire::view_as<wire::InaHeader>(original.payload());
-  expected.flags |= kInaFlagResult;
+  expected.flags = kInaFlagResult;
   if (expected.collective == static_cast<std::uint8_t>(Collective::hello)) {
-    expected.session.set(session_);
+    expected.message_id.set(expected.session.get());
+    expected.session.set(session_of(expected.ring_id.get()));
   }
   if (std::memcmp(&expected, packet.payload(), sizeof expected) != 0) {
     throw Violation("I2", "a result's INA header differs in more than RESULT and session");

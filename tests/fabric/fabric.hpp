@@ -3,6 +3,7 @@
 
 #include "coverage.hpp"
 #include "dataplane/inline_switch.hpp"
+#include "incarnation_watch.hpp"
 #include "link.hpp"
 #include "ring_watch.hpp"
 #include "scenario.hpp"
@@ -34,7 +35,10 @@ class Fabric : private dataplane::FrameSink {
   void let_helper_sum();
 
   void restart_switch();
+  /// By one whose configuration has another ring in the place of this one.
+  void forget_ring(std::uint16_t ring);
   void reset_ring(std::uint16_t ring);
+  void withdraw_ring(std::uint16_t ring);
   void end_noise();
   /// A new epoch of the job begins: what its order is told by starts anew.
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);
@@ -47,7 +51,10 @@ class Fabric : private dataplane::FrameSink {
 
   const dataplane::InlineSwitch& engine() const { return *switch_; }
 
-  std::uint32_t session() const { return session_; }
+  /// Of the ring with this number, as the switch has it.
+  std::uint32_t session_of(std::uint32_t ring_id) const;
+  /// The nonce of the ring's incarnation; 0: none.
+  std::uint32_t nonce_of(std::uint16_t ring) const;
 
   std::uint64_t hash() const { return hash_; }
 
@@ -58,7 +65,9 @@ class Fabric : private dataplane::FrameSink {
   void transmit(wire::Frame& frame, l2::PortSet ports) override;
   void release(wire::Frame& frame) override;
 
-  void install_switch();
+  void install_switch(std::vector<conn::RingSpec> rings);
+  void replace_switch(std::vector<conn::RingSpec> rings);
+  void operator_acted(std::uint16_t ring);
   void carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t port);
   void damage(Packet& packet);
   void check_departure(const Packet& packet, l2::PortSet ports) const;
@@ -75,11 +84,11 @@ class Fabric : private dataplane::FrameSink {
   std::vector<Link> from_switch_;
   SlowHelpers helpers_;
   std::unique_ptr<dataplane::InlineSwitch> switch_;
-  std::uint32_t session_ = 0;
   std::uint64_t hash_ = 0;
   std::uint64_t accepted_ = 0;
   const Packet* accepting_ = nullptr;
   std::vector<RingWatch> watches_;
+  std::vector<IncarnationWatch> incarnations_;            // by ring
   std::map<std::uint16_t, std::uint64_t> last_of_stream_; // arrival number of the last that left
 };
 

@@ -49,6 +49,9 @@ Seat Job::draw_seat(const Seat* old) {
   constexpr std::uint32_t past_last_psn = 1u << 24;
   Dice& dice = shared_.world.dice;
   const auto psn = [&](std::uint32_t old_psn) {
+    if (old != nullptr && plan_.psns == FirstPsns::again) {
+      return old_psn;
+    }
     if (old != nullptr) { // far from whatever a host that slept may still have in store
       return (old_psn + (1u << 22)) % past_last_psn;
     }
@@ -66,13 +69,27 @@ Seat Job::draw_seat(const Seat* old) {
   return seat;
 }
 
+/// Mostly a larger one, as it should be; often the same, since clocks have seconds; now and then a
+/// smaller one, which an operator's mistake makes and the switch refuses.
+std::uint32_t Job::draw_epoch() {
+  const bool is_first = run_ == nullptr;
+  Dice& dice = shared_.world.dice;
+  if (is_first || dice.chance(60 * kPercent)) {
+    return next_epoch_++;
+  }
+  const bool is_mistaken =
+      dice.chance(15 * kPercent) && shared_.world.now < shared_.scenario.faults_end;
+  return is_mistaken && run_->epoch > 1 ? run_->epoch - 1 : next_epoch_ - 1;
+}
+
 void Job::start_epoch() {
   World& world = shared_.world;
   if (!hosts_are_ready()) {
     return schedule_epoch(world.now + shared_.scenario.ack_timeout);
   }
   const bool reuses = run_ != nullptr && world.dice.chance(plan_.reuse);
-  auto run = std::make_unique<JobRun>(JobRun{plan_, ring_, ++generation_, next_epoch_++, {}});
+  auto run = std::make_unique<JobRun>(
+      JobRun{plan_, ring_, ++generation_, draw_epoch(), shared_.world.draw_nonce(), {}});
   for (std::size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     run->seats.push_back(draw_seat(reuses ? &run_->seats[rank] : nullptr));
   }
@@ -86,10 +103,11 @@ void Job::start_epoch() {
     }
   }
   state_ = State::starting;
-  is_excused_ = false;
+  is_excused_ = run_->epoch + 1 < next_epoch_;
+  has_begun_ = false;
   shared_.coverage.hit(Happening::epochs_started);
   shared_.fabric.expect_epoch(ring_, generation_);
-  world.tell("ring {} starts epoch {}", plan_.spec.id, run_->epoch);
+  world.tell("ring {} starts epoch {} nonce {:#x}", plan_.spec.id, run_->epoch, run_->nonce);
   const Time first = world.now + (reuses ? shared_.scenario.round_trip : 0);
   for (std::uint16_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     world.events.push(
@@ -138,6 +156,26 @@ void Job::host_died(std::uint16_t host) {
     excuse();
     fail(fmt::format("host {} died", host));
   }
+}
+
+void Job::kill_member(std::uint16_t rank) {
+  if (state_ != State::starting && state_ != State::running) {
+    return;
+  }
+  members_[rank].reset();
+  excuse();
+  shared_.coverage.hit(Happening::members_killed);
+  fail(fmt::format("rank {} was killed", rank));
+  if (shared_.world.dice.chance(50 * kPercent)) {
+    start_epoch();
+  }
+}
+
+void Job::notice_incarnation(std::uint32_t nonce) {
+  if (run_ != nullptr && nonce != run_->nonce && has_begun_) {
+    excuse();
+  }
+  has_begun_ = has_begun_ || (run_ != nullptr && nonce == run_->nonce);
 }
 
 void Job::stall_member(std::uint16_t rank, Time until) {

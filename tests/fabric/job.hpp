@@ -57,6 +57,12 @@ class Job {
   /// Something happened that a job need not survive: a failure from now on is no violation.
   void excuse() { is_excused_ = true; }
 
+  /// A rank's process is killed, and the job started again in the same moment or later.
+  void kill_member(std::uint16_t rank);
+
+  /// The switch's ring is in this incarnation: another than this run's may be the end of the run.
+  void notice_incarnation(std::uint32_t nonce);
+
   /// Looks whether members have failed or finished.
   void review();
 
@@ -76,6 +82,7 @@ class Job {
 
  private:
   Seat draw_seat(const Seat* old);
+  std::uint32_t draw_epoch();
   bool hosts_are_ready() const;
   void fail(const std::string& cause);
   void finish();
@@ -94,6 +101,7 @@ class Job {
   std::uint32_t next_epoch_;
   std::uint32_t jobs_done_ = 0;
   bool is_excused_ = false;
+  bool has_begun_ = false; // this run's incarnation
   std::string last_failure_;
 };
 

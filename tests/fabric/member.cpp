@@ -20,7 +20,9 @@ host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
           .world = spec.world(),
           .window = spec.window,
           .message_bytes = spec.max_message_bytes,
-          .epoch = run.epoch};
+          .epoch = run.epoch,
+          .nonce = run.nonce,
+          .qp = run.seats[rank].outgoing_qp};
 }
 
 } // namespace
@@ -30,7 +32,7 @@ const std::vector<std::uint8_t>& JobRun::sum_of(std::uint32_t tensor) {
   if (is_new) {
     const TensorPlan& wanted = plan.tensors[tensor];
     found->second = fold(wanted.bytes, wanted.type, wanted.operation,
-                         {plan.spec.id, epoch, tensor, 0}, plan.spec.world());
+                         {plan.spec.id, nonce, tensor, 0}, plan.spec.world());
   }
   return found->second;
 }
@@ -169,10 +171,14 @@ bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> messa
     std::copy_n(message.begin() + kInaHeaderBytes, piece.bytes,
                 output_.begin() + static_cast<std::ptrdiff_t>(piece.offset));
     check(piece);
-    return true;
+    if (window_.answer() == host::MessageWindow::Answer::plain) {
+      fail("nobody aggregates");
+    }
+    return state_ != State::failed;
   } catch (const Error& error) {
+    const bool may_be_late = window_.state() == host::MessageWindow::State::greeting;
     fail(error.what());
-    if (run_.plan.role != RingRole::victim) {
+    if (run_.plan.role != RingRole::victim && !may_be_late) {
       throw Violation("I1", fmt::format("rank {}: {}", rank_, error.what()));
     }
     return false;
@@ -219,7 +225,7 @@ bool Member::begin_next_tensor() {
   }
   const TensorPlan& tensor = run_.plan.tensors[next_tensor_];
   input_.assign(tensor.bytes, 0);
-  fill(input_, tensor.type, {run_.plan.spec.id, run_.epoch, next_tensor_, rank_});
+  fill(input_, tensor.type, {run_.plan.spec.id, run_.nonce, next_tensor_, rank_});
   const bool is_in_place = run_.plan.buffers == Buffers::in_place;
   output_.assign(tensor.bytes, 0xee);
   if (is_in_place) {

@@ -32,6 +32,7 @@ struct JobRun {
   std::uint16_t ring = 0; // index
   std::uint32_t generation = 0;
   std::uint32_t epoch = 0;
+  std::uint32_t nonce = 0;
   std::vector<Seat> seats;                                          // by rank
   std::map<std::uint32_t, std::vector<std::uint8_t>> expected = {}; // sums by tensor
 

@@ -49,7 +49,11 @@ void Rogue::notice(const Packet& packet) {
 void Rogue::act() {
   Dice& dice = world_.dice;
   if (!recent_.empty() && dice.chance(scenario_.replays)) {
-    return replay(dice.one_of(recent_));
+    const Seen& seen = dice.one_of(recent_);
+    if (scenario_.replayed == Replayed::all || Forgery(seen.bytes).starts_message()) {
+      replay(seen);
+    }
+    return;
   }
   const std::uint64_t act = dice.below(10);
   if (act == 0) {
@@ -83,7 +87,8 @@ void Rogue::replay(const Seen& seen) {
     return send(seen.port, seen.bytes);
   }
   for (const Seen& each : recent_) {
-    if (each.ring == seen.ring) {
+    if (each.ring == seen.ring &&
+        (scenario_.replayed == Replayed::all || Forgery(each.bytes).starts_message())) {
       send(each.port, each.bytes);
     }
   }
@@ -123,10 +128,10 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
     ina.flags |= 0x10;
     break;
   case 2:
-    ina.flags |= 0x80;
+    ina.flags |= kInaFlagPartial;
     break;
   case 3:
-    ina.collective = 2;
+    ina.collective = 4;
     break;
   case 4:
     ina.operation = 200;
@@ -205,7 +210,7 @@ void Rogue::forge_foreign(Forgery& forgery, const Seen& seen) {
   forgery.set_queue_pair(nobodys_queue_pair(dice));
   switch (dice.below(7)) {
   case 0:
-    ina.version = 2;
+    ina.version = 1;
     break;
   case 1:
     ina.ring_id.set(kUnknownRing);
@@ -397,7 +402,7 @@ void Rogue::repeat_hellos(std::uint16_t ring) {
 }
 
 void Rogue::run_script() {
-  for (const Script::Sent& sent : script_.act(world_.dice, fabric_.session())) {
+  for (const Script::Sent& sent : script_.act(world_.dice, fabric_.session_of(kScriptRing))) {
     send(sent.port, sent.bytes);
   }
 }

@@ -95,6 +95,7 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   ring.packets_in_flight = std::max(4u, flight * dice.pick({1u, 1u, 2u, 3u}));
   ring.near_wrap = dice.pick<Ppm>({0, kAlways});
   ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
+  ring.psns = dice.pick({FirstPsns::elsewhere, FirstPsns::again});
   ring.jobs = dice.chance(20 * kPercent) ? 2 : 1;
   ring.first_epoch = static_cast<std::uint32_t>(dice.pick<std::uint64_t>({0, 1, 7, 0xfffffff0}));
   const std::uint64_t tensors = dice.pick<std::uint64_t>({1, 1, 2, 2, 3, 4});
@@ -121,7 +122,8 @@ Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
   const Time most = scenario.faults_end - fault.begins;
   const Time longest = scenario.ack_timeout * (dice.chance(80 * kPercent) ? 4 : 12);
   fault.ends = fault.begins + std::min<Time>(most, dice.below(longest) + 1);
-  if (kind == FaultKind::straggler || kind == FaultKind::ring_reset) {
+  if (kind == FaultKind::straggler || kind == FaultKind::ring_reset ||
+      kind == FaultKind::rank_killed) {
     fault.place = static_cast<std::uint16_t>(dice.below(scenario.rings.size()));
     fault.rank = static_cast<std::uint16_t>(dice.below(scenario.rings[fault.place].hosts.size()));
   } else {
@@ -148,14 +150,21 @@ void draw_faults(Scenario& scenario, Dice& dice) {
   scenario.faults_end = scenario.ack_timeout * dice.between(3, 25);
   const std::uint64_t count = dice.pick<std::uint64_t>({0, 1, 1, 2, 3, 5});
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto kind = dice.pick(
-        {FaultKind::link_down, FaultKind::answers_lost, FaultKind::answers_lost,
-         FaultKind::host_frozen, FaultKind::straggler, FaultKind::straggler, FaultKind::host_dies,
-         FaultKind::switch_restarts, FaultKind::switch_restarts, FaultKind::ring_reset});
+    const auto kind =
+        dice.pick({FaultKind::link_down, FaultKind::answers_lost, FaultKind::answers_lost,
+                   FaultKind::host_frozen, FaultKind::straggler, FaultKind::straggler,
+                   FaultKind::host_dies, FaultKind::switch_restarts, FaultKind::switch_restarts,
+                   FaultKind::ring_reset, FaultKind::rank_killed, FaultKind::rank_killed});
     scenario.faults.push_back(draw_fault(dice, scenario, kind));
   }
   if (dice.chance(10 * kPercent)) {
     draw_treacherous_restart(scenario, dice);
+  }
+  if (scenario.rings.back().role == RingRole::doomed && dice.chance(50 * kPercent)) {
+    const auto kind = dice.pick({FaultKind::ring_withdrawn, FaultKind::ring_forgotten});
+    Fault fault = draw_fault(dice, scenario, kind);
+    fault.place = static_cast<std::uint16_t>(scenario.rings.size() - 1);
+    scenario.faults.push_back(fault);
   }
 }
 
@@ -192,6 +201,13 @@ std::vector<conn::RingSpec> Scenario::specs() const {
   return specs;
 }
 
+std::vector<conn::RingSpec> Scenario::specs_without(std::uint16_t ring) const {
+  constexpr std::uint32_t nobodys = 800;
+  std::vector<conn::RingSpec> others = specs();
+  others[ring].id = nobodys;
+  return others;
+}
+
 Scenario draw_scenario(Dice& dice) {
   Scenario scenario;
   const bool is_large = dice.chance(4 * kPercent);
@@ -202,10 +218,12 @@ Scenario draw_scenario(Dice& dice) {
   draw_faults(scenario, dice);
   if (dice.chance(50 * kPercent)) {
     scenario.rogue_acts = static_cast<std::uint32_t>(dice.between(5, 60));
-    // A queue pair's number may be used again when all its packets are gone; replays never are.
+    // A queue pair's number may be used again when all its packets are gone that name no session;
+    // replays never are.
     const bool reuses = std::any_of(scenario.rings.begin(), scenario.rings.end(),
                                     [](const RingPlan& ring) { return ring.reuse != 0; });
-    scenario.replays = reuses ? 0 : dice.pick<Ppm>({0, 20 * kPercent, 70 * kPercent});
+    scenario.replayed = reuses ? Replayed::openings : Replayed::all;
+    scenario.replays = dice.pick<Ppm>({0, 20 * kPercent, 70 * kPercent});
   }
   scenario.plain_entries = dice.pick<std::uint32_t>({0, 4, 32});
   scenario.stream_frames = dice.chance(40 * kPercent) ? 20 : 0;

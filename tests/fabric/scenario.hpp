@@ -23,7 +23,10 @@ namespace weir::fabric {
   X(straggler, "a worker computes; its queue pairs go on")                                         \
   X(host_dies, "a host loses everything and comes back")                                           \
   X(switch_restarts, "another switch in its place, with another session")                          \
-  X(ring_reset, "an operator resets a ring")
+  X(rank_killed, "a rank's process is killed")                                                     \
+  X(ring_reset, "an operator resets a ring")                                                       \
+  X(ring_withdrawn, "an operator withdraws a ring")                                                \
+  X(ring_forgotten, "another switch in its place, which does not know a ring")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,
 enum class FaultKind : std::uint8_t { WEIR_FABRIC_FAULTS(WEIR_FABRIC_ENUMERATOR) count };
@@ -52,6 +55,9 @@ struct TensorPlan {
   std::uint32_t bytes = 0;
 };
 
+/// Of queue pairs that a restarted job uses again.
+enum class FirstPsns : std::uint8_t { elsewhere, again };
+
 enum class Buffers : std::uint8_t { in_place, out_of_place };
 
 struct RingPlan {
@@ -59,13 +65,17 @@ struct RingPlan {
   std::vector<std::uint16_t> hosts; // by rank
   RingRole role = RingRole::sound;
   Buffers buffers = Buffers::in_place;
-  Ppm near_wrap = 0;      // first PSNs a few packets before 2^24
-  Ppm reuse = 0;          // a restarted job takes its old queue pairs' numbers
+  Ppm near_wrap = 0; // first PSNs a few packets before 2^24
+  Ppm reuse = 0;     // a restarted job takes its old queue pairs' numbers
+  FirstPsns psns = FirstPsns::elsewhere;
   std::uint32_t jobs = 1; // one after the other
   std::uint32_t packets_in_flight = 4;
   std::uint32_t first_epoch = 1;
   std::vector<TensorPlan> tensors;
 };
+
+/// What strangers send again: a FIRST or ONLY tells its incarnation, another packet does not.
+enum class Replayed : std::uint8_t { all, openings };
 
 /// Everything that the seed decides before the run starts.
 struct Scenario {
@@ -81,6 +91,7 @@ struct Scenario {
   std::uint32_t rogue_acts = 0;    // of strangers
   std::uint32_t stream_frames = 0; // of each plain stream
   Ppm replays = 0;                 // share of rogue acts
+  Replayed replayed = Replayed::all;
   std::uint32_t plain_entries = 0; // the switch's room for queue pairs that are no ring's
 
   /// Where strangers are.
@@ -90,6 +101,8 @@ struct Scenario {
 
   /// Rings of the jobs, and the one that a script plays.
   std::vector<conn::RingSpec> specs() const;
+  /// The same, where one has another number and nobody's: its neighbours are known, it is not.
+  std::vector<conn::RingSpec> specs_without(std::uint16_t ring) const;
 };
 
 /// Ring number of the script, and how it is configured.

@@ -151,6 +151,9 @@ void Simulation::at_switch(const Event& event) {
     rogue_.notice(packet);
   }
   fabric_.accept(packet);
+  for (std::uint16_t ring = 0; ring < jobs_.size(); ++ring) {
+    jobs_[ring]->notice_incarnation(fabric_.nonce_of(ring));
+  }
 }
 
 void Simulation::at_port(const Event& event) {
@@ -231,8 +234,20 @@ void Simulation::begin_fault(const Fault& fault) {
       job->excuse();
     }
     break;
+  case FaultKind::rank_killed:
+    jobs_[fault.place]->kill_member(fault.rank);
+    break;
   case FaultKind::ring_reset:
     reset_ring(fault.place);
+    break;
+  case FaultKind::ring_withdrawn:
+    fabric_.withdraw_ring(fault.place);
+    break;
+  case FaultKind::ring_forgotten:
+    fabric_.forget_ring(fault.place);
+    for (const auto& job : jobs_) {
+      job->excuse();
+    }
     break;
   case FaultKind::count:
     break;

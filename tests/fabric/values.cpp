@@ -19,7 +19,7 @@ std::uint64_t mix(std::uint64_t value) {
 
 std::uint64_t hash_of(const TensorKey& key) {
   std::uint64_t hash = mix(key.ring + 0x9e3779b97f4a7c15);
-  hash = mix(hash ^ key.epoch);
+  hash = mix(hash ^ key.nonce);
   hash = mix(hash ^ key.tensor);
   return mix(hash ^ key.rank);
 }

@@ -12,7 +12,7 @@ namespace weir::fabric {
 /// Names a tensor that a rank contributes.
 struct TensorKey {
   std::uint32_t ring = 0;
-  std::uint32_t epoch = 0;
+  std::uint32_t nonce = 0; // of the run
   std::uint32_t tensor = 0;
   std::uint16_t rank = 0;
 };

@@ -24,6 +24,9 @@ struct World {
   PacketPool packets;
   const Tracing tracing;
 
+  /// None twice.
+  std::uint32_t draw_nonce() { return ++nonces_ * 0x9e3779b1u; }
+
   /// A line of the trace.
   template <typename... Arguments>
   void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
@@ -32,6 +35,9 @@ struct World {
                  fmt::format(format, std::forward<Arguments>(arguments)...));
     }
   }
+
+ private:
+  std::uint32_t nonces_ = 0;
 };
 
 } // namespace weir::fabric

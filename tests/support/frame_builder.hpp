@@ -96,7 +96,7 @@ bool has_valid_icrc(const Built& frame);
 /// The fields of an INA header (docs/protocol.md §2).
 struct InaSpec {
   std::uint32_t magic = 0x57454952;
-  std::uint8_t version = 1;
+  std::uint8_t version = 2;
   std::uint8_t operation = 0; // sum
   std::uint8_t data_type = 1; // i32
   std::uint8_t flags = 0;

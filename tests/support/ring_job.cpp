@@ -7,14 +7,18 @@
 namespace weir::test {
 
 RingJob::RingJob(JobSpec spec) : spec_(std::move(spec)) {
-  restart(spec_.epoch);
+  forget_psns();
 }
 
 void RingJob::restart(std::uint32_t epoch) {
-  if (epoch != spec_.epoch) {
-    spec_.first_qp += 0x1000;
-  }
+  spec_.first_qp += 0x1000;
   spec_.epoch = epoch;
+  ++spec_.nonce;
+  ++spec_.session;
+  forget_psns();
+}
+
+void RingJob::forget_psns() {
   psns_.clear();
   next_psn_.clear();
   for (std::uint16_t rank = 0; rank < spec_.world; ++rank) {
@@ -76,13 +80,13 @@ InaSpec RingJob::ina_of(std::uint16_t rank, std::uint32_t message, std::uint32_t
           .message = message,
           .length = data_bytes,
           .epoch = spec_.epoch,
-          .session = kSession};
+          .session = spec_.session};
 }
 
 Built RingJob::hello(std::uint16_t rank) const {
   InaSpec ina = ina_of(rank, 0, 0);
   ina.collective = 1;
-  ina.session = 0;
+  ina.session = spec_.nonce;
   FrameSpec frame = frame_of(rank);
   frame.opcode = opcode_of(spec_.verb, 0, 1);
   frame.psn = spec_.first_psn + 0x10000u * rank;
@@ -147,6 +151,7 @@ Built result_of(Built frame, const Bytes& data, std::uint32_t session) {
   if (starts_message(frame)) {
     frame.bytes[at + kInaFlagsAt] = 0x01;
     if (frame.bytes[at + kInaCollectiveAt] == 1) {
+      put32(frame.bytes, at + kInaMessageAt, get32(frame.bytes, at + kInaSessionAt)); // the nonce
       put32(frame.bytes, at + kInaSessionAt, session);
     }
     at += 40;

@@ -18,7 +18,8 @@ namespace weir::test {
 /// How a host sends its messages.
 enum class Verb : std::uint8_t { send, send_immediate, write, write_immediate };
 
-inline constexpr std::uint32_t kSession = 0x5e551047;
+inline constexpr std::uint32_t kSession = 0x5e551047; // of the first incarnation
+inline constexpr std::uint32_t kNonce = 0xc0ffee01;   // likewise
 
 struct JobSpec {
   std::uint32_t ring = 1;
@@ -33,6 +34,8 @@ struct JobSpec {
   DataType type = DataType::i32;
   Operation operation = Operation::sum;
   std::uint32_t epoch = 1;
+  std::uint32_t nonce = kNonce;
+  std::uint32_t session = kSession;
   std::uint32_t first_psn = 0xfffff0; // of rank 0's hello: every job meets the wrap soon
   std::uint32_t first_qp = 0x100;
   std::uint16_t ports = 4;      // rank r is behind port r mod ports
@@ -80,10 +83,12 @@ class RingJob {
   /// The same under another INA header.
   std::vector<Built> message(std::uint16_t rank, const InaSpec& ina, const Bytes& data);
 
-  /// Forgets every PSN and takes other QPs, as a restarted job does; `epoch` is what it says then.
+  /// Forgets every PSN and takes other QPs and another nonce, as a restarted job does; `epoch` is
+  /// what it says then. The session is one more, as of a switch that counts them.
   void restart(std::uint32_t epoch);
 
  private:
+  void forget_psns();
   std::uint32_t psn_of(std::uint16_t rank, std::uint32_t message, std::uint32_t packets);
 
   JobSpec spec_;

@@ -105,7 +105,7 @@ class Table {
   /// Of the frames in a slot that arrive() just called completed; becomes its result.
   SlotResult sum(std::uint32_t slot, std::size_t skip = 0, ReduceKernel kernel = sum_i32()) {
     return table_.complete(
-        slot, sum_frames(table_.frames_of(slot), skip, kernel, table_.result_room(slot)));
+        slot, sum_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
   }
 
  private:

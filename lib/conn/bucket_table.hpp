@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace weir::conn {
+
+/// The secret of a table's hash: who cannot guess it cannot choose keys that collide.
+struct HashKey {
+  std::uint64_t first = 0x9e3779b97f4a7c15;
+  std::uint64_t second = 0xd6e8feb86659fd93;
+
+  /// A different one each time.
+  static HashKey random();
+};
+
+/// Folded 128-bit multiplications of the key's secret and two words.
+inline std::uint64_t keyed_hash(const HashKey& key, std::uint64_t a, std::uint64_t b) {
+  const auto fold = [](std::uint64_t x, std::uint64_t y) {
+    const auto product = static_cast<unsigned __int128>(x) * y;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  };
+  return fold(fold(a ^ key.first, b ^ key.second), key.first | 1);
+}
+
+/// A map from 64-bit keys to entries, with a fixed number of places. A key has two buckets of eight
+/// places and is in one of them, so that every call takes the same bounded time whatever the table
+/// holds. Entries do not move. One lcore owns a table.
+template <typename Entry>
+class BucketTable {
+ public:
+  /// Twice as many places as `capacity`: at that many entries a full pair of buckets is rare.
+  BucketTable(std::uint32_t capacity, const HashKey& hash_key)
+      : hash_key_(hash_key), buckets_(bucket_count(capacity)), keys_(buckets_),
+        entries_(buckets_ * kWays) {
+    for (auto& bucket : keys_) {
+      bucket.fill(kNoKey);
+    }
+  }
+
+  static std::size_t bytes_for(std::uint32_t capacity) {
+    return bucket_count(capacity) * (sizeof(Bucket) + kWays * sizeof(Entry));
+  }
+
+  /// nullptr when the key has no entry. No key is UINT64_MAX.
+  Entry* find(std::uint64_t key) {
+    const Home home = home_of(key);
+    for (const std::size_t bucket : home) {
+      for (std::size_t way = 0; way < kWays; ++way) {
+        if (keys_[bucket][way] == key) {
+          return &entries_[bucket * kWays + way];
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  /// A fresh entry for a key that has none, in a free place or in that of the entry with the
+  /// greatest `age_of`; nullptr when all places are taken by entries for which it is nullopt.
+  template <typename AgeOf>
+  Entry* insert(std::uint64_t key, AgeOf&& age_of) {
+    std::optional<std::uint64_t> greatest;
+    std::size_t place = entries_.size();
+    for (const std::size_t bucket : home_of(key)) {
+      for (std::size_t way = 0; way < kWays; ++way) {
+        if (keys_[bucket][way] == kNoKey) {
+          return put(bucket * kWays + way, key);
+        }
+        const std::optional<std::uint64_t> age = age_of(entries_[bucket * kWays + way]);
+        if (age && (!greatest || *age > *greatest)) {
+          greatest = age;
+          place = bucket * kWays + way;
+        }
+      }
+    }
+    if (!greatest) {
+      return nullptr;
+    }
+    --size_;
+    return put(place, key);
+  }
+
+  void erase(const Entry& entry) {
+    const auto place = static_cast<std::size_t>(&entry - entries_.data());
+    keys_[place / kWays][place % kWays] = kNoKey;
+    --size_;
+  }
+
+  /// Whether the entry is one of this table's.
+  bool owns(const Entry& entry) const {
+    return std::less_equal<>()(entries_.data(), &entry) &&
+           std::less<>()(&entry, entries_.data() + entries_.size());
+  }
+
+  std::uint32_t size() const { return size_; }
+
+  template <typename Visitor>
+  void for_each(Visitor&& visit) const {
+    for (std::size_t place = 0; place < entries_.size(); ++place) {
+      if (keys_[place / kWays][place % kWays] != kNoKey) {
+        visit(entries_[place]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kWays = 8; // of 8 bytes: a bucket's keys fill a cache line
+  static constexpr std::uint64_t kNoKey = UINT64_MAX;
+
+  struct alignas(64) Bucket : std::array<std::uint64_t, kWays> {};
+
+  using Home = std::array<std::size_t, 2>;
+
+  static std::size_t bucket_count(std::uint32_t capacity) {
+    return std::bit_ceil(std::max<std::size_t>(2, 2 * std::size_t{capacity} / kWays));
+  }
+
+  Home home_of(std::uint64_t key) const {
+    const std::uint64_t hash = keyed_hash(hash_key_, key, key >> 32);
+    const std::size_t mask = buckets_ - 1;
+    return {hash & mask, (hash >> 32) & mask};
+  }
+
+  Entry* put(std::size_t place, std::uint64_t key) {
+    keys_[place / kWays][place % kWays] = key;
+    ++size_;
+    entries_[place] = {};
+    return &entries_[place];
+  }
+
+  HashKey hash_key_;
+  std::size_t buckets_;
+  std::vector<Bucket> keys_;
+  std::vector<Entry> entries_;
+  std::uint32_t size_ = 0;
+};
+
+} // namespace weir::conn

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::conn {
+
+/// One run of a job on a ring (docs/protocol.md §2a), as its hellos name it.
+struct Incarnation {
+  std::uint32_t epoch = 0;
+  std::uint32_t nonce = 0; // random, not 0
+
+  bool operator==(const Incarnation&) const = default;
+};
+
+/// The nonces of a ring's last incarnations, oldest forgotten first.
+class RetiredNonces {
+ public:
+  void add(std::uint32_t nonce) { nonces_[next_++ % kRemembered] = nonce; }
+
+  bool has(std::uint32_t nonce) const {
+    return std::find(nonces_.begin(), nonces_.end(), nonce) != nonces_.end();
+  }
+
+ private:
+  static constexpr std::size_t kRemembered = 16;
+  std::array<std::uint32_t, kRemembered> nonces_{}; // 0: none yet
+  std::size_t next_ = 0;
+};
+
+/// Where sessions come from: one for each incarnation, never 0, never twice in a row.
+class SessionSource {
+ public:
+  /// `first`, `first` + 1, …: for what must be repeatable.
+  static SessionSource counting_from(std::uint32_t first) { return {first, 0}; }
+
+  /// What somebody without the seed cannot foretell.
+  static SessionSource random(std::uint64_t seed) { return {0, seed | 1}; }
+
+  std::uint32_t draw(std::uint32_t last) {
+    std::uint32_t session = next();
+    while (session == 0 || session == last) {
+      session = next();
+    }
+    return session;
+  }
+
+ private:
+  SessionSource(std::uint32_t count, std::uint64_t seed) : count_(count), seed_(seed) {}
+
+  /// SplitMix64 (Steele, Lea, Flood, OOPSLA'14), or the next number.
+  std::uint32_t next() {
+    if (seed_ == 0) {
+      return count_++;
+    }
+    state_ += 0x9e3779b97f4a7c15;
+    std::uint64_t mixed = state_ ^ seed_;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+    return static_cast<std::uint32_t>(mixed >> 32);
+  }
+
+  std::uint32_t count_;
+  std::uint64_t seed_; // 0: count
+  std::uint64_t state_ = 0;
+};
+
+} // namespace weir::conn

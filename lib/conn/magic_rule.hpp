@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/foreign_sessions.hpp"
+#include "weir/reasons.hpp"
+#include "wire/packet.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace weir::conn {
+
+/// docs/protocol.md §3, "The magic", for queue pairs between addresses that are no ring's
+/// neighbours here. They may be those of a ring that this switch knew before it was restarted: a
+/// repeat of a raw FIRST would be forwarded as a duplicate, and its raw LAST then fit the receiver.
+/// So a header is forwarded only where a hello announced it and another switch has answered that
+/// hello, and bars its queue pair otherwise. A hello alone opens nothing: a host that goes back as
+/// far as its hello repeats that too.
+/// One lcore owns an object, for what it receives.
+class MagicRule {
+ public:
+  struct Settings {
+    std::uint32_t entries = 0;     // queue pairs remembered
+    std::uint64_t aging = 600'000; // milliseconds of silence after which one is forgotten
+    HashKey hash_key;
+    ForeignSessions* sessions = nullptr; // the switch's; outlives the object
+  };
+
+  explicit MagicRule(const Settings& settings)
+      : settings_(settings), table_(settings.entries, settings.hash_key) {}
+
+  /// Whether a RoCE frame may be forwarded; times in milliseconds.
+  std::optional<DropReason> why_not_forwarded(wire::Frame& frame, std::uint64_t now);
+
+ private:
+  enum class State : std::uint8_t {
+    announced, // a hello passed
+    open,      // and the ring's messages may
+    barred,
+  };
+
+  struct QueuePair {
+    State state{};
+    std::uint64_t last_seen = 0;
+  };
+
+  std::uint64_t key_of(const wire::Frame& frame) const;
+  QueuePair* find(std::uint64_t key, std::uint64_t now);
+  void forget(const QueuePair* known);
+  void set(std::uint64_t key, State state, std::uint64_t now);
+  State state_after_header(const QueuePair* known, const wire::Frame& frame,
+                           const wire::InaHeader& ina);
+
+  Settings settings_;
+  BucketTable<QueuePair> table_;
+};
+
+} // namespace weir::conn

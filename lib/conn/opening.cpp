@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conn/opening.hpp"
+
+namespace weir::conn {
+
+using wire::InaHeader;
+using wire::MessageShape;
+using wire::Position;
+
+namespace {
+
+constexpr std::uint8_t kMaxAckTimeout = 31; // IBTA §11.2.5.1: five bits
+
+Position position_of(std::uint32_t packets, std::uint32_t k) {
+  if (packets == 1) {
+    return Position::only;
+  }
+  if (k == 0) {
+    return Position::first;
+  }
+  return k + 1 == packets ? Position::last : Position::middle;
+}
+
+std::uint64_t payload_of(const MessageShape& shape, std::uint32_t packets, std::uint32_t k,
+                         std::uint16_t mtu) {
+  return k + 1 < packets ? mtu : shape.message_bytes() - std::uint64_t{mtu} * (packets - 1);
+}
+
+bool lengths_agree(const Opening& opening, std::uint16_t mtu) {
+  const wire::Packet& packet = opening.frame.packet;
+  if (packet.opcode.has_reth != 0) {
+    const auto& reth =
+        wire::view_as<wire::Reth>(opening.frame.data + packet.bth_offset + sizeof(wire::Bth));
+    if (reth.dma_length.get() !=
+        opening.shape.message_bytes()) { // IBTA §9.3.1: length of the whole message
+      return false;
+    }
+  }
+  return fits_message(packet, opening.shape, opening.packets, 0, mtu);
+}
+
+std::optional<DropReason> why_flags_unacceptable(const InaHeader& ina) {
+  if ((ina.flags & kInaFlagResult) != 0) {
+    return DropReason::result_flag;
+  }
+  if ((ina.flags & kInaFlagPartial) != 0) {
+    return DropReason::partial_flag;
+  }
+  return ina.flags == 0 ? std::nullopt : std::optional(DropReason::reserved_bits);
+}
+
+bool is_reducible(const MessageShape& shape) {
+  return is_arithmetic(shape.collective) ? weir::is_reducible(shape.data_type, shape.operation)
+                                         : element_size(shape.data_type) != 0;
+}
+
+bool has_fitting_root(const Opening& opening) {
+  return opening.shape.collective == Collective::broadcast
+             ? opening.shape.root < opening.ina.world.get()
+             : opening.shape.root == 0;
+}
+
+std::optional<DropReason> why_hello_unacceptable(const InaHeader& ina) {
+  if (ina.message_id.get() != 0 || ina.message_length.get() != 0) {
+    return DropReason::bad_hello;
+  }
+  if (ina.session.get() == 0) {
+    return DropReason::bad_nonce;
+  }
+  return ina.ack_timeout > kMaxAckTimeout ? std::optional(DropReason::bad_ack_timeout)
+                                          : std::nullopt;
+}
+
+std::optional<DropReason> why_collective_unacceptable(const Opening& opening) {
+  if (opening.ina.collective >= kCollectives) {
+    return DropReason::unsupported_collective;
+  }
+  if (!is_reducible(opening.shape)) {
+    return DropReason::unsupported_pair;
+  }
+  if (!has_fitting_root(opening)) {
+    return DropReason::bad_root;
+  }
+  switch (opening.shape.collective) {
+  case Collective::hello:
+    return why_hello_unacceptable(opening.ina);
+  case Collective::barrier:
+    return opening.shape.data_bytes == 0 ? std::nullopt : std::optional(DropReason::barrier_data);
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<DropReason> why_length_unacceptable(const RingSpec& spec, const Opening& opening) {
+  if (opening.shape.message_bytes() > spec.max_message_bytes) {
+    return DropReason::message_too_long;
+  }
+  if (opening.shape.data_bytes % element_size(opening.shape.data_type) != 0) {
+    return DropReason::partial_element;
+  }
+  return lengths_agree(opening, spec.mtu) ? std::nullopt
+                                          : std::optional(DropReason::length_mismatch);
+}
+
+} // namespace
+
+std::optional<ForeignReason> why_foreign(const RingDirectory& directory, const wire::Frame& frame,
+                                         const InaHeader& ina, std::uint16_t& ring) {
+  if (ina.version != kInaVersion) {
+    return ForeignReason::unknown_version;
+  }
+  const auto found = directory.ring_with_id(ina.ring_id.get());
+  if (!found) {
+    return ForeignReason::unknown_ring;
+  }
+  ring = *found;
+  const RingSpec& spec = directory.rings()[ring];
+  const std::uint16_t rank = ina.rank.get();
+  if (ina.world.get() != spec.world()) {
+    return ForeignReason::world_mismatch;
+  }
+  if (rank >= spec.world()) {
+    return ForeignReason::rank_out_of_range;
+  }
+  if (spec.members[rank].ip != frame.packet.source) {
+    return ForeignReason::source_mismatch;
+  }
+  if (spec.members[spec.successor(rank)].ip != frame.packet.destination) {
+    return ForeignReason::destination_mismatch;
+  }
+  return std::nullopt;
+}
+
+Opening opening_of(const RingDirectory& directory, wire::Frame& frame, const InaHeader& ina,
+                   std::uint16_t ring) {
+  const MessageShape shape = MessageShape::of(ina);
+  const std::uint16_t mtu = directory.rings()[ring].mtu;
+  const auto packets = static_cast<std::uint32_t>((shape.message_bytes() + mtu - 1) / mtu);
+  return {frame, ina, ring, ina.rank.get(), shape, packets};
+}
+
+std::optional<DropReason> why_unacceptable(const RingSpec& spec, const Opening& opening) {
+  if (const auto reason = why_flags_unacceptable(opening.ina)) {
+    return reason;
+  }
+  if (const auto reason = why_collective_unacceptable(opening)) {
+    return reason;
+  }
+  return why_length_unacceptable(spec, opening);
+}
+
+bool fits_message(const wire::Packet& packet, const MessageShape& shape, std::uint32_t packets,
+                  std::uint32_t k, std::uint16_t mtu) {
+  return packet.opcode.position == position_of(packets, k) &&
+         packet.payload_bytes == payload_of(shape, packets, k, mtu);
+}
+
+} // namespace weir::conn

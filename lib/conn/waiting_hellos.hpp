@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/connection_table.hpp"
+#include "conn/incarnation.hpp"
+#include "wire/packet.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weir::conn {
+
+/// A hello that waits for those of the other ranks (docs/protocol.md §2a).
+struct WaitingHello {
+  wire::Frame* frame = nullptr; // nullptr: the place is free
+  Connection* connection = nullptr;
+  Incarnation incarnation;
+  std::uint64_t order = 0; // of arrival
+};
+
+/// The hellos of one ring that wait, apart from its slots: the last four of each rank, of different
+/// incarnations. The frames are the owner's of this object.
+class WaitingHellos {
+ public:
+  static constexpr std::size_t kPerRank = 4;
+
+  explicit WaitingHellos(std::uint16_t world) : places_(world) {}
+
+  /// The hello of this rank for this incarnation; nullptr when none waits.
+  WaitingHello* find(std::uint16_t rank, const Incarnation& incarnation);
+
+  /// Any rank's hello for this incarnation; nullptr when none waits.
+  const WaitingHello* find(const Incarnation& incarnation);
+
+  /// Where one more hello of this rank goes: a free place, or that of the rank's oldest.
+  WaitingHello& place_for(std::uint16_t rank);
+
+  /// `place` is place_for()'s, and free.
+  void put(WaitingHello& place, const WaitingHello& hello);
+
+  /// True when every rank has a hello of this incarnation.
+  bool is_complete(const Incarnation& incarnation);
+
+  std::span<WaitingHello> of(std::uint16_t rank) { return places_[rank]; }
+
+  std::uint32_t waiting_of(std::uint16_t rank) const;
+
+  /// How many wait; counts down as take() frees their places.
+  std::uint32_t size() const { return size_; }
+
+  WaitingHello take(WaitingHello& place);
+
+ private:
+  std::vector<std::array<WaitingHello, kPerRank>> places_;
+  std::uint64_t arrivals_ = 0;
+  std::uint32_t size_ = 0;
+};
+
+} // namespace weir::conn

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "incarnation_watch.hpp"
+
+#include "violation.hpp"
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::fabric {
+
+IncarnationWatch::Sight IncarnationWatch::look_at(const dataplane::InlineSwitch& engine) const {
+  const auto& incarnation = engine.worker().classifier().incarnation_of(ring_);
+  Sight sight{.flushes = engine.worker().counters_of(ring_).flushes};
+  if (incarnation) {
+    sight.incarnation = {incarnation->epoch, incarnation->nonce};
+  }
+  return sight;
+}
+
+void IncarnationWatch::before(const Packet& packet, const dataplane::InlineSwitch& engine) {
+  before_ = look_at(engine);
+  wire::Frame frame = packet;
+  frame.packet = wire::parse(packet.bytes());
+  const wire::InaHeader* ina = wire::find_ina_header(frame);
+  if (ina == nullptr || ina->collective != static_cast<std::uint8_t>(Collective::hello) ||
+      ina->ring_id.get() != spec_.id || ina->rank.get() >= spec_.world() ||
+      !wire::icrc_is_valid(frame)) {
+    return;
+  }
+  hellos_[{ina->epoch.get(), ina->session.get()}] |= std::uint64_t{1} << ina->rank.get();
+}
+
+void IncarnationWatch::after(const dataplane::InlineSwitch& engine) {
+  const Sight now = look_at(engine);
+  if (now == before_) {
+    return;
+  }
+  coverage_.hit(Happening::incarnations);
+  const bool has_begun = now.incarnation && now.incarnation != before_.incarnation;
+  if (!has_begun || !has_all_hellos(*now.incarnation)) {
+    throw Violation("I11", fmt::format("ring {}: an incarnation ended or was emptied although not "
+                                       "all ranks had greeted the next",
+                                       spec_.id));
+  }
+}
+
+void IncarnationWatch::operator_acted(const dataplane::InlineSwitch& engine) {
+  hellos_.clear();
+  before_ = look_at(engine);
+}
+
+bool IncarnationWatch::has_all_hellos(const Name& name) const {
+  const auto found = hellos_.find(name);
+  const std::uint64_t all = (std::uint64_t{1} << spec_.world()) - 1;
+  return found != hellos_.end() && found->second == all;
+}
+
+} // namespace weir::fabric
