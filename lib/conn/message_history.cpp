@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/message_history.hpp"
 
-#include "wire/psn.hpp"
-
-#include <algorithm>
-
 namespace weir::conn {
 
 using wire::psn_add;
@@ -47,7 +43,9 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
     return {Entry::conflict, nullptr};
   }
   if (message > newest_) {
-    move_newest_to(message);
+    move_newest_to(message, psn);
+  } else {
+    place_unknown_before(message, psn);
   }
   MessageRecord& record = record_of(message);
   const auto slot = static_cast<std::uint32_t>(message % depth()) * packets_per_message_;
@@ -55,22 +53,42 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
   return {Entry::entered, &record};
 }
 
-MessageHistory::Located MessageHistory::locate(std::uint32_t psn) {
-  const auto offset_in = [psn](const MessageRecord& record) {
-    return (psn - record.first_psn) & wire::kPsnMask;
-  };
-  const auto has_it = [&](const MessageRecord& record) { // never, while it is unknown
-    return offset_in(record) < record.packets;
-  };
-  if (!has_it(*last_found_)) {
-    const auto found = std::find_if(records_.begin(), records_.end(), has_it);
-    if (found == records_.end()) {
-      const bool is_stale = floor_ && psn_before(psn, *floor_);
-      return {is_stale ? Place::stale : Place::unknown, nullptr, 0};
-    }
-    last_found_ = &*found;
+MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
+  const MessageRecord& candidate = last_not_behind(psn);
+  const std::uint32_t packet = (psn - candidate.first_psn) & wire::kPsnMask;
+  if (packet >= candidate.packets) {
+    const bool is_stale = floor_ && psn_before(psn, *floor_);
+    return {is_stale ? Place::stale : Place::unknown, nullptr, 0};
   }
-  return {Place::inside, last_found_, offset_in(*last_found_)};
+  last_found_ = &candidate;
+  return {Place::inside, &candidate, packet};
+}
+
+/// The newest message that begins at `psn` or before it, counted from where the oldest begins. No
+/// other can have it: known messages do not overlap and unknown ones stand where the next known one
+/// begins, so first PSNs never fall from one message to the next.
+const MessageRecord& MessageHistory::last_not_behind(std::uint32_t psn) {
+  const std::size_t first = oldest() % depth();
+  const auto record = [&](std::size_t index) -> const MessageRecord& { // counted from the oldest
+    const std::size_t place = first + index;
+    return records_[place < depth() ? place : place - depth()]; // a division would cost the most
+  };
+  const std::uint32_t origin = record(0).first_psn;
+  const std::uint32_t wanted = (psn - origin) & wire::kPsnMask;
+  std::size_t found = 0;
+  std::size_t behind = newest_ - oldest() + 1;
+  while (behind - found > 1) {
+    const std::size_t middle = (found + behind) / 2;
+    const std::uint32_t begins = (record(middle).first_psn - origin) & wire::kPsnMask;
+    (begins <= wanted ? found : behind) = middle;
+  }
+  return record(found);
+}
+
+void MessageHistory::place_unknown_before(std::uint64_t message, std::uint32_t psn) {
+  while (message-- > oldest() && !record_of(message).is_known()) {
+    record_of(message).first_psn = psn;
+  }
 }
 
 const MessageRecord* MessageHistory::known(std::uint64_t message) {
@@ -92,8 +110,8 @@ bool MessageHistory::overlaps_neighbour(std::uint64_t message, std::uint32_t psn
 }
 
 const MessageRecord* MessageHistory::nearest_before(std::uint64_t message) {
-  const std::uint64_t oldest = newest_ < depth() ? 0 : newest_ - depth() + 1;
-  while (message-- > oldest) {
+  const std::uint64_t last = oldest();
+  while (message-- > last) {
     if (const MessageRecord* record = known(message); record != nullptr) {
       return record;
     }
@@ -110,13 +128,14 @@ const MessageRecord* MessageHistory::nearest_after(std::uint64_t message) {
   return nullptr;
 }
 
-void MessageHistory::move_newest_to(std::uint64_t message) {
+void MessageHistory::move_newest_to(std::uint64_t message, std::uint32_t psn) {
   for (std::uint64_t entering = newest_ + 1; entering <= message; ++entering) {
     MessageRecord& record = record_of(entering);
     if (record.is_known()) {
       raise_floor_past(record);
     }
     record.packets = 0;
+    record.first_psn = psn;
   }
   newest_ = message;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "wire/message_shape.hpp"
+#include "wire/psn.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,7 @@ namespace weir::conn {
 /// One message of a connection, as its FIRST or ONLY told it.
 struct MessageRecord {
   std::uint64_t message = 0;    // index in the sequence, extended past 32 bits
-  std::uint32_t first_psn = 0;  // of its FIRST or ONLY
+  std::uint32_t first_psn = 0;  // of its FIRST or ONLY; unknown: that of the next known message
   std::uint32_t packets = 0;    // 0: unknown, its FIRST was never seen
   std::uint32_t first_slot = 0; // (message mod 2N) x L
   wire::MessageShape shape;
@@ -61,13 +62,21 @@ class MessageHistory {
     std::uint32_t packet;        // k = psn - first_psn
   };
 
-  /// Any other packet.
-  Located locate(std::uint32_t psn);
+  /// Any other packet. Looks at about log2(2N) records at most. A host whose known messages span
+  /// 2^24 PSNs or more (the configuration keeps 2N x L far below) may be told `unknown` for one of
+  /// them.
+  Located locate(std::uint32_t psn) {
+    const std::uint32_t packet = (psn - last_found_->first_psn) & wire::kPsnMask;
+    return packet < last_found_->packets ? Located{Place::inside, last_found_, packet}
+                                         : locate_elsewhere(psn);
+  }
 
   std::uint64_t newest() const { return newest_; }
 
  private:
   std::uint64_t depth() const { return records_.size(); }
+
+  std::uint64_t oldest() const { return newest_ < depth() ? 0 : newest_ - depth() + 1; }
 
   MessageRecord& record_of(std::uint64_t message) { return records_[message % depth()]; }
 
@@ -75,7 +84,10 @@ class MessageHistory {
   bool overlaps_neighbour(std::uint64_t message, std::uint32_t psn, std::uint32_t packets);
   const MessageRecord* nearest_before(std::uint64_t message);
   const MessageRecord* nearest_after(std::uint64_t message);
-  void move_newest_to(std::uint64_t message);
+  Located locate_elsewhere(std::uint32_t psn);
+  const MessageRecord& last_not_behind(std::uint32_t psn);
+  void place_unknown_before(std::uint64_t message, std::uint32_t psn);
+  void move_newest_to(std::uint64_t message, std::uint32_t psn);
   void raise_floor_past(const MessageRecord& leaving);
 
   std::span<MessageRecord> records_; // message m at m mod 2N

@@ -74,8 +74,10 @@ MUTATIONS = [
         Edit(WORKER, "if (!wire::verify_icrc(frame)) {",
              "if (!wire::verify_icrc(frame) && frame.packet.opcode.starts_message()) {")]),
     Mutation("history-depth", "the history remembers one message (NetReduce)", [
-        Edit(HISTORY, "return offset_in(record) < record.packets;",
-             "return record.message == newest_ && offset_in(record) < record.packets;")]),
+        Edit("lib/conn/message_history.hpp", "return packet < last_found_->packets ?",
+             "return last_found_->message == newest_ && packet < last_found_->packets ?"),
+        Edit(HISTORY, "if (packet >= candidate.packets) {",
+             "if (candidate.message != newest_ || packet >= candidate.packets) {")]),
     Mutation("never-guess", "packets of unclassified queue pairs are forwarded", [
         Edit(CLASSIFY, "return dropped(DropReason::unclassified);", "return {.step = Step::forward};")]),
     Mutation("slots-n", "N messages of slots instead of 2N", [

@@ -57,10 +57,12 @@ class History {
 
   MessageHistory* operator->() { return &history_; }
 
-  /// As if messages up to `newest` had come and gone unseen.
-  void start_at(std::uint64_t newest) {
+  /// As if messages up to `newest` had come and gone unseen; the next begins at `psn`.
+  void start_at(std::uint64_t newest, std::uint32_t psn) {
     history_.begin(0, {});
-    records_[0].packets = 0;
+    for (MessageRecord& record : records_) {
+      record = {.first_psn = psn};
+    }
     newest_of(history_) = newest;
   }
 
@@ -94,6 +96,17 @@ class History {
       return "unknown";
     }
     return "?";
+  }
+
+  /// What locate must find: whichever record has it. Empty when none has.
+  std::string scan(std::uint32_t psn) const {
+    for (const MessageRecord& record : records_) {
+      const std::uint32_t packet = (psn - record.first_psn) & 0xffffff;
+      if (packet < record.packets) {
+        return fmt::format("packet {} of {}", packet, record.message);
+      }
+    }
+    return "";
   }
 
  private:
@@ -210,8 +223,8 @@ TEST(MessageHistory, MessageIdsWrapForAnyWindow) {
   for (const std::uint32_t window : {1, 2, 3, 4, 5, 7}) {
     History history(window);
     const std::uint64_t start = wrap - 3;
-    history.start_at(start);
     std::uint32_t psn = 0xfffffa;
+    history.start_at(start, psn);
     std::map<std::uint64_t, std::uint32_t> begins;
     for (std::uint64_t m = start + 1; m < wrap + 20; ++m, psn += 2) {
       begins[m] = psn;
@@ -295,7 +308,7 @@ TEST(MessageHistory, EqualsTheModelUnderLossAndRepetition) {
         history->begin(static_cast<std::uint32_t>(begins[0]), {});
         model.know(0, begins[0], 1);
       } else {
-        history.start_at(static_cast<std::uint64_t>(start));
+        history.start_at(static_cast<std::uint64_t>(start), static_cast<std::uint32_t>(begins[0]));
       }
       for (int i = 0; i < 400; ++i) { // what the host will ever send
         begins.push_back(begins.back() + lengths.back());
@@ -318,6 +331,43 @@ TEST(MessageHistory, EqualsTheModelUnderLossAndRepetition) {
         ASSERT_EQ(history->newest(), static_cast<std::uint64_t>(model.newest()));
       }
     }
+  }
+}
+
+/// Messages with gaps between them, some never entered, some where they do not belong, in an order
+/// that only the window bounds.
+TEST(MessageHistory, LocateFindsWhatAScanOfAllRecordsFinds) {
+  std::mt19937 random(37);
+  const auto below = [&](std::uint32_t limit) {
+    return static_cast<std::uint32_t>(random() % limit);
+  };
+  for (const std::uint32_t window : {1u, 2u, 3u, 16u, 100u, 1024u}) {
+    History history(window);
+    std::vector<std::uint32_t> begins{(1u << 24) - 3000}; // not wrapped
+    history->begin(begins[0], {});
+    unsigned found = 0;
+    for (int round = 0; round < 20'000; ++round) {
+      const auto newest = static_cast<std::uint32_t>(history->newest());
+      const std::uint32_t oldest = newest < 2 * window ? 0 : newest - 2 * window + 1;
+      while (begins.size() <= newest + window) {
+        begins.push_back(begins.back() + kPackets + (below(8) == 0 ? below(300) : 0));
+      }
+      const std::uint32_t jump = 1 + (below(200) == 0 ? below(window) : 0);
+      const std::uint32_t id = below(3) == 0 ? newest + jump : oldest + below(newest - oldest + 1);
+      const std::uint32_t astray = below(10) == 0 ? below(40) - 20 : 0;
+      history.enter(id, begins[id] + astray, 1 + below(kPackets));
+      for (int look = 0; look < 4; ++look) {
+        const std::uint32_t near = begins[oldest + below(newest + 1 - oldest)];
+        const std::uint32_t psn = (near + below(3 * kPackets) - kPackets) & 0xffffff;
+        const std::string expected = history.scan(psn);
+        const std::string located = history.locate(psn);
+        ASSERT_EQ(located.starts_with("packet") ? located : "", expected)
+            << "N " << window << ", PSN " << psn << ", round " << round;
+        found += !expected.empty();
+      }
+    }
+    EXPECT_GT(found, 10'000u) << "N " << window;
+    EXPECT_LT(found, 70'000u) << "N " << window;
   }
 }
 
