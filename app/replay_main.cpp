@@ -175,6 +175,22 @@ class CaptureWriter {
   std::unique_ptr<pcap_dumper_t, ClosePcap> dumper_;
 };
 
+/// The switch's time is the capture's, but stands still where that goes back, as it does in merged
+/// captures: ages are differences without sign.
+class CaptureClock {
+ public:
+  /// `stamp` in nanoseconds, as CaptureReader asks for.
+  dataplane::Instant advance_to(const timeval& stamp) {
+    const auto ns = static_cast<std::uint64_t>(stamp.tv_sec) * 1'000'000'000u +
+                    static_cast<std::uint64_t>(stamp.tv_usec);
+    latest_ns_ = std::max(latest_ns_, ns);
+    return dataplane::Instant::from_ns(latest_ns_);
+  }
+
+ private:
+  std::uint64_t latest_ns_ = 0;
+};
+
 /// A frame with its bytes behind it, freed when the switch is done with it.
 struct OwnedFrame : wire::Frame {
   OwnedFrame(const std::uint8_t* bytes, std::uint32_t count, std::uint16_t port)
@@ -280,9 +296,7 @@ class Replay {
       }
       sink_.set_time(header->ts);
       auto* frame = new OwnedFrame(bytes, header->caplen, ingress_of(bytes, header->caplen));
-      const auto ns = static_cast<std::uint64_t>(header->ts.tv_sec) * 1'000'000'000u +
-                      static_cast<std::uint64_t>(header->ts.tv_usec);
-      switch_.accept(*frame, dataplane::Instant::from_ns(ns)); // the sink deletes it
+      switch_.accept(*frame, clock_.advance_to(header->ts)); // the sink deletes it
     }
     writer_.flush();
   }
@@ -331,6 +345,7 @@ class Replay {
   CaptureReader reader_;
   CaptureWriter writer_;
   CaptureSink sink_;
+  CaptureClock clock_;
   dataplane::InlineSwitch switch_;
 };
 
