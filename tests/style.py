@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds every tracked source file to clang-format and to its SPDX line. Ends in "style: N passed, …"."""
+"""Holds every tracked source file to clang-format and to its SPDX line: two tests. Ends in "style: N passed, …"."""
 
 from __future__ import annotations
 
@@ -20,29 +20,35 @@ def tracked_files() -> list[Path]:
     return [ROOT / name for name in names.split("\0") if name and (ROOT / name).is_file()]
 
 
-def lacks_spdx(file: Path) -> bool:
-    head = file.read_text(errors="replace").splitlines()[:3]
-    return not any(SPDX in line for line in head)
+def wants_spdx(file: Path) -> bool:
+    return file.suffix in SPDX_SUFFIXES or (file.suffix == "" and file.parent.name in {"tools", ".ci"})
 
 
-def main() -> int:
-    failures: list[str] = []
-    checked = 0
-    for file in tracked_files():
-        is_program = file.suffix == "" and file.parent.name in {"tools", ".ci"}
-        if file.suffix in SPDX_SUFFIXES or is_program:
-            checked += 1
-            if lacks_spdx(file):
-                failures.append(f"{file.relative_to(ROOT)}: no SPDX line among the first three")
+def check_spdx(files: list[Path]) -> list[str]:
+    return [f"{file.relative_to(ROOT)}: no SPDX line among the first three" for file in filter(wants_spdx, files)
+            if not any(SPDX in line for line in file.read_text(errors="replace").splitlines()[:3])]
+
+
+def check_format(files: list[Path]) -> list[str]:
+    """One line for each file that clang-format would change: the first place."""
+    failures = []
+    for file in files:
         if file.suffix in CODE:
-            checked += 1
             answer = subprocess.run(["clang-format", "--dry-run", "--Werror", str(file)], capture_output=True, text=True)
             if answer.returncode != 0:
                 failures.append(answer.stderr.splitlines()[0] if answer.stderr else f"{file}: clang-format failed")
-    for failure in failures:
+    return failures
+
+
+def main() -> int:
+    files = tracked_files()
+    found = [check(files) for check in (check_spdx, check_format)]
+    for failure in [failure for failures in found for failure in failures]:
         print(failure)
-    print(f"style: {checked - len(failures)} passed, {len(failures)} failed, 0 skipped")
-    return 1 if failures else 0
+    failed = sum(map(bool, found))
+    print(f"style: {len(files)} files looked at")
+    print(f"style: {len(found) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

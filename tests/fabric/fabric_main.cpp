@@ -80,12 +80,13 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+/// The seeds are one test, however many they are, and each row of coverage asked for is another.
 int run(const Options& options) {
   Campaign campaign(options.plan);
   campaign.run();
   const Coverage& coverage = campaign.coverage();
-  std::uint64_t failed = campaign.failed();
-  std::uint64_t passed = campaign.seeds() - failed;
+  std::size_t failed = campaign.failed() == 0 ? 0 : 1;
+  std::size_t passed = 1 - failed;
   fmt::print("{}{}", coverage.statistics(), coverage.table());
   if (options.demand == Demand::soundness_and_coverage) {
     const std::size_t missing = coverage.missing();
@@ -93,8 +94,9 @@ int run(const Options& options) {
     failed += missing;
     passed += Coverage::expected() - missing;
   }
-  fmt::print("{} seeds from {} in {:.0f} s, {:.0f} seeds/s\n", campaign.seeds(), options.plan.first,
-             campaign.seconds(), static_cast<double>(campaign.seeds()) / campaign.seconds());
+  fmt::print("{} seeds from {}, {} of them failed, in {:.0f} s, {:.0f} seeds/s\n", campaign.seeds(),
+             options.plan.first, campaign.failed(), campaign.seconds(),
+             static_cast<double>(campaign.seeds()) / campaign.seconds());
   fmt::print("fabric: {} passed, {} failed, 0 skipped\n", passed, failed);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
