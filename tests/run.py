@@ -3,7 +3,8 @@
 """Runs the stages of the test suite, one after the other, and counts.
 
 A stage is a command. One that counts its tests ends in a line "NAME: N passed, N failed, N skipped"; any other is one
-test. The last line of all is the sum. A stage that exits non-zero without counting a failure is a failure by itself.
+test. Files or seeds are not tests: a check of all of them is one. The last line of all is the sum. A stage that exits
+non-zero without counting a failure is a failure by itself.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool 
 def configured(name: str, about: str, build: str, compiler: str, options: list[str], targets: list[str]) -> Stage:
     """Configures a build directory with another compiler or sanitizer and builds some targets there."""
     setup = f"test -f {build}/build.ninja || CXX={compiler} meson setup {build} {' '.join(options)}"
-    return Stage(name, about, ["bash", "-ec", f"{setup}; ninja -C {build} {' '.join(targets)}"])
+    return Stage(name, about, ["bash", "-ec", f"{setup}; ninja -C {build} --quiet {' '.join(targets)}"])
 
 
 STAGES = [
-    Stage("style", "clang-format agrees with every file", ["tests/style.py"], quick=True),
+    Stage("style", "clang-format and SPDX lines, every file", ["tests/style.py"], quick=True),
     meson_tests("unit", "unit tests, gcc", "build", "--suite", "unit", quick=True),
     Stage("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
     Stage("expectation", "the replay model's own checks",
@@ -78,6 +79,7 @@ STAGES = [
           ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
     Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
     Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
+    Stage("bench", "tools/bench runs every part; no figure is judged", ["tests/bench/every_part.py"]),
     configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
                 environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 USED_FLAGS = re.compile(r"^(sse4_2|avx2|f16c|avx512\w+|pclmulqdq|vpclmulqdq)$")
 OPTIONS = ("buildtype", "optimization", "b_ndebug", "cpp_args")
 
@@ -50,6 +51,6 @@ def describe(build: Path) -> dict[str, Any]:
         "compiler": output_of("c++", "--version").split("\n")[0],
         "build": build_options(build),
         "DPDK": output_of("pkg-config", "--modversion", "libdpdk"),
-        "commit": output_of("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "commit": output_of("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"),
         "load average at start": os.getloadavg(),
     }
