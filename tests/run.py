@@ -80,6 +80,7 @@ STAGES = [
     Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
     Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
     Stage("bench", "tools/bench runs every part; no figure is judged", ["tests/bench/every_part.py"]),
+    Stage("clone", "the tools and tests in a directory below /tmp with blanks in its name", ["tests/clone.py"]),
     configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
                 environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),

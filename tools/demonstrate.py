@@ -203,6 +203,12 @@ def report_workers(options: argparse.Namespace, folder: Path) -> None:
               f"{result['retransmissions']} packets repeated, every element verified, algorithm: {result['algorithm']}")
 
 
+def make_folder() -> Path:
+    """memif takes its socket's path out of a list with commas, and the kernel takes 107 bytes at most."""
+    usable = re.fullmatch(r"[\w./ -]{1,70}", tempfile.gettempdir(), re.ASCII)
+    return Path(tempfile.mkdtemp(prefix="weir-demo-", dir=None if usable else "/tmp"))
+
+
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
     print(f"demo: {options.ranks} workers all-reduce {options.size} of {options.type} ({options.op}), path MTU "
           f"{options.mtu}, loss {options.loss:g}; logs and configuration in {folder}", flush=True)
@@ -226,7 +232,7 @@ def demonstrate(options: argparse.Namespace, folder: Path) -> None:
 
 def main() -> int:
     options = parse_options()
-    folder = Path(tempfile.mkdtemp(prefix="weir-demo-"))
+    folder = make_folder()
     try:
         demonstrate(options, folder)
     except DemoFailure as failure:

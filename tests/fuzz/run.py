@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -99,7 +100,7 @@ def run(name: str, corpus: Path, seconds: int) -> bool:
         return True
     print("\n".join((answer.stderr or "").splitlines()[-40:]))
     for artifact in sorted(crashes.iterdir()):
-        print(f"fuzz {name}: replay with {command[0]} {artifact}")
+        print(f"fuzz {name}: replay with {shlex.join([command[0], str(artifact)])}")
     return False
 
 

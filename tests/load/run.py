@@ -20,7 +20,8 @@ PROGRAM = ROOT / os.environ.get("WEIR_BUILD", "build") / "tests/load/load_test"
 ROLES = ["one-lcore", "two-lcores", "pipeline", "two-pipelines", "helped"]
 COUNT = re.compile(r"^load: (\d+) passed, (\d+) failed, 0 skipped$", re.MULTILINE)
 PATIENCE_S = 600  # beside the overload itself
-SANITIZER = {"TSAN_OPTIONS": f"suppressions={ROOT / 'tests/load/tsan.supp'}:history_size=7"}
+# In quotes: a blank ends an option.
+SANITIZER = {"TSAN_OPTIONS": f"suppressions='{ROOT / 'tests/load/tsan.supp'}':history_size=7"}
 
 
 def run(roles: str, seconds: int) -> tuple[int, int]:

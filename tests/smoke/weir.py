@@ -18,16 +18,19 @@ from typing import Any
 from netns import KILLED_WITH_US, Namespace
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))  # another for a sanitizer build
+BUILD = ROOT / os.environ.get("WEIR_BUILD", "build")  # another for a sanitizer build
 WEIR = BUILD / "app" / "weir"
 REPLAY = BUILD / "app" / "weir-replay"
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 
 START_S = 30.0
 STOP_S = 20.0
-# The switch sees a /run and a /tmp of its own: its sockets and locks meet nobody else's and go with it.
-PRIVATE_FILES = ("unshare", "--mount", "--propagation", "private", "sh", "-c",
-                 'mount -t tmpfs none /run && mount -t tmpfs none /tmp && exec "$@"', "sh")
+# The switch sees a /run and a /tmp of its own: its sockets and locks meet nobody else's and go with it. A tree that lies
+# there is put back, by a descriptor, since its name leads nowhere any more (-c: do not resolve it).
+PRIVATE_FILES = (
+    "unshare", "--mount", "--propagation", "private", "sh", "-ec",
+    'exec 3<"$0"; mount -t tmpfs none /run; mount -t tmpfs none /tmp; '
+    '[ -d "$0" ] || { mkdir -p "$0"; mount -c --bind /proc/self/fd/3 "$0"; }; exec 3<&-; exec "$@"', str(ROOT))
 
 NO_HUGEPAGES = '["--no-huge", "-m", "256", "--no-pci", "--no-shconf"]'
 ONE_CORE = "  - { id: 1, roles: [control, rx, worker, tx], idle: sleep }\n"
