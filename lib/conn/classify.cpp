@@ -54,10 +54,6 @@ std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
   return ((std::uint64_t{16} * 4096) << std::max(exponent, kLeastAckTimeout)) / 1'000'000;
 }
 
-bool is_hello(const InaHeader& ina) {
-  return ina.collective == static_cast<std::uint8_t>(Collective::hello);
-}
-
 bool is_result(const InaHeader& ina) {
   return (ina.flags & kInaFlagResult) != 0;
 }
@@ -80,6 +76,11 @@ std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape
     return DropReason::disagree_operation;
   }
   return a.data_type == b.data_type ? std::nullopt : std::optional(DropReason::disagree_type);
+}
+
+/// Where several rings share two neighbours, the pair may be bound to the ports of all of them.
+bool is_from_elsewhere(const Connection& connection, const Frame& frame) {
+  return connection.state == ConnectionState::live && connection.port != frame.ingress;
 }
 
 bool is_admitted(const Connection* connection, const Opening& opening) {
@@ -137,8 +138,7 @@ Classifier::Classifier(const RingDirectory& directory, const std::vector<std::ui
 }
 
 Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
-  const auto port = ports_.source_of(frame.pair);
-  if (port && *port != frame.ingress) {
+  if (!ports_.may_enter(frame.pair, frame.ingress)) {
     return dropped(DropReason::wrong_port);
   }
   const bool only_acknowledges = directory_.senders(frame.pair).empty();
@@ -193,6 +193,9 @@ void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint3
 /// Invalidate could end a message whose FIRST was a result.
 Verdict Classifier::other_request(Frame& frame, std::uint64_t now) {
   Connection* connection = look_up(frame, std::nullopt, now);
+  if (connection != nullptr && is_from_elsewhere(*connection, frame)) {
+    return dropped(DropReason::wrong_port);
+  }
   if (connection != nullptr) {
     connection->count_packet(now);
   }
@@ -221,25 +224,36 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
     return dropped(DropReason::bad_icrc);
   }
   const InaHeader* ina = wire::find_ina_header(frame);
-  if (ina == nullptr) {
-    return plain_start(frame, look_up(frame, std::nullopt, now), now);
+  const auto epoch = ina == nullptr ? std::nullopt : std::optional(ina->epoch.get());
+  Connection* connection = look_up(frame, epoch, now);
+  if (connection != nullptr && is_from_elsewhere(*connection, frame)) {
+    return dropped(DropReason::wrong_port);
   }
-  Connection* connection = look_up(frame, ina->epoch.get(), now);
+  if (ina == nullptr) {
+    return plain_start(frame, connection, now);
+  }
   std::uint16_t ring = 0;
   if (const auto reason = find_ring(frame, *ina, ring)) {
     return foreign_start(frame, *reason, connection, now);
   }
   const Opening opening = opening_of(directory_, frame, *ina, ring);
+  if (ports_.port_of({ring, opening.rank}).value_or(frame.ingress) != frame.ingress) {
+    return dropped(DropReason::wrong_port);
+  }
   if (const auto reason = why_unacceptable(directory_.rings()[ring], opening)) {
     return dropped(*reason);
   }
-  return is_hello(*ina) ? hello(opening, connection, now) : data_start(opening, connection, now);
+  return opening.shape.collective == Collective::hello ? hello(opening, connection, now)
+                                                       : data_start(opening, connection, now);
 }
 
 Verdict Classifier::inside_message(Frame& frame, std::uint64_t now) {
   Connection* connection = look_up(frame, std::nullopt, now);
   if (connection == nullptr) {
     return dropped(DropReason::unclassified);
+  }
+  if (is_from_elsewhere(*connection, frame)) {
+    return dropped(DropReason::wrong_port);
   }
   connection->count_packet(now);
   switch (connection->state) {
@@ -321,8 +335,8 @@ Verdict Classifier::foreign_start(const Frame& frame, ForeignReason reason, Conn
   if (connection != nullptr) {
     connection->count_packet(now);
   }
-  Verdict verdict = is_hello(header_of(frame)) ? foreign_hello(frame, connection, now)
-                                               : foreign_data(frame, connection);
+  Verdict verdict = wire::is_hello(frame, header_of(frame)) ? foreign_hello(frame, connection, now)
+                                                            : foreign_data(frame, connection);
   verdict.foreign = reason;
   return verdict;
 }

@@ -39,7 +39,7 @@ std::optional<DropReason> MagicRule::why_not_forwarded(Frame& frame, std::uint64
 MagicRule::State MagicRule::state_after_header(const QueuePair* known, const Frame& frame,
                                                const wire::InaHeader& ina) {
   const bool is_result = (ina.flags & kInaFlagResult) != 0;
-  if (ina.collective == static_cast<std::uint8_t>(Collective::hello)) {
+  if (wire::is_hello(frame, ina)) {
     if (is_result) {
       settings_.sessions->note(frame.packet, ina);
     }

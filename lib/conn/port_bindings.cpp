@@ -40,17 +40,17 @@ void PortBindings::update(const RingRank& member) {
 }
 
 void PortBindings::update_source(std::uint16_t pair) {
-  std::optional<std::uint16_t>& source = sources_[pair - 1u];
-  source.reset();
+  std::uint64_t& source = sources_[pair - 1u];
+  source = 0;
   for (const RingRank& sender : directory_.senders(pair)) {
     if (const auto port = port_of(sender)) {
-      source = port;
+      source |= std::uint64_t{1} << *port;
     }
   }
   for (const RingRank& sender : directory_.senders(directory_.reverse_of(pair))) {
     const std::uint16_t receiver = directory_.rings()[sender.ring].successor(sender.rank);
     if (const auto port = port_of({sender.ring, receiver})) {
-      source = port;
+      source |= std::uint64_t{1} << *port;
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include "conn/ring_directory.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -10,19 +11,29 @@
 namespace weir::conn {
 
 /// Which port each member is behind, by configuration or by its hello for as long as the
-/// incarnation lives (docs/protocol.md §3, "Ports"). One lcore owns an object; it asks only about
-/// its own groups' pairs.
+/// incarnation lives (docs/protocol.md §3, "Ports"). Rings that share two neighbours can differ
+/// about them where hellos told, so that nobody who breaks into one ring bars another. One lcore
+/// owns an object; it asks only about its own groups' pairs.
 class PortBindings {
  public:
   /// The directory outlives the object.
   explicit PortBindings(const RingDirectory& directory);
 
-  /// The port that the pair's source is bound to.
-  std::optional<std::uint16_t> source_of(std::uint16_t pair) const { return sources_[pair - 1u]; }
+  /// False when rings bind the pair's source, and none of them to this port.
+  bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
+    const std::uint64_t ports = sources_[pair - 1u];
+    return ports == 0 || (ports >> ingress & 1) != 0;
+  }
 
-  /// The port that everything to the pair's destination leaves by.
+  /// The port of a ring's member.
+  std::optional<std::uint16_t> port_of(const RingRank& member) const;
+
+  /// The port that everything to the pair's destination leaves by, where its rings agree on one.
   std::optional<std::uint16_t> destination_of(std::uint16_t pair) const {
-    return sources_[directory_.reverse_of(pair) - 1u];
+    const std::uint64_t ports = sources_[directory_.reverse_of(pair) - 1u];
+    return std::has_single_bit(ports)
+               ? std::optional(static_cast<std::uint16_t>(std::countr_zero(ports)))
+               : std::nullopt;
   }
 
   /// The rank's hello came in by that port.
@@ -32,13 +43,12 @@ class PortBindings {
   void release(std::uint16_t ring);
 
  private:
-  std::optional<std::uint16_t> port_of(const RingRank& member) const;
   void update(const RingRank& member);
   void update_source(std::uint16_t pair);
 
   const RingDirectory& directory_;
   std::vector<std::vector<std::optional<std::uint16_t>>> greeted_; // by ring and rank
-  std::vector<std::optional<std::uint16_t>> sources_;              // by pair
+  std::vector<std::uint64_t> sources_;                             // by pair: a set of ports
 };
 
 } // namespace weir::conn

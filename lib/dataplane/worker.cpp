@@ -192,6 +192,14 @@ unsigned Worker::collect(Instant now) {
   return frames + (sums_.is_empty() ? 0 : 1);
 }
 
+namespace {
+
+std::uint16_t successor_of(std::uint16_t rank, std::uint16_t world) {
+  return static_cast<std::uint16_t>((rank + 1u) % world);
+}
+
+} // namespace
+
 unsigned Worker::send_oldest_results(Instant now) {
   SumQueue::Entry& entry = sums_.oldest();
   Ring& ring = *rings_[entry.record.ring];
@@ -204,8 +212,9 @@ unsigned Worker::send_oldest_results(Instant now) {
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
   for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
     entry.record.rank = rank;
-    forwarder_.send(*frames[rank], Departure::consumed, now, entry.record,
-                    classifier_.ports().destination_of(frames[rank]->pair));
+    forwarder_.send(
+        *frames[rank], Departure::consumed, now, entry.record,
+        classifier_.ports().port_of({entry.record.ring, successor_of(rank, ring.slots.world())}));
   }
   sums_.remove_oldest();
   return static_cast<unsigned>(frames.size());

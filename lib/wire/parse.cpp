@@ -226,4 +226,9 @@ const InaHeader* find_ina_header(const Frame& frame) {
   return header.magic.get() == kInaMagic ? &header : nullptr;
 }
 
+bool is_hello(const Frame& frame, const InaHeader& ina) {
+  return ina.collective == static_cast<std::uint8_t>(Collective::hello) &&
+         frame.packet.payload_bytes == sizeof(InaHeader);
+}
+
 } // namespace weir::wire

@@ -16,4 +16,7 @@ Packet parse(std::span<const std::uint8_t> frame);
 /// else nullptr.
 const InaHeader* find_ina_header(const Frame& frame);
 
+/// Whether a message with that header is a hello or a hello's result: it carries no data.
+bool is_hello(const Frame& frame, const InaHeader& ina);
+
 } // namespace weir::wire
