@@ -138,7 +138,7 @@ Classifier::Classifier(const RingDirectory& directory, const std::vector<std::ui
 }
 
 Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
-  if (!ports_.may_enter(frame.pair, frame.ingress)) {
+  if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {
     return dropped(DropReason::wrong_port);
   }
   const bool only_acknowledges = directory_.senders(frame.pair).empty();
@@ -156,6 +156,15 @@ Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
     return frame.packet.opcode.position == Position::request ? other_request(frame, now)
                                                              : forwarded();
   }
+}
+
+/// What one ring's hellos said of a host must not keep another ring, which shares two neighbours
+/// with it, from forming.
+bool Classifier::greets_unbound_ring(const Frame& frame) const {
+  const InaHeader* ina = wire::find_ina_header(frame);
+  std::uint16_t ring = 0;
+  return ina != nullptr && wire::is_hello(frame, *ina) && !find_ring(frame, *ina, ring) &&
+         !ports_.port_of({ring, ina->rank.get()});
 }
 
 /// The packet's connection; nullptr when the switch knows nothing of it. `epoch` is that of the

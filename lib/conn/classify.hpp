@@ -141,6 +141,7 @@ class Classifier {
                                                   const std::vector<std::uint16_t>& rings,
                                                   const Settings& settings);
 
+  bool greets_unbound_ring(const wire::Frame& frame) const;
   Connection* look_up(wire::Frame& frame, std::optional<std::uint32_t> epoch, std::uint64_t now);
   Verdict other_request(wire::Frame& frame, std::uint64_t now);
   Verdict start_of_message(wire::Frame& frame, std::uint64_t now);

@@ -173,6 +173,8 @@ void Job::kill_member(std::uint16_t rank) {
 
 void Job::notice_incarnation(std::uint32_t nonce) {
   if (run_ != nullptr && nonce != run_->nonce && has_begun_) {
+    shared_.coverage.add(Happening::dead_runs_begun, nonce == 0 ? 0 : 1);
+    has_begun_ = false;
     excuse();
   }
   has_begun_ = has_begun_ || (run_ != nullptr && nonce == run_->nonce);

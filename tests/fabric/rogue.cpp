@@ -108,11 +108,42 @@ void Rogue::forge(const Seen& seen) {
 
 void Rogue::forge_first(Forgery& forgery, const Seen& seen) {
   const bool is_hello = forgery.ina().message_id.get() == 0;
-  if (is_hello || world_.dice.chance(40 * kPercent)) {
+  if (is_hello && world_.dice.chance(50 * kPercent)) {
+    forge_hello(forgery, seen);
+  } else if (is_hello || world_.dice.chance(40 * kPercent)) {
     forge_foreign(forgery, seen);
   } else {
     forge_refused(forgery, seen);
   }
+}
+
+/// A hello that belongs: refused, or one more that waits for others that never come.
+void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
+  Dice& dice = world_.dice;
+  wire::InaHeader& ina = forgery.ina();
+  switch (dice.below(6)) {
+  case 0:
+    ina.session.set(0);
+    break;
+  case 1:
+    ina.ack_timeout = 32;
+    break;
+  case 2:
+    ina.message_id.set(1);
+    break;
+  case 3:
+    ina.epoch.set(ina.epoch.get() - 1);
+    ina.session.set(static_cast<std::uint32_t>(dice.next()) | 1);
+    forgery.set_queue_pair(nobodys_queue_pair(dice));
+    break;
+  default:
+    ina.epoch.set(dice.pick({ina.epoch.get(), 0xffffffffu}));
+    ina.session.set(static_cast<std::uint32_t>(dice.next()) | 1);
+    forgery.set_queue_pair(nobodys_queue_pair(dice));
+    break;
+  }
+  forgery.sign();
+  send(seen.port, forgery.bytes());
 }
 
 /// The header of a message that belongs, with something in it that the switch must refuse before

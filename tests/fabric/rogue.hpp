@@ -41,6 +41,7 @@ class Rogue {
   void replay(const Seen& seen);
   void forge(const Seen& seen);
   void forge_first(Forgery& forgery, const Seen& seen);
+  void forge_hello(Forgery& forgery, const Seen& seen);
   void forge_refused(Forgery& forgery, const Seen& seen);
   void forge_foreign(Forgery& forgery, const Seen& seen);
   void forge_other(Forgery& forgery, const Seen& seen);

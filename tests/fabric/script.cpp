@@ -3,6 +3,8 @@
 
 #include "scenario.hpp"
 
+#include <array>
+
 namespace weir::fabric {
 namespace {
 
@@ -20,6 +22,13 @@ test::JobSpec spec() {
   spec.pins_ports = true;
   spec.network_id = 99;
   return spec;
+}
+
+/// The members agree on it by the message's number.
+Collective collective_of(std::uint32_t message) {
+  constexpr std::array collectives{Collective::all_reduce, Collective::all_reduce,
+                                   Collective::broadcast, Collective::barrier};
+  return collectives[message % collectives.size()];
 }
 
 } // namespace
@@ -75,9 +84,13 @@ void Script::advance(Dice& dice, std::uint16_t rank) {
 
 void Script::continue_message(Dice& dice, std::uint32_t session, std::vector<Sent>& sent) {
   const auto rank = static_cast<std::uint16_t>(dice.below(kWorld));
-  const std::size_t bytes = dice.pick<std::size_t>({64, 64, 216, 540});
+  const Collective collective = collective_of(next_[rank]);
+  const std::size_t bytes =
+      collective == Collective::barrier ? 0 : dice.pick<std::size_t>({64, 64, 216, 540});
   test::InaSpec ina = job_.ina_of(rank, next_[rank], static_cast<std::uint32_t>(bytes));
   ina.session = session;
+  ina.collective = static_cast<std::uint8_t>(collective);
+  ina.root = collective == Collective::broadcast ? 1 : 0;
   if (dice.chance(30 * kPercent)) {
     disagree(dice, ina);
   }
