@@ -4,6 +4,7 @@
 #include "splice/splice.hpp"
 #include "wire/icrc.hpp"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -45,6 +46,12 @@ DropReason reason_for(SlotEvent event) {
   }
 }
 
+/// Acknowledgements, responses and CNPs belong to the other direction's connection, or to none, so
+/// they wait for nobody.
+bool takes_its_turn(const Frame& frame) {
+  return frame.packet.opcode.position != wire::Position::none;
+}
+
 } // namespace
 
 KernelTable::KernelTable(agg::CpuLevel level) {
@@ -79,7 +86,7 @@ Worker::Ring::Ring(const conn::RingSpec& spec, std::pmr::memory_resource* memory
 Worker::Worker(const conn::RingDirectory& directory, std::vector<std::uint16_t> rings,
                const Settings& settings, l2::Bridge& bridge, Forwarder& forwarder,
                FrameCounters& counters)
-    : owned_(std::move(rings)), kernels_(settings.level),
+    : directory_(directory), owned_(std::move(rings)), kernels_(settings.level),
       classifier_(
           directory, owned_, settings.classifier,
           [this](const conn::RingRank& rank) { return rings_[rank.ring]->slots.holds(rank.rank); }),
@@ -100,7 +107,7 @@ void Worker::accept(Frame& frame, Instant now) {
     if (verdict.foreign) {
       counters_.count(*verdict.foreign);
     }
-    return send_in_turn(frame, Departure::forwarded, now);
+    return forward(frame, now);
   case Verdict::Step::forward_stale:
     return forward_stale(frame, verdict, now);
   case Verdict::Step::drop:
@@ -113,6 +120,14 @@ void Worker::accept(Frame& frame, Instant now) {
   case Verdict::Step::begin:
     return begin_incarnation(verdict.ring, now);
   }
+}
+
+void Worker::forward(Frame& frame, Instant now) {
+  if (takes_its_turn(frame)) {
+    return send_in_turn(frame, Departure::forwarded, now);
+  }
+  forwarder_.send(frame, Departure::forwarded, now, {.event = TraceEvent::forwarded},
+                  classifier_.ports().destination_of(frame.pair));
 }
 
 /// What the old incarnation holds goes, then the hellos meet in slot 0.
@@ -167,7 +182,8 @@ void Worker::contribute(Frame& frame, const Verdict& verdict, Instant now) {
 
 void Worker::complete(const Verdict& verdict, std::uint32_t slot, Instant now) {
   if (sums_.is_full()) {
-    finish_oldest_sum(now);
+    finish(sums_.at(0), now);
+    sums_.remove_oldest();
   }
   agg::SlotTable& slots = rings_[verdict.ring]->slots;
   SumQueue::Entry& entry = sums_.add();
@@ -186,10 +202,17 @@ void Worker::complete(const Verdict& verdict, std::uint32_t slot, Instant now) {
 
 unsigned Worker::collect(Instant now) {
   unsigned frames = 0;
-  while (!sums_.is_empty() && sums_.oldest().sum.is_made()) {
-    frames += send_oldest_results(now);
+  for (; !sums_.is_empty(); sums_.remove_oldest()) {
+    SumQueue::Entry& entry = sums_.at(0);
+    if (entry.has_left) {
+      continue;
+    }
+    if (!entry.sum.is_made()) {
+      return frames + 1;
+    }
+    frames += send_results(entry, now);
   }
-  return frames + (sums_.is_empty() ? 0 : 1);
+  return frames;
 }
 
 namespace {
@@ -200,8 +223,7 @@ std::uint16_t successor_of(std::uint16_t rank, std::uint16_t world) {
 
 } // namespace
 
-unsigned Worker::send_oldest_results(Instant now) {
-  SumQueue::Entry& entry = sums_.oldest();
+unsigned Worker::send_results(SumQueue::Entry& entry, Instant now) {
   Ring& ring = *rings_[entry.record.ring];
   const auto frames = entry.sum.task().frames;
   const agg::SlotResult result = ring.slots.complete(entry.slot, entry.sum.crc());
@@ -216,30 +238,57 @@ unsigned Worker::send_oldest_results(Instant now) {
         *frames[rank], Departure::consumed, now, entry.record,
         classifier_.ports().port_of({entry.record.ring, successor_of(rank, ring.slots.world())}));
   }
-  sums_.remove_oldest();
+  entry.has_left = true;
   return static_cast<unsigned>(frames.size());
 }
 
-void Worker::finish_oldest_sum(Instant now) {
-  SumQueue::Entry& entry = sums_.oldest();
+void Worker::finish(SumQueue::Entry& entry, Instant now) {
+  if (entry.has_left) {
+    return;
+  }
   if (!entry.sum.make()) {
     while (!entry.sum.is_made()) { // by a helper, which is at it
       std::this_thread::yield();
     }
   }
-  send_oldest_results(now);
+  send_results(entry, now);
 }
 
-void Worker::settle(Instant now) {
-  while (!sums_.is_empty()) {
-    finish_oldest_sum(now);
+bool Worker::has_result_on_connection_of(const Frame& frame, const SumQueue::Entry& entry) const {
+  if (entry.has_left) {
+    return false;
+  }
+  const auto senders = directory_.senders(frame.pair);
+  return std::any_of(senders.begin(), senders.end(), [&](const conn::RingRank& sender) {
+    return sender.ring == entry.record.ring &&
+           entry.sum.task().frames[sender.rank]->packet.destination_qp ==
+               frame.packet.destination_qp;
+  });
+}
+
+/// A connection is of one ring, so the first sum that has a result on it tells which. What other
+/// rings wait for goes on waiting.
+void Worker::settle_connection_of(const Frame& frame, Instant now) {
+  for (std::uint32_t place = sums_.size(); place > 0; --place) {
+    const SumQueue::Entry& entry = sums_.at(place - 1);
+    if (has_result_on_connection_of(frame, entry)) {
+      return settle_ring(entry.record.ring, now);
+    }
   }
 }
 
-/// What is no sum's result does not overtake any (I7).
+void Worker::settle_ring(std::uint16_t ring, Instant now) {
+  for (std::uint32_t place = 0; place < sums_.size(); ++place) {
+    if (sums_.at(place).record.ring == ring) {
+      finish(sums_.at(place), now);
+    }
+  }
+}
+
+/// What is no sum's result overtakes none on its own connection (I7).
 void Worker::send_in_turn(Frame& frame, Departure departure, Instant now,
                           const TraceRecord& record) {
-  settle(now);
+  settle_connection_of(frame, now);
   forwarder_.send(frame, departure, now, record, classifier_.ports().destination_of(frame.pair));
 }
 
@@ -263,7 +312,7 @@ void Worker::drop_contribution(Frame& frame, std::uint16_t ring, DropReason reas
 }
 
 void Worker::flush(std::uint16_t ring, DropReason reason, Instant now) {
-  settle(now); // a helper may be at some of its frames
+  settle_ring(ring, now); // a helper may be at some of its frames
   ++rings_[ring]->counters.flushes;
   rings_[ring]->slots.flush([&](Frame& frame) { drop_contribution(frame, ring, reason, now); });
   unpin(*rings_[ring], now);

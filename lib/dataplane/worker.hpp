@@ -75,19 +75,23 @@ class Worker {
  private:
   struct Ring {
     Ring(const conn::RingSpec& spec, std::pmr::memory_resource* memory);
+
     agg::SlotTable slots;
     RingCounters counters;
     std::vector<l2::Pin> pins; // of the incarnation's members
   };
 
+  void forward(wire::Frame& frame, Instant now);
   void begin_incarnation(std::uint16_t ring, Instant now);
   void drop_given_up_hellos(Instant now);
   void unpin(Ring& ring, Instant now);
   void contribute(wire::Frame& frame, const conn::Verdict& verdict, Instant now);
   void complete(const conn::Verdict& verdict, std::uint32_t slot, Instant now);
-  unsigned send_oldest_results(Instant now);
-  void finish_oldest_sum(Instant now);
-  void settle(Instant now);
+  unsigned send_results(SumQueue::Entry& entry, Instant now);
+  void finish(SumQueue::Entry& entry, Instant now);
+  bool has_result_on_connection_of(const wire::Frame& frame, const SumQueue::Entry& entry) const;
+  void settle_connection_of(const wire::Frame& frame, Instant now);
+  void settle_ring(std::uint16_t ring, Instant now);
   void send_in_turn(wire::Frame& frame, wire::Departure departure, Instant now,
                     const TraceRecord& record = {.event = TraceEvent::forwarded});
   void answer_from_cache(wire::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
@@ -96,6 +100,7 @@ class Worker {
   void drop_contribution(wire::Frame& frame, std::uint16_t ring, DropReason reason, Instant now);
   void flush(std::uint16_t ring, DropReason reason, Instant now);
 
+  const conn::RingDirectory& directory_;
   std::vector<std::uint16_t> owned_;
   KernelTable kernels_;
   conn::Classifier classifier_;

@@ -138,12 +138,14 @@ MUTATIONS = [
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/splice/splice.cpp", "ina.flags |= kInaFlagResult;", "")]),
     Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
-        Edit(WORKER, "  settle(now);\n  forwarder_.send(frame, departure, now, record);",
+        Edit(WORKER, "  settle_connection_of(frame, now);\n",
              "  forwarder_.send(frame, departure, now, record);")],
         "when a ring's packets come in order, nothing else of its connections passes while sums are made; switch_test "
         "holds the rule by itself"),
+    Mutation("sum-twice", "results that had to leave before their turn leave again in it", [
+        Edit(WORKER, "    if (entry.has_left) {\n      continue;", "    if (false) {\n      continue;")]),
     Mutation("sum-flushed", "a flush does not wait for helpers", [
-        Edit(WORKER, "  settle(now); // a helper may be at some of its frames\n", "")]),
+        Edit(WORKER, "  settle_ring(ring, now); // a helper may be at some of its frames\n", "")]),
     Mutation("sum-unfinished", "results leave before their sum is made", [
         Edit(WORKER, "while (!sums_.is_empty() && sums_.oldest().sum.is_made()) {", "while (!sums_.is_empty()) {")]),
 ]

@@ -728,7 +728,7 @@ TEST(HelpedSwitch, ARepeatMeanwhileWaitsForTheResult) {
   EXPECT_EQ(ring.bench.collect(), ring.results(0));
 }
 
-TEST(HelpedSwitch, NothingOvertakesResults) {
+TEST(HelpedSwitch, NothingOvertakesResultsOnItsConnection) {
   HelpedRing ring;
   EXPECT_TRUE(ring.complete(1).empty());
   EXPECT_TRUE(ring.helpers.asked[0]->make());
@@ -740,19 +740,70 @@ TEST(HelpedSwitch, NothingOvertakesResults) {
   EXPECT_FALSE(ring.helpers.asked[1]->make()) << "the worker did not wait";
 
   EXPECT_TRUE(ring.complete(3).empty());
-  for (const std::uint8_t opcode : {0x0a, 0x11}) { // a plain message; an ACK
-    const Built other = between(ring.job, 0, 1, opcode, opcode == 0x11 ? 0 : 16);
-    const Sent forwarded{other.bytes, port_behind(ring.job, 0), Departure::forwarded};
-    EXPECT_EQ(
-        ring.bench.send(other, 0),
-        ring.results_then(opcode == 0x0a ? std::vector<std::size_t>{2} : std::vector<std::size_t>{},
-                          {forwarded}));
-  }
-  EXPECT_TRUE(ring.complete(4).empty());
-  const Built answer = between(ring.job, 0, 1, 0x11, 0);
+  FrameSpec read = ring.job.frame_of(0); // on the ring's own queue pair
+  read.opcode = 0x0c;
+  const Built request = build(read);
   EXPECT_EQ(
-      ring.bench.send(answer, 0),
-      ring.results_then({3}, {{answer.bytes, port_behind(ring.job, 0), Departure::forwarded}}));
+      ring.bench.send(request, 0),
+      ring.results_then({2}, {{request.bytes, port_behind(ring.job, 0), Departure::forwarded}}));
+}
+
+TEST(HelpedSwitch, OtherConnectionsDoNotWaitForSums) {
+  HelpedRing ring;
+  EXPECT_TRUE(ring.complete(1).empty());
+  FrameSpec answer = ring.job.frame_of(0);
+  answer.opcode = 0x11;
+  const std::vector<Built> others{
+      build(answer),                     // an ACK, with the ring's own queue pair number
+      between(ring.job, 0, 1, 0x11, 0),  // another
+      between(ring.job, 0, 1, 0x81, 0),  // a CNP
+      between(ring.job, 0, 1, 0x0a, 16), // a plain message on a queue pair of its own
+      between(ring.job, 0, 1, 0x0c, 0),  // a READ request on that
+  };
+  for (const Built& other : others) {
+    const Sent forwarded{other.bytes, port_behind(ring.job, 0), Departure::forwarded};
+    EXPECT_EQ(ring.bench.send(other, 0), std::vector<Sent>{forwarded});
+  }
+  EXPECT_TRUE(ring.helpers.asked[0]->make()) << "nobody else had to";
+  EXPECT_EQ(ring.bench.collect(), ring.results(0));
+}
+
+TEST(HelpedSwitch, ARingDoesNotWaitForAnothersSums) {
+  std::mt19937 random(61);
+  RingJob slow({.ring = 1, .world = 2, .window = 4, .max_message_bytes = 256, .first_qp = 0x100});
+  RingJob quick({.ring = 2, .world = 2, .window = 4, .max_message_bytes = 256, .first_qp = 0x200});
+  PatientHelpers helpers;
+  Bench bench({&slow, &quick}, {}, &helpers);
+  bench.start(slow);
+  bench.start(quick);
+  const auto complete = [&](const Exchange& message) {
+    EXPECT_TRUE(bench.send(message.packets[0][0], 0).empty());
+    EXPECT_TRUE(bench.send(message.packets[1][0], 1).empty());
+  };
+  const auto results = [](const RingJob& job, const Exchange& message) {
+    return std::vector<Sent>{result_sent(job, 0, message.packets[0][0], message.reduced[0]),
+                             result_sent(job, 1, message.packets[1][0], message.reduced[0])};
+  };
+  const Exchange first = random_exchange(random, quick, 1, 128);
+  complete(first);
+  EXPECT_TRUE(helpers.asked[0]->make());
+  EXPECT_EQ(bench.collect(), results(quick, first));
+
+  const Exchange held = random_exchange(random, slow, 1, 128);
+  complete(held); // a helper's, which does not come to it
+  std::vector<Sent> expected;
+  for (std::uint32_t id = 2; id <= 3; ++id) {
+    const Exchange next = random_exchange(random, quick, id, 128);
+    complete(next);
+    const auto due = results(quick, next);
+    expected.insert(expected.end(), due.begin(), due.end());
+  }
+  expected.push_back(results(quick, first)[0]);
+  EXPECT_EQ(bench.send(first.packets[0][0], 0), expected) << "a repeat, behind its own ring's";
+  EXPECT_TRUE(helpers.asked[1]->make()) << "the other ring's sum is nobody's business";
+  EXPECT_EQ(bench.collect(), results(slow, held));
+  EXPECT_TRUE(bench.collect().empty());
+  EXPECT_EQ(bench.accounting().held, 0u);
 }
 
 TEST(HelpedSwitch, AResetDoesNotTakeFramesFromHelpers) {

@@ -196,6 +196,18 @@ TEST(Opcodes, AreThoseOfTheList) {
   }
 }
 
+TEST(Opcodes, RequestsAreWhatTheRequesterSends) {
+  const std::vector<std::uint8_t> requests{0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
+                                           0x09, 0x0a, 0x0b, 0x0c, 0x13, 0x14, 0x16, 0x17};
+  for (const std::uint8_t opcode : requests) {
+    EXPECT_NE(info_of(opcode).position, Position::none) << int{opcode};
+  }
+  // READ responses, ACK, atomic ACK; a CNP.
+  for (const std::uint8_t opcode : {0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x81}) {
+    EXPECT_EQ(info_of(opcode).position, Position::none) << int{opcode};
+  }
+}
+
 TEST(Parse, TakesEveryOtherOpcodeForTransport) {
   for (const Network network : kNetworks) {
     for (unsigned opcode = 0; opcode < 256; ++opcode) {
