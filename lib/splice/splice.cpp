@@ -2,6 +2,7 @@
 #include "splice/splice.hpp"
 
 #include "wire/crc32.hpp"
+#include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 
 #include <cstring>
@@ -17,6 +18,15 @@ void mark_result(wire::InaHeader& ina, std::uint32_t session) {
   }
 }
 
+/// The sender's, if it filled it, would be wrong over other data. The ICRC does not cover it.
+void clear_udp_checksum(wire::Frame& frame) {
+  const wire::Packet& packet = frame.packet;
+  if (packet.encapsulation != wire::Encapsulation::v1_grh) {
+    const std::size_t udp_offset = packet.bth_offset - sizeof(wire::UdpHeader);
+    wire::view_as<wire::UdpHeader>(frame.data + udp_offset).checksum.set(0);
+  }
+}
+
 } // namespace
 
 void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session) {
@@ -27,6 +37,7 @@ void write_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32
 void seal_result(wire::Frame& frame, const agg::SlotResult& result, std::uint32_t session) {
   const wire::Packet& packet = frame.packet;
   const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
+  clear_udp_checksum(frame);
   const std::uint8_t* pad = frame.data + data_offset + result.data.size();
   const std::uint32_t crc = wire::crc32(result.crc, {pad, packet.pad});
   if (packet.opcode.starts_message()) {

@@ -10,10 +10,11 @@
 namespace weir::splice {
 
 /// Turns a rank's own frame, whose data is the result's already (agg::sum_frames), into its
-/// result packet (docs/protocol.md §5): headers, RETH, immediate and pad stay; an INA header gets
-/// RESULT, and in a hello the session and, for a message id, the nonce. The data is summed over
-/// once for all ranks: without an INA header the ICRC changes by the difference of old and new data
-/// alone, with one it is the CRC of the rank's headers combined with the data's.
+/// result packet (docs/protocol.md §5): headers, RETH, immediate and pad stay, but for the UDP
+/// checksum, which becomes 0 (none); an INA header gets RESULT, and in a hello the session and, for
+/// a message id, the nonce. The data is summed over once for all ranks: without an INA header the
+/// ICRC changes by the difference of old and new data alone, with one it is the CRC of the rank's
+/// headers combined with the data's.
 ///
 /// The frame carries exactly result.data.size() bytes of data (SlotTable::arrive has seen to it)
 /// and, without an INA header, its payload_crc.

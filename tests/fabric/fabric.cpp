@@ -282,12 +282,17 @@ void Fabric::check_unaltered(const Packet& packet) const {
   }
 }
 
-/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce.
+/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce; no UDP
+/// checksum.
 void Fabric::check_result(const Packet& packet) const {
   wire::Frame original = packet;
   original.data = const_cast<std::uint8_t*>(packet.original.data());
   const std::size_t payload = packet.packet.payload_offset;
-  const bool same_headers = std::equal(packet.data, packet.data + payload, original.data);
+  std::vector<std::uint8_t> headers(original.data, original.data + payload);
+  if (packet.packet.encapsulation != wire::Encapsulation::v1_grh) {
+    std::fill_n(headers.begin() + packet.packet.bth_offset - 2, 2, std::uint8_t{0});
+  }
+  const bool same_headers = std::equal(headers.begin(), headers.end(), packet.data);
   const std::size_t pad_at = payload + packet.packet.payload_bytes;
   const bool same_pad = std::equal(packet.data + pad_at, packet.data + packet.packet.icrc_offset,
                                    original.data + pad_at);

@@ -137,6 +137,8 @@ MUTATIONS = [
         Edit("lib/splice/splice.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/splice/splice.cpp", "ina.flags |= kInaFlagResult;", "")]),
+    Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
+        Edit("lib/splice/splice.cpp", "  clear_udp_checksum(frame);\n", "")]),
     Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
         Edit(WORKER, "  settle_connection_of(frame, now);\n",
              "  forwarder_.send(frame, departure, now, record);")],

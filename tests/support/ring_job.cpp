@@ -64,6 +64,7 @@ FrameSpec RingJob::frame_of(std::uint16_t rank) const {
   frame.source = ip_of(rank);
   frame.destination = ip_of(successor_of(rank));
   frame.ip_options = spec_.ip_options;
+  frame.udp_checksum = spec_.udp_checksum;
   frame.ttl = static_cast<std::uint8_t>(10 + rank % 100); // each rank's own headers
   frame.udp_source = static_cast<std::uint16_t>(0xc000 + rank);
   frame.immediate = 0x1000u + rank;
@@ -157,6 +158,9 @@ Built result_of(Built frame, const Bytes& data, std::uint32_t session) {
     at += 40;
   }
   std::copy(data.begin(), data.end(), frame.bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  if (frame.udp != 0) {
+    put16(frame.bytes, frame.udp + 6, 0); // the checksum
+  }
   seal(frame);
   return frame;
 }

@@ -30,6 +30,7 @@ struct JobSpec {
   Network network = Network::ipv4;
   std::vector<Tag> tags;
   Bytes ip_options;
+  std::uint16_t udp_checksum = 0; // of all packets
   Verb verb = Verb::write_immediate;
   DataType type = DataType::i32;
   Operation operation = Operation::sum;

@@ -323,6 +323,25 @@ TEST(Switch, ResultsAreTheHeadersOfEachAndTheSumOfAll) {
   }
 }
 
+TEST(Switch, ASendersUdpChecksumDoesNotOutliveItsData) {
+  std::mt19937 random(47);
+  for (const Network network : {Network::ipv4, Network::ipv6}) {
+    RingJob job({.world = 2, .network = network, .udp_checksum = 0x1234});
+    Bench bench({&job});
+    bench.start(job);
+    const Exchange message = random_exchange(random, job, 1, 700); // FIRST, MIDDLE, LAST
+    expect_completes(random, bench, job, message);
+    const Built& packet = message.packets[0][1];
+    const auto repeated = bench.send(packet, 0); // answered from the cache
+    ASSERT_EQ(repeated.size(), 1u);
+    EXPECT_EQ(test::get16(repeated[0].bytes, packet.udp + 6), 0u); // RFC 768: none
+    const Built plain = between(job, 0, 1, 0x0a, 16);
+    EXPECT_EQ(test::get16(plain.bytes, plain.udp + 6), 0x1234u);
+    const Sent forwarded{plain.bytes, port_behind(job, 0), Departure::forwarded};
+    EXPECT_EQ(bench.send(plain, 0), std::vector<Sent>{forwarded}) << "what is forwarded keeps it";
+  }
+}
+
 TEST(Switch, TypesAndOperations) {
   std::mt19937 random(42);
   for (const DataType type : {DataType::i32, DataType::f32, DataType::u8}) {
