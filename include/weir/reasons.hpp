@@ -73,7 +73,9 @@
   X(not_contiguous,      "frame in several segments that do not fit one buffer")                                        \
   X(worker_queue_full,   "worker lcore is behind")                                                                      \
   X(tx_queue_full,       "transmit lcore is behind")                                                                    \
-  X(tx_backlog_full,     "egress port takes no more")
+  X(tx_backlog_full,     "egress port takes no more")                                                                   \
+  X(ring_tx_queue_full,  "transmit lcore is behind: a result, or an answer between ring neighbours")                     \
+  X(ring_tx_backlog_full, "egress port takes no more results or answers between ring neighbours")
 
 #define WEIR_FOREIGN_REASONS(X)                                                                                         \
   X(unknown_version,     "INA version is not 2")                                                                        \

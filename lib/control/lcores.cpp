@@ -5,18 +5,18 @@ namespace weir::control {
 
 using dataplane::Lcore;
 
-std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
-                                                const Lcore::Shared& shared,
-                                                const dataplane::Worker::Settings& settings,
-                                                std::span<const std::uint16_t> device_of_port) {
+std::vector<std::unique_ptr<Lcore>>
+make_lcores(const Placement& placement, const Lcore::Shared& shared,
+            const dataplane::Worker::Settings& settings,
+            std::span<const dataplane::TxQueues> queues_of_port) {
   std::vector<std::unique_ptr<Lcore>> lcores;
   for (const Placement::DataLcore& place : placement.lcores) {
     auto& lcore = *lcores.emplace_back(std::make_unique<Lcore>(place.id, place.idle, shared));
     for (const Placement::Queue& queue : place.receives) {
-      lcore.add_rx_queue({queue.port, device_of_port[queue.port], queue.queue});
+      lcore.add_rx_queue({queue.port, queues_of_port[queue.port].device, queue.queue});
     }
     for (const std::uint16_t port : place.transmits) {
-      lcore.add_tx_port(port, device_of_port[port]);
+      lcore.add_tx_port(port, queues_of_port[port]);
     }
     if (place.works) {
       lcore.make_worker(place.rings, settings);
@@ -28,7 +28,7 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     }
   }
   for (const auto& lcore : lcores) {
-    for (std::uint16_t port = 0; port < device_of_port.size(); ++port) {
+    for (std::uint16_t port = 0; port < queues_of_port.size(); ++port) {
       lcore->route_port(port, *lcores[placement.transmitter_of_port[port]]);
     }
     for (std::uint16_t group = 0; group < placement.worker_of_group.size(); ++group) {

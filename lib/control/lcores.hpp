@@ -16,6 +16,6 @@ namespace weir::control {
 std::vector<std::unique_ptr<dataplane::Lcore>>
 make_lcores(const Placement& placement, const dataplane::Lcore::Shared& shared,
             const dataplane::Worker::Settings& settings,
-            std::span<const std::uint16_t> device_of_port);
+            std::span<const dataplane::TxQueues> queues_of_port);
 
 } // namespace weir::control

@@ -2,6 +2,7 @@
 #include "control/memory.hpp"
 
 #include "dataplane/forward.hpp"
+#include "dataplane/lcore.hpp"
 #include "dataplane/mbuf_frame.hpp"
 #include "dataplane/tx.hpp"
 #include "dataplane/worker.hpp"
@@ -13,17 +14,18 @@
 #include <rte_mempool.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
+#include <numeric>
 
 namespace weir::control {
 namespace {
 
 constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts in flight
-constexpr std::uint32_t kHandoffEntries = 4096;
-constexpr std::uint32_t kSpare = 1024; // what drivers keep for themselves
+constexpr std::uint32_t kSpare = 1024;            // what drivers keep for themselves
 // af_packet wants mbufs for its slots (framesz), which are longer than the frames in them.
 constexpr std::uint32_t kDriverRoom = 256;
 constexpr double kMiB = 1024.0 * 1024.0;
@@ -35,6 +37,10 @@ std::uint16_t data_room_for(const Config& config) {
   }
   const std::uint32_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM + kDriverRoom, 64u);
   return static_cast<std::uint16_t>(std::max<std::uint32_t>(room, RTE_MBUF_DEFAULT_BUF_SIZE));
+}
+
+std::uint64_t sum_of(const std::array<std::uint32_t, wire::kTrafficClasses>& by_class) {
+  return std::accumulate(by_class.begin(), by_class.end(), std::uint64_t{0});
 }
 
 std::uint64_t free_hugepage_bytes() {
@@ -69,11 +75,14 @@ MemoryPlan plan_memory(const Config& config, const conn::RingDirectory& director
   }
   std::uint64_t queued = kSpare;
   for (const PortConfig& port : config.ports) {
-    queued += std::uint64_t{port.rx_descriptors} * port.rx_queues + port.tx_descriptors +
-              dataplane::TxPort::kBacklog;
+    queued += std::uint64_t{port.rx_descriptors} * port.rx_queues +
+              std::uint64_t{port.tx_descriptors} * wire::kTrafficClasses +
+              sum_of(dataplane::TxPort::kBacklogs);
   }
   const bool is_pipeline = placement.lcores.size() > 1;
-  queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? 2 * kHandoffEntries : 0));
+  const std::uint64_t per_handoff =
+      dataplane::kHandoffEntries + sum_of(dataplane::kTxHandoffEntries);
+  queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? per_handoff : 0));
   const std::uint64_t mbufs = held + queued;
   if (mbufs > std::numeric_limits<std::uint32_t>::max()) {
     throw ConfigError(fmt::format(

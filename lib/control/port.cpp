@@ -4,12 +4,14 @@
 #include "control/memif_socket.hpp"
 
 #include <fmt/format.h>
+#include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -34,12 +36,25 @@ bool carries_more_than_it_admits(std::string_view driver) {
   return driver == "net_af_packet" || driver == "net_memif";
 }
 
+/// virtio has queues in pairs: with two of them, frames would also come in by a second receive
+/// queue.
+bool is_nic(const rte_eth_dev_info& info) {
+  const std::string_view driver = info.driver_name;
+  return info.device != nullptr &&
+         std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "pci" &&
+         driver.find("virtio") == driver.npos;
+}
+
 } // namespace
 
 Port::Port(const PortConfig& config) : config_(config), device_(find_device(config.device)) {
-  if (device_ != kNoDevice) { // probed by EAL: a PCI device
-    return;
+  if (device_ == kNoDevice) { // otherwise it is a PCI device, probed by EAL
+    probe();
   }
+  choose_tx_queues();
+}
+
+void Port::probe() {
   const auto socket = memif_socket_file(config_.device);
   if (socket && remove_stale_socket(*socket)) {
     warnings_.push_back(
@@ -53,13 +68,27 @@ Port::Port(const PortConfig& config) : config_(config), device_(find_device(conf
   }
 }
 
+void Port::choose_tx_queues() {
+  tx_queues_.device = device_;
+  rte_eth_dev_info info{};
+  check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
+  if (info.max_tx_queues >= wire::kTrafficClasses && is_nic(info)) {
+    std::iota(tx_queues_.queues.begin(), tx_queues_.queues.end(), std::uint16_t{0});
+  }
+}
+
+std::uint16_t Port::number_of_tx_queues() const {
+  return *std::max_element(tx_queues_.queues.begin(), tx_queues_.queues.end()) + 1;
+}
+
 Port::~Port() {
   close();
 }
 
 Port::Port(Port&& other) noexcept
     : config_(std::move(other.config_)), device_(std::exchange(other.device_, kNoDevice)),
-      is_started_(std::exchange(other.is_started_, false)), warnings_(std::move(other.warnings_)) {}
+      tx_queues_(other.tx_queues_), is_started_(std::exchange(other.is_started_, false)),
+      warnings_(std::move(other.warnings_)) {}
 
 void Port::check(int answer, const char* what) const {
   if (answer < 0) {
@@ -97,10 +126,10 @@ void Port::configure() {
     conf.rx_adv_conf.rss_conf.rss_hf =
         (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
   }
-  int answer = rte_eth_dev_configure(device_, config_.rx_queues, 1, &conf);
+  int answer = rte_eth_dev_configure(device_, config_.rx_queues, number_of_tx_queues(), &conf);
   if (answer == -EINVAL && conf.rxmode.mtu > RTE_ETHER_MTU) {
     conf.rxmode.mtu = RTE_ETHER_MTU;
-    answer = rte_eth_dev_configure(device_, config_.rx_queues, 1, &conf);
+    answer = rte_eth_dev_configure(device_, config_.rx_queues, number_of_tx_queues(), &conf);
   }
   check(answer, "cannot be configured");
   set_mtu(info.driver_name);
@@ -134,8 +163,10 @@ void Port::set_up_queues(rte_mempool* pool) {
     check(rte_eth_rx_queue_setup(device_, queue, rx_descriptors, socket, nullptr, pool),
           "has a receive queue that cannot be set up");
   }
-  check(rte_eth_tx_queue_setup(device_, 0, tx_descriptors, socket, nullptr),
-        "has a transmit queue that cannot be set up");
+  for (std::uint16_t queue = 0; queue < number_of_tx_queues(); ++queue) {
+    check(rte_eth_tx_queue_setup(device_, queue, tx_descriptors, socket, nullptr),
+          "has a transmit queue that cannot be set up");
+  }
 }
 
 void Port::stop() {

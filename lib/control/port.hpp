@@ -2,6 +2,7 @@
 #pragma once
 
 #include "control/config.hpp"
+#include "dataplane/tx.hpp"
 
 #include <cstdint>
 #include <stdexcept>
@@ -44,8 +45,8 @@ class Port {
   Port(Port&& other) noexcept;
   Port& operator=(Port&&) = delete;
 
-  /// One transmit queue, config.rx_queues receive queues fed from `pool`, promiscuous. Throws
-  /// PortError.
+  /// As many transmit queues as tx_queues() names, config.rx_queues receive queues fed from `pool`,
+  /// promiscuous. Throws PortError.
   void start(rte_mempool* pool);
   void stop();
   /// Stops it and gives back the mbufs that its driver keeps while it is open. Not to be started
@@ -58,6 +59,11 @@ class Port {
 
   std::uint16_t device() const { return device_; }
 
+  /// A NIC has a transmit queue for each traffic class: a result then waits for no frame of other
+  /// traffic that the NIC has already. Virtual devices have one: their other ends need not look at
+  /// a second.
+  const dataplane::TxQueues& tx_queues() const { return tx_queues_; }
+
   /// What the driver could not do as configured, in words; empty when all is well.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -67,6 +73,9 @@ class Port {
   std::vector<std::pair<std::string, std::uint64_t>> extended_statistics() const;
 
  private:
+  void probe();
+  void choose_tx_queues();
+  std::uint16_t number_of_tx_queues() const;
   void configure();
   void set_mtu(const char* driver);
   void set_up_queues(rte_mempool* pool);
@@ -74,6 +83,7 @@ class Port {
 
   PortConfig config_;
   std::uint16_t device_;
+  dataplane::TxQueues tx_queues_;
   bool is_started_ = false;
   std::vector<std::string> warnings_;
 };

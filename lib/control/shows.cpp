@@ -118,15 +118,22 @@ Report show_port_statistics(Switch& weir, std::string_view name) {
                {"rx_errors", "rx errors"},
                {"tx_packets", "tx packets"},
                {"tx_bytes", "tx bytes"},
-               {"tx_errors", "tx errors"}},
+               {"tx_errors", "tx errors"},
+               {"tx_ring_packets", "of rings"},
+               {"tx_ring_dropped", "dropped"},
+               {"tx_other_packets", "others"},
+               {"tx_other_dropped", "dropped"}},
               {},
               {}};
   for_ports(weir, name, [&](std::uint16_t index, const Port& port) {
     const dataplane::PortCounters counters = weir.port_counters(index);
     const DeviceLosses losses = port.losses();
+    const dataplane::ClassCounters& ring = counters.sent(wire::TrafficClass::ring);
+    const dataplane::ClassCounters& other = counters.sent(wire::TrafficClass::other);
     table.rows.push_back({port.name(), counters.rx_packets, counters.rx_bytes, losses.rx_missed,
-                          losses.rx_errors, counters.tx_packets, counters.tx_bytes,
-                          losses.tx_errors});
+                          losses.rx_errors, ring.packets + other.packets, ring.bytes + other.bytes,
+                          losses.tx_errors, ring.packets, ring.dropped, other.packets,
+                          other.dropped});
   });
   return {table};
 }

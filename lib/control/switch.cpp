@@ -119,11 +119,11 @@ void Switch::make_lcores() {
                                 dataplane::magic_rule_settings(settings.classifier), pool_});
   settings.level = agg::best_cpu_level();
   settings.memory = &memory_;
-  std::vector<std::uint16_t> devices;
+  std::vector<dataplane::TxQueues> queues;
   for (const Port& port : ports_) {
-    devices.push_back(port.device());
+    queues.push_back(port.tx_queues());
   }
-  lcores_ = control::make_lcores(placement_, *shared_, settings, devices);
+  lcores_ = control::make_lcores(placement_, *shared_, settings, queues);
 }
 
 void Switch::start() {

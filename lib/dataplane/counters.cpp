@@ -20,11 +20,19 @@ FrameCounters& FrameCounters::operator+=(const FrameCounters& other) {
   return *this;
 }
 
+ClassCounters& ClassCounters::operator+=(const ClassCounters& other) {
+  packets += other.packets;
+  bytes += other.bytes;
+  dropped += other.dropped;
+  return *this;
+}
+
 PortCounters& PortCounters::operator+=(const PortCounters& other) {
   rx_packets += other.rx_packets;
   rx_bytes += other.rx_bytes;
-  tx_packets += other.tx_packets;
-  tx_bytes += other.tx_bytes;
+  for (std::size_t traffic = 0; traffic < tx.size(); ++traffic) {
+    tx[traffic] += other.tx[traffic];
+  }
   return *this;
 }
 

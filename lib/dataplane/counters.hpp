@@ -62,12 +62,34 @@ struct FrameCounters {
   FrameCounters& operator+=(const FrameCounters& other);
 };
 
+/// What one lcore sent of one traffic class.
+struct ClassCounters {
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t dropped = 0; // copies included, which show drops leaves out
+
+  ClassCounters& operator+=(const ClassCounters& other);
+};
+
 /// What one lcore moved through one port.
 struct PortCounters {
   std::uint64_t rx_packets = 0;
   std::uint64_t rx_bytes = 0;
-  std::uint64_t tx_packets = 0;
-  std::uint64_t tx_bytes = 0;
+  std::array<ClassCounters, wire::kTrafficClasses> tx; // by wire::TrafficClass
+
+  void count_sent(wire::TrafficClass traffic, std::uint32_t bytes) {
+    ClassCounters& counters = tx[static_cast<std::size_t>(traffic)];
+    ++counters.packets;
+    counters.bytes += bytes;
+  }
+
+  void count_dropped(wire::TrafficClass traffic) {
+    ++tx[static_cast<std::size_t>(traffic)].dropped;
+  }
+
+  const ClassCounters& sent(wire::TrafficClass traffic) const {
+    return tx[static_cast<std::size_t>(traffic)];
+  }
 
   PortCounters& operator+=(const PortCounters& other);
 };

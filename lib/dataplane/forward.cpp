@@ -27,6 +27,9 @@ void Forwarder::send(wire::Frame& frame, wire::Departure departure, Instant now,
   record.egress = ports;
   note(frame, record, now);
   frame.departure = departure;
+  if (departure == wire::Departure::consumed) {
+    frame.traffic = wire::TrafficClass::ring;
+  }
   sink_.transmit(frame, ports);
 }
 

@@ -20,7 +20,6 @@
 namespace weir::dataplane {
 namespace {
 
-constexpr unsigned kHandoffEntries = 4096;
 constexpr std::chrono::microseconds kRest{50};
 
 std::string handoff_name(char stage, unsigned from, unsigned to) {
@@ -40,8 +39,8 @@ Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
       rx_(shared.directory, shared.magic_rule, shared.bridge, forwarder_, *this, counters_),
       worker_routes_(shared.directory.rings().size()) {}
 
-void Lcore::add_tx_port(std::uint16_t port, std::uint16_t device) {
-  tx_ports_[port] = std::make_unique<TxPort>(device, 0);
+void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
+  tx_ports_[port] = std::make_unique<TxPort>(queues);
 }
 
 void Lcore::make_worker(std::vector<std::uint16_t> rings, Worker::Settings settings) {
@@ -57,7 +56,7 @@ using Outboxes = std::vector<std::pair<const Owner*, std::unique_ptr<Outbox<Valu
 
 /// What is for `receiver`, through a ring in its inbox, made when it is not there yet.
 template <typename Value, typename Owner>
-Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name,
+Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name, unsigned entries,
                           std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
                           Outboxes<Value, Owner>& outboxes) {
   for (const auto& [known, outbox] : outboxes) {
@@ -65,7 +64,7 @@ Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name,
       return outbox.get();
     }
   }
-  inbox.push_back(std::make_unique<Handoff<Value>>(name, kHandoffEntries));
+  inbox.push_back(std::make_unique<Handoff<Value>>(name, entries));
   outboxes.emplace_back(receiver, std::make_unique<Outbox<Value>>(*inbox.back()));
   return outboxes.back().second.get();
 }
@@ -73,16 +72,22 @@ Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name,
 } // namespace
 
 void Lcore::route_group(std::uint16_t group, Lcore& worker) {
-  worker_routes_[group] = &worker == this ? nullptr
-                                          : outbox_for(&worker, handoff_name('w', id_, worker.id_),
-                                                       worker.worker_inbox_, worker_outboxes_);
+  if (&worker != this) {
+    worker_routes_[group] = outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries,
+                                       worker.worker_inbox_, worker_outboxes_);
+  }
 }
 
 void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
-  tx_routes_[port] = &transmitter == this
-                         ? nullptr
-                         : outbox_for(&transmitter, handoff_name('t', id_, transmitter.id_),
-                                      transmitter.tx_inbox_, tx_outboxes_);
+  if (&transmitter == this) {
+    return;
+  }
+  constexpr std::array stages{'r', 't'}; // by class
+  for (std::size_t traffic = 0; traffic < wire::kTrafficClasses; ++traffic) {
+    tx_routes_[traffic][port] = outbox_for(
+        &transmitter, handoff_name(stages[traffic], id_, transmitter.id_),
+        kTxHandoffEntries[traffic], transmitter.tx_inbox_[traffic], tx_outboxes_[traffic]);
+  }
 }
 
 void Lcore::add_helper(Lcore& helper) {
@@ -229,15 +234,16 @@ unsigned Lcore::take_worker_handoffs(Instant now) {
 
 unsigned Lcore::take_tx_handoffs() {
   unsigned work = 0;
-  for (const auto& inbox : tx_inbox_) {
-    std::array<TxRequest, kBurst> burst;
-    const unsigned count = inbox->pop(burst);
-    for (unsigned i = 0; i < count; ++i) {
-      const TxRequest& request = burst[i];
-      taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
-      queue_on(request.port, request.mbuf, request.leaving);
+  for (const auto& inboxes : tx_inbox_) {
+    for (const auto& inbox : inboxes) {
+      std::array<TxRequest, kBurst> burst;
+      const unsigned count = inbox->pop(burst);
+      for (const TxRequest& request : std::span(burst).first(count)) {
+        taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+        queue_on(request);
+      }
+      work += count;
     }
-    work += count;
   }
   return work;
 }
@@ -272,25 +278,26 @@ void Lcore::transmit(wire::Frame& frame, l2::PortSet ports) {
     rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
   }
   Leaving leaving = leaving_as(frame.departure);
+  const wire::TrafficClass traffic = frame.traffic; // the frame may be gone after the first
   for (; ports != 0; ports &= ports - 1) {
-    send_by(static_cast<std::uint16_t>(std::countr_zero(ports)), mbuf, leaving);
+    send_by({mbuf, static_cast<std::uint16_t>(std::countr_zero(ports)), leaving, traffic});
     leaving = Leaving::copy;
   }
 }
 
-void Lcore::send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
-  Outbox<TxRequest>* next = tx_routes_[port];
+void Lcore::send_by(const TxRequest& request) {
+  Outbox<TxRequest>* next = tx_routes_[static_cast<std::size_t>(request.traffic)][request.port];
   if (next == nullptr) {
-    return queue_on(port, mbuf, leaving);
+    return queue_on(request);
   }
-  handed_on_ += leaving == Leaving::copy ? 0 : 1;
-  next->put({mbuf, port, leaving}, [this](const TxRequest& request) { take_back(request); });
+  handed_on_ += request.leaving == Leaving::copy ? 0 : 1;
+  next->put(request, [this](const TxRequest& refused) { take_back(refused); });
 }
 
 /// The lcore that transmits is too slow.
 void Lcore::take_back(const TxRequest& request) {
   handed_on_ -= request.leaving == Leaving::copy ? 0 : 1;
-  could_not_leave(request.mbuf, request.leaving, DropReason::tx_queue_full);
+  could_not_leave(request, queue_full(request.traffic));
 }
 
 /// The worker is too slow.
@@ -303,29 +310,28 @@ void Lcore::hand_on(Instant now) {
   for (const auto& [worker, outbox] : worker_outboxes_) {
     outbox->flush([&](rte_mbuf* mbuf) { take_back(mbuf, now); });
   }
-  for (const auto& [transmitter, outbox] : tx_outboxes_) {
-    outbox->flush([this](const TxRequest& request) { take_back(request); });
+  for (const TxOutboxes& outboxes : tx_outboxes_) {
+    for (const auto& [transmitter, outbox] : outboxes) {
+      outbox->flush([this](const TxRequest& request) { take_back(request); });
+    }
   }
 }
 
-void Lcore::queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving) {
-  TxPort& backlog = *tx_ports_[port];
-  if (backlog.push(mbuf, leaving)) {
+void Lcore::queue_on(const TxRequest& request) {
+  TxPort& port = *tx_ports_[request.port];
+  if (port.push(request.mbuf, request.leaving, request.traffic)) {
     return;
   }
-  backlog.flush(counters_, ports_[port]);
-  if (!backlog.push(mbuf, leaving)) {
-    could_not_leave(mbuf, leaving, DropReason::tx_backlog_full);
+  port.flush(counters_, ports_[request.port]);
+  if (!port.push(request.mbuf, request.leaving, request.traffic)) {
+    could_not_leave(request, backlog_full(request.traffic));
   }
 }
 
-void Lcore::could_not_leave(rte_mbuf* mbuf, Leaving leaving, DropReason reason) {
-  if (leaving == Leaving::copy) {
-    ++counters_.copies_dropped;
-  } else {
-    counters_.count(reason);
-  }
-  free_mbuf(mbuf);
+void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
+  count_undelivered(request.leaving, reason, counters_);
+  ports_[request.port].count_dropped(request.traffic);
+  free_mbuf(request.mbuf);
 }
 
 void Lcore::release(wire::Frame& frame) {
@@ -397,8 +403,19 @@ std::uint64_t Lcore::queued() const {
 }
 
 void Lcore::discard_queued() {
-  for (const auto& [transmitter, outbox] : tx_outboxes_) { // what a reset has sent
-    outbox->discard([this](const TxRequest& request) { take_back(request); });
+  discard_handed_on();
+  for (std::size_t port = 0; port < tx_ports_.size(); ++port) {
+    if (tx_ports_[port]) {
+      tx_ports_[port]->discard(counters_, ports_[port]);
+    }
+  }
+}
+
+void Lcore::discard_handed_on() {
+  for (const TxOutboxes& outboxes : tx_outboxes_) { // what a reset has sent
+    for (const auto& [transmitter, outbox] : outboxes) {
+      outbox->discard([this](const TxRequest& request) { take_back(request); });
+    }
   }
   rte_mbuf* mbuf = nullptr;
   for (const auto& inbox : worker_inbox_) {
@@ -409,15 +426,12 @@ void Lcore::discard_queued() {
     }
   }
   TxRequest request;
-  for (const auto& inbox : tx_inbox_) {
-    while (inbox->pop({&request, 1}) != 0) {
-      taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
-      could_not_leave(request.mbuf, request.leaving, DropReason::tx_queue_full);
-    }
-  }
-  for (const auto& port : tx_ports_) {
-    if (port) {
-      port->discard(counters_);
+  for (const auto& inboxes : tx_inbox_) {
+    for (const auto& inbox : inboxes) {
+      while (inbox->pop({&request, 1}) != 0) {
+        taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+        could_not_leave(request, queue_full(request.traffic));
+      }
     }
   }
 }

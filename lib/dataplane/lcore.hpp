@@ -32,11 +32,17 @@ struct TxRequest {
   rte_mbuf* mbuf = nullptr;
   std::uint16_t port = 0;
   Leaving leaving{};
+  wire::TrafficClass traffic{};
 };
 
 using TxHandoff = Handoff<TxRequest>;
 using WorkerHandoff = Handoff<rte_mbuf*>;
 using SumHandoff = Handoff<Summation*>;
+
+/// Entries of a hand-off ring: of frames for a worker, of frames to transmit by traffic class, so
+/// that other traffic takes no place from results, and of sums.
+inline constexpr unsigned kHandoffEntries = 4096;
+inline constexpr std::array<unsigned, wire::kTrafficClasses> kTxHandoffEntries{4096, 2048};
 
 /// How often and how full rounds were.
 struct RoundCounters {
@@ -71,7 +77,7 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   // Wiring, before run().
   void add_rx_queue(const RxQueue& queue) { rx_queues_.push_back(queue); }
 
-  void add_tx_port(std::uint16_t port, std::uint16_t device);
+  void add_tx_port(std::uint16_t port, const TxQueues& queues);
   /// The settings' helpers are those that add_helper() names.
   void make_worker(std::vector<std::uint16_t> rings, Worker::Settings settings);
   /// Sums of this lcore's worker are made by that other lcore too, when it has time.
@@ -150,9 +156,10 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   void take_back(const TxRequest& request);
   void take_back(rte_mbuf* mbuf, Instant now);
   unsigned flush_ports();
-  void send_by(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
-  void queue_on(std::uint16_t port, rte_mbuf* mbuf, Leaving leaving);
-  void could_not_leave(rte_mbuf* mbuf, Leaving leaving, DropReason reason);
+  void send_by(const TxRequest& request);
+  void queue_on(const TxRequest& request);
+  void could_not_leave(const TxRequest& request, DropReason reason);
+  void discard_handed_on();
   void rest_after(unsigned work);
   void stand_still();
 
@@ -174,15 +181,16 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
 
   // Where frames go on: nullptr means that this lcore is the next one too.
   std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group
-  std::array<Outbox<TxRequest>*, l2::kMaxPorts> tx_routes_{};
+  std::array<std::array<Outbox<TxRequest>*, l2::kMaxPorts>, wire::kTrafficClasses> tx_routes_{};
   std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<rte_mbuf*>>>> worker_outboxes_;
-  std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<TxRequest>>>> tx_outboxes_;
-  std::vector<SumHandoff*> helpers_; // asked in turn
+  using TxOutboxes = std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<TxRequest>>>>;
+  std::array<TxOutboxes, wire::kTrafficClasses> tx_outboxes_; // by class, the first one first
+  std::vector<SumHandoff*> helpers_;                          // asked in turn
   std::size_t next_helper_ = 0;
 
   // What others hand to this lcore, one ring for each of them.
   std::vector<std::unique_ptr<WorkerHandoff>> worker_inbox_;
-  std::vector<std::unique_ptr<TxHandoff>> tx_inbox_;
+  std::array<std::vector<std::unique_ptr<TxHandoff>>, wire::kTrafficClasses> tx_inbox_; // by class
   std::vector<std::unique_ptr<SumHandoff>> sum_inbox_;
 
   // Frames (copies of flooded ones apart) put into and taken out of hand-off rings by this lcore.

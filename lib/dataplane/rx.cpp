@@ -4,6 +4,16 @@
 #include "wire/parse.hpp"
 
 namespace weir::dataplane {
+namespace {
+
+/// An ACK, NAK, CNP or READ response between two neighbours of a ring, in either direction. That
+/// READ responses are among them is the price of their sharing PSNs with ACKs.
+bool is_answer_of_neighbours(const wire::Frame& frame) {
+  return frame.pair != 0 && frame.packet.parsed == wire::Parsed::transport &&
+         frame.packet.opcode.position == wire::Position::none;
+}
+
+} // namespace
 
 Rx::Rx(const conn::RingDirectory& directory, const conn::MagicRule::Settings& magic_rule,
        l2::Bridge& bridge, Forwarder& forwarder, WorkerSink& workers, FrameCounters& counters)
@@ -17,6 +27,9 @@ void Rx::look_at(wire::Frame& frame, Instant now) {
   frame.pair = frame.packet.parsed == wire::Parsed::other
                    ? std::uint16_t{0}
                    : directory_.pair_of(frame.packet.source, frame.packet.destination);
+  if (is_answer_of_neighbours(frame)) {
+    frame.traffic = wire::TrafficClass::ring;
+  }
 }
 
 void Rx::pass_on(wire::Frame& frame, Instant now) {

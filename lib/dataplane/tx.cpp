@@ -5,75 +5,154 @@
 
 #include <rte_ethdev.h>
 
-#include <algorithm>
-
 namespace weir::dataplane {
 
-TxPort::TxPort(std::uint16_t device, std::uint16_t queue)
-    : device_(device), queue_(queue), mbufs_(kBacklog), leaving_(kBacklog), lengths_(kBacklog) {}
+using wire::TrafficClass;
 
-bool TxPort::push(rte_mbuf* mbuf, Leaving leaving) {
-  if (waiting() == kBacklog) {
+namespace {
+
+constexpr auto kRing = static_cast<std::size_t>(TrafficClass::ring);
+constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
+
+} // namespace
+
+TxPort::TxPort(const TxQueues& queues)
+    : queues_(queues), backlogs_{Backlog(kBacklogs[kRing]), Backlog(kBacklogs[kOther])} {}
+
+bool TxPort::push(rte_mbuf* mbuf, Leaving leaving, TrafficClass traffic) {
+  Backlog& waiting = backlog(traffic);
+  if (waiting.is_full()) {
     return false;
   }
-  mbufs_[tail_ & kMask] = mbuf;
-  leaving_[tail_ & kMask] = leaving;
-  lengths_[tail_ & kMask] = mbuf->pkt_len;
+  waiting.push({mbuf, mbuf->pkt_len, leaving});
   frames_waiting_ += leaving == Leaving::copy ? 0 : 1;
-  ++tail_;
   return true;
 }
 
 unsigned TxPort::flush(FrameCounters& counters, PortCounters& port) {
   unsigned sent_in_all = 0;
-  while (waiting() != 0) {
-    const std::uint32_t start = head_ & kMask;
-    const auto count =
-        static_cast<std::uint16_t>(std::min({waiting(), kBacklog - start, std::uint32_t{kBurst}}));
-    for (std::uint16_t i = 0; i < count; ++i) {
-      hands_over(mbufs_[start + i]);
+  for (;;) {
+    Plan plan = make_plan();
+    if (plan.size == 0) {
+      return sent_in_all;
     }
-    const std::uint16_t sent = rte_eth_tx_burst(device_, queue_, &mbufs_[start], count);
-    for (std::uint16_t i = 0; i < sent; ++i) {
-      port.tx_bytes += lengths_[start + i];
-    }
-    port.tx_packets += sent;
-    count_departures(sent, counters);
+    const bool is_one_queue = queues_.queues[kRing] == queues_.queues[kOther];
+    const Taken taken = is_one_queue ? send_by_one_queue(plan) : send_by_two_queues(plan);
+    const unsigned sent = count_departures(plan, taken, counters, port);
     sent_in_all += sent;
-    if (sent < count) {
-      break;
-    }
-  }
-  return sent_in_all;
-}
-
-void TxPort::count_departures(std::uint16_t sent, FrameCounters& counters) {
-  for (; sent > 0; --sent, ++head_) {
-    switch (leaving_[head_ & kMask]) {
-    case Leaving::forwarded:
-      counters.count(wire::Departure::forwarded);
-      --frames_waiting_;
-      break;
-    case Leaving::consumed:
-      counters.count(wire::Departure::consumed);
-      --frames_waiting_;
-      break;
-    case Leaving::copy:
-      ++counters.copies;
-      break;
+    if (sent < plan.size) {
+      return sent_in_all;
     }
   }
 }
 
-void TxPort::discard(FrameCounters& counters) {
-  for (; head_ != tail_; ++head_) {
-    if (leaving_[head_ & kMask] == Leaving::copy) {
-      ++counters.copies_dropped;
-    } else {
-      counters.count(DropReason::tx_backlog_full);
-      --frames_waiting_;
+/// The arbiter's next decisions, tried out on a copy: the device may take fewer frames.
+TxPort::Plan TxPort::make_plan() const {
+  Plan plan;
+  TxArbiter arbiter = arbiter_;
+  const Backlog& ring = backlogs_[kRing];
+  const Backlog& other = backlogs_[kOther];
+  while (plan.size < kBurst) {
+    const bool ring_waits = plan.counts[kRing] < ring.size();
+    const bool other_waits = plan.counts[kOther] < other.size();
+    if (!ring_waits && !other_waits) {
+      break;
     }
-    free_mbuf(mbufs_[head_ & kMask]);
+    TrafficClass traffic = ring_waits ? TrafficClass::ring : TrafficClass::other;
+    if (ring_waits && other_waits) {
+      traffic = arbiter.next(other.at(plan.counts[kOther]).bytes);
+      const auto place = plan.counts[static_cast<std::size_t>(traffic)];
+      arbiter.charge(traffic, backlog(traffic).at(place).bytes);
+    }
+    const auto index = static_cast<std::size_t>(traffic);
+    rte_mbuf* mbuf = backlogs_[index].at(plan.counts[index]).mbuf;
+    hands_over(mbuf);
+    plan.mbufs[index][plan.counts[index]++] = mbuf;
+    plan.turns[plan.size++] = traffic;
+  }
+  return plan;
+}
+
+TxPort::Taken TxPort::send_by_one_queue(const Plan& plan) const {
+  std::array<rte_mbuf*, kBurst> mbufs;
+  Taken place{};
+  for (std::uint16_t turn = 0; turn < plan.size; ++turn) {
+    const auto index = static_cast<std::size_t>(plan.turns[turn]);
+    mbufs[turn] = plan.mbufs[index][place[index]++];
+  }
+  const std::uint16_t sent =
+      rte_eth_tx_burst(queues_.device, queues_.queues[kRing], mbufs.data(), plan.size);
+  Taken taken{};
+  for (std::uint16_t turn = 0; turn < sent; ++turn) {
+    ++taken[static_cast<std::size_t>(plan.turns[turn])];
+  }
+  return taken;
+}
+
+/// Other traffic that has its turn behind a ring's frame which the device does not take waits too.
+TxPort::Taken TxPort::send_by_two_queues(Plan& plan) const {
+  Taken taken{};
+  taken[kRing] = rte_eth_tx_burst(queues_.device, queues_.queues[kRing], plan.mbufs[kRing].data(),
+                                  plan.counts[kRing]);
+  Taken due{};
+  for (std::uint16_t turn = 0; turn < plan.size && due[kRing] <= taken[kRing]; ++turn) {
+    ++due[static_cast<std::size_t>(plan.turns[turn])];
+  }
+  taken[kOther] = rte_eth_tx_burst(queues_.device, queues_.queues[kOther],
+                                   plan.mbufs[kOther].data(), due[kOther]);
+  return taken;
+}
+
+unsigned TxPort::count_departures(const Plan& plan, Taken taken, FrameCounters& counters,
+                                  PortCounters& port) {
+  unsigned sent = 0;
+  for (std::uint16_t turn = 0; turn < plan.size; ++turn) {
+    auto& left = taken[static_cast<std::size_t>(plan.turns[turn])];
+    if (left != 0) {
+      --left;
+      ++sent;
+      depart(plan.turns[turn], counters, port);
+    }
+  }
+  return sent;
+}
+
+void TxPort::depart(TrafficClass traffic, FrameCounters& counters, PortCounters& port) {
+  Backlog& from = backlog(traffic);
+  const Entry entry = from.at(0);
+  const bool both_wait = backlogs_[kRing].size() != 0 && backlogs_[kOther].size() != 0;
+  if (both_wait) {
+    arbiter_.charge(traffic, entry.bytes);
+  }
+  from.pop();
+  if (backlogs_[kOther].size() == 0) {
+    arbiter_.forget();
+  }
+  port.count_sent(traffic, entry.bytes);
+  switch (entry.leaving) {
+  case Leaving::forwarded:
+    counters.count(wire::Departure::forwarded);
+    --frames_waiting_;
+    break;
+  case Leaving::consumed:
+    counters.count(wire::Departure::consumed);
+    --frames_waiting_;
+    break;
+  case Leaving::copy:
+    ++counters.copies;
+    break;
+  }
+}
+
+void TxPort::discard(FrameCounters& counters, PortCounters& port) {
+  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
+    for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
+      const Entry& entry = waiting.at(0);
+      count_undelivered(entry.leaving, backlog_full(traffic), counters);
+      port.count_dropped(traffic);
+      frames_waiting_ -= entry.leaving == Leaving::copy ? 0 : 1;
+      free_mbuf(entry.mbuf);
+    }
   }
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "dataplane/counters.hpp"
+#include "dataplane/tx_arbiter.hpp"
 #include "wire/packet.hpp"
 
 #include <rte_mbuf.h>
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -22,43 +24,123 @@ constexpr Leaving leaving_as(wire::Departure departure) {
   return departure == wire::Departure::consumed ? Leaving::consumed : Leaving::forwarded;
 }
 
-/// The last stage: one port's transmit queue, and behind it a backlog for bursts that the device
-/// does not take at once (a completed slot sends H frames in one go). A port that stays full fills
-/// its own backlog and no other's. Owned by one lcore.
+/// The name of a frame's drop where a port takes no more of its class.
+constexpr DropReason backlog_full(wire::TrafficClass traffic) {
+  return traffic == wire::TrafficClass::ring ? DropReason::ring_tx_backlog_full
+                                             : DropReason::tx_backlog_full;
+}
+
+/// The same where the lcore that transmits takes no more of it.
+constexpr DropReason queue_full(wire::TrafficClass traffic) {
+  return traffic == wire::TrafficClass::ring ? DropReason::ring_tx_queue_full
+                                             : DropReason::tx_queue_full;
+}
+
+/// A frame, or a copy of one, does not leave after all.
+inline void count_undelivered(Leaving leaving, DropReason reason, FrameCounters& counters) {
+  if (leaving == Leaving::copy) {
+    ++counters.copies_dropped;
+  } else {
+    counters.count(reason);
+  }
+}
+
+/// The transmit queues of a device, by traffic class; one and the same where it has but one.
+struct TxQueues {
+  std::uint16_t device = 0;
+  std::array<std::uint16_t, wire::kTrafficClasses> queues{};
+};
+
+/// The last stage: one port's transmit queues, and behind them a backlog of each traffic class for
+/// what the device does not take at once (a completed slot sends H frames in one go). A port that
+/// stays full fills its own backlogs and no other's. Owned by one lcore.
+///
+/// Which class leaves next is TxArbiter's decision, also where the device has a queue for each: a
+/// NIC serves its queues in turn, so that on a full link the other class would get half of it.
 class TxPort {
  public:
-  static constexpr std::uint32_t kBacklog = 4096; // frames, a power of two
+  /// Frames, by class: powers of two. Closing a gap releases many results at once; other traffic
+  /// gains nothing by a longer wait.
+  static constexpr std::array<std::uint32_t, wire::kTrafficClasses> kBacklogs{4096, 2048};
 
-  TxPort(std::uint16_t device, std::uint16_t queue);
+  explicit TxPort(const TxQueues& queues);
 
-  /// False when the backlog is full; the caller keeps the mbuf.
-  bool push(rte_mbuf* mbuf, Leaving leaving);
+  /// False when the backlog of this class is full; the caller keeps the mbuf.
+  bool push(rte_mbuf* mbuf, Leaving leaving, wire::TrafficClass traffic);
 
   /// Gives the device what it takes; counts what has left. Returns the number of frames.
   unsigned flush(FrameCounters& counters, PortCounters& port);
 
   /// Drops what has not left, for the end.
-  void discard(FrameCounters& counters);
+  void discard(FrameCounters& counters, PortCounters& port);
 
-  std::uint32_t waiting() const { return tail_ - head_; }
+  std::uint32_t waiting(wire::TrafficClass traffic) const { return backlog(traffic).size(); }
 
-  /// Of these, entries that stand for a frame rather than for a copy.
+  /// Of all that waits, entries that stand for a frame rather than for a copy.
   std::uint32_t frames_waiting() const { return frames_waiting_; }
 
  private:
-  static constexpr std::uint32_t kMask = kBacklog - 1;
   static constexpr std::uint16_t kBurst = 64;
 
-  void count_departures(std::uint16_t sent, FrameCounters& counters);
+  struct Entry {
+    rte_mbuf* mbuf = nullptr;
+    std::uint32_t bytes = 0; // the device frees an mbuf when it likes
+    Leaving leaving{};
+  };
 
-  std::uint16_t device_;
-  std::uint16_t queue_;
-  std::uint32_t head_ = 0; // next to leave
-  std::uint32_t tail_ = 0; // next free
+  /// First in, first out.
+  class Backlog {
+   public:
+    explicit Backlog(std::uint32_t frames) : entries_(frames) {}
+
+    std::uint32_t size() const { return tail_ - head_; }
+
+    bool is_full() const { return size() == entries_.size(); }
+
+    const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
+
+    void push(const Entry& entry) { entries_[tail_++ & mask()] = entry; }
+
+    void pop() { ++head_; }
+
+   private:
+    std::uint32_t mask() const { return static_cast<std::uint32_t>(entries_.size()) - 1; }
+
+    std::vector<Entry> entries_;
+    std::uint32_t head_ = 0; // next to leave
+    std::uint32_t tail_ = 0; // next free
+  };
+
+  /// What is to leave next, in order, and how far into each backlog that goes.
+  struct Plan {
+    std::array<wire::TrafficClass, kBurst> turns;
+    std::uint16_t size = 0;
+    std::array<std::array<rte_mbuf*, kBurst>, wire::kTrafficClasses> mbufs; // by class
+    std::array<std::uint16_t, wire::kTrafficClasses> counts{};
+  };
+
+  /// How many of a plan's frames the device has taken, by class.
+  using Taken = std::array<std::uint16_t, wire::kTrafficClasses>;
+
+  Backlog& backlog(wire::TrafficClass traffic) {
+    return backlogs_[static_cast<std::size_t>(traffic)];
+  }
+
+  const Backlog& backlog(wire::TrafficClass traffic) const {
+    return backlogs_[static_cast<std::size_t>(traffic)];
+  }
+
+  Plan make_plan() const;
+  Taken send_by_one_queue(const Plan& plan) const;
+  Taken send_by_two_queues(Plan& plan) const;
+  unsigned count_departures(const Plan& plan, Taken taken, FrameCounters& counters,
+                            PortCounters& port);
+  void depart(wire::TrafficClass traffic, FrameCounters& counters, PortCounters& port);
+
+  TxQueues queues_;
+  std::array<Backlog, wire::kTrafficClasses> backlogs_;
+  TxArbiter arbiter_;
   std::uint32_t frames_waiting_ = 0;
-  std::vector<rte_mbuf*> mbufs_;
-  std::vector<Leaving> leaving_;
-  std::vector<std::uint32_t> lengths_; // the device frees an mbuf when it likes
 };
 
 } // namespace weir::dataplane

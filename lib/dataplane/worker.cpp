@@ -302,6 +302,7 @@ void Worker::answer_from_cache(Frame& frame, const Verdict& verdict, std::uint32
 
 void Worker::forward_stale(Frame& frame, const Verdict& verdict, Instant now) {
   ++rings_[verdict.ring]->counters.stale_repeats;
+  frame.traffic = wire::TrafficClass::ring; // as the results on its connection
   send_in_turn(frame, Departure::forwarded, now,
                {.ring = verdict.ring, .rank = verdict.rank, .event = TraceEvent::stale_repeat});
 }

@@ -5,6 +5,7 @@
 #include "wire/headers.hpp"
 #include "wire/opcode.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -53,6 +54,15 @@ enum class Departure : std::uint8_t {
   consumed,  // as a result: its payload went into a sum, or was answered from the cache
 };
 
+/// Which frames go before which where a link is full (docs/protocol.md, I12). Packets of one
+/// connection that must keep their order are of one class.
+enum class TrafficClass : std::uint8_t {
+  ring,  // results, and what ring neighbours answer one another: ACKs, NAKs, CNPs
+  other, // everything else
+};
+
+inline constexpr std::size_t kTrafficClasses = 2;
+
 /// Whether a message's ICRC has been compared with its bytes, and what came of it.
 enum class IcrcState : std::uint8_t { unverified, valid, bad };
 
@@ -65,6 +75,7 @@ struct Frame {
   std::uint16_t pair =
       0; // written by rx: conn::RingDirectory's index + 1 of <source, destination>, 0: none
   Departure departure = Departure::forwarded; // written by the stage that sends it
+  TrafficClass traffic = TrafficClass::other; // written by rx, or by the stage that sends it
   IcrcState icrc = IcrcState::unverified;     // written by verify_icrc, and with it:
   std::uint32_t payload_crc = 0;              // of payload and pad by themselves, when it is valid
   Packet packet;

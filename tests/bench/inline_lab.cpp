@@ -37,7 +37,7 @@ void InlineLab::restart() {
   lcore_ = std::make_unique<dataplane::Lcore>(0, dataplane::Idle::spin, tables_.shared);
   for (std::uint16_t port = 0; port < ports_.size(); ++port) {
     lcore_->add_rx_queue({port, ports_.device(port), 0});
-    lcore_->add_tx_port(port, ports_.device(port));
+    lcore_->add_tx_port(port, {.device = ports_.device(port)});
   }
   lcore_->make_worker(all_rings(workload_), worker_settings());
 }

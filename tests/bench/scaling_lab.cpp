@@ -28,19 +28,19 @@ control::Placement place(const Workload& workload, const Team& team,
   return control::place(config, directory);
 }
 
-std::vector<std::uint16_t> devices_of(const RingPorts& ports) {
-  std::vector<std::uint16_t> devices;
+std::vector<dataplane::TxQueues> queues_of(const RingPorts& ports) {
+  std::vector<dataplane::TxQueues> queues;
   for (std::uint16_t port = 0; port < ports.size(); ++port) {
-    devices.push_back(ports.device(port));
+    queues.push_back({.device = ports.device(port)});
   }
-  return devices;
+  return queues;
 }
 
 } // namespace
 
 ScalingLab::ScalingLab(const Workload& workload, const Team& team)
     : workload_(workload), ports_(workload.ports(), 2 * kWindow), tables_(workload),
-      placement_(place(workload, team, tables_.directory)), devices_(devices_of(ports_)),
+      placement_(place(workload, team, tables_.directory)), queues_(queues_of(ports_)),
       hosts_(workload.ports()) {}
 
 double ScalingLab::seconds_of(const FrameStock& stock) {
@@ -53,7 +53,7 @@ double ScalingLab::seconds_of(const FrameStock& stock) {
 
 void ScalingLab::restart() {
   lcores_.clear();
-  lcores_ = control::make_lcores(placement_, tables_.shared, worker_settings(), devices_);
+  lcores_ = control::make_lcores(placement_, tables_.shared, worker_settings(), queues_);
 }
 
 void ScalingLab::run(const FrameStock& stock) {

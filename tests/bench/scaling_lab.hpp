@@ -62,7 +62,7 @@ class ScalingLab {
   RingPorts ports_;
   SharedTables tables_;
   control::Placement placement_;
-  std::vector<std::uint16_t> devices_; // by port
+  std::vector<dataplane::TxQueues> queues_; // by port
   std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
   std::vector<Host> hosts_; // by port
   std::atomic<std::size_t> left_{0};

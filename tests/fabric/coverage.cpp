@@ -34,6 +34,8 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::worker_queue_full:
   case DropReason::tx_queue_full:
   case DropReason::tx_backlog_full:
+  case DropReason::ring_tx_queue_full:
+  case DropReason::ring_tx_backlog_full:
     return "lcores and mbufs alone drop for it";
   case DropReason::no_egress:
     return "takes a switch with a single port";

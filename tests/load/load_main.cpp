@@ -37,6 +37,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook{500};
 constexpr std::uint64_t kHandoffs = 200'000;
 constexpr std::chrono::seconds kDry{1};
+constexpr std::chrono::seconds kShared{1};
+constexpr std::uint16_t kBulkMember = 1;
 constexpr unsigned kPassers = 30;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 #ifdef WEIR_THREAD_SANITIZER
@@ -202,7 +204,7 @@ void recover(Hosts& hosts, Checks& checks) {
 }
 
 void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& checks) {
-  hosts.noise.start();
+  hosts.noise.start(all_sorts());
   Watch watch;
   const auto look_for = [&](milliseconds time) {
     for (const auto end = Clock::now() + time; Clock::now() < end;) {
@@ -228,6 +230,33 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
   recover(hosts, checks);
 }
 
+/// Other traffic, as much as anybody can send, for one member of the ring.
+void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
+  const auto of = [&](wire::TrafficClass traffic) {
+    return weir.port_counters(kBulkMember).sent(traffic);
+  };
+  const auto ring_before = of(wire::TrafficClass::ring);
+  const auto other_before = of(wire::TrafficClass::other);
+  const std::uint32_t rounds = hosts.job.rounds_done();
+  hosts.noise.start(bulk_for(kBulkMember));
+  std::this_thread::sleep_for(kShared);
+  const bool goes_on = test::comes_true([&] { return hosts.job.rounds_done() > rounds + 2; });
+  const bool is_full = test::comes_true(
+      [&] { return of(wire::TrafficClass::other).dropped > other_before.dropped; });
+  const auto ring = of(wire::TrafficClass::ring);
+  const auto other = of(wire::TrafficClass::other);
+  fmt::print("  a member's port: {} results and answers left, {} dropped; {} others left, {} "
+             "dropped; {} rounds of the job\n",
+             ring.packets - ring_before.packets, ring.dropped - ring_before.dropped,
+             other.packets - other_before.packets, other.dropped - other_before.dropped,
+             hosts.job.rounds_done() - rounds);
+  checks.expect(is_full, "a member's port had more than it could take");
+  checks.expect(goes_on && ring.packets > ring_before.packets, "results left all the same");
+  checks.expect(ring.dropped == ring_before.dropped, "and none was dropped");
+  checks.expect(other.packets > other_before.packets, "the rest was not starved");
+  recover(hosts, checks);
+}
+
 /// Hosts that leave without a word, while the switch is in the middle of their frames.
 void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
   const std::uint64_t frames = let_pass(lab, kPassers);
@@ -242,7 +271,8 @@ void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
   Watch watch;
   {
     Hoard hoard;
-    hosts.noise.start(); // whose frames wait for the deaf station, the last mbufs with them
+    hosts.noise.start(
+        all_sorts()); // whose frames wait for the deaf station, the last mbufs with them
     const auto end = Clock::now() + kDry;
     while (Clock::now() < end) {
       hoard.grab();
@@ -279,6 +309,7 @@ int run(const Options& options) {
     checks.expect(test::comes_true([&] { return hosts.job.rounds_done() > 0; }), "the job begins");
     make_pools_resident();
     overload(weir, hosts, options.seconds, checks);
+    share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);
     for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {
       run_dry(weir, hosts, checks);

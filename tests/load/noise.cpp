@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "noise.hpp"
 
+#include <utility>
+
 namespace weir::load {
 namespace {
 
@@ -11,6 +13,8 @@ constexpr std::uint32_t kUnknownQueuePair = 0xdef;
 constexpr std::uint8_t kWriteMiddle = 0x07;
 constexpr std::uint16_t kNotRoce = 5000; // UDP port
 constexpr std::size_t kFrames = 8;       // sent in turn
+constexpr std::size_t kBulkBytes = 1400;
+constexpr std::uint16_t kStranger = 100; // no member's address
 
 test::FrameSpec from_noise() {
   test::FrameSpec spec;
@@ -20,18 +24,6 @@ test::FrameSpec from_noise() {
   spec.destination = ip_of_member(1);
   spec.payload = test::Bytes(kPathMtu, 0x55);
   return spec;
-}
-
-std::vector<test::Bytes> frames() {
-  test::FrameSpec plain = from_noise();
-  plain.qp = kPlainQueuePair;
-  test::FrameSpec unwanted = from_noise();
-  unwanted.destination_mac = mac_of(kDeafPort);
-  unwanted.udp_destination = kNotRoce;
-  std::vector<test::Bytes> frames(kFrames, test::build(plain).bytes);
-  frames[0] = middle_from_nowhere(kNoisePort);
-  frames[1] = test::build(unwanted).bytes;
-  return frames;
 }
 
 /// Any frame tells the switch where its sender is.
@@ -58,8 +50,29 @@ test::Bytes middle_from_nowhere(std::uint16_t port) {
   return test::build(spec).bytes;
 }
 
-Noise::Noise(const Lab& lab)
-    : wire_(lab.open(Place::noise)), deaf_(lab.open(Place::deaf)), frames_(frames()) {
+std::vector<test::Bytes> all_sorts() {
+  test::FrameSpec plain = from_noise();
+  plain.qp = kPlainQueuePair;
+  test::FrameSpec unwanted = from_noise();
+  unwanted.destination_mac = mac_of(kDeafPort);
+  unwanted.udp_destination = kNotRoce;
+  std::vector<test::Bytes> frames(kFrames, test::build(plain).bytes);
+  frames[0] = middle_from_nowhere(kNoisePort);
+  frames[1] = test::build(unwanted).bytes;
+  return frames;
+}
+
+std::vector<test::Bytes> bulk_for(std::uint16_t member) {
+  test::FrameSpec spec = from_noise();
+  spec.destination_mac = mac_of(member);
+  spec.destination = ip_of_member(member);
+  spec.source = ip_of_member(kStranger);
+  spec.udp_destination = kNotRoce;
+  spec.payload = test::Bytes(kBulkBytes, 0x55);
+  return {test::build(spec).bytes};
+}
+
+Noise::Noise(const Lab& lab) : wire_(lab.open(Place::noise)), deaf_(lab.open(Place::deaf)) {
   send(*deaf_, announcement(kDeafPort));
   deaf_->flush();
 }
@@ -68,7 +81,8 @@ Noise::~Noise() {
   stop();
 }
 
-void Noise::start() {
+void Noise::start(std::vector<test::Bytes> frames) {
+  frames_ = std::move(frames);
   is_stopping_ = false;
   sender_ = std::thread([this] { run(); });
 }

@@ -16,10 +16,15 @@ namespace weir::load {
 /// From a station at that port, for a connection that nobody opened: dropped as unclassified.
 test::Bytes middle_from_nowhere(std::uint16_t port);
 
-/// One sender that offers more than the switch can take, between start() and stop(): plain
-/// RoCE messages between two members, which pass the worker and compete with the ring's results for
-/// a member's port; the middles of messages that never began; and frames for a station that takes
-/// none.
+/// Plain RoCE messages between two members, which pass the worker and compete with the ring's
+/// results for a member's port; the middles of messages that never began; and frames for a station
+/// that takes none.
+std::vector<test::Bytes> all_sorts();
+
+/// What any host may send to a member: no RoCE, full-sized frames.
+std::vector<test::Bytes> bulk_for(std::uint16_t member);
+
+/// One sender that offers more than the switch can take, between start() and stop().
 class Noise {
  public:
   explicit Noise(const Lab& lab);
@@ -27,7 +32,8 @@ class Noise {
   Noise(const Noise&) = delete;
   Noise& operator=(const Noise&) = delete;
 
-  void start();
+  /// Sends these frames in turn.
+  void start(std::vector<test::Bytes> frames);
   void stop();
 
   /// Frames that the switch's port had no room for.

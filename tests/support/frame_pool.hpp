@@ -72,6 +72,7 @@ class RecordingSink : public dataplane::FrameSink {
       throw std::logic_error("a frame was sent to no port");
     }
     const auto bytes = frame.bytes();
+    traffic_.push_back(frame.traffic);
     sent_.push_back({Bytes(bytes.begin(), bytes.end()), ports, frame.departure});
     owner_->count(frame.departure);
     owner_->count_copies(static_cast<std::uint64_t>(std::popcount(ports)) - 1);
@@ -80,6 +81,9 @@ class RecordingSink : public dataplane::FrameSink {
 
   void release(wire::Frame& frame) override { pool_.release(frame); }
 
+  /// The class of each frame that has been sent since this was asked last.
+  std::vector<wire::TrafficClass> take_classes() { return std::exchange(traffic_, {}); }
+
   /// What was sent since the last call.
   std::vector<Sent> take() { return std::exchange(sent_, {}); }
 
@@ -87,6 +91,7 @@ class RecordingSink : public dataplane::FrameSink {
   FramePool& pool_;
   dataplane::InlineSwitch* owner_ = nullptr;
   std::vector<Sent> sent_;
+  std::vector<wire::TrafficClass> traffic_;
 };
 
 } // namespace weir::test

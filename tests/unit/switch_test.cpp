@@ -96,6 +96,9 @@ class Bench {
     return sink_.take();
   }
 
+  /// The classes of the frames that have left since this was asked last.
+  std::vector<wire::TrafficClass> classes() { return sink_.take_classes(); }
+
   Accounting accounting() const { return switch_.accounting(); }
 
   InlineSwitch& inside() { return switch_; }
@@ -215,6 +218,14 @@ Built between(RingJob& job, std::uint16_t from, std::uint16_t to, std::uint8_t o
   spec.opcode = opcode;
   spec.qp = 0x777;
   spec.payload = Bytes(payload, 3);
+  return build(spec);
+}
+
+/// From an address that is no member's.
+Built stranger_to_member(RingJob& job, std::uint8_t opcode) {
+  FrameSpec spec = job.frame_of(0);
+  spec.source = test::ip("192.0.2.1");
+  spec.opcode = opcode;
   return build(spec);
 }
 
@@ -1146,6 +1157,8 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::worker_queue_full, "lcores"},
     {DropReason::tx_queue_full, "lcores"},
     {DropReason::tx_backlog_full, "lcores"},
+    {DropReason::ring_tx_queue_full, "lcores"},
+    {DropReason::ring_tx_backlog_full, "lcores"},
     {DropReason::connection_table_full,
      "room is for twice the members, whose ring entries alone are never given up (conn_test)"},
     {DropReason::disagree_collective,
@@ -1153,6 +1166,60 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::disagree_payload,
      "the classifier has held each payload's size against the message's shape (slot_test)"},
 };
+
+// ---- What goes before what (protocol I12). ----
+
+TEST(Switch, ResultsAndAnswersOfNeighboursGoFirst) {
+  using wire::TrafficClass;
+  std::mt19937 random(48);
+  RingJob job({.world = 3, .window = 1, .max_message_bytes = 256});
+  Bench bench({&job});
+  bench.start(job);
+  bench.classes();
+  std::vector<Exchange> messages;
+  for (std::uint32_t id = 1; id <= 3; ++id) {
+    messages.push_back(random_exchange(random, job, id, 128));
+    expect_completes(random, bench, job, messages.back());
+  }
+  EXPECT_EQ(bench.classes(), std::vector<TrafficClass>(9, TrafficClass::ring)) << "results";
+  bench.send(messages[2].packets[0][0], 0);
+  EXPECT_EQ(bench.classes(), std::vector<TrafficClass>{TrafficClass::ring}) << "from the cache";
+  bench.send(messages[0].packets[0][0], 0);
+  EXPECT_EQ(bench.classes(), std::vector<TrafficClass>{TrafficClass::ring})
+      << "an old repeat keeps its place among the results";
+
+  struct Row {
+    const char* description;
+    std::uint16_t port;
+    Built frame;
+    TrafficClass expected;
+  };
+
+  const auto tcp = [&] {
+    FrameSpec spec = job.frame_of(0);
+    spec.udp_destination = 5001;
+    spec.payload = Bytes(100, 7);
+    return build(spec);
+  };
+  const std::vector<Row> rows{
+      {"an ACK or NAK to the predecessor", 1, between(job, 1, 0, 0x11, 0), TrafficClass::ring},
+      {"the same from rank 0", 0, between(job, 0, 2, 0x11, 0), TrafficClass::ring},
+      {"a CNP to the predecessor", 1, between(job, 1, 0, 0x81, 0), TrafficClass::ring},
+      {"a CNP to the successor", 0, between(job, 0, 1, 0x81, 0), TrafficClass::ring},
+      {"a READ response", 1, between(job, 1, 0, 0x0f, 16), TrafficClass::ring},
+      {"a READ request", 0, between(job, 0, 1, 0x0c, 0), TrafficClass::other},
+      {"a plain message", 0, between(job, 0, 1, 0x0a, 16), TrafficClass::other},
+      {"a plain message to the predecessor", 1, between(job, 1, 0, 0x0a, 16), TrafficClass::other},
+      {"UD", 0, between(job, 0, 1, 0x64, 16), TrafficClass::other},
+      {"what is no RoCE", 0, tcp(), TrafficClass::other},
+      {"a stranger's ACK", 0, stranger_to_member(job, 0x11), TrafficClass::other},
+      {"a stranger's CNP", 0, stranger_to_member(job, 0x81), TrafficClass::other},
+  };
+  for (const Row& row : rows) {
+    EXPECT_FALSE(bench.send(row.frame, row.port).empty()) << row.description;
+    EXPECT_EQ(bench.classes(), std::vector<TrafficClass>{row.expected}) << row.description;
+  }
+}
 
 TEST(Switch, EveryDropReasonCanHappenAloneAndEndsTheFrame) {
   std::set<DropReason> seen;
