@@ -143,24 +143,33 @@ SlotResult SlotTable::result_of(std::uint32_t index) const {
   return {data, slot.crc};
 }
 
-std::vector<StuckSlot> SlotTable::longest_waiting(std::size_t limit, std::uint64_t now) const {
-  std::vector<std::uint32_t> waiting(filling_.begin(), filling_.end());
+std::vector<WaitingSlot> SlotTable::waiting() const {
+  std::vector<WaitingSlot> copies;
+  copies.reserve(filling_.size());
+  for (const std::uint32_t index : filling_) {
+    const Slot& slot = slots_[index];
+    copies.push_back({index, slot.tag, slot.first_arrival, slot.ranks});
+  }
+  return copies;
+}
+
+std::vector<StuckSlot> SlotTable::longest_of(std::vector<WaitingSlot> waiting, std::size_t limit,
+                                             std::uint64_t now) const {
   const std::size_t shown = std::min(limit, waiting.size());
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown),
-                    waiting.end(), [this](std::uint32_t a, std::uint32_t b) {
-                      return std::tie(slots_[a].first_arrival, slots_[a].tag, a) <
-                             std::tie(slots_[b].first_arrival, slots_[b].tag, b);
+                    waiting.end(), [](const WaitingSlot& a, const WaitingSlot& b) {
+                      return std::tie(a.first_arrival, a.message, a.slot) <
+                             std::tie(b.first_arrival, b.message, b.slot);
                     });
   waiting.resize(shown);
   std::vector<StuckSlot> stuck;
-  for (const std::uint32_t index : waiting) {
-    const Slot& slot = slots_[index];
+  for (const WaitingSlot& slot : waiting) {
     StuckSlot& entry = stuck.emplace_back();
-    entry.message = slot.tag;
-    entry.packet = index % dimensions_.packets_per_message;
+    entry.message = slot.message;
+    entry.packet = slot.slot % dimensions_.packets_per_message;
     entry.waiting_ns = now - slot.first_arrival;
     for (std::uint16_t rank = 0; rank < dimensions_.world; ++rank) {
-      if (!slot.has(rank)) {
+      if ((slot.ranks[rank / 64] >> (rank % 64) & 1) == 0) {
         entry.missing.push_back(rank);
       }
     }

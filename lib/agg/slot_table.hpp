@@ -50,6 +50,16 @@ struct Contribution {
   std::uint64_t now = 0;        // nanoseconds
 };
 
+inline constexpr std::size_t kBitmapWords = kMaxWorld / 64; // of ranks
+
+/// A copy of a slot that waits.
+struct WaitingSlot {
+  std::uint32_t slot = 0;
+  std::uint64_t message = 0;
+  std::uint64_t first_arrival = 0; // nanoseconds
+  std::array<std::uint64_t, kBitmapWords> ranks{};
+};
+
 /// A slot that waits, for people.
 struct StuckSlot {
   std::uint64_t message = 0;
@@ -113,12 +123,19 @@ class SlotTable {
 
   std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 
-  /// The unfinished slots that have waited longest, at most `limit`.
-  std::vector<StuckSlot> longest_waiting(std::size_t limit, std::uint64_t now) const;
+  /// The unfinished slots, in no order. All that has to be done while nobody changes the table.
+  std::vector<WaitingSlot> waiting() const;
+
+  /// Of such copies, those that have waited longest, at most `limit`.
+  std::vector<StuckSlot> longest_of(std::vector<WaitingSlot> waiting, std::size_t limit,
+                                    std::uint64_t now) const;
+
+  std::vector<StuckSlot> longest_waiting(std::size_t limit, std::uint64_t now) const {
+    return longest_of(waiting(), limit, now);
+  }
 
  private:
   enum class State : std::uint8_t { empty, filling, complete };
-  static constexpr std::size_t kBitmapWords = kMaxWorld / 64;
 
   struct Slot {
     State state = State::empty;

@@ -83,6 +83,36 @@ bool names_a_slot(dataplane::TraceEvent event) {
          event == dataplane::TraceEvent::result || event == dataplane::TraceEvent::cached_result;
 }
 
+Table lcores_table(const std::vector<LcoreSnapshot>& lcores) {
+  Table table{"lcores",
+              {{"lcore", "lcore"},
+               {"roles", "roles"},
+               {"rings", "rings"},
+               {"rounds", "rounds"},
+               {"starved_rounds", "without mbufs"},
+               {"sums_for_others", "sums for others"},
+               {"busy_percent", "busy %"},
+               {"received", "received"},
+               {"forwarded", "forwarded"},
+               {"consumed", "consumed"},
+               {"dropped", "dropped"},
+               {"held", "held"}},
+              {},
+              {}};
+  for (const LcoreSnapshot& lcore : lcores) {
+    const auto& rounds = lcore.rounds;
+    const double busy = rounds.rounds == 0
+                            ? 0.0
+                            : 100.0 * static_cast<double>(rounds.rounds - rounds.idle_rounds) /
+                                  static_cast<double>(rounds.rounds);
+    table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::uint64_t{lcore.rings},
+                          rounds.rounds, rounds.starved_rounds, rounds.sums_for_others, busy,
+                          lcore.frames.received, lcore.frames.forwarded, lcore.frames.consumed,
+                          lcore.frames.all_dropped(), lcore.held});
+  }
+  return table;
+}
+
 } // namespace
 
 Report show_port_information(Switch& weir, std::string_view name) {
@@ -130,10 +160,10 @@ Report show_port_statistics(Switch& weir, std::string_view name) {
     const DeviceLosses losses = port.losses();
     const dataplane::ClassCounters& ring = counters.sent(wire::TrafficClass::ring);
     const dataplane::ClassCounters& other = counters.sent(wire::TrafficClass::other);
-    table.rows.push_back({port.name(), counters.rx_packets, counters.rx_bytes, losses.rx_missed,
-                          losses.rx_errors, ring.packets + other.packets, ring.bytes + other.bytes,
-                          losses.tx_errors, ring.packets, ring.dropped, other.packets,
-                          other.dropped});
+    table.rows.push_back({port.name(), counters.rx_packets.get(), counters.rx_bytes.get(),
+                          losses.rx_missed, losses.rx_errors, ring.packets + other.packets,
+                          ring.bytes + other.bytes, losses.tx_errors, ring.packets.get(),
+                          ring.dropped.get(), other.packets.get(), other.dropped.get()});
   });
   return {table};
 }
@@ -194,7 +224,16 @@ Report show_stations(Switch& weir) {
 }
 
 Report show_lcores(Switch& weir) {
-  return {weir.lcores_table(), histogram_table("rx_burst", "packets", weir.rx_bursts())};
+  const auto lcores = weir.lcores();
+  dataplane::Histogram bursts;
+  dataplane::Histogram stood_still;
+  for (const LcoreSnapshot& lcore : lcores) {
+    bursts += lcore.rounds.rx_burst;
+    stood_still += lcore.rounds.stood_still_ns;
+  }
+  Table stops = histogram_table("stood_still", "ns", stood_still);
+  stops.note = "each time that an lcore stood still for a question";
+  return {lcores_table(lcores), histogram_table("rx_burst", "packets", bursts), stops};
 }
 
 Report show_memory(Switch& weir) {

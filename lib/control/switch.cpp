@@ -11,6 +11,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_pause.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,7 +25,8 @@ using dataplane::Lcore;
 
 namespace {
 
-constexpr unsigned kStandStillTimeoutMs = 2000;
+constexpr std::chrono::milliseconds kStandStillTimeout{2000};
+constexpr unsigned kSpinsBeforeYield = 1000;
 constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
 constexpr double kMiB = 1024.0 * 1024.0;
@@ -36,34 +38,62 @@ int run_lcore(void* lcore) {
 
 } // namespace
 
-/// While one lives, no lcore runs.
+/// While one lives, no lcore runs. All are told before the first is waited for, and the asking
+/// thread spins: each stands still for as long as the slowest one's round takes, and no longer.
 class Switch::StandStill {
  public:
-  explicit StandStill(Switch& owner) : lock_(owner.one_question_), lcores_(owner.lcores_) {
-    for (const auto& lcore : lcores_) {
-      if (!lcore->park(kStandStillTimeoutMs)) {
-        const unsigned id = lcore->id();
-        resume();
-        throw LcoreError(
-            fmt::format("lcore {} did not stand still within {} ms", id, kStandStillTimeoutMs));
-      }
+  explicit StandStill(Switch& owner) : owner_(owner), lock_(owner.one_question_) {
+    for (const auto& lcore : owner_.lcores_) {
+      lcore->stay_awake();
     }
+    wait_until(&Lcore::is_awake);
+    const std::uint64_t start = clock_.now().ns;
+    for (const auto& lcore : owner_.lcores_) {
+      lcore->stand_still();
+    }
+    wait_until(&Lcore::is_standing_still);
+    standing_since_ = clock_.now().ns;
+    owner_.stop_times_.gathering.add(standing_since_ - start);
   }
 
-  ~StandStill() { resume(); }
+  ~StandStill() {
+    resume();
+    owner_.stop_times_.standing.add(clock_.now().ns - standing_since_);
+    ++owner_.stop_times_.stops;
+  }
 
   StandStill(const StandStill&) = delete;
   StandStill& operator=(const StandStill&) = delete;
 
  private:
+  void wait_until(bool (Lcore::*is_there)() const) {
+    const auto deadline = std::chrono::steady_clock::now() + kStandStillTimeout;
+    for (const auto& lcore : owner_.lcores_) {
+      for (unsigned spins = 0; !((*lcore).*is_there)(); ++spins) {
+        if (spins < kSpinsBeforeYield) {
+          rte_pause();
+          continue;
+        }
+        std::this_thread::yield(); // the lcore may want this CPU
+        if (std::chrono::steady_clock::now() > deadline) {
+          resume();
+          throw LcoreError(fmt::format("lcore {} did not stand still within {} ms", lcore->id(),
+                                       kStandStillTimeout.count()));
+        }
+      }
+    }
+  }
+
   void resume() {
-    for (const auto& lcore : lcores_) {
+    for (const auto& lcore : owner_.lcores_) {
       lcore->resume();
     }
   }
 
+  Switch& owner_;
   std::lock_guard<std::mutex> lock_;
-  const std::vector<std::unique_ptr<Lcore>>& lcores_;
+  dataplane::Clock clock_;
+  std::uint64_t standing_since_ = 0;
 };
 
 Switch::Switch(const Config& config)
@@ -81,6 +111,7 @@ Switch::Switch(const Config& config)
   for (const PortConfig& port : config_.ports) {
     ports_.emplace_back(port);
   }
+  cleared_.resize(ports_.size());
   make_lcores();
 }
 
@@ -177,8 +208,7 @@ Lcore& Switch::worker_of(std::uint16_t ring) {
   return *lcores_[placement_.worker_of_group[directory_.group_of_ring(ring)]];
 }
 
-dataplane::PortCounters Switch::port_counters(std::uint16_t port) {
-  const StandStill still(*this);
+dataplane::PortCounters Switch::all_port_counters(std::uint16_t port) const {
   dataplane::PortCounters sum;
   for (const auto& lcore : lcores_) {
     sum += lcore->port_counters(port);
@@ -186,12 +216,22 @@ dataplane::PortCounters Switch::port_counters(std::uint16_t port) {
   return sum;
 }
 
+dataplane::PortCounters Switch::port_counters(std::uint16_t port) const {
+  const std::lock_guard lock(one_question_);
+  dataplane::PortCounters counters = all_port_counters(port);
+  counters -= cleared_[port];
+  return counters;
+}
+
 void Switch::clear_port_counters(std::uint16_t port) {
-  const StandStill still(*this);
-  for (const auto& lcore : lcores_) {
-    lcore->clear_port_counters(port);
-  }
+  const std::lock_guard lock(one_question_);
+  cleared_[port] = all_port_counters(port);
   ports_[port].clear_statistics();
+}
+
+StopTimes Switch::stop_times() const {
+  const std::lock_guard lock(one_question_);
+  return stop_times_;
 }
 
 dataplane::Accounting Switch::accounting() {
@@ -206,8 +246,9 @@ dataplane::Accounting Switch::accounting() {
 }
 
 std::vector<dataplane::RingSnapshot> Switch::ring_snapshots() {
-  const StandStill still(*this);
   std::vector<dataplane::RingSnapshot> snapshots;
+  snapshots.reserve(config_.rings.size());
+  const StandStill still(*this);
   for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
     snapshots.push_back(dataplane::snapshot_ring(*worker_of(ring).worker(), ring));
   }
@@ -220,19 +261,28 @@ dataplane::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
 }
 
 std::vector<agg::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
-  const StandStill still(*this);
-  return worker_of(ring).worker()->slots_of(ring).longest_waiting(limit,
-                                                                  dataplane::Clock().now().ns);
+  const agg::SlotTable& slots = worker_of(ring).worker()->slots_of(ring);
+  const auto waiting = [&] {
+    const StandStill still(*this);
+    return slots.waiting();
+  };
+  return slots.longest_of(waiting(), limit, dataplane::Clock().now().ns);
 }
 
 std::vector<dataplane::ConnectionSnapshot> Switch::connections() {
-  const StandStill still(*this);
-  std::vector<dataplane::ConnectionSnapshot> all;
-  for (const auto& lcore : lcores_) {
-    if (lcore->worker() != nullptr) {
-      const auto part = snapshot_connections(*lcore->worker(), dataplane::Clock().now());
-      all.insert(all.end(), part.begin(), part.end());
+  const dataplane::Instant now = dataplane::Clock().now();
+  std::vector<std::vector<dataplane::ConnectionSnapshot>> parts(lcores_.size());
+  {
+    const StandStill still(*this);
+    for (std::size_t i = 0; i < lcores_.size(); ++i) {
+      if (lcores_[i]->worker() != nullptr) {
+        parts[i] = snapshot_connections(*lcores_[i]->worker(), now);
+      }
     }
+  }
+  std::vector<dataplane::ConnectionSnapshot> all;
+  for (const auto& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
@@ -248,9 +298,13 @@ void Switch::withdraw_ring(std::uint16_t ring) {
 }
 
 void Switch::trace_on() {
+  std::vector<std::vector<dataplane::TraceRecord>> records(lcores_.size());
+  for (auto& room : records) {
+    room.resize(dataplane::Trace::kRecords);
+  }
   const StandStill still(*this);
-  for (const auto& lcore : lcores_) {
-    lcore->trace().switch_on();
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
+    lcores_[i]->trace().switch_on(records[i]);
   }
 }
 
@@ -262,10 +316,15 @@ void Switch::trace_off() {
 }
 
 std::vector<dataplane::TraceRecord> Switch::trace() {
-  const StandStill still(*this);
+  std::vector<std::vector<dataplane::TraceRecord>> parts(lcores_.size());
+  {
+    const StandStill still(*this);
+    for (std::size_t i = 0; i < lcores_.size(); ++i) {
+      parts[i] = lcores_[i]->trace().snapshot();
+    }
+  }
   std::vector<dataplane::TraceRecord> all;
-  for (const auto& lcore : lcores_) {
-    const auto part = lcore->trace().snapshot();
+  for (const auto& part : parts) {
     all.insert(all.end(), part.begin(), part.end());
   }
   std::stable_sort(all.begin(), all.end(),
@@ -291,48 +350,24 @@ std::string names_of_roles(const Lcore& lcore, bool works) {
 
 } // namespace
 
-Table Switch::lcores_table() {
-  Table table{"lcores",
-              {{"lcore", "lcore"},
-               {"roles", "roles"},
-               {"rings", "rings"},
-               {"rounds", "rounds"},
-               {"starved_rounds", "without mbufs"},
-               {"sums_for_others", "sums for others"},
-               {"busy_percent", "busy %"},
-               {"received", "received"},
-               {"forwarded", "forwarded"},
-               {"consumed", "consumed"},
-               {"dropped", "dropped"},
-               {"held", "held"}},
-              {},
-              {}};
-  const StandStill still(*this);
-  for (const auto& lcore : lcores_) {
-    dataplane::Worker* worker = lcore->worker();
-    const auto& rounds = lcore->rounds();
-    const auto& counters = lcore->counters();
-    const double busy = rounds.rounds == 0
-                            ? 0.0
-                            : 100.0 * static_cast<double>(rounds.rounds - rounds.idle_rounds) /
-                                  static_cast<double>(rounds.rounds);
-    table.rows.push_back({std::uint64_t{lcore->id()}, names_of_roles(*lcore, worker != nullptr),
-                          std::uint64_t{worker != nullptr ? worker->rings().size() : 0},
-                          rounds.rounds, rounds.starved_rounds, rounds.sums_for_others, busy,
-                          counters.received, counters.forwarded, counters.consumed,
-                          counters.all_dropped(),
-                          worker != nullptr ? worker->held() : std::uint64_t{0}});
+std::vector<LcoreSnapshot> Switch::lcores() {
+  std::vector<LcoreSnapshot> snapshots(lcores_.size());
+  {
+    const StandStill still(*this);
+    for (std::size_t i = 0; i < lcores_.size(); ++i) {
+      const dataplane::Worker* worker = lcores_[i]->worker();
+      snapshots[i].held = worker != nullptr ? worker->held() : 0;
+      snapshots[i].frames = lcores_[i]->counters();
+      snapshots[i].rounds = lcores_[i]->rounds();
+    }
   }
-  return table;
-}
-
-dataplane::Histogram Switch::rx_bursts() {
-  const StandStill still(*this);
-  dataplane::Histogram bursts;
-  for (const auto& lcore : lcores_) {
-    bursts += lcore->rounds().rx_burst;
+  for (std::size_t i = 0; i < lcores_.size(); ++i) { // these never change
+    dataplane::Worker* worker = lcores_[i]->worker();
+    snapshots[i].id = lcores_[i]->id();
+    snapshots[i].roles = names_of_roles(*lcores_[i], worker != nullptr);
+    snapshots[i].rings = worker != nullptr ? worker->rings().size() : 0;
   }
-  return bursts;
+  return snapshots;
 }
 
 Table Switch::stations_table() {

@@ -32,11 +32,29 @@ class LcoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// An lcore at one moment.
+struct LcoreSnapshot {
+  unsigned id = 0;
+  std::string roles; // "rx,worker"
+  std::size_t rings = 0;
+  std::uint64_t held = 0; // frames
+  dataplane::FrameCounters frames;
+  dataplane::RoundCounters rounds;
+};
+
+/// How often all lcores stood still, and for how long; nanoseconds, as the asking thread saw it.
+struct StopTimes {
+  std::uint64_t stops = 0;
+  dataplane::Histogram gathering; // from the first lcore that is told until the last one stands
+  dataplane::Histogram standing;  // from then until they are let go
+};
+
 /// The switch as the prompt and telemetry know it: ports, lcores and what they share. EAL is up
 /// before it is made, with the lcores of eal_lcores(placement).
 ///
-/// Questions are answered while all lcores stand still for some microseconds, so that every answer
-/// is one consistent picture. They may come from several threads.
+/// Port counters are read while the lcores run. What has to be one consistent picture is copied
+/// while all of them stand still for some microseconds, once for each question; whatever takes
+/// longer comes afterwards. Questions may come from several threads.
 class Switch {
  public:
   /// Checks memory first, then probes ports. Throws MemoryError, PortError.
@@ -62,7 +80,8 @@ class Switch {
     return directory_.ring_with_id(id);
   }
 
-  dataplane::PortCounters port_counters(std::uint16_t port);
+  /// Since the last clear_port_counters(). Nobody stands still for it.
+  dataplane::PortCounters port_counters(std::uint16_t port) const;
   void clear_port_counters(std::uint16_t port);
   dataplane::Accounting accounting();
   std::vector<dataplane::RingSnapshot> ring_snapshots();
@@ -76,9 +95,7 @@ class Switch {
   /// Of all lcores, oldest first.
   std::vector<dataplane::TraceRecord> trace();
 
-  Table lcores_table();
-  /// Packets per non-empty receive burst, all lcores together.
-  dataplane::Histogram rx_bursts();
+  std::vector<LcoreSnapshot> lcores();
   Table stations_table();
   Table memory_table() const;
   /// mbufs that are in nobody's hands.
@@ -86,9 +103,12 @@ class Switch {
 
   std::uint32_t all_mbufs() const { return plan_.mbufs; }
 
+  StopTimes stop_times() const;
+
  private:
   class StandStill;
 
+  dataplane::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   void make_lcores();
   dataplane::Lcore& worker_of(std::uint16_t ring);
@@ -107,7 +127,9 @@ class Switch {
   std::optional<dataplane::Lcore::Shared> shared_;
   std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
   bool is_running_ = false;
-  std::mutex one_question_;
+  mutable std::mutex one_question_;
+  std::vector<dataplane::PortCounters> cleared_; // by port: where its counters began
+  StopTimes stop_times_;
 };
 
 } // namespace weir::control

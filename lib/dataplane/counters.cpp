@@ -27,11 +27,27 @@ ClassCounters& ClassCounters::operator+=(const ClassCounters& other) {
   return *this;
 }
 
+ClassCounters& ClassCounters::operator-=(const ClassCounters& other) {
+  packets -= other.packets;
+  bytes -= other.bytes;
+  dropped -= other.dropped;
+  return *this;
+}
+
 PortCounters& PortCounters::operator+=(const PortCounters& other) {
   rx_packets += other.rx_packets;
   rx_bytes += other.rx_bytes;
   for (std::size_t traffic = 0; traffic < tx.size(); ++traffic) {
     tx[traffic] += other.tx[traffic];
+  }
+  return *this;
+}
+
+PortCounters& PortCounters::operator-=(const PortCounters& other) {
+  rx_packets -= other.rx_packets;
+  rx_bytes -= other.rx_bytes;
+  for (std::size_t traffic = 0; traffic < tx.size(); ++traffic) {
+    tx[traffic] -= other.tx[traffic];
   }
   return *this;
 }

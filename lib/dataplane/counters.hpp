@@ -5,10 +5,51 @@
 #include "wire/packet.hpp"
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
 namespace weir::dataplane {
+
+/// A number that one thread writes and any may read meanwhile, without stopping it. Both go by
+/// relaxed loads and stores, which are plain moves; a read-modify-write would lock the bus for
+/// nothing, since there is but one writer.
+class Count {
+ public:
+  Count() = default;
+
+  Count(std::uint64_t value) : value_(value) {} // NOLINT: counts are written like numbers
+
+  Count(const Count& other) : Count(other.get()) {}
+
+  Count& operator=(const Count& other) {
+    set(other.get());
+    return *this;
+  }
+
+  ~Count() = default;
+
+  operator std::uint64_t() const { return get(); } // NOLINT: and read like numbers
+
+  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+  Count& operator+=(std::uint64_t value) {
+    set(get() + value);
+    return *this;
+  }
+
+  Count& operator-=(std::uint64_t value) {
+    set(get() - value);
+    return *this;
+  }
+
+  Count& operator++() { return *this += 1; }
+
+ private:
+  void set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+
+  std::atomic<std::uint64_t> value_{0};
+};
 
 /// Counts by powers of two: bucket b holds values of b significant bits, that is 2^(b-1) .. 2^b
 /// - 1.
@@ -64,17 +105,19 @@ struct FrameCounters {
 
 /// What one lcore sent of one traffic class.
 struct ClassCounters {
-  std::uint64_t packets = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t dropped = 0; // copies included, which show drops leaves out
+  Count packets;
+  Count bytes;
+  Count dropped; // copies included, which show drops leaves out
 
   ClassCounters& operator+=(const ClassCounters& other);
+  ClassCounters& operator-=(const ClassCounters& other);
 };
 
-/// What one lcore moved through one port.
+/// What one lcore moved through one port. Anybody may copy it while that lcore runs: each number is
+/// right, though one may be a burst ahead of another.
 struct PortCounters {
-  std::uint64_t rx_packets = 0;
-  std::uint64_t rx_bytes = 0;
+  Count rx_packets;
+  Count rx_bytes;
   std::array<ClassCounters, wire::kTrafficClasses> tx; // by wire::TrafficClass
 
   void count_sent(wire::TrafficClass traffic, std::uint32_t bytes) {
@@ -92,6 +135,8 @@ struct PortCounters {
   }
 
   PortCounters& operator+=(const PortCounters& other);
+  /// What came since `other` was copied.
+  PortCounters& operator-=(const PortCounters& other);
 };
 
 /// What a worker did for one ring.

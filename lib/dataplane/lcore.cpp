@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dataplane/lcore.hpp"
 
-#include "dataplane/clock.hpp"
 #include "dataplane/mbuf_frame.hpp"
 #include "dataplane/prefetch.hpp"
 #include "wire/icrc.hpp"
@@ -101,11 +100,19 @@ void Lcore::run() {
   running_.store(true, std::memory_order_release);
   reader_.enter();
   while (!stopping_.load(std::memory_order_relaxed)) {
-    if (park_requested_.load(std::memory_order_relaxed)) {
-      stand_still();
-    }
-    rest_after(round(clock.now()));
+    const unsigned work = round(clock.now());
     reader_.between_bursts();
+    switch (wish_.load(std::memory_order_acquire)) {
+    case Wish::run:
+      rest_after(work);
+      break;
+    case Wish::stay_awake:
+      state_.store(State::awake, std::memory_order_release);
+      break;
+    case Wish::stand_still:
+      wait_for_resume(clock);
+      break;
+    }
   }
   reader_.leave();
   running_.store(false, std::memory_order_release);
@@ -367,31 +374,20 @@ void Lcore::rest_after(unsigned work) {
   }
 }
 
-void Lcore::stand_still() {
-  parked_.store(true, std::memory_order_release);
-  while (park_requested_.load(std::memory_order_acquire)) {
-    std::this_thread::yield();
-  }
-  parked_.store(false, std::memory_order_release);
-}
-
-bool Lcore::park(unsigned timeout_ms) {
-  park_requested_.store(true, std::memory_order_release);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (running_.load(std::memory_order_acquire) && !parked_.load(std::memory_order_acquire)) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
+/// Spins: whoever sleeps here wakes up too late for a NIC's receive queue. Only one that has been
+/// kept from its work for long anyway lets others have the CPU.
+void Lcore::wait_for_resume(const Clock& clock) {
+  const std::uint64_t start = clock.now().ns;
+  state_.store(State::standing_still, std::memory_order_release);
+  for (unsigned spins = 0; wish_.load(std::memory_order_acquire) == Wish::stand_still; ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      rte_pause();
+    } else {
+      std::this_thread::yield();
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(10));
   }
-  return true;
-}
-
-void Lcore::resume() {
-  park_requested_.store(false, std::memory_order_release);
-  while (running_.load(std::memory_order_acquire) && parked_.load(std::memory_order_acquire)) {
-    rte_pause();
-  }
+  state_.store(State::running, std::memory_order_release);
+  rounds_.stood_still_ns.add(clock.now().ns - start);
 }
 
 std::uint64_t Lcore::queued() const {

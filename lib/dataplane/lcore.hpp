@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conn/ring_directory.hpp"
+#include "dataplane/clock.hpp"
 #include "dataplane/forward.hpp"
 #include "dataplane/handoff.hpp"
 #include "dataplane/idle.hpp"
@@ -51,13 +52,14 @@ struct RoundCounters {
   std::uint64_t sums_for_others = 0; // slots summed up for other lcores' workers
   std::uint64_t starved_rounds = 0;  // of the rounds looked at: no mbufs to receive a burst into
   Histogram rx_burst;                // packets per non-empty receive burst
+  Histogram stood_still_ns;          // for each question, its own time away from the CPU included
 };
 
 /// One core's loop over the stages that its roles give it. All roles on one lcore is
 /// run-to-completion: the stages call one another. Spread over several, they meet in rte_rings.
 ///
-/// Everything in here belongs to the lcore's own thread. Others look at it or change it between
-/// park() and resume() only.
+/// Everything in here belongs to the lcore's own thread. Others look at it or change it while it
+/// stands still only; port counters they may copy at any time.
 class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
  public:
   /// What all lcores share: read-only, or, for the stations, safe to share.
@@ -103,21 +105,30 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   /// Stops taking frames from the ports while the rest of the pipeline goes on.
   void stop_receiving() { is_receiving_ = false; }
 
-  /// Makes the loop stand still between two rounds; false when it did not within `timeout_ms`.
-  /// Until resume(), the calling thread may read and change what it likes.
-  bool park(unsigned timeout_ms);
-  void resume();
+  // For one thread at a time, which wants to look at several lcores at once: first all of them stay
+  // awake, so that none rests while others stand still for it; then all stand still, between two
+  // rounds. Each call returns at once. Until resume(), the caller may read and change what it
+  // likes.
+  void stay_awake() { wish_.store(Wish::stay_awake, std::memory_order_release); }
 
-  // For whoever has parked the lcore, or after run() has returned.
+  bool is_awake() const { return has_come_to(State::awake); }
+
+  void stand_still() { wish_.store(Wish::stand_still, std::memory_order_release); }
+
+  bool is_standing_still() const { return has_come_to(State::standing_still); }
+
+  void resume() { wish_.store(Wish::run, std::memory_order_release); }
+
   unsigned id() const { return id_; }
+
+  // For whoever has it stand still, or after run() has returned.
 
   const FrameCounters& counters() const { return counters_; }
 
   const RoundCounters& rounds() const { return rounds_; }
 
+  /// At any time.
   const PortCounters& port_counters(std::uint16_t port) const { return ports_[port]; }
-
-  void clear_port_counters(std::uint16_t port) { ports_[port] = {}; }
 
   Worker* worker() { return worker_ ? &*worker_ : nullptr; }
 
@@ -134,11 +145,21 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   std::vector<std::uint16_t> tx_ports() const;
 
  private:
+  enum class Wish : std::uint8_t { run, stay_awake, stand_still };
+  enum class State : std::uint8_t { running, awake, standing_still };
+
   static constexpr unsigned kBurst = 32;
   static constexpr unsigned kSumBurst = 4;          // slots
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
+  static constexpr unsigned kSpinsBeforeYield = 1000;
   static constexpr std::uint64_t kRoundsPerLook = 64; // for mbufs
+
+  /// An lcore that does not run need not come to anything.
+  bool has_come_to(State state) const {
+    return state_.load(std::memory_order_acquire) == state ||
+           !running_.load(std::memory_order_acquire);
+  }
 
   void transmit(wire::Frame& frame, l2::PortSet ports) override;
   void release(wire::Frame& frame) override;
@@ -161,7 +182,7 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   void could_not_leave(const TxRequest& request, DropReason reason);
   void discard_handed_on();
   void rest_after(unsigned work);
-  void stand_still();
+  void wait_for_resume(const Clock& clock);
 
   unsigned id_;
   Idle idle_;
@@ -199,10 +220,10 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
 
   ethdev::MemifReader reader_;
   unsigned empty_rounds_ = 0;
-  std::atomic<bool> stopping_{false};       // written by control
-  std::atomic<bool> running_{false};        // written by this lcore
-  std::atomic<bool> park_requested_{false}; // written by control
-  std::atomic<bool> parked_{false};         // written by this lcore
+  std::atomic<bool> stopping_{false};        // written by control
+  std::atomic<bool> running_{false};         // written by this lcore
+  std::atomic<Wish> wish_{Wish::run};        // written by control
+  std::atomic<State> state_{State::running}; // written by this lcore
 };
 
 } // namespace weir::dataplane

@@ -21,6 +21,7 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
 
 std::vector<ConnectionSnapshot> snapshot_connections(const Worker& worker, Instant now) {
   std::vector<ConnectionSnapshot> snapshot;
+  snapshot.reserve(worker.classifier().connections().size());
   worker.classifier().connections().for_each([&](const conn::Connection& connection) {
     snapshot.push_back({connection, now.ms - connection.last_seen});
   });

@@ -45,6 +45,10 @@ class Trace {
   /// Allocates on the first switching on, so that a switch never traced pays nothing.
   void switch_on();
 
+  /// The same in kRecords records that the caller has made, who gets the former ones: so nothing is
+  /// allocated while the lcore stands still.
+  void switch_on(std::vector<TraceRecord>& records);
+
   void switch_off() { on_ = false; }
 
   bool is_on() const { return on_; }

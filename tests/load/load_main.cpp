@@ -4,6 +4,7 @@
 /// can, then with no mbufs left. docs/load.md says what it holds the switch to. Ends in
 /// "load: N passed, N failed, 0 skipped".
 
+#include "control/shows.hpp"
 #include "dataplane/happens_before.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
@@ -147,25 +148,73 @@ void ask_everything(control::Switch& weir) {
   weir.ring_snapshots();
   weir.connections();
   weir.stuck_slots(0, 4);
-  weir.lcores_table();
-  weir.rx_bursts();
+  weir.lcores();
   weir.stations_table();
   weir.port_counters(0);
   weir.trace();
   weir.trace_off();
 }
 
-/// A column of `show lcores`, added up.
-std::uint64_t all_lcores(control::Switch& weir, std::string_view key) {
-  const control::Table table = weir.lcores_table();
-  const auto column = std::find_if(table.columns.begin(), table.columns.end(),
-                                   [&](const auto& each) { return each.key == key; });
-  const auto index = static_cast<std::size_t>(column - table.columns.begin());
+/// A count of all lcores, added up.
+std::uint64_t all_lcores(control::Switch& weir, std::uint64_t dataplane::RoundCounters::*count) {
   std::uint64_t sum = 0;
-  for (const auto& row : table.rows) {
-    sum += std::get<std::uint64_t>(row.at(index));
+  for (const control::LcoreSnapshot& lcore : weir.lcores()) {
+    sum += lcore.rounds.*count;
   }
   return sum;
+}
+
+/// How often everybody stands still for each of the prompt's questions.
+void ask_with_few_stops(control::Switch& weir, Checks& checks) {
+  struct Question {
+    std::string_view words;
+    control::Report (*show)(control::Switch& weir);
+    std::uint64_t stops;
+  };
+
+  const std::array questions{
+      Question{"show port stats all",
+               [](control::Switch& asked) { return show_port_statistics(asked, "all"); }, 0},
+      Question{"show fdb", control::show_stations, 0},
+      Question{"show memory", control::show_memory, 0},
+      Question{"show accounting", control::show_accounting, 1},
+      Question{"show drops", control::show_drops, 1},
+      Question{"show lcores", control::show_lcores, 1},
+      Question{"show conn all", control::show_connections, 1},
+      Question{"show trace", control::show_trace, 1},
+      Question{"show ring all", [](control::Switch& asked) { return show_rings(asked, "all"); }, 1},
+      Question{"show ring 1 stuck", [](control::Switch& asked) { return show_stuck(asked, "1"); },
+               1},
+  };
+  for (const Question& question : questions) {
+    const std::uint64_t before = weir.stop_times().stops;
+    question.show(weir);
+    const std::uint64_t stops = weir.stop_times().stops - before;
+    checks.expect(stops == question.stops, fmt::format("{}: {} stops", question.words, stops));
+  }
+}
+
+void print_times(std::string_view what, const dataplane::Histogram& ns) {
+  fmt::print("  {}, by ns below:", what);
+  for (std::size_t bucket = 0; bucket < dataplane::Histogram::kBuckets; ++bucket) {
+    if (ns.counts[bucket] != 0) {
+      fmt::print(" {}: {}", std::uint64_t{1} << bucket, ns.counts[bucket]);
+    }
+  }
+  fmt::print("\n");
+}
+
+/// For people: where threads share CPUs, these times are the scheduler's.
+void print_stop_times(control::Switch& weir) {
+  const control::StopTimes times = weir.stop_times();
+  dataplane::Histogram stood_still;
+  for (const control::LcoreSnapshot& lcore : weir.lcores()) {
+    stood_still += lcore.rounds.stood_still_ns;
+  }
+  fmt::print("  everybody stood still {} times\n", times.stops);
+  print_times("until the last one stood", times.gathering);
+  print_times("while all of them stood", times.standing);
+  print_times("an lcore at a time", stood_still);
 }
 
 /// Looks on for a while, at what must hold at any time.
@@ -267,7 +316,7 @@ void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
 
 /// For less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
-  const std::uint64_t starved = all_lcores(weir, "starved_rounds");
+  const std::uint64_t starved = all_lcores(weir, &dataplane::RoundCounters::starved_rounds);
   Watch watch;
   {
     Hoard hoard;
@@ -281,7 +330,8 @@ void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
     fmt::print("  {} of {} mbufs taken away\n", hoard.grab(), weir.all_mbufs());
   }
   checks.expect(watch.balances, "the accounting balanced whenever it was asked");
-  checks.expect(all_lcores(weir, "starved_rounds") > starved, "rounds without mbufs are counted");
+  checks.expect(all_lcores(weir, &dataplane::RoundCounters::starved_rounds) > starved,
+                "rounds without mbufs are counted");
   recover(hosts, checks);
 }
 
@@ -309,6 +359,7 @@ int run(const Options& options) {
     checks.expect(test::comes_true([&] { return hosts.job.rounds_done() > 0; }), "the job begins");
     make_pools_resident();
     overload(weir, hosts, options.seconds, checks);
+    ask_with_few_stops(weir, checks);
     share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);
     for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {
@@ -321,10 +372,11 @@ int run(const Options& options) {
     checks.expect(failure.empty(), "every sum is exact " + failure);
     checks.expect(hosts.stream.late() == 0, "other traffic kept its order");
     if (options.roles == Roles::helped) {
-      const std::uint64_t sums = all_lcores(weir, "sums_for_others");
+      const std::uint64_t sums = all_lcores(weir, &dataplane::RoundCounters::sums_for_others);
       checks.expect(sums != 0, fmt::format("the ring's other worker made {} sums", sums));
     }
   }
+  print_stop_times(weir);
   stop(weir, checks);
   return checks.report();
 }
