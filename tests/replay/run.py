@@ -32,10 +32,10 @@ class Failed(Exception):
     """What differs from what was expected."""
 
 
-def replay(case: str, out: Path, stats: Path) -> Any:
+def replay(config: Path, frames: Path, out: Path) -> Any:
     """Returns the statistics."""
-    command = [REPLAY, "--config", HERE / "rings" / f"{case}.yaml", "--in",
-               HERE / "captures" / expect.CASES[case].capture, "--out", out, "--stats", stats]
+    stats = out.with_suffix(".json")
+    command = [REPLAY, "--config", config, "--in", frames, "--out", out, "--stats", stats]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise Failed(f"weir-replay ended with {done.returncode}: {done.stderr}")
@@ -47,11 +47,18 @@ def counters_in(expected: Path) -> dict[str, int]:
     return {name: int(value) for _, name, value in lines}
 
 
+def reasons_in(stats: Any, table: str) -> dict[str, int]:
+    return {row["reason"]: row["count"] for row in stats[table]}
+
+
+def wanted_reasons(want: dict[str, int], prefix: str) -> dict[str, int]:
+    return {name.removeprefix(prefix): count for name, count in want.items() if name.startswith(prefix)}
+
+
 def compare_counters(want: dict[str, int], stats: Any) -> None:
     """The expectation's counters in the switch's terms. A drop reason that is not listed must not have counted."""
     accounting, ring = stats["accounting"][0], stats["rings"][0]
-    drops = {row["reason"]: row["count"] for row in stats["drops"]}
-    wanted_drops = {name.removeprefix("drop."): count for name, count in want.items() if name.startswith("drop.")}
+    drops, wanted_drops = reasons_in(stats, "drops"), wanted_reasons(want, "drop.")
     pairs = {
         "received": (want["received"], accounting["received"]),
         "forwarded": (want["forwarded"] + want["flooded"] + want["stale_forwarded"], accounting["forwarded"]),
@@ -66,6 +73,7 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
         "cached_results": (want["sent_cached_results"], ring["cached_results"]),
         "stale_repeats": (want["stale_forwarded"], ring["stale_repeats"]),
         "drops": (wanted_drops, drops),
+        "foreign": (wanted_reasons(want, "foreign."), reasons_in(stats, "foreign")),
     }
     wrong = [f"{name}: expected {a}, counted {b}" for name, (a, b) in pairs.items() if a != b]
     if wrong:
@@ -73,16 +81,17 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
 
 
 def check(case: str, directory: Path) -> None:
-    expected = HERE / "expected" / f"{case}.txt"
-    first, second = directory / "first.pcap", directory / "second.pcap"
-    stats = replay(case, first, directory / "stats.json")
+    expected, config = HERE / "expected" / f"{case}.txt", HERE / "rings" / f"{case}.yaml"
+    frames, first, second = (directory / f"{name}.pcap" for name in ("in", "first", "second"))
+    expect.write_input(case, frames)
+    stats = replay(config, frames, first)
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         differs = expect.verify(first, expected)
     if differs:
         raise Failed(said.getvalue())
     compare_counters(counters_in(expected), stats)
-    again = replay(case, second, directory / "stats.json")
+    again = replay(config, frames, second)
     if first.read_bytes() != second.read_bytes() or stats != again:
         raise Failed("a second run gives other bytes or other counters")
 

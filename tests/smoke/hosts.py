@@ -2,7 +2,7 @@
 """Four hosts of a ring that are none of our code: they send what soft-RoCE sent in a capture, and know what must come.
 
 The live switch draws its session, so a host reads it from its hello's result and puts it into the frames that follow.
-Expected results are worked out here, with tests/replay/expect.py's second reading of docs/protocol.md: the rank's own
+Expected results are worked out here, with tests/replay's second reading of docs/protocol.md: the rank's own
 headers, RESULT, the f32 sum in rank order, a new ICRC.
 """
 from __future__ import annotations
@@ -21,7 +21,8 @@ from netns import Namespace, veth
 from weir import CAPTURES, ROOT, Failed, Weir, expect
 
 sys.path.insert(0, str(ROOT / "tests" / "replay"))
-import expect as model  # noqa: E402
+import roce as model  # noqa: E402
+from switch_model import sum_f32  # noqa: E402
 
 RANKS = 4
 WINDOW = 4  # of config/af_packet.yaml
@@ -83,7 +84,7 @@ def acknowledgements() -> list[tuple[int, bytes]]:
 @cache
 def sums() -> list[bytes]:
     """By place."""
-    return [model.sum_f32([packets[place].data for packets in contributions()])
+    return [sum_f32([packets[place].data for packets in contributions()])
             for place in range(len(contributions()[0]))]
 
 
@@ -93,7 +94,10 @@ def result(rank: int, place: int, session: int) -> bytes:
     own = contributions()[rank][place]
     roce, header = own.roce, b""
     if own.ina:
-        header = model.Ina.LAYOUT.pack(*own.ina._replace(flags=1, session=session))
+        said = own.ina._replace(flags=model.RESULT, session=session)
+        if own.ina.collective == model.HELLO:
+            said = said._replace(msg=own.ina.session)  # whose result it is: the nonce
+        header = model.Ina.LAYOUT.pack(*said)
     frame = roce.frame[:roce.payload_at] + header + sums()[place] + roce.frame[roce.payload_end:roce.end]
     return frame + model.icrc(frame, roce.ip_at, roce.bth_at, roce.end)
 

@@ -1,0 +1,666 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A slow, obvious second reading of docs/protocol.md (§ numbers below are that page's): one ring, one frame at a time.
+
+It shares nothing with the switch but the names of the drops, which are those of docs/drops.md.
+"""
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple, Protocol, Sequence
+
+from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
+                  SEND_LAST_INVALIDATE, VERSION, Ina, Roce, icrc, parse_roce, serial)
+
+WAITING_HELLOS = 4  # of each rank
+RETIRED_NONCES = 16
+STATION_NS = 300 * 10**9  # l2.aging_s unless configured
+AGEING_NS = 600 * 10**9  # connections.aging_s unless configured
+SHORTEST_ACK_TIMEOUT = 12  # 1 .. 11 count as that
+UNTOLD_DEAD_NS = 3600 * 10**9
+FIRST_SESSION = 1  # weir-replay's unless told; the hosts in the captures were told 1
+
+# -- reduction
+
+
+def sum_f32(parts: list[bytes]) -> bytes:
+    """Left fold in the order given (§2), rounded to f32 at each step.
+
+    Python adds the two f32 as doubles and struct rounds that to f32. Rounding twice is innocuous here: a double has
+    53 bits of precision, at least 2*24+2, so the result is that of one correctly rounded f32 addition (Figueroa 1995).
+    """
+    count = len(parts[0]) // 4
+    values = list(struct.unpack(f"<{count}f", parts[0]))
+    for part in parts[1:]:
+        total = [a + b for a, b in zip(values, struct.unpack(f"<{count}f", part), strict=True)]
+        values = list(struct.unpack(f"<{count}f", struct.pack(f"<{count}f", *total)))
+    if any(v != v for v in values):
+        raise AssertionError("a NaN in the captures' data: its payload bits are not modelled")
+    return struct.pack(f"<{count}f", *values)
+
+
+def sum_i32(parts: list[bytes]) -> bytes:
+    """Integers wrap (§2); modulo 2^32 signed and unsigned sums have the same bits."""
+    count = len(parts[0]) // 4
+    columns = zip(*(struct.unpack(f"<{count}I", part) for part in parts), strict=True)
+    return struct.pack(f"<{count}I", *(sum(column) & 0xFFFFFFFF for column in columns))
+
+
+def min_i32(parts: list[bytes]) -> bytes:
+    count = len(parts[0]) // 4
+    return struct.pack(f"<{count}i", *map(min, *(struct.unpack(f"<{count}i", part) for part in parts)))
+
+
+REDUCERS = {(0, 0): sum_f32, (0, 1): sum_i32, (1, 1): min_i32}  # (op, dtype) of §2 that captures and jobs use
+
+
+TYPES, OPERATIONS, BITWISE, FLOATS = 14, 7, (4, 5, 6), (0, 2, 3, 4, 12, 13)  # numbers of §2
+
+
+def is_reducible(ina: Ina) -> bool:
+    return ina.op < OPERATIONS and ina.dtype < TYPES and not (ina.op in BITWISE and ina.dtype in FLOATS)
+
+
+def result_of(ina: Ina, parts: list[bytes]) -> bytes:
+    """What all ranks' data, in rank order, becomes (§2, collective)."""
+    if ina.collective == BROADCAST:
+        return parts[ina.root]
+    return REDUCERS[ina.op, ina.dtype](parts)
+
+
+# -- state
+
+
+class Configuration(Protocol):
+    """What the switch is told of its ports and its ring, which is number 7."""
+
+    @property
+    def mtu(self) -> int: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def members(self) -> Sequence[str]: ...
+    @property
+    def port_macs(self) -> Sequence[str]: ...
+    @property
+    def member_ports(self) -> bool: ...
+    @property
+    def world(self) -> int: ...
+    @property
+    def packets_per_message(self) -> int: ...
+    @property
+    def max_message_bytes(self) -> int: ...
+
+
+RING = 7
+Key = tuple[str, str, int]  # <source IP, destination IP, destination QP>
+
+
+@dataclass
+class Message:
+    """A message whose FIRST was seen: what its later packets cannot say for themselves."""
+
+    ina: Ina
+    psn: int  # of the FIRST packet
+    count: int  # packets
+
+
+def agreement(ina: Ina) -> tuple[int, ...]:
+    """What all ranks must agree on (§2)."""
+    return ina.op, ina.dtype, ina.msg_len, ina.collective, ina.root
+
+
+def disagreement_of(theirs: tuple[int, ...], own: tuple[int, ...]) -> str | None:
+    """The name of the first difference between two agreements, which may have the payload's size at their ends."""
+    subjects = "operation", "type", "length", "collective", "root", "payload"
+    return next((f"disagree_{name}" for name, a, b in zip(subjects, theirs, own) if a != b), None)
+
+
+class State(Enum):
+    """What is known of a queue pair."""
+
+    PLAIN = auto()
+    ANNOUNCED = auto()  # a hello was forwarded as somebody else's
+    FOREIGN = auto()  # and messages too
+    LIVE = auto()  # admitted by the current incarnation
+    DEAD = auto()  # admitted by a former one
+    BARRED = auto()  # a message with the magic, but of no ring, was dropped on it
+
+
+# Where packets other than a FIRST or ONLY are dropped, and under which name.
+STOPPED = {State.DEAD: "dead_connection", State.BARRED: "unannounced", State.ANNOUNCED: "unannounced"}
+
+
+@dataclass
+class Connection:
+    """A queue pair, and a ring's message history of it (§3)."""
+
+    state: State
+    seen_ns: int  # of its last packet
+    rank: int = -1
+    ack_timeout: int = 0
+    newest: int = 0  # M
+    known: dict[int, Message] = field(default_factory=dict)  # messages M-2N+1 .. M, holes left out
+    floor: int | None = None  # None until a message has left: then nothing is "before" it
+
+
+class Packet(NamedTuple):
+    """A packet on its way into a slot."""
+
+    index: int  # of the input frame
+    roce: Roce
+    rank: int
+    message: Message
+    k: int
+
+    @property
+    def data(self) -> bytes:
+        """Tensor data: the payload without the INA header."""
+        return self.roce.payload[INA_LEN if self.k == 0 else 0:]
+
+
+@dataclass
+class Slot:
+    tag: int
+    terms: tuple[int, ...]  # agreement and payload size
+    packets: dict[int, Packet] = field(default_factory=dict)  # by rank; stays for the explanation of differences
+    result: bytes | None = None
+
+
+class Waiting(NamedTuple):
+    """A hello of an incarnation that has not begun."""
+
+    index: int
+    roce: Roce
+    ina: Ina
+    port: int
+
+    @property
+    def run(self) -> tuple[int, int]:
+        """(epoch, nonce)."""
+        return self.ina.epoch, self.ina.session
+
+
+@dataclass
+class Incarnation:
+    epoch: int
+    nonce: int
+    session: int
+    connections: list[Connection]  # by rank
+    ports: list[int]  # by rank, those of the hellos
+    stations: list[bytes]  # by rank, source MACs of the hellos
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One frame that leaves."""
+
+    frame: bytes
+    cause: int  # index of the input frame
+    kind: str  # forward, flood, stale-forward, result, cached-result
+    port: int
+    rank: int | None = None
+    msg: int | None = None
+    k: int | None = None
+    contributors: tuple[int, ...] = ()  # input frames summed, in rank order
+
+
+# -- the switch
+
+
+class Switch:
+    """docs/protocol.md for one ring."""
+
+    def __init__(self, case: Configuration) -> None:
+        self.case = case
+        self.port_of_source = {bytes.fromhex(m.replace(":", "")): i for i, m in enumerate(case.port_macs)}
+        self.fdb: dict[bytes, tuple[int, int]] = {}  # station: port, when last heard of
+        self.connections: dict[Key, Connection] = {}
+        self.waiting: list[list[Waiting]] = [[] for _ in case.members]  # by rank, oldest first
+        self.incarnation: Incarnation | None = None
+        self.begun = 0  # incarnations so far
+        self.retired: list[int] = []  # nonces, newest last
+        self.slots: dict[int, Slot] = {}
+        self.sent: list[Sent] = []
+        self.fate: dict[int, str] = {}  # exactly one for each input frame (I6)
+        self.answered: set[tuple[str, int, int]] = set()  # host, ring, session: by another switch
+        self.foreign: Counter[str] = Counter()  # why headers were somebody else's
+        self.now = 0  # ns
+
+    # -- the plain switch
+
+    def receive(self, index: int, frame: bytes, ns: int) -> None:
+        self.now = ns
+        port = self.port_of_source[frame[6:12]]
+        if not frame[6] & 1:
+            self.fdb[frame[6:12]] = port, ns  # from every frame, also those dropped below
+        if frame[:5] == b"\x01\x80\xc2\x00\x00" and frame[5] <= 0x0F:  # IEEE 802.1D 7.12.6
+            return self.drop(index, "link_local")
+        roce = parse_roce(frame)
+        if roce and self.enters_elsewhere(roce, port):
+            return self.drop(index, "wrong_port")
+        if roce and (roce.src, roce.dst) in self.neighbours():
+            if roce.opcode in RC_DATA:
+                return self.classify(index, roce, port)
+            if roce.opcode in RC_OTHER_REQUESTS:
+                return self.other_request(index, roce, port)
+        elif roce and roce.opcode in RC_DATA and not self.passes_between_strangers(roce):
+            return self.drop(index, "unannounced")
+        self.forward(index, frame, port)
+
+    def port_of(self, station: bytes) -> int | None:
+        """That of a living incarnation's member, otherwise where the station was last heard of."""
+        if self.incarnation and station in self.incarnation.stations:
+            return self.incarnation.ports[self.incarnation.stations.index(station)]
+        port, heard = self.fdb.get(station, (None, 0))
+        return port if self.now - heard <= STATION_NS else None
+
+    def forward(self, index: int, frame: bytes, port: int, kind: str = "forward") -> None:
+        """As it came, by destination MAC; flooded when that is a group or unknown."""
+        ports, known = self.egress(frame, port)
+        self.fate[index] = (kind if known else "flood") if ports else "drop.same_port"
+        for p in ports:
+            self.sent.append(Sent(frame, index, kind if known else "flood", p))
+
+    def egress(self, frame: bytes, ingress: int) -> tuple[list[int], bool]:
+        """Ports, and whether the destination is known."""
+        port = None if frame[0] & 1 else self.port_of(frame[:6])
+        roce = parse_roce(frame)
+        if roce and self.between_neighbours(roce):
+            bound = self.bound_port(roce.dst)
+            port = port if bound is None else bound
+        if port is None:
+            return [p for p in range(len(self.case.port_macs)) if p != ingress], False
+        return [port] if port != ingress else [], True
+
+    def drop(self, index: int, reason: str) -> None:
+        self.fate[index] = "drop." + reason
+
+    def neighbours(self) -> dict[tuple[str, str], int]:
+        """<source, destination> of each member and its successor: the rank (§1)."""
+        ips = self.case.members
+        return {(ips[r], ips[(r + 1) % len(ips)]): r for r in range(len(ips))}
+
+    def enters_elsewhere(self, roce: Roce, port: int) -> bool:
+        """§3, Ports: between two neighbours, in either direction, by another port than its source's."""
+        return self.between_neighbours(roce) and self.bound_port(roce.src) not in (None, port)
+
+    def between_neighbours(self, roce: Roce) -> bool:
+        return (roce.src, roce.dst) in self.neighbours() or (roce.dst, roce.src) in self.neighbours()
+
+    def bound_port(self, member: str) -> int | None:
+        """By configuration, or by its hello for the incarnation."""
+        rank = list(self.case.members).index(member)
+        if self.case.member_ports:
+            return rank
+        return self.incarnation.ports[rank] if self.incarnation else None
+
+    # -- queue pairs (§3)
+
+    def connection(self, roce: Roce) -> Connection | None:
+        """The entry that has not aged."""
+        entry = self.connections.get(roce.connection)
+        if entry is None or entry.state is State.LIVE:
+            return entry
+        silent = self.now - entry.seen_ns
+        if entry.state is State.DEAD:
+            told = 16 * 4096 << max(entry.ack_timeout, SHORTEST_ACK_TIMEOUT)
+            at_least = told if entry.ack_timeout else UNTOLD_DEAD_NS
+            assert silent < at_least, "only the least time for which a dead connection is kept is laid down"
+        elif silent > AGEING_NS:
+            del self.connections[roce.connection]
+            return None
+        return entry
+
+    def note(self, roce: Roce, state: State) -> None:
+        self.connections[roce.connection] = Connection(state, self.now)
+
+    def classify(self, index: int, roce: Roce, port: int) -> None:
+        if roce.starts_message:
+            self.first_or_only(index, roce, port)
+        else:
+            self.middle_or_last(index, roce, port)
+
+    def other_request(self, index: int, roce: Roce, port: int) -> None:
+        if roce.icrc_is_right():
+            self.overtake(roce)
+        entry = self.connection(roce)
+        if entry and entry.state is State.LIVE:
+            return self.drop(index, "unsupported_request")
+        if entry and entry.state in STOPPED:
+            return self.drop(index, STOPPED[entry.state])
+        if entry is None and roce.opcode == SEND_LAST_INVALIDATE:
+            return self.drop(index, "unclassified")
+        self.forward(index, roce.frame, port)
+
+    def first_or_only(self, index: int, roce: Roce, port: int) -> None:
+        """The ICRC comes first: a ring's FIRST whose magic was hit by noise must not turn its connection plain."""
+        if not roce.icrc_is_right():
+            return self.drop(index, "bad_icrc")
+        self.overtake(roce)
+        ina = roce.ina()
+        if ina is None:
+            return self.plain_start(index, roce, port)
+        stranger = self.stranger(ina, roce)
+        if stranger:
+            return self.foreign_start(index, roce, port, ina, stranger)
+        refusal = self.refusal(ina, roce)
+        if refusal:
+            return self.drop(index, refusal)
+        if ina.collective == HELLO:
+            return self.hello(Waiting(index, roce, ina, port))
+        self.data_start(index, roce, ina)
+
+    def plain_start(self, index: int, roce: Roce, port: int) -> None:
+        entry = self.connection(roce)
+        if entry and entry.state is State.LIVE:
+            held = any(slot.result is None and entry.rank in slot.packets for slot in self.slots.values())
+            if held or self.now - entry.seen_ns <= AGEING_NS:
+                entry.seen_ns = self.now
+                return self.forward(index, roce.frame, port)
+        self.note(roce, State.PLAIN)
+        self.forward(index, roce.frame, port)
+
+    def stranger(self, ina: Ina, roce: Roce) -> str | None:
+        """Why a header is somebody else's (§3, Belonging)."""
+        ips = self.case.members
+        if ina.version != VERSION:
+            return "unknown_version"
+        if ina.ring != RING:
+            return "unknown_ring"
+        if ina.world != len(ips):
+            return "world_mismatch"
+        if ina.rank >= len(ips):
+            return "rank_out_of_range"
+        if roce.src != ips[ina.rank]:
+            return "source_mismatch"
+        if roce.dst != ips[(ina.rank + 1) % len(ips)]:
+            return "destination_mismatch"
+        return None
+
+    def foreign_start(self, index: int, roce: Roce, port: int, ina: Ina, why: str) -> None:
+        """§3, the magic, between a ring's neighbours."""
+        entry = self.connection(roce)
+        state = self.after_foreign_header(entry, roce, ina)
+        if entry and entry.state is State.DEAD and ina.collective == HELLO:
+            return self.drop(index, "dead_connection")
+        if entry and entry.state not in (State.LIVE, State.DEAD) or ina.collective == HELLO and entry is None:
+            self.note(roce, state)
+        if state is State.BARRED or entry and entry.state is State.DEAD:
+            return self.drop(index, "unannounced")
+        self.foreign[why] += 1
+        self.forward(index, roce.frame, port)
+
+    def after_foreign_header(self, entry: Connection | None, roce: Roce, ina: Ina) -> State:
+        """Behind a hello that passed, a ring's messages pass once another switch has answered that host's hello. The
+        hello alone opens nothing: a host that goes back as far as its hello repeats that too."""
+        if ina.collective == HELLO:
+            if ina.flags & RESULT:
+                self.answered.add((roce.dst, ina.ring, ina.session))
+            return State.ANNOUNCED
+        greeted = entry is not None and entry.state in (State.ANNOUNCED, State.FOREIGN)
+        answered = bool(ina.flags & RESULT) or (roce.src, ina.ring, ina.session) in self.answered
+        return State.FOREIGN if greeted and answered else State.BARRED
+
+    def passes_between_strangers(self, roce: Roce) -> bool:
+        """The same rule for a pair of addresses that no ring's data has: there, what is not stopped passes."""
+        entry, ina = self.connection(roce), roce.ina()
+        if not roce.starts_message or not roce.icrc_is_right():
+            return entry is None or entry.state is State.FOREIGN
+        if ina is None:
+            self.connections.pop(roce.connection, None)
+            return True
+        state = self.after_foreign_header(entry, roce, ina)
+        self.note(roce, state)
+        return state is not State.BARRED
+
+    def middle_or_last(self, index: int, roce: Roce, port: int) -> None:
+        """The history's table (§3), its rows for the other packets, and "never guess"."""
+        if roce.icrc_is_right():
+            self.overtake(roce)
+        entry = self.connection(roce)
+        if entry is None:
+            return self.drop(index, "unclassified")
+        entry.seen_ns = self.now
+        if entry.state in (State.PLAIN, State.FOREIGN):
+            return self.forward(index, roce.frame, port)
+        if entry.state in STOPPED:
+            return self.drop(index, STOPPED[entry.state])
+        for message in entry.known.values():
+            k = serial(roce.psn, message.psn, 24)
+            if 0 <= k < message.count:
+                if not roce.icrc_is_right():
+                    return self.drop(index, "bad_icrc")
+                if not self.fits(roce, message, k):
+                    return self.drop(index, "length_mismatch")
+                return self.into_slot(Packet(index, roce, entry.rank, message, k))
+        if entry.floor is not None and serial(roce.psn, entry.floor, 24) < 0:
+            return self.stale(index, roce)
+        return self.drop(index, "unknown_message")
+
+    # -- what a header of a member says (§2)
+
+    def message_of(self, ina: Ina, psn: int) -> Message:
+        return Message(ina, psn, -(-(INA_LEN + ina.msg_len) // self.case.mtu))
+
+    def refusal(self, ina: Ina, roce: Roce) -> str | None:
+        """What no state of the switch can make acceptable."""
+        if ina.flags & RESULT:
+            return "result_flag"
+        if ina.flags & PARTIAL:
+            return "partial_flag"
+        if ina.flags:
+            return "reserved_bits"
+        if ina.collective not in (ALL_REDUCE, HELLO, BROADCAST, BARRIER):
+            return "unsupported_collective"
+        if ina.dtype >= TYPES or (ina.collective in (ALL_REDUCE, HELLO) and not is_reducible(ina)):
+            return "unsupported_pair"
+        if ina.root if ina.collective != BROADCAST else ina.root >= self.case.world:
+            return "bad_root"
+        if ina.collective == HELLO and (ina.msg or ina.msg_len):
+            return "bad_hello"
+        if ina.collective == HELLO and not ina.session:
+            return "bad_nonce"
+        if ina.collective == HELLO and ina.ack_timeout > 31:
+            return "bad_ack_timeout"
+        if ina.collective == BARRIER and ina.msg_len:
+            return "barrier_data"
+        if INA_LEN + ina.msg_len > self.case.max_message_bytes:
+            return "message_too_long"
+        if ina.msg_len % 4:
+            return "partial_element"
+        return None if self.fits(roce, self.message_of(ina, roce.psn), 0) else "length_mismatch"
+
+    def fits(self, roce: Roce, message: Message, k: int) -> bool:
+        """The opcode fits the packet's place, and its payload is an MTU, or in the last packet the rest (§2)."""
+        last = k == message.count - 1
+        place = "ONLY" if message.count == 1 else "FIRST" if k == 0 else "LAST" if last else "MIDDLE"
+        rest = INA_LEN + message.ina.msg_len - (message.count - 1) * self.case.mtu
+        return place in roce.kind and len(roce.payload) == (rest if last else self.case.mtu)
+
+    # -- incarnations (§2a)
+
+    def overtake(self, roce: Roce) -> None:
+        """A packet behind a waiting hello on its connection: the sender is past that hello."""
+        ina = roce.ina() if roce.opcode in RC_DATA else None
+        for waiting in self.waiting:
+            for hello in list(waiting):
+                behind = hello.roce.connection == roce.connection and serial(roce.psn, hello.roce.psn, 24) > 0
+                if behind and (ina is None or ina.epoch == hello.ina.epoch):
+                    waiting.remove(hello)
+                    self.drop(hello.index, "hello_overtaken")
+
+    def hello(self, hello: Waiting) -> None:
+        ina, now = hello.ina, self.incarnation
+        if now and hello.run == (now.epoch, now.nonce):
+            return self.current_hello(hello, now)
+        if now and ina.epoch < now.epoch:
+            return self.drop(hello.index, "old_epoch")
+        if ina.session in self.retired[-RETIRED_NONCES:]:
+            return self.drop(hello.index, "retired_nonce")
+        waiting = self.waiting[ina.rank]
+        for other in waiting:
+            if other.run == hello.run:
+                same = (other.roce.connection, other.roce.psn) == (hello.roce.connection, hello.roce.psn)
+                return self.drop(hello.index, "repeat_held" if same else "hello_conflict")
+        for other in (w for waiting in self.waiting for w in waiting if w.run == hello.run):
+            disagreement = disagreement_of(agreement(other.ina), agreement(ina))
+            if disagreement:
+                return self.drop(hello.index, disagreement)
+        waiting.append(hello)
+        self.fate[hello.index] = "held"
+        if len(waiting) > WAITING_HELLOS:
+            self.drop(waiting.pop(0).index, "hello_displaced")
+        complete = [w for waiting in self.waiting for w in waiting if w.run == hello.run]
+        if len(complete) == self.case.world:
+            self.begin(complete, hello)
+
+    def current_hello(self, hello: Waiting, now: Incarnation) -> None:
+        ina, roce = hello.ina, hello.roce
+        entry = self.connection(roce)
+        if entry is None or entry is not now.connections[ina.rank]:
+            return self.drop(hello.index, "hello_elsewhere")
+        entry.seen_ns = self.now
+        self.enter(Packet(hello.index, roce, ina.rank, Message(ina, roce.psn, 1), 0), entry)
+
+    def begin(self, hellos: list[Waiting], last: Waiting) -> None:
+        """`hellos` are in rank order."""
+        self.end_incarnation()
+        for waiting in self.waiting:
+            for other in waiting:
+                if other not in hellos:
+                    self.drop(other.index, "hello_given_up")
+            waiting.clear()
+        messages = [Message(h.ina, h.roce.psn, 1) for h in hellos]
+        connections = [Connection(State.LIVE, self.now, h.ina.rank, h.ina.ack_timeout, 0, {0: message})
+                       for h, message in zip(hellos, messages)]
+        self.connections |= {h.roce.connection: c for h, c in zip(hellos, connections)}
+        session, self.begun = FIRST_SESSION + self.begun, self.begun + 1
+        self.incarnation = Incarnation(*last.run, session, connections, [h.port for h in hellos],
+                                       [h.roce.frame[6:12] for h in hellos])
+        packets = {h.ina.rank: Packet(h.index, h.roce, h.ina.rank, m, 0) for h, m in zip(hellos, messages)}
+        slot = self.slots[0] = Slot(0, self.terms(packets[0]), packets)
+        self.complete(slot, last.index)
+
+    def end_incarnation(self) -> None:
+        if self.incarnation is None:
+            return
+        for slot in self.slots.values():
+            for packet in slot.packets.values():
+                if slot.result is None:
+                    self.drop(packet.index, "incarnation_flush")
+        self.slots.clear()
+        for connection in self.incarnation.connections:
+            connection.state = State.DEAD
+        self.retired.append(self.incarnation.nonce)
+
+    # -- history (§3)
+
+    def data_start(self, index: int, roce: Roce, ina: Ina) -> None:
+        now, entry = self.incarnation, self.connection(roce)
+        if now is None:
+            return self.drop(index, "no_connection")
+        if ina.epoch != now.epoch:
+            return self.drop(index, "wrong_epoch")
+        if ina.session != now.session:
+            return self.drop(index, "wrong_session")
+        if entry is None or entry is not now.connections[ina.rank]:
+            return self.drop(index, "no_connection")
+        entry.seen_ns = self.now
+        self.enter(Packet(index, roce, ina.rank, self.message_of(ina, roce.psn), 0), entry)
+
+    def enter(self, packet: Packet, connection: Connection) -> None:
+        """The history's table (§3), its rows for FIRST and ONLY."""
+        window = self.case.window
+        msg = 0 if packet.message.ina.collective == HELLO else packet.message.ina.msg
+        ahead = serial(msg, connection.newest, 32)
+        if ahead <= -2 * window:
+            return self.stale(packet.index, packet.roce)
+        if ahead > window:
+            return self.drop(packet.index, "window_exceeded")
+        if self.contradicts(connection.known, msg, packet.message):
+            return self.drop(packet.index, "history_conflict")
+        connection.known.setdefault(msg, packet.message)
+        if ahead > 0:
+            connection.newest = msg  # even where the slot then refuses the packet
+            for old in sorted(connection.known, key=lambda m: serial(m, msg, 32)):
+                if serial(old, msg, 32) <= -2 * window:
+                    gone = connection.known.pop(old)  # a hole that leaves has no PSN and moves no floor
+                    connection.floor = (gone.psn + gone.count) % (1 << 24)
+        self.into_slot(packet)
+
+    @staticmethod
+    def contradicts(known: dict[int, Message], msg: int, said: Message) -> bool:
+        """Not what was said of that message before, or inside another: a host numbers its packets without overlap."""
+        if msg in known:
+            noted = known[msg]
+            return (noted.psn, noted.count, agreement(noted.ina)) != (said.psn, said.count, agreement(said.ina))
+        before = [m for number, m in known.items() if serial(number, msg, 32) < 0]
+        behind = [m for number, m in known.items() if serial(number, msg, 32) > 0]
+        return (any(serial(said.psn, m.psn + m.count, 24) < 0 for m in before)
+                or any(serial(m.psn, said.psn + said.count, 24) < 0 for m in behind))
+
+    def stale(self, index: int, roce: Roce) -> None:
+        """What has left the history or its slot only lacks its ACK (§4, "why stale repeats may pass")."""
+        self.forward(index, roce.frame, self.port_of_source[roce.frame[6:12]], "stale-forward")
+
+    # -- slots (§4)
+
+    @staticmethod
+    def terms(packet: Packet) -> tuple[int, ...]:
+        return *agreement(packet.message.ina), len(packet.roce.payload)
+
+    def into_slot(self, packet: Packet) -> None:
+        msg = packet.message.ina.msg
+        where = msg % (2 * self.case.window) * self.case.packets_per_message + packet.k
+        terms = self.terms(packet)
+        slot = self.slots.get(where)
+        age = serial(msg, slot.tag, 32) if slot else 1  # how much newer the packet is than the slot
+        if age < 0:
+            return self.stale(packet.index, packet.roce)
+        if age > 0:
+            if slot and slot.result is None:
+                return self.drop(packet.index, "window_violation")
+            slot = self.slots[where] = Slot(msg, terms)
+        assert slot is not None
+        disagreement = disagreement_of(slot.terms, terms)
+        if disagreement:
+            return self.drop(packet.index, disagreement)
+        if slot.result is not None:
+            self.fate[packet.index] = "cached-repeat"
+            return self.emit(packet, slot, packet.index, "cached-result")
+        if packet.rank in slot.packets:
+            return self.drop(packet.index, "repeat_held")  # "keep one copy": the one already there
+        slot.packets[packet.rank] = packet
+        self.fate[packet.index] = "held"
+        if len(slot.packets) == self.case.world:
+            self.complete(slot, packet.index)
+
+    def complete(self, slot: Slot, last: int) -> None:
+        ranks = range(self.case.world)
+        ina = slot.packets[0].message.ina
+        slot.result = result_of(ina, [slot.packets[r].data for r in ranks])
+        for r in ranks:
+            self.fate[slot.packets[r].index] = "aggregated"
+            self.emit(slot.packets[r], slot, last, "result")
+
+    def emit(self, own: Packet, slot: Slot, cause: int, kind: str) -> None:
+        """The result packet of a rank (§5). `own` gives the headers: of a repeat, the repeat."""
+        assert slot.result is not None and self.incarnation is not None
+        roce, header = own.roce, b""
+        if own.k == 0:
+            ina = roce.ina()
+            assert ina is not None
+            said = ina._replace(flags=RESULT, session=self.incarnation.session)
+            if ina.collective == HELLO:
+                said = said._replace(msg=ina.session)
+            header = Ina.LAYOUT.pack(*said)
+        pad = roce.frame[roce.payload_end:roce.end]
+        frame = roce.frame[:roce.payload_at] + header + slot.result + pad
+        frame += icrc(frame, roce.ip_at, roce.bth_at, roce.end) + roce.frame[roce.end + 4:]
+        assert len(frame) == len(roce.frame)
+        contributors = tuple(slot.packets[r].index for r in range(self.case.world))
+        for port in self.egress(frame, self.port_of_source[roce.frame[6:12]])[0]:
+            self.sent.append(Sent(frame, cause, kind, port, own.rank, slot.tag, own.k, contributors))
