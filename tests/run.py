@@ -68,6 +68,7 @@ STAGES = [
     Stage("style", "clang-format and SPDX lines, every file", ["tests/style.py"], quick=True),
     meson_tests("unit", "unit tests, gcc", "build", "--suite", "unit", quick=True),
     Stage("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
+    Stage("random-jobs", "random jobs through weir-replay and its model", ["tests/replay/random_jobs.py"]),
     Stage("expectation", "the replay model's own checks",
           ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
     Stage("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
