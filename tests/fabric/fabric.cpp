@@ -282,8 +282,8 @@ void Fabric::check_unaltered(const Packet& packet) const {
   }
 }
 
-/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce; no UDP
-/// checksum.
+/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce; no
+/// UDP checksum.
 void Fabric::check_result(const Packet& packet) const {
   wire::Frame original = packet;
   original.data = const_cast<std::uint8_t*>(packet.original.data());

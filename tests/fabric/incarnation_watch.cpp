@@ -43,10 +43,15 @@ void IncarnationWatch::after(const dataplane::InlineSwitch& engine) {
                                        "all ranks had greeted the next",
                                        spec_.id));
   }
+  if (!begun_.insert(now.incarnation->second).second) {
+    throw Violation("I11",
+                    fmt::format("ring {}: an incarnation that was over began again", spec_.id));
+  }
 }
 
 void IncarnationWatch::operator_acted(const dataplane::InlineSwitch& engine) {
   hellos_.clear();
+  begun_.clear();
   before_ = look_at(engine);
 }
 

@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace weir::fabric {
 
 /// An outsider's view of one ring's incarnations: which hellos came to the switch. Throws Violation
 /// I11 when an incarnation begins, ends or is emptied by anything but all ranks' hellos or an
-/// operator.
+/// operator, or when it begins twice.
 class IncarnationWatch {
  public:
   IncarnationWatch(const conn::RingSpec& spec, std::uint16_t ring, Coverage& coverage)
@@ -45,7 +46,8 @@ class IncarnationWatch {
   const conn::RingSpec& spec_;
   std::uint16_t ring_;
   Coverage& coverage_;
-  std::map<Name, std::uint64_t> hellos_; // ranks that came since the switch was installed
+  std::map<Name, std::uint64_t> hellos_; // ranks that came since the operator acted
+  std::set<std::uint32_t> begun_;        // nonces, likewise
   Sight before_;
 };
 

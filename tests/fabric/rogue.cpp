@@ -151,7 +151,7 @@ void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
 void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   Dice& dice = world_.dice;
   wire::InaHeader& ina = forgery.ina();
-  switch (dice.below(17)) {
+  switch (dice.below(18)) {
   case 0:
     ina.flags |= kInaFlagResult;
     break;
@@ -203,6 +203,9 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
     break;
   case 15:
     forgery.bth().flags ^= 0x10; // pad
+    break;
+  case 16:
+    ina.collective = static_cast<std::uint8_t>(Collective::barrier); // with data
     break;
   default: // not signed
     ina.message_id.set(ina.message_id.get() + 1);
@@ -363,9 +366,13 @@ void Rogue::be_odd() {
   test::FrameSpec frame = between_neighbours();
   std::uint16_t port = scenario_.stranger_port();
   std::size_t cut = kMaxFrameBytes;
-  switch (dice.below(9)) {
+  switch (dice.below(10)) {
   case 0:
     cut = dice.below(14);
+    break;
+  case 9: // a thief of addresses
+    frame.source_mac = mac_of_host(static_cast<std::uint16_t>(dice.below(scenario_.hosts)));
+    frame.udp_destination = 5000;
     break;
   case 1:
     frame.destination_mac = {{0x01, 0x80, 0xc2, 0, 0, 0x0e}};
