@@ -32,11 +32,15 @@ Connection* ConnectionTable::find(std::uint16_t pair, std::uint32_t qp, std::uin
 Connection* ConnectionTable::fresh(BucketTable<Connection>& table, std::uint64_t key,
                                    std::uint64_t now) {
   Connection* connection = table.find(key);
-  if (connection != nullptr && connection->has_aged(now)) [[unlikely]] {
-    table.erase(*connection);
-    return nullptr;
+  if (connection == nullptr || !connection->has_aged(now)) [[likely]] {
+    return connection;
   }
-  return connection;
+  if (connection->hellos != 0) {
+    connection->state = ConnectionState::unclassified;
+    return connection;
+  }
+  table.erase(*connection);
+  return nullptr;
 }
 
 Connection& ConnectionTable::add_stranger(std::uint16_t pair, std::uint32_t qp,

@@ -38,10 +38,12 @@ struct Connection {
 
   std::uint64_t silence(std::uint64_t now) const { return now - last_seen; }
 
-  /// Live ones don't age, and what hellos wait on stays while they do.
   bool may_be_forgotten() const { return state != ConnectionState::live && hellos == 0; }
 
-  bool has_aged(std::uint64_t now) const { return may_be_forgotten() && silence(now) > aging; }
+  /// Live ones don't age. Where hellos wait, the state ages alone.
+  bool has_aged(std::uint64_t now) const {
+    return state != ConnectionState::live && silence(now) > aging;
+  }
 };
 
 /// <source IP, destination IP, destination QP> to Connection. The address pair is handed in as
@@ -61,7 +63,8 @@ class ConnectionTable {
   /// Bytes that such a table takes.
   static std::size_t bytes_for(const Settings& settings);
 
-  /// nullptr when there is none, or only one that has aged.
+  /// nullptr when there is none, or only one that has aged. One that hellos wait on is unclassified
+  /// then.
   Connection* find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
 
   /// A queue pair that the table does not know becomes plain or foreign. When there is no room, the

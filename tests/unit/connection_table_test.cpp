@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §3, "connection table": which queue pairs are remembered, and for how long.
+
+#include "conn/connection_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace weir::conn {
+namespace {
+
+// ---- Buckets. ----
+
+using Numbers = BucketTable<std::uint64_t>;
+
+constexpr HashKey kOneKey{.first = 0x0123456789abcdef, .second = 0xfedcba9876543210};
+constexpr HashKey kAnotherKey{.first = 0x1122334455667788, .second = 0x99aabbccddeeff01};
+constexpr std::size_t kPlaces = 16; // that a key has: two buckets of eight
+
+std::optional<std::uint64_t> never_given_up(std::uint64_t /*entry*/) {
+  return std::nullopt;
+}
+
+/// How many of the keys find room when none makes room for another.
+std::size_t room_for(const std::vector<std::uint64_t>& keys, const HashKey& hash_key) {
+  Numbers table(64, hash_key);
+  std::size_t taken = 0;
+  for (const std::uint64_t key : keys) {
+    taken += table.insert(key, never_given_up) != nullptr ? 1 : 0;
+  }
+  return taken;
+}
+
+/// Keys whose places some others have filled, under that hash key.
+std::vector<std::uint64_t> keys_that_collide(const HashKey& hash_key, std::size_t count) {
+  Numbers table(64, hash_key);
+  std::uint64_t key = 0;
+  while (table.insert(key, never_given_up) != nullptr) {
+    ++key;
+  }
+  std::vector<std::uint64_t> refused;
+  Numbers full = table; // what is refused now stays refused
+  for (; refused.size() < count; ++key) {
+    Numbers untouched = full;
+    if (untouched.insert(key, never_given_up) == nullptr) {
+      refused.push_back(key);
+    }
+  }
+  return refused;
+}
+
+TEST(BucketTable, KeysThatCollideUnderOneSecretDoNotUnderAnother) {
+  const std::vector<std::uint64_t> keys = keys_that_collide(kOneKey, 60);
+  EXPECT_LT(room_for(keys, kOneKey), keys.size());
+  EXPECT_EQ(room_for(keys, kAnotherKey), keys.size());
+}
+
+TEST(BucketTable, DrawsAnotherSecretEachTime) {
+  const HashKey one = HashKey::random();
+  const HashKey another = HashKey::random();
+  EXPECT_NE(one.first, another.first);
+  EXPECT_NE(one.second, another.second);
+}
+
+TEST(BucketTable, HasRoomForItsCapacity) {
+  std::mt19937_64 random(7);
+  for (const std::uint32_t capacity : {0u, 1u, 8u, 100u, 1024u, 5000u}) {
+    Numbers table(capacity, kOneKey);
+    for (std::uint32_t i = 0; i < capacity; ++i) {
+      ASSERT_NE(table.insert(random() >> 1, never_given_up), nullptr) << i << " of " << capacity;
+    }
+    EXPECT_EQ(table.size(), capacity);
+  }
+}
+
+/// Whatever fills the table, an insertion looks at the key's own places, and gives up the oldest
+/// entry there.
+TEST(BucketTable, AnInsertionLooksAtABoundedPart) {
+  std::mt19937_64 random(8);
+  for (const std::uint32_t capacity : {8u, 1024u, 16384u}) {
+    Numbers table(capacity, kOneKey);
+    for (std::uint64_t key = 0; key < 4 * capacity; ++key) {
+      std::size_t looks = 0;
+      std::uint64_t greatest = 0;
+      const std::uint32_t before = table.size();
+      std::uint64_t* place = table.insert(key, [&](std::uint64_t entry) {
+        ++looks;
+        greatest = std::max(greatest, entry);
+        return std::optional(entry);
+      });
+      ASSERT_NE(place, nullptr);
+      ASSERT_LE(looks, kPlaces);
+      ASSERT_EQ(table.size(), looks == kPlaces ? before : before + 1);
+      *place = 1 + (random() >> 2);
+    }
+  }
+}
+
+TEST(BucketTable, TheEntryWithTheGreatestAgeMakesRoom) {
+  Numbers table(1024, kOneKey);
+  std::map<std::uint64_t, std::uint64_t> age_of_key;
+  std::map<std::uint64_t, std::uint64_t> key_of_age;
+  for (std::uint64_t key = 0; key < 8192; ++key) {
+    std::uint64_t oldest = 0;
+    std::size_t looks = 0;
+    std::uint64_t* place = table.insert(key, [&](std::uint64_t age) {
+      ++looks;
+      oldest = std::max(oldest, age);
+      return std::optional(age);
+    });
+    if (looks == kPlaces) {
+      ASSERT_EQ(table.find(key_of_age[oldest]), nullptr) << key;
+      age_of_key.erase(key_of_age[oldest]);
+    }
+    *place = 1 + key * 7919 % 16'381; // a prime: no two alike
+    age_of_key[key] = *place;
+    key_of_age[*place] = key;
+    ASSERT_EQ(table.size(), age_of_key.size());
+  }
+}
+
+/// Entries stay where they are while others come and go.
+TEST(BucketTable, EqualsAMapUnderRandomTraffic) {
+  std::mt19937_64 random(9);
+  Numbers table(64, kOneKey);
+  std::map<std::uint64_t, std::uint64_t*> model;
+  for (int round = 0; round < 100'000; ++round) {
+    const std::uint64_t key = random() % 64;
+    const auto known = model.find(key);
+    ASSERT_EQ(table.find(key), known == model.end() ? nullptr : known->second);
+    if (known != model.end()) {
+      ASSERT_EQ(*known->second, key);
+      ASSERT_TRUE(table.owns(*known->second));
+    }
+    if (known != model.end() && random() % 2 == 0) {
+      table.erase(*known->second);
+      model.erase(known);
+    } else if (known == model.end()) {
+      std::uint64_t* place = table.insert(key, never_given_up);
+      if (place != nullptr) {
+        ASSERT_EQ(*place, 0u) << "nothing of an older entry is left";
+        *place = key;
+        model[key] = place;
+      }
+    }
+    ASSERT_EQ(table.size(), model.size());
+  }
+  std::size_t shown = 0;
+  table.for_each([&](std::uint64_t entry) { shown += model.contains(entry) ? 1 : 0; });
+  EXPECT_EQ(shown, model.size());
+  const std::uint64_t elsewhere = 0;
+  EXPECT_FALSE(table.owns(elsewhere));
+}
+
+// ---- Connections. ----
+
+constexpr std::uint64_t kAging = 100;
+
+ConnectionTable::Settings settings(std::uint32_t ring, std::uint32_t plain) {
+  return {.ring_entries = ring, .plain_entries = plain, .aging = kAging, .hash_key = {}};
+}
+
+Connection& add_plain(ConnectionTable& table, std::uint32_t qp, std::uint64_t now) {
+  return table.add_stranger(1, qp, ConnectionState::plain, now);
+}
+
+TEST(ConnectionTable, KeepsKeysApart) {
+  ConnectionTable table(settings(8, 8));
+  EXPECT_EQ(table.find(1, 5, 0), nullptr);
+  const Connection& first = add_plain(table, 5, 7);
+  EXPECT_EQ(first.state, ConnectionState::plain);
+  EXPECT_EQ(first.pair, 1);
+  EXPECT_EQ(first.qp, 5u);
+  EXPECT_EQ(first.last_seen, 7u);
+  const Connection& other_pair = table.add_stranger(2, 5, ConnectionState::foreign, 7);
+  const Connection& other_qp = add_plain(table, 0xffffff, 7);
+  EXPECT_EQ(table.find(1, 5, 7), &first);
+  EXPECT_EQ(table.find(2, 5, 7), &other_pair);
+  EXPECT_EQ(table.find(1, 0xffffff, 7), &other_qp);
+  EXPECT_EQ(table.size(), 3u);
+}
+
+struct AgingRow {
+  const char* description;
+  ConnectionState state;
+  std::uint16_t hellos;
+  std::uint64_t aging;
+  std::uint64_t lasts;                 // silence after which it is still what it was
+  std::optional<ConnectionState> then; // what find says one millisecond later
+};
+
+const std::vector<AgingRow> kAgingRows{
+    {"plain", ConnectionState::plain, 0, 100, 100, std::nullopt},
+    {"announced", ConnectionState::announced, 0, 100, 100, std::nullopt},
+    {"foreign", ConnectionState::foreign, 0, 100, 100, std::nullopt},
+    {"barred", ConnectionState::barred, 0, 100, 100, std::nullopt},
+    {"dead", ConnectionState::dead, 0, 7000, 7000, std::nullopt},
+    {"live", ConnectionState::live, 0, 100, 1'000'000, ConnectionState::live},
+    {"live, a hello waits", ConnectionState::live, 1, 100, 1'000'000, ConnectionState::live},
+    {"a hello waits", ConnectionState::unclassified, 1, 0, 1'000'000,
+     ConnectionState::unclassified},
+    {"plain, a hello waits", ConnectionState::plain, 1, 100, 100, ConnectionState::unclassified},
+    {"announced, a hello waits", ConnectionState::announced, 2, 100, 100,
+     ConnectionState::unclassified},
+    {"foreign, a hello waits", ConnectionState::foreign, 1, 100, 100,
+     ConnectionState::unclassified},
+    {"barred, a hello waits", ConnectionState::barred, 1, 100, 100, ConnectionState::unclassified},
+    {"dead, a hello waits", ConnectionState::dead, 1, 7000, 7000, ConnectionState::unclassified},
+};
+
+TEST(ConnectionTable, ForgetsSilentOnesButNoLiveOnes) {
+  for (const AgingRow& row : kAgingRows) {
+    SCOPED_TRACE(row.description);
+    ConnectionTable table(settings(8, 8));
+    Connection* connection = table.take_in(1, 9, 50);
+    ASSERT_NE(connection, nullptr);
+    connection->state = row.state;
+    connection->hellos = row.hellos;
+    connection->aging = row.aging;
+    ASSERT_EQ(table.find(1, 9, 50 + row.lasts), connection);
+    EXPECT_EQ(connection->state, row.state);
+    const Connection* later = table.find(1, 9, 51 + row.lasts);
+    ASSERT_EQ(later != nullptr, row.then.has_value());
+    if (later != nullptr) {
+      EXPECT_EQ(later->state, *row.then);
+      EXPECT_EQ(later->hellos, row.hellos);
+    }
+    EXPECT_EQ(table.size(), row.then ? 1u : 0u);
+  }
+}
+
+TEST(ConnectionTable, NothingOfAForgottenOneIsLeft) {
+  ConnectionTable table(settings(4, 4));
+  Connection& first = add_plain(table, 1, 0);
+  first.count_packet(0);
+  EXPECT_EQ(table.find(1, 1, kAging + 1), nullptr);
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(add_plain(table, 1, 200).packets, 0u);
+  EXPECT_EQ(table.take_in(2, 2, 200)->packets, 0u);
+}
+
+TEST(ConnectionTable, AStrangerSilentForLongestGivesWay) {
+  ConnectionTable table(settings(4, 8)); // two buckets, sixteen places
+  std::uint32_t qp = 0;
+  for (; table.size() < kPlaces; ++qp) {
+    add_plain(table, qp, 10);
+  }
+  Connection* oldest = table.find(1, qp - 1, 10);
+  ASSERT_NE(oldest, nullptr);
+  oldest->last_seen = 1;
+  const std::uint32_t oldest_qp = qp - 1;
+  for (const std::uint32_t end = qp + 6; qp < end; ++qp) { // some look at the other bucket alone
+    add_plain(table, qp, 40);
+  }
+  EXPECT_EQ(table.find(1, oldest_qp, 40), nullptr);
+  EXPECT_EQ(table.size(), kPlaces);
+}
+
+TEST(ConnectionTable, StrangersTakeNoPlaceOfRings) {
+  ConnectionTable table(settings(64, 8));
+  for (std::uint32_t qp = 0; qp < 1000; ++qp) {
+    add_plain(table, qp, qp);
+  }
+  std::vector<Connection*> rings;
+  for (std::uint32_t qp = 5000; qp < 5064; ++qp) {
+    rings.push_back(table.take_in(1, qp, 1000));
+    ASSERT_NE(rings.back(), nullptr) << qp;
+    rings.back()->state = ConnectionState::live;
+  }
+  for (std::uint32_t qp = 0; qp < 1000; ++qp) {
+    add_plain(table, qp, 2000 + qp);
+  }
+  for (std::uint32_t qp = 5000; qp < 5064; ++qp) {
+    EXPECT_EQ(table.find(1, qp, 1'000'000), rings[qp - 5000]) << qp;
+  }
+}
+
+TEST(ConnectionTable, TakingInBringsAStrangerAlong) {
+  ConnectionTable table(settings(8, 8));
+  Connection& stranger = table.add_stranger(1, 5, ConnectionState::foreign, 10);
+  stranger.count_packet(20);
+  Connection* known = table.take_in(1, 5, 30);
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->state, ConnectionState::foreign);
+  EXPECT_EQ(known->packets, 1u);
+  EXPECT_EQ(known->last_seen, 20u);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.find(1, 5, 30), known);
+  EXPECT_EQ(table.take_in(1, 5, 40), known) << "it is in already";
+}
+
+TEST(ConnectionTable, TakingInForgetsAnAgedStranger) {
+  ConnectionTable table(settings(8, 8));
+  add_plain(table, 5, 0);
+  const Connection* known = table.take_in(1, 5, kAging + 1);
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->state, ConnectionState::unclassified);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+/// A table of rings' connections in one state, which has no free place. The first was silent for
+/// longest.
+ConnectionTable full_of(ConnectionState state, std::uint16_t hellos) {
+  ConnectionTable table(settings(8, 8)); // two buckets, sixteen places
+  for (std::uint32_t qp = 0; table.size() < kPlaces; ++qp) {
+    Connection* connection = table.take_in(1, qp, 10);
+    if (connection != nullptr) { // else its own places are taken
+      connection->hellos = 1;
+      connection->last_seen = qp == 0 ? 1 : 10;
+    }
+  }
+  for (std::uint32_t qp = 0; qp < 1000; ++qp) {
+    if (Connection* connection = table.find(1, qp, 10)) {
+      connection->state = state;
+      connection->hellos = hellos;
+      connection->aging = 1'000'000;
+    }
+  }
+  return table;
+}
+
+TEST(ConnectionTable, ADeadConnectionSilentForLongestGivesWayToAHello) {
+  ConnectionTable table = full_of(ConnectionState::dead, 0);
+  for (std::uint32_t qp = 5000; qp < 5006; ++qp) { // some look at the other bucket alone
+    ASSERT_NE(table.take_in(1, qp, 50), nullptr);
+  }
+  EXPECT_EQ(table.find(1, 0, 50), nullptr);
+  EXPECT_EQ(table.size(), kPlaces);
+}
+
+TEST(ConnectionTable, NeitherLiveNorWaitedOnGivesWay) {
+  ConnectionTable live = full_of(ConnectionState::live, 0);
+  ConnectionTable waited_on = full_of(ConnectionState::dead, 1);
+  for (std::uint32_t qp = 5000; qp < 5006; ++qp) {
+    EXPECT_EQ(live.take_in(1, qp, 1'000'000), nullptr);
+    EXPECT_EQ(waited_on.take_in(1, qp, 50), nullptr);
+  }
+  EXPECT_NE(live.take_in(1, 0, 1'000'000), nullptr) << "those that are in are found";
+  EXPECT_EQ(waited_on.size(), kPlaces);
+}
+
+struct SettleRow {
+  const char* description;
+  ConnectionState state;
+  std::uint16_t hellos;
+  std::optional<ConnectionState> then;
+  bool stays; // among the rings' own
+};
+
+const std::vector<SettleRow> kSettleRows{
+    {"nothing known, none waits any more", ConnectionState::unclassified, 0, std::nullopt, false},
+    {"another waits", ConnectionState::unclassified, 1, ConnectionState::unclassified, true},
+    {"live", ConnectionState::live, 0, ConnectionState::live, true},
+    {"dead", ConnectionState::dead, 0, ConnectionState::dead, true},
+    {"plain", ConnectionState::plain, 0, ConnectionState::plain, false},
+    {"plain, another waits", ConnectionState::plain, 1, ConnectionState::plain, true},
+    {"announced", ConnectionState::announced, 0, ConnectionState::announced, false},
+    {"foreign", ConnectionState::foreign, 0, ConnectionState::foreign, false},
+    {"barred", ConnectionState::barred, 0, ConnectionState::barred, false},
+};
+
+TEST(ConnectionTable, ConnectionsGoBackToWhereTheirStateBelongs) {
+  for (const SettleRow& row : kSettleRows) {
+    SCOPED_TRACE(row.description);
+    ConnectionTable table(settings(8, 8));
+    Connection* connection = table.take_in(1, 5, 0);
+    connection->state = row.state;
+    connection->hellos = row.hellos;
+    connection->aging = kAging;
+    connection->count_packet(10);
+    table.settle(*connection, 20);
+    Connection* later = table.find(1, 5, 20);
+    ASSERT_EQ(later != nullptr, row.then.has_value());
+    EXPECT_EQ(table.size(), row.then ? 1u : 0u);
+    EXPECT_EQ(later == connection, row.stays);
+    if (later != nullptr) {
+      EXPECT_EQ(later->state, *row.then);
+      EXPECT_EQ(later->packets, 1u);
+      EXPECT_EQ(later->last_seen, 10u);
+    }
+  }
+}
+
+/// A connection among the strangers is where it belongs.
+TEST(ConnectionTable, SettlesNoStranger) {
+  ConnectionTable table(settings(8, 8));
+  Connection& stranger = add_plain(table, 5, 0);
+  table.settle(stranger, 10);
+  EXPECT_EQ(table.find(1, 5, 10), &stranger);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(ConnectionTable, ShowsAll) {
+  ConnectionTable table(settings(8, 8));
+  add_plain(table, 5, 0);
+  table.take_in(2, 6, 0);
+  std::map<std::pair<std::uint16_t, std::uint32_t>, int> shown;
+  table.for_each([&](const Connection& each) { ++shown[{each.pair, each.qp}]; });
+  EXPECT_EQ(shown,
+            (std::map<std::pair<std::uint16_t, std::uint32_t>, int>{{{1, 5}, 1}, {{2, 6}, 1}}));
+}
+
+TEST(ConnectionTable, SaysHowMuchMemoryItTakes) {
+  const std::size_t few = ConnectionTable::bytes_for(settings(8, 8));
+  EXPECT_GE(few, 2 * kPlaces * (sizeof(Connection) + sizeof(std::uint64_t)));
+  EXPECT_GT(ConnectionTable::bytes_for(settings(64, 8)), few);
+  EXPECT_GT(ConnectionTable::bytes_for(settings(8, 64)), few);
+}
+
+} // namespace
+} // namespace weir::conn
