@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §3, "Ports".
+
+#include "conn/port_bindings.hpp"
+#include "support/frame_builder.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::conn {
+namespace {
+
+using Port = std::optional<std::uint16_t>;
+
+wire::IpAddress host(int number) {
+  return test::ip(fmt::format("10.0.0.{}", number));
+}
+
+RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
+  RingSpec ring{.id = id, .members = {}};
+  for (const int member : members) {
+    ring.members.push_back({host(member), {}});
+  }
+  return ring;
+}
+
+/// Bindings, asked by hosts.
+class Ports {
+ public:
+  explicit Ports(const std::vector<RingSpec>& rings) : directory_(rings), bindings(directory_) {}
+
+  Port source(int from, int to) const {
+    return bindings.source_of(directory_.pair_of(host(from), host(to)));
+  }
+
+  Port destination(int from, int to) const {
+    return bindings.destination_of(directory_.pair_of(host(from), host(to)));
+  }
+
+ private:
+  RingDirectory directory_;
+
+ public:
+  PortBindings bindings;
+};
+
+TEST(PortBindings, TheConfigurationBindsBothDirections) {
+  RingSpec ring = ring_of(1, {1, 2, 3, 4});
+  ring.members[1].port = 6;
+  const Ports ports({ring});
+  EXPECT_EQ(ports.source(2, 3), 6) << "its data";
+  EXPECT_EQ(ports.source(2, 1), 6) << "its acknowledgements";
+  EXPECT_EQ(ports.destination(1, 2), 6);
+  EXPECT_EQ(ports.destination(3, 2), 6);
+  EXPECT_EQ(ports.source(1, 2), std::nullopt);
+  EXPECT_EQ(ports.destination(2, 3), std::nullopt);
+  EXPECT_EQ(ports.source(3, 4), std::nullopt);
+}
+
+TEST(PortBindings, AHelloBindsUntilTheIncarnationEnds) {
+  Ports ports({ring_of(1, {1, 2, 3, 4})});
+  EXPECT_EQ(ports.source(2, 3), std::nullopt);
+  ports.bindings.bind({0, 1}, 6);
+  ports.bindings.bind({0, 2}, 7);
+  EXPECT_EQ(ports.source(2, 3), 6);
+  EXPECT_EQ(ports.source(2, 1), 6);
+  EXPECT_EQ(ports.destination(1, 2), 6);
+  EXPECT_EQ(ports.source(3, 2), 7);
+  EXPECT_EQ(ports.destination(2, 3), 7);
+  EXPECT_EQ(ports.source(1, 2), std::nullopt) << "no hello of rank 0";
+  ports.bindings.bind({0, 1}, 5);
+  EXPECT_EQ(ports.source(2, 3), 5) << "the next incarnation's";
+  ports.bindings.release(0);
+  EXPECT_EQ(ports.source(2, 3), std::nullopt);
+  EXPECT_EQ(ports.destination(2, 3), std::nullopt);
+}
+
+TEST(PortBindings, WhatIsConfiguredStays) {
+  RingSpec ring = ring_of(1, {1, 2, 3});
+  ring.members[1].port = 6;
+  Ports ports({ring});
+  ports.bindings.bind({0, 1}, 2);
+  EXPECT_EQ(ports.source(2, 3), 6);
+  ports.bindings.release(0);
+  EXPECT_EQ(ports.source(2, 3), 6);
+  EXPECT_EQ(ports.destination(1, 2), 6);
+}
+
+TEST(PortBindings, OneRingsEndLeavesAnothersBinding) {
+  Ports ports({ring_of(1, {1, 2, 3}), ring_of(2, {1, 2, 4})});
+  ports.bindings.bind({0, 0}, 5);
+  ports.bindings.bind({1, 0}, 5);
+  ports.bindings.release(0);
+  EXPECT_EQ(ports.source(1, 2), 5);
+  EXPECT_EQ(ports.source(1, 4), 5);
+  EXPECT_EQ(ports.source(1, 3), std::nullopt);
+  ports.bindings.release(1);
+  EXPECT_EQ(ports.source(1, 2), std::nullopt);
+}
+
+/// One ring's data flow where the other's acknowledgements do.
+TEST(PortBindings, RingsInOppositeDirectionsBindTheSamePairs) {
+  Ports ports({ring_of(1, {1, 2, 3}), ring_of(2, {2, 1, 4})});
+  ports.bindings.bind({1, 1}, 5); // host 1, of the second ring
+  EXPECT_EQ(ports.source(1, 2), 5);
+  EXPECT_EQ(ports.destination(2, 1), 5);
+  EXPECT_EQ(ports.source(2, 1), std::nullopt);
+}
+
+} // namespace
+} // namespace weir::conn
