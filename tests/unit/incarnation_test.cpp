@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §2a: nonces and sessions.
+
+#include "conn/incarnation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+
+namespace weir::conn {
+namespace {
+
+TEST(RetiredNonces, RemembersTheLastSixteen) {
+  RetiredNonces retired;
+  EXPECT_FALSE(retired.has(100));
+  for (std::uint32_t nonce = 100; nonce < 116; ++nonce) {
+    retired.add(nonce);
+  }
+  for (std::uint32_t nonce = 100; nonce < 116; ++nonce) {
+    EXPECT_TRUE(retired.has(nonce)) << nonce;
+  }
+  retired.add(116);
+  EXPECT_FALSE(retired.has(100)) << "the oldest of seventeen";
+  EXPECT_TRUE(retired.has(101));
+  EXPECT_TRUE(retired.has(116));
+}
+
+TEST(SessionSource, CountsForWhatMustBeRepeatable) {
+  SessionSource source = SessionSource::counting_from(7);
+  EXPECT_EQ(source.draw(0), 7u);
+  EXPECT_EQ(source.draw(7), 8u);
+  EXPECT_EQ(source.draw(9), 10u) << "never the last one again";
+}
+
+TEST(SessionSource, NeverDrawsZero) {
+  SessionSource source = SessionSource::counting_from(0xffffffff);
+  EXPECT_EQ(source.draw(1), 0xffffffffu);
+  EXPECT_EQ(source.draw(0xffffffff), 1u);
+}
+
+TEST(SessionSource, DrawsOthersFromAnotherSeed) {
+  SessionSource one = SessionSource::random(0x1111'2222'3333'4444);
+  SessionSource same = SessionSource::random(0x1111'2222'3333'4444);
+  SessionSource other = SessionSource::random(0x1111'2222'3333'4446);
+  std::set<std::uint32_t> drawn;
+  std::uint32_t last = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t session = one.draw(last);
+    EXPECT_NE(session, 0u);
+    EXPECT_NE(session, last);
+    EXPECT_EQ(session, same.draw(last));
+    EXPECT_NE(session, other.draw(last));
+    drawn.insert(session);
+    last = session;
+  }
+  EXPECT_GT(drawn.size(), 990u) << "a birthday or two at most";
+}
+
+} // namespace
+} // namespace weir::conn

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §2a: hellos wait, four of each rank.
+
+#include "conn/waiting_hellos.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+namespace weir::conn {
+namespace {
+
+/// Hellos of a ring of three, each in a frame of its own.
+class Waiting {
+ public:
+  /// Returns the frame whose place it took, if there was one.
+  const wire::Frame* put(std::uint16_t rank, const Incarnation& incarnation) {
+    WaitingHello& place = hellos.place_for(rank);
+    const wire::Frame* displaced = place.frame;
+    if (displaced != nullptr) {
+      hellos.take(place);
+    }
+    hellos.put(place, {&frames[used++], nullptr, incarnation});
+    return displaced;
+  }
+
+  WaitingHellos hellos{3};
+  std::array<wire::Frame, 16> frames{};
+  std::size_t used = 0;
+};
+
+TEST(WaitingHellos, FindsARanksHelloByIncarnation) {
+  Waiting waiting;
+  waiting.put(1, {5, 0xaa});
+  EXPECT_EQ(waiting.hellos.find(1, {5, 0xaa})->frame, &waiting.frames[0]);
+  EXPECT_EQ(waiting.hellos.find(0, {5, 0xaa}), nullptr) << "another rank";
+  EXPECT_EQ(waiting.hellos.find(1, {6, 0xaa}), nullptr) << "another epoch";
+  EXPECT_EQ(waiting.hellos.find(1, {5, 0xab}), nullptr) << "another nonce";
+  EXPECT_EQ(waiting.hellos.find({5, 0xaa})->frame, &waiting.frames[0]) << "any rank's";
+  EXPECT_EQ(waiting.hellos.find({5, 0xab}), nullptr);
+}
+
+TEST(WaitingHellos, AFifthTakesTheOldestsPlace) {
+  Waiting waiting;
+  for (std::uint32_t nonce = 1; nonce <= 4; ++nonce) {
+    EXPECT_EQ(waiting.put(0, {1, nonce}), nullptr);
+  }
+  EXPECT_EQ(waiting.put(1, {1, 9}), nullptr) << "another rank has four of its own";
+  EXPECT_EQ(waiting.put(0, {1, 5}), &waiting.frames[0]);
+  EXPECT_EQ(waiting.put(0, {1, 6}), &waiting.frames[1]);
+  EXPECT_EQ(waiting.hellos.find(0, {1, 2}), nullptr);
+  EXPECT_EQ(waiting.hellos.waiting_of(0), 4u);
+  EXPECT_EQ(waiting.hellos.waiting_of(1), 1u);
+  EXPECT_EQ(waiting.hellos.waiting_of(2), 0u);
+  EXPECT_EQ(waiting.hellos.size(), 5u);
+}
+
+TEST(WaitingHellos, APlaceThatWasGivenBackIsTakenFirst) {
+  Waiting waiting;
+  for (std::uint32_t nonce = 1; nonce <= 4; ++nonce) {
+    waiting.put(0, {1, nonce});
+  }
+  const WaitingHello taken = waiting.hellos.take(*waiting.hellos.find(0, {1, 3}));
+  EXPECT_EQ(taken.frame, &waiting.frames[2]);
+  EXPECT_EQ(taken.incarnation, (Incarnation{1, 3}));
+  EXPECT_EQ(waiting.hellos.size(), 3u);
+  EXPECT_EQ(waiting.put(0, {1, 5}), nullptr);
+  EXPECT_EQ(waiting.put(0, {1, 6}), &waiting.frames[0]);
+}
+
+TEST(WaitingHellos, AreCompleteWhenEveryRankHasOneOfTheSameIncarnation) {
+  Waiting waiting;
+  waiting.put(0, {1, 7});
+  waiting.put(1, {1, 7});
+  waiting.put(2, {2, 7});
+  waiting.put(2, {1, 8});
+  EXPECT_FALSE(waiting.hellos.is_complete({1, 7}));
+  EXPECT_FALSE(waiting.hellos.is_complete({2, 7}));
+  waiting.put(2, {1, 7});
+  EXPECT_TRUE(waiting.hellos.is_complete({1, 7}));
+  waiting.hellos.take(*waiting.hellos.find(0, {1, 7}));
+  EXPECT_FALSE(waiting.hellos.is_complete({1, 7}));
+}
+
+} // namespace
+} // namespace weir::conn
