@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// A classifier for a few rings, what it answers in words, and the frames that its tests send.
+
+#include "conn/classify.hpp"
+#include "support/frame_builder.hpp"
+#include "support/ring_job.hpp"
+#include "wire/parse.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::conn {
+
+inline constexpr std::uint64_t kAging = 100; // milliseconds
+
+inline std::string text_of(const Verdict& verdict) {
+  switch (verdict.step) {
+  case Verdict::Step::forward:
+    return verdict.foreign ? fmt::format("forward {}", name_of(*verdict.foreign)) : "forward";
+  case Verdict::Step::forward_stale:
+    return fmt::format("stale {}.{}", verdict.ring, verdict.rank);
+  case Verdict::Step::drop:
+    return fmt::format("drop {}", name_of(verdict.drop));
+  case Verdict::Step::contribute:
+    return fmt::format("{}.{} message {} packet {}", verdict.ring, verdict.rank,
+                       verdict.record->message, verdict.packet);
+  case Verdict::Step::wait:
+    return fmt::format("waits {}.{}", verdict.ring, verdict.rank);
+  case Verdict::Step::begin:
+    return fmt::format("begins {}", verdict.ring);
+  }
+  return "?";
+}
+
+/// Frames go straight in. Keeps those of waiting hellos, and holds the classifier to giving back
+/// each of them once.
+class ClassifierBench {
+ public:
+  explicit ClassifierBench(const std::vector<RingSpec>& rings, std::uint32_t plain_entries = 16)
+      : sessions_(std::make_unique<ForeignSessions>(HashKey{})), directory_(rings),
+        classifier_(directory_, all(rings.size()),
+                    {.sessions = SessionSource::counting_from(test::kSession),
+                     .plain_entries = plain_entries,
+                     .aging = kAging,
+                     .foreign_sessions = sessions_.get()},
+                    [this](const RingRank& rank) {
+                      return holds.contains({rank.ring, rank.rank});
+                    }) {}
+
+  /// What becomes of the frame, and of hellos that waited.
+  std::string classify(const test::Built& built, std::uint16_t port = 0) {
+    auto owned = std::make_unique<Owned>(built, port, directory_);
+    if (owned->frame.pair == 0) {
+      return "not between neighbours";
+    }
+    const Verdict verdict = classifier_.classify(owned->frame, now);
+    std::string text = text_of(verdict);
+    if (verdict.step == Verdict::Step::wait || verdict.step == Verdict::Step::begin) {
+      waiting_.insert(std::move(owned));
+    }
+    if (verdict.step == Verdict::Step::begin) {
+      begin(verdict.ring);
+    }
+    text += take_given_up();
+    EXPECT_EQ(classifier_.waiting_hellos(), waiting_.size());
+    return text;
+  }
+
+  /// Says hello for every rank, rank r by port r where the ring is bound to its ports, else by 0.
+  void admit(const test::RingJob& job) {
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      const auto port = job.spec().pins_ports ? job.port_of(rank) : std::uint16_t{0};
+      const std::string answer = classify(job.hello(rank), port);
+      const bool is_last = rank + 1 == job.spec().world;
+      EXPECT_TRUE(answer.starts_with(is_last ? "begins" : "waits")) << answer;
+    }
+  }
+
+  /// What reset(), withdraw() or the last packet made of hellos that waited.
+  std::string take_given_up() {
+    std::string text;
+    for (const GivenUp& hello : classifier_.take_given_up()) {
+      text += fmt::format(", gave up {}", name_of(hello.reason));
+      forget(hello.frame);
+    }
+    return text;
+  }
+
+  Classifier& classifier() { return classifier_; }
+
+  std::uint64_t now = 0;
+  std::set<std::pair<std::uint16_t, std::uint16_t>> holds; // ranks whose packets fill slots
+
+ private:
+  struct Owned {
+    Owned(const test::Built& built, std::uint16_t port, const RingDirectory& directory)
+        : bytes(built.bytes) {
+      frame.data = bytes.data();
+      frame.length = static_cast<std::uint32_t>(built.bytes.size());
+      frame.ingress = port;
+      frame.packet = wire::parse(bytes.bytes());
+      frame.pair = directory.pair_of(frame.packet.source, frame.packet.destination);
+    }
+
+    test::ExactCopy bytes;
+    wire::Frame frame;
+  };
+
+  static std::vector<std::uint16_t> all(std::size_t rings) {
+    std::vector<std::uint16_t> numbers(rings);
+    std::iota(numbers.begin(), numbers.end(), std::uint16_t{0});
+    return numbers;
+  }
+
+  /// As the worker does: the ranks' hellos are message 0.
+  void begin(std::uint16_t ring) {
+    const auto hellos = classifier_.begin(ring, now);
+    for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
+      EXPECT_EQ(text_of(classifier_.hello_verdict({ring, rank})),
+                fmt::format("{}.{} message 0 packet 0", ring, rank));
+      forget(hellos[rank]);
+    }
+  }
+
+  void forget(const wire::Frame* frame) {
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](const auto& owned) { return &owned->frame == frame; });
+    ASSERT_NE(found, waiting_.end()) << "given back twice, or never taken";
+    waiting_.erase(found);
+  }
+
+  std::unique_ptr<ForeignSessions> sessions_;
+  RingDirectory directory_;
+  Classifier classifier_;
+  std::set<std::unique_ptr<Owned>> waiting_;
+};
+
+struct Step {
+  const char* description;
+  test::Built frame;
+  const char* expected;
+};
+
+inline void expect_steps(ClassifierBench& bench, const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    EXPECT_EQ(bench.classify(step.frame), step.expected) << step.description;
+  }
+}
+
+inline constexpr std::uint8_t kFirst = 0x06; // RDMA WRITE
+inline constexpr std::uint8_t kMiddle = 0x07;
+inline constexpr std::uint8_t kLast = 0x08;
+inline constexpr std::uint8_t kOnly = 0x0a;
+
+/// A packet of this rank's QP without an INA header, of any opcode.
+inline test::Built plain(const test::RingJob& job, std::uint16_t rank, std::uint8_t opcode,
+                         std::uint32_t psn = 0x777) {
+  test::FrameSpec spec = job.frame_of(rank);
+  spec.opcode = opcode;
+  spec.psn = psn;
+  spec.payload = test::Bytes(64, 0x11);
+  return build(spec);
+}
+
+/// Three packets.
+inline test::Bytes three_packets() {
+  return test::Bytes(256 * 3 - 40 - 8, 0x22);
+}
+
+inline test::Built with_qp(test::Built frame, std::uint32_t qp) {
+  frame.bytes[frame.bth + 5] = static_cast<std::uint8_t>(qp >> 16);
+  frame.bytes[frame.bth + 6] = static_cast<std::uint8_t>(qp >> 8);
+  frame.bytes[frame.bth + 7] = static_cast<std::uint8_t>(qp);
+  seal(frame);
+  return frame;
+}
+
+/// PSN of a frame, and the frame at another.
+inline std::uint32_t psn_of(const test::Built& frame) {
+  return test::get32(frame.bytes, frame.bth + 8) & 0xffffff;
+}
+
+inline test::Built with_psn(test::Built frame, std::uint32_t psn) {
+  const std::uint32_t high = test::get32(frame.bytes, frame.bth + 8) & 0xff000000;
+  test::put32(frame.bytes, frame.bth + 8, high | (psn & 0xffffff));
+  seal(frame);
+  return frame;
+}
+
+inline test::Built poked(test::Built frame, std::size_t ina_at, std::uint32_t value) {
+  test::put32(frame.bytes, frame.payload + ina_at, value);
+  seal(frame);
+  return frame;
+}
+
+inline test::Built poked_byte(test::Built frame, std::size_t ina_at, std::uint8_t value) {
+  frame.bytes[frame.payload + ina_at] = value;
+  seal(frame);
+  return frame;
+}
+
+inline test::Built damaged(test::Built frame, std::size_t at) {
+  frame.bytes[at] ^= 0x01;
+  return frame;
+}
+
+} // namespace weir::conn
