@@ -245,6 +245,9 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   if (const auto reason = find_ring(frame, *ina, ring)) {
     return foreign_start(frame, *reason, connection, now);
   }
+  if (connection != nullptr && connection->state == ConnectionState::dead) {
+    connection->last_seen = now; // its requester is still there, whatever becomes of the message
+  }
   const Opening opening = opening_of(directory_, frame, *ina, ring);
   if (ports_.port_of({ring, opening.rank}).value_or(frame.ingress) != frame.ingress) {
     return dropped(DropReason::wrong_port);
