@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §3, "Belonging", "The magic" and "Ports": what neighbours may say of rings that
+/// are none of this switch's, and by which port.
+
+#include "classifier_bench.hpp"
+
+#include <functional>
+
+namespace weir::conn {
+namespace {
+
+using test::Built;
+using test::FrameSpec;
+using test::kNonce;
+using test::kSession;
+using test::RingJob;
+using Bench = ClassifierBench;
+
+// ---- Belonging. ----
+
+/// A header that is foreign never touches a ring, whatever else it says.
+TEST(Foreign, ImpostorsChangeNothing) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  bench.admit(job);
+  const Built hello = poked(poked(job.hello(0), test::kInaEpochAt, 9), test::kInaSessionAt, 7);
+  const std::vector<Step> impostors{
+      {"ring", poked(hello, test::kInaRingAt, 77), "forward unknown_ring"},
+      {"version 1", poked_byte(hello, test::kInaVersionAt, 1), "forward unknown_version"},
+      {"version 3", poked_byte(hello, test::kInaVersionAt, 3), "forward unknown_version"},
+      {"world above", poked(hello, test::kInaRankAt, 0x00000004), "forward world_mismatch"},
+      {"world below", poked(hello, test::kInaRankAt, 0x00000002), "forward world_mismatch"},
+      {"rank above", poked(hello, test::kInaRankAt, 0x00030003), "forward rank_out_of_range"},
+      {"rank 65535", poked(hello, test::kInaRankAt, 0xffff0003), "forward rank_out_of_range"},
+      {"another's rank", poked(hello, test::kInaRankAt, 0x00020003), "forward source_mismatch"}};
+  expect_steps(bench, impostors);
+  EXPECT_EQ(bench.classifier().waiting_hellos(), 0u);
+  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce}));
+  EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
+}
+
+TEST(Foreign, AHelloToAnotherThanTheSuccessor) {
+  RingJob job({.world = 3});
+  RingSpec reversed = job.ring(); // rank 0's host also sends to rank 2's
+  reversed.id = 2;
+  std::swap(reversed.members[0], reversed.members[2]);
+  Bench bench({job.ring(), reversed});
+  FrameSpec frame = job.frame_of(0);
+  frame.destination = job.ip_of(2);
+  frame.opcode = kOnly;
+  test::InaSpec ina = job.ina_of(0, 0, 0);
+  ina.collective = 1;
+  frame.payload = encode(ina);
+  EXPECT_EQ(bench.classify(build(frame)), "forward destination_mismatch");
+}
+
+// ---- The magic. ----
+
+constexpr std::uint32_t kOtherRing = 77;
+
+/// A ring of the same hosts that another switch may know. Its rank 0 sends from host 0 to host 1.
+struct OtherRing {
+  Built hello() const { return poked(job.hello(0), test::kInaRingAt, kOtherRing); }
+
+  /// What another switch answers rank 0's host, on its way from host 2.
+  Built answer(std::uint32_t session = kSession) const {
+    const Built named = poked(job.hello(2), test::kInaRingAt, kOtherRing);
+    return poked_byte(poked(named, test::kInaSessionAt, session), test::kInaFlagsAt, 1);
+  }
+
+  Built first() {
+    return poked(job.message(0, 1, three_packets())[0], test::kInaRingAt, kOtherRing);
+  }
+
+  Built result() { return poked_byte(first(), test::kInaFlagsAt, 1); }
+
+  Built middle() { return job.message(0, 1, three_packets())[1]; }
+
+  RingJob job{{.world = 3}};
+  Bench bench{{job.ring()}};
+};
+
+TEST(Magic, DataThatNoHelloAnnouncedGoesNowhere) {
+  OtherRing other;
+  expect_steps(other.bench, {{"unknown QP", other.first(), "drop unannounced"},
+                             {"its middle", other.middle(), "drop unclassified"},
+                             {"even a result", other.result(), "drop unannounced"}});
+}
+
+TEST(Magic, AHelloAloneOpensNothing) {
+  OtherRing other;
+  expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
+                             {"the middle of a message", other.middle(), "drop unannounced"},
+                             {"a READ", plain(other.job, 0, 0x0c), "drop unannounced"},
+                             {"its FIRST", other.first(), "drop unannounced"},
+                             {"hello again", other.hello(), "forward unknown_ring"},
+                             {"and again", other.hello(), "forward unknown_ring"},
+                             {"its FIRST", other.first(), "drop unannounced"},
+                             {"its middle", other.middle(), "drop unannounced"}});
+}
+
+TEST(Magic, AnAnsweredHelloOpensItsConnection) {
+  OtherRing other;
+  expect_steps(other.bench,
+               {{"the answer passes first", other.answer(), "forward unknown_ring"},
+                {"without a hello here", other.first(), "drop unannounced"},
+                {"hello", other.hello(), "forward unknown_ring"},
+                {"data", other.first(), "forward unknown_ring"},
+                {"its middle", other.middle(), "forward"},
+                {"another request", plain(other.job, 0, 0x0c), "forward"},
+                {"another QP", with_qp(other.first(), 0x999), "drop unannounced"},
+                {"another session", poked(other.first(), test::kInaSessionAt, kSession + 1),
+                 "drop unannounced"},
+                {"which bars it", other.middle(), "drop unannounced"}});
+}
+
+TEST(Magic, AnotherSwitchesResultPassesOnAnAnnouncedConnection) {
+  OtherRing other;
+  expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
+                             {"result", other.result(), "forward unknown_ring"},
+                             {"the rest", other.middle(), "forward"}});
+}
+
+TEST(Magic, RefusedDataBarsUntilAPlainMessage) {
+  OtherRing other;
+  expect_steps(other.bench, {{"plain", plain(other.job, 0, kOnly), "forward"},
+                             {"the magic makes nothing plain", other.first(), "drop unannounced"},
+                             {"nor leaves it so", other.middle(), "drop unannounced"},
+                             {"a READ there", plain(other.job, 0, 0x0c), "drop unannounced"},
+                             {"plain", plain(other.job, 0, kFirst), "forward"},
+                             {"plain again", plain(other.job, 0, kMiddle), "forward"}});
+}
+
+TEST(Magic, ALiveConnectionStaysLive) {
+  OtherRing other;
+  other.bench.admit(other.job);
+  const auto message = other.job.message(0, 1, three_packets());
+  expect_steps(other.bench, {{"own data", message[0], "0.0 message 1 packet 0"},
+                             {"a foreign hello", other.hello(), "forward unknown_ring"},
+                             {"own data", message[1], "0.0 message 1 packet 1"},
+                             {"foreign data", other.first(), "drop unannounced"},
+                             {"own data", message[2], "0.0 message 1 packet 2"}});
+}
+
+TEST(Magic, ADeadConnectionStaysDead) {
+  OtherRing other;
+  other.bench.admit(other.job);
+  other.bench.classifier().reset(0, other.bench.now);
+  expect_steps(other.bench, {{"a foreign hello", other.hello(), "drop dead_connection"},
+                             {"foreign data", other.first(), "drop unannounced"},
+                             {"a middle", other.middle(), "drop dead_connection"}});
+}
+
+TEST(Magic, ForeignConnectionsAgeWhenSilent) {
+  OtherRing other;
+  expect_steps(other.bench, {{"answer", other.answer(), "forward unknown_ring"},
+                             {"hello", other.hello(), "forward unknown_ring"},
+                             {"data", other.first(), "forward unknown_ring"}});
+  other.bench.now += kAging;
+  expect_steps(other.bench, {{"not yet", other.middle(), "forward"}});
+  other.bench.now += kAging + 1;
+  expect_steps(other.bench, {{"forgotten", other.middle(), "drop unclassified"},
+                             {"and its hello", other.first(), "drop unannounced"}});
+}
+
+/// A ring withdrawn in mid-message would else let raw data through.
+TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
+  OtherRing other;
+  RingJob& job = other.job;
+  other.bench.admit(job);
+  other.bench.classifier().withdraw(0, other.bench.now);
+  const auto again = [](const Built& frame) { return with_qp(frame, 0x999); };
+  const auto message = job.message(0, 1, three_packets());
+  const Built answer = poked_byte(
+      poked(with_qp(job.hello(2), 0x998), test::kInaSessionAt, kSession), test::kInaFlagsAt, 1);
+  expect_steps(other.bench, {{"a hello on a new QP", again(job.hello(0)), "forward unknown_ring"},
+                             {"raw data", again(message[0]), "drop unannounced"},
+                             {"answered elsewhere", answer, "forward unknown_ring"},
+                             {"hello", again(job.hello(0)), "forward unknown_ring"},
+                             {"data", again(message[0]), "forward unknown_ring"},
+                             {"on the old QP never", message[1], "drop dead_connection"}});
+}
+
+/// From host 1 back to host 0, where the ring's acknowledgements flow.
+Built backwards(const RingJob& job, Built frame) {
+  FrameSpec spec = job.frame_of(0);
+  spec.source = job.ip_of(1);
+  spec.destination = job.ip_of(0);
+  spec.opcode = frame.bytes[frame.bth];
+  spec.psn = psn_of(frame);
+  const auto payload = frame.bytes.begin() + static_cast<std::ptrdiff_t>(frame.payload);
+  spec.payload.assign(payload, payload + static_cast<std::ptrdiff_t>(frame.payload_bytes));
+  return build(spec);
+}
+
+TEST(Magic, HoldsAgainstARingsDirectionToo) {
+  OtherRing other;
+  const RingJob& job = other.job;
+  const auto back = [&](const Built& frame) { return backwards(job, frame); };
+  expect_steps(other.bench, {{"an ACK", back(plain(job, 0, 0x11)), "forward"},
+                             {"a plain middle", back(plain(job, 0, kMiddle)), "forward"},
+                             {"data with the magic", back(other.first()), "drop unannounced"},
+                             {"its middle", back(other.middle()), "drop unannounced"},
+                             {"an ACK still", back(plain(job, 0, 0x11)), "forward"},
+                             {"plain", back(plain(job, 0, kOnly)), "forward"},
+                             {"its middle", back(other.middle()), "forward"}});
+}
+
+// ---- Ports. ----
+
+/// Ring of three whose rank 1 sits at port 1.
+struct PortRow {
+  const char* description;
+  std::function<Built(RingJob&)> frame;
+  const char* from_its_port;
+};
+
+const std::vector<PortRow> kOfRankOne{
+    {"a message", [](RingJob& j) { return j.message(1, 1, three_packets())[0]; },
+     "0.1 message 1 packet 0"},
+    {"one with a bad ICRC",
+     [](RingJob& j) { return damaged(j.message(1, 1, three_packets())[0], 200); }, "drop bad_icrc"},
+    {"a malformed one",
+     [](RingJob& j) {
+       Built cut = j.message(1, 1, three_packets())[0];
+       cut.bytes.pop_back();
+       return cut;
+     },
+     "drop length_mismatch"},
+    {"its hello", [](RingJob& j) { return j.hello(1); }, "0.1 message 0 packet 0"},
+    {"a hello of another run",
+     [](RingJob& j) { return poked(j.hello(1), test::kInaSessionAt, 99); }, "waits 0.1"},
+    {"a foreign hello", [](RingJob& j) { return poked(j.hello(1), test::kInaRingAt, kOtherRing); },
+     "forward unknown_ring"},
+    {"a plain message on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kOnly), 0x999); },
+     "forward"},
+    {"a middle on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kMiddle), 0x999); },
+     "drop unclassified"},
+    {"an ACK to its successor", [](RingJob& j) { return plain(j, 1, 0x11); }, "forward"},
+    {"an ACK to its predecessor", [](RingJob& j) { return backwards(j, plain(j, 0, 0x11)); },
+     "forward"},
+    {"a plain message to its predecessor",
+     [](RingJob& j) { return backwards(j, plain(j, 0, kOnly)); }, "forward"},
+};
+
+void expect_one_port(const test::JobSpec& spec) {
+  for (const PortRow& row : kOfRankOne) {
+    RingJob job(spec);
+    Bench bench({job.ring()});
+    for (const std::uint16_t rank : {0, 1, 2}) {
+      bench.classify(job.hello(rank), rank);
+    }
+    ASSERT_TRUE(bench.classifier().status_of(0, 1).connected);
+    const Built frame = row.frame(job);
+    for (const std::uint16_t port : {0, 2, 3}) {
+      EXPECT_EQ(bench.classify(frame, port), "drop wrong_port") << row.description;
+    }
+    EXPECT_EQ(bench.classify(frame, 1), row.from_its_port) << row.description;
+  }
+}
+
+TEST(Ports, TheConfigurationTiesAMemberToItsPort) {
+  expect_one_port({.world = 3, .pins_ports = true});
+}
+
+TEST(Ports, AHelloTiesAMemberToItsPort) {
+  expect_one_port({.world = 3});
+}
+
+TEST(Ports, ConfiguredOnesHoldBeforeAnyHello) {
+  RingJob job({.world = 3, .pins_ports = true});
+  Bench bench({job.ring()});
+  EXPECT_EQ(bench.classify(job.hello(1), 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(plain(job, 1, kOnly), 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
+}
+
+TEST(Ports, AWaitingHelloTiesNobody) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  EXPECT_EQ(bench.classify(job.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(bench.classify(with_qp(plain(job, 1, kOnly), 0x999), 1), "forward");
+}
+
+TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  bench.admit(job); // by port 0
+  const Built other_qp = with_qp(plain(job, 1, kOnly), 0x999);
+  EXPECT_EQ(bench.classify(other_qp, 1), "drop wrong_port");
+  bench.classifier().reset(0, bench.now);
+  EXPECT_EQ(bench.classify(other_qp, 1), "forward");
+}
+
+/// A member that has moved cannot say hello before its old run is over.
+TEST(Ports, TheNextRunMayComeByOthers) {
+  RingJob job({.world = 2});
+  Bench bench({job.ring()});
+  bench.admit(job);
+  bench.classifier().reset(0, bench.now);
+  job.restart(2);
+  EXPECT_EQ(bench.classify(job.hello(0), 2), "waits 0.0");
+  EXPECT_EQ(bench.classify(job.hello(1), 3), "begins 0");
+  const Built first = job.message(0, 1, three_packets())[0];
+  EXPECT_EQ(bench.classify(first, 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(first, 2), "0.0 message 1 packet 0");
+}
+
+} // namespace
+} // namespace weir::conn
