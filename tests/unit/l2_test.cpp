@@ -118,8 +118,10 @@ TEST(MacTable, ShowsEveryFreshStation) {
     }
   }
   std::map<std::uint64_t, std::pair<std::uint16_t, std::uint64_t>> shown;
-  table.for_each(200, [&](const MacAddress& mac, std::uint16_t port, std::uint64_t silent) {
+  table.for_each(200, [&](const MacAddress& mac, std::uint16_t port, std::uint64_t silent,
+                          std::uint64_t pins) {
     EXPECT_TRUE(shown.emplace(to_number(mac), std::pair(port, silent)).second);
+    EXPECT_EQ(pins, 0u);
   });
   EXPECT_EQ(shown, expected);
 }
@@ -177,6 +179,117 @@ TEST(MacTable, TwoLcoresLearnAndLookUpAtOnce) {
   first.join();
   second.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+// ---- Pins. ----
+
+std::uint64_t pins_of(const MacTable& table, const MacAddress& station) {
+  std::uint64_t found = 0;
+  table.for_each(0, [&](const MacAddress& mac, std::uint16_t, std::uint64_t, std::uint64_t pins) {
+    found += mac == station ? pins : 0;
+  });
+  return found;
+}
+
+TEST(MacTable, APinnedStationStaysWhereItIs) {
+  MacTable table(64, 100);
+  table.learn(station(1), 3, 0);
+  ASSERT_TRUE(table.pin(station(1), 3));
+  table.learn(station(1), 5, 10);
+  EXPECT_EQ(table.port_of(station(1), 10), 3) << "not learnt elsewhere";
+  EXPECT_EQ(table.port_of(station(1), 1'000'000), 3) << "does not age";
+  table.unpin(station(1), 3, 1'000'000);
+  EXPECT_EQ(table.port_of(station(1), 1'000'100), 3) << "ages from then on";
+  EXPECT_EQ(table.port_of(station(1), 1'000'101), std::nullopt);
+  table.learn(station(1), 5, 1'000'200);
+  EXPECT_EQ(table.port_of(station(1), 1'000'200), 5);
+}
+
+TEST(MacTable, APinMovesAStationThatWasHeardElsewhere) {
+  MacTable table(64, 100);
+  table.learn(station(1), 3, 0);
+  ASSERT_TRUE(table.pin(station(1), 5));
+  EXPECT_EQ(table.port_of(station(1), 0), 5);
+  EXPECT_TRUE(table.pin(station(2), 6)) << "nor need it have been heard";
+  EXPECT_EQ(table.port_of(station(2), 0), 6);
+}
+
+TEST(MacTable, EveryPinHasItsUnpin) {
+  MacTable table(64, 100);
+  ASSERT_TRUE(table.pin(station(1), 3));
+  ASSERT_TRUE(table.pin(station(1), 3));
+  EXPECT_EQ(pins_of(table, station(1)), 2u);
+  EXPECT_FALSE(table.pin(station(1), 4)) << "one port at a time";
+  table.unpin(station(1), 4, 0);
+  EXPECT_EQ(pins_of(table, station(1)), 2u) << "not the port it is pinned to";
+  table.unpin(station(1), 3, 0);
+  table.learn(station(1), 4, 1);
+  EXPECT_EQ(table.port_of(station(1), 1), 3);
+  table.unpin(station(1), 3, 1);
+  table.unpin(station(1), 3, 1); // one too many
+  table.learn(station(1), 4, 2);
+  EXPECT_EQ(table.port_of(station(1), 2), 4);
+  EXPECT_TRUE(table.pin(station(1), 4));
+}
+
+TEST(MacTable, CountsSoManyPins) {
+  MacTable table(64, 100);
+  std::uint64_t pins = 0;
+  while (pins < 10'000 && table.pin(station(1), 63)) {
+    ++pins;
+  }
+  EXPECT_EQ(pins_of(table, station(1)), pins);
+  EXPECT_EQ(table.port_of(station(1), 0), 63) << "the count does not run into the port";
+  EXPECT_EQ(pins, 511u);
+}
+
+/// A table of 8 entries is one bucket of 8.
+TEST(MacTable, APinnedStationMakesNoRoom) {
+  MacTable table(8, 100);
+  for (std::uint32_t i = 1; i <= 7; ++i) {
+    ASSERT_TRUE(table.pin(station(i), static_cast<std::uint16_t>(i)));
+  }
+  for (std::uint32_t i = 100; i < 200; ++i) { // they share the last place
+    table.learn(station(i), 9, i);
+    EXPECT_EQ(table.port_of(station(i), i), 9);
+  }
+  EXPECT_TRUE(table.pin(station(8), 8)) << "takes what was only learnt";
+  EXPECT_FALSE(table.pin(station(9), 9)) << "no room for a pin";
+  table.learn(station(10), 9, 300);
+  EXPECT_EQ(table.port_of(station(10), 300), std::nullopt);
+  for (std::uint32_t i = 1; i <= 8; ++i) {
+    EXPECT_EQ(table.port_of(station(i), 300), i) << i;
+  }
+}
+
+/// One lcore pins and unpins stations at their own ports, the other pretends to be them elsewhere.
+TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
+  constexpr int kRounds = 20000;
+  MacTable table(16, 1'000'000); // two buckets, fought over
+  std::atomic<bool> is_over{false};
+  std::thread thief([&] {
+    std::mt19937 random(3);
+    for (std::uint64_t now = 0; !is_over.load(); ++now) {
+      table.learn(station(random() % 10), 60, now);
+    }
+  });
+  std::mt19937 random(4);
+  int wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint32_t number = random() % 10;
+    const auto port = static_cast<std::uint16_t>(number);
+    if (!table.pin(station(number), port)) {
+      ++wrong;
+      continue;
+    }
+    for (int look = 0; look < 4; ++look) {
+      wrong += table.port_of(station(number), 0) != port ? 1 : 0;
+    }
+    table.unpin(station(number), port, 0);
+  }
+  is_over = true;
+  thief.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // ---- The bridge. ----
@@ -250,6 +363,26 @@ TEST_F(FourPorts, FollowsAStationThatMoves) {
   bridge_.learn(frame(station(1), station(2)), 3, 5);
   EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 5).ports, 0b1000u);
   EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 3, 5).drop, DropReason::same_port);
+}
+
+TEST_F(FourPorts, PinsASourceToWhereItsFrameCameIn) {
+  const auto pin = bridge_.pin_source(frame(station(1), station(2)), 3);
+  ASSERT_TRUE(pin.has_value());
+  EXPECT_EQ(pin->station, station(2));
+  EXPECT_EQ(pin->port, 3);
+  bridge_.learn(frame(station(1), station(2)), 1, 5);
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 5).ports, 0b1000u);
+  EXPECT_FALSE(bridge_.pin_source(frame(station(1), station(2)), 1).has_value()) << "elsewhere";
+  bridge_.unpin(*pin, 6);
+  bridge_.learn(frame(station(1), station(2)), 1, 7);
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 7).ports, 0b0010u);
+}
+
+TEST(Bridge, SendsByTheOnePortThatIsNamed) {
+  EXPECT_EQ(Bridge::egress_by(2, 0).ports, 0b0100u);
+  EXPECT_EQ(Bridge::egress_by(63, 0).ports, PortSet{1} << 63);
+  EXPECT_EQ(Bridge::egress_by(2, 2).ports, 0u);
+  EXPECT_EQ(Bridge::egress_by(2, 2).drop, DropReason::same_port);
 }
 
 TEST_F(FourPorts, DropsRuntsAndLearnsNothingFromThem) {
