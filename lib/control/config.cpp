@@ -345,16 +345,16 @@ class RingsReader {
   static void check_history(const YamlReader& node, const RingConfig& ring) {
     const std::uint64_t per_window = 2ULL * ring.packets_per_message();
     const std::uint64_t packets = per_window * ring.window;
-    if (packets < kHistoryPackets) {
+    if (packets <= kHistoryPackets) {
       return;
     }
-    const std::uint64_t window = (kHistoryPackets - 1) / per_window;
-    const std::uint64_t bytes = (kHistoryPackets - 1) / (2ULL * ring.window) * ring.mtu;
+    const std::uint64_t window = kHistoryPackets / per_window;
+    const std::uint64_t bytes = kHistoryPackets / (2ULL * ring.window) * ring.mtu;
     node.at("max_message_bytes")
         .fail(fmt::format("{} with window {} and mtu {}: a history of 2 * {} * {} = {} packets",
                           ring.max_message_bytes, ring.window, ring.mtu, ring.window,
                           ring.packets_per_message(), packets),
-              fmt::format("fewer than {} packets, a quarter of the 24-bit PSN space: {}a "
+              fmt::format("at most {} packets, a quarter of the 24-bit PSN space: {}a "
                           "max_message_bytes of at most {}",
                           kHistoryPackets,
                           window == 0 ? "" : fmt::format("a window of at most {} or ", window),

@@ -480,22 +480,19 @@ std::vector<BadFile> ring_rows() {
        "25: rings[0].members[1].port: found \"p2\"; allowed: p0 or p1"},
       {"a misspelt port", with("ip: 10.0.0.2, port: p1", "ip: 10.0.0.2, port: P1"),
        "25: rings[0].members[1].port: found \"P1\"; allowed: p0 or p1; did you mean p1?"},
-      {"a history of just a quarter of the PSN space", // 2 * 4 * 524288 = 2^22
-       with("max_message_bytes: 16384", "max_message_bytes: 268435456"),
-       "21: rings[0].max_message_bytes: found 268435456 with window 4 and mtu 512: a history of 2 "
-       "* 4 * 524288 = "
-       "4194304 packets; allowed: fewer than 4194304 packets, a quarter of the 24-bit PSN space: a "
-       "window of at most 3 "
-       "or a max_message_bytes of at most 268434944"},
+      {"a history of more than a quarter of the PSN space", // 2 * 4 * (524288 + 1) = 2^22 + 8
+       with("max_message_bytes: 16384", "max_message_bytes: 268435457"),
+       "21: rings[0].max_message_bytes: found 268435457 with window 4 and mtu 512: a history of 2 "
+       "* 4 * 524289 = 4194312 packets; allowed: at most 4194304 packets, a quarter of the 24-bit "
+       "PSN space: a window of at most 3 or a max_message_bytes of at most 268435456"},
       {"a message longer than a quarter of the PSN space",
-       "ports: [{ name: p0, device: d0 }]\nrings:\n  - { id: 1, window: 1, max_message_bytes: "
+       "ports: [{ name: p0, device: d0 }]\nrings:\n  - { id: 1, window: 2, max_message_bytes: "
        "0x40000000, mtu: 256, "
        "members: [] }\n",
-       "3: rings[0].max_message_bytes: found 1073741824 with window 1 and mtu 256: a history of 2 "
-       "* 1 * 4194304 = "
-       "8388608 packets; allowed: fewer than 4194304 packets, a quarter of the 24-bit PSN space: a "
-       "max_message_bytes of "
-       "at most 536870656"},
+       "3: rings[0].max_message_bytes: found 1073741824 with window 2 and mtu 256: a history of 2 "
+       "* 2 * 4194304 = 16777216 packets; allowed: at most 4194304 packets, a quarter of the "
+       "24-bit "
+       "PSN space: a max_message_bytes of at most 268435456"},
       {"IPv4 packets too long for a member's port", // 4096 + 20 + 8 + 12 + 16 + 4 + 4
        with("mtu: 512", "mtu: 4096"),
        "22: rings[0].mtu: found 4096, which makes packets of 4160 bytes for 10.0.0.1, over port "
@@ -722,7 +719,8 @@ TEST(Config, GoodFiles) {
        "- { id: 1, window: 1, max_message_bytes: 40, members: &m [{ ip: 10.0.0.1 }, { ip: "
        "10.0.0.2 }] }\n- { id: 2, window: 1, max_message_bytes: 40, members: *m }\n"},
       {"link-local addresses", with("fd00::3", "fe80::3")},
-      {"the longest history", with("max_message_bytes: 16384", "max_message_bytes: 268434944")},
+      {"the longest history: 2 * 4 * 524288 = 2^22 packets",
+       with("max_message_bytes: 16384", "max_message_bytes: 268435456")},
   };
   for (const GoodFile& row : rows) {
     EXPECT_EQ(error_of(row.yaml), std::nullopt) << row.what;
