@@ -24,7 +24,6 @@ namespace {
 constexpr std::string_view kPart = "allreduce";
 constexpr double kBitsPerNs = 100; // 100 Gbit/s
 constexpr Time kDelay = 1000;      // of each link, ns
-constexpr std::uint32_t kSession = 0x5e551047;
 constexpr std::uint32_t kWindow = kInboxes / 2;
 constexpr std::uint32_t kFrameHeaders = 14 + 20 + 8 + 12 + 4; // Ethernet, IPv4, UDP, BTH; ICRC
 
@@ -118,7 +117,7 @@ std::uint64_t repeated_by(const std::deque<SimulatedHost>& hosts) {
 Outcome reduce_in_switch(const Setting& setting, std::uint64_t seed) {
   Tensors tensors = make_tensors(setting);
   SimulatedNetwork network(setting.ranks, {kBitsPerNs, kDelay, setting.loss},
-                           {ring_of(setting.ranks)}, kSession, seed);
+                           {ring_of(setting.ranks)}, seed);
   std::deque<SwitchExchange> exchanges;
   for (std::uint16_t rank = 0; rank < setting.ranks; ++rank) {
     const host::WindowConfig config{.ring = 1,
@@ -146,7 +145,7 @@ Outcome reduce_in_switch(const Setting& setting, std::uint64_t seed) {
 
 Outcome reduce_round_the_ring(const Setting& setting, std::uint64_t seed) {
   Tensors tensors = make_tensors(setting);
-  SimulatedNetwork network(setting.ranks, {kBitsPerNs, kDelay, setting.loss}, {}, kSession, seed);
+  SimulatedNetwork network(setting.ranks, {kBitsPerNs, kDelay, setting.loss}, {}, seed);
   std::deque<RingExchange> exchanges;
   for (std::uint16_t rank = 0; rank < setting.ranks; ++rank) {
     exchanges.emplace_back(rank, setting.ranks, tensors[rank]);

@@ -71,7 +71,7 @@ test::JobSpec job_spec() {
 
 dataplane::InlineSwitch::Settings settings() {
   dataplane::InlineSwitch::Settings settings;
-  settings.worker.classifier.session = test::kSession;
+  settings.worker.classifier.sessions = conn::SessionSource::counting_from(test::kSession);
   // valgrind knows no AVX-512, and the same code must run everywhere.
   settings.worker.level = agg::CpuLevel::avx2;
   return settings;

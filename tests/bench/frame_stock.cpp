@@ -2,6 +2,8 @@
 #include "frame_stock.hpp"
 
 #include "dataplane/mbuf_frame.hpp"
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
 
 #include <rte_errno.h>
 #include <rte_mbuf.h>
@@ -40,6 +42,21 @@ void FrameStock::refill() {
     rte_pktmbuf_reset(frame);
     std::memcpy(rte_pktmbuf_append(frame, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
                 bytes.size());
+  }
+}
+
+void FrameStock::enter_sessions(const std::function<std::uint32_t(std::uint16_t)>& session_of) {
+  for (rte_mbuf* mbuf : frames_) {
+    wire::Frame frame;
+    frame.data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+    frame.length = mbuf->data_len;
+    frame.packet = wire::parse(frame.bytes());
+    if (wire::find_ina_header(frame) == nullptr) {
+      continue;
+    }
+    auto& ina = wire::view_as<wire::InaHeader>(frame.payload());
+    ina.session.set(session_of(static_cast<std::uint16_t>(ina.ring_id.get())));
+    wire::store_icrc(frame, wire::compute_icrc(frame));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "workload.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,10 @@ class FrameStock {
   std::uint64_t bytes() const { return bytes_; }
 
   void refill();
+
+  /// Puts the sessions that a switch drew for the rings into the INA headers. `session_of` takes a
+  /// ring's number in the workload.
+  void enter_sessions(const std::function<std::uint32_t(std::uint16_t)>& session_of);
 
   /// Puts every frame into its port's receive ring.
   void arrive_at(RingPorts& ports) const;

@@ -39,7 +39,7 @@ void InlineLab::restart() {
     lcore_->add_rx_queue({port, ports_.device(port), 0});
     lcore_->add_tx_port(port, {.device = ports_.device(port)});
   }
-  lcore_->make_worker(all_rings(workload_), worker_settings());
+  lcore_->make_worker(all_rings(workload_), tables_.worker_settings());
 }
 
 void InlineLab::run_until_sent(std::uint64_t frames) {

@@ -29,6 +29,11 @@ class InlineLab {
   /// Sends the hellos through, so that what follows is the rings' data.
   void open_connections();
 
+  /// Of each ring, once its hellos have been through.
+  std::uint32_t session_of(std::uint16_t ring) const {
+    return lcore_->worker()->classifier().session_of(ring);
+  }
+
   /// A switch that has just been started, over the same ports.
   void restart();
 

@@ -48,6 +48,7 @@ double seconds_of_weir(InlineLab& lab, FrameStock& stock) {
   lab.restart();
   lab.open_connections();
   stock.refill();
+  stock.enter_sessions([&](std::uint16_t ring) { return lab.session_of(ring); });
   stock.arrive_at(lab.ports());
   return seconds_of([&] { lab.run_until_sent(stock.size()); });
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <stdexcept>
 
 namespace weir::bench {
@@ -43,17 +44,30 @@ ScalingLab::ScalingLab(const Workload& workload, const Team& team)
       placement_(place(workload, team, tables_.directory)), queues_(queues_of(ports_)),
       hosts_(workload.ports()) {}
 
-double ScalingLab::seconds_of(const FrameStock& stock) {
+double ScalingLab::seconds_of(FrameStock& stock) {
   restart();
   const Pool pool =
       make_pool("bench_hellos", workload_.hellos().size(), longest_of(workload_.hellos()));
   run(FrameStock(workload_.hellos(), pool.get()));
+  stock.enter_sessions([this](std::uint16_t ring) { return session_of(ring); });
   return bench::seconds_of([&] { run(stock); });
 }
 
 void ScalingLab::restart() {
   lcores_.clear();
-  lcores_ = control::make_lcores(placement_, tables_.shared, worker_settings(), queues_);
+  lcores_ = control::make_lcores(placement_, tables_.shared, tables_.worker_settings(), queues_);
+}
+
+std::uint32_t ScalingLab::session_of(std::uint16_t ring) const {
+  for (const auto& lcore : lcores_) {
+    const dataplane::Worker* worker = lcore->worker();
+    const std::span<const std::uint16_t> rings =
+        worker == nullptr ? std::span<const std::uint16_t>() : worker->rings();
+    if (std::find(rings.begin(), rings.end(), ring) != rings.end()) {
+      return worker->classifier().session_of(ring);
+    }
+  }
+  throw std::logic_error("no worker has the ring");
 }
 
 void ScalingLab::run(const FrameStock& stock) {

@@ -34,7 +34,7 @@ class ScalingLab {
 
   /// Starts the switch anew, opens the connections, and sends every frame of the stock through.
   /// Returns the seconds of the last. Throws std::runtime_error when not every frame comes back.
-  double seconds_of(const FrameStock& stock);
+  double seconds_of(FrameStock& stock);
 
  private:
   /// One host's two sides, each touched by one thread.
@@ -53,6 +53,7 @@ class ScalingLab {
   static int drive(void* driver);
   void drive_lcore(std::size_t index);
   void restart();
+  std::uint32_t session_of(std::uint16_t ring) const;
   void run(const FrameStock& stock);
   void feed(std::uint16_t port);
   std::size_t drain(std::uint16_t port);

@@ -19,11 +19,13 @@ std::vector<std::uint32_t> frame_limits(const Workload& workload) {
 
 SharedTables::SharedTables(const Workload& workload)
     : directory(workload.rings()), stations(kStations, kAgingMs),
-      bridge(stations, workload.ports()), shared{directory, bridge, frame_limits(workload)} {}
+      bridge(stations, workload.ports()), shared{directory, bridge, frame_limits(workload),
+                                                 dataplane::magic_rule_settings(
+                                                     worker_settings().classifier)} {}
 
-dataplane::Worker::Settings worker_settings() {
+dataplane::Worker::Settings SharedTables::worker_settings() {
   dataplane::Worker::Settings settings;
-  settings.classifier.session = test::kSession;
+  settings.classifier.foreign_sessions = &foreign_sessions;
   settings.level = agg::best_cpu_level();
   return settings;
 }

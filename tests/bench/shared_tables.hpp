@@ -13,14 +13,15 @@ namespace weir::bench {
 struct SharedTables {
   explicit SharedTables(const Workload& workload);
 
+  /// How a worker of such a switch is set up.
+  dataplane::Worker::Settings worker_settings();
+
   conn::RingDirectory directory;
+  conn::ForeignSessions foreign_sessions{{}};
   l2::MacTable stations;
   l2::Bridge bridge;
   dataplane::Lcore::Shared shared;
 };
-
-/// How a worker of such a switch is set up.
-dataplane::Worker::Settings worker_settings();
 
 /// All rings of a workload, by their index in the directory.
 std::vector<std::uint16_t> all_rings(const Workload& workload);

@@ -10,9 +10,8 @@
 namespace weir::bench {
 namespace {
 
-dataplane::InlineSwitch::Settings settings_with(std::uint32_t session) {
+dataplane::InlineSwitch::Settings settings() {
   dataplane::InlineSwitch::Settings settings;
-  settings.worker.classifier.session = session;
   settings.worker.level = agg::best_cpu_level();
   return settings;
 }
@@ -20,12 +19,11 @@ dataplane::InlineSwitch::Settings settings_with(std::uint32_t session) {
 } // namespace
 
 SimulatedNetwork::SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits,
-                                   std::vector<conn::RingSpec> rings, std::uint32_t session,
-                                   std::uint64_t seed)
+                                   std::vector<conn::RingSpec> rings, std::uint64_t seed)
     : traits_(traits), random_(seed), stations_(ports), up_free_from_(ports),
       down_free_from_(ports),
-      switch_(std::move(rings), std::vector<std::uint32_t>(ports, kFrameBytes),
-              settings_with(session), *this) {}
+      switch_(std::move(rings), std::vector<std::uint32_t>(ports, kFrameBytes), settings(), *this) {
+}
 
 void SimulatedNetwork::introduce(std::uint16_t port, const wire::MacAddress& mac) {
   wire::EthernetHeader header;

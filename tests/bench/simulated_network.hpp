@@ -41,7 +41,7 @@ class SimulatedNetwork : private dataplane::FrameSink {
   static constexpr std::uint32_t kFrameBytes = 1280;
 
   SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits, std::vector<conn::RingSpec> rings,
-                   std::uint32_t session, std::uint64_t seed);
+                   std::uint64_t seed);
 
   void attach(std::uint16_t port, Station& station) { stations_[port] = &station; }
 

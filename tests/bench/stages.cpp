@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 namespace weir::bench {
 namespace {
@@ -63,7 +65,9 @@ class StageClock {
 class StageLab {
  public:
   explicit StageLab(const Workload& workload)
-      : tables_(workload), classifier_(tables_.directory, {0}, worker_settings().classifier),
+      : tables_(workload),
+        classifier_(tables_.directory, {0}, tables_.worker_settings().classifier,
+                    [this](const conn::RingRank& sender) { return slots_.holds(sender.rank); }),
         slots_(dataplane::dimensions_of(tables_.directory.rings()[0]),
                std::pmr::get_default_resource()),
         kernel_(agg::find_kernel(DataType::f32, Operation::sum, agg::best_cpu_level())) {}
@@ -89,6 +93,8 @@ class StageLab {
 
   StageClock& clock() { return clock_; }
 
+  std::uint32_t session() const { return classifier_.session_of(0); }
+
  private:
   template <typename Work>
   void each(std::span<rte_mbuf* const> burst, Stage stage, Work&& work) {
@@ -100,24 +106,41 @@ class StageLab {
 
   void aggregate(std::span<rte_mbuf* const> burst) {
     std::array<conn::Verdict, kBurst> verdicts;
-    std::array<std::uint32_t, kBurst> completed{};
-    unsigned completions = 0;
+    completed_.clear();
     auto* verdict = verdicts.begin();
     each(burst, Stage::classify,
          [&](wire::Frame& frame) { *verdict++ = classifier_.classify(frame, 0); });
     each(burst, Stage::verify, [](wire::Frame& frame) { wire::verify_icrc(frame); });
     verdict = verdicts.begin();
-    each(burst, Stage::store, [&](wire::Frame& frame) {
-      if (verdict->step != conn::Verdict::Step::contribute) {
-        throw std::logic_error("a frame of the workload is no contribution");
-      }
-      const agg::Contribution contribution = dataplane::contribution_of(frame, *verdict++, {});
-      if (slots_.arrive(contribution, &frame) == agg::SlotEvent::completed) {
-        completed[completions++] = contribution.slot;
-      }
-    });
-    for (unsigned i = 0; i < completions; ++i) {
-      send(completed[i]);
+    each(burst, Stage::store, [&](wire::Frame& frame) { take_up(frame, *verdict++); });
+    for (const std::uint32_t slot : completed_) {
+      send(slot);
+    }
+  }
+
+  void take_up(wire::Frame& frame, const conn::Verdict& verdict) {
+    switch (verdict.step) {
+    case conn::Verdict::Step::contribute:
+      return store(frame, verdict);
+    case conn::Verdict::Step::wait:
+      return;
+    case conn::Verdict::Step::begin:
+      return greet(classifier_.begin(0, 0));
+    default:
+      throw std::logic_error("a frame of the workload is no contribution");
+    }
+  }
+
+  void greet(std::span<wire::Frame* const> hellos) {
+    for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
+      store(*hellos[rank], classifier_.hello_verdict({0, rank}));
+    }
+  }
+
+  void store(wire::Frame& frame, const conn::Verdict& verdict) {
+    const agg::Contribution contribution = dataplane::contribution_of(frame, verdict, {});
+    if (slots_.arrive(contribution, &frame) == agg::SlotEvent::completed) {
+      completed_.push_back(contribution.slot);
     }
   }
 
@@ -129,7 +152,7 @@ class StageLab {
         slots_.complete(slot, agg::sum_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
     clock_.lap(Stage::reduce);
     for (wire::Frame* frame : frames) {
-      splice::seal_result(*frame, result, test::kSession);
+      splice::seal_result(*frame, result, session());
     }
     clock_.lap(Stage::splice);
     for (const wire::Frame* frame : frames) {
@@ -141,6 +164,7 @@ class StageLab {
   SharedTables tables_;
   conn::Classifier classifier_;
   agg::SlotTable slots_;
+  std::vector<std::uint32_t> completed_; // slots of the burst
   agg::ReduceKernel kernel_;
   StageClock clock_;
   volatile l2::PortSet sent_to_ = 0; // so that the look-up is not left out
@@ -168,6 +192,7 @@ void measure(const Workload& workload, const Case& parameters, unsigned round) {
   StageLab lab(workload);
   hellos.arrive_at(ports);
   take_all(lab, ports);
+  stock.enter_sessions([&](std::uint16_t /*ring*/) { return lab.session(); });
   lab.clock() = {};
   stock.arrive_at(ports);
   take_all(lab, ports);
