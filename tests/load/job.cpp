@@ -28,7 +28,7 @@ CommunicatorOptions options_of(std::uint16_t rank) {
   options.window = kWindow;
   options.message_bytes = kMessageBytes;
   options.path_mtu = kPathMtu;
-  options.ip = wire::to_string(ip_of_member(rank));
+  options.ip = wire::to_string(ip_of(rank));
   options.mac = wire::to_string(mac_of(rank));
   options.ack_timeout = kAckTimeout;
   return options;

@@ -45,6 +45,16 @@ std::string device(const std::filesystem::path& folder, std::uint16_t port, bool
                      folder.string(), is_server ? "" : "./");
 }
 
+std::string ring(std::uint32_t id, std::initializer_list<std::uint16_t> ports) {
+  std::string text = fmt::format(
+      "  - id: {}\n    window: {}\n    max_message_bytes: {}\n    mtu: {}\n    members:\n", id,
+      kWindow, kMessageBytes, kPathMtu);
+  for (const std::uint16_t port : ports) {
+    text += fmt::format("      - {{ ip: {} }}\n", wire::to_string(ip_of(port)));
+  }
+  return text;
+}
+
 std::string configuration(Roles roles, const std::filesystem::path& folder) {
   std::string text = "ports:\n";
   for (std::uint16_t port = 0; port < kPorts; ++port) {
@@ -55,13 +65,8 @@ std::string configuration(Roles roles, const std::filesystem::path& folder) {
   for (std::size_t lcore = 0; lcore < by_lcore.size(); ++lcore) {
     text += fmt::format("  - {{ id: {}, roles: [{}], idle: sleep }}\n", lcore, by_lcore[lcore]);
   }
-  text += fmt::format(
-      "rings:\n  - id: {}\n    window: {}\n    max_message_bytes: {}\n    mtu: {}\n    members:\n",
-      kRing, kWindow, kMessageBytes, kPathMtu);
-  for (std::uint16_t rank = 0; rank < kMembers; ++rank) {
-    text += fmt::format("      - {{ ip: {} }}\n", wire::to_string(ip_of_member(rank)));
-  }
-  return text;
+  const auto noise = static_cast<std::uint16_t>(Place::noise);
+  return text + "rings:\n" + ring(kRing, {0, 1, 2}) + ring(kIdleRing, {0, 1, noise});
 }
 
 std::filesystem::path make_folder() {
@@ -97,9 +102,9 @@ Roles roles_named(std::string_view name) {
   return static_cast<Roles>(found - kRoleNames.begin());
 }
 
-wire::IpAddress ip_of_member(std::uint16_t rank) {
+wire::IpAddress ip_of(std::uint16_t port) {
   return wire::IpAddress::from_v4(
-      std::array<std::uint8_t, 4>{10, 60, 0, static_cast<std::uint8_t>(rank + 1)}.data());
+      std::array<std::uint8_t, 4>{10, 60, 0, static_cast<std::uint8_t>(port + 1)}.data());
 }
 
 wire::MacAddress mac_of(std::uint16_t port) {

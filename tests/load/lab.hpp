@@ -20,6 +20,10 @@ inline constexpr std::uint32_t kWindow = 8;
 inline constexpr std::uint16_t kPathMtu = 1024;
 inline constexpr std::uint32_t kMessageBytes = 8192;
 
+/// Of two members and the noise, and never begun: what the noise sends to a member is between
+/// neighbours, so the members' worker gets it, and no port is its own yet.
+inline constexpr std::uint32_t kIdleRing = 2;
+
 /// What is behind the switch's ports: the members of the ring first.
 enum class Place : std::uint16_t { noise = kMembers, deaf, talker, listener, passer, count };
 
@@ -36,7 +40,7 @@ std::string_view name_of(Roles roles);
 /// Throws std::invalid_argument with what is allowed.
 Roles roles_named(std::string_view name);
 
-wire::IpAddress ip_of_member(std::uint16_t rank);
+wire::IpAddress ip_of(std::uint16_t port);
 wire::MacAddress mac_of(std::uint16_t port);
 
 /// EAL without hugepages; its lcores run wherever the scheduler likes.

@@ -19,9 +19,9 @@ constexpr std::uint16_t kStranger = 100; // no member's address
 test::FrameSpec from_noise() {
   test::FrameSpec spec;
   spec.source_mac = mac_of(kNoisePort);
-  spec.destination_mac = mac_of(1);
-  spec.source = ip_of_member(0);
-  spec.destination = ip_of_member(1);
+  spec.destination_mac = mac_of(0);
+  spec.source = ip_of(kNoisePort);
+  spec.destination = ip_of(0);
   spec.payload = test::Bytes(kPathMtu, 0x55);
   return spec;
 }
@@ -65,8 +65,8 @@ std::vector<test::Bytes> all_sorts() {
 std::vector<test::Bytes> bulk_for(std::uint16_t member) {
   test::FrameSpec spec = from_noise();
   spec.destination_mac = mac_of(member);
-  spec.destination = ip_of_member(member);
-  spec.source = ip_of_member(kStranger);
+  spec.destination = ip_of(member);
+  spec.source = ip_of(kStranger);
   spec.udp_destination = kNotRoce;
   spec.payload = test::Bytes(kBulkBytes, 0x55);
   return {test::build(spec).bytes};

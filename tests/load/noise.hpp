@@ -16,9 +16,9 @@ namespace weir::load {
 /// From a station at that port, for a connection that nobody opened: dropped as unclassified.
 test::Bytes middle_from_nowhere(std::uint16_t port);
 
-/// Plain RoCE messages between two members, which pass the worker and compete with the ring's
-/// results for a member's port; the middles of messages that never began; and frames for a station
-/// that takes none.
+/// Plain RoCE messages to a member from a neighbour in another ring, which pass the worker and
+/// compete with the ring's results for the member's port; the middles of messages that never began;
+/// and frames for a station that takes none.
 std::vector<test::Bytes> all_sorts();
 
 /// What any host may send to a member: no RoCE, full-sized frames.

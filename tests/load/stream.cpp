@@ -13,7 +13,7 @@ test::FrameSpec between(std::uint16_t from, std::uint16_t to) {
   test::FrameSpec spec;
   spec.source_mac = mac_of(from);
   spec.destination_mac = mac_of(to);
-  spec.source = spec.destination = ip_of_member(200);
+  spec.source = spec.destination = ip_of(200);
   spec.udp_destination = kNotRoce;
   spec.payload = test::Bytes(64);
   return spec;
