@@ -83,8 +83,24 @@ void add_hellos(test::RingJob& job, Stock& stock) {
   }
 }
 
+/// What makes of a job's frame the frame that is sent.
+using Disguise = test::Built (*)(test::Built);
+
+test::Built as_it_is(test::Built frame) {
+  return frame;
+}
+
+/// Without the magic a message is nobody's but its receiver's.
+test::Built without_magic(test::Built frame) {
+  if (test::starts_message(frame)) {
+    test::put32(frame.bytes, frame.payload, 0);
+    test::seal(frame);
+  }
+  return frame;
+}
+
 /// Packet by packet, each rank's in turn.
-void add_messages(test::RingJob& job, Stock& stock) {
+void add_messages(test::RingJob& job, Stock& stock, Disguise disguise) {
   const test::Bytes data(kMtu * kPacketsPerMessage - kInaHeaderBytes, 0x3c);
   for (std::uint32_t message = 1; message <= kMessages; ++message) {
     std::vector<std::vector<test::Built>> by_rank;
@@ -93,7 +109,7 @@ void add_messages(test::RingJob& job, Stock& stock) {
     }
     for (std::size_t packet = 0; packet < kPacketsPerMessage; ++packet) {
       for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
-        stock.add(by_rank[rank][packet], job.port_of(rank));
+        stock.add(disguise(by_rank[rank][packet]), job.port_of(rank));
       }
     }
   }
@@ -107,12 +123,12 @@ extern "C" [[gnu::noinline]] void drive_packets(dataplane::InlineSwitch& engine,
 }
 
 /// The job's frames through a switch that has a ring for them, or has none.
-int run(std::vector<conn::RingSpec> rings) {
+int run(std::vector<conn::RingSpec> rings, Disguise disguise) {
   test::RingJob job(job_spec());
   Stock hellos;
   Stock messages;
   add_hellos(job, hellos);
-  add_messages(job, messages);
+  add_messages(job, messages, disguise);
   Departures departures;
   dataplane::InlineSwitch engine(std::move(rings), std::vector<std::uint32_t>(kWorld, kFrameBytes),
                                  settings(), departures);
@@ -134,10 +150,10 @@ int main(int argc, char** argv) {
   using namespace weir;
   const std::string_view traffic = argc == 2 ? argv[1] : "";
   if (traffic == "ring") {
-    return bench::run({test::RingJob(bench::job_spec()).ring()});
+    return bench::run({test::RingJob(bench::job_spec()).ring()}, bench::as_it_is);
   }
   if (traffic == "plain") {
-    return bench::run({});
+    return bench::run({}, bench::without_magic);
   }
   std::fputs("usage: budget_path ring|plain\n", stderr);
   return 2;
