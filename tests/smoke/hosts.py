@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Four hosts of a ring that are none of our code: they send what soft-RoCE sent in a capture, and know what must come.
 
-The live switch draws its session, so a host reads it from its hello's result and puts it into the frames that follow.
-Expected results are worked out here, with tests/replay's second reading of docs/protocol.md: the rank's own
-headers, RESULT, the f32 sum in rank order, a new ICRC.
+A live switch draws a session for each incarnation, so a host reads it from its hello's result and puts it into the
+frames that follow; a job that runs again has a nonce and queue pairs of its own. Expected results are worked out here,
+with tests/replay's second reading of docs/protocol.md: the rank's own headers, RESULT, the f32 sum in rank order, a new
+ICRC.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from lab import Lab
@@ -43,14 +44,44 @@ class Contribution:
     ina: model.Ina | None
     message: int
 
-    def with_session(self, session: int) -> bytes:
-        if self.ina is None or self.ina.collective == model.HELLO:
-            return self.roce.frame
-        return model.resigned(self.roce.frame, self.roce.payload_at + 28, session.to_bytes(4, "big"))
-
     @property
     def data(self) -> bytes:
         return self.roce.payload[model.INA_LEN if self.ina else 0:]
+
+
+@dataclass(frozen=True)
+class Incarnation:
+    """One run of the job: what its frames have that those of another run have not."""
+
+    epoch: int
+    nonce: int
+    queue_pair: int  # that every rank sends to
+    session: int = 0  # once the switch has told it
+
+    def again(self, epoch: int | None = None) -> Incarnation:
+        """The job once more, with a nonce and queue pairs of its own."""
+        return Incarnation(self.epoch if epoch is None else epoch, self.nonce + 1, self.queue_pair + 1)
+
+    def header(self, ina: model.Ina) -> model.Ina:
+        return ina._replace(epoch=self.epoch, session=self.nonce if ina.collective == model.HELLO else self.session)
+
+
+@cache
+def captured_incarnation() -> Incarnation:
+    hello = contributions()[0][0]
+    assert hello.ina
+    return Incarnation(hello.ina.epoch, hello.ina.session, hello.roce.qp)
+
+
+@cache
+def frame_of(rank: int, place: int, incarnation: Incarnation) -> bytes:
+    """The frame with which a rank contributes."""
+    own = contributions()[rank][place]
+    frame, payload_at = own.roce.frame, own.roce.payload_at
+    if own.ina:
+        header = model.Ina.LAYOUT.pack(*incarnation.header(own.ina))
+        frame = frame[:payload_at] + header + frame[payload_at + model.INA_LEN:]
+    return model.resigned(frame, own.roce.bth_at + 5, incarnation.queue_pair.to_bytes(3, "big"))
 
 
 @cache
@@ -89,17 +120,23 @@ def sums() -> list[bytes]:
 
 
 @cache
-def result(rank: int, place: int, session: int) -> bytes:
+def result(rank: int, place: int, incarnation: Incarnation) -> bytes:
     """The frame that must come to the successor of `rank`."""
-    own = contributions()[rank][place]
-    roce, header = own.roce, b""
-    if own.ina:
-        said = own.ina._replace(flags=model.RESULT, session=session)
-        if own.ina.collective == model.HELLO:
-            said = said._replace(msg=own.ina.session)  # whose result it is: the nonce
+    return result_of(frame_of(rank, place, incarnation), sums()[place], incarnation.session)
+
+
+def result_of(frame: bytes, data: bytes, session: int) -> bytes:
+    """What must come of a contribution when `data` is what the collective makes of all ranks'."""
+    roce = model.parse_roce(frame)
+    assert roce
+    header, ina = b"", roce.ina()
+    if ina:
+        said = ina._replace(flags=model.RESULT, session=session)
+        if ina.collective == model.HELLO:
+            said = said._replace(msg=ina.session)  # whose result it is: the nonce
         header = model.Ina.LAYOUT.pack(*said)
-    frame = roce.frame[:roce.payload_at] + header + sums()[place] + roce.frame[roce.payload_end:roce.end]
-    return frame + model.icrc(frame, roce.ip_at, roce.bth_at, roce.end)
+    changed = frame[:roce.payload_at] + header + data + frame[roce.payload_end:roce.end]
+    return changed + model.icrc(changed, roce.ip_at, roce.bth_at, roce.end)
 
 
 @dataclass
@@ -117,7 +154,7 @@ class Hosts:
 
     def __init__(self, namespace: Namespace) -> None:
         self._sockets = []
-        self.session = 0
+        self.incarnation = captured_incarnation()
         for rank in range(RANKS):
             with namespace.entered():
                 link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -135,7 +172,7 @@ class Hosts:
         self._sockets[rank].send(frame)
 
     def send(self, rank: int, place: int) -> None:
-        self.send_raw(rank, contributions()[rank][place].with_session(self.session))
+        self.send_raw(rank, frame_of(rank, place, self.incarnation))
 
     def received(self, seconds: float) -> list[tuple[int, bytes]]:
         """What has come, by host; waits for something."""
@@ -169,9 +206,9 @@ class Hosts:
         ina = first.ina() if first else None
         expect(ina, f"no result of a hello: {model.describe(frames[0][1])}")
         assert ina is not None
-        self.session = ina.session
-        expect(self.session != 0, "the switch's session is 0")
-        wanted = [((rank + 1) % RANKS, result(rank, 0, self.session)) for rank in range(RANKS)]
+        expect(ina.session != 0, "the switch's session is 0")
+        self.incarnation = replace(self.incarnation, session=ina.session)
+        wanted = [((rank + 1) % RANKS, result(rank, 0, self.incarnation)) for rank in range(RANKS)]
         expect(sorted(frames) == sorted(wanted), "the hellos' results are others than expected")
 
     def pass_acknowledgements(self) -> None:
@@ -189,16 +226,17 @@ class Hosts:
 
 
 class Job:
-    """All messages after the hello, with the window kept and, if told so, frames lost."""
+    """The places from `first` on, with the window kept and, if told so, frames lost; those before it are done."""
 
     def __init__(self, hosts: Hosts, lost_on_way_in: Set[tuple[int, int]] = frozenset(),
-                 lost_on_way_out: Set[tuple[int, int]] = frozenset(), seed: int = 1, last: int = MESSAGES) -> None:
+                 lost_on_way_out: Set[tuple[int, int]] = frozenset(), seed: int = 1, first: int = 1,
+                 last: int = MESSAGES) -> None:
         self._hosts, self._random = hosts, random.Random(seed)
         self._lost_in, self._lost_out = set(lost_on_way_in), set(lost_on_way_out)
         self._lossy = bool(self._lost_in or self._lost_out)
         self._places = sum(packet.message <= last for packet in contributions()[0])
-        self._next = [1] * RANKS  # by rank, the next place to send
-        self._progress = [1] * RANKS  # by rank, the places that its successor has got without a gap
+        self._next = [first] * RANKS  # by rank, the next place to send
+        self._progress = [first] * RANKS  # by rank, the places that its successor has got without a gap
         self.seen = Seen()
 
     def run(self) -> Seen:
@@ -247,7 +285,7 @@ class Job:
             raise Failed(f"host {host} got what nobody sent: {model.describe(frame)}")
         rank = int(roce.src[-1]) - 1
         place = model.serial(roce.psn, contributions()[rank][0].roce.psn, 24)
-        wanted = result(rank, place, self._hosts.session)
+        wanted = result(rank, place, self._hosts.incarnation)
         if frame != wanted or host != (rank + 1) % RANKS:
             raise Failed(f"host {host} got for rank {rank}, place {place}: {model.describe(frame)}\n"
                          + model.hex_rows(wanted, frame))

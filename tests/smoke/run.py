@@ -25,6 +25,7 @@ import test_aggregation  # noqa: F401
 import test_cleanup  # noqa: F401
 import test_configs  # noqa: F401
 import test_forwarding  # noqa: F401
+import test_incarnations  # noqa: F401
 import test_process  # noqa: F401
 import test_prompt  # noqa: F401
 import test_replay  # noqa: F401

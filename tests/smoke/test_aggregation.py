@@ -61,10 +61,10 @@ def cached_result(lab: Lab) -> None:
     for rank, place in ((0, 1), (1, 2), (2, 32), (3, 0)):
         hosts.send(rank, place)
         got = hosts.collect(1)
-        expect(got == [((rank + 1) % RANKS, result(rank, place, hosts.session))], f"not the cached result: {got}")
+        expect(got == [((rank + 1) % RANKS, result(rank, place, hosts.incarnation))], f"not the cached result: {got}")
     own = contributions()[2][7]
     hosts.send_raw(2, model.resigned(own.roce.frame, own.roce.payload_at, b"\x00" * 64))
-    expect(hosts.collect(1) == [(3, result(2, 7, hosts.session))], "refreshed data found its way into a cached result")
+    expect(hosts.collect(1) == [(3, result(2, 7, hosts.incarnation))], "refreshed data found its way into a cached result")
     expect(ring_row(switch)["cached_results"] == 5, f"{ring_row(switch)}")
     switch.stop()
 

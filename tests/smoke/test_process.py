@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from hosts import RANKS, Hosts, Job, contributions, ring_7, ring_of_hosts, ring_ports, ring_row
+from hosts import RANKS, Hosts, Job, contributions, frame_of, ring_7, ring_of_hosts, ring_ports, ring_row
 from lab import Lab, smoke_test
 from netns import veth
 from weir import NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Totals, configuration, expect, run_to_end, wait_for
@@ -157,7 +157,7 @@ def blast(hosts: Hosts, stop: threading.Event) -> None:
     broadcast = b"\xff" * 6 + b"\x52\x54\x00\x00\x00\x01\x88\xb5" + bytes(1000)
     while not stop.is_set():
         for rank in range(RANKS):
-            for frame in (contributions()[rank][1].with_session(hosts.session), broadcast,
+            for frame in (frame_of(rank, 1, hosts.incarnation), broadcast,
                           contributions()[rank][20].roce.frame):
                 try:
                     hosts.send_raw(rank, frame)
@@ -214,12 +214,12 @@ def port_that_takes_nothing(lab: Lab) -> None:
 
 @smoke_test("restart")
 def restart(lab: Lab) -> None:
-    """Another switch has another session, and knows nobody: what is not a hello is dropped, never forwarded."""
+    """Another switch knows nobody: what is not a hello is dropped, never forwarded; and it draws another session."""
     fabric, hosts = ring_of_hosts(lab)
     config = ROOT / "config/af_packet.yaml"
     first = lab.ready_weir(fabric, config)
     hosts.say_hello()
-    session = hosts.session
+    before = hosts.incarnation
     Job(hosts, last=1).run()
     first.stop()
     second = lab.ready_weir(fabric, config)
@@ -228,9 +228,9 @@ def restart(lab: Lab) -> None:
         hosts.send(rank, 18)
     wait_for(lambda: second.ask("/weir/accounting")["accounting"]["0"]["dropped"] == 2 * RANKS, 5, "not dropped")
     expect(hosts.received(0.1) == [], "a raw contribution was forwarded")
-    hosts.session = 0
+    hosts.incarnation = before.again()
     hosts.say_hello()
-    expect(hosts.session != session, "the same session again")
+    expect(hosts.incarnation.session != before.session, "the same session again")
     totals = second.stop()
-    expect(totals.drops == {"wrong_session": RANKS, "unclassified": RANKS}, f"{totals}")
+    expect(totals.drops == {"no_connection": RANKS, "unclassified": RANKS}, f"{totals}")
 

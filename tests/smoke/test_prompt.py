@@ -30,7 +30,8 @@ def commands(lab: Lab) -> None:
     hosts.say_hello()
     Job(hosts, last=1).run()
     help_text = terminal.ask("help")
-    for command in ("help", "quit", "show port info", "clear port stats", "set trace", "reset ring", "show ring"):
+    for command in ("help", "quit", "show port info", "clear port stats", "set trace", "reset ring", "show ring",
+                    "withdraw ring"):
         expect(command in help_text, f"help does not tell of {command!r}:\n{help_text}")
     for show in SHOWS:
         expect(len(terminal.ask(show).splitlines()) > 1, f"`{show}` says nothing")
@@ -60,10 +61,10 @@ def check_values(terminal: Terminal) -> None:
     expected = {(f"52:54:00:00:00:0{rank + 1}", f"p{rank}") for rank in range(RANKS)}
     expect({(row["mac"], row["port"]) for row in stations} == expected, f"{stations}")
     events = [row["event"] for row in rows(terminal, "show trace", "trace")]
-    wanted = {"held": 17 * 3, "completed": 17, "result": 17 * RANKS}
+    wanted = {"waits": 3, "held": 17 * 3, "completed": 17, "result": 17 * RANKS}  # the fourth hello waits for none
     expect({event: events.count(event) for event in set(events)} == wanted, f"trace: {events}")
     connections = rows(terminal, "show conn all", "connections")
-    expect([row["state"] for row in connections] == ["ring"] * RANKS, f"{connections}")
+    expect([row["state"] for row in connections] == ["live"] * RANKS, f"{connections}")
     expect(rows(terminal, "show drops", "drops") == [], "drops")
 
 
@@ -73,11 +74,14 @@ def stuck(lab: Lab) -> None:
     terminal = Terminal(lab, fabric, CONFIG)
     for rank in (0, 1, 3):
         hosts.send(rank, 0)
-    wait_for(lambda: rows(terminal, "show ring 7", "rings")[0]["held"] == 3, 5, "three hellos are not held")
-    slots = rows(terminal, "show ring 7 stuck", "stuck")
-    expect([(slot["message"], slot["packet"], slot["missing"]) for slot in slots] == [(0, 0, "2")], f"{slots}")
+    states = ["hello waits", "hello waits", "no hello", "hello waits"]
+    wait_for(lambda: [row["state"] for row in rows(terminal, "show ring 7", "members")] == states, 5,
+             "`show ring` does not tell whose hello is missing")
+    expect(rows(terminal, "show accounting", "accounting")[0]["held"] == 3, "three hellos are not held")
     hosts.send(2, 0)
     hosts.read_hello_results()
+    states = [row["state"] for row in rows(terminal, "show ring 7", "members")]
+    expect(states == ["connected"] * RANKS, f"{states}")
     expect(rows(terminal, "show ring 7 stuck", "stuck") == [], "stuck after the hello")
     for rank, place in ((0, 1), (2, 1), (2, 2)):
         hosts.send(rank, place)
@@ -119,11 +123,12 @@ def editing(lab: Lab) -> None:
     listed = terminal.until("xstats")
     expect("info" in listed and "stats" in listed, f"Tab lists {listed!r}")
     terminal.press(CTRL_U)
-    for wrong, right in (("shwo port info all", "found 'shwo'; allowed: clear, help, quit, reset, set, show"),
+    for wrong, right in (("shwo port info all", "found 'shwo'; allowed: clear, help, quit, reset, set, show, withdraw"),
                          ("show rings", "found 'rings'; allowed: "),
                          ("show port info eth0", "port: found 'eth0'; allowed: all, p0, p1, p2, p3"),
                          ("show ring 8", "ring: found '8'; allowed: 7"),
                          ("reset ring seven", "ring: found 'seven'; allowed: 7"),
+                         ("withdraw ring 8", "ring: found '8'; allowed: 7"),
                          ("set trace", "more is needed: off, on"),
                          ("show drops xml", "found 'xml'; allowed: json")):
         expect(right in terminal.ask(wrong), f"`{wrong}` does not get {right!r}")
