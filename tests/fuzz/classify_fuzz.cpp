@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// A sequence of frames to the classifier: what it says of each lies inside its ring's slots, and
-/// only what a ring's member may send gets there.
+/// A sequence of frames to the classifier: what it says of each lies inside its ring's slots, only
+/// what a ring's member may send gets there, and nothing but all ranks' hellos begins an
+/// incarnation.
 
 #include "conn/classify.hpp"
 #include "frame_script.hpp"
 #include "fuzz_rings.hpp"
 
+#include <deque>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 using namespace weir;
 
@@ -35,40 +41,124 @@ void check_contribution(const conn::Verdict& verdict, const wire::Frame& frame,
   fuzz::require(frame.packet.payload_bytes <= ring.mtu, "a payload longer than a slot");
 }
 
-class Harness {
- public:
-  void feed(fuzz::ScriptedFrame& scripted) {
-    wire::Frame frame;
-    frame.data = scripted.bytes.data();
-    frame.length = static_cast<std::uint32_t>(scripted.bytes.size());
+/// A frame and its bytes, which stay where they are: the classifier keeps hellos.
+struct Kept {
+  explicit Kept(fuzz::ScriptedFrame scripted) : bytes(std::move(scripted.bytes)) {
+    frame.data = bytes.data();
+    frame.length = static_cast<std::uint32_t>(bytes.size());
     frame.ingress = scripted.port;
     frame.packet = wire::parse(frame.bytes());
-    const bool may_carry_ring_data = frame.packet.parsed == wire::Parsed::message ||
-                                     frame.packet.parsed == wire::Parsed::malformed;
-    if (!may_carry_ring_data) {
-      return;
-    }
+  }
+
+  std::vector<std::uint8_t> bytes;
+  wire::Frame frame;
+};
+
+class Harness {
+ public:
+  ~Harness() {
+    reset_rings();
+    fuzz::require(waiting_.empty(), "a waiting hello is lost");
+  }
+
+  Harness() = default;
+  Harness(const Harness&) = delete;
+  Harness& operator=(const Harness&) = delete;
+
+  void feed(fuzz::ScriptedFrame scripted) {
+    obey(scripted.before);
+    wire::Frame& frame = frames_.emplace_back(std::move(scripted)).frame;
     frame.pair = directory_.pair_of(frame.packet.source, frame.packet.destination);
-    if (frame.pair != 0) {
-      check(classifier_.classify(frame, ++now_ * 50), frame);
+    const bool is_roce = frame.packet.parsed == wire::Parsed::message ||
+                         frame.packet.parsed == wire::Parsed::transport ||
+                         frame.packet.parsed == wire::Parsed::malformed;
+    if (is_roce && frame.pair != 0) {
+      const std::vector<std::optional<conn::Incarnation>> before = incarnations();
+      const conn::Verdict verdict = classifier_.classify(frame, ++now_ * 50);
+      fuzz::require(incarnations() == before, "a packet changed an incarnation");
+      take_back_given_up();
+      check(verdict, frame);
     }
   }
 
  private:
-  void check(const conn::Verdict& verdict, const wire::Frame& frame) {
-    const std::size_t rings = directory_.rings().size();
-    fuzz::require(verdict.ring < rings, "a ring that is not there");
-    fuzz::require(!verdict.flushed_ring || *verdict.flushed_ring < rings, "a flush of no ring");
-    if (verdict.step == conn::Verdict::Step::contribute) {
-      check_contribution(verdict, frame, directory_.rings()[verdict.ring]);
+  void obey(fuzz::Order order) {
+    switch (order) {
+    case fuzz::Order::none:
+      return;
+    case fuzz::Order::reset_rings:
+      return reset_rings();
+    case fuzz::Order::withdraw_first_ring:
+      classifier_.withdraw(0, now_ * 50);
+      return take_back_given_up();
     }
   }
 
+  void reset_rings() {
+    for (const std::uint16_t ring : all_of(directory_)) {
+      classifier_.reset(ring, now_ * 50);
+      take_back_given_up();
+    }
+  }
+
+  std::vector<std::optional<conn::Incarnation>> incarnations() const {
+    std::vector<std::optional<conn::Incarnation>> incarnations;
+    for (const std::uint16_t ring : all_of(directory_)) {
+      incarnations.push_back(classifier_.incarnation_of(ring));
+    }
+    return incarnations;
+  }
+
+  void take_back_given_up() {
+    for (const conn::GivenUp& hello : classifier_.take_given_up()) {
+      fuzz::require(waiting_.erase(hello.frame) == 1, "a hello that did not wait is given up");
+    }
+  }
+
+  void check(const conn::Verdict& verdict, wire::Frame& frame) {
+    fuzz::require(verdict.ring < directory_.rings().size(), "a ring that is not there");
+    switch (verdict.step) {
+    case conn::Verdict::Step::contribute:
+      check_contribution(verdict, frame, directory_.rings()[verdict.ring]);
+      break;
+    case conn::Verdict::Step::wait:
+      waiting_.insert(&frame);
+      break;
+    case conn::Verdict::Step::begin:
+      waiting_.insert(&frame);
+      begin(verdict.ring);
+      break;
+    default:
+      break;
+    }
+    fuzz::require(classifier_.waiting_hellos() == waiting_.size(), "waiting hellos are miscounted");
+  }
+
+  /// Every rank's hello, its own and one that waited, makes an incarnation (protocol I11).
+  void begin(std::uint16_t ring) {
+    const auto hellos = classifier_.begin(ring, now_ * 50);
+    take_back_given_up();
+    const conn::RingSpec& spec = directory_.rings()[ring];
+    fuzz::require(hellos.size() == spec.world(), "an incarnation without all hellos");
+    for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
+      fuzz::require(waiting_.erase(hellos[rank]) == 1, "a hello that did not wait begins");
+      check_contribution(classifier_.hello_verdict({ring, rank}), *hellos[rank], spec);
+    }
+    fuzz::require(classifier_.session_of(ring) != 0, "an incarnation without a session");
+  }
+
   conn::RingDirectory directory_{fuzz::rings()};
-  conn::Classifier classifier_{
-      directory_,
-      all_of(directory_),
-      {.session = fuzz::kSession, .plain_entries = kPlainEntries, .aging = 1000}};
+  conn::ForeignSessions foreign_sessions_{{}};
+  conn::Classifier classifier_{directory_,
+                               all_of(directory_),
+                               {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
+                                .plain_entries = kPlainEntries,
+                                .aging = 1000,
+                                .hash_key = {},
+                                .foreign_sessions = &foreign_sessions_},
+                               [](const conn::RingRank& /*sender*/) { return false; }};
+  std::deque<Kept> frames_;
+  std::set<const wire::Frame*> waiting_; // the classifier's
   std::uint64_t now_ = 0;
 };
 
@@ -78,7 +168,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Harness harness;
   fuzz::FrameScript script({data, size});
   while (auto frame = script.next()) {
-    harness.feed(*frame);
+    harness.feed(std::move(*frame));
   }
   return 0;
 }

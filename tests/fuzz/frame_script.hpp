@@ -2,7 +2,8 @@
 #pragma once
 
 /// How the fuzzers read one input as a sequence of frames: per frame a byte of flags and port, two
-/// bytes of length (little-endian), then the frame. The last frame may be cut short.
+/// bytes of length (little-endian), then the frame. The last frame may be cut short. Before a frame
+/// comes, somebody may reset or withdraw a ring at the prompt.
 
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
@@ -15,8 +16,11 @@
 
 namespace weir::fuzz {
 
+enum class Order : std::uint8_t { none, reset_rings, withdraw_first_ring };
+
 struct ScriptedFrame {
   std::uint16_t port = 0;
+  Order before = Order::none; // what the operator does first
   std::vector<std::uint8_t> bytes;
 };
 
@@ -34,7 +38,8 @@ class FrameScript {
     rest_ = rest_.subspan(head_bytes);
     const auto bytes = rest_.first(std::min(length, rest_.size()));
     rest_ = rest_.subspan(bytes.size());
-    ScriptedFrame frame{static_cast<std::uint16_t>(flags & 0x03), {bytes.begin(), bytes.end()}};
+    ScriptedFrame frame{
+        static_cast<std::uint16_t>(flags & 0x03), order_of(flags), {bytes.begin(), bytes.end()}};
     if ((flags & kKeepIcrc) == 0) {
       make_icrc_valid(frame.bytes);
     }
@@ -43,6 +48,19 @@ class FrameScript {
 
  private:
   static constexpr std::uint8_t kKeepIcrc = 0x80;
+  static constexpr std::uint8_t kOrderBits = 0x70;
+
+  /// One value of eight each, so that most of what is tried has incarnations that last.
+  static Order order_of(std::uint8_t flags) {
+    switch (flags & kOrderBits) {
+    case 0x60:
+      return Order::reset_rings;
+    case 0x70:
+      return Order::withdraw_first_ring;
+    default:
+      return Order::none;
+    }
+  }
 
   /// No fuzzer guesses a CRC, and most of what is worth fuzzing lies behind the check.
   static void make_icrc_valid(std::vector<std::uint8_t>& bytes) {

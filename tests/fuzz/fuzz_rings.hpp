@@ -12,7 +12,7 @@
 
 namespace weir::fuzz {
 
-inline constexpr std::uint32_t kSession = 1; // as in the captures
+inline constexpr std::uint32_t kSession = 1; // the first incarnation's, as in the captures
 
 inline conn::RingSpec captured_ring(std::uint32_t id, std::uint32_t window, std::uint16_t world) {
   conn::RingSpec spec{
@@ -28,8 +28,12 @@ inline std::vector<test::JobSpec> job_specs() {
   std::vector<test::JobSpec> specs;
   for (const test::Network network : test::kNetworks) {
     const auto number = static_cast<std::uint8_t>(specs.size() + 1);
-    specs.push_back(
-        {.ring = number, .world = 3, .network = network, .pins_ports = true, .network_id = number});
+    specs.push_back({.ring = number,
+                     .world = 3,
+                     .network = network,
+                     .session = kSession,
+                     .pins_ports = true,
+                     .network_id = number});
   }
   return specs;
 }

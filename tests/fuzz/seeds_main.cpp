@@ -2,7 +2,7 @@
 
 /// table_seeds FOLDER: writes inputs for the fuzzers that no capture has. Each is a script
 /// (frame_script.hpp) of a job as the packet tables of tests/unit build it: hellos, messages in
-/// each verb and encapsulation, with repeats, gaps, disagreements and a newer epoch.
+/// each verb, collective and encapsulation, with repeats, gaps, disagreements and restarts.
 
 #include "fuzz_rings.hpp"
 
@@ -43,9 +43,7 @@ class Script {
   }
 
   test::InaSpec ina(std::uint16_t rank, std::uint32_t message, std::size_t bytes) const {
-    test::InaSpec ina = job_.ina_of(rank, message, static_cast<std::uint32_t>(bytes));
-    ina.session = fuzz::kSession;
-    return ina;
+    return job_.ina_of(rank, message, static_cast<std::uint32_t>(bytes));
   }
 
   std::vector<test::Built> message(std::uint16_t rank, const test::InaSpec& ina) {
@@ -111,6 +109,33 @@ void add_disagreement(Script& script) {
   }
 }
 
+void add_message_of_all(Script& script, std::uint32_t message, Collective collective,
+                        std::size_t bytes) {
+  for (std::uint16_t rank = 0; rank < script.job().spec().world; ++rank) {
+    test::InaSpec ina = script.ina(rank, message, bytes);
+    ina.collective = static_cast<std::uint8_t>(collective);
+    ina.root = collective == Collective::broadcast ? 1 : 0;
+    for (const test::Built& frame : script.message(rank, ina)) {
+      script.add(rank, frame);
+    }
+  }
+}
+
+/// A broadcast and a barrier; then the job runs again in the same epoch while the first run's
+/// hellos are late.
+void add_second_run(Script& script) {
+  const test::RingJob first = script.job();
+  script.hellos();
+  add_message_of_all(script, 1, Collective::broadcast, 300);
+  add_message_of_all(script, 2, Collective::barrier, 0);
+  script.job().restart(script.job().spec().epoch);
+  for (std::uint16_t rank = 0; rank < script.job().spec().world; ++rank) {
+    script.add(rank, script.job().hello(rank));
+    script.add(rank, first.hello(rank));
+  }
+  add_message_of_all(script, 1, Collective::all_reduce, 300);
+}
+
 void write_seeds(const std::string& folder) {
   for (test::JobSpec spec : fuzz::job_specs()) {
     for (const test::Verb verb : kVerbs) {
@@ -126,6 +151,9 @@ void write_seeds(const std::string& folder) {
       Script disagreement(spec);
       add_disagreement(disagreement);
       disagreement.write(stem + "-disagreement");
+      Script second_run(spec);
+      add_second_run(second_run);
+      second_run.write(stem + "-second-run");
     }
   }
 }

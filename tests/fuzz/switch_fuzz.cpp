@@ -14,7 +14,9 @@ namespace {
 
 dataplane::InlineSwitch::Settings settings() {
   dataplane::InlineSwitch::Settings settings;
-  settings.worker.classifier = {.session = fuzz::kSession, .plain_entries = 8};
+  settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
+                                .plain_entries = 8,
+                                .hash_key = {}};
   return settings;
 }
 
@@ -25,9 +27,7 @@ class Harness {
   }
 
   ~Harness() {
-    for (std::uint16_t ring = 0; ring < switch_.directory().rings().size(); ++ring) {
-      switch_.reset_ring(ring, {});
-    }
+    reset_rings();
     fuzz::require(pool_.live() == 0, "a frame leaked");
   }
 
@@ -35,8 +35,9 @@ class Harness {
   Harness& operator=(const Harness&) = delete;
 
   void feed(const fuzz::ScriptedFrame& scripted) {
-    switch_.accept(pool_.make(scripted.bytes, scripted.port),
-                   dataplane::Instant::from_ns(++now_ * 1'000'000));
+    obey(scripted.before);
+    switch_.accept(pool_.make(scripted.bytes, scripted.port), now());
+    ++now_ms_;
     for (const test::Sent& sent : sink_.take()) {
       if (sent.departure == wire::Departure::forwarded) {
         fuzz::require(sent.bytes == scripted.bytes, "a forwarded frame was altered");
@@ -49,10 +50,29 @@ class Harness {
   }
 
  private:
+  dataplane::Instant now() const { return dataplane::Instant::from_ns(now_ms_ * 1'000'000); }
+
+  void obey(fuzz::Order order) {
+    switch (order) {
+    case fuzz::Order::none:
+      return;
+    case fuzz::Order::reset_rings:
+      return reset_rings();
+    case fuzz::Order::withdraw_first_ring:
+      return switch_.withdraw_ring(0, now());
+    }
+  }
+
+  void reset_rings() {
+    for (std::uint16_t ring = 0; ring < switch_.directory().rings().size(); ++ring) {
+      switch_.reset_ring(ring, now());
+    }
+  }
+
   test::FramePool pool_;
   test::RecordingSink sink_;
   dataplane::InlineSwitch switch_;
-  std::uint64_t now_ = 0;
+  std::uint64_t now_ms_ = 1;
 };
 
 } // namespace
