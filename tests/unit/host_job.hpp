@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Jobs whose ranks are threads of one process: where they meet, their options, and how each ended.
+
+#include "host/stream.hpp"
+#include "host_fabric.hpp"
+#include "weir/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <vector>
+
+namespace weir::host {
+
+using std::chrono::milliseconds;
+using test::Bytes;
+using test::HostFabric;
+
+constexpr std::uint32_t kSession = 7;
+
+/// A loopback port that nobody listens at.
+inline std::string free_address() {
+  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length);
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+/// How a rank ended: with an error, or without.
+struct Ending {
+  std::optional<ErrorCode> code;
+  std::optional<std::uint16_t> rank;
+  std::string text;
+};
+
+inline Ending ending_of(const std::function<void()>& body) {
+  try {
+    body();
+    return {};
+  } catch (const Error& error) {
+    return {error.code(), error.rank(), error.what()};
+  }
+}
+
+/// Runs body(rank) for every rank in a thread of its own.
+inline std::vector<Ending> run_ranks(std::uint16_t world,
+                                     const std::function<void(std::uint16_t)>& body) {
+  std::vector<Ending> endings(world);
+  std::vector<std::thread> threads;
+  for (std::uint16_t rank = 0; rank < world; ++rank) {
+    threads.emplace_back([&, rank] { endings[rank] = ending_of([&] { body(rank); }); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return endings;
+}
+
+inline void expect_all(const std::vector<Ending>& endings, ErrorCode code) {
+  for (std::size_t rank = 0; rank < endings.size(); ++rank) {
+    ASSERT_TRUE(endings[rank].code) << "rank " << rank << " ended well";
+    EXPECT_EQ(*endings[rank].code, code) << "rank " << rank << ": " << endings[rank].text;
+  }
+}
+
+inline void expect_none(const std::vector<Ending>& endings) {
+  for (std::size_t rank = 0; rank < endings.size(); ++rank) {
+    EXPECT_FALSE(endings[rank].code) << "rank " << rank << ": " << endings[rank].text;
+  }
+}
+
+/// A job of threads around one fabric.
+struct JobPlan {
+  std::uint16_t world = 2;
+  std::vector<std::uint32_t> rings{1};
+  std::uint32_t window = 3;
+  std::uint32_t message_bytes = 1000;
+  std::uint32_t mtu = 256;
+  double loss = 0;
+  std::uint64_t seed = 1;
+  Fallback fallback = Fallback::none;
+};
+
+inline std::string ip_of(std::size_t rank) {
+  return "10.7.0." + std::to_string(rank + 1);
+}
+
+inline CommunicatorOptions options_of(const JobPlan& plan, std::uint16_t rank,
+                                      const std::string& address) {
+  CommunicatorOptions options;
+  options.rings = plan.rings;
+  options.rank = rank;
+  options.world = plan.world;
+  options.rendezvous = address;
+  options.timeout = milliseconds(10'000);
+  options.window = plan.window;
+  options.message_bytes = plan.message_bytes;
+  options.path_mtu = plan.mtu;
+  options.ip = ip_of(rank);
+  options.ack_timeout = milliseconds(40);
+  options.epoch = 1; // every fabric is a fresh switch
+  options.loss = plan.loss;
+  options.fallback = plan.fallback;
+  options.seed = plan.seed * 1000 + rank;
+  return options;
+}
+
+inline std::vector<conn::RingSpec> rings_of(const JobPlan& plan) {
+  std::vector<conn::RingSpec> rings;
+  for (const std::uint32_t id : plan.rings) {
+    conn::RingSpec ring{.id = id,
+                        .window = plan.window,
+                        .max_message_bytes = plan.message_bytes,
+                        .mtu = static_cast<std::uint16_t>(plan.mtu),
+                        .members = {}};
+    for (std::size_t rank = 0; rank < plan.world; ++rank) {
+      ring.members.push_back({*wire::parse_ip(ip_of(rank)), std::nullopt});
+    }
+    rings.push_back(ring);
+  }
+  return rings;
+}
+
+} // namespace weir::host

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The message window, by tables.
+
+#include "host/message_window.hpp"
+#include "host_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+constexpr WindowConfig kWindow{
+    .ring = 9, .rank = 2, .world = 3, .window = 2, .message_bytes = 40 + 16, .epoch = 5};
+
+/// The result of a message as the switch sends it: the predecessor's header with RESULT.
+Bytes result_for(const MessageWindow::Outgoing& message, std::uint32_t session = kSession) {
+  Bytes bytes(message.header.begin(), message.header.end());
+  bytes.resize(kInaHeaderBytes + message.piece.bytes, 0xab);
+  auto& header = wire::view_as<wire::InaHeader>(bytes.data());
+  header.flags = kInaFlagResult;
+  header.rank.set(kWindow.predecessor());
+  header.session.set(session);
+  return bytes;
+}
+
+void greet(MessageWindow& window) {
+  const auto hello = window.next();
+  ASSERT_TRUE(hello);
+  window.accept(0, result_for(*hello));
+  window.complete();
+  ASSERT_EQ(window.state(), MessageWindow::State::idle);
+}
+
+TEST(MessageWindow, SaysHelloFirstAndNothingElse) {
+  MessageWindow window(kWindow);
+  const auto hello = window.next();
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->number, 0U);
+  EXPECT_EQ(hello->piece.bytes, 0U);
+  const Bytes expected{0x57, 0x45, 0x49, 0x52, 1, 0, 0, 0, 0, 0, 0, 9, 0, 2, 0, 3, 0, 0, 0, 0,
+                       0,    0,    0,    0,    0, 0, 0, 5, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(Bytes(hello->header.begin(), hello->header.end()), expected);
+  EXPECT_FALSE(window.next());
+}
+
+TEST(MessageWindow, TakesSessionFromHelloAndPutsItIntoEveryMessage) {
+  MessageWindow window(kWindow);
+  greet(window);
+  EXPECT_EQ(window.session(), kSession);
+  window.begin(20, DataType::i32, Operation::max);
+  const auto first = window.next();
+  ASSERT_TRUE(first);
+  const Bytes expected{0x57, 0x45, 0x49, 0x52, 1, 2, 1, 0, 0, 0, 0, 9, 0, 2, 0, 3, 0, 0, 0, 1,
+                       0,    0,    0,    16,   0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(Bytes(first->header.begin(), first->header.end()), expected);
+}
+
+TEST(MessageWindow, SendsMessageMOnceTheResultOfMMinusNIsIn) {
+  MessageWindow window(kWindow);
+  greet(window);
+  window.begin(16 * 5 + 4, DataType::f32, Operation::sum);
+  std::vector<MessageWindow::Outgoing> sent;
+  std::size_t received = 0;
+  const auto drain = [&] {
+    while (const auto message = window.next()) {
+      sent.push_back(*message);
+    }
+  };
+  drain();
+  ASSERT_EQ(sent.size(), 2U); // N
+  while (received < sent.size()) {
+    const auto piece =
+        window.accept(static_cast<std::uint32_t>(received + 1), result_for(sent[received]));
+    EXPECT_EQ(piece.offset, 16 * received);
+    EXPECT_EQ(piece.bytes, received == 5 ? 4U : 16U);
+    ++received;
+    window.complete();
+    drain();
+    EXPECT_EQ(sent.size(), std::min<std::size_t>(received + 2, 6));
+  }
+  EXPECT_EQ(received, 6U);
+  EXPECT_EQ(window.state(), MessageWindow::State::idle);
+}
+
+TEST(MessageWindow, HoldsBackWhenTheHeaderOf2NMessagesAgoIsUnacknowledged) {
+  MessageWindow window(kWindow);
+  greet(window);
+  window.begin(16 * 8, DataType::f32, Operation::sum);
+  std::vector<MessageWindow::Outgoing> sent;
+  for (std::uint32_t received = 0; received < 8; ++received) {
+    while (const auto message = window.next()) {
+      sent.push_back(*message);
+    }
+    if (received == sent.size()) {
+      break;
+    }
+    window.accept(received + 1, result_for(sent[received]));
+  }
+  EXPECT_EQ(sent.size(), 4U) << "2N, as nothing was acknowledged";
+  window.complete();
+  EXPECT_TRUE(window.next());
+}
+
+TEST(MessageWindow, NumbersRunOnFromOneTensorToTheNext) {
+  MessageWindow window(kWindow);
+  greet(window);
+  for (std::uint32_t id = 1; id <= 3; ++id) {
+    window.begin(8, DataType::u8, Operation::sum);
+    const auto message = window.next();
+    ASSERT_TRUE(message);
+    EXPECT_EQ(message->number, id);
+    EXPECT_FALSE(window.next());
+    window.accept(id, result_for(*message));
+    EXPECT_EQ(window.state(), MessageWindow::State::reducing) << "not acknowledged";
+    window.complete();
+    EXPECT_EQ(window.state(), MessageWindow::State::idle);
+  }
+}
+
+TEST(MessageWindow, AnEmptyTensorIsOverAtOnce) {
+  MessageWindow window(kWindow);
+  greet(window);
+  window.begin(0, DataType::f32, Operation::sum);
+  EXPECT_EQ(window.state(), MessageWindow::State::idle);
+  EXPECT_FALSE(window.next());
+}
+
+TEST(MessageWindow, RefusesWhatIsNotTheResultThatIsDue) {
+  struct Case {
+    const char* description;
+    std::function<void(wire::InaHeader&)> hurt;
+    ErrorCode code;
+  };
+
+  const std::vector<Case> cases{
+      {"no RESULT", [](auto& h) { h.flags = 0; }, ErrorCode::not_aggregated},
+      {"magic", [](auto& h) { h.magic.set(1); }, ErrorCode::transport_failure},
+      {"version", [](auto& h) { h.version = 2; }, ErrorCode::mismatch},
+      {"op", [](auto& h) { h.operation = 1; }, ErrorCode::mismatch},
+      {"dtype", [](auto& h) { h.data_type = 1; }, ErrorCode::mismatch},
+      {"reserved flag", [](auto& h) { h.flags = 3; }, ErrorCode::mismatch},
+      {"ring", [](auto& h) { h.ring_id.set(8); }, ErrorCode::mismatch},
+      {"rank: our own", [](auto& h) { h.rank.set(2); }, ErrorCode::mismatch},
+      {"world", [](auto& h) { h.world.set(4); }, ErrorCode::mismatch},
+      {"msg_id", [](auto& h) { h.message_id.set(2); }, ErrorCode::mismatch},
+      {"msg_len", [](auto& h) { h.message_length.set(8); }, ErrorCode::mismatch},
+      {"epoch", [](auto& h) { h.epoch.set(4); }, ErrorCode::mismatch},
+      {"session", [](auto& h) { h.session.set(8); }, ErrorCode::mismatch},
+      {"collective", [](auto& h) { h.collective = 1; }, ErrorCode::mismatch},
+  };
+  for (const Case& entry : cases) {
+    MessageWindow window(kWindow);
+    greet(window);
+    window.begin(16, DataType::f32, Operation::sum);
+    Bytes bytes = result_for(*window.next());
+    entry.hurt(wire::view_as<wire::InaHeader>(bytes.data()));
+    const Ending ending = ending_of([&] { window.accept(1, bytes); });
+    ASSERT_TRUE(ending.code) << entry.description;
+    EXPECT_EQ(*ending.code, entry.code) << entry.description << ": " << ending.text;
+    EXPECT_EQ(ending.rank, 1) << entry.description;
+  }
+}
+
+TEST(MessageWindow, RefusesWrongImmediateLengthAndUnaskedResult) {
+  MessageWindow window(kWindow);
+  greet(window);
+  window.begin(32, DataType::f32, Operation::sum);
+  const auto message = window.next();
+  Bytes bytes = result_for(*message);
+  EXPECT_EQ(ending_of([&] { window.accept(2, bytes); }).code, ErrorCode::transport_failure);
+  bytes.pop_back();
+  EXPECT_EQ(ending_of([&] { window.accept(1, bytes); }).code, ErrorCode::transport_failure);
+  EXPECT_EQ(ending_of([&] { window.accept(1, Bytes(39)); }).code, ErrorCode::transport_failure);
+  window.accept(1, result_for(*message));
+  Bytes next = result_for(*message);
+  wire::view_as<wire::InaHeader>(next.data()).message_id.set(2);
+  EXPECT_EQ(ending_of([&] { window.accept(2, next); }).code, ErrorCode::transport_failure);
+}
+
+TEST(MessageWindow, AHelloWithoutSessionIsRefused) {
+  MessageWindow window(kWindow);
+  const auto hello = window.next();
+  EXPECT_EQ(ending_of([&] { window.accept(0, result_for(*hello, 0)); }).code, ErrorCode::mismatch);
+}
+
+TEST(MessageWindow, APlainHelloMayComeBeforeOurOwnLeft) {
+  MessageWindow window(kWindow);
+  Bytes hello(kInaHeaderBytes);
+  wire::view_as<wire::InaHeader>(hello.data()).magic.set(kInaMagic);
+  window.accept(0, hello);
+  EXPECT_EQ(window.answer(), MessageWindow::Answer::plain);
+  EXPECT_EQ(window.state(), MessageWindow::State::greeting) << "ours is not acknowledged";
+  EXPECT_TRUE(window.next());
+  window.complete();
+  EXPECT_EQ(window.state(), MessageWindow::State::idle);
+}
+
+} // namespace
+} // namespace weir::host
