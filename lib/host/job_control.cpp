@@ -58,6 +58,9 @@ void JobControl::enter(const Call& call) {
     note_entry(0, call);
     return;
   }
+  if (peers_[0].has_left) { // its connection may be gone already
+    throw left_too_early(0);
+  }
   peers_[0].stream->send(code(ControlKind::enter), bytes_of(encode(call)));
   patience_ = Clock::now() + timeout_ + kSlack;
 }
@@ -125,12 +128,16 @@ void JobControl::note_entry(std::uint16_t from, const Call& call) {
   begin_when_all_entered();
 }
 
+Error JobControl::left_too_early(std::uint16_t rank) const {
+  return {ErrorCode::peer_died, rank,
+          fmt::format("rank {} left the job before all-reduce {}", rank, begun_ + 1)};
+}
+
 void JobControl::begin_when_all_entered() {
   const auto has_entered = [](const Peer& peer) { return peer.entered.has_value(); };
   for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].entered && peers_[rank].has_left) {
-      const Error error(ErrorCode::peer_died, rank,
-                        fmt::format("rank {} left the job before all-reduce {}", rank, begun_ + 1));
+      const Error error = left_too_early(rank);
       report(error);
       throw error;
     }
@@ -209,8 +216,7 @@ void JobControl::note_farewells() {
   const auto has_left = [](const Peer& peer) { return peer.has_left; };
   if (rank_ != 0) {
     if (patience_ && peers_[0].has_left) {
-      throw Error(ErrorCode::peer_died, 0,
-                  fmt::format("rank 0 left the job before all-reduce {}", begun_ + 1));
+      throw left_too_early(0);
     }
     return;
   }

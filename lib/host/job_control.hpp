@@ -31,7 +31,7 @@ class JobControl {
   JobControl(std::uint16_t rank, std::uint16_t world, std::chrono::milliseconds timeout,
              std::vector<std::unique_ptr<FramedStream>> streams);
 
-  /// This rank is ready for the call.
+  /// This rank is ready for the call. Throws weir::Error when rank 0 has left.
   void enter(const Call& call);
 
   /// All ranks have entered it.
@@ -63,6 +63,7 @@ class JobControl {
   void begin_when_all_entered();
   void check_agreement() const;
   void check_patience();
+  Error left_too_early(std::uint16_t rank) const;
   void check_alive(std::uint16_t rank);
   void note_farewells();
   void send_to_all(ControlKind kind, std::span<const std::uint8_t> body);

@@ -507,6 +507,35 @@ TEST(Communicator, NamesTheRankThatLeft) {
   }
 }
 
+/// Rank 0 knows of all calls, so that nobody can call without it.
+TEST(Communicator, CallsAfterRankZeroClosedSaySo) {
+  const JobPlan plan{.world = 3};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::atomic<bool> is_closed = false;
+  const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+    CommunicatorOptions options = options_of(plan, rank, address);
+    options.timeout = milliseconds(rank == 0 ? 200 : 10'000); // rank 0 stays no longer
+    auto communicator = std::make_unique<Communicator>(options, fabric.open(rank));
+    if (rank == 0) {
+      communicator.reset();
+      is_closed = true;
+      return;
+    }
+    EXPECT_TRUE(test::comes_true([&] { return is_closed.load(); }));
+    std::this_thread::sleep_for(milliseconds(50)); // the communicator's thread sees the end
+    std::vector<float> data(100, 1);
+    for (int call = 0; call < 2; ++call) {
+      const Ending ending = ending_of([&] {
+        communicator->all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
+      });
+      EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
+      EXPECT_EQ(ending.rank, 0);
+    }
+  });
+  expect_none(endings);
+}
+
 TEST(Communicator, AnErrorStays) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
