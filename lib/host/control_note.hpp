@@ -16,14 +16,16 @@ namespace weir::host {
 
 /// First byte of every control frame.
 enum class ControlKind : std::uint8_t {
-  join = 1, // body: JoinBody
-  blob,     // to rank 0: one rank's part of a gather
-  blobs,    // from rank 0: all parts in rank order
-  enter,    // to rank 0: a rank is ready for a call
-  go,       // from rank 0: all ranks are, and agree
-  failed,   // body: an error's code, rank and text; from rank 0 it is everybody's
-  leave,    // a rank is done for good
-  all_left, // from rank 0
+  join = 1,  // body: JoinBody
+  blob,      // to rank 0: one rank's part of a gather
+  blobs,     // from rank 0: all parts in rank order
+  enter,     // to rank 0: a rank is ready for a call
+  go,        // from rank 0: all ranks are, and agree
+  failed,    // body: an error's code, rank and text; from rank 0 it is everybody's
+  leave,     // a rank is done for good
+  all_left,  // from rank 0
+  challenge, // from rank 0 to who asks to join; body: ChallengeBody
+  answer,    // the same body back
 };
 
 constexpr std::uint8_t code(ControlKind kind) {
@@ -37,6 +39,13 @@ struct JoinBody {
 };
 
 static_assert(sizeof(JoinBody) == 4);
+
+/// Drawn at random for each caller: who sends it back speaks this protocol and is there.
+struct ChallengeBody {
+  wire::be64 token;
+};
+
+static_assert(sizeof(ChallengeBody) == 8);
 
 /// An Error as it travels.
 struct ErrorBody {

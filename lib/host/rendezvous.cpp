@@ -92,36 +92,65 @@ std::string Rendezvous::missing_ranks() const {
 void Rendezvous::admit_all() {
   Admission admission =
       attempted([&] { return Admission(listen_at(*Endpoint::parse(plan_.address))); });
-  const auto first_missing = [&] {
-    return std::find(streams_.begin() + 1, streams_.end(), nullptr);
-  };
-  while (first_missing() != streams_.end()) {
+  while (const std::optional<std::uint16_t> missing = first_missing()) {
     if (std::optional<Newcomer> newcomer = attempted([&] { return admission.next(deadline_); })) {
       seat(std::move(*newcomer));
     } else {
-      const auto rank = static_cast<std::uint16_t>(first_missing() - streams_.begin());
-      abandon(
-          Error(ErrorCode::rendezvous_timeout, rank,
-                fmt::format("rendezvous at {}: {} of {} did not come within {} ms", plan_.address,
-                            missing_ranks(), plan_.world, plan_.timeout.count())));
+      give_up_on(*missing);
     }
   }
 }
 
+/// Who came and hung up has not come: another process may yet come in its place.
+std::optional<std::uint16_t> Rendezvous::first_missing() {
+  std::optional<std::uint16_t> first;
+  for (std::uint16_t rank = plan_.world - 1; rank > 0; --rank) {
+    if (streams_[rank]) {
+      streams_[rank]->read_available();
+    }
+    if (!streams_[rank] || !streams_[rank]->is_open()) {
+      streams_[rank].reset();
+      first = rank;
+    }
+  }
+  return first;
+}
+
+void Rendezvous::give_up_on(std::uint16_t first_missing) {
+  const std::string refusal =
+      last_refusal_.empty() ? "" : fmt::format("; turned away was one that said {}", last_refusal_);
+  abandon(Error(ErrorCode::rendezvous_timeout, first_missing,
+                fmt::format("rendezvous at {}: {} of {} did not come within {} ms{}", plan_.address,
+                            missing_ranks(), plan_.world, plan_.timeout.count(), refusal)));
+}
+
+/// Why it cannot be one of us; empty when it can.
+std::string Rendezvous::objection_to(const Newcomer& newcomer) const {
+  const std::string claim = fmt::format("rank {} of {}", newcomer.rank, newcomer.world);
+  if (newcomer.world != plan_.world) {
+    return fmt::format("{}; rank 0 says world {}", claim, plan_.world);
+  }
+  if (newcomer.rank == 0 || newcomer.rank >= plan_.world) {
+    return fmt::format("{}; ranks 1 to {} may come", claim, plan_.world - 1);
+  }
+  return {};
+}
+
 void Rendezvous::seat(Newcomer newcomer) {
   const std::uint16_t rank = newcomer.rank;
-  const std::uint16_t world = newcomer.world;
-  const auto refuse = [&](const std::string& text) {
-    const Error error(ErrorCode::mismatch, rank, "rendezvous: " + text);
-    newcomer.stream->send(code(ControlKind::failed), encode(error));
-    abandon(error);
+  const auto dismiss = [rank](FramedStream& stream, const std::string& text) {
+    const Error error(ErrorCode::mismatch, rank, text);
+    stream.send(code(ControlKind::failed), encode(error));
   };
-  if (world != plan_.world) {
-    refuse(fmt::format("rank {} says world {}, rank 0 says {}", rank, world, plan_.world));
+  const std::string objection = objection_to(newcomer);
+  if (!objection.empty()) {
+    dismiss(*newcomer.stream, fmt::format("rendezvous: found {}", objection));
+    last_refusal_ = objection;
+    return;
   }
-  if (rank == 0 || rank >= plan_.world || streams_[rank]) {
-    refuse(fmt::format("found rank {}{}; each of 0 to {} comes once", rank,
-                       rank < plan_.world ? " twice" : "", plan_.world - 1));
+  if (streams_[rank]) {
+    dismiss(*streams_[rank],
+            fmt::format("rendezvous: another process came as rank {} and took its place", rank));
   }
   streams_[rank] = std::move(newcomer.stream);
 }
@@ -136,6 +165,7 @@ void Rendezvous::join() {
   }
   streams_[0] = std::make_unique<FramedStream>(std::move(socket));
   ask_admission(*streams_[0], plan_.rank, plan_.world);
+  answer_challenge(*streams_[0], await(0, ControlKind::challenge, {}));
 }
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,

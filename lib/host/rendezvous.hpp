@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@ struct RendezvousPlan {
 };
 
 /// Where the ranks of a job meet: rank 0 listens, the others connect to it and stay connected.
-/// Every call ends within the timeout; it throws weir::Error, which names the rank that is missing.
+/// Strangers are turned away and end nothing. Until all ranks are there, a rank may come again, as
+/// one that was started anew does: the later one takes the place. Every call ends within the
+/// timeout; it throws weir::Error, which names the rank that is missing.
 class Rendezvous {
  public:
   /// Returns when all ranks are there.
@@ -48,6 +51,9 @@ class Rendezvous {
  private:
   void admit_all();
   void seat(Newcomer newcomer);
+  std::string objection_to(const Newcomer& newcomer) const;
+  std::optional<std::uint16_t> first_missing();
+  [[noreturn]] void give_up_on(std::uint16_t first_missing);
   void join();
   std::vector<Blob> collect(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile);
   ControlFrame await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile);
@@ -56,6 +62,7 @@ class Rendezvous {
   const RendezvousPlan plan_;
   Deadline deadline_;
   std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
+  std::string last_refusal_;
 };
 
 } // namespace weir::host

@@ -66,7 +66,11 @@ class FramedStream {
   /// The next frame that is here whole. Frames that came before a peer closed still come out.
   std::optional<ControlFrame> receive();
 
-  /// False once the peer closed the connection, it broke, or what came is no frame.
+  /// Takes in what has come, for receive and is_open to look at.
+  void read_available();
+
+  /// False once the peer closed the connection, it broke, or what came is no frame; as far as what
+  /// was read tells.
   bool is_open() const { return open_; }
 
   /// True when there are bytes left to send.
@@ -77,8 +81,6 @@ class FramedStream {
   int descriptor() const { return socket_.get(); }
 
  private:
-  void read_available();
-
   Socket socket_;
   std::deque<std::uint8_t> outgoing_;
   std::vector<std::uint8_t> incoming_;

@@ -5,11 +5,16 @@
 #include "host/admission.hpp"
 #include "host/rendezvous.hpp"
 #include "host_job.hpp"
+#include "support/comes_true.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <sys/resource.h>
+#include <thread>
 #include <vector>
 
 namespace weir::host {
@@ -57,15 +62,60 @@ TEST(Rendezvous, NamesRankZeroWhenNobodyListens) {
   EXPECT_LT(Clock::now() - start, milliseconds(2000));
 }
 
-TEST(Rendezvous, NamesWhoSaysAnotherWorld) {
+/// Rank 0 of `world` in a thread, until its gather is done.
+class RankZero {
+ public:
+  RankZero(std::uint16_t world, const std::string& address, milliseconds timeout)
+      : thread_([this, world, address, timeout] {
+          ending_ = ending_of([&] {
+            Rendezvous rendezvous({0, world, address, timeout});
+            blobs_ = rendezvous.gather({});
+          });
+        }) {}
+
+  Ending ending() {
+    thread_.join();
+    return ending_;
+  }
+
+  /// After ending().
+  const std::vector<Blob>& blobs() const { return blobs_; }
+
+ private:
+  Ending ending_;
+  std::vector<Blob> blobs_;
+  std::thread thread_;
+};
+
+TEST(Rendezvous, TellsWhoSaysAnotherWorldAndWaitsForAnother) {
   const std::string address = free_address();
-  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
-    const std::uint16_t world = rank == 1 ? 3 : 2;
-    Rendezvous rendezvous({rank, world, address, milliseconds(2000)});
-    rendezvous.gather({});
+  RankZero rank_0(2, address, milliseconds(5000));
+  const auto come = [&](std::uint16_t rank, std::uint16_t world) {
+    return ending_of([&] {
+      Rendezvous rendezvous({rank, world, address, milliseconds(5000)});
+      rendezvous.gather({});
+    });
+  };
+  for (const std::uint16_t rank : {1, 2}) {
+    const Ending refused = come(rank, rank == 1 ? 3 : 2);
+    EXPECT_EQ(refused.code, ErrorCode::mismatch) << refused.text;
+    EXPECT_EQ(refused.rank, rank);
+  }
+  EXPECT_FALSE(come(1, 2).code);
+  EXPECT_FALSE(rank_0.ending().code);
+}
+
+TEST(Rendezvous, NamesWhomItTurnedAway) {
+  const std::string address = free_address();
+  RankZero rank_0(2, address, milliseconds(500));
+  const Ending refused = ending_of([&] {
+    Rendezvous({1, 3, address, milliseconds(5000)}).gather({});
   });
-  expect_all(endings, ErrorCode::mismatch);
-  EXPECT_EQ(endings[0].rank, 1);
+  EXPECT_NE(refused.text.find("rank 0 says world 2"), std::string::npos) << refused.text;
+  const Ending ending = rank_0.ending();
+  EXPECT_EQ(ending.code, ErrorCode::rendezvous_timeout);
+  EXPECT_EQ(ending.rank, 1);
+  EXPECT_NE(ending.text.find("said rank 1 of 3"), std::string::npos) << ending.text;
 }
 
 Socket connected_to(const std::string& address) {
@@ -90,6 +140,85 @@ TEST(Rendezvous, ToleratesStrangers) {
     rendezvous.gather({});
   });
   expect_none(endings);
+}
+
+/// A join as rank 1 of `world`, and nothing after it.
+Socket thirteen_bytes(const std::string& address, char world) {
+  Socket stranger = connected_to(address);
+  const std::string join{'W', 'C', 'T', 'L', 1, 0, 0, 0, 4, 0, 1, 0, world};
+  say(stranger, join);
+  return stranger;
+}
+
+TEST(Rendezvous, ThirteenBytesTakeNobodysPlace) {
+  const std::string address = free_address();
+  RankZero rank_0(3, address, milliseconds(5000));
+  std::vector<Socket> strangers;
+  strangers.push_back(thirteen_bytes(address, 3)); // before rank 1
+  strangers.push_back(thirteen_bytes(address, 9));
+  std::atomic<bool> may_go_on = false;
+  std::thread rank_1([&] {
+    Rendezvous rendezvous({1, 3, address, milliseconds(5000)});
+    may_go_on = true;
+    EXPECT_FALSE(ending_of([&] { rendezvous.gather(Blob(4, 1)); }).code);
+  });
+  EXPECT_TRUE(test::comes_true([&] { return may_go_on.load(); }));
+  strangers.push_back(thirteen_bytes(address, 3)); // after it, while rank 2 is awaited
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_FALSE(ending_of([&] {
+                 Rendezvous({2, 3, address, milliseconds(5000)}).gather(Blob(4, 2));
+               }).code);
+  rank_1.join();
+  EXPECT_FALSE(rank_0.ending().code);
+  EXPECT_EQ(rank_0.blobs(), (std::vector<Blob>{{}, Blob(4, 1), Blob(4, 2)}));
+}
+
+/// Joins as rank 1 of 3.
+std::unique_ptr<Rendezvous> join_as_rank_1(const std::string& address) {
+  return std::make_unique<Rendezvous>(RendezvousPlan{1, 3, address, milliseconds(5000)});
+}
+
+/// Whether the first process of rank 1 still holds its connection when the second comes.
+class RelaunchedRank : public testing::TestWithParam<bool> {};
+
+TEST_P(RelaunchedRank, TakesItsPredecessorsPlace) {
+  const std::string address = free_address();
+  RankZero rank_0(3, address, milliseconds(5000));
+  std::unique_ptr<Rendezvous> first = join_as_rank_1(address);
+  if (!GetParam()) {
+    first.reset();
+  }
+  const std::unique_ptr<Rendezvous> second = join_as_rank_1(address);
+  std::this_thread::sleep_for(milliseconds(50)); // it is in its place
+  std::thread rank_2([&] {
+    EXPECT_FALSE(ending_of([&] {
+                   Rendezvous({2, 3, address, milliseconds(5000)}).gather({});
+                 }).code);
+  });
+  EXPECT_FALSE(ending_of([&] { second->gather(Blob(4, 2)); }).code);
+  if (first) {
+    const Ending replaced = ending_of([&] { first->gather(Blob(4, 1)); });
+    EXPECT_EQ(replaced.code, ErrorCode::mismatch) << replaced.text;
+    EXPECT_NE(replaced.text.find("another process came as rank 1"), std::string::npos);
+  }
+  rank_2.join();
+  EXPECT_FALSE(rank_0.ending().code);
+  EXPECT_EQ(rank_0.blobs()[1], Blob(4, 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Predecessor, RelaunchedRank, testing::Bool());
+
+TEST(Rendezvous, WaitsForARankThatCameAndWent) {
+  const std::string address = free_address();
+  RankZero rank_0(3, address, milliseconds(1000));
+  join_as_rank_1(address).reset();
+  const Ending rank_2 = ending_of([&] {
+    Rendezvous({2, 3, address, milliseconds(5000)}).gather({});
+  });
+  for (const Ending& ending : {rank_0.ending(), rank_2}) {
+    EXPECT_EQ(ending.code, ErrorCode::rendezvous_timeout) << ending.text;
+    EXPECT_EQ(ending.rank, 1);
+  }
 }
 
 TEST(Rendezvous, LetsNobodyWaitForSilentStrangers) {
@@ -138,6 +267,10 @@ TEST(Rendezvous, ForgetsTheOldestOfTooManyStrangers) {
   EXPECT_EQ(answer(strangers[1]), -1) << "closed";
   FramedStream last(std::move(strangers.back()));
   ask_admission(last, 3, 5);
+  EXPECT_FALSE(admission.next(Clock::now() + milliseconds(100))) << "without its answer";
+  const std::optional<ControlFrame> challenge = last.receive();
+  ASSERT_TRUE(challenge);
+  answer_challenge(last, *challenge);
   const std::optional<Newcomer> newcomer = admission.next(Clock::now() + milliseconds(2000));
   ASSERT_TRUE(newcomer);
   EXPECT_EQ(newcomer->rank, 3);
