@@ -129,7 +129,7 @@ class Pending {
   bool test();
   /// Returns when test() would be true, or throws.
   void wait();
-  /// As wait, for `patience` at most; false when that ran out.
+  /// As wait, for `patience` at most, milliseconds::max() included; false when that ran out.
   bool wait_for(std::chrono::milliseconds patience);
   /// Bytes of the result that are in.
   std::size_t bytes_done() const;
@@ -149,7 +149,8 @@ class Pending {
 class Communicator {
  public:
   /// Meets the other ranks, connects to the neighbours and says hello to the switch. Throws
-  /// std::invalid_argument with find_defect's text, or Error.
+  /// std::invalid_argument with find_defect's text, or Error; also when there is no memory for the
+  /// slots.
   explicit Communicator(const CommunicatorOptions& options);
   /// The software transport over frames from elsewhere, such as a DPDK port.
   Communicator(const CommunicatorOptions& options, std::unique_ptr<host::FrameIo> frames);
@@ -162,7 +163,8 @@ class Communicator {
   /// out[i] becomes the reduction of every rank's in[i], the left fold in rank order as
   /// docs/protocol.md §2 has it. `count` elements, 0 included; in == out reduces in place,
   /// otherwise they do not overlap. Every rank makes the same calls in the same order. Throws
-  /// std::invalid_argument for a pair that is_reducible denies, or Error.
+  /// std::invalid_argument for a pair that is_reducible denies and for 2^63 bytes or more, or
+  /// Error.
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
   /// The same, to be waited for. Several may be under way; they are done in order.
   Pending start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
@@ -179,6 +181,8 @@ class Communicator {
  private:
   friend class Pending;
   class Driver;
+  template <typename Opening>
+  static std::shared_ptr<Driver> open(const CommunicatorOptions& options, Opening&& open_transport);
   std::shared_ptr<Driver> driver_;
 };
 

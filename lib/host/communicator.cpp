@@ -13,9 +13,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -23,6 +25,10 @@ namespace weir {
 namespace {
 
 constexpr double kMaxLoss = 0.9;
+constexpr std::uint64_t kMaxPackets = std::uint64_t{1}
+                                      << 22; // 2N x L: half of what PSNs tell apart
+constexpr std::chrono::milliseconds kMaxAckTimeout{8'796'093}; // 4.096 us x 2^31, IBTA's longest
+constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
 constexpr std::uint32_t kRingSlotsPerRank = 8;
 constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
 constexpr auto kShortWait = std::chrono::microseconds(200);
@@ -86,12 +92,16 @@ std::unique_ptr<host::Transport> open_transport(const CommunicatorOptions& optio
   return software_transport(options, std::make_unique<host::PacketSocket>(options.device));
 }
 
-const CommunicatorOptions& checked(const CommunicatorOptions& options) {
+std::uint64_t packets_under_way(const CommunicatorOptions& options) {
+  const std::uint32_t mtu = options.path_mtu;
+  return std::uint64_t{slots_of(options)} * ((options.message_bytes + mtu - 1) / mtu);
+}
+
+void check(const CommunicatorOptions& options) {
   const std::string defect = find_defect(options);
   if (!defect.empty()) {
     throw std::invalid_argument(defect);
   }
-  return options;
 }
 
 } // namespace
@@ -123,11 +133,17 @@ std::string find_defect(const CommunicatorOptions& options) {
   if (options.message_bytes < kInaHeaderBytes + 8 || options.message_bytes > 1U << 30) {
     return found("message_bytes", options.message_bytes, "48 .. 2^30");
   }
+  if (const std::uint64_t packets = packets_under_way(options); packets > kMaxPackets) {
+    return found("window", options.window,
+                 fmt::format("as many messages as make {} packets in {} slots; these make {}",
+                             kMaxPackets, slots_of(options), packets));
+  }
   if (options.timeout.count() <= 0) {
     return found("timeout", fmt::format("{} ms", options.timeout.count()), "more than 0");
   }
-  if (options.ack_timeout.count() <= 0) {
-    return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()), "more than 0");
+  if (options.ack_timeout.count() <= 0 || options.ack_timeout > kMaxAckTimeout) {
+    return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()),
+                 fmt::format("1 .. {}", kMaxAckTimeout.count()));
   }
   if (options.retry_count > 7) {
     return found("retry_count", options.retry_count, "0 .. 7");
@@ -499,7 +515,7 @@ void Communicator::Driver::say_farewell() {
   }
   try {
     control_->leave();
-    const host::Deadline deadline = host::Clock::now() + options_.timeout;
+    const host::Deadline deadline = host::deadline_after(host::Clock::now(), options_.timeout);
     while (!control_->all_left() && host::Clock::now() < deadline) {
       if (!engine_->step()) {
         transport_->wait(kShortWait);
@@ -534,20 +550,36 @@ void Pending::wait() {
 }
 
 bool Pending::wait_for(std::chrono::milliseconds patience) {
-  return !state_ || state_->driver->wait_until(*state_, host::Clock::now() + patience);
+  return !state_ ||
+         state_->driver->wait_until(*state_, host::deadline_after(host::Clock::now(), patience));
 }
 
 std::size_t Pending::bytes_done() const {
   return state_ ? state_->job.bytes_done.load(std::memory_order_relaxed) : 0;
 }
 
+/// Windows and messages that the protocol allows may still be more than this machine has room for.
+template <typename Opening>
+std::shared_ptr<Communicator::Driver> Communicator::open(const CommunicatorOptions& options,
+                                                         Opening&& open_transport) {
+  check(options);
+  try {
+    return std::make_shared<Driver>(options, open_transport());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::transport_failure, options.rank,
+                fmt::format("rank {}: no memory for {} x {} slots of {} bytes (rings, window, "
+                            "message_bytes)",
+                            options.rank, options.rings.size(), slots_of(options),
+                            options.message_bytes));
+  }
+}
+
 Communicator::Communicator(const CommunicatorOptions& options)
-    : driver_(std::make_shared<Driver>(options, open_transport(checked(options)))) {}
+    : driver_(open(options, [&] { return open_transport(options); })) {}
 
 Communicator::Communicator(const CommunicatorOptions& options,
                            std::unique_ptr<host::FrameIo> frames)
-    : driver_(std::make_shared<Driver>(options,
-                                       software_transport(checked(options), std::move(frames)))) {}
+    : driver_(open(options, [&] { return software_transport(options, std::move(frames)); })) {}
 
 Communicator::~Communicator() {
   driver_->close();
@@ -558,6 +590,10 @@ Pending Communicator::start_all_reduce(const void* in, void* out, std::size_t co
   if (!is_reducible(type, operation)) {
     throw std::invalid_argument(
         fmt::format("{} of {} has no meaning", name_of(operation), name_of(type)));
+  }
+  if (const std::size_t most = kMaxTensorBytes / element_size(type); count > most) {
+    throw std::invalid_argument(
+        fmt::format("count: found {}; allowed: 0 .. {} of {}", count, most, name_of(type)));
   }
   return Pending(
       driver_->start(in, out, {.count = count, .type = type, .operation = operation}, driver_));

@@ -131,7 +131,7 @@ void Engine::note_progress() {
 /// Frames alone are no progress: repeats may go on for ever.
 void Engine::check_patience(Deadline now) const {
   const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();
-  if (!is_waiting || now - last_progress_ < timeout_) {
+  if (!is_waiting || now < deadline_after(last_progress_, timeout_)) {
     return;
   }
   const auto busy =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/ethdev_io.hpp"
 
+#include "host/stream.hpp"
 #include "weir/communicator.hpp"
 
 #include <fmt/format.h>
@@ -181,9 +182,9 @@ void EthdevIo::configure() {
 }
 
 void EthdevIo::await_link(std::chrono::milliseconds patience) const {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const Deadline deadline = deadline_after(Clock::now(), patience);
   while (!has_link()) {
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (Clock::now() >= deadline) {
       throw Error(ErrorCode::transport_failure, std::nullopt,
                   fmt::format("device {}: no link after {} ms: is the switch running, with the "
                               "other end of this device?",

@@ -62,7 +62,7 @@ void JobControl::enter(const Call& call) {
     throw left_too_early(0);
   }
   peers_[0].stream->send(code(ControlKind::enter), bytes_of(encode(call)));
-  patience_ = Clock::now() + timeout_ + kSlack;
+  patience_ = deadline_after(deadline_after(Clock::now(), timeout_), kSlack);
 }
 
 void JobControl::leave() {
@@ -123,7 +123,7 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
 void JobControl::note_entry(std::uint16_t from, const Call& call) {
   peers_[from].entered = call;
   if (!patience_) {
-    patience_ = Clock::now() + timeout_;
+    patience_ = deadline_after(Clock::now(), timeout_);
   }
   begin_when_all_entered();
 }

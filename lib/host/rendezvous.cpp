@@ -61,7 +61,7 @@ std::vector<Blob> split_blobs(std::span<const std::uint8_t> all, std::size_t cou
 } // namespace
 
 Rendezvous::Rendezvous(const RendezvousPlan& plan)
-    : plan_(plan), deadline_(Clock::now() + plan.timeout), streams_(plan.world) {
+    : plan_(plan), deadline_(deadline_after(Clock::now(), plan.timeout)), streams_(plan.world) {
   if (plan_.rank == 0) {
     admit_all();
   } else {
@@ -170,7 +170,7 @@ void Rendezvous::join() {
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,
                                      const Meanwhile& meanwhile) {
-  deadline_ = Clock::now() + plan_.timeout;
+  deadline_ = deadline_after(Clock::now(), plan_.timeout);
   if (plan_.rank == 0) {
     return collect(mine, meanwhile);
   }
@@ -195,7 +195,7 @@ std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine,
 
 ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile) {
   FramedStream& stream = *streams_[from];
-  const Deadline deadline = plan_.rank == 0 ? deadline_ : deadline_ + kSlack;
+  const Deadline deadline = plan_.rank == 0 ? deadline_ : deadline_after(deadline_, kSlack);
   while (true) {
     stream.flush();
     if (std::optional<ControlFrame> frame = stream.receive()) {

@@ -84,6 +84,12 @@ Socket try_connect(const addrinfo& address, Deadline deadline, std::string& caus
 
 } // namespace
 
+Deadline deadline_after(Deadline start, std::chrono::milliseconds patience) {
+  const auto most = std::chrono::floor<std::chrono::milliseconds>(Deadline::max() - start);
+  return patience < most ? start + std::max(patience, std::chrono::milliseconds(0))
+                         : Deadline::max();
+}
+
 int milliseconds_left(Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));

@@ -78,6 +78,11 @@ def worker_usage(lab: Lab) -> None:
         expect(ended.status == 2 and f"--size: found '{size}'; allowed: " in ended.errors, f"{ended}")
     ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, "--size", "4GiB"])
     expect(ended.status == 1 and f"--size: no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
+    largest = ["--window", "512", "--message-bytes", "16MiB", "--mtu", "4096"]
+    ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, *largest])
+    expect(ended.status == 1 and "no memory for 1 x 1024 slots of 16777216 bytes" in ended.errors, f"{ended}")
+    ended = run_to_end([WORKER, *everything, "--window", "1024", "--message-bytes", "1GiB"])
+    expect(ended.status == 2 and "window: found 1024" in ended.errors, f"{ended}")
 
 
 def memif(folder: Path, role: str) -> str:

@@ -573,6 +573,64 @@ TEST(CApi, TellsWhatIsWrongAndNames) {
   weir_close(nullptr);
 }
 
+/// Runs a pair of ranks; rank 1 comes to its first call 300 ms after rank 0.
+void run_late_pair(const std::function<void(CommunicatorOptions&)>& change,
+                   const std::function<void(Communicator&, std::vector<float>&)>& call) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    CommunicatorOptions options = options_of(plan, rank, address);
+    change(options);
+    Communicator communicator(options, fabric.open(rank));
+    if (rank == 1) {
+      std::this_thread::sleep_for(milliseconds(300));
+    }
+    std::vector<float> data(1000, static_cast<float>(rank + 1));
+    call(communicator, data);
+    EXPECT_EQ(data, std::vector<float>(1000, 3));
+  }));
+}
+
+TEST(Communicator, AWaitWithTheLongestPatienceIsAWait) {
+  const auto unchanged = [](CommunicatorOptions&) {};
+  run_late_pair(unchanged, [](Communicator& communicator, std::vector<float>& data) {
+    Pending pending = communicator.start_all_reduce(data.data(), data.data(), data.size(),
+                                                    DataType::f32, Operation::sum);
+    EXPECT_FALSE(pending.wait_for(milliseconds::min()) && communicator.rank() == 0);
+    EXPECT_TRUE(pending.wait_for(milliseconds::max()));
+  });
+}
+
+TEST(Communicator, TheLongestTimeoutIsPatience) {
+  const auto patient = [](CommunicatorOptions& options) { options.timeout = milliseconds::max(); };
+  run_late_pair(patient, [](Communicator& communicator, std::vector<float>& data) {
+    communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+  });
+}
+
+/// As many elements as make four bytes modulo 2^64.
+TEST(Communicator, ACountThatNoMemoryHoldsIsRefused) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(4, 1);
+    for (const std::size_t count : {(std::size_t{1} << 62) + 1, std::size_t{1} << 61}) {
+      try {
+        communicator.all_reduce(data.data(), data.data(), count, DataType::f32, Operation::sum);
+        ADD_FAILURE() << count << " elements were reduced";
+      } catch (const std::invalid_argument& error) {
+        EXPECT_TRUE(std::string(error.what()).starts_with("count: found " + std::to_string(count)))
+            << error.what();
+      }
+    }
+    communicator.all_reduce(data.data(), data.data(), 4, DataType::f32, Operation::sum);
+    EXPECT_EQ(data, std::vector<float>(4, 2));
+  }));
+}
+
 TEST(Communicator, OptionsOutOfRangeAreNamed) {
   struct Case {
     std::function<void(CommunicatorOptions&)> hurt;
@@ -591,6 +649,13 @@ TEST(Communicator, OptionsOutOfRangeAreNamed) {
       {[](auto& o) { o.window = 0; }, "window"},
       {[](auto& o) { o.path_mtu = 1500; }, "path_mtu"},
       {[](auto& o) { o.message_bytes = 47; }, "message_bytes"},
+      {[](auto& o) { o.window = 1024, o.message_bytes = 1 << 30; }, "window"}, // 2^33 packets
+      {[](auto& o) { o.window = 513, o.path_mtu = 4096, o.message_bytes = 1 << 24; }, "window"},
+      {[](auto& o) { o.world = 256, o.fallback = Fallback::ring, o.message_bytes = 1 << 20; },
+       "window"}, // 2048 slots
+      {[](auto& o) { o.ack_timeout = milliseconds::max(); }, "ack_timeout"},
+      {[](auto& o) { o.ack_timeout = milliseconds(0); }, "ack_timeout"},
+      {[](auto& o) { o.timeout = milliseconds(0); }, "timeout"},
       {[](auto& o) { o.retry_count = 8; }, "retry_count"},
       {[](auto& o) { o.loss = 1; }, "loss"},
       {[](auto& o) { o.ip = "10.0.0"; }, "ip"},
@@ -603,6 +668,12 @@ TEST(Communicator, OptionsOutOfRangeAreNamed) {
     entry.hurt(options);
     EXPECT_TRUE(find_defect(options).starts_with(entry.option)) << find_defect(options);
   }
+  CommunicatorOptions largest = good;
+  largest.window = 512; // 2^10 messages of 2^12 packets: all that the protocol allows
+  largest.path_mtu = 4096;
+  largest.message_bytes = 1 << 24;
+  largest.timeout = milliseconds::max();
+  EXPECT_EQ(find_defect(largest), "");
 }
 
 } // namespace
