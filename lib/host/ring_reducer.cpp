@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/ring_reducer.hpp"
 
+#include "agg/float_environment.hpp"
 #include "weir/communicator.hpp"
 
 #include <fmt/format.h>
@@ -62,6 +63,7 @@ void RingReducer::join_if_due(std::uint64_t number) {
   if (number >= end_ || number >= finished_ + window()) {
     return;
   }
+  const agg::DefaultFloatEnvironment environment; // whatever the caller computes under (I8)
   const Stage stage = block(number).stage;
   if (stage == Stage::waiting && place(number) == 0) {
     start_fold(number);

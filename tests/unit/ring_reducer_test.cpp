@@ -15,9 +15,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <pmmintrin.h>
 #include <random>
 #include <string>
 #include <vector>
+#include <xmmintrin.h>
 
 namespace weir::host {
 namespace {
@@ -249,6 +251,63 @@ TEST(RingSchedule, IsFreeForIntegersAlone) {
         << name_of(pair.type);
   }
 }
+
+// ------------------------------------------------------------------- the caller's arithmetic
+
+/// Sets the thread's MXCSR while it lives.
+class CallersMxcsr {
+ public:
+  explicit CallersMxcsr(unsigned flags) : before_(_mm_getcsr()) { _mm_setcsr(before_ | flags); }
+
+  ~CallersMxcsr() { _mm_setcsr(before_); }
+
+  CallersMxcsr(const CallersMxcsr&) = delete;
+  CallersMxcsr& operator=(const CallersMxcsr&) = delete;
+
+ private:
+  unsigned before_;
+};
+
+/// Subnormal numbers, and numbers whose sums have to be rounded.
+std::vector<Bytes> delicate_tensors(std::uint16_t world, DataType type, Random& random) {
+  constexpr std::size_t kCount = 200;
+  const std::size_t size = element_size(type);
+  std::vector<Bytes> tensors(world, Bytes(kCount * size));
+  for (Bytes& tensor : tensors) {
+    for (std::size_t at = 0; at < tensor.size(); at += size) {
+      const bool is_subnormal = at / size % 2 == 0;
+      const std::uint64_t mantissa = random() & 0x7;
+      const std::uint64_t code =
+          is_subnormal ? mantissa : mantissa | std::uint64_t{3} << (8 * size - 4);
+      std::memcpy(&tensor[at], &code, size);
+    }
+  }
+  return tensors;
+}
+
+class UnderMxcsr : public testing::TestWithParam<unsigned> {};
+
+TEST_P(UnderMxcsr, FoldsToTheSameBitsAndLeavesItAsItWas) {
+  Random random(1);
+  for (const Pair& pair : all_pairs()) {
+    if (element_size(pair.type) == 1) {
+      continue; // every sum of theirs is exact in f32
+    }
+    std::vector<Bytes> tensors = delicate_tensors(3, pair.type, random);
+    const Bytes expected = expected_of(tensors, pair);
+    Ring ring(3, 8, 48, random());
+    const CallersMxcsr caller(GetParam());
+    const unsigned before = _mm_getcsr();
+    ASSERT_NO_FATAL_FAILURE(ring.reduce(tensors, tensors, pair));
+    EXPECT_EQ(_mm_getcsr(), before);
+    EXPECT_EQ(tensors, std::vector<Bytes>(3, expected))
+        << name_of(pair.type) << ", " << name_of(pair.operation);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Flags, UnderMxcsr,
+                         testing::Values(_MM_FLUSH_ZERO_ON, _MM_DENORMALS_ZERO_ON, _MM_ROUND_UP,
+                                         _MM_ROUND_DOWN, _MM_ROUND_TOWARD_ZERO));
 
 // ---------------------------------------------------------------------------- what is not due
 
