@@ -145,7 +145,8 @@ class Pending {
 
 /// One rank's part in a job. Threads may share it and what it returns: one that waits holds up no
 /// other. Ended while calls are under way, it ends them, for the waiting too, with peer_died and
-/// its own rank.
+/// its own rank. In a child made by fork it does nothing: calls throw, its end is nobody's end, and
+/// no connection stays open there; the child may open one of its own.
 class Communicator {
  public:
   /// Meets the other ranks, connects to the neighbours and says hello to the switch. Throws

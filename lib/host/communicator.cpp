@@ -4,6 +4,7 @@
 #include "host/agreement.hpp"
 #include "host/control_note.hpp"
 #include "host/engine.hpp"
+#include "host/fork_watch.hpp"
 #include "host/packet_socket.hpp"
 #include "host/ring_reducer.hpp"
 #include "host/software_transport.hpp"
@@ -179,8 +180,12 @@ class Communicator::Driver {
 
   ~Driver() = default;
 
+  /// False in a child made by fork, where nothing but is_here may be called.
+  bool is_here() const { return birthplace_.is_here(); }
+
   /// Before the last reference goes: the jobs' states hold some.
   void close();
+  static void keep_for_ever(std::shared_ptr<Driver> driver);
 
   std::shared_ptr<Pending::State> start(const void* in, void* out, host::Call call,
                                         std::shared_ptr<Driver> self);
@@ -220,10 +225,12 @@ class Communicator::Driver {
   bool outcome_of(const Pending::State& state) const;
   void fail(const Error& error);
   void throw_if_failed() const;
+  void refuse_elsewhere() const;
   void say_farewell();
   void outlive_epoch() const;
 
   const CommunicatorOptions options_;
+  const host::Birthplace birthplace_;
   std::uint32_t epoch_ = 0;
   Algorithm algorithm_ = Algorithm::in_switch;
   std::string fallback_reason_;
@@ -346,6 +353,7 @@ std::shared_ptr<Pending::State> Communicator::Driver::start(const void* in, void
   state->driver = std::move(self);
   state->job.in = static_cast<const std::uint8_t*>(in);
   state->job.out = static_cast<std::uint8_t*>(out);
+  refuse_elsewhere();
   const Lock lock(mutex_);
   throw_if_failed();
   call.sequence = ++calls_;
@@ -357,6 +365,16 @@ std::shared_ptr<Pending::State> Communicator::Driver::start(const void* in, void
   }
   wake_.notify_one();
   return state;
+}
+
+/// A child made by fork may find the mutex locked for ever, and shares the connections with us.
+void Communicator::Driver::refuse_elsewhere() const {
+  if (!is_here()) {
+    throw Error(ErrorCode::transport_failure, options_.rank,
+                fmt::format("rank {}: this process was made by a fork of the communicator's own; "
+                            "only that one may use it",
+                            options_.rank));
+  }
 }
 
 void Communicator::Driver::throw_if_failed() const {
@@ -422,6 +440,7 @@ void Communicator::Driver::fail(const Error& error) {
 }
 
 bool Communicator::Driver::test(const Pending::State& state) {
+  refuse_elsewhere();
   Lock lock(mutex_);
   if (!is_over(state) && may_step()) {
     step(lock, {});
@@ -430,6 +449,7 @@ bool Communicator::Driver::test(const Pending::State& state) {
 }
 
 bool Communicator::Driver::wait_until(const Pending::State& state, host::Deadline deadline) {
+  refuse_elsewhere();
   Lock lock(mutex_);
   ++waiters_;
   for (auto now = host::Clock::now(); !is_over(state) && now < deadline; now = host::Clock::now()) {
@@ -454,6 +474,12 @@ bool Communicator::Driver::outcome_of(const Pending::State& state) const {
     throw_if_failed();
   }
   return state.job.done;
+}
+
+/// In a child made by fork: its thread is not there, its device is the parent's.
+void Communicator::Driver::keep_for_ever(std::shared_ptr<Driver> driver) {
+  static auto* const kept = new std::vector<std::shared_ptr<Driver>>;
+  kept->push_back(std::move(driver));
 }
 
 /// The thread.
@@ -526,6 +552,7 @@ void Communicator::Driver::say_farewell() {
 }
 
 CommunicatorStatistics Communicator::Driver::statistics() {
+  refuse_elsewhere();
   Lock lock(mutex_);
   ++visitors_;
   changed_.wait(lock, [this] { return !is_stepping_; });
@@ -582,7 +609,11 @@ Communicator::Communicator(const CommunicatorOptions& options,
     : driver_(open(options, [&] { return software_transport(options, std::move(frames)); })) {}
 
 Communicator::~Communicator() {
-  driver_->close();
+  if (driver_->is_here()) {
+    driver_->close();
+    return;
+  }
+  Driver::keep_for_ever(std::move(driver_));
 }
 
 Pending Communicator::start_all_reduce(const void* in, void* out, std::size_t count, DataType type,

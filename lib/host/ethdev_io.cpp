@@ -105,6 +105,9 @@ WorkerEal::WorkerEal()
 }
 
 WorkerEal::~WorkerEal() {
+  if (!birthplace_.is_here()) {
+    return;
+  }
   rte_eal_cleanup();
   std::error_code ignored;
   std::filesystem::remove_all(runtime_directory_, ignored);
@@ -124,6 +127,9 @@ EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patienc
 }
 
 EthdevIo::~EthdevIo() {
+  if (!birthplace_.is_here()) {
+    return;
+  }
   rte_pktmbuf_free_bulk(outgoing_.data(), static_cast<unsigned>(outgoing_.size()));
   rte_pktmbuf_free(reserved_);
   close();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ethdev/memif_reader.hpp"
+#include "host/fork_watch.hpp"
 #include "host/frame_io.hpp"
 
 #include <chrono>
@@ -27,6 +28,7 @@ class WorkerEal {
   WorkerEal& operator=(const WorkerEal&) = delete;
 
  private:
+  const Birthplace birthplace_;
   std::vector<std::string> arguments_; // EAL keeps pointers into them
   std::string runtime_directory_;
 };
@@ -61,6 +63,7 @@ class EthdevIo : public FrameIo {
   bool has_link() const;
   void await_link(std::chrono::milliseconds patience) const;
 
+  const Birthplace birthplace_; // in a child made by fork the port is the parent's
   std::string devargs_;
   ethdev::MemifReader reader_;
   std::uint16_t port_;

@@ -39,7 +39,7 @@ PacketSocket::PacketSocket(const std::string& interface)
   if (index == 0) {
     fail(interface, "not found", errno);
   }
-  socket_ = Socket(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  socket_ = Socket([] { return socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!socket_) {
     fail(interface, "no packet socket (CAP_NET_RAW is needed)", errno);
   }

@@ -59,8 +59,13 @@ bool wait_for(int descriptor, short events, Deadline deadline) {
   return poll(&entry, 1, milliseconds_left(deadline)) == 1;
 }
 
+Socket stream_socket(const addrinfo& address) {
+  return Socket(
+      [&] { return ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+}
+
 Socket try_connect(const addrinfo& address, Deadline deadline, std::string& cause) {
-  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Socket socket = stream_socket(address);
   if (!socket) {
     cause = std::strerror(errno);
     return {};
@@ -96,8 +101,8 @@ int milliseconds_left(Deadline deadline) {
 }
 
 Socket::~Socket() {
-  if (descriptor_ >= 0) {
-    close(descriptor_);
+  if (descriptor_ >= 0 && birthplace_.is_here()) {
+    close_unshared(descriptor_);
   }
 }
 
@@ -194,7 +199,7 @@ Socket listen_at(const Endpoint& endpoint) {
   std::string cause;
   const Addresses list = resolve(endpoint, AI_PASSIVE, cause);
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
-    Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    Socket socket = stream_socket(*address);
     const int on = 1;
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 &&
@@ -208,7 +213,8 @@ Socket listen_at(const Endpoint& endpoint) {
 }
 
 Socket accept_waiting(const Socket& listener) {
-  Socket socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket socket(
+      [&] { return accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
   if (!socket && (errno == EMFILE || errno == ENFILE)) {
     throw std::runtime_error(fmt::format("cannot accept a connection: {}", std::strerror(errno)));
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/fork_watch.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,18 +24,22 @@ Deadline deadline_after(Deadline start, std::chrono::milliseconds patience);
 /// Milliseconds until the deadline for poll(2): rounded up, 0 when it has passed.
 int milliseconds_left(Deadline deadline);
 
-/// A file descriptor, closed at the end.
+/// A file descriptor, closed at the end, and in a child made by fork at once: the other end must
+/// see when we end, whoever lives on.
 class Socket {
  public:
   Socket() = default;
 
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  /// What `call` opens, which does not block.
+  explicit Socket(const std::function<int()>& call) : descriptor_(open_unshared(call)) {}
 
   ~Socket();
 
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket(Socket&& other) noexcept
+      : birthplace_(other.birthplace_), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
   Socket& operator=(Socket&& other) noexcept {
+    std::swap(birthplace_, other.birthplace_);
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
@@ -42,6 +49,7 @@ class Socket {
   explicit operator bool() const { return descriptor_ >= 0; }
 
  private:
+  Birthplace birthplace_;
   int descriptor_ = -1;
 };
 

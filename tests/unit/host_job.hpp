@@ -29,7 +29,7 @@ constexpr std::uint32_t kSession = 7;
 
 /// A loopback port that nobody listens at.
 inline std::string free_address() {
-  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  const Socket socket([] { return ::socket(AF_INET, SOCK_STREAM, 0); });
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

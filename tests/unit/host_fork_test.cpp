@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The host library in a process that forks.
+
+#include "host/rendezvous.hpp"
+#include "host_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+/// The exit status of a child that runs the body, whose answer it is; nothing when it had to be
+/// killed after ten seconds.
+std::optional<int> status_of_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(body());
+  }
+  int status = 0;
+  for (int naps = 0; naps < 1000; ++naps) {
+    if (waitpid(child, &status, WNOHANG) == child) {
+      return WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return std::nullopt;
+}
+
+void reduce(Communicator& communicator) {
+  std::vector<float> data(3000, static_cast<float>(communicator.rank() + 1));
+  communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+  EXPECT_EQ(data, std::vector<float>(3000, 3));
+}
+
+/// A job of two ranks; between two all-reduces rank 1 forks a child for each body and waits until
+/// it has ended with status 0.
+void fork_between_calls(
+    const std::vector<std::function<int(std::unique_ptr<Communicator>&)>>& bodies) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    auto communicator =
+        std::make_unique<Communicator>(options_of(plan, rank, address), fabric.open(rank));
+    reduce(*communicator);
+    for (std::size_t i = 0; rank == 1 && i < bodies.size(); ++i) {
+      EXPECT_EQ(status_of_child([&] { return bodies[i](communicator); }), 0) << "body " << i;
+    }
+    reduce(*communicator);
+  }));
+}
+
+TEST(Fork, AChildThatClosesTheCommunicatorEndsNothing) {
+  fork_between_calls({[](std::unique_ptr<Communicator>& communicator) {
+    communicator.reset();
+    return 0;
+  }});
+}
+
+/// Destroyed when the process exits.
+std::unique_ptr<Communicator>& global_communicator() {
+  static std::unique_ptr<Communicator> communicator;
+  return communicator;
+}
+
+TEST(Fork, AChildThatExitsEndsNothing) {
+  fork_between_calls({[](std::unique_ptr<Communicator>& communicator) {
+    global_communicator() = std::move(communicator);
+    std::exit(0);
+    return 1;
+  }});
+}
+
+TEST(Fork, NothingActsInAChild) {
+  const auto is_refused = [](const std::function<void()>& call) {
+    const Ending ending = ending_of(call);
+    return ending.code == ErrorCode::transport_failure && ending.rank == 1 &&
+           ending.text.find("fork") != std::string::npos;
+  };
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(100, 1);
+    if (rank == 1) {
+      Pending pending = communicator.start_all_reduce(data.data(), data.data(), data.size(),
+                                                      DataType::f32, Operation::sum);
+      EXPECT_EQ(status_of_child([&] {
+                  const bool all = is_refused([&] { pending.test(); }) &&
+                                   is_refused([&] { pending.wait(); }) &&
+                                   is_refused([&] { pending.wait_for(milliseconds(1)); }) &&
+                                   is_refused([&] { reduce(communicator); }) &&
+                                   is_refused([&] { communicator.statistics(); });
+                  return all ? 0 : 1;
+                }),
+                0);
+      pending.wait();
+    } else {
+      std::this_thread::sleep_for(milliseconds(100)); // rank 1's call is under way in its child
+      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+    }
+    EXPECT_EQ(data, std::vector<float>(100, 2));
+  }));
+}
+
+TEST(Fork, AChildMayOpenACommunicatorOfItsOwn) {
+  fork_between_calls({[](std::unique_ptr<Communicator>& communicator) {
+    const JobPlan plan{.world = 2};
+    HostFabric fabric(rings_of(plan), plan.world, kSession);
+    const std::string address = free_address();
+    const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+      Communicator own(options_of(plan, rank, address), fabric.open(rank));
+      if (rank == 0) {
+        communicator.reset(); // the parent's: its descriptors may be ours by now
+      }
+      reduce(own);
+    });
+    return endings[0].code || endings[1].code || testing::Test::HasFailure() ? 1 : 0;
+  }});
+}
+
+/// Ends when nobody holds the other end of the pipe any more.
+void wait_for_end(int pipe_end) {
+  char byte = 0;
+  while (read(pipe_end, &byte, 1) > 0) {
+  }
+}
+
+/// Rank 1's process leaves a helper behind that neither execs nor ends.
+TEST(Fork, AHelperThatOutlivesItsParentHoldsNoConnection) {
+  const std::string address = free_address();
+  int until_test_ends[2];
+  ASSERT_EQ(pipe(until_test_ends), 0);
+  const pid_t rank_1 = fork();
+  if (rank_1 == 0) {
+    close(until_test_ends[1]);
+    Rendezvous rendezvous({1, 2, address, milliseconds(10'000)});
+    rendezvous.gather({});
+    if (fork() == 0) {
+      wait_for_end(until_test_ends[0]);
+    }
+    _exit(0);
+  }
+  const auto start = Clock::now();
+  const Ending ending = ending_of([&] {
+    Rendezvous rendezvous({0, 2, address, milliseconds(10'000)});
+    rendezvous.gather({});
+    rendezvous.gather({}); // for this one rank 1 does not come
+  });
+  EXPECT_LT(Clock::now() - start, milliseconds(5000));
+  EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
+  EXPECT_EQ(ending.rank, 1);
+  close(until_test_ends[1]);
+  close(until_test_ends[0]);
+  waitpid(rank_1, nullptr, 0);
+}
+
+} // namespace
+} // namespace weir::host
