@@ -191,12 +191,13 @@ const std::vector<Option>& options_table() {
        [](auto& o, auto v) {
          o.communicator.path_mtu = number<std::uint32_t>("mtu", v, 256, 4096);
        }},
-      {"ack-timeout-ms", "N", "until an unacknowledged packet is repeated (default 67)",
+      {"ack-timeout-ms", "N", "until a packet is repeated (default 67; over verbs --timeout / 8)",
        [](auto& o, auto v) {
          o.communicator.ack_timeout =
              std::chrono::milliseconds(number<std::uint32_t>("ack-timeout-ms", v, 1, 60000));
        }},
-      {"retries", "N", "repeats without progress before the connection fails (default 7)",
+      {"retries", "N",
+       "without progress before the connection fails (default 7; software: for ever)",
        [](auto& o, auto v) {
          o.communicator.retry_count = number<std::uint8_t>("retries", v, 0, 7);
        }},

@@ -101,8 +101,10 @@ struct CommunicatorOptions {
   std::string mac;    // software: empty for the interface's own
   std::uint8_t gid_index = 1; // verbs: the RoCEv2 entry of the port's GID table
   // A packet waits in the switch until the slowest rank has sent its own; see docs/protocol.md §7.
-  std::chrono::milliseconds ack_timeout{67};
-  std::uint8_t retry_count = 7;
+  // Rounded up to 4.096 µs x 2^e. 0: 67 ms in software, whose default retries never end; over
+  // verbs as much as lets eight tries cover `timeout`.
+  std::chrono::milliseconds ack_timeout{0};
+  std::uint8_t retry_count = 7; // software: 7 is for ever, and `timeout` ends the job
   double loss = 0; // software: this share of the frames we send is dropped on purpose, 0 … 0.9
   std::uint64_t seed = 1; // of that dice
 };

@@ -9,6 +9,10 @@
 
 namespace weir::endpoint {
 
+/// Linux's soft-RoCE takes a retry_cnt of 7 for this (drivers/infiniband/sw/rxe/rxe_comp.c); IBTA
+/// has nothing like it. For an owner with a deadline of his own.
+inline constexpr std::uint8_t kRetryForever = 0xff;
+
 /// One end of a reliable connection. What ibverbs spreads over the steps INIT, RTR and RTS is given
 /// at once.
 struct QueuePairConfig {
@@ -26,11 +30,11 @@ struct QueuePairConfig {
   std::uint32_t path_mtu = 1024; // payload bytes: 256, 512, 1024, 2048 or 4096
 
   Duration ack_timeout = std::chrono::milliseconds(67); // 0: never; ibverbs' 14 is 67 ms
-  std::uint8_t retry_count = 7;                         // 0 … 7 retries without progress
-  std::uint8_t rnr_retry = 7;                           // 0 … 6, or 7: for ever
-  std::uint8_t rnr_timer = 12;                          // code 0 … 31 that our RNR NAKs carry
-  std::uint32_t window = 64;                            // request packets in flight, 1 … 2^22
-  std::uint32_t ack_request_every = 8;                  // packets; capped at half the window
+  std::uint8_t retry_count = 7;         // 0 … 7 retries without progress, or kRetryForever
+  std::uint8_t rnr_retry = 7;           // 0 … 6, or 7: for ever
+  std::uint8_t rnr_timer = 12;          // code 0 … 31 that our RNR NAKs carry
+  std::uint32_t window = 64;            // request packets in flight, 1 … 2^22
+  std::uint32_t ack_request_every = 8;  // packets; capped at half the window
   std::uint32_t acknowledge_every = 16; // packets; besides every message's end and every AckReq
   std::uint32_t send_depth = 64;        // requests posted and not yet polled, at most
   std::uint32_t receive_depth = 64;

@@ -208,7 +208,9 @@ void Requester::go_back() {
   if (retries_left_ == 0) {
     return fail(Status::retry_exceeded);
   }
-  --retries_left_;
+  if (config_.retry_count != kRetryForever) {
+    --retries_left_;
+  }
   next_ = oldest_;
   cursor_ = messages_.first();
   since_ack_request_ = 0;

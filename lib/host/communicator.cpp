@@ -29,6 +29,7 @@ constexpr double kMaxLoss = 0.9;
 constexpr std::uint64_t kMaxPackets = std::uint64_t{1}
                                       << 22; // 2N x L: half of what PSNs tell apart
 constexpr std::chrono::milliseconds kMaxAckTimeout{8'796'093}; // 4.096 us x 2^31, IBTA's longest
+constexpr std::chrono::milliseconds kShortAckTimeout{67};      // 4.096 us x 2^14
 constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
 constexpr std::uint32_t kRingSlotsPerRank = 8;
 constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
@@ -48,6 +49,17 @@ std::uint32_t slots_of(const CommunicatorOptions& options) {
   return std::max(2 * options.window, ring * options.world);
 }
 
+/// The default has no rank that is late for less than `timeout` end the job. The software queue
+/// pair retries for ever, an HCA gives up after eight tries.
+std::chrono::milliseconds ack_timeout_of(const CommunicatorOptions& options) {
+  if (options.ack_timeout.count() != 0) {
+    return options.ack_timeout;
+  }
+  constexpr int kTries = host::kMostRetries + 1;
+  const auto share = std::clamp(options.timeout / kTries, kShortAckTimeout, kMaxAckTimeout);
+  return options.transport == TransportKind::verbs ? share : kShortAckTimeout;
+}
+
 host::TransportPlan transport_plan(const CommunicatorOptions& options) {
   return {.rank = options.rank,
           .world = options.world,
@@ -56,7 +68,7 @@ host::TransportPlan transport_plan(const CommunicatorOptions& options) {
           .slot_bytes = options.message_bytes,
           .path_mtu = options.path_mtu,
           .window = options.window,
-          .ack_timeout = options.ack_timeout,
+          .ack_timeout = ack_timeout_of(options),
           .retry_count = options.retry_count};
 }
 
@@ -142,9 +154,9 @@ std::string find_defect(const CommunicatorOptions& options) {
   if (options.timeout.count() <= 0) {
     return found("timeout", fmt::format("{} ms", options.timeout.count()), "more than 0");
   }
-  if (options.ack_timeout.count() <= 0 || options.ack_timeout > kMaxAckTimeout) {
+  if (options.ack_timeout.count() < 0 || options.ack_timeout > kMaxAckTimeout) {
     return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()),
-                 fmt::format("1 .. {}", kMaxAckTimeout.count()));
+                 fmt::format("0 .. {}", kMaxAckTimeout.count()));
   }
   if (options.retry_count > 7) {
     return found("retry_count", options.retry_count, "0 .. 7");

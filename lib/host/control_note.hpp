@@ -26,6 +26,9 @@ enum class ControlKind : std::uint8_t {
   all_left,  // from rank 0
   challenge, // from rank 0 to who asks to join; body: ChallengeBody
   answer,    // the same body back
+  suspect,   // to rank 0: a rank sees nothing move; body: its error
+  question,  // from rank 0: how far are you?
+  progress,  // to rank 0: ProgressBody
 };
 
 constexpr std::uint8_t code(ControlKind kind) {
@@ -46,6 +49,13 @@ struct ChallengeBody {
 };
 
 static_assert(sizeof(ChallengeBody) == 8);
+
+/// How far a rank is in the current call.
+struct ProgressBody {
+  wire::be64 bytes_done;
+};
+
+static_assert(sizeof(ProgressBody) == 8);
 
 /// An Error as it travels.
 struct ErrorBody {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace weir::host {
 namespace {
@@ -25,6 +26,11 @@ Share share_of(std::size_t bytes, std::size_t lane, std::size_t lanes) {
     return bytes / lanes * index / kSliceAlignment * kSliceAlignment;
   };
   return {border(lane), border(lane + 1) - border(lane)};
+}
+
+/// It says that this rank waits, not who is to blame.
+bool is_standstill(const Error& error) {
+  return error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
 }
 
 } // namespace
@@ -51,10 +57,24 @@ void Engine::start(Job& job) {
 
 bool Engine::step() {
   const Deadline now = Clock::now();
-  bool moved = consult_control(now);
-  if (phase_ == Phase::exchanging) {
-    moved |= post_messages();
+  const bool moved = consult_control(now);
+  if (phase_ == Phase::suspecting) {
+    return moved;
   }
+  try {
+    return exchange(now) || moved;
+  } catch (const Error& error) {
+    if (control_ == nullptr || !is_standstill(error)) {
+      throw;
+    }
+    control_->suspect(error);
+    phase_ = Phase::suspecting;
+    return true;
+  }
+}
+
+bool Engine::exchange(Deadline now) {
+  bool moved = phase_ == Phase::exchanging && post_messages();
   moved |= transport_.poll(*this);
   if (job_ != nullptr && phase_ == Phase::exchanging && moved) {
     note_progress();
@@ -68,13 +88,14 @@ bool Engine::consult_control(Deadline now) {
     return false;
   }
   next_control_ = now + kControlPeriod;
-  control_->poll();
+  control_->poll(bytes_done());
   if (phase_ != Phase::entering || !control_->may_begin(job_->call.sequence)) {
     return false;
   }
   begin_slices();
   phase_ = Phase::exchanging;
   last_progress_ = now;
+  note_progress(); // an empty tensor is done
   return true;
 }
 
@@ -113,13 +134,15 @@ void Engine::completed(std::size_t lane) {
   last_progress_ = Clock::now();
 }
 
+std::size_t Engine::bytes_done() const {
+  return std::accumulate(
+      lanes_.begin(), lanes_.end(), std::size_t{0},
+      [](std::size_t bytes, const auto& lane) { return bytes + lane->bytes_done(); });
+}
+
 void Engine::note_progress() {
   Job& job = *job_;
-  std::size_t bytes = 0;
-  for (const auto& lane : lanes_) {
-    bytes += lane->bytes_done();
-  }
-  job.bytes_done.store(bytes, std::memory_order_relaxed);
+  job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
   if (!lanes_are_idle()) {
     return;
   }

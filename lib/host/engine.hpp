@@ -58,14 +58,20 @@ class Engine : private TransportListener {
   std::uint64_t results_received() const { return results_received_; }
 
  private:
-  enum class Phase : std::uint8_t { exchanging, entering };
+  enum class Phase : std::uint8_t {
+    exchanging,
+    entering,
+    suspecting, // nothing moves; the ranks find out why, and JobControl ends the job
+  };
 
   void arrived(std::size_t lane, std::uint32_t immediate,
                std::span<const std::uint8_t> message) override;
   void completed(std::size_t lane) override;
   bool consult_control(Deadline now);
+  bool exchange(Deadline now);
   void begin_slices();
   bool post_messages();
+  std::size_t bytes_done() const;
   void note_progress();
   void check_patience(Deadline now) const;
 

@@ -10,7 +10,8 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kSlack = std::chrono::seconds(1); // rank 0 knows best who is missing
+constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank looks in every millisecond
+constexpr auto kSlack = 2 * kAnswerTime;              // rank 0 knows best who is missing
 
 struct CallBody {
   wire::be64 sequence;
@@ -71,7 +72,8 @@ void JobControl::leave() {
   note_farewells();
 }
 
-void JobControl::poll() {
+void JobControl::poll(std::uint64_t bytes_done) {
+  bytes_done_ = bytes_done;
   for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].stream) {
       continue;
@@ -83,6 +85,35 @@ void JobControl::poll() {
     check_alive(rank);
   }
   check_patience();
+  check_verdict();
+}
+
+void JobControl::suspect(const Error& error) {
+  if (rank_ == 0) {
+    open_inquest({Suspicion::Kind::standstill, rank_, error});
+    return;
+  }
+  if (peers_[0].stream) {
+    peers_[0].stream->send(code(ControlKind::suspect), host::encode(error));
+  }
+  suspicion_ = error;
+  verdict_deadline_ = deadline_after(Clock::now(), kSlack);
+}
+
+/// The first suspicion sets it off; another adds nothing.
+void JobControl::open_inquest(const Suspicion& suspicion) {
+  if (inquest_) {
+    return;
+  }
+  const auto world = static_cast<std::uint16_t>(peers_.size());
+  inquest_.emplace(suspicion, world, deadline_after(Clock::now(), kAnswerTime));
+  inquest_->note_answer(0, bytes_done_);
+  for (std::uint16_t rank = 1; rank < world; ++rank) {
+    if (!peers_[rank].stream) {
+      inquest_->excuse(rank);
+    }
+  }
+  send_to_all(ControlKind::question, {});
 }
 
 void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
@@ -107,6 +138,20 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
     }
     throw error;
   }
+  case ControlKind::suspect:
+    if (rank_ == 0) {
+      open_inquest({Suspicion::Kind::standstill, from, decode_error(frame.body)});
+    }
+    return;
+  case ControlKind::question:
+    peers_[from].stream->send(code(ControlKind::progress),
+                              bytes_of(ProgressBody{wire::be64(bytes_done_)}));
+    return;
+  case ControlKind::progress:
+    if (inquest_ && frame.body.size() == sizeof(ProgressBody)) {
+      inquest_->note_answer(from, wire::view_as<ProgressBody>(frame.body.data()).bytes_done.get());
+    }
+    return;
   case ControlKind::leave:
     peers_[from].has_left = true;
     note_farewells();
@@ -181,18 +226,34 @@ void JobControl::check_patience() {
                 fmt::format("all-reduce {}: rank 0 did not let it begin within {} ms", begun_ + 1,
                             timeout_.count()));
   }
-  std::vector<unsigned> missing;
-  for (unsigned rank = 0; rank < peers_.size(); ++rank) {
+  patience_.reset();
+  open_inquest({Suspicion::Kind::late_entry, rank_, late_entry()});
+}
+
+Error JobControl::late_entry() const {
+  std::vector<std::uint16_t> missing;
+  for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].entered) {
       missing.push_back(rank);
     }
   }
-  const Error error(ErrorCode::timeout, static_cast<std::uint16_t>(missing.front()),
-                    fmt::format("all-reduce {}: {} {} did not enter within {} ms", begun_ + 1,
-                                missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "),
-                                timeout_.count()));
-  report(error);
-  throw error;
+  return {ErrorCode::timeout, missing.front(),
+          fmt::format("all-reduce {}: {} did not enter within {} ms", begun_ + 1, named(missing),
+                      timeout_.count())};
+}
+
+void JobControl::check_verdict() {
+  if (inquest_ && inquest_->is_over(Clock::now())) {
+    const Error verdict = inquest_->verdict();
+    report(verdict);
+    throw verdict;
+  }
+  if (verdict_deadline_ && Clock::now() >= *verdict_deadline_) {
+    throw Error(ErrorCode::timeout, 0,
+                fmt::format("no answer from rank 0: stopped, or the machine or its network is "
+                            "gone; rank {} noticed: {}",
+                            rank_, static_cast<const char*>(suspicion_->what())));
+  }
 }
 
 /// The connection of a process that ends is closed by the kernel at once, however it ended.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/inquest.hpp"
 #include "host/rendezvous.hpp"
 
 #include <chrono>
@@ -37,9 +38,14 @@ class JobControl {
   /// All ranks have entered it.
   bool may_begin(std::uint64_t sequence) const { return begun_ >= sequence; }
 
-  /// Reads what came. Throws weir::Error for a death, a mismatch, a rank that does not enter in
-  /// time, or what another rank failed with.
-  void poll();
+  /// Reads what came; `bytes_done` is how far this rank is in its call. Throws weir::Error for a
+  /// death, a mismatch, a rank that does not enter in time, what another rank failed with, or what
+  /// became of a suspicion.
+  void poll(std::uint64_t bytes_done);
+
+  /// Nothing moves here, for the reason given. poll throws what rank 0 finds out about it, in
+  /// bounded time.
+  void suspect(const Error& error);
 
   /// Tells the others what this rank failed with.
   void report(const Error& error);
@@ -63,6 +69,9 @@ class JobControl {
   void begin_when_all_entered();
   void check_agreement() const;
   void check_patience();
+  void check_verdict();
+  void open_inquest(const Suspicion& suspicion);
+  Error late_entry() const;
   Error left_too_early(std::uint16_t rank) const;
   void check_alive(std::uint16_t rank);
   void note_farewells();
@@ -73,6 +82,10 @@ class JobControl {
   std::vector<Peer> peers_; // by rank
   std::uint64_t begun_ = 0;
   std::optional<Deadline> patience_; // since the first rank entered the call that has not begun
+  std::uint64_t bytes_done_ = 0;
+  std::optional<Inquest> inquest_;           // rank 0 alone
+  std::optional<Error> suspicion_;           // other ranks alone: what rank 0 was told
+  std::optional<Deadline> verdict_deadline_; // by when it has answered
   bool all_left_ = false;
 };
 

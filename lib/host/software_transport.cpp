@@ -91,9 +91,10 @@ endpoint::QueuePairConfig SoftwareTransport::common_config() const {
   config.local_mac = options_.mac;
   config.local_ip = options_.ip;
   config.path_mtu = plan_.path_mtu;
-  config.ack_timeout = plan_.ack_timeout;
-  config.retry_count = plan_.retry_count;
-  config.rnr_retry = 6; // receives are always posted, so this never takes long
+  config.ack_timeout = plan_.exact_ack_timeout();
+  // A rank may be late for as long as the job has patience; the engine's deadline ends it.
+  config.retry_count =
+      plan_.retry_count == kMostRetries ? endpoint::kRetryForever : plan_.retry_count;
   config.window = packets_in_flight(plan_);
   config.send_depth = plan_.slots;
   config.receive_depth = plan_.slots;
@@ -242,12 +243,15 @@ void SoftwareTransport::throw_if_failed(const Lane& lane) const {
     }
     const endpoint::Status status = *queue_pair.failure();
     if (status == endpoint::Status::retry_exceeded) {
-      throw Error(ErrorCode::retry_exceeded, neighbour,
-                  fmt::format("rank {}: packets to rank {} ({}) stayed unacknowledged after {} "
-                              "retries of {} ms: the switch or the link is gone, or the switch "
-                              "was restarted and refuses them (its `show drops` says so)",
-                              plan_.rank, neighbour, wire::to_string(queue_pair.config().remote_ip),
-                              plan_.retry_count, plan_.ack_timeout.count()));
+      throw Error(
+          ErrorCode::retry_exceeded, neighbour,
+          fmt::format(
+              "rank {}: packets to rank {} ({}) stayed unacknowledged after {} "
+              "retries of {} ms: the switch or the link is gone, or the switch "
+              "was restarted and refuses them (its `show drops` says so)",
+              plan_.rank, neighbour, wire::to_string(queue_pair.config().remote_ip),
+              plan_.retry_count,
+              std::chrono::round<std::chrono::milliseconds>(plan_.exact_ack_timeout()).count()));
     }
     throw Error(ErrorCode::transport_failure, neighbour,
                 fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank,

@@ -61,6 +61,9 @@ class Transport {
   virtual TransportStatistics statistics() const = 0;
 };
 
+/// Without end where we or Linux's soft-RoCE count the retries, seven where an HCA does.
+inline constexpr std::uint8_t kMostRetries = 7;
+
 /// What every transport is built from.
 struct TransportPlan {
   std::uint16_t rank = 0; // our own, for errors
@@ -71,7 +74,12 @@ struct TransportPlan {
   std::uint32_t path_mtu = 1024;
   std::uint32_t window = 1; // messages that may be under way
   std::chrono::milliseconds ack_timeout{67};
-  std::uint8_t retry_count = 7;
+  std::uint8_t retry_count = kMostRetries;
+
+  /// The least exponent whose timeout, 4.096 µs x 2^e, reaches ack_timeout (IBTA §9.7.6.1.3).
+  std::uint8_t ack_timeout_exponent() const;
+  /// That timeout: what a queue pair is told and tells.
+  std::chrono::nanoseconds exact_ack_timeout() const;
 
   std::uint16_t successor() const { return static_cast<std::uint16_t>((rank + 1u) % world); }
 

@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
-constexpr std::uint8_t kRnrRetry = 6;  // receives are always posted, so this never takes long
+constexpr std::uint8_t kRnrRetry = 7;  // for ever: the engine's deadline ends a job
 constexpr unsigned kResolutions = 10;  // of the neighbour's MAC address; the kernel waits a second
 constexpr unsigned kSpins = 256;       // waits that only yield, before it sleeps
 constexpr auto kNap = std::chrono::microseconds(50);
@@ -58,15 +58,6 @@ using ProtectionDomain = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
 using CompletionQueue = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
 using QueuePair = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
 using MemoryRegion = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
-
-/// The least exponent whose timeout, 4.096 µs x 2^e, reaches the duration (IBTA §9.7.6.1.3).
-std::uint8_t timeout_exponent(std::chrono::nanoseconds duration) {
-  std::uint8_t exponent = 1;
-  while (exponent < 31 && std::chrono::nanoseconds(std::int64_t{4096} << exponent) < duration) {
-    ++exponent;
-  }
-  return exponent;
-}
 
 ibv_mtu mtu_of(std::uint32_t bytes) {
   switch (bytes) {
@@ -287,7 +278,7 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
          error);
   }
   attributes.qp_state = IBV_QPS_RTS;
-  attributes.timeout = timeout_exponent(plan_.ack_timeout);
+  attributes.timeout = plan_.ack_timeout_exponent();
   attributes.retry_cnt = plan_.retry_count;
   attributes.rnr_retry = kRnrRetry;
   attributes.sq_psn = own_psn;

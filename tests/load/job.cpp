@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kTensorBytes = 64 * 1024;
 constexpr DataType kType = DataType::f32;
 constexpr Operation kOperation = Operation::sum;
-// Seven repeats of it have to outlast a dry pool.
+// Repeats do not fill a dry pool.
 constexpr std::chrono::milliseconds kAckTimeout{500};
 constexpr std::chrono::seconds kPatience{120};
 

@@ -443,6 +443,22 @@ TEST(Requester, SilentPeerCostsExactlyAllRetries) {
   }
 }
 
+TEST(Requester, RetriesForEverWhenToldSo) {
+  QueuePairConfig config = local_config();
+  config.retry_count = kRetryForever;
+  EXPECT_EQ(find_defect(config), "");
+  Pair pair(config);
+  const Bytes data = pattern(4 * 256);
+  pair.a.post(request_of(SendKind::write, data));
+  TimePoint now = kStart;
+  for (int round = 0; round < 1000; ++round) {
+    ASSERT_EQ(psns_of(drain(pair.a, now)), psns(0x100, 4)) << round;
+    now += config.ack_timeout;
+    pair.a.expire(now);
+  }
+  EXPECT_EQ(pair.a.state(), QueuePair::State::ready);
+}
+
 TEST(Requester, ProgressRestoresTheRetriesAndTheTimer) {
   QueuePairConfig config = local_config();
   config.retry_count = 1;

@@ -3,6 +3,7 @@
 
 /// Jobs whose ranks are threads of one process: where they meet, their options, and how each ended.
 
+#include "host/frame_io.hpp"
 #include "host/stream.hpp"
 #include "host_fabric.hpp"
 #include "weir/communicator.hpp"
@@ -13,7 +14,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <sys/socket.h>
 #include <thread>
@@ -133,5 +136,26 @@ inline std::vector<conn::RingSpec> rings_of(const JobPlan& plan) {
   }
   return rings;
 }
+
+/// Frames of another device.
+class ForwardingIo : public FrameIo {
+ public:
+  explicit ForwardingIo(std::unique_ptr<FrameIo> device) : device_(std::move(device)) {}
+
+  wire::MacAddress mac() const override { return device_->mac(); }
+
+  std::size_t receive(FrameReader& reader) override { return device_->receive(reader); }
+
+  std::span<std::uint8_t> reserve(std::size_t bytes) override { return device_->reserve(bytes); }
+
+  void commit(std::size_t frame_bytes) override { device_->commit(frame_bytes); }
+
+  void flush() override { device_->flush(); }
+
+  void wait(std::chrono::microseconds patience) override { device_->wait(patience); }
+
+ private:
+  std::unique_ptr<FrameIo> device_;
+};
 
 } // namespace weir::host

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Ranks that stop for a while, or for good: what the job bears, and whom it names.
+
+#include "host_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+/// Stops whoever polls it, from the first frame after `is_due` on: as a rank that the scheduler or
+/// a debugger has stopped, whose connections stay.
+class StoppingIo : public ForwardingIo {
+ public:
+  StoppingIo(std::unique_ptr<FrameIo> device, const std::atomic<bool>& is_due, milliseconds pause)
+      : ForwardingIo(std::move(device)), is_due_(is_due), pause_(pause) {}
+
+  std::size_t receive(FrameReader& reader) override {
+    const std::size_t frames = ForwardingIo::receive(reader);
+    if (is_due_ && frames != 0) {
+      std::this_thread::sleep_for(std::exchange(pause_, {}));
+    }
+    return frames;
+  }
+
+ private:
+  const std::atomic<bool>& is_due_;
+  milliseconds pause_;
+};
+
+/// Receives nothing more once it is due.
+class DeafIo : public ForwardingIo {
+ public:
+  DeafIo(std::unique_ptr<FrameIo> device, const std::atomic<bool>& is_due)
+      : ForwardingIo(std::move(device)), is_due_(is_due) {}
+
+  std::size_t receive(FrameReader& reader) override {
+    return is_due_ ? 0 : ForwardingIo::receive(reader);
+  }
+
+ private:
+  const std::atomic<bool>& is_due_;
+};
+
+constexpr std::uint16_t kWorld = 4;
+
+using MakeIo = std::function<std::unique_ptr<FrameIo>(std::unique_ptr<FrameIo>)>;
+
+/// Two all-reduces of four ranks, the second once `is_due` is set; `odd` is the rank whose device
+/// is made by `make`. How each rank's second ended.
+std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<bool>& is_due,
+                             const std::function<void(CommunicatorOptions&)>& change) {
+  const JobPlan plan{.world = kWorld};
+  HostFabric fabric(rings_of(plan), kWorld, kSession);
+  const std::string address = free_address();
+  std::atomic<int> arrived = 0;
+  return run_ranks(kWorld, [&](std::uint16_t rank) {
+    CommunicatorOptions options = options_of(plan, rank, address);
+    change(options);
+    auto device = rank == odd ? make(fabric.open(rank)) : fabric.open(rank);
+    Communicator communicator(options, std::move(device));
+    std::vector<float> data(50'000, 1);
+    const auto reduce = [&] {
+      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+    };
+    reduce();
+    ++arrived;
+    while (arrived < kWorld) {
+      std::this_thread::yield();
+    }
+    is_due = true;
+    reduce();
+    EXPECT_EQ(data, std::vector<float>(data.size(), 16));
+  });
+}
+
+/// The options are the defaults, but for what makes the test's job.
+TEST(Stall, ARankMayStopForASecondByDefault) {
+  std::atomic<bool> is_due = false;
+  const auto stop = [&](std::unique_ptr<FrameIo> device) {
+    return std::make_unique<StoppingIo>(std::move(device), is_due, milliseconds(1500));
+  };
+  expect_none(run_with(2, stop, is_due, [](CommunicatorOptions& options) {
+    const CommunicatorOptions defaults;
+    options.timeout = defaults.timeout;
+    options.ack_timeout = defaults.ack_timeout;
+    options.retry_count = defaults.retry_count;
+  }));
+}
+
+class StoppedRank : public testing::TestWithParam<std::uint16_t> {};
+
+TEST_P(StoppedRank, IsTheOneThatErrorsName) {
+  const std::uint16_t stopped = GetParam();
+  std::atomic<bool> is_due = false;
+  const auto stop = [&](std::unique_ptr<FrameIo> device) {
+    return std::make_unique<StoppingIo>(std::move(device), is_due, milliseconds(6000));
+  };
+  const auto endings = run_with(stopped, stop, is_due, [](CommunicatorOptions& options) {
+    options.timeout = milliseconds(1000);
+  });
+  for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+    if (rank != stopped) {
+      EXPECT_EQ(endings[rank].code, ErrorCode::timeout) << endings[rank].text;
+      EXPECT_EQ(endings[rank].rank, stopped) << endings[rank].text;
+      const std::string who = "no answer from rank " + std::to_string(stopped) + ":";
+      EXPECT_TRUE(endings[rank].text.starts_with(who)) << endings[rank].text;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank, testing::Values(0, 1, 3));
+
+/// With retries that end, so that its neighbours' queue pairs fail first.
+TEST(Stall, ARankThatReceivesNothingIsTheOneThatErrorsName) {
+  std::atomic<bool> is_due = false;
+  const auto deafen = [&](std::unique_ptr<FrameIo> device) {
+    return std::make_unique<DeafIo>(std::move(device), is_due);
+  };
+  const auto endings = run_with(2, deafen, is_due, [](CommunicatorOptions& options) {
+    options.timeout = milliseconds(3000);
+    options.retry_count = 3;
+  });
+  for (const Ending& ending : endings) {
+    ASSERT_TRUE(ending.code);
+    EXPECT_EQ(ending.rank, 2) << ending.text;
+    EXPECT_NE(ending.text.find("rank 2 of 4 lack"), std::string::npos) << ending.text;
+  }
+}
+
+} // namespace
+} // namespace weir::host
