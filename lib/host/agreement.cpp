@@ -8,7 +8,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kVersion = 1; // of this blob
+constexpr std::uint32_t kVersion = 2; // of this blob
 
 /// The options that all ranks share. The ring ids and the address follow.
 struct IntroductionBody {
@@ -21,9 +21,10 @@ struct IntroductionBody {
   wire::be32 fallback;
   wire::be32 rings;
   wire::be32 epoch;
+  wire::be32 nonce;
 };
 
-IntroductionBody body_of(const CommunicatorOptions& options, std::uint32_t epoch) {
+IntroductionBody body_of(const CommunicatorOptions& options, const Incarnation& incarnation) {
   return {wire::be32(kVersion),
           wire::be32(options.epoch),
           wire::be32(options.window),
@@ -32,7 +33,8 @@ IntroductionBody body_of(const CommunicatorOptions& options, std::uint32_t epoch
           wire::be32(static_cast<std::uint32_t>(options.transport)),
           wire::be32(static_cast<std::uint32_t>(options.fallback)),
           wire::be32(static_cast<std::uint32_t>(options.rings.size())),
-          wire::be32(epoch)};
+          wire::be32(incarnation.epoch),
+          wire::be32(incarnation.nonce)};
 }
 
 class Comparison {
@@ -60,7 +62,7 @@ Introduction read(const CommunicatorOptions& options, std::uint16_t rank,
                 fmt::format("rendezvous: rank {} is another version of this library", rank));
   }
   const auto& found = wire::view_as<IntroductionBody>(blob.data());
-  const IntroductionBody own = body_of(options, 0);
+  const IntroductionBody own = body_of(options, {});
   compare.same("protocol version", found.version.get(), own.version.get());
   compare.same("epoch", found.epoch_option.get(), own.epoch_option.get());
   compare.same("window", found.window.get(), own.window.get());
@@ -76,14 +78,15 @@ Introduction read(const CommunicatorOptions& options, std::uint16_t rank,
     compare.same("ring", wire::view_as<wire::be32>(at).get(), ring);
     at += sizeof(wire::be32);
   }
-  return {found.epoch.get(), Blob(blob.begin() + static_cast<std::ptrdiff_t>(fixed), blob.end())};
+  return {{found.epoch.get(), found.nonce.get()},
+          Blob(blob.begin() + static_cast<std::ptrdiff_t>(fixed), blob.end())};
 }
 
 } // namespace
 
-Blob introduce(const CommunicatorOptions& options, std::uint32_t epoch,
+Blob introduce(const CommunicatorOptions& options, const Incarnation& incarnation,
                std::span<const std::uint8_t> address) {
-  const IntroductionBody body = body_of(options, epoch);
+  const IntroductionBody body = body_of(options, incarnation);
   const auto fields = bytes_of(body);
   Blob blob(fields.begin(), fields.end());
   for (const std::uint32_t ring : options.rings) {

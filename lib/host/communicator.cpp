@@ -19,6 +19,7 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -40,6 +41,12 @@ constexpr auto kLongWait = std::chrono::milliseconds(100); // for somebody who s
 std::uint32_t draw_epoch() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
+/// Not 0. From the system's entropy: runs that are started in the same second differ.
+std::uint32_t draw_nonce() {
+  std::random_device entropy;
+  return std::uniform_int_distribution<std::uint32_t>(1, UINT32_MAX)(entropy);
 }
 
 /// 2N, or, where that is more, enough for two blocks of each rank under way on the ring
@@ -206,7 +213,7 @@ class Communicator::Driver {
 
   const CommunicatorOptions& options() const { return options_; }
 
-  std::uint32_t epoch() const { return epoch_; }
+  std::uint32_t epoch() const { return incarnation_.epoch; }
 
   Algorithm algorithm() const { return algorithm_; }
 
@@ -218,11 +225,13 @@ class Communicator::Driver {
   using Lock = std::unique_lock<std::mutex>;
 
   void meet();
-  host::WindowConfig window_config(std::uint32_t ring) const;
+  void connect(host::Rendezvous& rendezvous, const host::Blob& predecessor,
+               const host::Blob& successor);
+  host::WindowConfig window_config(std::size_t lane) const;
   void greet(host::Rendezvous& rendezvous);
   std::optional<Error> exchange_hellos(const std::vector<const host::MessageWindow*>& windows);
   void step_quietly();
-  void fall_back(std::string_view reason);
+  void fall_back(host::Rendezvous& rendezvous, std::string_view reason);
   void attend();
   static void give_way(Lock& lock);
 
@@ -239,11 +248,10 @@ class Communicator::Driver {
   void throw_if_failed() const;
   void refuse_elsewhere() const;
   void say_farewell();
-  void outlive_epoch() const;
 
   const CommunicatorOptions options_;
   const host::Birthplace birthplace_;
-  std::uint32_t epoch_ = 0;
+  host::Incarnation incarnation_;
   Algorithm algorithm_ = Algorithm::in_switch;
   std::string fallback_reason_;
   std::unique_ptr<host::Transport> transport_;
@@ -267,35 +275,43 @@ class Communicator::Driver {
 void Communicator::Driver::meet() {
   host::Rendezvous rendezvous(
       {options_.rank, options_.world, options_.rendezvous, options_.timeout});
-  const std::uint32_t own_epoch = options_.epoch != 0 ? options_.epoch : draw_epoch();
-  const auto blobs = rendezvous.gather(host::introduce(options_, own_epoch, transport_->address()));
+  const host::Incarnation own{options_.epoch != 0 ? options_.epoch : draw_epoch(), draw_nonce()};
+  const auto blobs = rendezvous.gather(host::introduce(options_, own, transport_->address()));
   const auto introductions = host::agree(options_, blobs);
-  epoch_ = introductions[0].epoch;
+  incarnation_ = introductions[0].incarnation;
   const host::TransportPlan plan = transport_plan(options_);
-  transport_->connect(introductions[plan.predecessor()].address,
-                      introductions[plan.successor()].address);
-  rendezvous.gather({}); // nobody sends before its successor is ready to receive
+  connect(rendezvous, introductions[plan.predecessor()].address,
+          introductions[plan.successor()].address);
   greet(rendezvous);
   control_ = std::make_unique<host::JobControl>(options_.rank, options_.world, options_.timeout,
                                                 rendezvous.release());
   engine_->attach(*control_);
 }
 
-host::WindowConfig Communicator::Driver::window_config(std::uint32_t ring) const {
-  return {.ring = ring,
+void Communicator::Driver::connect(host::Rendezvous& rendezvous, const host::Blob& predecessor,
+                                   const host::Blob& successor) {
+  transport_->connect(predecessor, successor);
+  rendezvous.gather({}); // nobody sends before its successor is ready to receive
+}
+
+host::WindowConfig Communicator::Driver::window_config(std::size_t lane) const {
+  return {.ring = options_.rings[lane],
           .rank = options_.rank,
           .world = options_.world,
           .window = options_.window,
           .message_bytes = options_.message_bytes,
-          .epoch = epoch_};
+          .epoch = incarnation_.epoch,
+          .nonce = incarnation_.nonce,
+          .qp = transport_->queue_pair(lane),
+          .ack_timeout = transport_plan(options_).ack_timeout_exponent()};
 }
 
 /// Says hello on every lane; every rank learns how every rank fared, so all choose alike.
 void Communicator::Driver::greet(host::Rendezvous& rendezvous) {
   std::vector<std::unique_ptr<host::Reducer>> lanes;
   std::vector<const host::MessageWindow*> windows;
-  for (const std::uint32_t ring : options_.rings) {
-    auto lane = std::make_unique<host::SwitchReducer>(window_config(ring));
+  for (std::size_t index = 0; index < options_.rings.size(); ++index) {
+    auto lane = std::make_unique<host::SwitchReducer>(window_config(index));
     windows.push_back(&lane->window());
     lanes.push_back(std::move(lane));
   }
@@ -311,7 +327,7 @@ void Communicator::Driver::greet(host::Rendezvous& rendezvous) {
   if (worst->code() != ErrorCode::not_aggregated || options_.fallback != Fallback::ring) {
     throw *worst;
   }
-  fall_back(worst->what());
+  fall_back(rendezvous, worst->what());
 }
 
 /// What is wrong with the answers; nothing when the switch aggregates every ring.
@@ -342,18 +358,24 @@ void Communicator::Driver::step_quietly() {
   }
 }
 
-void Communicator::Driver::fall_back(std::string_view reason) {
+/// On new queue pairs: a switch may know those of the hello for a ring's.
+void Communicator::Driver::fall_back(host::Rendezvous& rendezvous, std::string_view reason) {
   algorithm_ = Algorithm::ring;
   fallback_reason_ = reason;
+  const host::TransportPlan plan = transport_plan(options_);
+  transport_->renew();
+  const std::vector<host::Blob> addresses = rendezvous.gather(transport_->address());
+  connect(rendezvous, addresses[plan.predecessor()], addresses[plan.successor()]);
   std::vector<std::unique_ptr<host::Reducer>> lanes;
-  for (const std::uint32_t ring : options_.rings) {
-    lanes.push_back(std::make_unique<host::RingReducer>(
-        host::RingConfig{.ring = ring,
-                         .rank = options_.rank,
-                         .world = options_.world,
-                         .epoch = epoch_,
-                         .slots = slots_of(options_),
-                         .data_bytes = window_config(ring).data_bytes()}));
+  for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {
+    const host::WindowConfig window = window_config(lane);
+    lanes.push_back(
+        std::make_unique<host::RingReducer>(host::RingConfig{.ring = window.ring,
+                                                             .rank = options_.rank,
+                                                             .world = options_.world,
+                                                             .epoch = window.epoch,
+                                                             .slots = slots_of(options_),
+                                                             .data_bytes = window.data_bytes()}));
   }
   engine_->replace(std::move(lanes));
 }
@@ -532,16 +554,6 @@ void Communicator::Driver::close() {
   }
   thread_.join();
   say_farewell();
-  outlive_epoch();
-}
-
-/// The next job's epoch must be larger than ours, or the switch takes its hello for a stale repeat.
-/// So a job that was shorter than a second ends when the second does.
-void Communicator::Driver::outlive_epoch() const {
-  if (options_.rank == 0 && options_.epoch == 0 && draw_epoch() == epoch_) {
-    const auto now = std::chrono::system_clock::now();
-    std::this_thread::sleep_until(std::chrono::ceil<std::chrono::seconds>(now));
-  }
 }
 
 /// Stays until every rank has its last acknowledgement, which it has when it leaves: a predecessor

@@ -39,7 +39,7 @@ class Engine : private TransportListener {
   /// From now on jobs may start, and the other ranks' ends are noticed.
   void attach(JobControl& control);
 
-  /// After the lanes' first messages.
+  /// When the transport was renewed.
   void replace(std::vector<std::unique_ptr<Reducer>> lanes) { lanes_ = std::move(lanes); }
 
   /// Only when none is under way.

@@ -9,6 +9,15 @@
 #include <cassert>
 
 namespace weir::host {
+namespace {
+
+/// Whose run a hello is of: in its result the nonce stands where a message has its number.
+std::uint32_t nonce_in(const wire::InaHeader& hello) {
+  const bool is_result = (hello.flags & kInaFlagResult) != 0;
+  return is_result ? hello.message_id.get() : hello.session.get();
+}
+
+} // namespace
 
 MessageWindow::MessageWindow(const WindowConfig& config)
     : config_(config), headers_(std::size_t{2} * config.window) {}
@@ -87,6 +96,10 @@ MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
          fmt::format("found magic {:#010x} and immediate {}; due are {:#010x} and {}",
                      header.magic.get(), immediate, kInaMagic, static_cast<std::uint32_t>(number)));
   }
+  if (state_ == State::greeting && nonce_in(header) != config_.nonce) {
+    ++others_hellos_;
+    return {};
+  }
   if ((header.flags & kInaFlagResult) == 0) {
     if (state_ == State::greeting) {
       return take_plain_hello();
@@ -143,9 +156,9 @@ void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t num
   same("ring_id", found.ring_id.get(), own.ring_id.get());
   same("rank", found.rank.get(), config_.predecessor());
   same("world", found.world.get(), own.world.get());
-  // A hello's result names its run, for that of a dead one may be late (docs/protocol.md §2a).
-  state_ == State::greeting ? same("nonce", found.message_id.get(), config_.nonce)
-                            : same("msg_id", found.message_id.get(), own.message_id.get());
+  if (state_ != State::greeting) {
+    same("msg_id", found.message_id.get(), own.message_id.get());
+  }
   same("msg_len", found.message_length.get(), own.message_length.get());
   same("epoch", found.epoch.get(), own.epoch.get());
   same("collective", found.collective, own.collective);
@@ -173,8 +186,9 @@ void MessageWindow::settle() {
 
 std::string MessageWindow::describe() const {
   if (state_ == State::greeting) {
-    return fmt::format("ring {}: the hello is {}", config_.ring,
-                       arrived_ == 0 ? "unanswered" : "answered but not acknowledged");
+    return fmt::format("ring {}: the hello is {}{}", config_.ring,
+                       arrived_ == 0 ? "unanswered" : "answered but not acknowledged",
+                       others_hellos_ == 0 ? "" : ", but hellos of other runs came");
   }
   return fmt::format("ring {}: messages {} to {} under way, results in up to {}, acknowledged up "
                      "to {}",

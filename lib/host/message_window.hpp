@@ -73,7 +73,8 @@ class MessageWindow {
   /// Checks a message that arrived and tells where its data goes. Throws weir::Error:
   /// not_aggregated without RESULT, but for a hello, whose answer is then plain; mismatch or
   /// transport_failure for anything else that is not the result that is due. Results come in the
-  /// order of sending, as RC keeps it.
+  /// order of sending, as RC keeps it. While greeting, what belongs to another run's hello is
+  /// ignored: a dead run's result may come late, and would bring a session that is not ours.
   Piece accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
 
   /// The oldest message under way was acknowledged.
@@ -116,11 +117,12 @@ class MessageWindow {
   DataType type_ = DataType::f32;
   Operation operation_ = Operation::sum;
   std::size_t tensor_bytes_ = 0;
-  std::uint64_t first_ = 0;     // the tensor's first message
-  std::uint64_t end_ = 1;       // past its last
-  std::uint64_t next_ = 0;      // to be sent
-  std::uint64_t arrived_ = 0;   // results so far
-  std::uint64_t completed_ = 0; // acknowledged so far
+  std::uint64_t others_hellos_ = 0; // ignored
+  std::uint64_t first_ = 0;         // the tensor's first message
+  std::uint64_t end_ = 1;           // past its last
+  std::uint64_t next_ = 0;          // to be sent
+  std::uint64_t arrived_ = 0;       // results so far
+  std::uint64_t completed_ = 0;     // acknowledged so far
   std::uint32_t session_ = 0;
 };
 

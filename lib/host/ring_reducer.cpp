@@ -27,8 +27,7 @@ std::byte* as_bytes(std::uint8_t* data) {
 
 RingReducer::RingReducer(const RingConfig& config)
     : config_(config), blocks_(std::size_t{config.slots / 4} * 2), headers_(config.slots),
-      widened_(config.data_bytes), folded_(config.data_bytes), next_message_(config.first_message),
-      next_arrival_(config.first_message) {
+      widened_(config.data_bytes), folded_(config.data_bytes) {
   assert(blocks_.size() >= 2);
   for (Block& block : blocks_) {
     block.partial.reserve(config.data_bytes);

@@ -44,9 +44,8 @@ struct RingConfig {
   std::uint16_t rank = 0;
   std::uint16_t world = 2;
   std::uint32_t epoch = 0;
-  std::uint32_t slots = 4;         // of the transport's inboxes, at least 4
-  std::size_t data_bytes = 8;      // of a full message, its header aside; a multiple of 8
-  std::uint64_t first_message = 1; // the next one's number on the connection
+  std::uint32_t slots = 4;    // of the transport's inboxes, at least 4
+  std::size_t data_bytes = 8; // of a full message, its header aside; a multiple of 8
 };
 
 /// All-reduce without a switch, to the switch's very bits. A block's fold starts at one rank with
@@ -148,8 +147,8 @@ class RingReducer : public Reducer {
   std::uint64_t first_ = 0;            // the tensor's first block
   std::uint64_t end_ = 0;              // past its last
   std::uint64_t finished_ = 0; // result here, messages acknowledged; so is every earlier one
-  std::uint64_t next_message_;
-  std::uint64_t next_arrival_;
+  std::uint64_t next_message_ = 0;
+  std::uint64_t next_arrival_ = 0;
 };
 
 } // namespace weir::host

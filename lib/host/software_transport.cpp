@@ -52,8 +52,16 @@ SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
                                      std::unique_ptr<FrameIo> frames)
     : plan_(plan), options_(options), frames_(std::move(frames)), lanes_(plan.lanes),
       dice_(options.seed) {
+  for (Lane& lane : lanes_) {
+    lane.inbox.resize(std::size_t{plan.slots} * plan.slot_bytes);
+  }
+  renew();
+}
+
+void SoftwareTransport::renew() {
   std::random_device entropy;
   constexpr std::uint32_t k24Bits = 0xffffff;
+  device_ = std::make_unique<endpoint::Device>();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
     // Two apart and the lane's own, so that no two of ours meet; 0 and 1 are management's.
@@ -63,8 +71,8 @@ SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
     lane.outgoing_psn = entropy() & k24Bits;
     lane.incoming_psn = entropy() & k24Bits;
     lane.inbox_key = (entropy() & 0xffffff00) | static_cast<std::uint32_t>(i);
-    lane.inbox.resize(std::size_t{plan.slots} * plan.slot_bytes);
-    device_.memory().add(lane.inbox_key, lane.inbox);
+    lane.outgoing = lane.incoming = nullptr;
+    device_->memory().add(lane.inbox_key, lane.inbox);
   }
 }
 
@@ -125,7 +133,7 @@ void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uin
   outgoing.remote_qp = ahead.incoming_number.get();
   outgoing.receive_psn = ahead.incoming_psn.get();
   outgoing.udp_source_port = entropy_port(lane.outgoing_number);
-  lane.outgoing = &device_.create(outgoing);
+  lane.outgoing = &device_->create(outgoing);
   lane.successor_key = ahead.inbox_key.get();
   lane.successor_base = ahead.inbox_base.get();
 
@@ -137,7 +145,7 @@ void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uin
   incoming.remote_qp = behind.outgoing_number.get();
   incoming.receive_psn = behind.outgoing_psn.get();
   incoming.udp_source_port = entropy_port(lane.incoming_number);
-  lane.incoming = &device_.create(incoming);
+  lane.incoming = &device_->create(incoming);
   for (std::uint32_t i = 0; i < plan_.slots; ++i) {
     lane.incoming->post(endpoint::ReceiveRequest{});
   }
@@ -162,13 +170,13 @@ endpoint::TimePoint SoftwareTransport::now() const {
 }
 
 void SoftwareTransport::accept(std::span<std::uint8_t> frame) {
-  device_.receive(frame, now_);
+  device_->receive(frame, now_);
 }
 
 bool SoftwareTransport::poll(TransportListener& listener) {
   now_ = now();
   bool moved = frames_->receive(*this) != 0;
-  device_.expire(now_);
+  device_->expire(now_);
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     moved |= drain_incoming(lane, listener);
     moved |= drain_outgoing(lane, listener);
@@ -187,8 +195,9 @@ bool SoftwareTransport::drain_incoming(std::size_t index, TransportListener& lis
     if (completion->status != endpoint::Status::success) {
       continue; // throw_if_failed has the cause
     }
-    const std::size_t slot = lane.arrived++ % plan_.slots;
-    listener.arrived(index, completion->immediate.value_or(0),
+    const std::uint32_t immediate = completion->immediate.value_or(0);
+    const std::size_t slot = immediate % plan_.slots;
+    listener.arrived(index, immediate,
                      std::span<const std::uint8_t>(lane.inbox)
                          .subspan(slot * plan_.slot_bytes, completion->bytes));
     lane.incoming->post(endpoint::ReceiveRequest{});
@@ -216,11 +225,11 @@ bool SoftwareTransport::transmit() {
   constexpr std::size_t kBurst = 64; // then it is time to look at what came in
   bool moved = false;
   for (std::size_t sent = 0; sent < kBurst; ++sent) {
-    const std::span<std::uint8_t> room = frames_->reserve(device_.max_frame_bytes());
+    const std::span<std::uint8_t> room = frames_->reserve(device_->max_frame_bytes());
     if (room.empty()) {
       break;
     }
-    const std::size_t frame_bytes = device_.transmit(room, now_);
+    const std::size_t frame_bytes = device_->transmit(room, now_);
     if (frame_bytes == 0) {
       break;
     }
@@ -263,7 +272,7 @@ void SoftwareTransport::throw_if_failed(const Lane& lane) const {
 }
 
 void SoftwareTransport::wait(std::chrono::microseconds patience) {
-  if (const std::optional<endpoint::TimePoint> deadline = device_.next_deadline()) {
+  if (const std::optional<endpoint::TimePoint> deadline = device_->next_deadline()) {
     const auto left = std::chrono::ceil<std::chrono::microseconds>(*deadline - now());
     patience = std::clamp(left, std::chrono::microseconds(0), patience);
   }

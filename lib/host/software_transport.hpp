@@ -29,6 +29,10 @@ class SoftwareTransport : public Transport, private FrameReader {
                     std::unique_ptr<FrameIo> frames);
 
   std::vector<std::uint8_t> address() const override;
+
+  std::uint32_t queue_pair(std::size_t lane) const override { return lanes_[lane].outgoing_number; }
+
+  void renew() override;
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
@@ -45,7 +49,6 @@ class SoftwareTransport : public Transport, private FrameReader {
     std::uint32_t incoming_psn = 0;
     std::uint32_t inbox_key = 0;
     std::vector<std::uint8_t> inbox;
-    std::uint64_t arrived = 0;
     std::uint32_t successor_key = 0;
     std::uint64_t successor_base = 0;
     endpoint::QueuePair* outgoing = nullptr; // to the successor; the device's
@@ -66,7 +69,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   const TransportPlan plan_;
   const SoftwareTransportOptions options_;
   std::unique_ptr<FrameIo> frames_;
-  endpoint::Device device_;
+  std::unique_ptr<endpoint::Device> device_;
   std::vector<Lane> lanes_;
   std::mt19937_64 dice_;
   std::uint64_t frames_lost_ = 0;

@@ -47,9 +47,15 @@ class Transport {
 
   /// What the neighbours need in order to connect.
   virtual std::vector<std::uint8_t> address() const = 0;
+  /// The number of the lane's queue pair to the successor, to which acknowledgements come back.
+  virtual std::uint32_t queue_pair(std::size_t lane) const = 0;
   /// Once, with the neighbours' address(); the same blob twice when there are two ranks.
   virtual void connect(std::span<const std::uint8_t> predecessor,
                        std::span<const std::uint8_t> successor) = 0;
+
+  /// Gives up the connections for new queue pairs with first PSNs of their own, which wait to be
+  /// connected. Messages are numbered from 0 again.
+  virtual void renew() = 0;
 
   /// False when as many messages as the lane's send queue is deep are not completed yet.
   virtual bool post(std::size_t lane, const OutgoingMessage& message) = 0;

@@ -79,6 +79,12 @@ class VerbsTransport : public Transport {
   VerbsTransport(const TransportPlan& plan, const VerbsOptions& options);
 
   std::vector<std::uint8_t> address() const override;
+
+  std::uint32_t queue_pair(std::size_t lane) const override {
+    return lanes_[lane].outgoing->qp_num;
+  }
+
+  void renew() override;
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
@@ -99,7 +105,6 @@ class VerbsTransport : public Transport {
     QueuePair incoming;
     std::uint32_t outgoing_psn = 0;
     std::uint32_t incoming_psn = 0;
-    std::uint64_t arrived = 0;
     std::uint64_t posted = 0;
     std::uint64_t completed = 0;
     std::uint32_t successor_key = 0;
@@ -125,7 +130,7 @@ class VerbsTransport : public Transport {
   void open_device();
   void check_port();
   MemoryRegion register_memory(std::vector<std::uint8_t>& memory, int access) const;
-  void make_lane(Lane& lane);
+  void make_inbox_and_outbox(Lane& lane);
   QueuePair make_queue_pair() const;
   void initialize(ibv_qp& queue_pair) const;
   void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
@@ -149,13 +154,31 @@ VerbsTransport::VerbsTransport(const TransportPlan& plan, const VerbsOptions& op
   open_device();
   check_port();
   domain_.reset(made(ibv_alloc_pd(context_.get()), "no protection domain"));
-  const std::size_t depth = 2 * plan.lanes * plan.slots;
+  lanes_.resize(plan.lanes);
+  for (Lane& lane : lanes_) {
+    make_inbox_and_outbox(lane);
+  }
+  renew();
+}
+
+/// The queue pairs go first: a completion queue outlives them.
+void VerbsTransport::renew() {
+  for (Lane& lane : lanes_) {
+    lane.outgoing.reset();
+    lane.incoming.reset();
+  }
+  const std::size_t depth = 2 * plan_.lanes * plan_.slots;
+  completions_.reset();
   completions_.reset(
       made(ibv_create_cq(context_.get(), static_cast<int>(depth), nullptr, nullptr, 0),
            fmt::format("no completion queue of {}", depth)));
-  lanes_.resize(plan.lanes);
+  std::random_device entropy;
   for (Lane& lane : lanes_) {
-    make_lane(lane);
+    lane.outgoing = make_queue_pair();
+    lane.incoming = make_queue_pair();
+    lane.outgoing_psn = entropy() & 0xffffff;
+    lane.incoming_psn = entropy() & 0xffffff;
+    lane.posted = lane.completed = 0;
   }
 }
 
@@ -207,17 +230,12 @@ MemoryRegion VerbsTransport::register_memory(std::vector<std::uint8_t>& memory, 
                            fmt::format("{} bytes cannot be registered", memory.size())));
 }
 
-void VerbsTransport::make_lane(Lane& lane) {
-  std::random_device entropy;
+void VerbsTransport::make_inbox_and_outbox(Lane& lane) {
   const std::size_t bytes = std::size_t{plan_.slots} * plan_.slot_bytes;
   lane.inbox.resize(bytes);
   lane.outbox.resize(bytes);
   lane.inbox_region = register_memory(lane.inbox, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   lane.outbox_region = register_memory(lane.outbox, IBV_ACCESS_LOCAL_WRITE);
-  lane.outgoing = make_queue_pair();
-  lane.incoming = make_queue_pair();
-  lane.outgoing_psn = entropy() & 0xffffff;
-  lane.incoming_psn = entropy() & 0xffffff;
 }
 
 QueuePair VerbsTransport::make_queue_pair() const {
@@ -402,10 +420,11 @@ void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener)
     listener.completed(index);
     return;
   }
-  const std::size_t slot = lane.arrived++ % plan_.slots;
+  const std::uint32_t immediate = ntohl(completion.imm_data);
+  const std::size_t slot = immediate % plan_.slots;
   const std::size_t bytes = std::min(completion.byte_len, plan_.slot_bytes);
   listener.arrived(
-      index, ntohl(completion.imm_data),
+      index, immediate,
       std::span<const std::uint8_t>(lane.inbox).subspan(slot * plan_.slot_bytes, bytes));
   post_receive(index);
 }

@@ -112,7 +112,8 @@ class HostFabric {
   void install(std::uint32_t session) {
     dataplane::InlineSwitch::Settings settings;
     settings.mac_entries = 64;
-    settings.worker.classifier = {.session = session, .plain_entries = 64};
+    settings.worker.classifier.sessions = conn::SessionSource::counting_from(session);
+    settings.worker.classifier.plain_entries = 64;
     switch_ = std::make_unique<dataplane::InlineSwitch>(
         rings_, std::vector<std::uint32_t>(queues_.size(), kMaxFrame), settings, sink_);
   }

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,6 +132,121 @@ INSTANTIATE_TEST_SUITE_P(Plans, RingFallback,
                                          JobPlan{.world = 3, .rings = {4, 5}},
                                          JobPlan{.world = 2, .loss = 0.05, .seed = 2},
                                          JobPlan{.world = 4, .loss = 0.03, .seed = 3}));
+
+// ------------------------------------------------------------------------------- on the wire
+
+/// What a rank's frames to its successor say, by docs/protocol.md §2 and IBTA §9.2: Ethernet, IPv4,
+/// UDP and a BTH; an RDMA WRITE ONLY with immediate has RETH and immediate before its payload.
+struct Sent {
+  std::vector<Bytes> hellos;          // INA headers of ONLY packets
+  std::set<std::uint32_t> others_to;  // queue pairs of requests without the magic
+  std::set<std::uint32_t> magical_to; // of requests with it
+  std::set<std::uint32_t> acks_for;   // our own queue pairs that acknowledgements came to
+};
+
+std::uint32_t number_at(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t size) {
+  std::uint32_t number = 0;
+  for (const std::uint8_t byte : bytes.subspan(at, size)) {
+    number = number << 8 | byte;
+  }
+  return number;
+}
+
+class WatchedIo : public ForwardingIo, private FrameReader {
+ public:
+  WatchedIo(std::unique_ptr<FrameIo> device, Sent& sent)
+      : ForwardingIo(std::move(device)), sent_(sent) {}
+
+  std::size_t receive(FrameReader& reader) override {
+    reader_ = &reader;
+    return ForwardingIo::receive(*this);
+  }
+
+  std::span<std::uint8_t> reserve(std::size_t bytes) override {
+    return room_ = ForwardingIo::reserve(bytes);
+  }
+
+  void commit(std::size_t frame_bytes) override {
+    note(room_.first(frame_bytes));
+    ForwardingIo::commit(frame_bytes);
+  }
+
+ private:
+  static constexpr std::size_t kBth = 14 + 20 + 8;
+  static constexpr std::size_t kQueuePair = kBth + 5;
+  static constexpr std::size_t kOnlyPayload = kBth + 12 + 16 + 4; // RETH, immediate
+  static constexpr std::uint8_t kAcknowledge = 0x11;
+  static constexpr std::uint8_t kWriteOnlyImmediate = 0x0b;
+  static constexpr std::uint8_t kWriteFirst = 0x06;
+
+  void accept(std::span<std::uint8_t> frame) override {
+    if (frame[kBth] == kAcknowledge) {
+      sent_.acks_for.insert(number_at(frame, kQueuePair, 3));
+    }
+    reader_->accept(frame);
+  }
+
+  void note(std::span<const std::uint8_t> frame) {
+    const bool is_only = frame[kBth] == kWriteOnlyImmediate;
+    if (!is_only && frame[kBth] != kWriteFirst) {
+      return;
+    }
+    const std::uint32_t to = number_at(frame, kQueuePair, 3);
+    const auto payload = frame.subspan(is_only ? kOnlyPayload : kOnlyPayload - 4);
+    const bool is_magic = number_at(payload, 0, 4) == 0x57454952;
+    (is_magic ? sent_.magical_to : sent_.others_to).insert(to);
+    if (is_only && is_magic && payload[32] == 1) {
+      sent_.hellos.emplace_back(payload.begin(), payload.begin() + 40);
+    }
+  }
+
+  Sent& sent_;
+  FrameReader* reader_ = nullptr;
+  std::span<std::uint8_t> room_;
+};
+
+/// What each rank of a job sent.
+std::vector<Sent> watched_job(const JobPlan& plan, HostFabric& fabric) {
+  const std::string address = free_address();
+  std::vector<Sent> sent(plan.world);
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    auto device = std::make_unique<WatchedIo>(fabric.open(rank), sent[rank]);
+    Communicator communicator(options_of(plan, rank, address), std::move(device));
+    check_reduction<float>(communicator, 1000, 1, DataType::f32, Operation::sum, kAdd);
+  }));
+  return sent;
+}
+
+TEST(Wire, AHelloTellsTheRunTheQueuePairAndItsTimeout) {
+  const JobPlan plan{.world = 3};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  std::set<std::uint32_t> nonces;
+  for (int run = 0; run < 2; ++run) { // of the same epoch
+    const std::vector<Sent> sent = watched_job(plan, fabric);
+    const std::uint32_t nonce = number_at(sent[0].hellos.at(0), 28, 4);
+    EXPECT_NE(nonce, 0U);
+    EXPECT_TRUE(nonces.insert(nonce).second) << "the same nonce again";
+    for (const Sent& rank : sent) {
+      for (const Bytes& hello : rank.hellos) {
+        EXPECT_EQ(hello[4], 2) << "version";
+        EXPECT_EQ(number_at(hello, 16, 4), 0U) << "msg_id";
+        EXPECT_EQ(number_at(hello, 28, 4), nonce);
+        EXPECT_EQ(hello[33], 14) << "40 ms, rounded up to 4.096 us x 2^14";
+        EXPECT_EQ(rank.acks_for, std::set{number_at(hello, 36, 4)}) << "qp";
+      }
+    }
+  }
+}
+
+TEST(Wire, TheHostsRingHasQueuePairsOfItsOwnAndNoMagic) {
+  const JobPlan plan{.world = 3, .fallback = Fallback::ring};
+  HostFabric fabric({}, plan.world);
+  for (const Sent& rank : watched_job(plan, fabric)) {
+    EXPECT_EQ(rank.magical_to.size(), 1U) << "the hello's";
+    EXPECT_EQ(rank.others_to.size(), 1U);
+    EXPECT_NE(rank.magical_to, rank.others_to);
+  }
+}
 
 TEST(Communicator, AFallbackThatIsAllowedIsNotTakenWithoutNeed) {
   const JobPlan plan{.world = 3, .fallback = Fallback::ring};

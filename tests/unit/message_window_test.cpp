@@ -9,21 +9,33 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace weir::host {
 namespace {
 
-constexpr WindowConfig kWindow{
-    .ring = 9, .rank = 2, .world = 3, .window = 2, .message_bytes = 40 + 16, .epoch = 5};
+constexpr WindowConfig kWindow{.ring = 9,
+                               .rank = 2,
+                               .world = 3,
+                               .window = 2,
+                               .message_bytes = 40 + 16,
+                               .epoch = 5,
+                               .nonce = 0x01020304,
+                               .qp = 0x0a0b0c,
+                               .ack_timeout = 14};
 
-/// The result of a message as the switch sends it: the predecessor's header with RESULT.
+/// The result of a message as the switch sends it: the predecessor's header with RESULT; a hello's
+/// with its nonce for a message number.
 Bytes result_for(const MessageWindow::Outgoing& message, std::uint32_t session = kSession) {
   Bytes bytes(message.header.begin(), message.header.end());
   bytes.resize(kInaHeaderBytes + message.piece.bytes, 0xab);
   auto& header = wire::view_as<wire::InaHeader>(bytes.data());
   header.flags = kInaFlagResult;
   header.rank.set(kWindow.predecessor());
+  if (message.number == 0) {
+    header.message_id.set(header.session.get());
+  }
   header.session.set(session);
   return bytes;
 }
@@ -42,8 +54,9 @@ TEST(MessageWindow, SaysHelloFirstAndNothingElse) {
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->number, 0U);
   EXPECT_EQ(hello->piece.bytes, 0U);
-  const Bytes expected{0x57, 0x45, 0x49, 0x52, 1, 0, 0, 0, 0, 0, 0, 9, 0, 2, 0, 3, 0, 0, 0, 0,
-                       0,    0,    0,    0,    0, 0, 0, 5, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+  const Bytes expected{0x57, 0x45, 0x49, 0x52, 2, 0,  0, 0, 0, 0,  0,  9, 0, 2,
+                       0,    3,    0,    0,    0, 0,  0, 0, 0, 0,  0,  0, 0, 5,
+                       0x01, 0x02, 0x03, 0x04, 1, 14, 0, 0, 0, 10, 11, 12};
   EXPECT_EQ(Bytes(hello->header.begin(), hello->header.end()), expected);
   EXPECT_FALSE(window.next());
 }
@@ -55,7 +68,7 @@ TEST(MessageWindow, TakesSessionFromHelloAndPutsItIntoEveryMessage) {
   window.begin(20, DataType::i32, Operation::max);
   const auto first = window.next();
   ASSERT_TRUE(first);
-  const Bytes expected{0x57, 0x45, 0x49, 0x52, 1, 2, 1, 0, 0, 0, 0, 9, 0, 2, 0, 3, 0, 0, 0, 1,
+  const Bytes expected{0x57, 0x45, 0x49, 0x52, 2, 2, 1, 0, 0, 0, 0, 9, 0, 2, 0, 3, 0, 0, 0, 1,
                        0,    0,    0,    16,   0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0};
   EXPECT_EQ(Bytes(first->header.begin(), first->header.end()), expected);
 }
@@ -140,7 +153,7 @@ TEST(MessageWindow, RefusesWhatIsNotTheResultThatIsDue) {
   const std::vector<Case> cases{
       {"no RESULT", [](auto& h) { h.flags = 0; }, ErrorCode::not_aggregated},
       {"magic", [](auto& h) { h.magic.set(1); }, ErrorCode::transport_failure},
-      {"version", [](auto& h) { h.version = 2; }, ErrorCode::mismatch},
+      {"version", [](auto& h) { h.version = 1; }, ErrorCode::mismatch},
       {"op", [](auto& h) { h.operation = 1; }, ErrorCode::mismatch},
       {"dtype", [](auto& h) { h.data_type = 1; }, ErrorCode::mismatch},
       {"reserved flag", [](auto& h) { h.flags = 3; }, ErrorCode::mismatch},
@@ -188,10 +201,34 @@ TEST(MessageWindow, AHelloWithoutSessionIsRefused) {
   EXPECT_EQ(ending_of([&] { window.accept(0, result_for(*hello, 0)); }).code, ErrorCode::mismatch);
 }
 
+/// Of our epoch, but of a run that died: with or without RESULT, it neither answers nor ends ours.
+TEST(MessageWindow, IgnoresTheHelloOfAnotherRun) {
+  for (const std::uint8_t flags : {kInaFlagResult, std::uint8_t{0}}) {
+    MessageWindow window(kWindow);
+    const auto hello = window.next();
+    ASSERT_TRUE(hello);
+    Bytes late = result_for(*hello, 99);
+    auto& header = wire::view_as<wire::InaHeader>(late.data());
+    header.flags = flags;
+    (flags == 0 ? header.session : header.message_id).set(kWindow.nonce + 1);
+    EXPECT_EQ(window.accept(0, late).bytes, 0U);
+    window.complete();
+    EXPECT_EQ(window.state(), MessageWindow::State::greeting);
+    EXPECT_EQ(window.answer(), MessageWindow::Answer::none);
+    EXPECT_NE(window.describe().find("hellos of other runs came"), std::string::npos);
+    window.accept(0, result_for(*hello));
+    EXPECT_EQ(window.answer(), MessageWindow::Answer::aggregated);
+    EXPECT_EQ(window.session(), kSession);
+    EXPECT_EQ(window.state(), MessageWindow::State::idle);
+  }
+}
+
 TEST(MessageWindow, APlainHelloMayComeBeforeOurOwnLeft) {
   MessageWindow window(kWindow);
   Bytes hello(kInaHeaderBytes);
-  wire::view_as<wire::InaHeader>(hello.data()).magic.set(kInaMagic);
+  auto& header = wire::view_as<wire::InaHeader>(hello.data());
+  header.magic.set(kInaMagic);
+  header.session.set(kWindow.nonce);
   window.accept(0, hello);
   EXPECT_EQ(window.answer(), MessageWindow::Answer::plain);
   EXPECT_EQ(window.state(), MessageWindow::State::greeting) << "ours is not acknowledged";

@@ -359,7 +359,7 @@ TEST(RingReducer, RefusesWhatIsNotDue) {
     RingReducer reducer = rank_1_of_3();
     Bytes message = first_partial();
     entry.hurt(wire::view_as<RingHeader>(message.data()));
-    const auto said = refusal(reducer, 1, message);
+    const auto said = refusal(reducer, 0, message);
     ASSERT_TRUE(said) << entry.named;
     EXPECT_NE(said->find(std::string("found ") + entry.named), std::string::npos) << *said;
   }
@@ -367,15 +367,15 @@ TEST(RingReducer, RefusesWhatIsNotDue) {
 
 TEST(RingReducer, RefusesARepeatAWrongImmediateAndHalfAHeader) {
   RingReducer reducer = rank_1_of_3();
-  EXPECT_TRUE(refusal(reducer, 2, first_partial()));
-  EXPECT_TRUE(refusal(reducer, 1, Bytes(39)));
-  EXPECT_FALSE(refusal(reducer, 1, first_partial()));
-  EXPECT_TRUE(refusal(reducer, 2, first_partial())) << "the same block again";
+  EXPECT_TRUE(refusal(reducer, 1, first_partial()));
+  EXPECT_TRUE(refusal(reducer, 0, Bytes(39)));
+  EXPECT_FALSE(refusal(reducer, 0, first_partial()));
+  EXPECT_TRUE(refusal(reducer, 1, first_partial())) << "the same block again";
 }
 
 TEST(RingReducer, RefusesAPartialOfAnotherLengthWhenTheTensorIsKnown) {
   RingReducer reducer = rank_1_of_3();
-  EXPECT_FALSE(refusal(reducer, 1, first_partial())) << "kept until then";
+  EXPECT_FALSE(refusal(reducer, 0, first_partial())) << "kept until then";
   Bytes tensor(16);
   EXPECT_THROW(reducer.begin({tensor.data(), tensor.data(), 16, DataType::f32, Operation::sum}),
                Error);
@@ -386,7 +386,7 @@ TEST(RingReducer, RefusesAPartialOfAFoldThatWeStart) {
   Bytes tensor(24);
   Bytes message = first_partial();
   wire::view_as<RingHeader>(message.data()).block.set(1); // rank 1 starts it
-  EXPECT_FALSE(refusal(reducer, 1, message)) << "kept until then";
+  EXPECT_FALSE(refusal(reducer, 0, message)) << "kept until then";
   EXPECT_THROW(reducer.begin({tensor.data(), tensor.data(), 24, DataType::i64, Operation::sum}),
                Error);
 }
