@@ -3,6 +3,7 @@
 /// weir-worker: one rank of a job.
 
 #include "host/ethdev_io.hpp"
+#include "last_words.hpp"
 #include "weir/communicator.hpp"
 #include "worker_options.hpp"
 #include "worker_values.hpp"
@@ -210,6 +211,7 @@ class Worker {
 } // namespace
 
 int main(int argc, char** argv) {
+  app::name_fatal_signals("weir-worker");
   try {
     const WorkerOptions options = app::parse_worker_options(argc, argv);
     std::optional<host::WorkerEal> eal; // outlives the port

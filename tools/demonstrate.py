@@ -112,6 +112,12 @@ class Process:
     def status(self) -> int | None:
         return self._child.poll()
 
+    def ending(self) -> str:
+        """How it ended, for a message; what it said last follows."""
+        status = self._child.poll()
+        how = f"with status {status}" if status is None or status >= 0 else f"by signal {signal.Signals(-status).name}"
+        return f"{self.name} ended {how}\n{self.tail()}"
+
     def wait(self, seconds: float) -> int:
         status = self._child.wait(seconds)
         self._reader.join(5)
@@ -174,7 +180,7 @@ def watch(workers: list[Process], weir: Process, seconds: int) -> None:
     while any(worker.status() is None for worker in workers):
         for process in [weir, *workers]:
             if process.status() not in (None, 0):
-                raise DemoFailure(f"{process.name} ended with status {process.status()}\n{process.tail()}")
+                raise DemoFailure(process.ending())
         if time.monotonic() - started > seconds + 30:
             raise DemoFailure(f"not done after {seconds + 30} s\n" + "\n".join(w.tail(3) for w in workers))
         percent = min(worker.percent for worker in workers)
@@ -189,7 +195,7 @@ def watch(workers: list[Process], weir: Process, seconds: int) -> None:
         print()
     for worker in workers:
         if worker.wait(10) != 0:
-            raise DemoFailure(f"{worker.name} ended with status {worker.status()}\n{worker.tail()}")
+            raise DemoFailure(worker.ending())
 
 
 def report_workers(options: argparse.Namespace, folder: Path) -> None:
@@ -221,7 +227,7 @@ def demonstrate(options: argparse.Namespace, folder: Path) -> None:
         report_workers(options, folder)
         weir.interrupt()
         if weir.wait(30) != 0:
-            raise DemoFailure(f"the switch ended with status {weir.status()}\n{weir.tail()}")
+            raise DemoFailure(weir.ending())
         print("\nswitch")
         start = weir.lines.index("weir: ready") + 1
         print("\n".join(weir.lines[start:]))

@@ -2,11 +2,14 @@
 """Ranks as processes: the C API, what weir-worker must be told, and what killed processes leave behind."""
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import socket
+import struct
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,6 +95,44 @@ def memif(folder: Path, role: str) -> str:
 def memif_switch(folder: Path) -> str:
     eal = NO_HUGEPAGES.replace(', "--no-shconf"', "")
     return configuration([f'name: p0, device: "{memif(folder, "server")}"'], eal=eal)
+
+
+@smoke_test("worker-last-words")
+def worker_last_words(lab: Lab) -> None:
+    """A worker that a signal ends says so, and its status is the signal's still."""
+    for number in (signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT):
+        worker = Process(lab, lab.namespace(), [WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS, "--ip",
+                                                "10.0.0.1", "--device", "iface=lo", "--timeout", "60"])
+        listening = f":{int(RENDEZVOUS.rpartition(':')[2]):04X} "
+        wait_for(lambda: listening in Path(f"/proc/{worker.process.pid}/net/tcp").read_text(), 20, "it does not listen")
+        worker.process.send_signal(number)
+        status, output = worker.wait()
+        expect(status == -number and f"weir-worker: ended by signal {number.name}" in output, f"{status}, {output}")
+
+
+def greet_and_hang_up(listener: socket.socket) -> None:
+    """A memif server that is gone when the client answers its hello (DPDK's memif.h: type, name, versions, limits)."""
+    hello = struct.pack("=H32sHHHHHB", 2, b"test", 0x200, 0x200, 255, 255, 255, 14).ljust(128, b"\0")
+    with contextlib.suppress(OSError):
+        while True:
+            connection = listener.accept()[0]
+            with connection, contextlib.suppress(OSError):
+                connection.send(hello)
+
+
+@smoke_test("switch-that-hangs-up")
+def switch_that_hangs_up(lab: Lab) -> None:
+    """memif's client writes to a socket whose other end is gone: an error with a line, not a death by SIGPIPE."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(lab.directory / "memif.sock"))
+        listener.listen()
+        threading.Thread(target=greet_and_hang_up, args=(listener,), daemon=True).start()
+        worker = Process(lab, lab.namespace(), [WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS, "--ip",
+                                                "10.0.0.1", "--device", memif(lab.directory, "client"), "--timeout", "2"],
+                         RUNTIME_DIRECTORY=str(lab.directory))
+        status, output = worker.wait()
+        expect(status == 1 and "no link after 2000 ms" in output, f"{status}, {output}")
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 @smoke_test("killed-switch-socket")
