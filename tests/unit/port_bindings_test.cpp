@@ -10,12 +10,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace weir::conn {
 namespace {
 
 using Port = std::optional<std::uint16_t>;
+using Set = std::set<std::uint16_t>;
+
+const Set kAny{0, 1, 2, 3, 4, 5, 6, 7};
 
 wire::IpAddress host(int number) {
   return test::ip(fmt::format("10.0.0.{}", number));
@@ -34,8 +38,15 @@ class Ports {
  public:
   explicit Ports(const std::vector<RingSpec>& rings) : directory_(rings), bindings(directory_) {}
 
-  Port source(int from, int to) const {
-    return bindings.source_of(directory_.pair_of(host(from), host(to)));
+  /// By which packets of one to the other may come in.
+  Set source(int from, int to) const {
+    Set ports;
+    for (const std::uint16_t port : kAny) {
+      if (bindings.may_enter(directory_.pair_of(host(from), host(to)), port)) {
+        ports.insert(port);
+      }
+    }
+    return ports;
   }
 
   Port destination(int from, int to) const {
@@ -53,30 +64,30 @@ TEST(PortBindings, TheConfigurationBindsBothDirections) {
   RingSpec ring = ring_of(1, {1, 2, 3, 4});
   ring.members[1].port = 6;
   const Ports ports({ring});
-  EXPECT_EQ(ports.source(2, 3), 6) << "its data";
-  EXPECT_EQ(ports.source(2, 1), 6) << "its acknowledgements";
+  EXPECT_EQ(ports.source(2, 3), Set{6}) << "its data";
+  EXPECT_EQ(ports.source(2, 1), Set{6}) << "its acknowledgements";
   EXPECT_EQ(ports.destination(1, 2), 6);
   EXPECT_EQ(ports.destination(3, 2), 6);
-  EXPECT_EQ(ports.source(1, 2), std::nullopt);
+  EXPECT_EQ(ports.source(1, 2), kAny);
   EXPECT_EQ(ports.destination(2, 3), std::nullopt);
-  EXPECT_EQ(ports.source(3, 4), std::nullopt);
+  EXPECT_EQ(ports.source(3, 4), kAny);
 }
 
 TEST(PortBindings, AHelloBindsUntilTheIncarnationEnds) {
   Ports ports({ring_of(1, {1, 2, 3, 4})});
-  EXPECT_EQ(ports.source(2, 3), std::nullopt);
+  EXPECT_EQ(ports.source(2, 3), kAny);
   ports.bindings.bind({0, 1}, 6);
   ports.bindings.bind({0, 2}, 7);
-  EXPECT_EQ(ports.source(2, 3), 6);
-  EXPECT_EQ(ports.source(2, 1), 6);
+  EXPECT_EQ(ports.source(2, 3), Set{6});
+  EXPECT_EQ(ports.source(2, 1), Set{6});
   EXPECT_EQ(ports.destination(1, 2), 6);
-  EXPECT_EQ(ports.source(3, 2), 7);
+  EXPECT_EQ(ports.source(3, 2), Set{7});
   EXPECT_EQ(ports.destination(2, 3), 7);
-  EXPECT_EQ(ports.source(1, 2), std::nullopt) << "no hello of rank 0";
+  EXPECT_EQ(ports.source(1, 2), kAny) << "no hello of rank 0";
   ports.bindings.bind({0, 1}, 5);
-  EXPECT_EQ(ports.source(2, 3), 5) << "the next incarnation's";
+  EXPECT_EQ(ports.source(2, 3), Set{5}) << "the next incarnation's";
   ports.bindings.release(0);
-  EXPECT_EQ(ports.source(2, 3), std::nullopt);
+  EXPECT_EQ(ports.source(2, 3), kAny);
   EXPECT_EQ(ports.destination(2, 3), std::nullopt);
 }
 
@@ -85,9 +96,9 @@ TEST(PortBindings, WhatIsConfiguredStays) {
   ring.members[1].port = 6;
   Ports ports({ring});
   ports.bindings.bind({0, 1}, 2);
-  EXPECT_EQ(ports.source(2, 3), 6);
+  EXPECT_EQ(ports.source(2, 3), Set{6});
   ports.bindings.release(0);
-  EXPECT_EQ(ports.source(2, 3), 6);
+  EXPECT_EQ(ports.source(2, 3), Set{6});
   EXPECT_EQ(ports.destination(1, 2), 6);
 }
 
@@ -96,20 +107,43 @@ TEST(PortBindings, OneRingsEndLeavesAnothersBinding) {
   ports.bindings.bind({0, 0}, 5);
   ports.bindings.bind({1, 0}, 5);
   ports.bindings.release(0);
-  EXPECT_EQ(ports.source(1, 2), 5);
-  EXPECT_EQ(ports.source(1, 4), 5);
-  EXPECT_EQ(ports.source(1, 3), std::nullopt);
+  EXPECT_EQ(ports.source(1, 2), Set{5});
+  EXPECT_EQ(ports.source(1, 4), Set{5});
+  EXPECT_EQ(ports.source(1, 3), kAny);
   ports.bindings.release(1);
-  EXPECT_EQ(ports.source(1, 2), std::nullopt);
+  EXPECT_EQ(ports.source(1, 2), kAny);
 }
 
 /// One ring's data flow where the other's acknowledgements do.
 TEST(PortBindings, RingsInOppositeDirectionsBindTheSamePairs) {
   Ports ports({ring_of(1, {1, 2, 3}), ring_of(2, {2, 1, 4})});
   ports.bindings.bind({1, 1}, 5); // host 1, of the second ring
-  EXPECT_EQ(ports.source(1, 2), 5);
+  EXPECT_EQ(ports.source(1, 2), Set{5});
   EXPECT_EQ(ports.destination(2, 1), 5);
-  EXPECT_EQ(ports.source(2, 1), std::nullopt);
+  EXPECT_EQ(ports.source(2, 1), kAny);
+}
+
+/// Nobody who breaks into one ring bars another from its own ports.
+TEST(PortBindings, WhereHellosDisagreeEachRingHasItsOwn) {
+  Ports ports({ring_of(1, {1, 2, 3}), ring_of(2, {1, 2, 4})});
+  ports.bindings.bind({0, 0}, 5);
+  ports.bindings.bind({1, 0}, 6);
+  EXPECT_EQ(ports.source(1, 2), (Set{5, 6}));
+  EXPECT_EQ(ports.destination(2, 1), std::nullopt);
+  EXPECT_EQ(ports.bindings.port_of({0, 0}), 5);
+  EXPECT_EQ(ports.bindings.port_of({1, 0}), 6);
+  EXPECT_EQ(ports.bindings.port_of({1, 1}), std::nullopt);
+  EXPECT_EQ(ports.source(1, 4), Set{6}) << "no neighbours in the first";
+  ports.bindings.release(1);
+  EXPECT_EQ(ports.source(1, 2), Set{5});
+  EXPECT_EQ(ports.destination(2, 1), 5);
+}
+
+TEST(PortBindings, TheLastOfSixtyFourPorts) {
+  Ports ports({ring_of(1, {1, 2, 3})});
+  ports.bindings.bind({0, 0}, 63);
+  EXPECT_EQ(ports.destination(2, 1), 63);
+  EXPECT_EQ(ports.source(1, 2), Set{});
 }
 
 } // namespace
