@@ -749,7 +749,7 @@ TEST(Reasons, HaveNamesOfTheirOwn) {
   expect_distinct_names<ForeignReason>(kForeignReasons, names);
   EXPECT_EQ(name_of(DropReason::fragment), "fragment");
   EXPECT_EQ(name_of(DropReason::tx_backlog_full), "tx_backlog_full");
-  EXPECT_EQ(name_of(ForeignReason::port_mismatch), "port_mismatch");
+  EXPECT_EQ(name_of(ForeignReason::source_mismatch), "source_mismatch");
 }
 
 } // namespace
