@@ -155,8 +155,8 @@ MUTATIONS = [
     Mutation("too-far", "messages far ahead are taken", [
         Edit(HISTORY, "if (ahead > window || signed_message < 0) {",
              "if ((ahead > window && window < 0) || signed_message < 0) {")],
-        "most such messages then conflict with a known one or meet a slot that still fills; conn_test and switch_test "
-        "hold the rule by itself"),
+        "most such messages then conflict with a known one or meet a slot that still fills; "
+        "message_history_test and switch_test hold the rule by itself"),
     Mutation("rank-order", "ranks are folded from the last to the first", [
         Edit(SLOTS, "  reduce_to_all(fold,",
              "  std::reverse(payloads.begin(), payloads.begin() + static_cast<std::ptrdiff_t>(frames.size()));\n"
