@@ -211,6 +211,18 @@ inline test::Built poked_byte(test::Built frame, std::size_t ina_at, std::uint8_
   return frame;
 }
 
+/// From host 1 back to host 0, where the ring's acknowledgements flow.
+inline test::Built backwards(const test::RingJob& job, const test::Built& frame) {
+  test::FrameSpec spec = job.frame_of(0);
+  spec.source = job.ip_of(1);
+  spec.destination = job.ip_of(0);
+  spec.opcode = frame.bytes[frame.bth];
+  spec.psn = psn_of(frame);
+  const auto payload = frame.bytes.begin() + static_cast<std::ptrdiff_t>(frame.payload);
+  spec.payload.assign(payload, payload + static_cast<std::ptrdiff_t>(frame.payload_bytes));
+  return build(spec);
+}
+
 inline test::Built damaged(test::Built frame, std::size_t at) {
   frame.bytes[at] ^= 0x01;
   return frame;

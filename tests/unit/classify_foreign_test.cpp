@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3, "Belonging", "The magic" and "Ports": what neighbours may say of rings that
-/// are none of this switch's, and by which port.
+/// docs/protocol.md §3, "Belonging" and "The magic": what neighbours may say of rings that are none
+/// of this switch's.
 
 #include "classifier_bench.hpp"
-
-#include <functional>
 
 namespace weir::conn {
 namespace {
@@ -182,18 +180,6 @@ TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
                              {"on the old QP never", message[1], "drop dead_connection"}});
 }
 
-/// From host 1 back to host 0, where the ring's acknowledgements flow.
-Built backwards(const RingJob& job, Built frame) {
-  FrameSpec spec = job.frame_of(0);
-  spec.source = job.ip_of(1);
-  spec.destination = job.ip_of(0);
-  spec.opcode = frame.bytes[frame.bth];
-  spec.psn = psn_of(frame);
-  const auto payload = frame.bytes.begin() + static_cast<std::ptrdiff_t>(frame.payload);
-  spec.payload.assign(payload, payload + static_cast<std::ptrdiff_t>(frame.payload_bytes));
-  return build(spec);
-}
-
 TEST(Magic, HoldsAgainstARingsDirectionToo) {
   OtherRing other;
   const RingJob& job = other.job;
@@ -205,106 +191,6 @@ TEST(Magic, HoldsAgainstARingsDirectionToo) {
                              {"an ACK still", back(plain(job, 0, 0x11)), "forward"},
                              {"plain", back(plain(job, 0, kOnly)), "forward"},
                              {"its middle", back(other.middle()), "forward"}});
-}
-
-// ---- Ports. ----
-
-/// Ring of three whose rank 1 sits at port 1.
-struct PortRow {
-  const char* description;
-  std::function<Built(RingJob&)> frame;
-  const char* from_its_port;
-};
-
-const std::vector<PortRow> kOfRankOne{
-    {"a message", [](RingJob& j) { return j.message(1, 1, three_packets())[0]; },
-     "0.1 message 1 packet 0"},
-    {"one with a bad ICRC",
-     [](RingJob& j) { return damaged(j.message(1, 1, three_packets())[0], 200); }, "drop bad_icrc"},
-    {"a malformed one",
-     [](RingJob& j) {
-       Built cut = j.message(1, 1, three_packets())[0];
-       cut.bytes.pop_back();
-       return cut;
-     },
-     "drop length_mismatch"},
-    {"its hello", [](RingJob& j) { return j.hello(1); }, "0.1 message 0 packet 0"},
-    {"a hello of another run",
-     [](RingJob& j) { return poked(j.hello(1), test::kInaSessionAt, 99); }, "waits 0.1"},
-    {"a foreign hello", [](RingJob& j) { return poked(j.hello(1), test::kInaRingAt, kOtherRing); },
-     "forward unknown_ring"},
-    {"a plain message on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kOnly), 0x999); },
-     "forward"},
-    {"a middle on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kMiddle), 0x999); },
-     "drop unclassified"},
-    {"an ACK to its successor", [](RingJob& j) { return plain(j, 1, 0x11); }, "forward"},
-    {"an ACK to its predecessor", [](RingJob& j) { return backwards(j, plain(j, 0, 0x11)); },
-     "forward"},
-    {"a plain message to its predecessor",
-     [](RingJob& j) { return backwards(j, plain(j, 0, kOnly)); }, "forward"},
-};
-
-void expect_one_port(const test::JobSpec& spec) {
-  for (const PortRow& row : kOfRankOne) {
-    RingJob job(spec);
-    Bench bench({job.ring()});
-    for (const std::uint16_t rank : {0, 1, 2}) {
-      bench.classify(job.hello(rank), rank);
-    }
-    ASSERT_TRUE(bench.classifier().status_of(0, 1).connected);
-    const Built frame = row.frame(job);
-    for (const std::uint16_t port : {0, 2, 3}) {
-      EXPECT_EQ(bench.classify(frame, port), "drop wrong_port") << row.description;
-    }
-    EXPECT_EQ(bench.classify(frame, 1), row.from_its_port) << row.description;
-  }
-}
-
-TEST(Ports, TheConfigurationTiesAMemberToItsPort) {
-  expect_one_port({.world = 3, .pins_ports = true});
-}
-
-TEST(Ports, AHelloTiesAMemberToItsPort) {
-  expect_one_port({.world = 3});
-}
-
-TEST(Ports, ConfiguredOnesHoldBeforeAnyHello) {
-  RingJob job({.world = 3, .pins_ports = true});
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(job.hello(1), 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(plain(job, 1, kOnly), 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
-}
-
-TEST(Ports, AWaitingHelloTiesNobody) {
-  RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(job.hello(1), 3), "waits 0.1");
-  EXPECT_EQ(bench.classify(with_qp(plain(job, 1, kOnly), 0x999), 1), "forward");
-}
-
-TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
-  RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job); // by port 0
-  const Built other_qp = with_qp(plain(job, 1, kOnly), 0x999);
-  EXPECT_EQ(bench.classify(other_qp, 1), "drop wrong_port");
-  bench.classifier().reset(0, bench.now);
-  EXPECT_EQ(bench.classify(other_qp, 1), "forward");
-}
-
-/// A member that has moved cannot say hello before its old run is over.
-TEST(Ports, TheNextRunMayComeByOthers) {
-  RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  bench.admit(job);
-  bench.classifier().reset(0, bench.now);
-  job.restart(2);
-  EXPECT_EQ(bench.classify(job.hello(0), 2), "waits 0.0");
-  EXPECT_EQ(bench.classify(job.hello(1), 3), "begins 0");
-  const Built first = job.message(0, 1, three_packets())[0];
-  EXPECT_EQ(bench.classify(first, 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(first, 2), "0.0 message 1 packet 0");
 }
 
 } // namespace

@@ -57,6 +57,8 @@ TEST(Incarnation, TheHelloIsMessageZeroFromThenOn) {
       {{"a repeat", job.hello(0), "0.0 message 0 packet 0"},
        {"a repeat elsewhere", with_qp(job.hello(0), 0x999), "drop hello_elsewhere"},
        {"on another's connection", with_qp(job.hello(1), job.qp_of(0)), "drop hello_elsewhere"},
+       {"make that known", with_qp(plain(job, 0, kOnly), 0x999), "forward"},
+       {"the hello there", with_qp(job.hello(0), 0x999), "drop hello_elsewhere"},
        {"at another PSN", with_psn(job.hello(0), 77), "drop history_conflict"},
        {"onwards", job.message(0, 1, three_packets())[0], "0.0 message 1 packet 0"}});
 }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §3, "Ports": what neighbours send comes in where they are.
+
+#include "classifier_bench.hpp"
+
+#include <functional>
+
+namespace weir::conn {
+namespace {
+
+using test::Built;
+using test::kSession;
+using test::RingJob;
+using Bench = ClassifierBench;
+
+/// Ring of three whose rank 1 sits at port 1.
+struct PortRow {
+  const char* description;
+  std::function<Built(RingJob&)> frame;
+  const char* from_its_port;
+};
+
+const std::vector<PortRow> kOfRankOne{
+    {"a message", [](RingJob& j) { return j.message(1, 1, three_packets())[0]; },
+     "0.1 message 1 packet 0"},
+    {"one with a bad ICRC",
+     [](RingJob& j) { return damaged(j.message(1, 1, three_packets())[0], 200); }, "drop bad_icrc"},
+    {"a malformed one",
+     [](RingJob& j) {
+       Built cut = j.message(1, 1, three_packets())[0];
+       cut.bytes.pop_back();
+       return cut;
+     },
+     "drop length_mismatch"},
+    {"its hello", [](RingJob& j) { return j.hello(1); }, "0.1 message 0 packet 0"},
+    {"a hello of another run",
+     [](RingJob& j) { return poked(j.hello(1), test::kInaSessionAt, 99); }, "waits 0.1"},
+    {"a foreign hello", [](RingJob& j) { return poked(j.hello(1), test::kInaRingAt, 77); },
+     "forward unknown_ring"},
+    {"a plain message on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kOnly), 0x999); },
+     "forward"},
+    {"a middle on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kMiddle), 0x999); },
+     "drop unclassified"},
+    {"an ACK to its successor", [](RingJob& j) { return plain(j, 1, 0x11); }, "forward"},
+    {"an ACK to its predecessor", [](RingJob& j) { return backwards(j, plain(j, 0, 0x11)); },
+     "forward"},
+    {"a plain message to its predecessor",
+     [](RingJob& j) { return backwards(j, plain(j, 0, kOnly)); }, "forward"},
+};
+
+void expect_one_port(const test::JobSpec& spec) {
+  for (const PortRow& row : kOfRankOne) {
+    RingJob job(spec);
+    Bench bench({job.ring()});
+    for (const std::uint16_t rank : {0, 1, 2}) {
+      bench.classify(job.hello(rank), rank);
+    }
+    ASSERT_TRUE(bench.classifier().status_of(0, 1).connected);
+    const Built frame = row.frame(job);
+    for (const std::uint16_t port : {0, 2, 3}) {
+      EXPECT_EQ(bench.classify(frame, port), "drop wrong_port") << row.description;
+    }
+    EXPECT_EQ(bench.classify(frame, 1), row.from_its_port) << row.description;
+  }
+}
+
+TEST(Ports, TheConfigurationTiesAMemberToItsPort) {
+  expect_one_port({.world = 3, .pins_ports = true});
+}
+
+TEST(Ports, AHelloTiesAMemberToItsPort) {
+  expect_one_port({.world = 3});
+}
+
+TEST(Ports, ConfiguredOnesHoldBeforeAnyHello) {
+  RingJob job({.world = 3, .pins_ports = true});
+  Bench bench({job.ring()});
+  EXPECT_EQ(bench.classify(job.hello(1), 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(plain(job, 1, kOnly), 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
+}
+
+TEST(Ports, AWaitingHelloTiesNobody) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  EXPECT_EQ(bench.classify(job.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(bench.classify(with_qp(plain(job, 1, kOnly), 0x999), 1), "forward");
+}
+
+TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  bench.admit(job); // by port 0
+  const Built other_qp = with_qp(plain(job, 1, kOnly), 0x999);
+  EXPECT_EQ(bench.classify(other_qp, 1), "drop wrong_port");
+  bench.classifier().reset(0, bench.now);
+  EXPECT_EQ(bench.classify(other_qp, 1), "forward");
+}
+
+/// A member that has moved cannot say hello before its old run is over.
+TEST(Ports, TheNextRunMayComeByOthers) {
+  RingJob job({.world = 2});
+  Bench bench({job.ring()});
+  bench.admit(job);
+  bench.classifier().reset(0, bench.now);
+  job.restart(2);
+  EXPECT_EQ(bench.classify(job.hello(0), 2), "waits 0.0");
+  EXPECT_EQ(bench.classify(job.hello(1), 3), "begins 0");
+  const Built first = job.message(0, 1, three_packets())[0];
+  EXPECT_EQ(bench.classify(first, 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(first, 2), "0.0 message 1 packet 0");
+}
+
+// ---- Rings that share neighbours. ----
+
+/// Two rings of the same hosts. The first one's hellos came by ports 0, 1, 2.
+struct SharedHosts {
+  SharedHosts() {
+    for (const std::uint16_t rank : {0, 1, 2}) {
+      bench.classify(one.hello(rank), rank);
+    }
+  }
+
+  void expect(const char* description, const Built& frame, std::uint16_t port,
+              const char* expected) {
+    EXPECT_EQ(bench.classify(frame, port), expected) << description;
+  }
+
+  RingJob one{{.ring = 1, .world = 3, .first_qp = 0x100}};
+  RingJob two{{.ring = 2, .world = 3, .session = kSession + 1, .first_qp = 0x200}};
+  Bench bench{{one.ring(), two.ring()}};
+};
+
+TEST(Ports, OneRingsHellosDoNotKeepAnotherFromForming) {
+  SharedHosts hosts;
+  hosts.expect("its hello", hosts.two.hello(0), 3, "waits 1.0");
+  hosts.expect("a bad ICRC", damaged(hosts.two.hello(0), hosts.two.hello(0).icrc), 3,
+               "drop bad_icrc");
+  hosts.expect("the first one's hello", hosts.one.hello(0), 3, "drop wrong_port");
+  hosts.expect("another run's", poked(hosts.one.hello(0), test::kInaSessionAt, 9), 3,
+               "drop wrong_port");
+  hosts.expect("its data", hosts.two.message(0, 1, three_packets())[0], 3, "drop wrong_port");
+  hosts.expect("a plain message", with_qp(plain(hosts.one, 0, kOnly), 0x999), 3, "drop wrong_port");
+  hosts.expect("a foreign hello", poked(hosts.two.hello(0), test::kInaRingAt, 77), 3,
+               "drop wrong_port");
+  hosts.expect("rank 1's", hosts.two.hello(1), 3, "waits 1.1");
+  hosts.expect("rank 2's", hosts.two.hello(2), 3, "begins 1");
+}
+
+TEST(Ports, EachRingsConnectionsKeepToTheirOwn) {
+  SharedHosts hosts;
+  for (const std::uint16_t rank : {0, 1, 2}) {
+    hosts.bench.classify(hosts.two.hello(rank), 3);
+  }
+  const auto first = hosts.one.message(0, 1, three_packets());
+  const auto second = hosts.two.message(0, 1, three_packets());
+  hosts.expect("the first's FIRST", first[0], 3, "drop wrong_port");
+  hosts.expect("from its port", first[0], 0, "0.0 message 1 packet 0");
+  hosts.expect("its middle", first[1], 3, "drop wrong_port");
+  hosts.expect("a READ on its QP", plain(hosts.one, 0, 0x0c), 3, "drop wrong_port");
+  hosts.expect("a plain message on its QP", plain(hosts.one, 0, kOnly), 3, "drop wrong_port");
+  hosts.expect("a foreign hello on its QP", poked(hosts.one.hello(0), test::kInaRingAt, 77), 3,
+               "drop wrong_port");
+  hosts.expect("from its port", first[1], 0, "0.0 message 1 packet 1");
+  hosts.expect("the second's FIRST", second[0], 0, "drop wrong_port");
+  hosts.expect("from its port", second[0], 3, "1.0 message 1 packet 0");
+  hosts.expect("its middle", second[1], 0, "drop wrong_port");
+  hosts.expect("from its port", second[1], 3, "1.0 message 1 packet 1");
+  hosts.expect("nobody's port", second[1], 1, "drop wrong_port");
+}
+
+} // namespace
+} // namespace weir::conn
