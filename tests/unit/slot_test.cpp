@@ -375,6 +375,43 @@ TEST(SlotTable, FlushGivesEachHeldFrameBackOnce) {
 
 // ---- What waits longest. ----
 
+TEST(SlotTable, KnowsWhoseFramesFillIt) {
+  Table table(2);
+  EXPECT_FALSE(table->holds(0));
+  table.arrive(table.of(1, 0, 0));
+  EXPECT_TRUE(table->holds(0));
+  EXPECT_FALSE(table->holds(1));
+  table.arrive(table.of(1, 1, 1)); // another packet's slot
+  EXPECT_TRUE(table->holds(1));
+  table.arrive(table.of(1, 1, 0));
+  table.sum(table.of(1, 1, 0).slot);
+  EXPECT_FALSE(table->holds(1)) << "complete: the frames have left";
+  EXPECT_TRUE(table->holds(0)) << "the first slot still fills";
+  table->flush([](const wire::Frame&) {});
+  EXPECT_FALSE(table->holds(0));
+}
+
+/// A broadcast: signalling NaNs of every payload are bits like others.
+TEST(SlotTable, ACopyOfTheRootsDataKeepsEveryBit) {
+  const ReduceKernel bits = find_kernel(DataType::u8, Operation::bitwise_or, CpuLevel::baseline);
+  const Bytes roots{0x01, 0x00, 0x80, 0x7f, 0xff, 0xff, 0xff, 0xff,
+                    0x00, 0x00, 0x00, 0x80, 0x55, 0xaa, 0xa0, 0x7f};
+  for (const std::uint16_t root : {0, 1, 2}) {
+    Table table(3);
+    for (std::uint16_t rank = 0; rank < 3; ++rank) {
+      table.arrive(table.of(1, 0, rank), rank == root ? roots : Bytes(16, 0xff));
+    }
+    const std::uint32_t slot = table.of(1, 0, 0).slot;
+    const auto frames = table->frames_of(slot);
+    sum_frames(frames, 0, Fold::copy_of(root, bits), table->result_room(slot));
+    const auto room = table->result_room(slot);
+    EXPECT_EQ(Bytes(room.begin(), room.end()), roots) << root;
+    for (const wire::Frame* frame : frames) {
+      EXPECT_TRUE(std::equal(roots.begin(), roots.end(), frame->payload())) << root;
+    }
+  }
+}
+
 TEST(SlotTable, NamesWhatWaitsLongest) {
   Table table(3);
   const auto at = [&](std::uint64_t message, std::uint32_t packet, std::uint16_t rank,
