@@ -309,7 +309,7 @@ class RingsReader {
     return ring;
   }
 
-  std::vector<MemberConfig> read_members(const YamlReader& node) const {
+  std::vector<MemberConfig> read_members(const YamlReader& node) {
     std::vector<MemberConfig> members;
     Once<wire::IpAddress> addresses;
     for (const YamlReader& item : node.items(kMembers, "members")) {
@@ -326,7 +326,7 @@ class RingsReader {
     return members;
   }
 
-  MemberConfig read_member(const YamlReader& node) const {
+  MemberConfig read_member(const YamlReader& node) {
     static constexpr std::array<std::string_view, 2> keys{"ip", "port"};
     constexpr std::string_view allowed = "a unicast IPv4 or IPv6 address";
     node.expect_map(keys);
@@ -338,8 +338,21 @@ class RingsReader {
     MemberConfig member{.ip = *address, .port = std::nullopt};
     if (const YamlReader port = node.at("port"); port.is_present()) {
       member.port = static_cast<std::uint16_t>(port.one_of(Words(port_names_)));
+      check_one_port(member, port);
     }
     return member;
+  }
+
+  /// Everything to an address leaves by one port (docs/protocol.md §3, "Ports").
+  void check_one_port(const MemberConfig& member, const YamlReader& node) {
+    const auto [first, is_new] =
+        ties_.try_emplace(member.ip, Tie{*member.port, node.key(), node.line()});
+    const Tie& known = first->second;
+    if (known.port != *member.port) {
+      node.fail(fmt::format("{} for {}, which {} on line {} ties to {}", node.found(),
+                            to_string(member.ip), known.key, known.line, port_names_[known.port]),
+                "one port for each address");
+    }
   }
 
   static void check_history(const YamlReader& node, const RingConfig& ring) {
@@ -389,9 +402,17 @@ class RingsReader {
         fmt::format("{} here or at least {} in ports[{}].mtu", join_or(fitting), needed, index));
   }
 
+  /// What a member's address is tied to, and where that is said.
+  struct Tie {
+    std::uint16_t port;
+    std::string key;
+    int line;
+  };
+
   const std::vector<PortConfig>& ports_;
   std::vector<std::string_view> port_names_; // into ports_
   Once<std::uint32_t> ids_;
+  std::map<wire::IpAddress, Tie> ties_;
 };
 
 std::string read_file(const std::filesystem::path& file) {

@@ -480,6 +480,14 @@ std::vector<BadFile> ring_rows() {
        "25: rings[0].members[1].port: found \"p2\"; allowed: p0 or p1"},
       {"a misspelt port", with("ip: 10.0.0.2, port: p1", "ip: 10.0.0.2, port: P1"),
        "25: rings[0].members[1].port: found \"P1\"; allowed: p0 or p1; did you mean p1?"},
+      {"an address behind two ports, by two rings",
+       "ports: [{ name: a, device: d0 }, { name: b, device: d1 }]\nrings:\n"
+       "- { id: 1, window: 1, max_message_bytes: 40, members: [{ ip: 10.0.0.1 }, { ip: 10.0.0.2, "
+       "port: b }] }\n"
+       "- { id: 2, window: 1, max_message_bytes: 40, members: [{ ip: 10.0.0.2, port: a }, { ip: "
+       "10.0.0.3 }] }\n",
+       "4: rings[1].members[0].port: found \"a\" for 10.0.0.2, which rings[0].members[1].port on "
+       "line 3 ties to b; allowed: one port for each address"},
       {"a history of more than a quarter of the PSN space", // 2 * 4 * (524288 + 1) = 2^22 + 8
        with("max_message_bytes: 16384", "max_message_bytes: 268435457"),
        "21: rings[0].max_message_bytes: found 268435457 with window 4 and mtu 512: a history of 2 "
@@ -718,6 +726,11 @@ TEST(Config, GoodFiles) {
        "ports: [{ name: p0, device: d0 }]\nrings:\n"
        "- { id: 1, window: 1, max_message_bytes: 40, members: &m [{ ip: 10.0.0.1 }, { ip: "
        "10.0.0.2 }] }\n- { id: 2, window: 1, max_message_bytes: 40, members: *m }\n"},
+      {"one address and port in two rings",
+       "ports: [{ name: p0, device: d0 }, { name: p1, device: d1 }]\nrings:\n"
+       "- { id: 1, window: 1, max_message_bytes: 40, members: [{ ip: 10.0.0.1, port: p1 }, { ip: "
+       "10.0.0.2 }] }\n- { id: 2, window: 1, max_message_bytes: 40, members: [{ ip: 10.0.0.1, "
+       "port: p1 }, { ip: 10.0.0.3 }] }\n"},
       {"link-local addresses", with("fd00::3", "fe80::3")},
       {"the longest history: 2 * 4 * 524288 = 2^22 packets",
        with("max_message_bytes: 16384", "max_message_bytes: 268435456")},
