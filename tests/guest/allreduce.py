@@ -34,7 +34,7 @@ def worker(lab: Lab, ring: Ring, rank: int, options: str, epoch: int) -> str:
 
 
 class Epochs:
-    """Each job of a run needs a larger one than the last, whatever scenario it is of."""
+    """Larger from job to job, whatever scenario it is of: packets of one that was killed may still be under way."""
 
     last = 0
 
