@@ -29,6 +29,7 @@ import test_incarnations  # noqa: F401
 import test_process  # noqa: F401
 import test_prompt  # noqa: F401
 import test_replay  # noqa: F401
+import test_restarts  # noqa: F401
 import test_telemetry  # noqa: F401
 import test_worker  # noqa: F401
 from lab import TESTS, Lab, Test

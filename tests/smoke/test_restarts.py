@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-worker's jobs that say the same epoch again: every run is added up by itself, however the one before ended."""
+from __future__ import annotations
+
+import signal
+import time
+
+from hosts import RANKS, WINDOW, ring_7, ring_ports, ring_row
+from lab import Lab, smoke_test
+from netns import veth
+from test_worker import RENDEZVOUS, WORKER, Process
+from weir import configuration, expect, wait_for
+
+MESSAGE_BYTES = 16384
+EPOCH = 5
+
+
+class Jobs:
+    """A switch, and what starts the ranks of a job at its ports."""
+
+    def __init__(self, lab: Lab) -> None:
+        fabric, self._outside = lab.namespace(), lab.namespace()
+        self._lab = lab
+        for rank in range(RANKS):
+            veth(fabric, f"tap{rank}", self._outside, f"host{rank}")
+        self.switch = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring_7(max_message_bytes=MESSAGE_BYTES)))
+
+    def start(self, operation: str, *more: str) -> list[Process]:
+        """The values that ranks add up depend on the epoch alone, so runs of one epoch differ by their operation."""
+        return [Process(self._lab, self._outside, [
+            WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", RENDEZVOUS, "--ring", "7", "--epoch",
+            str(EPOCH), "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", str(WINDOW),
+            "--message-bytes", str(MESSAGE_BYTES), "--type", "i32", "--op", operation, *more]) for rank in range(RANKS)]
+
+
+def expect_exact(ranks: list[Process]) -> None:
+    for rank, process in enumerate(ranks):
+        status, output = process.wait()
+        expect(status == 0 and "algorithm=switch verified=every_element" in output, f"rank {rank}: {status}, {output}")
+
+
+@smoke_test("worker-same-epoch")
+def same_epoch(lab: Lab) -> None:
+    jobs = Jobs(lab)
+    for operation in ("sum", "max", "min"):
+        expect_exact(jobs.start(operation, "--size", "1MiB"))
+    expect(ring_row(jobs.switch)["hellos"] == 3, f"{ring_row(jobs.switch)}")
+    jobs.switch.stop()
+
+
+@smoke_test("worker-killed-same-epoch")
+def killed_same_epoch(lab: Lab) -> None:
+    """All ranks are killed in the middle of an all-reduce and started again within a second."""
+    jobs = Jobs(lab)
+    killed = jobs.start("sum", "--size", "8MiB", "--repeat", "1000")
+    wait_for(lambda: ring_row(jobs.switch)["results"] > 2000, 20, "the first run does not get on")
+    for process in killed:
+        process.process.send_signal(signal.SIGKILL)
+    since = time.monotonic()
+    restarted = jobs.start("max", "--size", "1MiB", "--repeat", "3")
+    expect(time.monotonic() - since < 1, "not restarted within a second")
+    expect_exact(restarted)
+    expect(ring_row(jobs.switch)["hellos"] == 2, f"{ring_row(jobs.switch)}")
+    jobs.switch.stop()
