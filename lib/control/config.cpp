@@ -316,6 +316,7 @@ class RingsReader {
       members.push_back(read_member(item));
       const YamlReader ip = item.at("ip");
       addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
+      check_one_port(members.back(), item.at("port"));
       if (members.back().ip.is_v4() != members.front().ip.is_v4()) {
         // A packet from one to the next has one IP header, so one family.
         ip.fail(fmt::format("{} in a ring whose first member is {}", ip.found(),
@@ -326,7 +327,7 @@ class RingsReader {
     return members;
   }
 
-  MemberConfig read_member(const YamlReader& node) {
+  MemberConfig read_member(const YamlReader& node) const {
     static constexpr std::array<std::string_view, 2> keys{"ip", "port"};
     constexpr std::string_view allowed = "a unicast IPv4 or IPv6 address";
     node.expect_map(keys);
@@ -338,13 +339,15 @@ class RingsReader {
     MemberConfig member{.ip = *address, .port = std::nullopt};
     if (const YamlReader port = node.at("port"); port.is_present()) {
       member.port = static_cast<std::uint16_t>(port.one_of(Words(port_names_)));
-      check_one_port(member, port);
     }
     return member;
   }
 
   /// Everything to an address leaves by one port (docs/protocol.md §3, "Ports").
   void check_one_port(const MemberConfig& member, const YamlReader& node) {
+    if (!member.port) {
+      return;
+    }
     const auto [first, is_new] =
         ties_.try_emplace(member.ip, Tie{*member.port, node.key(), node.line()});
     const Tie& known = first->second;
