@@ -255,6 +255,10 @@ void Fabric::transmit(wire::Frame& frame, l2::PortSet ports) {
 
 void Fabric::release(wire::Frame& frame) {
   Packet& packet = packet_of(frame);
+  const bool was_given_up = &packet != accepting_; // and with it its place in the order
+  if (was_given_up && packet.origin.kind == Origin::Kind::member) {
+    watches_[packet.origin.ring].forget_order();
+  }
   world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
   world_.packets.free(packet);
 }

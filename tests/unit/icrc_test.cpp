@@ -387,7 +387,7 @@ TEST(Captures, EveryFrameVerifiesAndAnyFlippedBitIsNoticed) {
     EXPECT_GT(roce, 100u);
     EXPECT_EQ(bad, expected_bad_icrcs(entry.path()));
   }
-  EXPECT_GE(captures, 6u);
+  EXPECT_GE(captures, 5u);
 }
 
 } // namespace
