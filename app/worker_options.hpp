@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "usage_error.hpp"
 #include "weir/communicator.hpp"
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
 namespace weir::app {
@@ -24,12 +24,6 @@ struct WorkerOptions {
   Verification verification = Verification::every_element;
   Progress progress = Progress::quiet;
   std::string json; // a file, or empty
-};
-
-/// What is wrong with the command line.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
 };
 
 /// Throws UsageError. `--help` prints and exits.

@@ -5,13 +5,13 @@
 /// touches a port.
 
 #include "conn/ring_spec.hpp"
+#include "control/config_error.hpp"
 #include "dataplane/idle.hpp"
 #include "wire/address.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,14 +65,6 @@ struct Config {
   L2Config l2;
   ConnectionsConfig connections;
   std::vector<RingConfig> rings; // none: a plain switch
-};
-
-/// One mistake in a configuration: what() reads "FILE:LINE: KEY: found …; allowed: …". LINE counts
-/// from 1; KEY is the path to the value ("rings[0].members[2].ip") or "(document)" for the file as
-/// a whole.
-class ConfigError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
 };
 
 /// Reads and checks a whole file, up to the first mistake. Throws ConfigError for a file that

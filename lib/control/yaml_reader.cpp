@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/yaml_reader.hpp"
 
-#include "control/config.hpp"
+#include "control/config_error.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>

@@ -27,8 +27,8 @@ struct Range {
 /// One place in a YAML file: a value, or the place where a key is missing. Remembers file, line and
 /// key path ("rings[0].members[2].ip"), so that whatever is wrong with the value can be said in one
 /// line: "FILE:LINE: KEY: found X; allowed: Y". Cheap to copy; copies share the file's text.
-/// Every reading function throws ConfigError (control/config.hpp) when the value is not what it
-/// reads.
+/// Every reading function throws ConfigError (control/config_error.hpp) when the value is not what
+/// it reads.
 class YamlReader {
  public:
   /// The root of the one document in `text`. `file` stands for the text in errors. Errors: text
