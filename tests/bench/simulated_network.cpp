@@ -20,8 +20,7 @@ dataplane::InlineSwitch::Settings settings() {
 
 SimulatedNetwork::SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits,
                                    std::vector<conn::RingSpec> rings, std::uint64_t seed)
-    : traits_(traits), random_(seed), stations_(ports), up_free_from_(ports),
-      down_free_from_(ports),
+    : traits_(traits), random_(seed), stations_(ports), up_(ports), down_(ports),
       switch_(std::move(rings), std::vector<std::uint32_t>(ports, kFrameBytes), settings(), *this) {
 }
 
@@ -36,7 +35,7 @@ void SimulatedNetwork::introduce(std::uint16_t port, const wire::MacAddress& mac
 }
 
 void SimulatedNetwork::send(std::uint16_t port, std::span<const std::uint8_t> frame) {
-  carry(up_free_from_[port], EventKind::at_switch, port, make(frame));
+  carry(up_[port], EventKind::at_switch, port, make(frame));
 }
 
 void SimulatedNetwork::wake(std::uint16_t port, Time time) {
@@ -47,9 +46,8 @@ bool SimulatedNetwork::advance() {
   if (events_.empty()) {
     return false;
   }
-  const Event event = events_.top();
-  events_.pop();
-  now_ = event.time;
+  const auto [time, order, event] = events_.pop();
+  now_ = time;
   switch (event.kind) {
   case EventKind::at_switch:
     event.packet->ingress = event.port;
@@ -72,10 +70,10 @@ void SimulatedNetwork::transmit(wire::Frame& frame, l2::PortSet ports) {
   auto& packet = static_cast<Packet&>(frame);
   for (; (ports & (ports - 1)) != 0; ports &= ports - 1) {
     const auto port = static_cast<std::uint16_t>(std::countr_zero(ports));
-    carry(down_free_from_[port], EventKind::at_station, port, make(packet.bytes()));
+    carry(down_[port], EventKind::at_station, port, make(packet.bytes()));
   }
   const auto last = static_cast<std::uint16_t>(std::countr_zero(ports));
-  carry(down_free_from_[last], EventKind::at_station, last, packet);
+  carry(down_[last], EventKind::at_station, last, packet);
 }
 
 void SimulatedNetwork::release(wire::Frame& frame) {
@@ -96,20 +94,19 @@ SimulatedNetwork::Packet& SimulatedNetwork::make(std::span<const std::uint8_t> b
 }
 
 void SimulatedNetwork::push(Time time, EventKind kind, std::uint16_t port, Packet* packet) {
-  events_.push({time, events_so_far_++, kind, port, packet});
+  events_.push(time, {kind, port, packet});
 }
 
 /// A lost frame takes its time on the link too.
-void SimulatedNetwork::carry(Time& free_from, EventKind arrival, std::uint16_t port,
+void SimulatedNetwork::carry(netsim::Transmitter& link, EventKind arrival, std::uint16_t port,
                              Packet& packet) {
   const double bits = 8.0 * (packet.length + kWireOverhead);
-  free_from = std::max(free_from, now_) +
-              static_cast<Time>(std::llround(std::ceil(bits / traits_.bits_per_ns)));
+  link.take(now_, static_cast<Time>(std::llround(std::ceil(bits / traits_.bits_per_ns))));
   if (std::uniform_real_distribution<>()(random_) < traits_.loss) {
     free_.push_back(&packet);
     return;
   }
-  push(free_from + traits_.delay, arrival, port, &packet);
+  push(link.free_from() + traits_.delay, arrival, port, &packet);
 }
 
 } // namespace weir::bench

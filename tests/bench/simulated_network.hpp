@@ -2,11 +2,12 @@
 #pragma once
 
 #include "dataplane/inline_switch.hpp"
+#include "netsim/event_queue.hpp"
+#include "netsim/transmitter.hpp"
 
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <queue>
 #include <random>
 #include <span>
 #include <vector>
@@ -66,15 +67,9 @@ class SimulatedNetwork : private dataplane::FrameSink {
   enum class EventKind : std::uint8_t { at_switch, at_station, wake };
 
   struct Event {
-    Time time = 0;
-    std::uint64_t order = 0; // among events of one time: first come, first served
     EventKind kind{};
     std::uint16_t port = 0;
     Packet* packet = nullptr;
-
-    bool operator>(const Event& other) const {
-      return time != other.time ? time > other.time : order > other.order;
-    }
   };
 
   void transmit(wire::Frame& frame, l2::PortSet ports) override;
@@ -82,18 +77,17 @@ class SimulatedNetwork : private dataplane::FrameSink {
 
   Packet& make(std::span<const std::uint8_t> bytes);
   void push(Time time, EventKind kind, std::uint16_t port, Packet* packet = nullptr);
-  void carry(Time& free_from, EventKind arrival, std::uint16_t port, Packet& packet);
+  void carry(netsim::Transmitter& link, EventKind arrival, std::uint16_t port, Packet& packet);
 
   const LinkTraits traits_;
   Time now_ = 0;
-  std::uint64_t events_so_far_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  netsim::EventQueue<Event> events_;
   std::mt19937_64 random_;
   std::deque<Packet> packets_;
   std::vector<Packet*> free_;
   std::vector<Station*> stations_;
-  std::vector<Time> up_free_from_; // by port: when the link has sent what it has been given
-  std::vector<Time> down_free_from_;
+  std::vector<netsim::Transmitter> up_; // by port
+  std::vector<netsim::Transmitter> down_;
   dataplane::InlineSwitch switch_;
 };
 

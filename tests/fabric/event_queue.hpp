@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "netsim/event_queue.hpp"
 #include "packet.hpp"
 
-#include <algorithm>
 #include <cstdint>
-#include <vector>
 
 namespace weir::fabric {
 
@@ -31,7 +30,6 @@ enum class EventKind : std::uint8_t {
 
 struct Event {
   Time time = 0;
-  std::uint64_t order = 0; // among events of one time: first come, first served
   EventKind kind{};
   std::uint16_t place = 0; // port, ring or number
   std::uint16_t rank = 0;
@@ -39,30 +37,17 @@ struct Event {
   Packet* packet = nullptr;
 };
 
+/// Among events of one time: first come, first served.
 class EventQueue {
  public:
-  void push(Event event) {
-    event.order = next_++;
-    heap_.push_back(event);
-    std::push_heap(heap_.begin(), heap_.end(), is_later);
-  }
+  void push(const Event& event) { queue_.push(event.time, event); }
 
-  bool empty() const { return heap_.empty(); }
+  bool empty() const { return queue_.empty(); }
 
-  Event pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), is_later);
-    const Event event = heap_.back();
-    heap_.pop_back();
-    return event;
-  }
+  Event pop() { return queue_.pop().event; }
 
  private:
-  static bool is_later(const Event& a, const Event& b) {
-    return a.time != b.time ? a.time > b.time : a.order > b.order;
-  }
-
-  std::vector<Event> heap_;
-  std::uint64_t next_ = 0;
+  netsim::EventQueue<Event> queue_;
 };
 
 } // namespace weir::fabric

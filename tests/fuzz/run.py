@@ -20,9 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build-fuzz"
-FUZZERS = ["classify", "config", "endpoint", "parse", "switch"]
+FUZZERS = ["classify", "config", "endpoint", "parse", "switch", "topology"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
+GENERATORS = ["torus, rows: 3, columns: 4", "mesh, rows: 2, columns: 2", "fat-tree, leaves: 2, nodes_per_leaf: 3",
+              "spine-leaf, leaves: 2, nodes_per_leaf: 2, spines: 2, uplink_rate: 2Gbit/s, uplink_latency: 3us",
+              "bigraph, nodes_per_switch: 2, switches: 4", "dgx2", "star, nodes: 5"]
 
 
 def frames_of(capture: Path) -> list[bytes]:
@@ -65,9 +68,12 @@ def seeds() -> dict[str, list[bytes]]:
     scripts += tables
     configurations = [file.read_bytes() for folder in ["config", "tests/replay/rings"]
                       for file in (ROOT / folder).glob("*.yaml")]
+    topologies = [file.read_bytes() for file in (ROOT / "config/topologies").glob("*.yaml")]
+    topologies += [f"generator: {{kind: {generator}, rate: 1Gbit/s, latency: 1us}}\n".encode() for generator in GENERATORS]
     frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]
     frames += [frame for script in tables for frame in frames_in(script)[::3]]
-    return {"parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations}
+    return {"parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations,
+            "topology": topologies}
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> Path:

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace weir::netsim {
+
+/// What is to happen, by time; at one time first come, first served. So the order of things does
+/// not depend on how the queue is made: a calendar (R. Brown, CACM 31(10), 1988) whose days are
+/// lists of events in no order. The present day's are a heap of four children a node, and so are
+/// those that are further away than the calendar reaches.
+template <class Event>
+class EventQueue {
+ public:
+  struct Entry {
+    std::uint64_t time = 0;
+    std::uint64_t order = 0;
+    Event event;
+  };
+
+  EventQueue() { first_.fill(kNone); }
+
+  bool empty() const { return size_ == 0; }
+
+  std::size_t size() const { return size_; }
+
+  /// Events pushed so far.
+  std::uint64_t pushed() const { return next_; }
+
+  void push(std::uint64_t time, Event event) {
+    ++size_;
+    const Entry entry{time, next_++, std::move(event)};
+    const std::uint64_t day = time >> kDayBits;
+    if (day <= today_) {
+      present_.push(entry);
+    } else if (day - today_ < kDays) {
+      note(day, entry);
+    } else {
+      later_.push(entry);
+    }
+  }
+
+  /// The queue is not empty.
+  Entry pop() {
+    if (present_.is_empty()) {
+      turn_page();
+    }
+    --size_;
+    return present_.pop();
+  }
+
+ private:
+  static constexpr unsigned kDayBits = 12;
+  static constexpr std::uint64_t kDays = 4096;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  class Heap {
+   public:
+    bool is_empty() const { return entries_.empty(); }
+
+    const Entry& first() const { return entries_.front(); }
+
+    void push(const Entry& entry) {
+      std::size_t hole = entries_.size();
+      entries_.push_back(entry);
+      while (hole != 0) {
+        const std::size_t parent = (hole - 1) / kChildren;
+        if (!is_earlier(entry, entries_[parent])) {
+          break;
+        }
+        entries_[hole] = entries_[parent];
+        hole = parent;
+      }
+      entries_[hole] = entry;
+    }
+
+    Entry pop() {
+      const Entry first = entries_.front();
+      const Entry last = entries_.back();
+      entries_.pop_back();
+      if (!entries_.empty()) {
+        sink(last);
+      }
+      return first;
+    }
+
+   private:
+    static constexpr std::size_t kChildren = 4;
+
+    static bool is_earlier(const Entry& a, const Entry& b) {
+      return (a.time < b.time) | ((a.time == b.time) & (a.order < b.order));
+    }
+
+    /// Finds `entry` a place from the root down.
+    void sink(const Entry& entry) {
+      const std::size_t size = entries_.size();
+      std::size_t hole = 0;
+      for (;;) {
+        const std::size_t first = hole * kChildren + 1;
+        if (first >= size) {
+          break;
+        }
+        const std::size_t end = std::min(first + kChildren, size);
+        std::size_t best = first;
+        for (std::size_t child = first + 1; child < end; ++child) {
+          best = is_earlier(entries_[child], entries_[best]) ? child : best;
+        }
+        if (!is_earlier(entries_[best], entry)) {
+          break;
+        }
+        entries_[hole] = entries_[best];
+        hole = best;
+      }
+      entries_[hole] = entry;
+    }
+
+    std::vector<Entry> entries_;
+  };
+
+  struct Note {
+    Entry entry;
+    std::uint32_t next = kNone;
+  };
+
+  /// Into a day of the calendar.
+  void note(std::uint64_t day, const Entry& entry) {
+    std::uint32_t place = free_;
+    if (place == kNone) {
+      place = static_cast<std::uint32_t>(notes_.size());
+      notes_.push_back({entry, kNone});
+    } else {
+      free_ = notes_[place].next;
+      notes_[place].entry = entry;
+    }
+    const std::size_t slot = day % kDays;
+    notes_[place].next = first_[slot];
+    first_[slot] = place;
+    marks_[slot / 64] |= std::uint64_t{1} << (slot % 64);
+  }
+
+  /// The next day that has anything becomes today; the queue is not empty.
+  void turn_page() {
+    const std::uint64_t noted = next_noted_day();
+    const std::uint64_t distant = later_.is_empty() ? UINT64_MAX : later_.first().time >> kDayBits;
+    today_ = std::min(noted, distant);
+    if (noted == today_) {
+      open(today_ % kDays);
+    }
+    while (!later_.is_empty() && (later_.first().time >> kDayBits) - today_ < kDays) {
+      const Entry entry = later_.pop();
+      const std::uint64_t day = entry.time >> kDayBits;
+      if (day == today_) {
+        present_.push(entry);
+      } else {
+        note(day, entry);
+      }
+    }
+  }
+
+  void open(std::size_t slot) {
+    for (std::uint32_t place = first_[slot]; place != kNone;) {
+      present_.push(notes_[place].entry);
+      const std::uint32_t next = notes_[place].next;
+      notes_[place].next = free_;
+      free_ = place;
+      place = next;
+    }
+    first_[slot] = kNone;
+    marks_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+  }
+
+  /// UINT64_MAX: none.
+  std::uint64_t next_noted_day() const {
+    const std::size_t begin = (today_ + 1) % kDays;
+    const std::uint64_t head = marks_[begin / 64] >> (begin % 64);
+    if (head != 0) {
+      return today_ + 1 + static_cast<std::uint64_t>(std::countr_zero(head));
+    }
+    // The rest of the words, and the first once more for its low bits, which are furthest away.
+    const std::uint64_t skipped = 64 - begin % 64;
+    for (std::size_t i = 1; i <= marks_.size(); ++i) {
+      const std::uint64_t word = marks_[(begin / 64 + i) % marks_.size()];
+      if (word != 0) {
+        return today_ + 1 + skipped + 64 * (i - 1) +
+               static_cast<std::uint64_t>(std::countr_zero(word));
+      }
+    }
+    return UINT64_MAX;
+  }
+
+  Heap present_; // today's and what is late
+  Heap later_;   // not before today_ + kDays
+  std::uint64_t today_ = 0;
+  std::array<std::uint32_t, kDays> first_{}; // by day: its first note
+  std::array<std::uint64_t, kDays / 64> marks_{};
+  std::vector<Note> notes_;
+  std::uint32_t free_ = kNone;
+  std::size_t size_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+} // namespace weir::netsim

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/fold_switch.hpp"
+#include "netsim/frame_network.hpp"
+#include "netsim/message_list.hpp"
+#include "netsim/weir_run.hpp"
+#include "netsim/worker.hpp"
+#include "plan/fabric.hpp"
+#include "plan/topology.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace weir::netsim {
+
+/// Of an attempt: everything that travels, its workers and the switches that fold. Frames of a ring
+/// go where its switches say, or, of rings without any, along their connection's way.
+class FrameJob {
+ public:
+  /// `seed` is of what gets lost.
+  FrameJob(const plan::Topology& topology, const WeirSettings& settings, std::uint64_t seed);
+  ~FrameJob();
+  FrameJob(const FrameJob&) = delete;
+  FrameJob& operator=(const FrameJob&) = delete;
+
+  /// A ring whose switches fold `bytes`.
+  void add_folded_ring(const plan::FabricRing& ring, std::uint64_t bytes);
+  /// A ring of hosts.
+  void add_host_ring(std::span<const plan::VertexId> order, std::uint64_t bytes);
+
+  enum class Outcome : std::uint8_t { finished, failed };
+
+  /// Until all is done or a queue pair has failed. Errors: SimulationError after `kPatience`.
+  Outcome run();
+
+  /// Its duration, restarts not counted.
+  WeirResult result() const;
+
+ private:
+  static constexpr Time kPatience = 1000 * kSecond;
+
+  struct Ring {
+    std::uint32_t world = 0;
+    std::uint32_t first_worker = 0;
+    std::vector<MessageList> messages;   // by rank, or one for all
+    std::vector<std::uint32_t> hub_at;   // by vertex; kNobody
+    std::vector<std::uint32_t> child_at; // by link into a hub; kNobody: from its parent
+    std::vector<plan::VertexId> members;
+  };
+
+  class Hub;
+
+  Worker& worker_of(const Ring& ring, std::uint32_t rank) {
+    return workers_[ring.first_worker + rank % ring.world];
+  }
+
+  void add_workers(Ring& ring, std::uint32_t index);
+  void add_hubs(const plan::FabricRing& fabric, std::uint32_t index);
+  void set_ways(const plan::FabricRing& fabric, std::uint32_t index);
+  void dispatch(const FrameEvent& event);
+  void arrive(FrameId id, plan::LinkId link);
+  void attend(const Frame& frame, plan::LinkId link);
+  void forward(Frame frame);
+  void deliver(const Frame& frame);
+  void answer(const Frame& frame, Receiver::Reply reply);
+  void pump(std::uint32_t worker);
+  Time attended_at(plan::VertexId vertex);
+
+  const plan::Topology& topology_;
+  const WeirSettings settings_;
+  FrameNetwork network_;
+  Time now_ = 0;
+  std::deque<Ring> rings_;
+  std::deque<Worker> workers_;
+  std::vector<std::unique_ptr<Hub>> hubs_;
+  std::map<plan::VertexId, std::vector<Time>> lcores_; // when each is free
+  std::size_t done_ = 0;
+  bool has_failed_ = false;
+};
+
+} // namespace weir::netsim

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/event_queue.hpp"
+#include "netsim/network.hpp"
+#include "netsim/queue_pair.hpp"
+#include "netsim/time.hpp"
+#include "netsim/transmitter.hpp"
+#include "plan/topology.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace weir::netsim {
+
+/// Of a connection from a rank to the next.
+struct Frame {
+  enum class Kind : std::uint8_t {
+    data,            // a contribution, a partial sum or a result
+    acknowledgement, // of everything before `packet`
+    refusal,         // NAK: `packet` is missing
+    hold,            // RNR NAK: the same, later
+  };
+
+  Kind kind = Kind::data;
+  Sender::Departure::Ack ack = Sender::Departure::Ack::not_asked;
+  std::uint32_t ring = 0;
+  std::uint32_t rank = 0; // of the connection's sender
+  std::uint32_t packet = 0;
+  std::uint32_t bytes = 0;
+  const plan::LinkId* hop = nullptr; // that it crosses; where switches choose its way, nothing
+  const plan::LinkId* end = nullptr;
+};
+
+using FrameId = std::uint32_t;
+
+enum class FrameEventKind : std::uint16_t {
+  arrival,  // subject: frame; detail: link
+  attended, // subject: frame; detail: link. A switch has come to it
+  worker,   // subject: worker. Its timer
+  look,     // subject: fold switch. It looks what has waited too long
+};
+
+struct FrameEvent {
+  FrameEventKind kind{};
+  std::uint32_t subject = 0;
+  std::uint32_t detail = 0;
+};
+
+/// Links that carry whole frames, one after the other, and may lose them. A lost frame takes its
+/// time on the link too.
+class FrameNetwork {
+ public:
+  FrameNetwork(const plan::Topology& topology, double loss, std::uint64_t seed)
+      : random_(seed), threshold_(static_cast<std::uint64_t>(std::ldexp(loss, 63))),
+        transmitters_(topology.links().size()), use_(topology.links().size()) {
+    for (const plan::Link& link : topology.links()) {
+      paces_.emplace_back(link.traits.bits_per_second);
+      links_.push_back({link.traits.bits_per_second, link.traits.latency_ns * kNanosecond});
+    }
+  }
+
+  EventQueue<FrameEvent>& events() { return events_; }
+
+  const EventQueue<FrameEvent>& events() const { return events_; }
+
+  void send(const Frame& frame, plan::LinkId link, Time now) {
+    const Time duration = paces_[link].time_of(frame.bytes);
+    const Time begin = transmitters_[link].take(now, duration);
+    use_[link].packets += 1;
+    use_[link].bytes += frame.bytes;
+    use_[link].busy += duration;
+    if (threshold_ != 0 && random_() >> 1 < threshold_) {
+      ++lost_;
+      return;
+    }
+    events_.push(begin + duration + links_[link].latency,
+                 {FrameEventKind::arrival, store(frame), link});
+  }
+
+  const Frame& operator[](FrameId id) const { return frames_[id]; }
+
+  void release(FrameId id) { free_.push_back(id); }
+
+  const std::vector<LinkUse>& use() const { return use_; }
+
+  std::uint64_t lost() const { return lost_; }
+
+ private:
+  FrameId store(const Frame& frame) {
+    if (free_.empty()) {
+      frames_.push_back(frame);
+      return static_cast<FrameId>(frames_.size() - 1);
+    }
+    const FrameId id = free_.back();
+    free_.pop_back();
+    frames_[id] = frame;
+    return id;
+  }
+
+  std::vector<Link> links_;
+  std::vector<Pace> paces_;
+  std::mt19937_64 random_; // its numbers are the standard's, on every machine
+  std::uint64_t threshold_;
+  std::uint64_t lost_ = 0;
+  std::vector<Transmitter> transmitters_;
+  std::vector<LinkUse> use_;
+  EventQueue<FrameEvent> events_;
+  std::vector<Frame> frames_;
+  std::vector<FrameId> free_;
+};
+
+} // namespace weir::netsim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/fold_switch.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::netsim {
+
+/// A switch that mends losses itself: results leave in order; who misses a result gets it from the
+/// cache; whose contribution is missing is asked for it, by a NAK at the oldest packet that its
+/// receiver has not acknowledged, once for each of them and each time that the sender has gone
+/// back, then by RNR NAKs; a repeat of what was released brings back at most one resend for each
+/// time that its sender has gone back. Nothing that the switch says acknowledges more than the
+/// receiver has. In a tree all this is done hop by hop: partial sums are resent to the parent,
+/// totals to the children.
+///
+/// Timers are of one length, doubled with each try; the measured round trip is not modelled.
+class MendingSwitch : public FoldSwitch {
+ public:
+  MendingSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports, Time timer);
+
+  void take_contribution(std::uint32_t child, std::uint32_t packet, Time now) override;
+  void take_total(std::uint32_t packet, Time now) override;
+  Passage see_answer_of(std::uint32_t child, Frame::Kind kind, std::uint32_t packet,
+                        Time now) override;
+  Passage see_answer_from_above(Frame::Kind kind, std::uint32_t packet, Time now) override;
+
+  /// Half the timer.
+  Time interval() const override { return timer_ / 2; }
+
+  void look_again(Time now) override;
+
+  std::uint32_t most_filling() const override { return slots_.most_filling(); }
+
+ private:
+  static constexpr std::uint32_t kNothing = UINT32_MAX;
+  static constexpr Time kFirstPause = 15'000 * kMicrosecond;
+  static constexpr Time kLongestPause = 100'000 * kMicrosecond;
+  static constexpr std::uint32_t kMostTries = 5; // then it is the sender's affair
+
+  /// What comes from a child.
+  struct Inflow {
+    std::uint32_t missing = 0;          // the lowest packet that it has not brought
+    std::uint32_t previous = 0;         // packet; a lower or equal one begins a pass
+    std::uint32_t asked_for = kNothing; // `missing` when its sender was asked, in this pass
+    std::uint32_t asked_at = kNothing;  // acknowledged_of() when it was asked by NAK
+    Time quiet_until = 0;               // after an RNR NAK
+    Time pause = kFirstPause;           // after the next RNR NAK
+    /// What its sender's going back has brought already.
+    enum class Pass : std::uint8_t { nothing, acknowledgement, resend } pass = Pass::nothing;
+  };
+
+  /// What goes into a child.
+  struct Outflow {
+    std::uint32_t acknowledged = 0; // the lowest packet that its receiver has not acknowledged
+    Time since = 0;                 // when that advanced, or the resend
+    std::uint32_t tries = 0;
+  };
+
+  std::uint32_t acknowledged_of(std::uint32_t child) const;
+  void release_ready(Time now);
+  void release(std::uint32_t packet, Time now);
+  void ask(std::uint32_t child);
+  void ask_again(std::uint32_t child, Time now);
+  void ask_parent();
+  void swallow(std::uint32_t child, std::uint32_t packet, Time now);
+  void resend(std::uint32_t child, std::uint32_t from, Time now);
+  void acknowledge(std::uint32_t child, std::uint32_t end, Time now);
+  bool knows_first_of(std::uint32_t packet, std::uint32_t child) const;
+
+  Time patience_of(const Outflow& flow) const { return timer_ << flow.tries; }
+
+  const FoldPlace place_;
+  const MessageList& messages_;
+  FoldPorts& ports_;
+  const Time timer_;
+  SlotTable slots_;
+  std::vector<Inflow> inflows_;
+  std::vector<Outflow> outflows_;
+  std::uint32_t released_ = 0;           // results that have gone down: all before it
+  std::uint32_t climbed_ = 0;            // partial sums that have gone up: all before it
+  std::uint32_t above_acknowledged_ = 0; // of the last child's own connection
+  std::uint32_t asked_above_ = kNothing; // released_ when the parent was asked
+  Time oldest_since_ = 0;                // when the oldest slot became that, or was asked for
+};
+
+} // namespace weir::netsim

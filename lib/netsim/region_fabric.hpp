@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/event_queue.hpp"
+#include "netsim/latency_histogram.hpp"
+#include "netsim/region_run.hpp"
+#include "netsim/transmitter.hpp"
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace weir::netsim {
+
+/// Of one plane; leaf switches, then spines.
+using SwitchId = std::uint32_t;
+
+/// What crosses the planes. An address is a packet's number in the message.
+struct RegionPacket {
+  enum class Kind : std::uint8_t {
+    contribution, // push: to the address's home
+    partial,      // push: an evicted sum, to the home GPU
+    result,       // to all GPUs
+    request,      // pull: to all GPUs but `gpu`
+    response,     // pull: to `gpu`
+  };
+
+  Kind kind{};
+  std::uint32_t address = 0;
+  std::uint32_t gpu = kNobody;  // who asked, who is to get it, or whose result it is
+  std::uint32_t count = 1;      // contributions in it
+  SwitchId came_from = kNobody; // the switch that sent it; of a GPU's or a table's, nobody
+  Time sent = 0;
+};
+
+/// The planes' links, numbered, and the way over them. All planes are alike, and a packet stays on
+/// that of its address.
+class RegionFabric {
+ public:
+  enum class Place : std::uint16_t { at_switch, at_gpu, from_memory, timeout };
+
+  struct Event {
+    Place place{};
+    std::uint16_t plane = 0;
+    std::uint32_t at = 0;     // switch or GPU
+    std::uint32_t packet = 0; // of the pool, or a program's number
+  };
+
+  RegionFabric(const RegionNetwork& network, const RegionSettings& settings);
+
+  EventQueue<Event>& events() { return events_; }
+
+  std::uint32_t plane_of(std::uint32_t address) const { return address % network_.planes; }
+
+  SwitchId leaf_of(std::uint32_t gpu) const { return gpu % network_.groups; }
+
+  std::uint32_t switches() const { return network_.groups + network_.spines; }
+
+  bool is_leaf(SwitchId id) const { return id < network_.groups; }
+
+  /// GPUs that take part in a group.
+  std::uint32_t members_of(SwitchId leaf) const {
+    return (settings_.gpus + network_.groups - 1 - leaf) / network_.groups;
+  }
+
+  /// The port by which a GPU's leaf switch reaches it, and the one that leads from a leaf to the
+  /// other leaves in that lane.
+  std::uint32_t port_of(std::uint32_t gpu) const { return gpu / network_.groups; }
+
+  std::uint32_t port_of_lane(std::uint32_t lane) const { return network_.gpus_per_group + lane; }
+
+  /// A lane is one of the parallel links between two leaves, or one of the spines.
+  std::uint32_t lanes() const {
+    return network_.spines == 0 ? network_.gpus_per_group : network_.spines;
+  }
+
+  SwitchId spine_of_lane(std::uint32_t lane) const { return network_.groups + lane; }
+
+  /// A GPU to its leaf. Returns when its port begins to send it.
+  Time send_up(std::uint32_t gpu, const RegionPacket& packet, Time now);
+  /// A leaf to a GPU.
+  void send_down(std::uint32_t gpu, const RegionPacket& packet, Time now);
+
+  /// To every GPU that takes part but packet.gpu: from a leaf to those of its group and, unless
+  /// another switch sent the packet, in that lane towards the others; from a spine to all leaves
+  /// but that which sent it.
+  void spread(SwitchId at, std::uint32_t lane, const RegionPacket& packet, Time now);
+
+  /// One hop towards another switch, in that lane.
+  void send_towards(SwitchId at, SwitchId goal, std::uint32_t lane, const RegionPacket& packet,
+                    Time now);
+
+  const RegionPacket& operator[](std::uint32_t packet) const { return packets_[packet]; }
+
+  void release(std::uint32_t packet) { free_.push_back(packet); }
+
+  Time memory_latency() {
+    const Time more = network_.memory_spread == 0 ? 0 : random_() % network_.memory_spread;
+    return network_.memory_latency + more;
+  }
+
+ private:
+  static bool is_acknowledged(const RegionPacket& packet) {
+    return packet.kind != RegionPacket::Kind::request &&
+           packet.kind != RegionPacket::Kind::response;
+  }
+
+  void send_across(SwitchId from, SwitchId to, std::uint32_t lane, RegionPacket packet, Time now);
+  Time cross(std::uint32_t link, std::uint32_t back, const RegionPacket& packet, Time now);
+  void arrive(Place place, std::uint32_t at, const RegionPacket& packet, Time time);
+  std::uint32_t gpu_link(std::uint32_t plane, std::uint32_t gpu) const;
+  std::uint32_t across_link(std::uint32_t plane, SwitchId leaf, std::uint32_t lane) const;
+  Time duration_on(std::uint32_t link, std::uint32_t bytes);
+
+  const RegionNetwork network_;
+  const RegionSettings settings_;
+  std::mt19937_64 random_; // its numbers are the standard's, on every machine
+  Pace pace_;
+  EventQueue<Event> events_;
+  std::vector<Transmitter> links_; // even: up or forth; odd: down or back
+  std::vector<RegionPacket> packets_;
+  std::vector<std::uint32_t> free_;
+};
+
+} // namespace weir::netsim

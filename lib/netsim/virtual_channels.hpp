@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+namespace weir::netsim {
+
+/// Each link's far end holds what arrives in FIFOs of its own, and the link sends only what fits
+/// into one of them. On a torus half of them are for packets that cross their dimension's dateline
+/// (Hop::Dateline).
+struct VirtualChannels {
+  std::uint32_t count = 4;
+  std::uint32_t bytes = 318 * 16; // each; at least the largest packet
+
+  enum class Arbitration : std::uint8_t {
+    by_arrival, // who has waited longest
+    by_step,    // the schedule's earlier step first, then by arrival
+  };
+  Arbitration arbitration = Arbitration::by_arrival;
+};
+
+} // namespace weir::netsim

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "plan/topology.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::plan {
+
+/// By link: how many edges of one unit of bandwidth it is (MultiTree §VII-B). The unit is the
+/// greatest rate that divides all rates, or the lowest rate where the former would make more than
+/// kMostUnits of the fastest link; what a link has beyond whole units is left idle.
+std::vector<std::uint32_t> unit_capacities(const Topology& topology);
+inline constexpr std::uint64_t kMostUnits = 64;
+
+/// bit/s of such a unit.
+std::uint64_t unit_rate(const Topology& topology);
+
+} // namespace weir::plan

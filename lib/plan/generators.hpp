@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Topologies by formula. Nodes are named n0, n1, …; switches as each function says. Errors:
+/// PlanError for dimensions out of range or more than kMostVertices of nodes and switches.
+
+#include "plan/topology.hpp"
+
+#include <cstdint>
+
+namespace weir::plan {
+
+inline constexpr std::uint32_t kMostVertices = 1U << 16;
+inline constexpr std::uint32_t kMostLinks = 1U << 22;
+
+/// rows, columns ≥ 2. A torus with a dimension of 2 has two parallel links there.
+Topology make_torus(std::uint32_t rows, std::uint32_t columns, LinkTraits link);
+Topology make_mesh(std::uint32_t rows, std::uint32_t columns, LinkTraits link);
+
+/// Two levels: node i on leaf i / nodes_per_leaf, every leaf linked once to every spine; switches
+/// leaf0 …, then spine0 …
+struct LeafSpine {
+  std::uint32_t leaves = 0;
+  std::uint32_t nodes_per_leaf = 0;
+  std::uint32_t spines = 0;
+  LinkTraits host;
+  LinkTraits uplink;
+};
+
+Topology make_spine_leaf(const LeafSpine& shape);
+
+/// A spine-leaf as wide above as below (MultiTree §V: 8 leaves, 8 nodes a leaf, 8 spines); unicast
+/// takes the spine of the source's number.
+Topology make_fat_tree(std::uint32_t leaves, std::uint32_t nodes_per_leaf, LinkTraits link);
+
+/// MultiTree §V, EFLOPS: BiGraph of `nodes_per_switch` x `switches`, an even number; switches
+/// upper0 …, lower0 …
+Topology make_bigraph(std::uint32_t nodes_per_switch, std::uint32_t switches, LinkTraits host,
+                      LinkTraits between);
+
+/// MultiTree §V, "DGX-2-like": two switches of 8 nodes, 8 parallel links between them.
+Topology make_dgx2(LinkTraits host, LinkTraits between);
+
+/// One switch, hub.
+Topology make_star(std::uint32_t nodes, LinkTraits link);
+
+} // namespace weir::plan

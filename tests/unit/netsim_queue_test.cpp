@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "netsim/event_queue.hpp"
+#include "netsim/latency_histogram.hpp"
+#include "netsim/message_list.hpp"
+#include "netsim/time.hpp"
+#include "netsim/transmitter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace weir::netsim {
+namespace {
+
+/// Against a search for the least. Most events are soon, some of them at one time, some so far away
+/// that the calendar does not reach there, and some before what was given last.
+TEST(EventQueue, GivesByTimeThenByArrival) {
+  std::mt19937_64 random(1);
+  std::uint64_t now = 0;
+  EventQueue<int> queue;
+  std::vector<std::pair<std::uint64_t, int>> reference; // of what is in the queue
+  for (int i = 0; i < 20000; ++i) {
+    const bool takes = !reference.empty() && random() % 5 < 2;
+    if (takes) {
+      const auto first = std::min_element(reference.begin(), reference.end());
+      const auto entry = queue.pop();
+      now = entry.time;
+      ASSERT_EQ(entry.time, first->first);
+      ASSERT_EQ(entry.event, first->second);
+      reference.erase(first);
+    } else {
+      const std::uint64_t ahead = random() % (std::uint64_t{1} << random() % 28);
+      const std::uint64_t time = random() % 100 == 0 ? now / 2 : now + ahead / 16 * 16;
+      queue.push(time, i);
+      reference.emplace_back(time, i);
+    }
+  }
+  EXPECT_EQ(queue.size(), reference.size());
+}
+
+TEST(TransmissionTime, RoundsUpToPicoseconds) {
+  EXPECT_EQ(transmission_time(1, 8'000'000'000), 1000U);        // 1 GB/s: 1 ns a byte
+  EXPECT_EQ(transmission_time(1106, 100'000'000'000), 88'480U); // 8848 bits at 100 Gbit/s
+  EXPECT_EQ(transmission_time(1, 3'000'000'000'000), 3U);       // 2.67 ps
+  EXPECT_EQ(transmission_time(0, 1), 0U);
+  EXPECT_EQ(transmission_time(1, 1), 8 * kSecond);
+  // 2^39 bytes at 1.6 Tbit/s: 2^42 / 1.6 ps
+  EXPECT_EQ(transmission_time(std::uint64_t{1} << 39, 1'600'000'000'000), 2'748'779'069'440U);
+}
+
+TEST(Transmitter, SendsOneAfterTheOther) {
+  Transmitter link;
+  EXPECT_EQ(link.take(5, 10), 5U);
+  EXPECT_EQ(link.take(6, 10), 15U);
+  EXPECT_EQ(link.take(100, 10), 100U);
+  EXPECT_EQ(link.free_from(), 110U);
+}
+
+TEST(LatencyHistogram, FindsQuantilesToAThirtySecond) {
+  LatencyHistogram histogram;
+  for (Time time = 1; time <= 100'000; ++time) {
+    histogram.add(time);
+  }
+  EXPECT_EQ(histogram.mean(), 50'000U);
+  EXPECT_NEAR(static_cast<double>(histogram.quantile(500)), 50'000, 50'000 / 32.0);
+  EXPECT_NEAR(static_cast<double>(histogram.quantile(990)), 99'000, 99'000 / 32.0);
+}
+
+TEST(MessageList, NumbersPacketsThrough) {
+  MessageList messages(1000);
+  messages.add(2500);
+  messages.add(1000);
+  messages.add(1);
+  EXPECT_EQ(messages.packet_count(), 5U);
+  EXPECT_EQ(messages.message_of(2), 0U);
+  EXPECT_EQ(messages.message_of(3), 1U);
+  EXPECT_EQ(messages.bytes_of(0, 0), 1016U); // RETH
+  EXPECT_EQ(messages.bytes_of(1, 0), 1000U);
+  EXPECT_EQ(messages.bytes_of(2, 0), 504U);  // immediate
+  EXPECT_EQ(messages.bytes_of(3, 1), 1020U); // both
+  EXPECT_EQ(messages.bytes_of(4, 2), 21U);
+}
+
+} // namespace
+} // namespace weir::netsim

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "netsim/weir_run.hpp"
+#include "plan/algorithms.hpp"
+#include "plan/fabric.hpp"
+#include "plan/generators.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::netsim {
+namespace {
+
+/// One byte a nanosecond, a microsecond of cable.
+constexpr plan::LinkTraits kLink{8'000'000'000, 1000};
+/// At which full queues are no longer than the timers.
+constexpr plan::LinkTraits kFastLink{100'000'000'000, 1000};
+
+/// A message of one element: 40 bytes of header, 4 of data, RETH, immediate data; Ethernet, IPv4,
+/// UDP, BTH, ICRC; preamble, FCS, gap.
+constexpr std::uint64_t kFrame = 40 + 4 + 16 + 4 + (14 + 20 + 8 + 12 + 4) + 24;
+/// An acknowledgement: AETH and the same around it.
+constexpr std::uint64_t kAnswer = 4 + (14 + 20 + 8 + 12 + 4) + 24;
+
+plan::Topology racks(std::uint32_t leaves, std::uint32_t hosts, std::uint32_t spines,
+                     plan::LinkTraits link = kLink) {
+  return plan::make_spine_leaf(
+      {.leaves = leaves, .nodes_per_leaf = hosts, .spines = spines, .host = link, .uplink = link});
+}
+
+WeirResult reduce(const plan::Topology& topology, std::uint64_t bytes, const WeirSettings& settings,
+                  std::uint32_t rings = 1) {
+  return run_weir(topology, plan::plan_fabric(topology, plan::every_node(topology), rings), bytes,
+                  settings);
+}
+
+/// Up, down, and the acknowledgement the same way back.
+TEST(Weir, OneFrameThroughOneSwitch) {
+  const WeirResult result = reduce(plan::make_star(2, kLink), 4, {});
+  EXPECT_EQ(result.duration, 2 * (kFrame + 1000 + kAnswer + 1000) * kNanosecond);
+  EXPECT_EQ(result.frames, 2U);
+  EXPECT_EQ(result.repeats, 0U);
+  EXPECT_EQ(result.slots, 1U);
+}
+
+/// Both frames come at once; one lcore sees to the second when it has done with the first.
+TEST(Weir, SwitchTakesItsTime) {
+  const plan::Topology star = plan::make_star(2, kLink);
+  WeirSettings settings;
+  const Time free_of_cost = reduce(star, 4, settings).duration;
+  settings.costs = {.packet_time = 100 * kNanosecond, .lcores = 1, .latency = 50 * kNanosecond};
+  EXPECT_EQ(reduce(star, 4, settings).duration, free_of_cost + 250 * kNanosecond);
+  settings.costs.lcores = 2;
+  EXPECT_EQ(reduce(star, 4, settings).duration, free_of_cost + 150 * kNanosecond);
+}
+
+/// Four links up and down; the acknowledgements between racks take as many.
+TEST(Weir, TreeOfTwoLevels) {
+  for (const Mending mending : {Mending::none, Mending::from_cache}) {
+    WeirSettings settings;
+    settings.mending = mending;
+    EXPECT_EQ(reduce(racks(2, 2, 1), 4, settings).duration,
+              4 * (kFrame + 1000 + kAnswer + 1000) * kNanosecond);
+  }
+}
+
+/// NetReduce §3.3: an uplink carries one share of the data a rack, not one a host. What else is on
+/// it are acknowledgements of the one connection that enters the rack and the one that leaves it.
+TEST(Weir, UplinkCarriesOneShareARack) {
+  const plan::Topology topology = racks(4, 8, 1, kFastLink);
+  constexpr std::uint64_t kBytes = 1 << 18;
+  const WeirResult result = reduce(topology, kBytes, {});
+  for (std::size_t link = 0; link < topology.links().size(); ++link) {
+    const plan::Link& traits = topology.links()[link];
+    if (!topology.is_node(traits.from) && !topology.is_node(traits.to)) {
+      EXPECT_GT(result.links[link].bytes, kBytes);
+      EXPECT_LT(result.links[link].bytes, kBytes * 12 / 10);
+    }
+  }
+}
+
+/// Rings over spines of their own share the host links, so the time is that of the hosts' links.
+TEST(Weir, RingsShareTheTensor) {
+  const plan::Topology topology = racks(4, 4, 2, kFastLink);
+  const WeirResult one = reduce(topology, 1 << 20, {}, 1);
+  const WeirResult two = reduce(topology, 1 << 20, {}, 2);
+  EXPECT_NEAR(static_cast<double>(two.duration), static_cast<double>(one.duration),
+              static_cast<double>(one.duration) * 0.05);
+}
+
+/// But for the acknowledgements that it asks for before a stall.
+TEST(Weir, MendingCostsNoTimeWhereNothingIsLost) {
+  const plan::Topology star = plan::make_star(4, kFastLink);
+  WeirSettings settings;
+  const WeirResult plain = reduce(star, 300'000, settings);
+  settings.mending = Mending::from_cache;
+  const WeirResult mended = reduce(star, 300'000, settings);
+  EXPECT_EQ(plain.duration, mended.duration);
+  EXPECT_EQ(mended.repeats, 0U);
+}
+
+/// Every job ends, on one switch and on trees, and mending costs fewer repeats and less time.
+TEST(Weir, MendingSavesRepeats) {
+  const plan::Topology star = plan::make_star(8, kFastLink);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    WeirSettings settings;
+    settings.loss = 1e-3;
+    settings.seed = seed;
+    const WeirResult storms = reduce(star, 2 << 20, settings);
+    settings.mending = Mending::from_cache;
+    const WeirResult mended = reduce(star, 2 << 20, settings);
+    EXPECT_GT(mended.lost, 0U);
+    EXPECT_LT(mended.repeats, storms.repeats) << seed;
+    EXPECT_LT(mended.duration, storms.duration) << seed;
+  }
+}
+
+TEST(Weir, TreesMendTheirLosses) {
+  const plan::Topology topology = racks(4, 4, 2, kFastLink);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    WeirSettings settings;
+    settings.loss = 1e-2;
+    settings.seed = seed;
+    settings.mending = Mending::from_cache;
+    const WeirResult result = reduce(topology, 1 << 18, settings, 2);
+    EXPECT_GT(result.lost, 0U);
+    EXPECT_EQ(result.restarts, 0U);
+    EXPECT_EQ(result, reduce(topology, 1 << 18, settings, 2));
+  }
+}
+
+TEST(Weir, LossesInTreesNeedMending) {
+  WeirSettings settings;
+  settings.loss = 1e-3;
+  EXPECT_THROW(reduce(racks(2, 2, 1), 4, settings), SimulationError);
+}
+
+TEST(Weir, RefusesALossOfAll) {
+  WeirSettings settings;
+  settings.loss = 1;
+  EXPECT_THROW(reduce(plan::make_star(2, kLink), 4, settings), SimulationError);
+}
+
+/// Two hosts: a step of reduce-scatter and one of all-gather, each half of 8 bytes: a frame of one
+/// element without a header, over two links. The last is not waited for to be acknowledged.
+TEST(HostRing, TwoStepsOfTwoHosts) {
+  const plan::Topology star = plan::make_star(2, kLink);
+  const WeirResult result = run_host_ring(star, plan::every_node(star), 8, {});
+  // In the second step the frame waits for the acknowledgement of the first, which was sent before.
+  EXPECT_EQ(result.duration,
+            (2 * (kFrame - 40 + 1000) + 2 * (kFrame - 40 + 1000) + kAnswer) * kNanosecond);
+}
+
+} // namespace
+} // namespace weir::netsim
