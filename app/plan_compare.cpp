@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan_compare.hpp"
+
+#include "netsim/schedule_run.hpp"
+#include "netsim/weir_run.hpp"
+#include "plan/algorithms.hpp"
+#include "plan/fabric.hpp"
+#include "plan/quantity.hpp"
+#include "time_plot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+namespace weir::app {
+namespace {
+
+constexpr std::string_view kWeir = "weir";
+constexpr std::uint32_t kMtu = 4096;
+constexpr std::uint32_t kFramesAChannel =
+    18; // as 318 flits hold packets of 17 (ISCA'21, Table III)
+constexpr std::uint64_t kMostPackets = 1U << 21; // of a run over FIFOs; beyond, they go in waves
+
+constexpr std::array kAlgorithms{
+    plan::Algorithm::ring,    plan::Algorithm::ring_across, plan::Algorithm::double_binary_tree,
+    plan::Algorithm::ring_2d, plan::Algorithm::hdrm,        plan::Algorithm::multitree};
+
+/// bit/s that the slowest participant can send.
+double slowest_host(const plan::Topology& topology, std::span<const plan::VertexId> participants) {
+  double slowest = 0;
+  for (const plan::VertexId node : participants) {
+    double rate = 0;
+    for (const plan::LinkId link : topology.outgoing(node)) {
+      rate += static_cast<double>(topology.link(link).traits.bits_per_second);
+    }
+    slowest = slowest == 0 ? rate : std::min(slowest, rate);
+  }
+  return slowest;
+}
+
+/// Microseconds that no all-reduce of this sort can undercut: a host sends all of the tensor to a
+/// switch that adds, or 2(N-1)/N of it to other hosts (Patarasuk and Yuan, JPDC 69, 2009).
+double bound(const plan::Topology& topology, std::span<const plan::VertexId> participants,
+             std::string_view algorithm, std::uint64_t bytes) {
+  const auto nodes = static_cast<double>(participants.size());
+  const double shares = algorithm == kWeir ? 1 : 2 * (nodes - 1) / nodes;
+  return shares * static_cast<double>(bytes) * 8 * 1e6 / slowest_host(topology, participants);
+}
+
+void note_links(Comparison& comparison, std::span<const netsim::LinkUse> links,
+                netsim::Time duration) {
+  const auto busiest = std::ranges::max_element(links, {}, &netsim::LinkUse::busy);
+  if (busiest != links.end() && duration != 0) {
+    comparison.busiest = static_cast<plan::LinkId>(busiest - links.begin());
+    comparison.busy = static_cast<double>(busiest->busy) / static_cast<double>(duration);
+  }
+}
+
+/// RoCEv2 frames without processing at the hosts. A grid's routers have virtual channels, Ethernet
+/// switches have queues.
+netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan::Plan& plan,
+                                      std::uint64_t bytes) {
+  using Traits = netsim::NodeTraits;
+  netsim::ScheduleSettings settings;
+  settings.framing.payload_bytes = kMtu;
+  settings.framing.header_bytes = netsim::HostTraits{}.frame_overhead;
+  settings.framing.unit_bytes = 4;
+  // A channel's next message waits for its last: an interface that takes more gives all to one.
+  settings.nodes.buffered_packets = 0;
+  if (plan.algorithm == plan::Algorithm::multitree) {
+    settings.nodes.lockstep = Traits::Lockstep::estimated;
+    settings.nodes.step_start = Traits::StepStart::all_channels;
+  }
+  if (topology.grid) {
+    settings.virtual_channels =
+        netsim::VirtualChannels{.bytes = kFramesAChannel * (settings.framing.payload_bytes +
+                                                            settings.framing.header_bytes)};
+    return settings;
+  }
+  const std::uint64_t packets =
+      plan.schedule.messages.size() *
+      settings.framing.packets_of(bytes / std::max<std::uint64_t>(1, plan.schedule.chunk_count));
+  settings.framing.packets_at_once = static_cast<std::uint32_t>(packets / kMostPackets + 1);
+  return settings;
+}
+
+Comparison run_plan(const plan::Topology& topology, const plan::Plan& plan, std::uint64_t bytes) {
+  const netsim::ScheduleResult result =
+      netsim::run_schedule(topology, plan.schedule, bytes, settings_for(topology, plan, bytes));
+  Comparison comparison{std::string(plan::name_of(plan.algorithm)), bytes,
+                        netsim::to_us(result.duration)};
+  note_links(comparison, result.links, result.duration);
+  return comparison;
+}
+
+Comparison run_weir(const plan::Topology& topology, const plan::FabricPlan& fabric,
+                    std::uint64_t bytes) {
+  netsim::WeirSettings settings;
+  settings.host.mtu = kMtu;
+  // As weir-worker has them unless told otherwise.
+  settings.host.message_bytes = 64 * 1024;
+  settings.host.window = 8;
+  settings.host.ack_timeout = 67'000 * netsim::kMicrosecond;
+  const netsim::WeirResult result = netsim::run_weir(topology, fabric, bytes, settings);
+  Comparison comparison{std::string(kWeir), bytes, netsim::to_us(result.duration)};
+  note_links(comparison, result.links, result.duration);
+  return comparison;
+}
+
+std::vector<std::uint64_t> sizes_of(const ComparisonSettings& settings) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t bytes = settings.least_bytes; bytes <= settings.most_bytes; bytes *= 2) {
+    sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+/// The algorithms that fit.
+std::vector<plan::Algorithm> fitting(const plan::Topology& topology,
+                                     std::span<const plan::VertexId> participants) {
+  std::vector<plan::Algorithm> algorithms;
+  std::ranges::copy_if(kAlgorithms, std::back_inserter(algorithms), [&](plan::Algorithm algorithm) {
+    return plan::why_not(algorithm, topology, participants).empty();
+  });
+  return algorithms;
+}
+
+} // namespace
+
+std::vector<Comparison> compare(const plan::Topology& topology,
+                                std::span<const plan::VertexId> participants,
+                                const ComparisonSettings& settings, const OnRun& on_run) {
+  const std::vector<std::uint64_t> sizes = sizes_of(settings);
+  const std::vector<plan::Algorithm> algorithms = fitting(topology, participants);
+  const bool has_switches = !topology.is_direct();
+  const std::size_t runs = sizes.size() * (algorithms.size() + (has_switches ? 1 : 0));
+  std::vector<Comparison> comparisons;
+  const auto add = [&](std::string_view name, std::uint64_t bytes, const auto& run) {
+    on_run(runs, fmt::format("{} {}", name, plan::size_text(bytes)));
+    Comparison comparison = run();
+    comparison.share = bound(topology, participants, name, bytes) / comparison.microseconds;
+    comparisons.push_back(std::move(comparison));
+  };
+  for (const plan::Algorithm algorithm : algorithms) {
+    const plan::Plan made = plan::make_plan(topology, algorithm, participants);
+    for (const std::uint64_t bytes : sizes) {
+      add(plan::name_of(algorithm), bytes, [&] { return run_plan(topology, made, bytes); });
+    }
+  }
+  if (has_switches) {
+    const plan::FabricPlan fabric = plan::plan_fabric(topology, participants, settings.most_rings);
+    for (const std::uint64_t bytes : sizes) {
+      add(kWeir, bytes, [&] { return run_weir(topology, fabric, bytes); });
+    }
+  }
+  return comparisons;
+}
+
+std::string comparison_table(const plan::Topology& topology,
+                             std::span<const Comparison> comparisons) {
+  std::vector<Comparison> sorted(comparisons.begin(), comparisons.end());
+  std::ranges::stable_sort(
+      sorted, {}, [](const Comparison& one) { return std::pair(one.bytes, one.microseconds); });
+  std::string out = fmt::format("{:>8}  {:12} {:>14} {:>12} {:>7}  {}\n", "size", "algorithm",
+                                "time us", "Gbit/s", "share", "busiest link");
+  for (const Comparison& one : sorted) {
+    const plan::Link& link = topology.link(one.busiest);
+    fmt::format_to(std::back_inserter(out),
+                   "{:>8}  {:12} {:>14.2f} {:>12.3f} {:>6.1f}%  {} -> {}, {:.0f} % of the time\n",
+                   plan::size_text(one.bytes), one.algorithm, one.microseconds,
+                   static_cast<double>(one.bytes) * 8 / 1000 / one.microseconds, 100 * one.share,
+                   topology.name(link.from), topology.name(link.to), 100 * one.busy);
+  }
+  return out + "share: of what the slowest host's links allow: 2(N-1)/N of the tensor sent by each "
+               "host,\n       all of it once for weir\n";
+}
+
+std::string comparison_plot(std::span<const Comparison> comparisons) {
+  std::vector<TimeCurve> curves;
+  for (const Comparison& one : comparisons) {
+    if (curves.empty() || curves.back().name != one.algorithm) {
+      curves.push_back({one.algorithm, {}});
+    }
+    curves.back().points.push_back({static_cast<double>(one.bytes), one.microseconds});
+  }
+  return plot_times("All-reduce: time by size", curves);
+}
+
+} // namespace weir::app

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What an all-reduce costs on a topology, by algorithm and by Weir, simulated.
+
+#include "plan/topology.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+struct Comparison {
+  std::string algorithm;
+  std::uint64_t bytes = 0;
+  double microseconds = 0;
+  double share = 0;         // of what the hosts' links allow it
+  plan::LinkId busiest = 0; // link
+  double busy = 0;          // share of the time
+};
+
+struct ComparisonSettings {
+  std::uint32_t most_rings = 64; // of Weir
+  std::uint64_t least_bytes = 0; // by doubling up to most_bytes
+  std::uint64_t most_bytes = 0;
+};
+
+/// Called before each run: how many there are, and what comes.
+using OnRun = std::function<void(std::size_t runs, std::string_view about)>;
+
+/// By algorithm, then by size; those that do not fit the topology are left out.
+std::vector<Comparison> compare(const plan::Topology& topology,
+                                std::span<const plan::VertexId> participants,
+                                const ComparisonSettings& settings, const OnRun& on_run);
+
+/// For people: by size, the fastest first; with a header and a note on what the columns mean.
+std::string comparison_table(const plan::Topology& topology,
+                             std::span<const Comparison> comparisons);
+
+/// As SVG.
+std::string comparison_plot(std::span<const Comparison> comparisons);
+
+} // namespace weir::app

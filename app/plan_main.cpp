@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// weir-plan: plans for a topology.
+
+#include "control/config_error.hpp"
+#include "control/yaml_reader.hpp"
+#include "graphviz.hpp"
+#include "plan/algorithms.hpp"
+#include "plan/drawing.hpp"
+#include "plan/fabric.hpp"
+#include "plan/plan_file.hpp"
+#include "plan/topology_file.hpp"
+#include "plan_compare.hpp"
+#include "plan_options.hpp"
+#include "progress_bar.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace weir;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+plan::VertexId node_named(const plan::Topology& topology, const std::string& option,
+                          const std::string& name) {
+  const plan::VertexId node = topology.find(name);
+  if (node == plan::kNone || !topology.is_node(node)) {
+    std::vector<std::string_view> names;
+    for (plan::VertexId known = 0; known < topology.node_count(); ++known) {
+      names.push_back(topology.name(known));
+    }
+    throw app::UsageError(fmt::format("--{}: found '{}'; allowed: a node of the topology{}", option,
+                                      name, control::did_you_mean(name, names)));
+  }
+  return node;
+}
+
+std::vector<plan::VertexId> participants_of(const plan::Topology& topology,
+                                            const app::PlanOptions& options) {
+  if (options.nodes.empty()) {
+    return plan::every_node(topology);
+  }
+  std::vector<plan::VertexId> nodes;
+  for (const std::string& name : options.nodes) {
+    nodes.push_back(node_named(topology, "nodes", name));
+  }
+  return nodes;
+}
+
+void write_to(const std::string& file, const std::function<void(std::ostream&)>& write) {
+  if (file.empty()) {
+    write(std::cout);
+    std::cout.flush();
+    return;
+  }
+  std::ofstream out(file);
+  write(out);
+  if (!out.flush()) {
+    throw std::runtime_error(fmt::format("{} could not be written whole", file));
+  }
+}
+
+void make(const plan::Topology& topology, const app::PlanOptions& options) {
+  const plan::Plan made =
+      plan::make_plan(topology, options.algorithm, participants_of(topology, options));
+  write_to(options.out, [&](std::ostream& out) { plan::write_plan(out, topology, made); });
+}
+
+void fabric(const plan::Topology& topology, const app::PlanOptions& options) {
+  const plan::FabricPlan made =
+      plan::plan_fabric(topology, participants_of(topology, options), options.rings);
+  write_to(options.out, [&](std::ostream& out) { plan::write_fabric(out, topology, made); });
+}
+
+plan::Drawing drawing_of(const plan::Topology& topology, const app::PlanOptions& options) {
+  const std::vector<plan::VertexId> participants = participants_of(topology, options);
+  if (!options.tree.empty()) {
+    const plan::VertexId root = node_named(topology, "tree", options.tree);
+    const plan::Forest forest = plan::grow_forest(topology, participants);
+    for (const plan::Tree& tree : forest.trees) {
+      if (tree.root == root) {
+        return plan::draw_tree(topology, forest, tree);
+      }
+    }
+    throw app::UsageError(fmt::format("--tree: {} takes no part (--nodes)", options.tree));
+  }
+  if (options.ring == 0) {
+    return plan::draw_topology(topology);
+  }
+  const plan::FabricPlan made = plan::plan_fabric(topology, participants, options.rings);
+  if (options.ring > made.rings.size()) {
+    throw app::UsageError(
+        fmt::format("--ring: found {}; allowed: 1 .. {}, the rings of this fabric", options.ring,
+                    made.rings.size()));
+  }
+  return plan::draw_ring(topology, made.rings[options.ring - 1]);
+}
+
+/// As text for Graphviz where the file's name ends in .gv.
+void draw(const plan::Topology& topology, const app::PlanOptions& options) {
+  const plan::Drawing drawing = drawing_of(topology, options);
+  if (options.out.ends_with(".gv")) {
+    write_to(options.out, [&](std::ostream& out) { out << drawing.text; });
+  } else {
+    app::write_svg(drawing, options.out);
+  }
+}
+
+void compare(const plan::Topology& topology, const app::PlanOptions& options) {
+  std::optional<app::ProgressBar> bar;
+  const std::vector<app::Comparison> comparisons =
+      app::compare(topology, participants_of(topology, options),
+                   {options.rings, options.least_bytes, options.most_bytes},
+                   [&](std::size_t runs, std::string_view about) {
+                     if (!bar) {
+                       bar.emplace(runs);
+                     }
+                     bar->next(about);
+                   });
+  bar.reset();
+  write_to(options.out,
+           [&](std::ostream& out) { out << app::comparison_table(topology, comparisons); });
+  if (!options.plot.empty()) {
+    write_to(options.plot, [&](std::ostream& out) { out << app::comparison_plot(comparisons); });
+  }
+}
+
+void run(const app::PlanOptions& options) {
+  const plan::Topology topology = plan::load_topology(options.topology);
+  switch (options.command) {
+  case app::PlanCommand::make:
+    return make(topology, options);
+  case app::PlanCommand::fabric:
+    return fabric(topology, options);
+  case app::PlanCommand::draw:
+    return draw(topology, options);
+  case app::PlanCommand::compare:
+    return compare(topology, options);
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(app::parse_plan_options(argc, argv));
+    return 0;
+  } catch (const app::UsageError& error) {
+    fmt::print(stderr, "weir-plan: {}\n", error.what());
+    return kExitUsage;
+  } catch (const control::ConfigError& error) {
+    fmt::print(stderr, "weir-plan: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weir-plan: {}\n", error.what());
+    return kExitFailure;
+  }
+}

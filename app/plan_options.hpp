@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// weir-plan's command line.
+
+#include "plan/algorithms.hpp"
+#include "usage_error.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::app {
+
+enum class PlanCommand : std::uint8_t { make, fabric, draw, compare };
+
+struct PlanOptions {
+  PlanCommand command = PlanCommand::make;
+  std::string topology; // a file
+  plan::Algorithm algorithm = plan::Algorithm::multitree;
+  std::vector<std::string> nodes; // that take part; none: all
+  std::uint32_t rings = 64;       // at most
+  std::string tree;               // draw: the tree of this node
+  std::uint32_t ring = 0;         // draw: this ring, from 1
+  std::string out;                // a file, or empty: standard output
+  std::string plot;               // compare: an SVG file, or empty
+  std::uint64_t least_bytes = 0;  // compare: sizes from … to, by doubling
+  std::uint64_t most_bytes = 0;
+};
+
+/// Throws UsageError. `--help` and `--version` print and exit.
+PlanOptions parse_plan_options(int argc, char** argv);
+
+} // namespace weir::app

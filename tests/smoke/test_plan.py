@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir-plan as a person meets it: what it prints, draws and refuses."""
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as xml
+
+from lab import Lab, smoke_test
+from weir import BUILD, ROOT, Ended, expect, run_to_end
+
+PLAN = BUILD / "app" / "weir-plan"
+RACKS = ROOT / "config/topologies/two-racks.yaml"
+TORUS = ROOT / "config/topologies/torus-8x8.yaml"
+
+
+def plan(*arguments: object) -> Ended:
+    return run_to_end([PLAN, *map(str, arguments)])
+
+
+def refused(arguments: list[object], complaint: str) -> None:
+    answer = plan(*arguments)
+    expect(answer.status == 2 and answer.errors == f"weir-plan: {complaint}\n", f"{arguments}: {answer}")
+
+
+@smoke_test("plan-usage")
+def usage(_: Lab) -> None:
+    for flag, start in (("--help", "usage: weir-plan"), ("--version", "weir-plan ")):
+        answer = plan(flag)
+        expect(answer.status == 0 and answer.output.startswith(start), f"{flag}: {answer}")
+    refused([], "missing: make, fabric, draw or compare; see weir-plan --help")
+    refused(["sketch"], "found 'sketch'; allowed: make, fabric, draw or compare; see weir-plan --help")
+    refused(["make"], "missing: --topology; see weir-plan --help")
+    refused(["make", "--topology", TORUS, "--algorithm", "tree"],
+            "--algorithm: found 'tree'; allowed: multitree, ring, ring-across, dbtree, 2d-ring, hdrm")
+    refused(["compare", "--topology", TORUS, "--sizes", "1M:32K"],
+            "--sizes: found '1M:32K'; allowed: bytes as 1M, or a range as 32K:1G (K, M, G are powers of 1024)")
+    refused(["make", "--topology", RACKS, "--nodes", "hsot1"],
+            "--nodes: found 'hsot1'; allowed: a node of the topology; did you mean host1?")
+
+
+@smoke_test("plan-topologies-with-mistakes")
+def mistakes(lab: Lab) -> None:
+    file = lab.directory / "broken.yaml"
+    file.write_text("nodes: [a, b]\nlinks:\n  - {between: [a, b], rate: 0Gbit/s, latency: 1us}\n")
+    refused(["make", "--topology", file], f"{file}:3: links[0].rate: found \"0Gbit/s\"; allowed: "
+            "a rate of at least 1 bit/s, such as 100Gbit/s or 12.5GB/s")
+
+
+@smoke_test("plan-drawings")
+def drawings(lab: Lab) -> None:
+    for name, arguments, shapes in (("topology", [RACKS], 20), ("tree", [TORUS, "--tree", "n5"], 64),
+                                    ("ring", [RACKS, "--ring", "2"], 19)):
+        file = lab.directory / f"{name}.svg"
+        answer = plan("draw", "--topology", *arguments, "--out", file)
+        expect(answer.status == 0, f"{name}: {answer}")
+        titles = [node.findtext("{*}title") for node in xml.parse(file).iterfind(".//{*}g[@class='node']")]
+        expect(sum(title.startswith("v") for title in titles) == shapes, f"{name}: {titles}")
+    refused(["draw", "--topology", RACKS, "--ring", "3", "--out", lab.directory / "none.svg"],
+            "--ring: found 3; allowed: 1 .. 2, the rings of this fabric")
+
+
+@smoke_test("plan-compare")
+def compare(lab: Lab) -> None:
+    """Nobody beats the hosts' links, large tensors come closer to them, and a switch that adds is nearly twice as fast."""
+    plot = lab.directory / "times.svg"
+    answer = plan("compare", "--topology", RACKS, "--sizes", "64K:1M", "--plot", plot)
+    expect(answer.status == 0 and not answer.errors, f"{answer}")
+    rows = re.findall(r"^ *(\S+)  (\S+) +([\d.]+) +([\d.]+) +([\d.]+)%", answer.output, re.MULTILINE)
+    shares = {(algorithm, size): float(share) for size, algorithm, _, _, share in rows}
+    times = {(algorithm, size): float(time) for size, algorithm, time, _, _ in rows}
+    expect(len(rows) == 5 * 5, answer.output)
+    expect(all(share <= 100 for share in shares.values()), answer.output)
+    expect(all(shares[name, "64KiB"] < shares[name, "1MiB"] for name in ("ring", "multitree", "weir")), answer.output)
+    expect(1.6 < times["ring", "1MiB"] / times["weir", "1MiB"] < 2.1, answer.output)
+    expect(len(xml.parse(plot).findall(".//{*}polyline")) == 5, plot.read_text())
