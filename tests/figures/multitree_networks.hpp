@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The networks of MultiTree's evaluation (ISCA'21 §V, Table III), and the time that an algorithm
+/// takes on one.
+
+#include "figure.hpp"
+#include "plan/topology.hpp"
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::figures::multitree {
+
+enum class Shape : std::uint8_t { torus, mesh, dgx2, fat_tree, bigraph };
+
+struct Network {
+  Shape shape{};
+  std::uint32_t size = 0; // nodes on a grid's side, or nodes in all
+
+  auto operator<=>(const Network&) const = default;
+};
+
+inline constexpr Network kTorus4{Shape::torus, 4};
+inline constexpr Network kTorus8{Shape::torus, 8};
+inline constexpr Network kMesh4{Shape::mesh, 4};
+inline constexpr Network kMesh8{Shape::mesh, 8};
+inline constexpr std::array kGrids{kTorus4, kTorus8, kMesh4, kMesh8};
+inline constexpr Network kDgx2{Shape::dgx2, 16};
+inline constexpr Network kFatTree{Shape::fat_tree, 64};
+inline constexpr Network kBiGraph32{Shape::bigraph, 32};
+inline constexpr Network kBiGraph64{Shape::bigraph, 64};
+inline constexpr std::array kSwitched{kDgx2, kFatTree, kBiGraph32, kBiGraph64};
+
+/// "torus 4", "fat tree 64": as values are named.
+std::string name_of(const Network& network);
+/// Its cables are all alike; with the mutation, node 0's first is half as fast.
+plan::Topology topology_of(const Network& network, Mutation mutation = Mutation::none);
+
+/// What carries the all-reduce. `message` is MULTITREE with one header a message (§IV-B).
+enum class Way : std::uint8_t { ring, double_tree, ring_2d, hdrm, multitree, message };
+
+std::string_view name_of(Way way);
+
+/// Which packet a link takes next: as in the authors' simulator, who has waited longest; or the
+/// schedule's earlier step first.
+enum class Order : std::uint8_t { as_published, in_step };
+
+/// Whether an accelerator takes its time to reduce, or none.
+enum class Reduction : std::uint8_t { timed, free };
+
+struct Run {
+  Network network;
+  Way way{};
+  std::uint64_t bytes = 0;
+  Order order = Order::as_published;
+  Mutation mutation = Mutation::none;
+  Reduction reduction = Reduction::timed;
+
+  auto operator<=>(const Run&) const = default;
+};
+
+/// Microseconds, at 1 GHz also kilocycles. A run that several figures ask for is made once.
+double microseconds(const Run& run);
+
+} // namespace weir::figures::multitree

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Computes the papers' figures, judges them by the table of expectations and writes the pages (README.md).
+
+Ends in "figures: N passed, N failed, N skipped": a figure fails when a verdict differs from the one on record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import expectations
+import mutations
+import pages
+from expectations import Figure, Paper
+from pages import Outcome
+from verdicts import Computed, judge
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TABLE = Path(__file__).with_name("expectations.yaml")
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Program:
+    """Builds and runs figures_main."""
+
+    def __init__(self, build: Path, is_full: bool) -> None:
+        self._path = build / "tests" / "figures" / "figures_main"
+        subprocess.run(["ninja", "-C", str(build), "tests/figures/figures_main"], check=True, stdout=subprocess.DEVNULL)
+        self._effort = ["--full"] if is_full else []
+        self.ids = subprocess.run([self._path, "--list"], check=True, capture_output=True, text=True).stdout.split()
+
+    def compute(self, ids: list[str], mutation: str | None = None) -> list[Computed]:
+        """In one process, so that figures share runs. Raises RuntimeError with what the program said."""
+        change = ["--mutation", mutation] if mutation else []
+        process = subprocess.Popen([self._path, *self._effort, *change, *ids], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stderr is not None
+        computed = []
+        started = time.monotonic()
+        for line in process.stdout:
+            computed.append(json.loads(line))
+            if not mutation:
+                tell(f"figures: {computed[-1]['figure']} computed, {time.monotonic() - started:.1f} s into its paper")
+        if process.wait() != 0:
+            raise RuntimeError(process.stderr.read().strip())
+        return computed
+
+
+def wanted_ids(paper: Paper, chosen: list[str]) -> list[str]:
+    return [figure.id for figure in paper.figures if figure.checks and (not chosen or figure.id in chosen)]
+
+
+def compute_all(program: Program, papers: list[Paper], chosen: list[str]) -> dict[str, Computed]:
+    """Papers side by side, the figures of a paper one after the other."""
+    def one(paper: Paper) -> list[Computed]:
+        ids = wanted_ids(paper, chosen)
+        return program.compute(ids) if ids else []
+
+    slowest_first = sorted(papers, key=lambda paper: len(paper.figures), reverse=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return {computed["figure"]: computed for results in pool.map(one, slowest_first) for computed in results}
+
+
+def outcome_of(figure: Figure, computed: dict[str, Computed], effort: str) -> Outcome:
+    if figure.id not in computed:
+        return Outcome(figure)
+    return Outcome(figure, computed[figure.id], judge(figure, computed[figure.id], effort))
+
+
+def show(outcome: Outcome) -> None:
+    """The figure as a table of text."""
+    figure = outcome.figure
+    print(f"\n{figure.id}  {figure.source}: {figure.what}")
+    if figure.not_reproducible:
+        print(f"  not reproducible: {figure.not_reproducible}")
+        return
+    for one in outcome.judged or []:
+        what, paper, ours, band, evidence, _ = pages.cells(one)
+        changed = "" if one.is_as_recorded else f"   ON RECORD: {one.check.verdict}"
+        print(f"  {what[:70]:70} {ours:>14}   paper {paper or '–':>14} {band:14} {evidence:10} "
+              f"{one.verdict}{changed}")
+
+
+def complaints_about(outcomes: list[Outcome]) -> list[str]:
+    return [f"{outcome.figure.id}: {one.check.what} is {pages.number(one.value)}, {one.verdict} "
+            f"{one.check.band.words if one.check.band else ''}; on record it is {one.check.verdict}"
+            for outcome in outcomes for one in outcome.judged or [] if not one.is_as_recorded]
+
+
+def stale_rows(outcomes: list[Outcome], page: Path) -> list[str]:
+    """Rows that the program computes and the page shows otherwise."""
+    shown = page.read_text() if page.exists() else ""
+    return [f"docs/{page.name} does not have this row of {outcome.figure.id}; tools/figures makes it anew: "
+            f"{pages.row_of(outcome, one)}"
+            for outcome in outcomes for one in outcome.judged or [] if pages.row_of(outcome, one) not in shown]
+
+
+def page_of(outcome: Outcome) -> Path:
+    return ROOT / "docs" / ("planning.md" if pages.is_planning(outcome.figure) else "figures.md")
+
+
+def is_failure(outcome: Outcome) -> bool:
+    return any(not one.is_as_recorded for one in outcome.judged or [])
+
+
+def write_pages(papers: list[Paper], outcomes: list[Outcome], folder: Path) -> None:
+    pages.draw_all(outcomes, folder / "figures")
+    of_papers = [paper for paper in papers if paper.family != pages.PLANNING]
+    (folder / "figures.md").write_text(pages.figures_page(of_papers, outcomes, "tools/figures"))
+    for paper in papers:
+        if paper.family == pages.PLANNING:
+            page = pages.planning_page(paper, pages.of_paper(paper, outcomes), "tools/figures")
+            (folder / "planning.md").write_text(page)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tools/figures",
+                                     description="The papers' figures beside ours, with verdicts.")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="only these figures (see --list)")
+    parser.add_argument("--list", action="store_true", help="list the figures")
+    parser.add_argument("--quick", action="store_true",
+                        help="what takes two minutes; also holds the pages and the mutations to account")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where pages go (default docs, when all was computed)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build-release", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def check_ids(papers: list[Paper], program: Program, chosen: list[str]) -> None:
+    known = [figure.id for paper in papers for figure in paper.figures]
+    for one in chosen:
+        if one not in known:
+            sys.exit(f"tools/figures: found figure {one!r}; --list names those there are")
+    with_checks = [name for paper in papers for name in wanted_ids(paper, [])]
+    if sorted(with_checks) != sorted(program.ids):
+        sys.exit(f"tools/figures: the table and the program differ over {sorted(set(with_checks) ^ set(program.ids))}")
+
+
+def list_figures(papers: list[Paper]) -> None:
+    for paper in papers:
+        for figure in paper.figures:
+            print(f"{figure.id:6} {figure.source}: {figure.what}")
+
+
+@dataclass
+class Tally:
+    """What the last line counts, and what it complains of."""
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+    def add_figures(self, outcomes: list[Outcome]) -> None:
+        failed = sum(map(is_failure, outcomes))
+        judged = sum(bool(outcome.judged) for outcome in outcomes)
+        self.passed += judged - failed
+        self.failed += failed
+        self.skipped += len(outcomes) - judged
+        self.complaints += complaints_about(outcomes)
+
+    def add_check(self, complaints: list[str]) -> None:
+        self.passed += not complaints
+        self.failed += bool(complaints)
+        self.complaints += complaints
+
+    def show(self) -> int:
+        """Returns the exit status."""
+        print("".join(f"\nFAILED: {complaint}" for complaint in self.complaints))
+        print(f"figures: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        return 1 if self.failed else 0
+
+
+def main() -> int:
+    options = parse_arguments()
+    papers = expectations.load(TABLE)
+    if options.list:
+        list_figures(papers)
+        return 0
+    program = Program(options.build, not options.quick)
+    check_ids(papers, program, options.ids)
+    computed = compute_all(program, papers, options.ids)
+    outcomes = [outcome_of(figure, computed, "quick" if options.quick else "full") for paper in papers
+                for figure in paper.figures if not options.ids or figure.id in options.ids]
+    for outcome in outcomes:
+        show(outcome)
+    tally = Tally()
+    tally.add_figures(outcomes)
+    if options.quick and not options.ids:
+        tally.add_check([row for outcome in outcomes for row in stale_rows([outcome], page_of(outcome))])
+        for mutation in mutations.MUTATIONS:
+            tally.add_check(mutations.unnoticed(program, papers, mutation))
+    folder = options.out or (None if options.ids or options.quick else ROOT / "docs")
+    if folder:
+        write_pages(papers, outcomes, folder)
+        print(f"\npages: {folder}/figures.md, {folder}/planning.md")
+    return tally.show()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (expectations.Mistake, KeyError, RuntimeError) as error:
+        sys.exit(f"tools/figures: {error.args[0]}")
