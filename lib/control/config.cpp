@@ -126,8 +126,9 @@ class PortsReader {
 
  private:
   PortConfig read_port(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 7> keys{
-        "name", "device", "macs", "rx_queues", "mtu", "rx_descriptors", "tx_descriptors"};
+    static constexpr std::array<std::string_view, 8> keys{
+        "name", "device",         "macs",           "rx_queues",
+        "mtu",  "rx_descriptors", "tx_descriptors", "outer_tag"};
     node.expect_map(keys);
     PortConfig port;
     port.name = read_name(node.at("name"));
@@ -139,9 +140,18 @@ class PortsReader {
     }
     read_optional(node.at("rx_queues"), kRxQueues, port.rx_queues);
     read_optional(node.at("mtu"), kPortMtu, port.mtu);
+    read_outer_tag(node.at("outer_tag"), port);
     read_optional_power(node.at("rx_descriptors"), kDescriptors, port.rx_descriptors);
     read_optional_power(node.at("tx_descriptors"), kDescriptors, port.tx_descriptors);
     return port;
+  }
+
+  static void read_outer_tag(const YamlReader& node, PortConfig& port) {
+    static constexpr std::array<std::string_view, 2> words{"802.1Q", "802.1ad"};
+    if (node.is_present()) {
+      port.outer_tag =
+          node.one_of(words) == 0 ? wire::EtherType::vlan : wire::EtherType::service_vlan;
+    }
   }
 
   std::string read_name(const YamlReader& node) {

@@ -25,6 +25,15 @@ inline std::vector<std::uint32_t> frame_limits(const Config& config) {
   return limits;
 }
 
+/// By port, what a tag outside another is.
+inline std::vector<wire::EtherType> outer_tags(const Config& config) {
+  std::vector<wire::EtherType> tags;
+  for (const PortConfig& port : config.ports) {
+    tags.push_back(port.outer_tag);
+  }
+  return tags;
+}
+
 inline conn::Classifier::Settings classifier_settings(const Config& config,
                                                       const conn::SessionSource& sessions,
                                                       const conn::HashKey& hash_key) {

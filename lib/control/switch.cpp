@@ -147,7 +147,8 @@ void Switch::make_lcores() {
       config_, conn::SessionSource::random(conn::HashKey::random().first), hash_key_);
   settings.classifier.foreign_sessions = &foreign_sessions_;
   shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_),
-                                dataplane::magic_rule_settings(settings.classifier), pool_});
+                                dataplane::magic_rule_settings(settings.classifier), pool_,
+                                outer_tags(config_)});
   settings.level = agg::best_cpu_level();
   settings.memory = &memory_;
   std::vector<dataplane::TxQueues> queues;

@@ -25,9 +25,28 @@ std::string handoff_name(char stage, unsigned from, unsigned to) {
   return std::string("weir_") + stage + std::to_string(from) + "_" + std::to_string(to);
 }
 
-/// Some drivers (af_packet) hand a VLAN tag over beside the frame; frames must leave as they came.
+/// Some drivers hand a VLAN tag over beside the frame; frames must leave as they came.
 bool put_vlan_tag_back(rte_mbuf*& mbuf) {
   return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
+}
+
+bool is_customer_tag(wire::be16 type) {
+  return type.get() == static_cast<std::uint16_t>(wire::EtherType::vlan);
+}
+
+/// af_packet's kernel takes the outer tag off, and the driver puts it back as 802.1Q whatever it
+/// was. Two such tags are no frame of IEEE 802.1Q (§9.5): where the port's links carry 802.1ad, the
+/// outer one was that.
+void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
+  if (mbuf->data_len < sizeof(wire::EthernetHeader) + sizeof(wire::VlanTag)) {
+    return;
+  }
+  auto* bytes = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+  auto& ethernet = wire::view_as<wire::EthernetHeader>(bytes);
+  const auto& tag = wire::view_as<wire::VlanTag>(bytes + sizeof ethernet);
+  if (is_customer_tag(ethernet.type) && is_customer_tag(tag.type)) {
+    ethernet.type.set(static_cast<std::uint16_t>(wire::EtherType::service_vlan));
+  }
 }
 
 } // namespace
@@ -192,9 +211,16 @@ unsigned Lcore::receive(const RxQueue& queue, Instant now) {
   return count;
 }
 
+wire::EtherType Lcore::outer_tag_of(std::uint16_t port) const {
+  return shared_.outer_tags.empty() ? wire::EtherType::vlan : shared_.outer_tags[port];
+}
+
 /// nullptr when the frame had to be dropped.
 wire::Frame* Lcore::look_at(rte_mbuf* mbuf, std::uint16_t port, Instant now) {
   const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
+  if (outer_tag_of(port) == wire::EtherType::service_vlan) [[unlikely]] {
+    make_outer_tag_a_service_tag(mbuf);
+  }
   wire::Frame& frame = make_frame(mbuf, port);
   ++ports_[port].rx_packets;
   ports_[port].rx_bytes += frame.length;

@@ -69,6 +69,7 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
     std::vector<std::uint32_t> max_frame_bytes; // by port
     conn::MagicRule::Settings magic_rule;
     rte_mempool* pool = nullptr; // that ports receive into; nullptr: nobody looks whether it is dry
+    std::vector<wire::EtherType> outer_tags; // by port; none: all 802.1Q
   };
 
   Lcore(unsigned id, Idle idle, const Shared& shared);
@@ -169,6 +170,7 @@ class Lcore : private FrameSink, private WorkerSink, private SumHelpers {
   unsigned receive_all(Instant now);
   unsigned receive(const RxQueue& queue, Instant now);
   void look_for_mbufs();
+  wire::EtherType outer_tag_of(std::uint16_t port) const;
   wire::Frame* look_at(rte_mbuf* mbuf, std::uint16_t port, Instant now);
   unsigned take_worker_handoffs(Instant now);
   unsigned take_tx_handoffs();

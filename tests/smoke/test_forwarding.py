@@ -30,8 +30,8 @@ def two_hosts_on_veth(lab: Lab, mtu: int = 1500) -> tuple[Namespace, list[Namesp
     return fabric, hosts
 
 
-def veth_ports(mtu: int = 1500, more: str = "") -> str:
-    return configuration([f'name: p{number}, device: "net_af_packet{number},iface=port{number}{more}", mtu: {mtu}'
+def veth_ports(mtu: int = 1500, more: str = "", keys: str = "") -> str:
+    return configuration([f'name: p{number}, device: "net_af_packet{number},iface=port{number}{more}", mtu: {mtu}{keys}'
                           for number in range(2)])
 
 
@@ -121,24 +121,27 @@ def tap_jumbo(lab: Lab) -> None:
            f"{ended}")
 
 
-def tagged_frames(destination: bytes, source: bytes, service_tags: bool) -> list[bytes]:
-    """Tags of all kinds before an unknown protocol, short and long."""
-    tags = ["", "8100002a", "8100e000", "81003fff", "8100000181000002", "81000001810000028100fffe"]
-    if service_tags:
-        tags += ["88a80064", "88a8006481000002"]
+CUSTOMER_TAGS = ["", "8100002a", "8100e000", "81003fff"]
+STACKED_CUSTOMER_TAGS = ["8100000181000002", "81000001810000028100fffe"]
+STACKED_SERVICE_TAGS = ["88a8006481000002"]
+SERVICE_TAG = ["88a80064"]
+
+
+def tagged_frames(destination: bytes, source: bytes, tags: list[str]) -> list[bytes]:
+    """Tags before an unknown protocol, short and long."""
     start = destination + source
     frames = [start + bytes.fromhex(tag) + b"\x88\xb5" + bytes([number]) * length
               for length in (46, 200, 1488) for number, tag in enumerate(tags)]
     return [*frames, start + bytes.fromhex("8100002a88b5") + bytes(1500)]  # an MTU leaves room for one tag more
 
 
-def same_bytes_come(lab: Lab, hosts: list[Namespace], interface: str, service_tags: bool) -> None:
+def same_bytes_come(lab: Lab, hosts: list[Namespace], interface: str, tags: list[str]) -> None:
     links = [FrameSocket(host, interface.format(number)) for number, host in enumerate(hosts)]
     for link in links:
         lab.on_end(link.close)
     macs = [bytes.fromhex("5254000000aa"), bytes.fromhex("5254000000bb")]
     for sender, receiver in ((0, 1), (1, 0)):
-        sent = tagged_frames(macs[receiver], macs[sender], service_tags)
+        sent = tagged_frames(macs[receiver], macs[sender], tags)
         for frame in sent:
             links[sender].send(frame)
         expect(links[receiver].receive_all(len(sent), 5) == sent, f"tagged frames from {sender} changed on their way")
@@ -149,14 +152,24 @@ def tags_af_packet(lab: Lab) -> None:
     """Without 802.1ad tags: of a tag that AF_PACKET took off, DPDK's driver does not tell the protocol."""
     fabric, hosts = two_hosts_on_veth(lab)
     switch = lab.ready_weir(fabric, veth_ports())
-    same_bytes_come(lab, hosts, "eth0", service_tags=False)
+    same_bytes_come(lab, hosts, "eth0", CUSTOMER_TAGS + STACKED_CUSTOMER_TAGS)
+    switch.stop()
+
+
+@smoke_test("tags-af_packet-802.1ad")
+def service_tags_af_packet(lab: Lab) -> None:
+    """The configuration says what the driver does not."""
+    fabric, hosts = two_hosts_on_veth(lab)
+    switch = lab.ready_weir(fabric, veth_ports(keys=", outer_tag: 802.1ad"))
+    same_bytes_come(lab, hosts, "eth0", CUSTOMER_TAGS + STACKED_SERVICE_TAGS)
     switch.stop()
 
 
 @smoke_test("tags-tap")
 def tags_tap(lab: Lab) -> None:
     switch, hosts = tap_hosts(lab, (ROOT / "config/tap.yaml").read_text())
-    same_bytes_come(lab, hosts, "weir{}", service_tags=True)
+    same_bytes_come(lab, hosts, "weir{}",
+                    CUSTOMER_TAGS + STACKED_CUSTOMER_TAGS + SERVICE_TAG + STACKED_SERVICE_TAGS)
     switch.stop()
 
 

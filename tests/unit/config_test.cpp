@@ -153,7 +153,7 @@ std::vector<BadFile> key_rows() {
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
        "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, mtu, "
        "rx_descriptors, "
-       "tx_descriptors; did you mean rx_queues?"},
+       "tx_descriptors, outer_tag; did you mean rx_queues?"},
       {"an unknown key of eal", with("options:", "argv:"),
        "2: eal.argv: found an unknown key; allowed: options"},
       {"an unknown key of an lcore", with("id: 4, ", "id: 4, cpu: 4, "),
@@ -169,7 +169,7 @@ std::vector<BadFile> key_rows() {
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
-       "macs, rx_queues, mtu, rx_descriptors, tx_descriptors"},
+       "macs, rx_queues, mtu, rx_descriptors, tx_descriptors, outer_tag"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
        "rings"},
@@ -237,16 +237,16 @@ std::vector<BadFile> kind_rows() {
       {"a port that is a word", "ports:\n  - p0\n",
        "2: ports[0]: found \"p0\"; allowed: a map with keys out of name, device, macs, rx_queues, "
        "mtu, rx_descriptors, "
-       "tx_descriptors"},
+       "tx_descriptors, outer_tag"},
       {"a port that is not there",
        "ports:\n  - { name: p0, device: d0 }\n  -   # second\n\n  # third\n  - { name: p1 }\n",
        "3: ports[1]: found nothing; allowed: a map with keys out of name, device, macs, rx_queues, "
        "mtu, "
-       "rx_descriptors, tx_descriptors"},
+       "rx_descriptors, tx_descriptors, outer_tag"},
       {"a port that is null", "ports:\n  - { name: p0, device: d0 }\n  - ~\n",
        "3: ports[1]: found nothing; allowed: a map with keys out of name, device, macs, rx_queues, "
        "mtu, "
-       "rx_descriptors, tx_descriptors"},
+       "rx_descriptors, tx_descriptors, outer_tag"},
       {"a name that is a list", with("name: p1", "name: [p1]"),
        "11: ports[1].name: found a list; allowed: a name of letters, digits, '_', '.' and '-'"},
       {"macs as a word", with("macs: [\"52:54:00:00:00:03\"]", "macs: \"52:54:00:00:00:03\""),
@@ -323,6 +323,8 @@ std::vector<BadFile> number_rows() {
        "8: ports[0].mtu: found 67036; allowed: a whole number, 1280 to 9216"},
       {"descriptors that are no power of two", with("rx_descriptors: 512", "rx_descriptors: 1000"),
        "9: ports[0].rx_descriptors: found 1000; allowed: a power of two, 64 to 32768"},
+      {"another outer tag", with("tx_descriptors: 256", "tx_descriptors: 256\n    outer_tag: QinQ"),
+       "11: ports[0].outer_tag: found \"QinQ\"; allowed: 802.1Q or 802.1ad"},
       {"too few descriptors", with("tx_descriptors: 256", "tx_descriptors: 32"),
        "10: ports[0].tx_descriptors: found 32; allowed: a power of two, 64 to 32768"},
       {"too many descriptors", with("tx_descriptors: 256", "tx_descriptors: 65536"),
