@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -83,6 +84,7 @@ class LatencyLab {
         stock_(workload.data(), pool_.get()), lab_(workload, most_on_a_port(workload.data())),
         emitted_(world_) {
     lab_.open_connections();
+    stock_.enter_sessions([this](std::uint16_t ring) { return lab_.session_of(ring); });
   }
 
   std::size_t slots() const { return order_.size() / world_; }
@@ -98,8 +100,9 @@ class LatencyLab {
       }
       const std::uint64_t start = rte_rdtsc();
       put((slot + 1) * world_ - 1);
-      while (take_results() <= slot) {
+      for (unsigned rounds = 0; take_results() <= slot; ++rounds) {
         lab_.lcore().round(clock_.now());
+        expect_to_go_on(rounds);
       }
       times.push_back(ns_of(rte_rdtsc() - start));
     }
@@ -114,14 +117,17 @@ class LatencyLab {
     const auto due = [&](std::size_t frame) {
       return start + static_cast<std::uint64_t>(static_cast<double>(frame) * ticks_between_frames);
     };
-    for (std::size_t next = 0; times.size() < slots();) {
+    unsigned rounds_without_result = 0;
+    for (std::size_t next = 0; times.size() < slots(); ++rounds_without_result) {
       for (; next < order_.size() && due(next) <= rte_rdtsc(); ++next) {
         put(next);
       }
       lab_.lcore().round(clock_.now());
       for (const std::size_t done = take_results(); times.size() < done;) {
         times.push_back(ns_of(rte_rdtsc() - due((times.size() + 1) * world_ - 1)));
+        rounds_without_result = 0;
       }
+      expect_to_go_on(rounds_without_result);
     }
     return times;
   }
@@ -130,6 +136,14 @@ class LatencyLab {
   void put(std::size_t position) {
     const std::size_t frame = order_[position];
     lab_.ports().put(stock_.port_of(frame), stock_.frame(frame));
+  }
+
+  /// A switch that drops what it should add up is no reason to wait for ever.
+  void expect_to_go_on(unsigned rounds_without_result) const {
+    constexpr unsigned most = 100'000'000; // some seconds
+    if (rounds_without_result == most) {
+      throw std::runtime_error("latency: the switch has stopped sending results");
+    }
   }
 
   /// How many slots have left by all ports.
