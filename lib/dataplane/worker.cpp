@@ -215,14 +215,6 @@ unsigned Worker::collect(Instant now) {
   return frames;
 }
 
-namespace {
-
-std::uint16_t successor_of(std::uint16_t rank, std::uint16_t world) {
-  return static_cast<std::uint16_t>((rank + 1u) % world);
-}
-
-} // namespace
-
 unsigned Worker::send_results(SumQueue::Entry& entry, Instant now) {
   Ring& ring = *rings_[entry.record.ring];
   const auto frames = entry.sum.task().frames;
@@ -232,11 +224,11 @@ unsigned Worker::send_results(SumQueue::Entry& entry, Instant now) {
   ring.counters.results += frames.size();
   ring.counters.reduced_bytes += frames.size() * result.data.size();
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
+  const conn::RingSpec& spec = directory_.rings()[entry.record.ring];
   for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
     entry.record.rank = rank;
-    forwarder_.send(
-        *frames[rank], Departure::consumed, now, entry.record,
-        classifier_.ports().port_of({entry.record.ring, successor_of(rank, ring.slots.world())}));
+    forwarder_.send(*frames[rank], Departure::consumed, now, entry.record,
+                    classifier_.ports().port_of({entry.record.ring, spec.successor(rank)}));
   }
   entry.has_left = true;
   return static_cast<unsigned>(frames.size());
