@@ -40,44 +40,43 @@ std::size_t MacTable::bytes_for(std::uint32_t entries) {
 void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
   const std::uint64_t address = to_number(station);
   Bucket& bucket = bucket_of(address);
-  Cell* cell = find(bucket, address);
-  if (cell == nullptr) {
+  const Sighting known = find(bucket, address);
+  if (!known) {
     return add(bucket, Station::at(address, port), now);
   }
-  const Station known = read(*cell);
-  if (known.port() != port) { // the station moved, or somebody pretends to be it
-    if (known.pins() != 0 || !replace(*cell, known, Station::at(address, port))) {
+  if (known.station.port() != port) { // the station moved, or somebody pretends to be it
+    if (known.station.pins() != 0 || !replace(known, Station::at(address, port))) {
       return;
     }
   }
-  if (cell->heard.load(std::memory_order_relaxed) != now) { // keep the line clean while it is fresh
-    cell->heard.store(now, std::memory_order_relaxed);
+  std::atomic<std::uint64_t>& heard = known.cell->heard;
+  if (heard.load(std::memory_order_relaxed) != now) { // keep the line clean while it is fresh
+    heard.store(now, std::memory_order_relaxed);
   }
 }
 
 std::optional<std::uint16_t> MacTable::port_of(const wire::MacAddress& station,
                                                std::uint64_t now) const {
-  const Cell* cell = find(bucket_of(to_number(station)), to_number(station));
-  return cell != nullptr && is_fresh(*cell, now) ? std::optional(read(*cell).port()) : std::nullopt;
+  const Sighting known = find(bucket_of(to_number(station)), to_number(station));
+  return known && is_fresh(*known.cell, known.station, now) ? std::optional(known.station.port())
+                                                            : std::nullopt;
 }
 
 bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port) {
   const std::uint64_t address = to_number(station);
   Bucket& bucket = bucket_of(address);
   while (true) {
-    Cell* cell = find(bucket, address);
-    cell = cell != nullptr ? cell : cell_to_reuse(bucket, 0);
-    if (cell == nullptr) {
+    const Sighting found = find(bucket, address);
+    const Sighting known = found ? found : cell_to_reuse(bucket, 0);
+    if (!known) {
       return false;
     }
-    const Station known = read(*cell);
-    const bool is_pinned = known.is(address) && known.pins() != 0;
-    if (is_pinned && (known.port() != port || known.pins() == kMostPins)) {
+    const std::uint64_t pins = found ? known.station.pins() : 0;
+    if (pins != 0 && (known.station.port() != port || pins == kMostPins)) {
       return false;
     }
-    const std::uint64_t pins = is_pinned ? known.pins() + 1 : 1;
-    if (replace(*cell, known, Station::at(address, port, pins))) {
-      forget_others(bucket, *cell, address);
+    if (replace(known, Station::at(address, port, pins + 1))) {
+      forget_others(bucket, *known.cell, address);
       return true;
     }
   }
@@ -85,40 +84,38 @@ bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port) {
 
 void MacTable::unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
   const std::uint64_t address = to_number(station);
-  Cell* cell = find(bucket_of(address), address);
-  if (cell == nullptr) {
-    return;
-  }
-  cell->heard.store(now, std::memory_order_relaxed);
-  for (Station known = read(*cell); known.is(address) && known.port() == port && known.pins() != 0;
-       known = read(*cell)) {
-    if (replace(*cell, known, Station::at(address, port, known.pins() - 1))) {
+  Bucket& bucket = bucket_of(address);
+  while (true) {
+    const Sighting known = find(bucket, address);
+    if (!known || known.station.port() != port || known.station.pins() == 0) {
+      return;
+    }
+    known.cell->heard.store(now, std::memory_order_relaxed);
+    if (replace(known, Station::at(address, port, known.station.pins() - 1))) {
       return;
     }
   }
 }
 
-MacTable::Cell* MacTable::find(Bucket& bucket, std::uint64_t address) {
+MacTable::Sighting MacTable::find(Bucket& bucket, std::uint64_t address) {
   for (Cell& cell : bucket) {
-    if (read(cell).is(address)) {
-      return &cell;
+    if (const Station station = read(cell); station.is(address)) {
+      return {&cell, station};
     }
   }
-  return nullptr;
+  return {};
 }
 
 /// A station that another lcore pins at this moment must not stay in a second cell: whoever writes
 /// last sees the other.
 void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
-  Cell* cell = cell_to_reuse(bucket, now);
-  if (cell == nullptr) {
+  const Sighting known = cell_to_reuse(bucket, now);
+  if (!known) {
     return;
   }
-  const Station known = read(*cell);
-  cell->heard.store(now, std::memory_order_relaxed);
-  if (known.pins() == 0 && replace(*cell, known, station) &&
-      is_pinned_beside(bucket, *cell, station.address())) {
-    replace(*cell, station, {});
+  known.cell->heard.store(now, std::memory_order_relaxed);
+  if (replace(known, station) && is_pinned_beside(bucket, *known.cell, station.address())) {
+    replace(*known.cell, station, {});
   }
 }
 
@@ -146,25 +143,25 @@ MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
   return table_[(hash ^ hash >> 32) & (buckets_ - 1)];
 }
 
-bool MacTable::is_fresh(const Cell& cell, std::uint64_t now) const {
+bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) const {
   // Another lcore's clock reading may be a little ahead of `now`.
   return static_cast<std::int64_t>(now - cell.heard.load(std::memory_order_relaxed)) <=
              static_cast<std::int64_t>(aging_) ||
-         read(cell).pins() != 0;
+         station.pins() != 0;
 }
 
-/// An empty or aged cell, else the longest silent one; nullptr when all are pinned.
-MacTable::Cell* MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) const {
-  Cell* oldest = nullptr;
+/// An empty or aged cell, else the longest silent one; none when all are pinned.
+MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) const {
+  Sighting oldest;
   for (Cell& cell : bucket) {
-    const Station known = read(cell);
-    if (known.is_nobody() || !is_fresh(cell, now)) {
-      return &cell;
+    const Station station = read(cell);
+    if (station.is_nobody() || !is_fresh(cell, station, now)) {
+      return {&cell, station};
     }
-    const bool is_older = oldest == nullptr || cell.heard.load(std::memory_order_relaxed) <
-                                                   oldest->heard.load(std::memory_order_relaxed);
-    if (known.pins() == 0 && is_older) {
-      oldest = &cell;
+    const bool is_older = !oldest || cell.heard.load(std::memory_order_relaxed) <
+                                         oldest.cell->heard.load(std::memory_order_relaxed);
+    if (station.pins() == 0 && is_older) {
+      oldest = {&cell, station};
     }
   }
   return oldest;

@@ -76,19 +76,33 @@ class MacTable {
 
   using Bucket = std::array<Cell, kWays>;
 
+  /// A cell and what it said when it was read, once: another lcore may write it at any moment, so
+  /// nobody reads it again to answer the same question.
+  struct Sighting {
+    Cell* cell = nullptr;
+    Station station;
+
+    explicit operator bool() const { return cell != nullptr; }
+  };
+
   Bucket& bucket_of(std::uint64_t address) const;
 
   static Station read(const Cell& cell) { return {cell.station.load(std::memory_order_relaxed)}; }
 
+  /// False when the cell says something else by now.
   static bool replace(Cell& cell, Station known, Station by) {
     return cell.station.compare_exchange_strong(known.word, by.word);
   }
 
-  static Cell* find(Bucket& bucket, std::uint64_t address);
+  static bool replace(const Sighting& sighting, Station by) {
+    return replace(*sighting.cell, sighting.station, by);
+  }
+
+  static Sighting find(Bucket& bucket, std::uint64_t address);
   static bool is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address);
   static void forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address);
-  bool is_fresh(const Cell& cell, std::uint64_t now) const;
-  Cell* cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
+  bool is_fresh(const Cell& cell, Station station, std::uint64_t now) const;
+  Sighting cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
   void add(Bucket& bucket, Station station, std::uint64_t now);
 
   std::size_t buckets_;
@@ -105,7 +119,7 @@ void MacTable::for_each(std::uint64_t now, Visitor&& visit) const {
   for (std::size_t bucket = 0; bucket < buckets_; ++bucket) {
     for (const Cell& cell : table_[bucket]) {
       const Station station = read(cell);
-      if (!station.is_nobody() && is_fresh(cell, now)) {
+      if (!station.is_nobody() && is_fresh(cell, station, now)) {
         visit(from_number(station.address()), station.port(),
               now - cell.heard.load(std::memory_order_relaxed), station.pins());
       }
