@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "commands.hpp"
 
-#include "control/shows.hpp"
+#include "report/shows.hpp"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ void Commands::add_actions() {
   commands_.push_back({{"clear", "port", "stats", "<name|all>"},
                        "set a port's statistics to zero",
                        [this](const Words& values) {
-                         control::clear_port_statistics(weir_, values[0]);
+                         report::clear_port_statistics(weir_, values[0]);
                          return fmt::format("port {}: statistics cleared\n", values[0]);
                        }});
   commands_.push_back({{"set", "trace", "on|off"},
@@ -80,53 +80,53 @@ void Commands::add_actions() {
   commands_.push_back({{"reset", "ring", "<id>"},
                        "give up what a ring holds and its connections; new hellos start it anew",
                        [this](const Words& values) {
-                         control::reset_ring(weir_, values[0]);
+                         report::reset_ring(weir_, values[0]);
                          return fmt::format("ring {}: reset\n", values[0]);
                        }});
   commands_.push_back({{"withdraw", "ring", "<id>"},
                        "the same for good: nobody adds up for its hosts any more, and none of "
                        "their raw data passes",
                        [this](const Words& values) {
-                         control::withdraw_ring(weir_, values[0]);
+                         report::withdraw_ring(weir_, values[0]);
                          return fmt::format("ring {}: withdrawn\n", values[0]);
                        }});
 }
 
 void Commands::add_shows() {
-  using Show = control::Report (*)(control::Switch&, std::string_view);
+  using Show = report::Report (*)(control::Switch&, std::string_view);
   const auto add = [this](Words words, std::string help, Show show) {
     commands_.push_back({std::move(words), std::move(help),
                          [this, show](const Words& values) {
                            const bool as_json = !values.empty() && values.back() == "json";
-                           const control::Report report =
+                           const report::Report report =
                                show(weir_, values.empty() ? "" : values.front());
                            return as_json ? to_json(report) : to_text(report);
                          },
                          true});
   };
   add({"show", "port", "info", "<name|all>"}, "devices, links, MTUs",
-      control::show_port_information);
-  add({"show", "port", "stats", "<name|all>"}, "packets and bytes", control::show_port_statistics);
+      report::show_port_information);
+  add({"show", "port", "stats", "<name|all>"}, "packets and bytes", report::show_port_statistics);
   add({"show", "port", "xstats", "<name|all>"}, "the driver's own statistics",
-      control::show_port_extended);
+      report::show_port_extended);
   add({"show", "ring", "<id|all>"}, "members, slots, results, drops and slot times of a ring",
-      control::show_rings);
+      report::show_rings);
   add({"show", "ring", "<id>", "stuck"}, "the oldest unfinished slots and the ranks they wait for",
-      control::show_stuck);
+      report::show_stuck);
   add({"show", "conn", "all"}, "queue pairs between ring neighbours",
-      [](control::Switch& weir, std::string_view) { return control::show_connections(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_connections(weir); });
   add({"show", "drops"}, "every drop reason that has counted",
-      [](control::Switch& weir, std::string_view) { return control::show_drops(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_drops(weir); });
   add({"show", "accounting"}, "received = forwarded + consumed + dropped + held + queued",
-      [](control::Switch& weir, std::string_view) { return control::show_accounting(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_accounting(weir); });
   add({"show", "fdb"}, "stations and their ports",
-      [](control::Switch& weir, std::string_view) { return control::show_stations(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_stations(weir); });
   add({"show", "lcores"}, "roles, load and packets per burst",
-      [](control::Switch& weir, std::string_view) { return control::show_lcores(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_lcores(weir); });
   add({"show", "memory"}, "the frame pool and the rings' memory",
-      [](control::Switch& weir, std::string_view) { return control::show_memory(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_memory(weir); });
   add({"show", "trace"}, "what became of each frame since `set trace on`",
-      [](control::Switch& weir, std::string_view) { return control::show_trace(weir); });
+      [](control::Switch& weir, std::string_view) { return report::show_trace(weir); });
 }
 
 std::string Commands::run(std::string_view line) {
@@ -191,11 +191,11 @@ std::string Commands::help() const {
 std::vector<std::string> Commands::values_of(const std::string& placeholder) const {
   std::vector<std::string> values;
   if (placeholder.starts_with("<name")) {
-    for (const control::PortConfig& port : weir_.config().ports) {
+    for (const config::PortConfig& port : weir_.config().ports) {
       values.push_back(port.name);
     }
   } else {
-    for (const conn::RingSpec& ring : weir_.rings()) {
+    for (const ring::RingSpec& ring : weir_.rings()) {
       values.push_back(std::to_string(ring.id));
     }
   }

@@ -2,8 +2,8 @@
 
 /// weir-plan: plans for a topology.
 
-#include "control/config_error.hpp"
-#include "control/yaml_reader.hpp"
+#include "config/config_error.hpp"
+#include "config/yaml_reader.hpp"
 #include "graphviz.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
@@ -42,7 +42,7 @@ plan::VertexId node_named(const plan::Topology& topology, const std::string& opt
       names.push_back(topology.name(known));
     }
     throw app::UsageError(fmt::format("--{}: found '{}'; allowed: a node of the topology{}", option,
-                                      name, control::did_you_mean(name, names)));
+                                      name, config::did_you_mean(name, names)));
   }
   return node;
 }
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   } catch (const app::UsageError& error) {
     fmt::print(stderr, "weir-plan: {}\n", error.what());
     return kExitUsage;
-  } catch (const control::ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     fmt::print(stderr, "weir-plan: {}\n", error.what());
     return kExitUsage;
   } catch (const std::exception& error) {

@@ -2,11 +2,12 @@
 
 /// weir-replay: a capture in, a capture out. One thread, no clock, no EAL; time is the capture's.
 
-#include "control/config.hpp"
-#include "control/report.hpp"
+#include "config/config.hpp"
 #include "control/settings.hpp"
-#include "control/tables.hpp"
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
+#include "report/report.hpp"
+#include "report/tables.hpp"
+#include "stage/inline_switch.hpp"
 
 #include <fmt/format.h>
 #include <pcap/pcap.h>
@@ -159,7 +160,7 @@ class CaptureWriter {
     }
   }
 
-  void write(const wire::Frame& frame, const timeval& when) {
+  void write(const frame::Frame& frame, const timeval& when) {
     const pcap_pkthdr header{when, frame.length, frame.length};
     pcap_dump(reinterpret_cast<std::uint8_t*>(dumper_.get()), &header, frame.data);
   }
@@ -180,11 +181,11 @@ class CaptureWriter {
 class CaptureClock {
  public:
   /// `stamp` in nanoseconds, as CaptureReader asks for.
-  dataplane::Instant advance_to(const timeval& stamp) {
+  frame::Instant advance_to(const timeval& stamp) {
     const auto ns = static_cast<std::uint64_t>(stamp.tv_sec) * 1'000'000'000u +
                     static_cast<std::uint64_t>(stamp.tv_usec);
     latest_ns_ = std::max(latest_ns_, ns);
-    return dataplane::Instant::from_ns(latest_ns_);
+    return frame::Instant::from_ns(latest_ns_);
   }
 
  private:
@@ -192,7 +193,7 @@ class CaptureClock {
 };
 
 /// A frame with its bytes behind it, freed when the switch is done with it.
-struct OwnedFrame : wire::Frame {
+struct OwnedFrame : frame::Frame {
   OwnedFrame(const std::uint8_t* bytes, std::uint32_t count, std::uint16_t port)
       : storage(bytes, bytes + count) {
     data = storage.data();
@@ -204,16 +205,16 @@ struct OwnedFrame : wire::Frame {
 };
 
 /// Writes what leaves to the capture, one copy for each egress port of the configuration.
-class CaptureSink : public dataplane::FrameSink {
+class CaptureSink : public stage::FrameSink {
  public:
   CaptureSink(CaptureWriter& writer, std::size_t ports)
       : writer_(writer), written_((l2::PortSet{1} << ports) - 1) {}
 
-  void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
+  void attach(stage::InlineSwitch& owner) { owner_ = &owner; }
 
   void set_time(const timeval& now) { now_ = now; }
 
-  void transmit(wire::Frame& frame, l2::PortSet ports) override {
+  void transmit(frame::Frame& frame, l2::PortSet ports) override {
     const int copies = std::popcount(ports & written_);
     for (int copy = 0; copy < copies; ++copy) {
       writer_.write(frame, now_);
@@ -223,16 +224,16 @@ class CaptureSink : public dataplane::FrameSink {
     release(frame);
   }
 
-  void release(wire::Frame& frame) override { delete static_cast<OwnedFrame*>(&frame); }
+  void release(frame::Frame& frame) override { delete static_cast<OwnedFrame*>(&frame); }
 
  private:
   CaptureWriter& writer_;
   l2::PortSet written_;
-  dataplane::InlineSwitch* owner_ = nullptr;
+  stage::InlineSwitch* owner_ = nullptr;
   timeval now_{};
 };
 
-std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const control::Config& config) {
+std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const config::Config& config) {
   std::map<wire::MacAddress, std::uint16_t> ports;
   for (std::uint16_t port = 0; port < config.ports.size(); ++port) {
     for (const wire::MacAddress& mac : config.ports[port].macs) {
@@ -264,7 +265,7 @@ stations_outside(const std::string& capture,
 /// Reading frames and telling where they came in.
 class Replay {
  public:
-  Replay(const Options& options, const control::Config& config)
+  Replay(const Options& options, const config::Config& config)
       : ports_(ports_by_mac(config)), outside_(stations_outside(options.in, ports_)),
         reader_(options.in), writer_(options.out), sink_(writer_, config.ports.size()),
         switch_(config.rings, limits(config), settings(options, config), sink_) {
@@ -301,31 +302,31 @@ class Replay {
     writer_.flush();
   }
 
-  control::Report report() const {
-    const dataplane::Accounting accounting = switch_.accounting();
-    std::vector<dataplane::RingSnapshot> rings;
+  report::Report report() const {
+    const stage::Accounting accounting = switch_.accounting();
+    std::vector<stage::RingSnapshot> rings;
     for (const std::uint16_t ring : switch_.worker().rings()) {
-      rings.push_back(dataplane::snapshot_ring(switch_.worker(), ring));
+      rings.push_back(stage::snapshot_ring(switch_.worker(), ring));
     }
-    return {control::accounting_table(accounting), control::drops_table(accounting.frames),
-            control::foreign_table(accounting.frames),
-            control::rings_table(switch_.directory().rings(), rings)};
+    return {report::accounting_table(accounting), report::drops_table(accounting.frames),
+            report::foreign_table(accounting.frames),
+            report::rings_table(switch_.directory().rings(), rings)};
   }
 
  private:
-  static dataplane::InlineSwitch::Settings settings(const Options& options,
-                                                    const control::Config& config) {
-    dataplane::InlineSwitch::Settings settings;
+  static stage::InlineSwitch::Settings settings(const Options& options,
+                                                const config::Config& config) {
+    stage::InlineSwitch::Settings settings;
     settings.mac_entries = config.l2.entries;
     settings.mac_aging_ms = control::milliseconds(config.l2.aging_s);
     settings.worker.classifier = control::classifier_settings(
         config, conn::SessionSource::counting_from(options.session), {});
-    settings.worker.level = agg::best_cpu_level();
+    settings.worker.level = op::best_cpu_level();
     return settings;
   }
 
   /// One port more for the stations outside, when there are any.
-  std::vector<std::uint32_t> limits(const control::Config& config) const {
+  std::vector<std::uint32_t> limits(const config::Config& config) const {
     std::vector<std::uint32_t> limits = control::frame_limits(config);
     if (!outside_.empty()) {
       limits.push_back(*std::max_element(limits.begin(), limits.end()));
@@ -346,7 +347,7 @@ class Replay {
   CaptureWriter writer_;
   CaptureSink sink_;
   CaptureClock clock_;
-  dataplane::InlineSwitch switch_;
+  stage::InlineSwitch switch_;
 };
 
 void write_file(const std::string& file, const std::string& text) {
@@ -363,19 +364,19 @@ void write_file(const std::string& file, const std::string& text) {
 int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
-    const control::Config config = control::load_config(options.config);
+    const config::Config config = config::load_config(options.config);
     Replay replay(options, config);
     replay.run();
-    const control::Report report = replay.report();
+    const report::Report report = replay.report();
     if (!options.stats.empty()) {
-      write_file(options.stats, control::to_json(report));
+      write_file(options.stats, report::to_json(report));
     }
-    fmt::print("{}", control::to_text(report));
+    fmt::print("{}", report::to_text(report));
     return EXIT_SUCCESS;
   } catch (const UsageError& error) {
     fmt::print(stderr, "weir-replay: {}\n", error.what());
     return kExitUsage;
-  } catch (const control::ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     fmt::print(stderr, "weir-replay: {}\n", error.what());
     return kExitUsage;
   } catch (const std::exception& error) {

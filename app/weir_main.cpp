@@ -3,12 +3,12 @@
 /// weir: the switch.
 
 #include "commands.hpp"
-#include "control/config.hpp"
+#include "config/config.hpp"
 #include "control/placement.hpp"
-#include "control/shows.hpp"
 #include "control/switch.hpp"
-#include "control/telemetry.hpp"
 #include "prompt.hpp"
+#include "report/shows.hpp"
+#include "report/telemetry.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -109,17 +109,17 @@ void catch_signals() {
 /// The configuration's own are refused where they are read.
 void refuse_core_options(const std::vector<std::string>& options) {
   for (const std::string& option : options) {
-    if (control::sets_lcores(option)) {
+    if (config::sets_lcores(option)) {
       throw UsageError(
-          fmt::format("after --: found {}; allowed: {}", option, control::kAllowedEalOptions));
+          fmt::format("after --: found {}; allowed: {}", option, config::kAllowedEalOptions));
     }
   }
 }
 
-void check_cpus(const Options& options, const control::Config& config) {
-  for (const control::LcoreConfig& lcore : config.lcores) {
+void check_cpus(const Options& options, const config::Config& config) {
+  for (const config::LcoreConfig& lcore : config.lcores) {
     if (!std::filesystem::exists(fmt::format("/sys/devices/system/cpu/cpu{}", lcore.id))) {
-      throw control::ConfigError(
+      throw config::ConfigError(
           fmt::format("{}: lcores: found id {}; allowed: a CPU of this machine, 0 to {}",
                       options.config, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
     }
@@ -140,7 +140,7 @@ class Eal {
     const std::string problem = fmt::format("EAL does not start ({}) with: {}",
                                             rte_strerror(rte_errno), fmt::join(arguments_, " "));
     if (rte_errno == EINVAL) { // it does not understand its options
-      throw control::ConfigError("eal.options: " + problem);
+      throw config::ConfigError("eal.options: " + problem);
     }
     throw std::runtime_error(problem);
   }
@@ -154,12 +154,12 @@ class Eal {
   std::vector<std::string> arguments_; // EAL keeps pointers into them
 };
 
-std::vector<std::string> eal_arguments(const Options& options, const control::Config& config) {
-  const conn::RingDirectory directory(config.rings);
+std::vector<std::string> eal_arguments(const Options& options, const config::Config& config) {
+  const ring::RingDirectory directory(config.rings);
   std::vector<std::string> arguments{"weir", "--lcores",
                                      control::eal_lcores(control::place(config, directory))};
   arguments.insert(arguments.end(), config.eal_options.begin(), config.eal_options.end());
-  for (const control::PortConfig& port : config.ports) {
+  for (const config::PortConfig& port : config.ports) {
     const bool is_pci = port.device.find(':') < port.device.find(',');
     if (is_pci) {
       arguments.insert(arguments.end(), {"-a", port.device});
@@ -202,19 +202,19 @@ void wait_for_signal() {
 }
 
 /// What ports, rings and lcores look like before they stop.
-control::Report everything(control::Switch& weir) {
-  control::Report report;
-  for (control::Report part : {control::show_port_statistics(weir, "all"),
-                               control::show_rings(weir, "all"), control::show_lcores(weir)}) {
+report::Report everything(control::Switch& weir) {
+  report::Report report;
+  for (report::Report part : {report::show_port_statistics(weir, "all"),
+                              report::show_rings(weir, "all"), report::show_lcores(weir)}) {
     report.insert(report.end(), part.begin(), part.end());
   }
   return report;
 }
 
-void run_switch(const Options& options, const control::Config& config,
+void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
-  std::optional<control::Telemetry> telemetry(std::in_place, weir);
+  std::optional<report::Telemetry> telemetry(std::in_place, weir);
   app::Commands commands(weir);
   weir.start();
   for (const control::Port& port : weir.ports()) {
@@ -231,10 +231,10 @@ void run_switch(const Options& options, const control::Config& config,
     wait_for_signal();
   }
   telemetry.reset(); // no more questions from its thread
-  const control::Report last_seen = everything(weir);
+  const report::Report last_seen = everything(weir);
   weir.stop();
-  fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(control::show_accounting(weir)),
-             to_text(control::show_drops(weir)));
+  fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
+             to_text(report::show_drops(weir)));
   weir.close_ports();
   fmt::print("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs());
   std::fflush(stdout);
@@ -245,7 +245,7 @@ void run_switch(const Options& options, const control::Config& config,
 int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
-    const control::Config config = control::load_config(options.config);
+    const config::Config config = config::load_config(options.config);
     const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
     check_cpus(options, config);
     refuse_core_options(options.eal);
@@ -256,7 +256,7 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
-  } catch (const control::ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
   } catch (const control::MemoryError& error) {

@@ -2,7 +2,7 @@
 
 /// weir-worker: one rank of a job.
 
-#include "host/ethdev_io.hpp"
+#include "host/transport/ethdev_io.hpp"
 #include "last_words.hpp"
 #include "weir/communicator.hpp"
 #include "worker_options.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker_values.hpp"
 
-#include "agg/kernel.hpp"
+#include "op/kernel.hpp"
 
 #include <fmt/format.h>
 
@@ -96,7 +96,7 @@ void fill_tensor(std::span<std::byte> bytes, const TensorId& id, std::uint16_t r
 
 std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
                                       std::uint16_t world, DataType type, Operation operation) {
-  const agg::ReduceKernel reduce = agg::reference_kernel(type, operation);
+  const op::ReduceKernel reduce = op::reference_kernel(type, operation);
   const std::size_t element = element_size(type);
   std::vector<std::vector<std::byte>> inputs(world, std::vector<std::byte>(kBlockBytes));
   std::vector<const std::byte*> pointers;

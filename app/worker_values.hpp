@@ -37,7 +37,7 @@ struct Mismatch {
   std::string found;
 };
 
-/// Compares every element, bit for bit, with agg::reference_kernel over all ranks' tensors in rank
+/// Compares every element, bit for bit, with op::reference_kernel over all ranks' tensors in rank
 /// order.
 std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
                                       std::uint16_t world, DataType type, Operation operation);

@@ -43,6 +43,31 @@ def check_picture() -> list[str]:
     return mistakes + ([] if len(files) > 10 else ["README.md's picture names hardly any file"])
 
 
+def folder_of(file: Path) -> str:
+    """The folder of lib/ that a source file belongs to, as the folder table names it."""
+    return "/".join(file.relative_to(ROOT / "lib").parts[:-1])
+
+
+def folders_allowed() -> dict[str, set[str]]:
+    rows = re.findall(r"^\| `lib/([\w/]+)/` \|[^|]*\|([^|]*)\|", read("CONTRIBUTING.md"), re.MULTILINE)
+    return {folder: {name.strip() for name in names.split(",") if name.strip()} for folder, names in rows}
+
+
+def check_folders() -> list[str]:
+    """Each folder of lib/ includes no folder but those that CONTRIBUTING.md's table allows it."""
+    allowed = folders_allowed()
+    mistakes = []
+    for file in sorted((ROOT / "lib").rglob("*.[ch]pp")):
+        folder = folder_of(file)
+        if folder not in allowed:
+            mistakes.append(f"CONTRIBUTING.md's table lacks lib/{folder}/")
+            continue
+        included = re.findall(r'#include "([\w/]+)/\w+\.hpp"', file.read_text())
+        mistakes += [f"{file.relative_to(ROOT)} includes {name}/, which CONTRIBUTING.md's table does not allow lib/{folder}/"
+                     for name in sorted(set(included) - allowed[folder] - {folder, "weir"})]
+    return mistakes + ([] if len(allowed) > 10 else ["CONTRIBUTING.md's folder table was not found"])
+
+
 def check_links() -> list[str]:
     mistakes = []
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
@@ -54,7 +79,7 @@ def check_links() -> list[str]:
 
 def check_keys() -> list[str]:
     """Each configuration key of the README's table is one that the loader knows."""
-    loader = read("lib/control/config.cpp")
+    loader = read("lib/config/config.cpp")
     table = read("README.md").split("## Configuration")[1].split("##")[0]
     keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
     words = {word for key in keys for word in re.findall(r"\w+", key)}
@@ -77,7 +102,7 @@ def check_commands() -> list[str]:
 
 def main() -> int:
     failed = 0
-    checks = [check_reasons, check_picture, check_links, check_keys, check_commands]
+    checks = [check_reasons, check_picture, check_folders, check_links, check_keys, check_commands]
     for check in checks:
         mistakes = check()
         failed += bool(mistakes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/classify.hpp"
 
+#include "frame/frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
@@ -10,7 +11,7 @@
 
 namespace weir::conn {
 
-using wire::Frame;
+using frame::Frame;
 using wire::InaHeader;
 using wire::MessageShape;
 using wire::Opcode;
@@ -90,7 +91,7 @@ bool is_admitted(const Connection* connection, const Opening& opening) {
 
 } // namespace
 
-Classifier::RingState::RingState(const RingSpec& spec)
+Classifier::RingState::RingState(const ring::RingSpec& spec)
     : hellos(spec.world()), beginning(spec.world()),
       records(std::size_t{spec.world()} * spec.depth()), members(spec.world()) {
   for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
@@ -99,7 +100,7 @@ Classifier::RingState::RingState(const RingSpec& spec)
   }
 }
 
-ConnectionTable::Settings Classifier::table_settings(const RingDirectory& directory,
+ConnectionTable::Settings Classifier::table_settings(const ring::RingDirectory& directory,
                                                      const std::vector<std::uint16_t>& rings,
                                                      const Settings& settings) {
   std::uint32_t ranks = 0;
@@ -112,15 +113,16 @@ ConnectionTable::Settings Classifier::table_settings(const RingDirectory& direct
           .hash_key = settings.hash_key};
 }
 
-std::size_t Classifier::table_bytes(const RingDirectory& directory,
+std::size_t Classifier::table_bytes(const ring::RingDirectory& directory,
                                     const std::vector<std::uint16_t>& rings,
                                     std::uint32_t plain_entries) {
   return ConnectionTable::bytes_for(
       table_settings(directory, rings, {.plain_entries = plain_entries}));
 }
 
-Classifier::Classifier(const RingDirectory& directory, const std::vector<std::uint16_t>& rings,
-                       const Settings& settings, IsHeld is_held)
+Classifier::Classifier(const ring::RingDirectory& directory,
+                       const std::vector<std::uint16_t>& rings, const Settings& settings,
+                       IsHeld is_held)
     : directory_(directory), sessions_(settings.sessions),
       foreign_sessions_(*settings.foreign_sessions), aging_(settings.aging),
       is_held_(std::move(is_held)), connections_(table_settings(directory, rings, settings)),
@@ -129,7 +131,7 @@ Classifier::Classifier(const RingDirectory& directory, const std::vector<std::ui
       ports_(directory), rings_(directory.rings().size()) {
   std::size_t most_given_up = 0;
   for (const std::uint16_t ring : rings) {
-    const RingSpec& spec = directory.rings()[ring];
+    const ring::RingSpec& spec = directory.rings()[ring];
     rings_[ring].emplace(spec);
     most_given_up = std::max(most_given_up, spec.world() * WaitingHellos::kPerRank);
   }
@@ -185,7 +187,7 @@ void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint3
   if (!wire::icrc_is_valid(frame)) {
     return;
   }
-  for (const RingRank& sender : directory_.senders(frame.pair)) {
+  for (const ring::RingRank& sender : directory_.senders(frame.pair)) {
     for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.rank)) {
       const bool is_overtaken = hello.frame != nullptr &&
                                 hello.frame->packet.destination_qp == frame.packet.destination_qp &&
@@ -474,7 +476,7 @@ std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now)
   return state.beginning;
 }
 
-Verdict Classifier::hello_verdict(const RingRank& sender) const {
+Verdict Classifier::hello_verdict(const ring::RingRank& sender) const {
   const RingState& state = *rings_[sender.ring];
   return {.step = Step::contribute,
           .ring = sender.ring,
@@ -482,7 +484,7 @@ Verdict Classifier::hello_verdict(const RingRank& sender) const {
           .record = state.histories[sender.rank].greeting()};
 }
 
-void Classifier::admit(const WaitingHello& hello, const RingRank& sender) {
+void Classifier::admit(const WaitingHello& hello, const ring::RingRank& sender) {
   RingState& state = *rings_[sender.ring];
   Connection& connection = *hello.connection;
   --connection.hellos;

@@ -8,10 +8,10 @@
 #include "conn/message_history.hpp"
 #include "conn/opening.hpp"
 #include "conn/port_bindings.hpp"
-#include "conn/ring_directory.hpp"
 #include "conn/waiting_hellos.hpp"
+#include "frame/frame.hpp"
+#include "ring/ring_directory.hpp"
 #include "weir/reasons.hpp"
-#include "wire/packet.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -51,7 +51,7 @@ struct MemberStatus {
 
 /// A waiting hello that will not be answered: its frame is the caller's again.
 struct GivenUp {
-  wire::Frame* frame;
+  frame::Frame* frame;
   std::uint16_t ring;
   DropReason reason;
 };
@@ -69,30 +69,30 @@ class Classifier {
   };
 
   /// Does a filling slot of the ring hold a packet of the rank?
-  using IsHeld = std::function<bool(const RingRank&)>;
+  using IsHeld = std::function<bool(const ring::RingRank&)>;
 
   /// `rings` lists the indices in the directory that this worker owns; the directory outlives the
   /// classifier.
-  Classifier(const RingDirectory& directory, const std::vector<std::uint16_t>& rings,
+  Classifier(const ring::RingDirectory& directory, const std::vector<std::uint16_t>& rings,
              const Settings& settings, IsHeld is_held);
 
   /// Bytes that the connection table of these rings takes.
-  static std::size_t table_bytes(const RingDirectory& directory,
+  static std::size_t table_bytes(const ring::RingDirectory& directory,
                                  const std::vector<std::uint16_t>& rings,
                                  std::uint32_t plain_entries);
 
   /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; a contribution's
   /// other packets may come unverified. For wait and begin the frame is kept. Afterwards
   /// take_given_up() may have something.
-  Verdict classify(wire::Frame& frame, std::uint64_t now);
+  Verdict classify(frame::Frame& frame, std::uint64_t now);
 
   /// After Step::begin: the old incarnation ends, the new one's connections are admitted, a session
   /// is drawn. Returns its hellos by rank, the caller's again, which are to contribute message 0
   /// next (hello_verdict).
-  std::span<wire::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
+  std::span<frame::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
 
   /// The contribution that a rank's hello makes once its incarnation has begun.
-  Verdict hello_verdict(const RingRank& sender) const;
+  Verdict hello_verdict(const ring::RingRank& sender) const;
 
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
   void reset(std::uint16_t ring, std::uint64_t now);
@@ -122,37 +122,37 @@ class Classifier {
 
  private:
   struct RingState {
-    explicit RingState(const RingSpec& spec);
+    explicit RingState(const ring::RingSpec& spec);
 
     std::optional<Incarnation> incarnation;
     std::uint32_t session = 0;
     std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
     RetiredNonces retired;
     WaitingHellos hellos;
-    std::optional<Incarnation> complete; // its hellos are all there
-    std::vector<wire::Frame*> beginning; // begin()'s answer, by rank
+    std::optional<Incarnation> complete;  // its hellos are all there
+    std::vector<frame::Frame*> beginning; // begin()'s answer, by rank
     bool withdrawn = false;
     std::vector<MessageRecord> records;    // H histories of 2N
     std::vector<MessageHistory> histories; // by rank
     std::vector<Connection*> members;      // by rank; nullptr: not admitted
   };
 
-  static ConnectionTable::Settings table_settings(const RingDirectory& directory,
+  static ConnectionTable::Settings table_settings(const ring::RingDirectory& directory,
                                                   const std::vector<std::uint16_t>& rings,
                                                   const Settings& settings);
 
-  bool greets_unbound_ring(const wire::Frame& frame) const;
-  Connection* look_up(wire::Frame& frame, std::optional<std::uint32_t> epoch, std::uint64_t now);
-  Verdict other_request(wire::Frame& frame, std::uint64_t now);
-  Verdict start_of_message(wire::Frame& frame, std::uint64_t now);
-  Verdict inside_message(wire::Frame& frame, std::uint64_t now);
-  Verdict inside_ring_message(const wire::Frame& frame, const Connection& connection);
-  Verdict plain_start(const wire::Frame& frame, Connection* connection, std::uint64_t now);
-  Verdict foreign_start(const wire::Frame& frame, ForeignReason reason, Connection* connection,
+  bool greets_unbound_ring(const frame::Frame& frame) const;
+  Connection* look_up(frame::Frame& frame, std::optional<std::uint32_t> epoch, std::uint64_t now);
+  Verdict other_request(frame::Frame& frame, std::uint64_t now);
+  Verdict start_of_message(frame::Frame& frame, std::uint64_t now);
+  Verdict inside_message(frame::Frame& frame, std::uint64_t now);
+  Verdict inside_ring_message(const frame::Frame& frame, const Connection& connection);
+  Verdict plain_start(const frame::Frame& frame, Connection* connection, std::uint64_t now);
+  Verdict foreign_start(const frame::Frame& frame, ForeignReason reason, Connection* connection,
                         std::uint64_t now);
-  Verdict foreign_hello(const wire::Frame& frame, Connection* connection, std::uint64_t now);
-  Verdict foreign_data(const wire::Frame& frame, Connection* connection);
-  std::optional<ForeignReason> find_ring(const wire::Frame& frame, const wire::InaHeader& ina,
+  Verdict foreign_hello(const frame::Frame& frame, Connection* connection, std::uint64_t now);
+  Verdict foreign_data(const frame::Frame& frame, Connection* connection);
+  std::optional<ForeignReason> find_ring(const frame::Frame& frame, const wire::InaHeader& ina,
                                          std::uint16_t& ring) const;
   Verdict hello(const Opening& opening, Connection* connection, std::uint64_t now);
   std::optional<DropReason> why_not_waiting(RingState& state, const Opening& opening,
@@ -160,15 +160,15 @@ class Classifier {
   Verdict wait(RingState& state, const Opening& opening, std::uint64_t now);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
   Verdict enter_history(const Opening& opening);
-  void admit(const WaitingHello& hello, const RingRank& sender);
+  void admit(const WaitingHello& hello, const ring::RingRank& sender);
   void end_incarnation(std::uint16_t ring);
   void leave_ring(Connection& connection);
-  void take_out_overtaken(const wire::Frame& frame, std::optional<std::uint32_t> epoch,
+  void take_out_overtaken(const frame::Frame& frame, std::optional<std::uint32_t> epoch,
                           std::uint64_t now);
   void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason, std::uint64_t now);
   void give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now);
 
-  const RingDirectory& directory_;
+  const ring::RingDirectory& directory_;
   SessionSource sessions_;
   ForeignSessions& foreign_sessions_;
   std::uint64_t aging_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/magic_rule.hpp"
 
+#include "frame/frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 
 namespace weir::conn {
 
-using wire::Frame;
+using frame::Frame;
 using wire::Position;
 
 std::optional<DropReason> MagicRule::why_not_forwarded(Frame& frame, std::uint64_t now) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "conn/foreign_sessions.hpp"
+#include "frame/frame.hpp"
 #include "weir/reasons.hpp"
-#include "wire/packet.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -30,7 +30,7 @@ class MagicRule {
       : settings_(settings), table_(settings.entries, settings.hash_key) {}
 
   /// Whether a RoCE frame may be forwarded; times in milliseconds.
-  std::optional<DropReason> why_not_forwarded(wire::Frame& frame, std::uint64_t now);
+  std::optional<DropReason> why_not_forwarded(frame::Frame& frame, std::uint64_t now);
 
  private:
   enum class State : std::uint8_t {
@@ -44,11 +44,11 @@ class MagicRule {
     std::uint64_t last_seen = 0;
   };
 
-  std::uint64_t key_of(const wire::Frame& frame) const;
+  std::uint64_t key_of(const frame::Frame& frame) const;
   QueuePair* find(std::uint64_t key, std::uint64_t now);
   void forget(const QueuePair* known);
   void set(std::uint64_t key, State state, std::uint64_t now);
-  State state_after_header(const QueuePair* known, const wire::Frame& frame,
+  State state_after_header(const QueuePair* known, const frame::Frame& frame,
                            const wire::InaHeader& ina);
 
   Settings settings_;

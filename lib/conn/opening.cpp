@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/opening.hpp"
 
+#include "frame/frame.hpp"
+
 namespace weir::conn {
 
 using wire::InaHeader;
@@ -91,7 +93,8 @@ std::optional<DropReason> why_collective_unacceptable(const Opening& opening) {
   }
 }
 
-std::optional<DropReason> why_length_unacceptable(const RingSpec& spec, const Opening& opening) {
+std::optional<DropReason> why_length_unacceptable(const ring::RingSpec& spec,
+                                                  const Opening& opening) {
   if (opening.shape.message_bytes() > spec.max_message_bytes) {
     return DropReason::message_too_long;
   }
@@ -104,8 +107,9 @@ std::optional<DropReason> why_length_unacceptable(const RingSpec& spec, const Op
 
 } // namespace
 
-std::optional<ForeignReason> why_foreign(const RingDirectory& directory, const wire::Frame& frame,
-                                         const InaHeader& ina, std::uint16_t& ring) {
+std::optional<ForeignReason> why_foreign(const ring::RingDirectory& directory,
+                                         const frame::Frame& frame, const InaHeader& ina,
+                                         std::uint16_t& ring) {
   if (ina.version != kInaVersion) {
     return ForeignReason::unknown_version;
   }
@@ -114,7 +118,7 @@ std::optional<ForeignReason> why_foreign(const RingDirectory& directory, const w
     return ForeignReason::unknown_ring;
   }
   ring = *found;
-  const RingSpec& spec = directory.rings()[ring];
+  const ring::RingSpec& spec = directory.rings()[ring];
   const std::uint16_t rank = ina.rank.get();
   if (ina.world.get() != spec.world()) {
     return ForeignReason::world_mismatch;
@@ -131,7 +135,7 @@ std::optional<ForeignReason> why_foreign(const RingDirectory& directory, const w
   return std::nullopt;
 }
 
-Opening opening_of(const RingDirectory& directory, wire::Frame& frame, const InaHeader& ina,
+Opening opening_of(const ring::RingDirectory& directory, frame::Frame& frame, const InaHeader& ina,
                    std::uint16_t ring) {
   const MessageShape shape = MessageShape::of(ina);
   const std::uint16_t mtu = directory.rings()[ring].mtu;
@@ -139,7 +143,7 @@ Opening opening_of(const RingDirectory& directory, wire::Frame& frame, const Ina
   return {frame, ina, ring, ina.rank.get(), shape, packets};
 }
 
-std::optional<DropReason> why_unacceptable(const RingSpec& spec, const Opening& opening) {
+std::optional<DropReason> why_unacceptable(const ring::RingSpec& spec, const Opening& opening) {
   if (const auto reason = why_flags_unacceptable(opening.ina)) {
     return reason;
   }

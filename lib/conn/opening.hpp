@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/ring_directory.hpp"
+#include "frame/frame.hpp"
+#include "ring/ring_directory.hpp"
 #include "weir/reasons.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
@@ -13,7 +14,7 @@ namespace weir::conn {
 
 /// A FIRST or ONLY with an INA header that belongs to a ring.
 struct Opening {
-  wire::Frame& frame;
+  frame::Frame& frame;
   const wire::InaHeader& ina;
   std::uint16_t ring;
   std::uint16_t rank;
@@ -23,16 +24,17 @@ struct Opening {
 
 /// docs/protocol.md §3, "Belonging": why the header is somebody else's; nullopt when it belongs,
 /// and `ring` then is where.
-std::optional<ForeignReason> why_foreign(const RingDirectory& directory, const wire::Frame& frame,
-                                         const wire::InaHeader& ina, std::uint16_t& ring);
+std::optional<ForeignReason> why_foreign(const ring::RingDirectory& directory,
+                                         const frame::Frame& frame, const wire::InaHeader& ina,
+                                         std::uint16_t& ring);
 
 /// `frame` carries `ina`, which belongs to `ring` of these.
-Opening opening_of(const RingDirectory& directory, wire::Frame& frame, const wire::InaHeader& ina,
-                   std::uint16_t ring);
+Opening opening_of(const ring::RingDirectory& directory, frame::Frame& frame,
+                   const wire::InaHeader& ina, std::uint16_t ring);
 
 /// docs/protocol.md §2: what makes a member's message impossible to aggregate, whatever the ring's
 /// state; nullopt when nothing does.
-std::optional<DropReason> why_unacceptable(const RingSpec& spec, const Opening& opening);
+std::optional<DropReason> why_unacceptable(const ring::RingSpec& spec, const Opening& opening);
 
 /// Whether packet `k` of a message of that shape and number of packets has the opcode's position
 /// and the payload that it should (IBTA §9.7.2: all but the last are full).

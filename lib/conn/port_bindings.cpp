@@ -3,9 +3,9 @@
 
 namespace weir::conn {
 
-PortBindings::PortBindings(const RingDirectory& directory)
+PortBindings::PortBindings(const ring::RingDirectory& directory)
     : directory_(directory), sources_(directory.pairs()) {
-  for (const RingSpec& ring : directory.rings()) {
+  for (const ring::RingSpec& ring : directory.rings()) {
     greeted_.emplace_back(ring.members.size());
   }
   for (std::uint16_t pair = 1; pair <= directory.pairs(); ++pair) {
@@ -13,7 +13,7 @@ PortBindings::PortBindings(const RingDirectory& directory)
   }
 }
 
-void PortBindings::bind(const RingRank& member, std::uint16_t port) {
+void PortBindings::bind(const ring::RingRank& member, std::uint16_t port) {
   greeted_[member.ring][member.rank] = port;
   update(member);
 }
@@ -25,14 +25,14 @@ void PortBindings::release(std::uint16_t ring) {
   }
 }
 
-std::optional<std::uint16_t> PortBindings::port_of(const RingRank& member) const {
+std::optional<std::uint16_t> PortBindings::port_of(const ring::RingRank& member) const {
   const auto& configured = directory_.rings()[member.ring].members[member.rank].port;
   return configured ? configured : greeted_[member.ring][member.rank];
 }
 
 /// A member sends to its successor, and acknowledgements to its predecessor.
-void PortBindings::update(const RingRank& member) {
-  const RingSpec& spec = directory_.rings()[member.ring];
+void PortBindings::update(const ring::RingRank& member) {
+  const ring::RingSpec& spec = directory_.rings()[member.ring];
   const auto predecessor =
       static_cast<std::uint16_t>((member.rank + spec.world() - 1u) % spec.world());
   update_source(directory_.pair_of(member));
@@ -42,12 +42,12 @@ void PortBindings::update(const RingRank& member) {
 void PortBindings::update_source(std::uint16_t pair) {
   std::uint64_t& source = sources_[pair - 1u];
   source = 0;
-  for (const RingRank& sender : directory_.senders(pair)) {
+  for (const ring::RingRank& sender : directory_.senders(pair)) {
     if (const auto port = port_of(sender)) {
       source |= std::uint64_t{1} << *port;
     }
   }
-  for (const RingRank& sender : directory_.senders(directory_.reverse_of(pair))) {
+  for (const ring::RingRank& sender : directory_.senders(directory_.reverse_of(pair))) {
     const std::uint16_t receiver = directory_.rings()[sender.ring].successor(sender.rank);
     if (const auto port = port_of({sender.ring, receiver})) {
       source |= std::uint64_t{1} << *port;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/ring_directory.hpp"
+#include "ring/ring_directory.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace weir::conn {
 class PortBindings {
  public:
   /// The directory outlives the object.
-  explicit PortBindings(const RingDirectory& directory);
+  explicit PortBindings(const ring::RingDirectory& directory);
 
   /// False when rings bind the pair's source, and none of them to this port.
   bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
@@ -26,7 +26,7 @@ class PortBindings {
   }
 
   /// The port of a ring's member.
-  std::optional<std::uint16_t> port_of(const RingRank& member) const;
+  std::optional<std::uint16_t> port_of(const ring::RingRank& member) const;
 
   /// The port that everything to the pair's destination leaves by, where its rings agree on one.
   std::optional<std::uint16_t> destination_of(std::uint16_t pair) const {
@@ -37,16 +37,16 @@ class PortBindings {
   }
 
   /// The rank's hello came in by that port.
-  void bind(const RingRank& member, std::uint16_t port);
+  void bind(const ring::RingRank& member, std::uint16_t port);
 
   /// The ring has no incarnation any more.
   void release(std::uint16_t ring);
 
  private:
-  void update(const RingRank& member);
+  void update(const ring::RingRank& member);
   void update_source(std::uint16_t pair);
 
-  const RingDirectory& directory_;
+  const ring::RingDirectory& directory_;
   std::vector<std::vector<std::optional<std::uint16_t>>> greeted_; // by ring and rank
   std::vector<std::uint64_t> sources_;                             // by pair: a set of ports
 };

@@ -3,7 +3,7 @@
 
 #include "conn/connection_table.hpp"
 #include "conn/incarnation.hpp"
-#include "wire/packet.hpp"
+#include "frame/frame.hpp"
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weir::conn {
 
 /// A hello that waits for those of the other ranks (docs/protocol.md §2a).
 struct WaitingHello {
-  wire::Frame* frame = nullptr; // nullptr: the place is free
+  frame::Frame* frame = nullptr; // nullptr: the place is free
   Connection* connection = nullptr;
   Incarnation incarnation;
   std::uint64_t order = 0; // of arrival

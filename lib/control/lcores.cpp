@@ -3,12 +3,12 @@
 
 namespace weir::control {
 
-using dataplane::Lcore;
+using lcore::Lcore;
 
-std::vector<std::unique_ptr<Lcore>>
-make_lcores(const Placement& placement, const Lcore::Shared& shared,
-            const dataplane::Worker::Settings& settings,
-            std::span<const dataplane::TxQueues> queues_of_port) {
+std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
+                                                const Lcore::Shared& shared,
+                                                const stage::Worker::Settings& settings,
+                                                std::span<const lcore::TxQueues> queues_of_port) {
   std::vector<std::unique_ptr<Lcore>> lcores;
   for (const Placement::DataLcore& place : placement.lcores) {
     auto& lcore = *lcores.emplace_back(std::make_unique<Lcore>(place.id, place.idle, shared));

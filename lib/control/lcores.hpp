@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/placement.hpp"
-#include "dataplane/lcore.hpp"
+#include "lcore/lcore.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -13,9 +13,9 @@ namespace weir::control {
 
 /// The data lcores of a placement, in its order, wired to one another and to the ports' devices.
 /// They refer to `shared`. EAL is up.
-std::vector<std::unique_ptr<dataplane::Lcore>>
-make_lcores(const Placement& placement, const dataplane::Lcore::Shared& shared,
-            const dataplane::Worker::Settings& settings,
-            std::span<const dataplane::TxQueues> queues_of_port);
+std::vector<std::unique_ptr<lcore::Lcore>>
+make_lcores(const Placement& placement, const lcore::Lcore::Shared& shared,
+            const stage::Worker::Settings& settings,
+            std::span<const lcore::TxQueues> queues_of_port);
 
 } // namespace weir::control

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/memory.hpp"
 
-#include "dataplane/forward.hpp"
-#include "dataplane/lcore.hpp"
-#include "dataplane/mbuf_frame.hpp"
-#include "dataplane/tx.hpp"
-#include "dataplane/worker.hpp"
+#include "frame/frame.hpp"
+#include "lcore/lcore.hpp"
+#include "lcore/mbuf_frame.hpp"
+#include "lcore/tx.hpp"
+#include "stage/forward.hpp"
+#include "stage/worker.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -30,16 +31,16 @@ constexpr std::uint32_t kSpare = 1024;            // what drivers keep for thems
 constexpr std::uint32_t kDriverRoom = 256;
 constexpr double kMiB = 1024.0 * 1024.0;
 
-std::uint16_t data_room_for(const Config& config) {
+std::uint16_t data_room_for(const config::Config& config) {
   std::uint32_t longest = 0;
-  for (const PortConfig& port : config.ports) {
-    longest = std::max(longest, dataplane::max_frame_bytes(port.mtu));
+  for (const config::PortConfig& port : config.ports) {
+    longest = std::max(longest, stage::max_frame_bytes(port.mtu));
   }
   const std::uint32_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM + kDriverRoom, 64u);
   return static_cast<std::uint16_t>(std::max<std::uint32_t>(room, RTE_MBUF_DEFAULT_BUF_SIZE));
 }
 
-std::uint64_t sum_of(const std::array<std::uint32_t, wire::kTrafficClasses>& by_class) {
+std::uint64_t sum_of(const std::array<std::uint32_t, frame::kTrafficClasses>& by_class) {
   return std::accumulate(by_class.begin(), by_class.end(), std::uint64_t{0});
 }
 
@@ -64,36 +65,35 @@ std::uint64_t free_hugepage_bytes() {
 
 } // namespace
 
-MemoryPlan plan_memory(const Config& config, const conn::RingDirectory& directory,
+MemoryPlan plan_memory(const config::Config& config, const ring::RingDirectory& directory,
                        const Placement& placement) {
   MemoryPlan plan;
   std::uint64_t held = 0;
-  for (const conn::RingSpec& ring : directory.rings()) {
-    const auto dimensions = dataplane::dimensions_of(ring);
+  for (const ring::RingSpec& ring : directory.rings()) {
+    const auto dimensions = stage::dimensions_of(ring);
     held += dimensions.held_frames() + conn::WaitingHellos::kPerRank * ring.world();
     plan.ring_bytes += dimensions.bytes();
   }
   std::uint64_t queued = kSpare;
-  for (const PortConfig& port : config.ports) {
+  for (const config::PortConfig& port : config.ports) {
     queued += std::uint64_t{port.rx_descriptors} * port.rx_queues +
-              std::uint64_t{port.tx_descriptors} * wire::kTrafficClasses +
-              sum_of(dataplane::TxPort::kBacklogs);
+              std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses +
+              sum_of(lcore::TxPort::kBacklogs);
   }
   const bool is_pipeline = placement.lcores.size() > 1;
-  const std::uint64_t per_handoff =
-      dataplane::kHandoffEntries + sum_of(dataplane::kTxHandoffEntries);
+  const std::uint64_t per_handoff = lcore::kHandoffEntries + sum_of(lcore::kTxHandoffEntries);
   queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? per_handoff : 0));
   const std::uint64_t mbufs = held + queued;
   if (mbufs > std::numeric_limits<std::uint32_t>::max()) {
-    throw ConfigError(fmt::format(
+    throw config::ConfigError(fmt::format(
         "rings: found windows and message lengths that hold {} frames; allowed: 4294967295",
         mbufs));
   }
   plan.mbufs = static_cast<std::uint32_t>(mbufs);
   plan.data_room = data_room_for(config);
   const std::size_t per_mbuf = rte_mempool_calc_obj_size(
-      static_cast<std::uint32_t>(sizeof(rte_mbuf) + dataplane::kFrameBytesInMbuf + plan.data_room),
-      0, nullptr);
+      static_cast<std::uint32_t>(sizeof(rte_mbuf) + lcore::kFrameBytesInMbuf + plan.data_room), 0,
+      nullptr);
   plan.pool_bytes = mbufs * (per_mbuf + sizeof(void*));
   plan.explanation =
       fmt::format("{} mbufs of {} bytes ({} for frames that rings can hold, 2N x L x (H-1) each; "

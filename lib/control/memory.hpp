@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/config.hpp"
+#include "config/config.hpp"
 #include "control/placement.hpp"
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct MemoryPlan {
   std::string explanation; // the sum in words, part by part
 };
 
-MemoryPlan plan_memory(const Config& config, const conn::RingDirectory& directory,
+MemoryPlan plan_memory(const config::Config& config, const ring::RingDirectory& directory,
                        const Placement& placement);
 
 /// Bytes EAL can still give: its heap, and hugepages it has not taken yet.

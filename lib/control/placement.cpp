@@ -8,12 +8,13 @@
 namespace weir::control {
 namespace {
 
-bool plays(const LcoreConfig& lcore, Role role) {
+bool plays(const config::LcoreConfig& lcore, config::Role role) {
   return std::find(lcore.roles.begin(), lcore.roles.end(), role) != lcore.roles.end();
 }
 
-bool plays_data_role(const LcoreConfig& lcore) {
-  return plays(lcore, Role::rx) || plays(lcore, Role::worker) || plays(lcore, Role::tx);
+bool plays_data_role(const config::LcoreConfig& lcore) {
+  return plays(lcore, config::Role::rx) || plays(lcore, config::Role::worker) ||
+         plays(lcore, config::Role::tx);
 }
 
 /// Deals cards: the lcores with one role, one after the other.
@@ -48,13 +49,13 @@ void deal_helpers(Placement& placement) {
 
 } // namespace
 
-Placement place(const Config& config, const conn::RingDirectory& directory) {
+Placement place(const config::Config& config, const ring::RingDirectory& directory) {
   Placement placement;
   Dealer receivers;
   Dealer workers;
   Dealer transmitters;
-  for (const LcoreConfig& lcore : config.lcores) {
-    if (plays(lcore, Role::control)) {
+  for (const config::LcoreConfig& lcore : config.lcores) {
+    if (plays(lcore, config::Role::control)) {
       placement.control_cpu = lcore.id;
     }
     if (!plays_data_role(lcore)) {
@@ -66,15 +67,15 @@ Placement place(const Config& config, const conn::RingDirectory& directory) {
                                 .receives = {},
                                 .transmits = {},
                                 .rings = {},
-                                .works = plays(lcore, Role::worker),
+                                .works = plays(lcore, config::Role::worker),
                                 .helps = {}});
-    if (plays(lcore, Role::rx)) {
+    if (plays(lcore, config::Role::rx)) {
       receivers.add(index);
     }
-    if (plays(lcore, Role::worker)) {
+    if (plays(lcore, config::Role::worker)) {
       workers.add(index);
     }
-    if (plays(lcore, Role::tx)) {
+    if (plays(lcore, config::Role::tx)) {
       transmitters.add(index);
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/ring_directory.hpp"
-#include "control/config.hpp"
+#include "config/config.hpp"
+#include "ring/ring_directory.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ struct Placement {
 
   struct DataLcore {
     unsigned id = 0; // CPU number
-    Idle idle = Idle::spin;
+    config::Idle idle = config::Idle::spin;
     std::vector<Queue> receives;
     std::vector<std::uint16_t> transmits; // ports
     std::vector<std::uint16_t> rings;     // directory indices
@@ -36,7 +36,7 @@ struct Placement {
 
 /// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
-Placement place(const Config& config, const conn::RingDirectory& directory);
+Placement place(const config::Config& config, const ring::RingDirectory& directory);
 
 /// EAL's --lcores: lcore 0 is control's, lcore i + 1 is placement.lcores[i], each bound to its CPU.
 std::string eal_lcores(const Placement& placement);

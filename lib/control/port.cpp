@@ -2,6 +2,7 @@
 #include "control/port.hpp"
 
 #include "control/memif_socket.hpp"
+#include "frame/frame.hpp"
 
 #include <fmt/format.h>
 #include <rte_bus.h>
@@ -47,7 +48,8 @@ bool is_nic(const rte_eth_dev_info& info) {
 
 } // namespace
 
-Port::Port(const PortConfig& config) : config_(config), device_(find_device(config.device)) {
+Port::Port(const config::PortConfig& config)
+    : config_(config), device_(find_device(config.device)) {
   if (device_ == kNoDevice) { // otherwise it is a PCI device, probed by EAL
     probe();
   }
@@ -72,7 +74,7 @@ void Port::choose_tx_queues() {
   tx_queues_.device = device_;
   rte_eth_dev_info info{};
   check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
-  if (info.max_tx_queues >= wire::kTrafficClasses && is_nic(info)) {
+  if (info.max_tx_queues >= frame::kTrafficClasses && is_nic(info)) {
     std::iota(tx_queues_.queues.begin(), tx_queues_.queues.end(), std::uint16_t{0});
   }
 }

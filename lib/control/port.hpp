@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/config.hpp"
-#include "dataplane/tx.hpp"
+#include "config/config.hpp"
+#include "lcore/tx.hpp"
 
 #include <cstdint>
 #include <stdexcept>
@@ -40,7 +40,7 @@ struct PortInformation {
 class Port {
  public:
   /// Probes the device. Throws PortError.
-  explicit Port(const PortConfig& config);
+  explicit Port(const config::PortConfig& config);
   ~Port();
   Port(Port&& other) noexcept;
   Port& operator=(Port&&) = delete;
@@ -55,14 +55,14 @@ class Port {
 
   const std::string& name() const { return config_.name; }
 
-  const PortConfig& config() const { return config_; }
+  const config::PortConfig& config() const { return config_; }
 
   std::uint16_t device() const { return device_; }
 
   /// A NIC has a transmit queue for each traffic class: a result then waits for no frame of other
   /// traffic that the NIC has already. Virtual devices have one: their other ends need not look at
   /// a second.
-  const dataplane::TxQueues& tx_queues() const { return tx_queues_; }
+  const lcore::TxQueues& tx_queues() const { return tx_queues_; }
 
   /// What the driver could not do as configured, in words; empty when all is well.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -81,9 +81,9 @@ class Port {
   void set_up_queues(rte_mempool* pool);
   void check(int answer, const char* what) const;
 
-  PortConfig config_;
+  config::PortConfig config_;
   std::uint16_t device_;
-  dataplane::TxQueues tx_queues_;
+  lcore::TxQueues tx_queues_;
   bool is_started_ = false;
   std::vector<std::string> warnings_;
 };

@@ -3,9 +3,9 @@
 
 /// From configuration to what the stages want; the same for the switch and for weir-replay.
 
+#include "config/config.hpp"
 #include "conn/classify.hpp"
-#include "control/config.hpp"
-#include "dataplane/forward.hpp"
+#include "stage/forward.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -17,24 +17,24 @@ constexpr std::uint64_t milliseconds(std::uint32_t seconds) {
 }
 
 /// By port, the longest frame it sends.
-inline std::vector<std::uint32_t> frame_limits(const Config& config) {
+inline std::vector<std::uint32_t> frame_limits(const config::Config& config) {
   std::vector<std::uint32_t> limits;
-  for (const PortConfig& port : config.ports) {
-    limits.push_back(dataplane::max_frame_bytes(port.mtu));
+  for (const config::PortConfig& port : config.ports) {
+    limits.push_back(stage::max_frame_bytes(port.mtu));
   }
   return limits;
 }
 
 /// By port, what a tag outside another is.
-inline std::vector<wire::EtherType> outer_tags(const Config& config) {
+inline std::vector<wire::EtherType> outer_tags(const config::Config& config) {
   std::vector<wire::EtherType> tags;
-  for (const PortConfig& port : config.ports) {
+  for (const config::PortConfig& port : config.ports) {
     tags.push_back(port.outer_tag);
   }
   return tags;
 }
 
-inline conn::Classifier::Settings classifier_settings(const Config& config,
+inline conn::Classifier::Settings classifier_settings(const config::Config& config,
                                                       const conn::SessionSource& sessions,
                                                       const conn::HashKey& hash_key) {
   return {.sessions = sessions,

@@ -3,8 +3,8 @@
 
 #include "control/lcores.hpp"
 #include "control/settings.hpp"
-#include "dataplane/clock.hpp"
-#include "dataplane/mbuf_frame.hpp"
+#include "lcore/clock.hpp"
+#include "lcore/mbuf_frame.hpp"
 
 #include <fmt/format.h>
 #include <rte_errno.h>
@@ -21,7 +21,7 @@
 
 namespace weir::control {
 
-using dataplane::Lcore;
+using lcore::Lcore;
 
 namespace {
 
@@ -92,23 +92,23 @@ class Switch::StandStill {
 
   Switch& owner_;
   std::lock_guard<std::mutex> lock_;
-  dataplane::Clock clock_;
+  lcore::Clock clock_;
   std::uint64_t standing_since_ = 0;
 };
 
-Switch::Switch(const Config& config)
+Switch::Switch(const config::Config& config)
     : config_(config), directory_(config.rings), placement_(place(config, directory_)),
       plan_(plan_memory(config, directory_, placement_)),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
   check_memory();
   pool_ = rte_pktmbuf_pool_create("weir_frames", plan_.mbufs, kMempoolCache,
-                                  dataplane::kFrameBytesInMbuf, plan_.data_room, SOCKET_ID_ANY);
+                                  lcore::kFrameBytesInMbuf, plan_.data_room, SOCKET_ID_ANY);
   if (pool_ == nullptr) {
     throw MemoryError(fmt::format("no memory for the frame pool ({}): {}", rte_strerror(rte_errno),
                                   plan_.explanation));
   }
-  for (const PortConfig& port : config_.ports) {
+  for (const config::PortConfig& port : config_.ports) {
     ports_.emplace_back(port);
   }
   cleared_.resize(ports_.size());
@@ -142,16 +142,16 @@ void Switch::check_memory() const {
 }
 
 void Switch::make_lcores() {
-  dataplane::Worker::Settings settings;
+  stage::Worker::Settings settings;
   settings.classifier = classifier_settings(
       config_, conn::SessionSource::random(conn::HashKey::random().first), hash_key_);
   settings.classifier.foreign_sessions = &foreign_sessions_;
   shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_),
-                                dataplane::magic_rule_settings(settings.classifier), pool_,
+                                stage::magic_rule_settings(settings.classifier), pool_,
                                 outer_tags(config_)});
-  settings.level = agg::best_cpu_level();
+  settings.level = op::best_cpu_level();
   settings.memory = &memory_;
-  std::vector<dataplane::TxQueues> queues;
+  std::vector<lcore::TxQueues> queues;
   for (const Port& port : ports_) {
     queues.push_back(port.tx_queues());
   }
@@ -189,7 +189,7 @@ void Switch::stop() {
   rte_eal_mp_wait_lcore();
   is_running_ = false;
   for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
-    worker_of(ring).worker()->reset_ring(ring, dataplane::Clock().now());
+    worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
   }
   for (const auto& lcore : lcores_) {
     lcore->discard_queued();
@@ -209,17 +209,17 @@ Lcore& Switch::worker_of(std::uint16_t ring) {
   return *lcores_[placement_.worker_of_group[directory_.group_of_ring(ring)]];
 }
 
-dataplane::PortCounters Switch::all_port_counters(std::uint16_t port) const {
-  dataplane::PortCounters sum;
+frame::PortCounters Switch::all_port_counters(std::uint16_t port) const {
+  frame::PortCounters sum;
   for (const auto& lcore : lcores_) {
     sum += lcore->port_counters(port);
   }
   return sum;
 }
 
-dataplane::PortCounters Switch::port_counters(std::uint16_t port) const {
+frame::PortCounters Switch::port_counters(std::uint16_t port) const {
   const std::lock_guard lock(one_question_);
-  dataplane::PortCounters counters = all_port_counters(port);
+  frame::PortCounters counters = all_port_counters(port);
   counters -= cleared_[port];
   return counters;
 }
@@ -235,9 +235,9 @@ StopTimes Switch::stop_times() const {
   return stop_times_;
 }
 
-dataplane::Accounting Switch::accounting() {
+stage::Accounting Switch::accounting() {
   const StandStill still(*this);
-  dataplane::Accounting accounting;
+  stage::Accounting accounting;
   for (const auto& lcore : lcores_) {
     accounting.frames += lcore->counters();
     accounting.queued += lcore->queued();
@@ -246,33 +246,33 @@ dataplane::Accounting Switch::accounting() {
   return accounting;
 }
 
-std::vector<dataplane::RingSnapshot> Switch::ring_snapshots() {
-  std::vector<dataplane::RingSnapshot> snapshots;
+std::vector<stage::RingSnapshot> Switch::ring_snapshots() {
+  std::vector<stage::RingSnapshot> snapshots;
   snapshots.reserve(config_.rings.size());
   const StandStill still(*this);
   for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
-    snapshots.push_back(dataplane::snapshot_ring(*worker_of(ring).worker(), ring));
+    snapshots.push_back(stage::snapshot_ring(*worker_of(ring).worker(), ring));
   }
   return snapshots;
 }
 
-dataplane::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
+stage::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
   const StandStill still(*this);
-  return dataplane::snapshot_ring(*worker_of(ring).worker(), ring);
+  return stage::snapshot_ring(*worker_of(ring).worker(), ring);
 }
 
-std::vector<agg::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
-  const agg::SlotTable& slots = worker_of(ring).worker()->slots_of(ring);
+std::vector<slot::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
+  const slot::SlotTable& slots = worker_of(ring).worker()->slots_of(ring);
   const auto waiting = [&] {
     const StandStill still(*this);
     return slots.waiting();
   };
-  return slots.longest_of(waiting(), limit, dataplane::Clock().now().ns);
+  return slots.longest_of(waiting(), limit, lcore::Clock().now().ns);
 }
 
-std::vector<dataplane::ConnectionSnapshot> Switch::connections() {
-  const dataplane::Instant now = dataplane::Clock().now();
-  std::vector<std::vector<dataplane::ConnectionSnapshot>> parts(lcores_.size());
+std::vector<stage::ConnectionSnapshot> Switch::connections() {
+  const frame::Instant now = lcore::Clock().now();
+  std::vector<std::vector<stage::ConnectionSnapshot>> parts(lcores_.size());
   {
     const StandStill still(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
@@ -281,7 +281,7 @@ std::vector<dataplane::ConnectionSnapshot> Switch::connections() {
       }
     }
   }
-  std::vector<dataplane::ConnectionSnapshot> all;
+  std::vector<stage::ConnectionSnapshot> all;
   for (const auto& part : parts) {
     all.insert(all.end(), part.begin(), part.end());
   }
@@ -290,18 +290,18 @@ std::vector<dataplane::ConnectionSnapshot> Switch::connections() {
 
 void Switch::reset_ring(std::uint16_t ring) {
   const StandStill still(*this);
-  worker_of(ring).worker()->reset_ring(ring, dataplane::Clock().now());
+  worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
 }
 
 void Switch::withdraw_ring(std::uint16_t ring) {
   const StandStill still(*this);
-  worker_of(ring).worker()->withdraw_ring(ring, dataplane::Clock().now());
+  worker_of(ring).worker()->withdraw_ring(ring, lcore::Clock().now());
 }
 
 void Switch::trace_on() {
-  std::vector<std::vector<dataplane::TraceRecord>> records(lcores_.size());
+  std::vector<std::vector<frame::TraceRecord>> records(lcores_.size());
   for (auto& room : records) {
-    room.resize(dataplane::Trace::kRecords);
+    room.resize(frame::Trace::kRecords);
   }
   const StandStill still(*this);
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
@@ -316,15 +316,15 @@ void Switch::trace_off() {
   }
 }
 
-std::vector<dataplane::TraceRecord> Switch::trace() {
-  std::vector<std::vector<dataplane::TraceRecord>> parts(lcores_.size());
+std::vector<frame::TraceRecord> Switch::trace() {
+  std::vector<std::vector<frame::TraceRecord>> parts(lcores_.size());
   {
     const StandStill still(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
       parts[i] = lcores_[i]->trace().snapshot();
     }
   }
-  std::vector<dataplane::TraceRecord> all;
+  std::vector<frame::TraceRecord> all;
   for (const auto& part : parts) {
     all.insert(all.end(), part.begin(), part.end());
   }
@@ -356,14 +356,14 @@ std::vector<LcoreSnapshot> Switch::lcores() {
   {
     const StandStill still(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
-      const dataplane::Worker* worker = lcores_[i]->worker();
+      const stage::Worker* worker = lcores_[i]->worker();
       snapshots[i].held = worker != nullptr ? worker->held() : 0;
       snapshots[i].frames = lcores_[i]->counters();
       snapshots[i].rounds = lcores_[i]->rounds();
     }
   }
   for (std::size_t i = 0; i < lcores_.size(); ++i) { // these never change
-    dataplane::Worker* worker = lcores_[i]->worker();
+    stage::Worker* worker = lcores_[i]->worker();
     snapshots[i].id = lcores_[i]->id();
     snapshots[i].roles = names_of_roles(*lcores_[i], worker != nullptr);
     snapshots[i].rings = worker != nullptr ? worker->rings().size() : 0;
@@ -371,32 +371,13 @@ std::vector<LcoreSnapshot> Switch::lcores() {
   return snapshots;
 }
 
-Table Switch::stations_table() {
-  Table table{
-      "fdb", {{"mac", "MAC"}, {"port", "port"}, {"age_s", "age s"}, {"pins", "pinned by"}}, {}, {}};
-  stations_.for_each(dataplane::Clock().now().ms,
-                     [&](const wire::MacAddress& mac, std::uint16_t port, std::uint64_t age_ms,
-                         std::uint64_t pins) {
-                       table.rows.push_back({wire::to_string(mac), ports_[port].name(),
-                                             static_cast<double>(age_ms) / 1000.0, pins});
-                     });
-  std::sort(table.rows.begin(), table.rows.end());
-  return table;
-}
-
-Table Switch::memory_table() const {
-  Table table{"memory",
-              {{"mbufs", "mbufs"},
-               {"free_mbufs", "free"},
-               {"data_room", "data room"},
-               {"pool_mib", "pool MiB"},
-               {"ring_mib", "rings MiB"}},
-              {},
-              plan_.explanation};
-  table.rows.push_back(
-      {std::uint64_t{plan_.mbufs}, std::uint64_t{free_mbufs()}, std::uint64_t{plan_.data_room},
-       static_cast<double>(plan_.pool_bytes) / kMiB, static_cast<double>(plan_.ring_bytes) / kMiB});
-  return table;
+std::vector<Station> Switch::stations() const {
+  std::vector<Station> stations;
+  stations_.for_each(lcore::Clock().now().ms, [&](const wire::MacAddress& mac, std::uint16_t port,
+                                                  std::uint64_t age_ms, std::uint64_t pins) {
+    stations.push_back({mac, port, age_ms, pins});
+  });
+  return stations;
 }
 
 std::uint32_t Switch::free_mbufs() const {

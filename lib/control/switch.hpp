@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/config.hpp"
+#include "config/config.hpp"
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "control/port.hpp"
-#include "control/report.hpp"
-#include "dataplane/lcore.hpp"
-#include "dataplane/snapshot.hpp"
+#include "lcore/lcore.hpp"
+#include "stage/snapshot.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -38,15 +37,23 @@ struct LcoreSnapshot {
   std::string roles; // "rx,worker"
   std::size_t rings = 0;
   std::uint64_t held = 0; // frames
-  dataplane::FrameCounters frames;
-  dataplane::RoundCounters rounds;
+  frame::FrameCounters frames;
+  lcore::RoundCounters rounds;
+};
+
+/// Whom the MAC table knows.
+struct Station {
+  wire::MacAddress mac;
+  std::uint16_t port = 0;
+  std::uint64_t age_ms = 0; // since its last frame
+  std::uint64_t pins = 0;   // by rings' members
 };
 
 /// How often all lcores stood still, and for how long; nanoseconds, as the asking thread saw it.
 struct StopTimes {
   std::uint64_t stops = 0;
-  dataplane::Histogram gathering; // from the first lcore that is told until the last one stands
-  dataplane::Histogram standing;  // from then until they are let go
+  frame::Histogram gathering; // from the first lcore that is told until the last one stands
+  frame::Histogram standing;  // from then until they are let go
 };
 
 /// The switch as the prompt and telemetry know it: ports, lcores and what they share. EAL is up
@@ -58,7 +65,7 @@ struct StopTimes {
 class Switch {
  public:
   /// Checks memory first, then probes ports. Throws MemoryError, PortError.
-  explicit Switch(const Config& config);
+  explicit Switch(const config::Config& config);
   ~Switch();
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
@@ -70,34 +77,37 @@ class Switch {
   /// After stop(): gives back the mbufs that drivers keep; the ports' statistics end.
   void close_ports();
 
-  const Config& config() const { return config_; }
+  const config::Config& config() const { return config_; }
 
   std::vector<Port>& ports() { return ports_; }
 
-  const std::vector<conn::RingSpec>& rings() const { return config_.rings; }
+  const std::vector<ring::RingSpec>& rings() const { return config_.rings; }
 
   std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const {
     return directory_.ring_with_id(id);
   }
 
   /// Since the last clear_port_counters(). Nobody stands still for it.
-  dataplane::PortCounters port_counters(std::uint16_t port) const;
+  frame::PortCounters port_counters(std::uint16_t port) const;
   void clear_port_counters(std::uint16_t port);
-  dataplane::Accounting accounting();
-  std::vector<dataplane::RingSnapshot> ring_snapshots();
-  dataplane::RingSnapshot ring_snapshot(std::uint16_t ring);
-  std::vector<agg::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
-  std::vector<dataplane::ConnectionSnapshot> connections();
+  stage::Accounting accounting();
+  std::vector<stage::RingSnapshot> ring_snapshots();
+  stage::RingSnapshot ring_snapshot(std::uint16_t ring);
+  std::vector<slot::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
+  std::vector<stage::ConnectionSnapshot> connections();
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
   void trace_on();
   void trace_off();
   /// Of all lcores, oldest first.
-  std::vector<dataplane::TraceRecord> trace();
+  std::vector<frame::TraceRecord> trace();
 
   std::vector<LcoreSnapshot> lcores();
-  Table stations_table();
-  Table memory_table() const;
+  /// Of the MAC table, in no order. Nobody stands still for it.
+  std::vector<Station> stations() const;
+
+  const MemoryPlan& memory_plan() const { return plan_; }
+
   /// mbufs that are in nobody's hands.
   std::uint32_t free_mbufs() const;
 
@@ -108,13 +118,13 @@ class Switch {
  private:
   class StandStill;
 
-  dataplane::PortCounters all_port_counters(std::uint16_t port) const;
+  frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   void make_lcores();
-  dataplane::Lcore& worker_of(std::uint16_t ring);
+  lcore::Lcore& worker_of(std::uint16_t ring);
 
-  Config config_;
-  conn::RingDirectory directory_;
+  config::Config config_;
+  ring::RingDirectory directory_;
   conn::HashKey hash_key_ = conn::HashKey::random();
   conn::ForeignSessions foreign_sessions_{hash_key_};
   Placement placement_;
@@ -124,11 +134,11 @@ class Switch {
   std::vector<Port> ports_;
   l2::MacTable stations_;
   l2::Bridge bridge_;
-  std::optional<dataplane::Lcore::Shared> shared_;
-  std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
+  std::optional<lcore::Lcore::Shared> shared_;
+  std::vector<std::unique_ptr<lcore::Lcore>> lcores_;
   bool is_running_ = false;
   mutable std::mutex one_question_;
-  std::vector<dataplane::PortCounters> cleared_; // by port: where its counters began
+  std::vector<frame::PortCounters> cleared_; // by port: where its counters began
   StopTimes stop_times_;
 };
 

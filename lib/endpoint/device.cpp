@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "endpoint/device.hpp"
 
+#include "wire/packet.hpp"
 #include "wire/parse.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ QueuePair* Device::find(std::uint32_t queue_pair, const wire::IpAddress& address
 }
 
 void Device::receive(std::span<std::uint8_t> bytes, TimePoint now) {
-  wire::Frame frame;
+  wire::ParsedBytes frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(bytes.size());
   frame.packet = wire::parse(bytes);

@@ -70,7 +70,7 @@ class PacketWriter {
   std::size_t template_bytes_ = 0;
   std::size_t max_frame_bytes_ = 0;
   std::uint32_t ipv4_sum_ = 0; // one's complement sum of the template's IPv4 header
-  wire::Frame frame_;          // the layout, for the ICRC
+  wire::ParsedBytes frame_;    // the layout, for the ICRC
 };
 
 } // namespace weir::endpoint

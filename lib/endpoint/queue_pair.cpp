@@ -4,6 +4,7 @@
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 #include "wire/opcode.hpp"
+#include "wire/packet.hpp"
 #include "wire/parse.hpp"
 
 #include <stdexcept>
@@ -23,7 +24,7 @@ const QueuePairConfig& checked(const QueuePairConfig& config) {
   return config;
 }
 
-const wire::Bth& bth_of(const wire::Frame& frame) {
+const wire::Bth& bth_of(const wire::ParsedBytes& frame) {
   return wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
 }
 
@@ -51,14 +52,14 @@ PostResult QueuePair::post(const ReceiveRequest& request) {
 }
 
 void QueuePair::receive(std::span<std::uint8_t> bytes, TimePoint now) {
-  wire::Frame frame;
+  wire::ParsedBytes frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(bytes.size());
   frame.packet = wire::parse(bytes);
   receive(frame, now);
 }
 
-void QueuePair::receive(const wire::Frame& frame, TimePoint now) {
+void QueuePair::receive(const wire::ParsedBytes& frame, TimePoint now) {
   ++statistics_.packets_received;
   statistics_.bytes_received += frame.length;
   if (!admit(frame)) {
@@ -73,7 +74,7 @@ void QueuePair::receive(const wire::Frame& frame, TimePoint now) {
 }
 
 /// IBTA §9.6: is this packet whole, and from the peer to us?
-bool QueuePair::admit(const wire::Frame& frame) {
+bool QueuePair::admit(const wire::ParsedBytes& frame) {
   const wire::Packet& packet = frame.packet;
   if (packet.parsed == wire::Parsed::malformed) {
     ++statistics_.malformed;
@@ -103,7 +104,7 @@ bool QueuePair::admit(const wire::Frame& frame) {
   return is_ours;
 }
 
-void QueuePair::dispatch(const wire::Frame& frame, TimePoint now) {
+void QueuePair::dispatch(const wire::ParsedBytes& frame, TimePoint now) {
   const std::uint8_t opcode = bth_of(frame).opcode;
   if (frame.packet.opcode.carries_message()) {
     responder_.receive(frame);
@@ -119,7 +120,7 @@ void QueuePair::dispatch(const wire::Frame& frame, TimePoint now) {
   }
 }
 
-void QueuePair::receive_acknowledge(const wire::Frame& frame, TimePoint now) {
+void QueuePair::receive_acknowledge(const wire::ParsedBytes& frame, TimePoint now) {
   const std::size_t aeth_offset = frame.packet.bth_offset + sizeof(wire::Bth);
   if (frame.packet.icrc_offset != aeth_offset + sizeof(wire::Aeth)) { // IBTA §9.6: packet length
     ++statistics_.malformed;

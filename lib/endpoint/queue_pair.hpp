@@ -42,7 +42,7 @@ class QueuePair {
   /// A frame from the network, Ethernet header first, without FCS. Not changed, not kept.
   void receive(std::span<std::uint8_t> bytes, TimePoint now);
   /// The same for a frame that has been parsed.
-  void receive(const wire::Frame& frame, TimePoint now);
+  void receive(const wire::ParsedBytes& frame, TimePoint now);
 
   /// Writes the next frame, replies first, and returns its length; 0: nothing to send now. The
   /// buffer holds max_frame_bytes(), or nothing is ever written.
@@ -71,9 +71,9 @@ class QueuePair {
   std::size_t max_frame_bytes() const { return writer_.max_frame_bytes(); }
 
  private:
-  bool admit(const wire::Frame& frame);
-  void dispatch(const wire::Frame& frame, TimePoint now);
-  void receive_acknowledge(const wire::Frame& frame, TimePoint now);
+  bool admit(const wire::ParsedBytes& frame);
+  void dispatch(const wire::ParsedBytes& frame, TimePoint now);
+  void receive_acknowledge(const wire::ParsedBytes& frame, TimePoint now);
   void spread_failure();
 
   const QueuePairConfig config_;

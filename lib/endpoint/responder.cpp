@@ -2,6 +2,7 @@
 #include "endpoint/responder.hpp"
 
 #include "wire/headers.hpp"
+#include "wire/packet.hpp"
 #include "wire/psn.hpp"
 
 #include <cstring>
@@ -12,19 +13,19 @@ namespace {
 constexpr std::uint32_t kMaxMessageBytes = std::uint32_t{1} << 31; // IBTA §9.7.7
 constexpr std::uint8_t kAckRequestBit = 0x80;
 
-const wire::Bth& bth_of(const wire::Frame& frame) {
+const wire::Bth& bth_of(const wire::ParsedBytes& frame) {
   return wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
 }
 
-const std::uint8_t* extension_of(const wire::Frame& frame) {
+const std::uint8_t* extension_of(const wire::ParsedBytes& frame) {
   return frame.data + frame.packet.bth_offset + sizeof(wire::Bth);
 }
 
-bool asks_for_acknowledgement(const wire::Frame& frame) {
+bool asks_for_acknowledgement(const wire::ParsedBytes& frame) {
   return (bth_of(frame).ack_request & kAckRequestBit) != 0;
 }
 
-std::optional<std::uint32_t> immediate_of(const wire::Frame& frame) {
+std::optional<std::uint32_t> immediate_of(const wire::ParsedBytes& frame) {
   const wire::OpcodeInfo& info = frame.packet.opcode;
   if (info.has_immediate == 0) {
     return std::nullopt;
@@ -52,7 +53,7 @@ PostResult Responder::post(const ReceiveRequest& request) {
   return PostResult::posted;
 }
 
-void Responder::receive(const wire::Frame& frame) {
+void Responder::receive(const wire::ParsedBytes& frame) {
   const Judgement judgement = judge(frame);
   switch (judgement.verdict) {
   case Verdict::execute:
@@ -81,7 +82,7 @@ void Responder::receive(const wire::Frame& frame) {
 }
 
 /// In the order of IBTA §9.7.4.1: sequence, opcode, length, resources, rights.
-Responder::Judgement Responder::judge(const wire::Frame& frame) const {
+Responder::Judgement Responder::judge(const wire::ParsedBytes& frame) const {
   const wire::Packet& packet = frame.packet;
   const std::int32_t ahead = wire::psn_distance(expected_psn_, packet.psn);
   if (ahead != 0) { // IBTA §9.7.4.1.2: the half of the circle behind us holds duplicates
@@ -97,7 +98,7 @@ Responder::Judgement Responder::judge(const wire::Frame& frame) const {
   return message.kind == Kind::send ? place_send(packet, message) : place_write(packet, message);
 }
 
-Responder::Kind Responder::kind_of_request(const wire::Frame& frame) {
+Responder::Kind Responder::kind_of_request(const wire::ParsedBytes& frame) {
   if (!frame.packet.opcode.carries_message()) {
     return Kind::none;
   }
@@ -106,7 +107,7 @@ Responder::Kind Responder::kind_of_request(const wire::Frame& frame) {
 }
 
 /// READs and atomics are never in turn here: this endpoint has none.
-bool Responder::is_in_turn(const wire::Frame& frame) const {
+bool Responder::is_in_turn(const wire::ParsedBytes& frame) const {
   const Kind kind = kind_of_request(frame);
   if (kind == Kind::none) {
     return false;
@@ -118,7 +119,7 @@ bool Responder::is_in_turn(const wire::Frame& frame) const {
 }
 
 /// The packet's message, with the packet.
-Responder::Message Responder::message_with(const wire::Frame& frame) const {
+Responder::Message Responder::message_with(const wire::ParsedBytes& frame) const {
   Message message = message_;
   if (frame.packet.opcode.starts_message()) {
     message = {.kind = kind_of_request(frame)};
@@ -183,7 +184,7 @@ Responder::Judgement Responder::place_write(const wire::Packet& packet,
   return {Verdict::execute, message, memory->first(packet.payload_bytes)};
 }
 
-void Responder::execute(const wire::Frame& frame, const Judgement& judgement) {
+void Responder::execute(const wire::ParsedBytes& frame, const Judgement& judgement) {
   if (!judgement.target.empty()) {
     std::memcpy(judgement.target.data(), frame.payload(), judgement.target.size());
   }
@@ -201,7 +202,7 @@ void Responder::execute(const wire::Frame& frame, const Judgement& judgement) {
   }
 }
 
-void Responder::finish_message(const wire::Frame& frame) {
+void Responder::finish_message(const wire::ParsedBytes& frame) {
   const std::optional<std::uint32_t> immediate = immediate_of(frame);
   const bool is_send = message_.kind == Kind::send;
   if (is_send || immediate) {

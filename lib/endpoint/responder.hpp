@@ -36,7 +36,7 @@ class Responder {
 
   PostResult post(const ReceiveRequest& request);
   /// A message packet or an unsupported request from the peer, ICRC verified.
-  void receive(const wire::Frame& frame);
+  void receive(const wire::ParsedBytes& frame);
   /// The reply owed, or 0.
   std::size_t transmit(std::span<std::uint8_t> buffer);
 
@@ -79,15 +79,15 @@ class Responder {
     std::span<std::uint8_t> target{}; // where the payload goes; execute alone
   };
 
-  Judgement judge(const wire::Frame& frame) const;
+  Judgement judge(const wire::ParsedBytes& frame) const;
   Judgement place_send(const wire::Packet& packet, const Message& message) const;
   Judgement place_write(const wire::Packet& packet, const Message& message) const;
-  static Kind kind_of_request(const wire::Frame& frame);
-  bool is_in_turn(const wire::Frame& frame) const;
-  Message message_with(const wire::Frame& frame) const;
+  static Kind kind_of_request(const wire::ParsedBytes& frame);
+  bool is_in_turn(const wire::ParsedBytes& frame) const;
+  Message message_with(const wire::ParsedBytes& frame) const;
   bool lengths_agree(const wire::Packet& packet, const Message& message) const;
-  void execute(const wire::Frame& frame, const Judgement& judgement);
-  void finish_message(const wire::Frame& frame);
+  void execute(const wire::ParsedBytes& frame, const Judgement& judgement);
+  void finish_message(const wire::ParsedBytes& frame);
   void refuse(Reply reply);
   void fail(Status cause, NakCode code);
   AcknowledgeHeader reply_header() const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/topology_file.hpp"
 
-#include "control/config_error.hpp"
-#include "control/yaml_reader.hpp"
+#include "config/config_error.hpp"
+#include "config/yaml_reader.hpp"
 #include "plan/generators.hpp"
 #include "plan/quantity.hpp"
 
@@ -19,8 +19,8 @@
 namespace weir::plan {
 namespace {
 
-using control::Range;
-using control::YamlReader;
+using config::Range;
+using config::YamlReader;
 
 constexpr Range kCount{1, kMostVertices};
 constexpr std::size_t kLongestFile = std::size_t{16} << 20;
@@ -145,7 +145,7 @@ class NameList {
       for (const std::string& name : *expanded) {
         const auto [first, is_new] = line_of_.emplace(name, item.line());
         if (!is_new) {
-          item.fail(fmt::format("{} a second time (first on line {})", control::in_quotes(name),
+          item.fail(fmt::format("{} a second time (first on line {})", config::in_quotes(name),
                                 first->second),
                     "each name once among nodes and switches");
         }
@@ -206,8 +206,8 @@ class LinkReader {
     for (const std::string& name : *names) {
       const VertexId vertex = topology_.find(name);
       if (vertex == kNone) {
-        end.fail(control::in_quotes(name),
-                 fmt::format("{}{}", allowed, control::did_you_mean(name, names_)));
+        end.fail(config::in_quotes(name),
+                 fmt::format("{}{}", allowed, config::did_you_mean(name, names_)));
       }
       vertices.push_back(vertex);
     }
@@ -274,8 +274,8 @@ Topology parse_topology(std::string_view yaml, std::string_view name) {
   Topology topology = is_generated ? read_generator(root.at("generator")) : read_lists(root);
   if (const VertexId cut_off = topology.find_cut_off(); cut_off != kNone) {
     YamlReader::fail_file(name,
-                          fmt::format("no way from {} to {}", control::in_quotes(topology.name(0)),
-                                      control::in_quotes(topology.name(cut_off))),
+                          fmt::format("no way from {} to {}", config::in_quotes(topology.name(0)),
+                                      config::in_quotes(topology.name(cut_off))),
                           "links by which every node and switch reaches every other");
   }
   return topology;

@@ -13,7 +13,7 @@
 
 namespace weir::plan {
 
-/// Errors: control::ConfigError, "FILE:LINE: KEY: found …; allowed: …", for a file that cannot be
+/// Errors: config::ConfigError, "FILE:LINE: KEY: found …; allowed: …", for a file that cannot be
 /// read, YAML that does not parse, unknown, missing or mistyped keys, names twice or unknown, rates
 /// of 0, values out of range, and a topology that is not connected.
 Topology load_topology(const std::filesystem::path& file);

@@ -84,7 +84,7 @@ bool has_options(const Packet& packet) {
 
 } // namespace
 
-std::uint32_t icrc_prefix(const Frame& frame, std::size_t end) {
+std::uint32_t icrc_prefix(const ParsedBytes& frame, std::size_t end) {
   const Packet& packet = frame.packet;
   const std::span<const std::uint8_t> covered(frame.data + packet.ip_offset - kLeadingOnes,
                                               end - packet.ip_offset + kLeadingOnes);
@@ -96,11 +96,11 @@ std::uint32_t icrc_prefix(const Frame& frame, std::size_t end) {
   return crc32_with_ones(kCrcOfZeroRegister, covered, ones_of(packet.encapsulation));
 }
 
-std::uint32_t compute_icrc(const Frame& frame) {
+std::uint32_t compute_icrc(const ParsedBytes& frame) {
   return icrc_prefix(frame, frame.packet.icrc_offset);
 }
 
-bool verify_icrc(Frame& frame) {
+bool verify_icrc(ParsedBytes& frame) {
   if (frame.icrc == IcrcState::unverified) {
     const Packet& packet = frame.packet;
     const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
@@ -113,13 +113,13 @@ bool verify_icrc(Frame& frame) {
   return frame.icrc == IcrcState::valid;
 }
 
-std::uint32_t stored_icrc(const Frame& frame) {
+std::uint32_t stored_icrc(const ParsedBytes& frame) {
   std::uint32_t icrc = 0; // least byte first on the wire, alone among the fields
   std::memcpy(&icrc, frame.data + frame.packet.icrc_offset, sizeof icrc);
   return icrc;
 }
 
-void store_icrc(Frame& frame, std::uint32_t icrc) {
+void store_icrc(ParsedBytes& frame, std::uint32_t icrc) {
   std::memcpy(frame.data + frame.packet.icrc_offset, &icrc, sizeof icrc);
 }
 

@@ -48,36 +48,15 @@ struct Packet {
   IpAddress destination;
 };
 
-/// How a frame that is not dropped leaves the switch.
-enum class Departure : std::uint8_t {
-  forwarded, // as it came
-  consumed,  // as a result: its payload went into a sum, or was answered from the cache
-};
-
-/// Which frames go before which where a link is full (docs/protocol.md, I12). Packets of one
-/// connection that must keep their order are of one class.
-enum class TrafficClass : std::uint8_t {
-  ring,  // results, and what ring neighbours answer one another: ACKs, NAKs, CNPs
-  other, // everything else
-};
-
-inline constexpr std::size_t kTrafficClasses = 2;
-
 /// Whether a message's ICRC has been compared with its bytes, and what came of it.
 enum class IcrcState : std::uint8_t { unverified, valid, bad };
 
-/// One received frame and what parse found in it. Who allocated it decides where it lives; the
-/// stages hand it on by pointer and each frame ends in exactly one egress call.
-struct Frame {
-  std::uint8_t* data = nullptr; // Ethernet header
-  std::uint32_t length = 0;     // bytes, without FCS
-  std::uint16_t ingress = 0;    // port index; written by rx alone
-  std::uint16_t pair =
-      0; // written by rx: conn::RingDirectory's index + 1 of <source, destination>, 0: none
-  Departure departure = Departure::forwarded; // written by the stage that sends it
-  TrafficClass traffic = TrafficClass::other; // written by rx, or by the stage that sends it
-  IcrcState icrc = IcrcState::unverified;     // written by verify_icrc, and with it:
-  std::uint32_t payload_crc = 0;              // of payload and pad by themselves, when it is valid
+/// A frame's bytes and what parse found in them.
+struct ParsedBytes {
+  std::uint8_t* data = nullptr;           // Ethernet header
+  std::uint32_t length = 0;               // bytes, without FCS
+  IcrcState icrc = IcrcState::unverified; // written by verify_icrc, and with it:
+  std::uint32_t payload_crc = 0;          // of payload and pad by themselves, when it is valid
   Packet packet;
 
   std::uint8_t* payload() const { return data + packet.payload_offset; }

@@ -216,7 +216,7 @@ Packet parse(std::span<const std::uint8_t> frame) {
   return packet;
 }
 
-const InaHeader* find_ina_header(const Frame& frame) {
+const InaHeader* find_ina_header(const ParsedBytes& frame) {
   const Packet& packet = frame.packet;
   if (packet.parsed != Parsed::message || !packet.opcode.starts_message() ||
       packet.payload_bytes < sizeof(InaHeader)) {
@@ -226,7 +226,7 @@ const InaHeader* find_ina_header(const Frame& frame) {
   return header.magic.get() == kInaMagic ? &header : nullptr;
 }
 
-bool is_hello(const Frame& frame, const InaHeader& ina) {
+bool is_hello(const ParsedBytes& frame, const InaHeader& ina) {
   return ina.collective == static_cast<std::uint8_t>(Collective::hello) &&
          frame.packet.payload_bytes == sizeof(InaHeader);
 }

@@ -14,9 +14,9 @@ Packet parse(std::span<const std::uint8_t> frame);
 
 /// The INA header of a message packet, if it starts a message, is long enough and shows the magic;
 /// else nullptr.
-const InaHeader* find_ina_header(const Frame& frame);
+const InaHeader* find_ina_header(const ParsedBytes& frame);
 
 /// Whether a message with that header is a hello or a hello's result: it carries no data.
-bool is_hello(const Frame& frame, const InaHeader& ina);
+bool is_hello(const ParsedBytes& frame, const InaHeader& ina);
 
 } // namespace weir::wire

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint32_t kWindow = kInboxes / 2;
 
-conn::RingSpec ring_of(std::uint16_t ranks) {
-  conn::RingSpec ring{.id = 1, .window = kWindow, .max_message_bytes = kMessageBytes, .mtu = kMtu};
+ring::RingSpec ring_of(std::uint16_t ranks) {
+  ring::RingSpec ring{.id = 1, .window = kWindow, .max_message_bytes = kMessageBytes, .mtu = kMtu};
   for (std::uint16_t rank = 0; rank < ranks; ++rank) {
     ring.members.push_back({ip_of(rank), rank});
   }

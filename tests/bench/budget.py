@@ -30,16 +30,16 @@ ROUNDING = 1  # instruction per packet
 
 # A stage begins in these functions. What they call counts as theirs until another stage begins.
 STAGES = {
-    "receive": ("weir::dataplane::Rx::",),
+    "receive": ("weir::stage::Receive::",),
     "learn": ("weir::l2::Bridge::learn(",),
     "parse": ("weir::wire::parse(",),
-    "worker": ("weir::dataplane::Worker::", "weir::dataplane::Summation::"),
+    "worker": ("weir::stage::Worker::", "weir::slot::Reduction::"),
     "classify": ("weir::conn::Classifier::classify(",),
     "verify": ("weir::wire::verify_icrc(", "weir::wire::compute_icrc("),
-    "slot": ("weir::agg::SlotTable::",),
-    "reduce": ("weir::agg::sum_frames(",),
-    "splice": ("weir::splice::",),
-    "forward": ("weir::dataplane::Forwarder::",),
+    "slot": ("weir::slot::SlotTable::",),
+    "reduce": ("weir::slot::sum_frames(",),
+    "splice": ("weir::slot::seal_result(", "weir::slot::write_result("),
+    "forward": ("weir::stage::Forwarder::",),
 }
 PLAIN_STAGES = ("receive", "learn", "parse", "forward")
 

@@ -7,7 +7,8 @@
 /// budget_path ring    a ring of four: every packet is held, or completes its slot
 /// budget_path plain   plain RDMA between two hosts: every packet is forwarded
 
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
+#include "stage/inline_switch.hpp"
 #include "support/ring_job.hpp"
 
 #include <cstdio>
@@ -28,35 +29,35 @@ class Stock {
  public:
   void add(const test::Built& built, std::uint16_t ingress) {
     bytes_.push_back(built.bytes);
-    wire::Frame& frame = frames_.emplace_back();
+    frame::Frame& frame = frames_.emplace_back();
     frame.data = bytes_.back().data();
     frame.length = static_cast<std::uint32_t>(bytes_.back().size());
     frame.ingress = ingress;
   }
 
-  std::deque<wire::Frame>& frames() { return frames_; }
+  std::deque<frame::Frame>& frames() { return frames_; }
 
  private:
   std::deque<test::Bytes> bytes_;
-  std::deque<wire::Frame> frames_;
+  std::deque<frame::Frame> frames_;
 };
 
 /// Takes what leaves and counts it, as every sink must.
-class Departures : public dataplane::FrameSink {
+class Departures : public stage::FrameSink {
  public:
-  void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
+  void attach(stage::InlineSwitch& owner) { owner_ = &owner; }
 
-  void transmit(wire::Frame& frame, l2::PortSet /*ports*/) override {
+  void transmit(frame::Frame& frame, l2::PortSet /*ports*/) override {
     owner_->count(frame.departure);
     ++sent_;
   }
 
-  void release(wire::Frame& /*frame*/) override {}
+  void release(frame::Frame& /*frame*/) override {}
 
   std::size_t sent() const { return sent_; }
 
  private:
-  dataplane::InlineSwitch* owner_ = nullptr;
+  stage::InlineSwitch* owner_ = nullptr;
   std::size_t sent_ = 0;
 };
 
@@ -69,11 +70,11 @@ test::JobSpec job_spec() {
           .ports = kWorld};
 }
 
-dataplane::InlineSwitch::Settings settings() {
-  dataplane::InlineSwitch::Settings settings;
+stage::InlineSwitch::Settings settings() {
+  stage::InlineSwitch::Settings settings;
   settings.worker.classifier.sessions = conn::SessionSource::counting_from(test::kSession);
   // valgrind knows no AVX-512, and the same code must run everywhere.
-  settings.worker.level = agg::CpuLevel::avx2;
+  settings.worker.level = op::CpuLevel::avx2;
   return settings;
 }
 
@@ -115,26 +116,26 @@ void add_messages(test::RingJob& job, Stock& stock, Disguise disguise) {
   }
 }
 
-extern "C" [[gnu::noinline]] void drive_packets(dataplane::InlineSwitch& engine, Stock& stock) {
-  const auto now = dataplane::Instant::from_ns(1'000'000'000);
-  for (wire::Frame& frame : stock.frames()) {
+extern "C" [[gnu::noinline]] void drive_packets(stage::InlineSwitch& engine, Stock& stock) {
+  const auto now = frame::Instant::from_ns(1'000'000'000);
+  for (frame::Frame& frame : stock.frames()) {
     engine.accept(frame, now);
   }
 }
 
 /// The job's frames through a switch that has a ring for them, or has none.
-int run(std::vector<conn::RingSpec> rings, Disguise disguise) {
+int run(std::vector<ring::RingSpec> rings, Disguise disguise) {
   test::RingJob job(job_spec());
   Stock hellos;
   Stock messages;
   add_hellos(job, hellos);
   add_messages(job, messages, disguise);
   Departures departures;
-  dataplane::InlineSwitch engine(std::move(rings), std::vector<std::uint32_t>(kWorld, kFrameBytes),
-                                 settings(), departures);
+  stage::InlineSwitch engine(std::move(rings), std::vector<std::uint32_t>(kWorld, kFrameBytes),
+                             settings(), departures);
   departures.attach(engine);
-  for (wire::Frame& frame : hellos.frames()) {
-    engine.accept(frame, dataplane::Instant::from_ns(1'000'000'000));
+  for (frame::Frame& frame : hellos.frames()) {
+    engine.accept(frame, frame::Instant::from_ns(1'000'000'000));
   }
   const std::size_t before = departures.sent();
   drive_packets(engine, messages);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "agg/reduce_to_all.hpp"
 #include "frame_stock.hpp"
 #include "pipeline.hpp"
+#include "slot/reduce_to_all.hpp"
 
 #include <rte_mbuf.h>
 
@@ -83,7 +83,7 @@ class Emission {
   /// As the switch does: written into each frame by the summation.
   void sum_to_all(Slot slot) {
     auto payloads = payloads_of(slot);
-    agg::reduce_to_all({kernel_}, result(), payloads, payload_);
+    slot::reduce_to_all({kernel_}, result(), payloads, payload_);
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.
@@ -116,8 +116,7 @@ class Emission {
 
   Supplies supplies_;
   std::uint16_t payload_;
-  agg::ReduceKernel kernel_ =
-      agg::find_kernel(DataType::f32, Operation::sum, agg::best_cpu_level());
+  op::ReduceKernel kernel_ = op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level());
   std::vector<rte_mbuf*> frames_;
   rte_mbuf* result_ = nullptr;
 };

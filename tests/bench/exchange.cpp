@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "exchange.hpp"
 
-#include "agg/kernel.hpp"
+#include "op/kernel.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kElement = sizeof(std::int32_t);
 
 void add(std::span<std::uint8_t> sum, std::span<const std::uint8_t> data) {
-  const auto kernel = agg::reference_kernel(DataType::i32, Operation::sum);
+  const auto kernel = op::reference_kernel(DataType::i32, Operation::sum);
   const std::vector<std::uint8_t> before(sum.begin(), sum.end());
   const std::array inputs{reinterpret_cast<const std::byte*>(before.data()),
                           reinterpret_cast<const std::byte*>(data.data())};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/message_window.hpp"
+#include "host/collective/message_window.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "frame_places.hpp"
 
+#include "frame/frame.hpp"
 #include "support/ring_job.hpp"
 #include "wire/parse.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kMbuf = 128; // DPDK's struct
-constexpr std::size_t kPrivate = (sizeof(wire::Frame) + 63) / 64 * 64;
+constexpr std::size_t kPrivate = (sizeof(frame::Frame) + 63) / 64 * 64;
 constexpr std::size_t kHeadroom = 128;
 constexpr std::size_t kDataRoom = 2048;
 constexpr std::size_t kPlace = kMbuf + kPrivate + kHeadroom + kDataRoom;
@@ -68,13 +69,13 @@ FramePlaces::FramePlaces() : by_rank_(middle_packets(kMostRanks)) {
   }
 }
 
-const std::byte* FramePlaces::data_of(const wire::Frame& frame) {
+const std::byte* FramePlaces::data_of(const frame::Frame& frame) {
   return reinterpret_cast<const std::byte*>(&frame) + kPrivate + kHeadroom;
 }
 
 void FramePlaces::place_frame(std::byte* mbuf, std::uint16_t rank) {
   const std::vector<std::uint8_t>& bytes = by_rank_[rank];
-  auto* frame = new (mbuf + kMbuf) wire::Frame;
+  auto* frame = new (mbuf + kMbuf) frame::Frame;
   frame->data = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(data_of(*frame)));
   frame->length = static_cast<std::uint32_t>(bytes.size());
   std::memcpy(frame->data, bytes.data(), bytes.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "wire/packet.hpp"
+#include "frame/frame.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Unmap {
 };
 
 /// Frames of 1 KiB payload with valid ICRCs in more memory than the last-level cache holds, laid
-/// out as the switch has them: each in an mbuf of its own, with its wire::Frame in the private
+/// out as the switch has them: each in an mbuf of its own, with its frame::Frame in the private
 /// area. In random order, as a pool gives them out after a while.
 class FramePlaces {
  public:
@@ -28,10 +28,10 @@ class FramePlaces {
   /// A multiple of kMostRanks. Any kMostRanks in a row are those of ranks 0, 1, …
   std::size_t size() const { return frames_.size(); }
 
-  wire::Frame* const* frames() const { return frames_.data(); }
+  frame::Frame* const* frames() const { return frames_.data(); }
 
   /// What frame.data is, told from where the frame lies, so that the frame itself is not read.
-  static const std::byte* data_of(const wire::Frame& frame);
+  static const std::byte* data_of(const frame::Frame& frame);
 
   /// Where the payload of each frame is.
   const std::byte* const* payloads() const { return payloads_.data(); }
@@ -41,7 +41,7 @@ class FramePlaces {
 
   std::unique_ptr<std::byte, Unmap> memory_;
   std::vector<std::vector<std::uint8_t>> by_rank_;
-  std::vector<wire::Frame*> frames_;
+  std::vector<frame::Frame*> frames_;
   std::vector<const std::byte*> payloads_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "frame_stock.hpp"
 
-#include "dataplane/mbuf_frame.hpp"
+#include "frame/frame.hpp"
+#include "lcore/mbuf_frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 
@@ -47,7 +48,7 @@ void FrameStock::refill() {
 
 void FrameStock::enter_sessions(const std::function<std::uint32_t(std::uint16_t)>& session_of) {
   for (rte_mbuf* mbuf : frames_) {
-    wire::Frame frame;
+    frame::Frame frame;
     frame.data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
     frame.length = mbuf->data_len;
     frame.packet = wire::parse(frame.bytes());
@@ -69,7 +70,7 @@ void FrameStock::arrive_at(RingPorts& ports) const {
 Pool make_pool(const char* name, std::size_t frames, std::size_t longest) {
   const std::size_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM, RTE_CACHE_LINE_SIZE);
   Pool pool(rte_pktmbuf_pool_create(name, static_cast<unsigned>(frames + 8192), 256,
-                                    dataplane::kFrameBytesInMbuf, static_cast<std::uint16_t>(room),
+                                    lcore::kFrameBytesInMbuf, static_cast<std::uint16_t>(room),
                                     SOCKET_ID_ANY));
   if (!pool) {
     throw std::runtime_error(std::string("no memory for the pool ") + name + ": " +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inline_lab.hpp"
 
-#include "dataplane/prefetch.hpp"
+#include "lcore/prefetch.hpp"
 
 #include <rte_ethdev.h>
 #include <rte_ether.h>
@@ -34,7 +34,7 @@ InlineLab::InlineLab(const Workload& workload, std::uint32_t depth)
 
 void InlineLab::restart() {
   lcore_.reset();
-  lcore_ = std::make_unique<dataplane::Lcore>(0, dataplane::Idle::spin, tables_.shared);
+  lcore_ = std::make_unique<lcore::Lcore>(0, lcore::Idle::spin, tables_.shared);
   for (std::uint16_t port = 0; port < ports_.size(); ++port) {
     lcore_->add_rx_queue({port, ports_.device(port), 0});
     lcore_->add_tx_port(port, {.device = ports_.device(port)});
@@ -88,7 +88,7 @@ void turn_around(RingPorts& ports, std::uint64_t frames, Work&& work) {
     for (std::uint16_t port = 0; port < ports.size(); ++port) {
       const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
       const std::span received(burst.data(), count);
-      dataplane::prefetch_headers(received);
+      lcore::prefetch_headers(received);
       work(received);
       rte_eth_tx_burst(ports.device(port), 0, burst.data(), count);
     }

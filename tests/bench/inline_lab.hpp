@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dataplane/clock.hpp"
-#include "dataplane/lcore.hpp"
 #include "frame_stock.hpp"
+#include "lcore/clock.hpp"
+#include "lcore/lcore.hpp"
 #include "shared_tables.hpp"
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class InlineLab {
 
   RingPorts& ports() { return ports_; }
 
-  dataplane::Lcore& lcore() { return *lcore_; }
+  lcore::Lcore& lcore() { return *lcore_; }
 
   /// Rounds until `frames` have left by the ports. Throws when something else became of them.
   void run_until_sent(std::uint64_t frames);
@@ -41,8 +41,8 @@ class InlineLab {
   const Workload& workload_;
   RingPorts ports_;
   SharedTables tables_;
-  dataplane::Clock clock_;
-  std::unique_ptr<dataplane::Lcore> lcore_;
+  lcore::Clock clock_;
+  std::unique_ptr<lcore::Lcore> lcore_;
 };
 
 /// The most frames that come in by one port.

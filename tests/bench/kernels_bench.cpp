@@ -3,9 +3,10 @@
 /// Bytes of payload per second that each kernel reduces, that the ICRC check passes, and that both
 /// together do, beside plain reading of payloads in the same memory, in turn with it.
 
-#include "agg/kernel.hpp"
+#include "frame/frame.hpp"
 #include "frame_places.hpp"
 #include "measurement.hpp"
+#include "op/kernel.hpp"
 #include "wire/crc32.hpp"
 #include "wire/icrc.hpp"
 
@@ -71,7 +72,7 @@ void keep(const void* memory) {
   __asm__ volatile("" : : "g"(memory) : "memory");
 }
 
-Work reduction(const FramePlaces& places, agg::ReduceKernel kernel) {
+Work reduction(const FramePlaces& places, op::ReduceKernel kernel) {
   return [&places, kernel](const Groups& groups) {
     alignas(64) std::array<std::byte, kPayload> out;
     for (std::size_t group = 0; group < groups.groups; ++group) {
@@ -91,7 +92,7 @@ constexpr unsigned kLine = 64;
 constexpr unsigned kFirstLines = 4;
 constexpr unsigned kFramesAhead = 8;
 
-void ask_for(const wire::Frame& frame) {
+void ask_for(const frame::Frame& frame) {
   __builtin_prefetch(&frame);
   __builtin_prefetch(reinterpret_cast<const std::byte*>(&frame) + kLine);
   for (unsigned line = 0; line < kFirstLines; ++line) {
@@ -101,7 +102,7 @@ void ask_for(const wire::Frame& frame) {
 
 /// Asks for the frames behind these as it goes through them.
 template <Ahead kAhead, typename Visit>
-void for_each(wire::Frame* const* frames, unsigned count, Visit&& visit) {
+void for_each(frame::Frame* const* frames, unsigned count, Visit&& visit) {
   for (unsigned i = 0; i < count; ++i) {
     if constexpr (kAhead == Ahead::first_lines) {
       ask_for(*frames[i + kFramesAhead]);
@@ -121,7 +122,7 @@ Work verification(const FramePlaces& places) {
   return [&places](const Groups& groups) {
     for (std::size_t group = 0; group < groups.groups; ++group) {
       for_each<kAhead>(places.frames() + groups.first + group * groups.stride, groups.ranks,
-                       [](const wire::Frame& frame, unsigned /*rank*/) {
+                       [](const frame::Frame& frame, unsigned /*rank*/) {
                          expect_valid(wire::icrc_is_valid(frame));
                        });
     }
@@ -131,14 +132,14 @@ Work verification(const FramePlaces& places) {
 /// What a slot costs beside its bookkeeping: every frame checked as it comes, the fold when the
 /// last is there, an ICRC for each result (kept elsewhere, for the frames are wanted again).
 template <Ahead kAhead>
-Work slot_arithmetic(const FramePlaces& places, agg::ReduceKernel kernel) {
+Work slot_arithmetic(const FramePlaces& places, op::ReduceKernel kernel) {
   return [&places, kernel](const Groups& groups) {
     std::array<std::uint8_t, kPayload> out;
     std::array<std::uint32_t, FramePlaces::kMostRanks> icrcs;
     for (std::size_t group = 0; group < groups.groups; ++group) {
       const std::size_t at = groups.first + group * groups.stride;
       for_each<kAhead>(places.frames() + at, groups.ranks,
-                       [&icrcs](wire::Frame& frame, unsigned rank) {
+                       [&icrcs](frame::Frame& frame, unsigned rank) {
                          frame.icrc = wire::IcrcState::unverified; // for it was here before
                          expect_valid(wire::verify_icrc(frame));
                          icrcs[rank] = wire::stored_icrc(frame) ^ frame.payload_crc;
@@ -213,13 +214,13 @@ class Bench {
     add(parameters, ranks, From::memory, work);
   }
 
-  void add_reduction(DataType type, Operation operation, agg::CpuLevel level, unsigned ranks) {
+  void add_reduction(DataType type, Operation operation, op::CpuLevel level, unsigned ranks) {
     Case parameters;
     parameters.with("about", "kernels")
         .with("work", name_of(operation))
         .with("type", name_of(type));
     parameters.with("level", level == best_ ? "best" : name_of(level));
-    add_both(parameters, ranks, reduction(places_, agg::find_kernel(type, operation, level)));
+    add_both(parameters, ranks, reduction(places_, op::find_kernel(type, operation, level)));
   }
 
   void add_every_pair() {
@@ -246,7 +247,7 @@ class Bench {
   void add_sums_by_level() {
     for (std::size_t t = 0; t < kDataTypes; ++t) {
       for (std::size_t level = 0; level < static_cast<std::size_t>(best_); ++level) {
-        add_reduction(static_cast<DataType>(t), Operation::sum, static_cast<agg::CpuLevel>(level),
+        add_reduction(static_cast<DataType>(t), Operation::sum, static_cast<op::CpuLevel>(level),
                       8);
       }
     }
@@ -257,7 +258,7 @@ class Bench {
   }
 
   void add_icrc() {
-    const agg::ReduceKernel sum = agg::find_kernel(DataType::f32, Operation::sum, best_);
+    const op::ReduceKernel sum = op::find_kernel(DataType::f32, Operation::sum, best_);
     for (const unsigned ranks : {2U, 8U, 64U}) {
       const Case verifying = icrc_case("verify");
       add_both(verifying, ranks, verification<Ahead::nothing>(places_));
@@ -299,7 +300,7 @@ class Bench {
   }
 
   const Options options_;
-  const agg::CpuLevel best_ = agg::best_cpu_level();
+  const op::CpuLevel best_ = op::best_cpu_level();
   const FramePlaces places_;
   const Work reading_ = reduction(places_, read_payloads);
   Walk walk_{places_.size()};

@@ -160,7 +160,7 @@ class LatencyLab {
   Pool pool_;
   FrameStock stock_;
   InlineLab lab_;
-  dataplane::Clock clock_;
+  lcore::Clock clock_;
   std::vector<std::size_t> emitted_; // by port
 };
 

@@ -16,7 +16,7 @@
 namespace weir::bench {
 namespace {
 
-using control::Role;
+using config::Role;
 
 /// Frames are in memory, where several lcores share what they wait for.
 constexpr Shape kShape{.bytes = kInMemory};

@@ -19,8 +19,8 @@ constexpr unsigned kBurst = 32;
 constexpr std::uint64_t kPatienceNs = 20'000'000'000;
 
 control::Placement place(const Workload& workload, const Team& team,
-                         const conn::RingDirectory& directory) {
-  control::Config config;
+                         const ring::RingDirectory& directory) {
+  config::Config config;
   config.ports.resize(workload.ports());
   for (unsigned id = 0; id < team.lcores.size(); ++id) {
     config.lcores.push_back({.id = id, .roles = team.lcores[id]});
@@ -29,8 +29,8 @@ control::Placement place(const Workload& workload, const Team& team,
   return control::place(config, directory);
 }
 
-std::vector<dataplane::TxQueues> queues_of(const RingPorts& ports) {
-  std::vector<dataplane::TxQueues> queues;
+std::vector<lcore::TxQueues> queues_of(const RingPorts& ports) {
+  std::vector<lcore::TxQueues> queues;
   for (std::uint16_t port = 0; port < ports.size(); ++port) {
     queues.push_back({.device = ports.device(port)});
   }
@@ -60,7 +60,7 @@ void ScalingLab::restart() {
 
 std::uint32_t ScalingLab::session_of(std::uint16_t ring) const {
   for (const auto& lcore : lcores_) {
-    const dataplane::Worker* worker = lcore->worker();
+    const stage::Worker* worker = lcore->worker();
     const std::span<const std::uint16_t> rings =
         worker == nullptr ? std::span<const std::uint16_t>() : worker->rings();
     if (std::find(rings.begin(), rings.end(), ring) != rings.end()) {
@@ -105,14 +105,14 @@ int ScalingLab::drive(void* driver) {
 }
 
 void ScalingLab::drive_lcore(std::size_t index) {
-  const dataplane::Clock clock;
+  const lcore::Clock clock;
   const control::Placement::DataLcore& place = placement_.lcores[index];
   const std::uint64_t deadline = clock.now().ns + kPatienceNs;
   while (left_.load(std::memory_order_relaxed) != 0 && !stuck_) {
     for (const auto& queue : place.receives) {
       feed(queue.port);
     }
-    const dataplane::Instant now = clock.now();
+    const frame::Instant now = clock.now();
     lcores_[index]->round(now);
     for (const std::uint16_t port : place.transmits) {
       if (const std::size_t drained = drain(port); drained != 0) {

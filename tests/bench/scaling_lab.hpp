@@ -2,9 +2,9 @@
 #pragma once
 
 #include "control/placement.hpp"
-#include "dataplane/clock.hpp"
-#include "dataplane/lcore.hpp"
 #include "frame_stock.hpp"
+#include "lcore/clock.hpp"
+#include "lcore/lcore.hpp"
 #include "ring_ports.hpp"
 #include "shared_tables.hpp"
 
@@ -19,7 +19,7 @@ namespace weir::bench {
 /// The roles of each data lcore.
 struct Team {
   std::string_view name;
-  std::vector<std::vector<control::Role>> lcores;
+  std::vector<std::vector<config::Role>> lcores;
 };
 
 /// The switch of a workload over several EAL lcores, each driven by a thread of its own. Hosts are
@@ -63,8 +63,8 @@ class ScalingLab {
   RingPorts ports_;
   SharedTables tables_;
   control::Placement placement_;
-  std::vector<dataplane::TxQueues> queues_; // by port
-  std::vector<std::unique_ptr<dataplane::Lcore>> lcores_;
+  std::vector<lcore::TxQueues> queues_; // by port
+  std::vector<std::unique_ptr<lcore::Lcore>> lcores_;
   std::vector<Host> hosts_; // by port
   std::atomic<std::size_t> left_{0};
   std::atomic<bool> stuck_{false};

@@ -12,7 +12,7 @@ constexpr std::uint16_t kMtu = 9000;
 
 /// The longest frame that every port takes.
 std::vector<std::uint32_t> frame_limits(const Workload& workload) {
-  return std::vector<std::uint32_t>(workload.ports(), dataplane::max_frame_bytes(kMtu));
+  return std::vector<std::uint32_t>(workload.ports(), stage::max_frame_bytes(kMtu));
 }
 
 } // namespace
@@ -20,13 +20,13 @@ std::vector<std::uint32_t> frame_limits(const Workload& workload) {
 SharedTables::SharedTables(const Workload& workload)
     : directory(workload.rings()), stations(kStations, kAgingMs),
       bridge(stations, workload.ports()), shared{directory, bridge, frame_limits(workload),
-                                                 dataplane::magic_rule_settings(
+                                                 stage::magic_rule_settings(
                                                      worker_settings().classifier)} {}
 
-dataplane::Worker::Settings SharedTables::worker_settings() {
-  dataplane::Worker::Settings settings;
+stage::Worker::Settings SharedTables::worker_settings() {
+  stage::Worker::Settings settings;
   settings.classifier.foreign_sessions = &foreign_sessions;
-  settings.level = agg::best_cpu_level();
+  settings.level = op::best_cpu_level();
   return settings;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dataplane/lcore.hpp"
+#include "lcore/lcore.hpp"
 #include "workload.hpp"
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct SharedTables {
   explicit SharedTables(const Workload& workload);
 
   /// How a worker of such a switch is set up.
-  dataplane::Worker::Settings worker_settings();
+  stage::Worker::Settings worker_settings();
 
-  conn::RingDirectory directory;
+  ring::RingDirectory directory;
   conn::ForeignSessions foreign_sessions{{}};
   l2::MacTable stations;
   l2::Bridge bridge;
-  dataplane::Lcore::Shared shared;
+  lcore::Lcore::Shared shared;
 };
 
 /// All rings of a workload, by their index in the directory.

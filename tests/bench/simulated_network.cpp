@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "simulated_network.hpp"
 
+#include "frame/frame.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,16 +12,16 @@
 namespace weir::bench {
 namespace {
 
-dataplane::InlineSwitch::Settings settings() {
-  dataplane::InlineSwitch::Settings settings;
-  settings.worker.level = agg::best_cpu_level();
+stage::InlineSwitch::Settings settings() {
+  stage::InlineSwitch::Settings settings;
+  settings.worker.level = op::best_cpu_level();
   return settings;
 }
 
 } // namespace
 
 SimulatedNetwork::SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits,
-                                   std::vector<conn::RingSpec> rings, std::uint64_t seed)
+                                   std::vector<ring::RingSpec> rings, std::uint64_t seed)
     : traits_(traits), random_(seed), stations_(ports), up_(ports), down_(ports),
       switch_(std::move(rings), std::vector<std::uint32_t>(ports, kFrameBytes), settings(), *this) {
 }
@@ -31,7 +33,7 @@ void SimulatedNetwork::introduce(std::uint16_t port, const wire::MacAddress& mac
   header.type.set(0x88b5); // IEEE 802, local experimental
   Packet& packet = make({reinterpret_cast<const std::uint8_t*>(&header), sizeof header});
   packet.ingress = port;
-  switch_.accept(packet, dataplane::Instant::from_ns(now_));
+  switch_.accept(packet, frame::Instant::from_ns(now_));
 }
 
 void SimulatedNetwork::send(std::uint16_t port, std::span<const std::uint8_t> frame) {
@@ -51,7 +53,7 @@ bool SimulatedNetwork::advance() {
   switch (event.kind) {
   case EventKind::at_switch:
     event.packet->ingress = event.port;
-    switch_.accept(*event.packet, dataplane::Instant::from_ns(now_));
+    switch_.accept(*event.packet, frame::Instant::from_ns(now_));
     break;
   case EventKind::at_station:
     stations_[event.port]->receive({event.packet->data, event.packet->length});
@@ -64,7 +66,7 @@ bool SimulatedNetwork::advance() {
   return true;
 }
 
-void SimulatedNetwork::transmit(wire::Frame& frame, l2::PortSet ports) {
+void SimulatedNetwork::transmit(frame::Frame& frame, l2::PortSet ports) {
   switch_.count(frame.departure);
   switch_.count_copies(static_cast<std::uint64_t>(std::popcount(ports)) - 1);
   auto& packet = static_cast<Packet&>(frame);
@@ -76,7 +78,7 @@ void SimulatedNetwork::transmit(wire::Frame& frame, l2::PortSet ports) {
   carry(down_[last], EventKind::at_station, last, packet);
 }
 
-void SimulatedNetwork::release(wire::Frame& frame) {
+void SimulatedNetwork::release(frame::Frame& frame) {
   free_.push_back(&static_cast<Packet&>(frame));
 }
 
@@ -86,7 +88,7 @@ SimulatedNetwork::Packet& SimulatedNetwork::make(std::span<const std::uint8_t> b
   }
   Packet& packet = *free_.back();
   free_.pop_back();
-  static_cast<wire::Frame&>(packet) = {};
+  static_cast<frame::Frame&>(packet) = {};
   packet.data = packet.storage.data();
   packet.length = static_cast<std::uint32_t>(bytes.size());
   std::memcpy(packet.data, bytes.data(), bytes.size());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
 #include "netsim/event_queue.hpp"
 #include "netsim/transmitter.hpp"
+#include "stage/inline_switch.hpp"
 
 #include <array>
 #include <cstdint>
@@ -37,11 +38,11 @@ class Station {
 
 /// A star of stations around one InlineSwitch, in virtual time. Links take frames one after the
 /// other at their rate, and may lose them. The switch itself takes no time.
-class SimulatedNetwork : private dataplane::FrameSink {
+class SimulatedNetwork : private stage::FrameSink {
  public:
   static constexpr std::uint32_t kFrameBytes = 1280;
 
-  SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits, std::vector<conn::RingSpec> rings,
+  SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits, std::vector<ring::RingSpec> rings,
                    std::uint64_t seed);
 
   void attach(std::uint16_t port, Station& station) { stations_[port] = &station; }
@@ -60,7 +61,7 @@ class SimulatedNetwork : private dataplane::FrameSink {
   Time now() const { return now_; }
 
  private:
-  struct Packet : wire::Frame {
+  struct Packet : frame::Frame {
     std::array<std::uint8_t, kFrameBytes> storage{};
   };
 
@@ -72,8 +73,8 @@ class SimulatedNetwork : private dataplane::FrameSink {
     Packet* packet = nullptr;
   };
 
-  void transmit(wire::Frame& frame, l2::PortSet ports) override;
-  void release(wire::Frame& frame) override;
+  void transmit(frame::Frame& frame, l2::PortSet ports) override;
+  void release(frame::Frame& frame) override;
 
   Packet& make(std::span<const std::uint8_t> bytes);
   void push(Time time, EventKind kind, std::uint16_t port, Packet* packet = nullptr);
@@ -88,7 +89,7 @@ class SimulatedNetwork : private dataplane::FrameSink {
   std::vector<Station*> stations_;
   std::vector<netsim::Transmitter> up_; // by port
   std::vector<netsim::Transmitter> down_;
-  dataplane::InlineSwitch switch_;
+  stage::InlineSwitch switch_;
 };
 
 } // namespace weir::bench

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/classify.hpp"
-#include "dataplane/mbuf_frame.hpp"
-#include "dataplane/prefetch.hpp"
+#include "frame/frame.hpp"
 #include "inline_lab.hpp"
+#include "lcore/mbuf_frame.hpp"
+#include "lcore/prefetch.hpp"
 #include "pipeline.hpp"
-#include "splice/splice.hpp"
+#include "slot/result_packet.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 
@@ -67,25 +68,25 @@ class StageLab {
   explicit StageLab(const Workload& workload)
       : tables_(workload),
         classifier_(tables_.directory, {0}, tables_.worker_settings().classifier,
-                    [this](const conn::RingRank& sender) { return slots_.holds(sender.rank); }),
-        slots_(dataplane::dimensions_of(tables_.directory.rings()[0]),
+                    [this](const ring::RingRank& sender) { return slots_.holds(sender.rank); }),
+        slots_(stage::dimensions_of(tables_.directory.rings()[0]),
                std::pmr::get_default_resource()),
-        kernel_(agg::find_kernel(DataType::f32, Operation::sum, agg::best_cpu_level())) {}
+        kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())) {}
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-    dataplane::prefetch_descriptions(burst);
-    dataplane::prefetch_headers(burst);
+    lcore::prefetch_descriptions(burst);
+    lcore::prefetch_headers(burst);
     for (rte_mbuf* mbuf : burst) {
-      dataplane::make_frame(mbuf, port);
+      lcore::make_frame(mbuf, port);
     }
     clock_.lap(Stage::receive);
-    each(burst, Stage::parse, [&](wire::Frame& frame) {
+    each(burst, Stage::parse, [&](frame::Frame& frame) {
       frame.packet = wire::parse(frame.bytes());
-      dataplane::prefetch_payload(frame);
+      lcore::prefetch_payload(frame);
     });
     each(burst, Stage::learn,
-         [&](wire::Frame& frame) { tables_.bridge.learn(frame.bytes(), frame.ingress, 0); });
-    each(burst, Stage::pair, [&](wire::Frame& frame) {
+         [&](frame::Frame& frame) { tables_.bridge.learn(frame.bytes(), frame.ingress, 0); });
+    each(burst, Stage::pair, [&](frame::Frame& frame) {
       frame.pair = tables_.directory.pair_of(frame.packet.source, frame.packet.destination);
     });
     aggregate(burst);
@@ -99,7 +100,7 @@ class StageLab {
   template <typename Work>
   void each(std::span<rte_mbuf* const> burst, Stage stage, Work&& work) {
     for (rte_mbuf* mbuf : burst) {
-      work(dataplane::frame_of(mbuf));
+      work(lcore::frame_of(mbuf));
     }
     clock_.lap(stage);
   }
@@ -109,16 +110,16 @@ class StageLab {
     completed_.clear();
     auto* verdict = verdicts.begin();
     each(burst, Stage::classify,
-         [&](wire::Frame& frame) { *verdict++ = classifier_.classify(frame, 0); });
-    each(burst, Stage::verify, [](wire::Frame& frame) { wire::verify_icrc(frame); });
+         [&](frame::Frame& frame) { *verdict++ = classifier_.classify(frame, 0); });
+    each(burst, Stage::verify, [](frame::Frame& frame) { wire::verify_icrc(frame); });
     verdict = verdicts.begin();
-    each(burst, Stage::store, [&](wire::Frame& frame) { take_up(frame, *verdict++); });
+    each(burst, Stage::store, [&](frame::Frame& frame) { take_up(frame, *verdict++); });
     for (const std::uint32_t slot : completed_) {
       send(slot);
     }
   }
 
-  void take_up(wire::Frame& frame, const conn::Verdict& verdict) {
+  void take_up(frame::Frame& frame, const conn::Verdict& verdict) {
     switch (verdict.step) {
     case conn::Verdict::Step::contribute:
       return store(frame, verdict);
@@ -131,15 +132,15 @@ class StageLab {
     }
   }
 
-  void greet(std::span<wire::Frame* const> hellos) {
+  void greet(std::span<frame::Frame* const> hellos) {
     for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
       store(*hellos[rank], classifier_.hello_verdict({0, rank}));
     }
   }
 
-  void store(wire::Frame& frame, const conn::Verdict& verdict) {
-    const agg::Contribution contribution = dataplane::contribution_of(frame, verdict, {});
-    if (slots_.arrive(contribution, &frame) == agg::SlotEvent::completed) {
+  void store(frame::Frame& frame, const conn::Verdict& verdict) {
+    const slot::Contribution contribution = stage::contribution_of(frame, verdict, {});
+    if (slots_.arrive(contribution, &frame) == slot::SlotEvent::completed) {
       completed_.push_back(contribution.slot);
     }
   }
@@ -147,15 +148,15 @@ class StageLab {
   void send(std::uint32_t slot) {
     clock_.start();
     const auto frames = slots_.frames_of(slot);
-    const std::size_t skip = splice::ina_bytes(frames.front()->packet);
-    const agg::SlotResult result =
-        slots_.complete(slot, agg::sum_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
+    const std::size_t skip = slot::ina_bytes(frames.front()->packet);
+    const slot::SlotResult result =
+        slots_.complete(slot, slot::sum_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
     clock_.lap(Stage::reduce);
-    for (wire::Frame* frame : frames) {
-      splice::seal_result(*frame, result, session());
+    for (frame::Frame* frame : frames) {
+      slot::seal_result(*frame, result, session());
     }
     clock_.lap(Stage::splice);
-    for (const wire::Frame* frame : frames) {
+    for (const frame::Frame* frame : frames) {
       sent_to_ = tables_.bridge.egress_of(frame->bytes(), frame->ingress, 0).ports;
     }
     clock_.lap(Stage::egress);
@@ -163,9 +164,9 @@ class StageLab {
 
   SharedTables tables_;
   conn::Classifier classifier_;
-  agg::SlotTable slots_;
+  slot::SlotTable slots_;
   std::vector<std::uint32_t> completed_; // slots of the burst
-  agg::ReduceKernel kernel_;
+  op::ReduceKernel kernel_;
   StageClock clock_;
   volatile l2::PortSet sent_to_ = 0; // so that the look-up is not left out
 };

@@ -60,8 +60,8 @@ void Workload::add_message(test::RingJob& job, std::uint32_t message) {
   }
 }
 
-std::vector<conn::RingSpec> Workload::rings() const {
-  std::vector<conn::RingSpec> rings;
+std::vector<ring::RingSpec> Workload::rings() const {
+  std::vector<ring::RingSpec> rings;
   for (const test::RingJob& job : jobs_) {
     rings.push_back(job.ring());
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/ring_spec.hpp"
+#include "ring/ring_spec.hpp"
 #include "support/ring_job.hpp"
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Workload {
 
   std::uint16_t ports() const { return shape_.world < kMaxPorts ? shape_.world : kMaxPorts; }
 
-  std::vector<conn::RingSpec> rings() const;
+  std::vector<ring::RingSpec> rings() const;
 
   const std::vector<Arrival>& hellos() const { return hellos_; }
 

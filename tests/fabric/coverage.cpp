@@ -51,7 +51,7 @@ std::string_view why_unreachable(DropReason reason) {
   }
 }
 
-void Coverage::add(const dataplane::FrameCounters& counters) {
+void Coverage::add(const frame::FrameCounters& counters) {
   counters_ += counters;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dataplane/counters.hpp"
+#include "frame/counters.hpp"
 #include "scenario.hpp"
 #include "weir/reasons.hpp"
 
@@ -74,7 +74,7 @@ class Coverage {
   }
 
   /// What a switch counted until it ended.
-  void add(const dataplane::FrameCounters& counters);
+  void add(const frame::FrameCounters& counters);
 
   /// What other runs reached.
   Coverage& operator+=(const Coverage& other);
@@ -91,7 +91,7 @@ class Coverage {
   std::array<std::uint64_t, kRows> rows_{};
   std::array<std::uint64_t, kFaultKinds> faults_{};
   std::array<std::uint64_t, kHappenings> happenings_{};
-  dataplane::FrameCounters counters_;
+  frame::FrameCounters counters_;
 };
 
 /// Why a drop reason cannot occur here; empty when it can.

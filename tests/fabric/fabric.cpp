@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabric.hpp"
 
-#include "splice/splice.hpp"
+#include "frame/frame.hpp"
+#include "slot/result_packet.hpp"
 #include "violation.hpp"
 #include "wire/crc32.hpp"
 #include "wire/headers.hpp"
@@ -16,7 +17,7 @@ namespace {
 constexpr std::uint32_t kHostFrameBytes = 512; // all that rings need
 constexpr std::uint8_t kAcknowledge = 0x11;
 
-Packet& packet_of(wire::Frame& frame) {
+Packet& packet_of(frame::Frame& frame) {
   return static_cast<Packet&>(frame);
 }
 
@@ -30,23 +31,23 @@ bool is_answer(const Packet& packet) {
          packet.data[bth_at] == kAcknowledge;
 }
 
-std::string_view name_of(dataplane::TraceEvent event) {
+std::string_view name_of(frame::TraceEvent event) {
   switch (event) {
-  case dataplane::TraceEvent::forwarded:
+  case frame::TraceEvent::forwarded:
     return "forwards";
-  case dataplane::TraceEvent::stale_repeat:
+  case frame::TraceEvent::stale_repeat:
     return "forwards stale";
-  case dataplane::TraceEvent::waits:
+  case frame::TraceEvent::waits:
     return "lets wait";
-  case dataplane::TraceEvent::held:
+  case frame::TraceEvent::held:
     return "holds";
-  case dataplane::TraceEvent::completed:
+  case frame::TraceEvent::completed:
     return "completes";
-  case dataplane::TraceEvent::result:
+  case frame::TraceEvent::result:
     return "sends result";
-  case dataplane::TraceEvent::cached_result:
+  case frame::TraceEvent::cached_result:
     return "answers from its cache";
-  case dataplane::TraceEvent::dropped:
+  case frame::TraceEvent::dropped:
     return "drops";
   }
   return "?";
@@ -71,16 +72,16 @@ Fabric::~Fabric() {
   coverage_.add(switch_->accounting().frames);
 }
 
-void Fabric::install_switch(std::vector<conn::RingSpec> rings) {
+void Fabric::install_switch(std::vector<ring::RingSpec> rings) {
   std::vector<std::uint32_t> longest(scenario_.ports(), kHostFrameBytes);
   longest[scenario_.stranger_port()] = kMaxFrameBytes;
-  dataplane::InlineSwitch::Settings settings;
+  stage::InlineSwitch::Settings settings;
   settings.mac_entries = 256;
   settings.worker.classifier.sessions = conn::SessionSource::random(world_.dice.next());
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
-  dataplane::FrameSink& sink = *this;
-  switch_ = std::make_unique<dataplane::InlineSwitch>(std::move(rings), longest, settings, sink);
+  stage::FrameSink& sink = *this;
+  switch_ = std::make_unique<stage::InlineSwitch>(std::move(rings), longest, settings, sink);
   if (world_.tracing == Tracing::on) {
     switch_->trace().switch_on();
   }
@@ -95,9 +96,9 @@ void Fabric::forget_ring(std::uint16_t ring) {
 }
 
 /// What the old one held is lost with it.
-void Fabric::replace_switch(std::vector<conn::RingSpec> rings) {
+void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
   for (std::uint16_t ring = 0; ring < switch_->directory().rings().size(); ++ring) {
-    switch_->reset_ring(ring, dataplane::Instant::from_ns(world_.now));
+    switch_->reset_ring(ring, frame::Instant::from_ns(world_.now));
   }
   check_balance();
   if (world_.packets.in_switch() != 0) {
@@ -111,13 +112,13 @@ void Fabric::replace_switch(std::vector<conn::RingSpec> rings) {
 }
 
 void Fabric::reset_ring(std::uint16_t ring) {
-  switch_->reset_ring(ring, dataplane::Instant::from_ns(world_.now));
+  switch_->reset_ring(ring, frame::Instant::from_ns(world_.now));
   operator_acted(ring);
   check_balance();
 }
 
 void Fabric::withdraw_ring(std::uint16_t ring) {
-  switch_->withdraw_ring(ring, dataplane::Instant::from_ns(world_.now));
+  switch_->withdraw_ring(ring, frame::Instant::from_ns(world_.now));
   operator_acted(ring);
   check_balance();
 }
@@ -214,7 +215,7 @@ void Fabric::accept(Packet& packet) {
   for (IncarnationWatch& watch : incarnations_) {
     watch.before(packet, *switch_);
   }
-  switch_->accept(packet, dataplane::Instant::from_ns(world_.now));
+  switch_->accept(packet, frame::Instant::from_ns(world_.now));
   for (IncarnationWatch& watch : incarnations_) {
     watch.after(*switch_);
   }
@@ -229,14 +230,14 @@ void Fabric::accept(Packet& packet) {
 
 void Fabric::let_helper_sum() {
   helpers_.make_one();
-  switch_->collect(dataplane::Instant::from_ns(world_.now));
+  switch_->collect(frame::Instant::from_ns(world_.now));
   if (world_.tracing == Tracing::on) {
     tell_verdict();
   }
   check_balance();
 }
 
-void Fabric::transmit(wire::Frame& frame, l2::PortSet ports) {
+void Fabric::transmit(frame::Frame& frame, l2::PortSet ports) {
   Packet& packet = packet_of(frame);
   world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
   check_departure(packet, ports);
@@ -253,7 +254,7 @@ void Fabric::transmit(wire::Frame& frame, l2::PortSet ports) {
   }
 }
 
-void Fabric::release(wire::Frame& frame) {
+void Fabric::release(frame::Frame& frame) {
   Packet& packet = packet_of(frame);
   const bool was_given_up = &packet != accepting_; // and with it its place in the order
   if (was_given_up && packet.origin.kind == Origin::Kind::member) {
@@ -270,7 +271,7 @@ void Fabric::check_departure(const Packet& packet, l2::PortSet ports) const {
   if ((ports >> packet.ingress & 1) != 0) {
     throw Violation("I2", fmt::format("a frame left by port {}, its ingress", packet.ingress));
   }
-  if (packet.departure == wire::Departure::forwarded) {
+  if (packet.departure == frame::Departure::forwarded) {
     check_unaltered(packet);
   } else {
     check_result(packet);
@@ -289,7 +290,7 @@ void Fabric::check_unaltered(const Packet& packet) const {
 /// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce; no
 /// UDP checksum.
 void Fabric::check_result(const Packet& packet) const {
-  wire::Frame original = packet;
+  frame::Frame original = packet;
   original.data = const_cast<std::uint8_t*>(packet.original.data());
   const std::size_t payload = packet.packet.payload_offset;
   std::vector<std::uint8_t> headers(original.data, original.data + payload);
@@ -303,7 +304,7 @@ void Fabric::check_result(const Packet& packet) const {
   if (!same_headers || !same_pad || !wire::icrc_is_valid(packet)) {
     throw Violation("I2", "a result has other headers or pad than its packet, or a wrong ICRC");
   }
-  if (splice::ina_bytes(packet.packet) == 0) {
+  if (slot::ina_bytes(packet.packet) == 0) {
     return;
   }
   auto expected = wire::view_as<wire::InaHeader>(original.payload());
@@ -331,7 +332,7 @@ void Fabric::check_order(const Packet& packet) {
 }
 
 void Fabric::check_balance() const {
-  const dataplane::Accounting accounting = switch_->accounting();
+  const stage::Accounting accounting = switch_->accounting();
   if (!accounting.balances()) {
     throw Violation("I6", fmt::format("{} frames received, {} accounted for",
                                       accounting.frames.received, accounting.accounted()));
@@ -344,12 +345,12 @@ void Fabric::check_balance() const {
 
 /// What the last frame brought about: its own record and, before it, those of a completed slot.
 void Fabric::tell_verdict() const {
-  const std::vector<dataplane::TraceRecord> records = switch_->trace().snapshot();
-  for (const dataplane::TraceRecord& record : records) {
+  const std::vector<frame::TraceRecord> records = switch_->trace().snapshot();
+  for (const frame::TraceRecord& record : records) {
     std::string what(name_of(record.event));
-    if (record.event == dataplane::TraceEvent::dropped) {
+    if (record.event == frame::TraceEvent::dropped) {
       what += fmt::format(" ({})", weir::name_of(record.drop));
-    } else if (record.event != dataplane::TraceEvent::forwarded) {
+    } else if (record.event != frame::TraceEvent::forwarded) {
       what += fmt::format(" ring {} rank {} message {}.{}",
                           switch_->directory().rings()[record.ring].id, record.rank, record.message,
                           record.packet);
@@ -362,7 +363,7 @@ void Fabric::tell_verdict() const {
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {
   std::string text;
-  for (const agg::StuckSlot& stuck :
+  for (const slot::StuckSlot& stuck :
        switch_->worker().slots_of(ring).longest_waiting(3, world_.now)) {
     text += fmt::format(" message {} packet {} waits {:.1f} us for ranks {};", stuck.message,
                         stuck.packet, static_cast<double>(stuck.waiting_ns) / 1000,

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "coverage.hpp"
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
 #include "incarnation_watch.hpp"
 #include "link.hpp"
 #include "ring_watch.hpp"
 #include "scenario.hpp"
 #include "slow_helpers.hpp"
+#include "stage/inline_switch.hpp"
 #include "world.hpp"
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace weir::fabric {
 
 /// The switch and its links. Checks at every frame what can be seen from outside: I2, I6, I7; and
 /// makes the hash of everything that leaves (I8).
-class Fabric : private dataplane::FrameSink {
+class Fabric : private stage::FrameSink {
  public:
   Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage);
   ~Fabric() override;
@@ -49,7 +50,7 @@ class Fabric : private dataplane::FrameSink {
 
   Link& from_switch(std::uint16_t port) { return from_switch_[port]; }
 
-  const dataplane::InlineSwitch& engine() const { return *switch_; }
+  const stage::InlineSwitch& engine() const { return *switch_; }
 
   /// Of the ring with this number, as the switch has it.
   std::uint32_t session_of(std::uint32_t ring_id) const;
@@ -62,11 +63,11 @@ class Fabric : private dataplane::FrameSink {
   std::string waiting_of(std::uint16_t ring) const;
 
  private:
-  void transmit(wire::Frame& frame, l2::PortSet ports) override;
-  void release(wire::Frame& frame) override;
+  void transmit(frame::Frame& frame, l2::PortSet ports) override;
+  void release(frame::Frame& frame) override;
 
-  void install_switch(std::vector<conn::RingSpec> rings);
-  void replace_switch(std::vector<conn::RingSpec> rings);
+  void install_switch(std::vector<ring::RingSpec> rings);
+  void replace_switch(std::vector<ring::RingSpec> rings);
   void operator_acted(std::uint16_t ring);
   void carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t port);
   void damage(Packet& packet);
@@ -83,7 +84,7 @@ class Fabric : private dataplane::FrameSink {
   std::vector<Link> to_switch_;
   std::vector<Link> from_switch_;
   SlowHelpers helpers_;
-  std::unique_ptr<dataplane::InlineSwitch> switch_;
+  std::unique_ptr<stage::InlineSwitch> switch_;
   std::uint64_t hash_ = 0;
   std::uint64_t accepted_ = 0;
   const Packet* accepting_ = nullptr;

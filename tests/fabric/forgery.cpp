@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "forgery.hpp"
 
+#include "frame/frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 
@@ -35,7 +36,7 @@ void Forgery::make_fragment() {
 }
 
 void Forgery::sign() {
-  wire::Frame frame;
+  frame::Frame frame;
   frame.data = bytes_.data();
   frame.length = static_cast<std::uint32_t>(bytes_.size());
   frame.packet = wire::parse(bytes_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "incarnation_watch.hpp"
 
+#include "frame/frame.hpp"
 #include "violation.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
@@ -9,7 +10,7 @@
 
 namespace weir::fabric {
 
-IncarnationWatch::Sight IncarnationWatch::look_at(const dataplane::InlineSwitch& engine) const {
+IncarnationWatch::Sight IncarnationWatch::look_at(const stage::InlineSwitch& engine) const {
   const auto& incarnation = engine.worker().classifier().incarnation_of(ring_);
   Sight sight{.flushes = engine.worker().counters_of(ring_).flushes};
   if (incarnation) {
@@ -18,9 +19,9 @@ IncarnationWatch::Sight IncarnationWatch::look_at(const dataplane::InlineSwitch&
   return sight;
 }
 
-void IncarnationWatch::before(const Packet& packet, const dataplane::InlineSwitch& engine) {
+void IncarnationWatch::before(const Packet& packet, const stage::InlineSwitch& engine) {
   before_ = look_at(engine);
-  wire::Frame frame = packet;
+  frame::Frame frame = packet;
   frame.packet = wire::parse(packet.bytes());
   const wire::InaHeader* ina = wire::find_ina_header(frame);
   if (ina == nullptr || ina->collective != static_cast<std::uint8_t>(Collective::hello) ||
@@ -31,7 +32,7 @@ void IncarnationWatch::before(const Packet& packet, const dataplane::InlineSwitc
   hellos_[{ina->epoch.get(), ina->session.get()}] |= std::uint64_t{1} << ina->rank.get();
 }
 
-void IncarnationWatch::after(const dataplane::InlineSwitch& engine) {
+void IncarnationWatch::after(const stage::InlineSwitch& engine) {
   const Sight now = look_at(engine);
   if (now == before_) {
     return;
@@ -49,7 +50,7 @@ void IncarnationWatch::after(const dataplane::InlineSwitch& engine) {
   }
 }
 
-void IncarnationWatch::operator_acted(const dataplane::InlineSwitch& engine) {
+void IncarnationWatch::operator_acted(const stage::InlineSwitch& engine) {
   hellos_.clear();
   begun_.clear();
   before_ = look_at(engine);

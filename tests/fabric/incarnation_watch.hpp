@@ -2,9 +2,9 @@
 #pragma once
 
 #include "coverage.hpp"
-#include "dataplane/inline_switch.hpp"
 #include "packet.hpp"
 #include "scenario.hpp"
+#include "stage/inline_switch.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,15 +19,15 @@ namespace weir::fabric {
 /// operator, or when it begins twice.
 class IncarnationWatch {
  public:
-  IncarnationWatch(const conn::RingSpec& spec, std::uint16_t ring, Coverage& coverage)
+  IncarnationWatch(const ring::RingSpec& spec, std::uint16_t ring, Coverage& coverage)
       : spec_(spec), ring_(ring), coverage_(coverage) {}
 
   /// Around InlineSwitch::accept of any packet.
-  void before(const Packet& packet, const dataplane::InlineSwitch& engine);
-  void after(const dataplane::InlineSwitch& engine);
+  void before(const Packet& packet, const stage::InlineSwitch& engine);
+  void after(const stage::InlineSwitch& engine);
 
   /// A reset, a withdrawal or another switch: what is now is as it should be.
-  void operator_acted(const dataplane::InlineSwitch& engine);
+  void operator_acted(const stage::InlineSwitch& engine);
 
  private:
   using Name = std::pair<std::uint32_t, std::uint32_t>; // epoch, nonce
@@ -40,10 +40,10 @@ class IncarnationWatch {
     bool operator==(const Sight&) const = default;
   };
 
-  Sight look_at(const dataplane::InlineSwitch& engine) const;
+  Sight look_at(const stage::InlineSwitch& engine) const;
   bool has_all_hellos(const Name& name) const;
 
-  const conn::RingSpec& spec_;
+  const ring::RingSpec& spec_;
   std::uint16_t ring_;
   Coverage& coverage_;
   std::map<Name, std::uint64_t> hellos_; // ranks that came since the operator acted

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint8_t kPatientTimer = 1; // RNR code: 10 us, for hosts live in microseconds here
 
 host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
-  const conn::RingSpec& spec = run.plan.spec;
+  const ring::RingSpec& spec = run.plan.spec;
   return {.ring = spec.id,
           .rank = rank,
           .world = spec.world(),
@@ -52,7 +52,7 @@ Member::~Member() {
 }
 
 endpoint::QueuePairConfig Member::common_config() const {
-  const conn::RingSpec& spec = run_.plan.spec;
+  const ring::RingSpec& spec = run_.plan.spec;
   endpoint::QueuePairConfig config;
   config.local_mac = mac_of_host(host());
   config.local_ip = ip_of_host(host(), shared_.scenario.is_ipv6);

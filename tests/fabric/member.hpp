@@ -3,7 +3,7 @@
 
 #include "endpoint/device.hpp"
 #include "fabric.hpp"
-#include "host/message_window.hpp"
+#include "host/collective/message_window.hpp"
 #include "scenario.hpp"
 #include "world.hpp"
 

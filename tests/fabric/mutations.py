@@ -42,9 +42,9 @@ class Mutation:
 
 CLASSIFY = "lib/conn/classify.cpp"
 HISTORY = "lib/conn/message_history.cpp"
-SLOTS = "lib/agg/slot_table.cpp"
-WORKER = "lib/dataplane/worker.cpp"
-RX = "lib/dataplane/rx.cpp"
+SLOTS = "lib/slot/slot_table.cpp"
+WORKER = "lib/stage/worker.cpp"
+RECEIVE = "lib/stage/receive.cpp"
 WHOLE_FLIGHT = ("these senders go back over all that is in flight; its later packets meet the cache, and their ACK covers "
                 "the stale ones too")
 
@@ -77,7 +77,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "  take_out_overtaken(frame, epoch, now);\n", "")],
         "with one switch no sum and no job depends on it (docs/model.md); classify_test holds the rule by itself"),
     Mutation("nonce-of-result", "a host takes any run's hello result", [
-        Edit("lib/host/message_window.cpp", "if (state_ == State::greeting && nonce_in(header) != config_.nonce) {",
+        Edit("lib/host/collective/message_window.cpp", "if (state_ == State::greeting && nonce_in(header) != config_.nonce) {",
              "if (false) {")],
         "a dead run's result comes on its own queue pair and PSN, and hosts here draw others; message_window_test holds the "
         "rule by itself"),
@@ -144,7 +144,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {", "if (false) {"),
         Edit(CLASSIFY, "return connection.state == ConnectionState::live && connection.port != frame.ingress;",
              "return false && connection.port != frame.ingress;"),
-        Edit(RX, "if (!directory_.may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
+        Edit(RECEIVE, "if (!directory_.may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
     Mutation("port-of-another", "what one ring's hellos say of ports bars another ring", [
         Edit(CLASSIFY, " && !greets_unbound_ring(frame)) {", ") {")]),
     Mutation("admission", "a queue pair without hello is taken for its rank's", [
@@ -168,16 +168,16 @@ MUTATIONS = [
         Edit("lib/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
              "return {all_, DropReason::no_egress};")]),
     Mutation("flush-leak", "a flush forgets the frames of the last rank", [
-        Edit("lib/agg/slot_table.hpp", "if (slots_[index].has(rank)) {",
+        Edit("lib/slot/slot_table.hpp", "if (slots_[index].has(rank)) {",
              "if (slots_[index].has(rank) && rank + 1 != dimensions_.world) {")]),
     Mutation("hello-session", "a hello's result lacks the session", [
-        Edit("lib/splice/splice.cpp", "ina.session.set(session);", "(void)session;")]),
+        Edit("lib/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
-        Edit("lib/splice/splice.cpp", "    ina.message_id.set(ina.session.get()); // the nonce: whose hello this is\n", "")]),
+        Edit("lib/slot/result_packet.cpp", "    ina.message_id.set(ina.session.get()); // the nonce: whose hello this is\n", "")]),
     Mutation("result-flag", "a result lacks RESULT", [
-        Edit("lib/splice/splice.cpp", "ina.flags = kInaFlagResult;", "")]),
+        Edit("lib/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
-        Edit("lib/splice/splice.cpp", "  clear_udp_checksum(frame);\n", "")]),
+        Edit("lib/slot/result_packet.cpp", "  clear_udp_checksum(frame);\n", "")]),
     Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
         Edit(WORKER, "  settle_connection_of(frame, now);\n", "")],
         "when a ring's packets come in order, nothing else of its connections passes while sums are made; switch_test "

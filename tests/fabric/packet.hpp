@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "frame/frame.hpp"
 #include "violation.hpp"
-#include "wire/packet.hpp"
 
 #include <array>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Origin {
 };
 
 /// A frame on its way, on a link or in the switch.
-struct Packet : wire::Frame {
+struct Packet : frame::Frame {
   enum class Place : std::uint8_t { free, on_link, in_switch };
 
   Place place = Place::free;
@@ -47,7 +47,7 @@ class PacketPool {
     }
     Packet& packet = *free_.back();
     free_.pop_back();
-    static_cast<wire::Frame&>(packet) = {};
+    static_cast<frame::Frame&>(packet) = {};
     packet.data = packet.storage.data();
     packet.place = Packet::Place::on_link;
     packet.origin = {};

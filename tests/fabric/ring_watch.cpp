@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ring_watch.hpp"
 
+#include "frame/frame.hpp"
 #include "violation.hpp"
 #include "wire/headers.hpp"
 #include "wire/parse.hpp"
@@ -30,7 +31,7 @@ bool RingWatch::is_current(const Packet& packet) const {
 }
 
 RingWatch::Reading RingWatch::read(const Packet& packet) {
-  wire::Frame frame = packet;
+  frame::Frame frame = packet;
   frame.packet = wire::parse(packet.bytes());
   Reading reading;
   reading.starts_message = frame.packet.opcode.starts_message();
@@ -42,15 +43,15 @@ RingWatch::Reading RingWatch::read(const Packet& packet) {
   return reading;
 }
 
-RingWatch::Counts RingWatch::counts(const dataplane::InlineSwitch& engine) const {
-  const dataplane::RingCounters& counters = engine.worker().counters_of(ring_);
+RingWatch::Counts RingWatch::counts(const stage::InlineSwitch& engine) const {
+  const frame::RingCounters& counters = engine.worker().counters_of(ring_);
   return {
       counters.contributions, counters.slots_completed,
       counters.hellos,        counters.cached_results,
       counters.stale_repeats, counters.dropped[static_cast<std::size_t>(DropReason::repeat_held)]};
 }
 
-void RingWatch::before(const Packet& packet, const dataplane::InlineSwitch& engine) {
+void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) {
   if (!is_current(packet)) {
     return;
   }
@@ -65,7 +66,7 @@ void RingWatch::before(const Packet& packet, const dataplane::InlineSwitch& engi
   connection.next_in = wire::psn_add(connection.next_in, 1);
 }
 
-void RingWatch::after(const Packet& packet, const dataplane::InlineSwitch& engine) {
+void RingWatch::after(const Packet& packet, const stage::InlineSwitch& engine) {
   if (!is_current(packet)) {
     return;
   }

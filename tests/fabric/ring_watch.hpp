@@ -2,9 +2,9 @@
 #pragma once
 
 #include "coverage.hpp"
-#include "dataplane/inline_switch.hpp"
 #include "packet.hpp"
 #include "scenario.hpp"
+#include "stage/inline_switch.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -26,8 +26,8 @@ class RingWatch {
   void forget_order() { is_in_order_ = false; }
 
   /// Around InlineSwitch::accept of a packet of a member.
-  void before(const Packet& packet, const dataplane::InlineSwitch& engine);
-  void after(const Packet& packet, const dataplane::InlineSwitch& engine);
+  void before(const Packet& packet, const stage::InlineSwitch& engine);
+  void after(const Packet& packet, const stage::InlineSwitch& engine);
 
   /// A packet of a member leaves. Throws Violation I7.
   void leaves(const Packet& packet);
@@ -63,7 +63,7 @@ class RingWatch {
 
   static Reading read(const Packet& packet);
   bool is_current(const Packet& packet) const;
-  Counts counts(const dataplane::InlineSwitch& engine) const;
+  Counts counts(const stage::InlineSwitch& engine) const;
   void tell_slot_rows(const Counts& now) const;
   void tell_first(Connection& connection, const Reading& reading, const Counts& now);
   void tell_other(const Connection& connection, const Reading& reading, const Counts& now) const;

@@ -222,7 +222,7 @@ bool Rogue::is_pinned(const Seen& seen) const {
 /// The same sender's header in another of his rings, in which the destination does not follow him.
 bool Rogue::claim_other_ring(Forgery& forgery, const Seen& seen) const {
   for (const RingPlan& other : scenario_.rings) {
-    const conn::RingSpec& spec = other.spec;
+    const ring::RingSpec& spec = other.spec;
     for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
       const bool is_member = spec.members[rank].ip == forgery.layout().source;
       const bool belongs = spec.members[spec.successor(rank)].ip == forgery.layout().destination;
@@ -424,7 +424,7 @@ void Rogue::fill_table(std::uint32_t queue_pairs) {
 /// There are places for the plain ones and twice each ring's members.
 void Rogue::bury_connections() {
   std::uint32_t places = scenario_.plain_entries;
-  for (const conn::RingSpec& ring : scenario_.specs()) {
+  for (const ring::RingSpec& ring : scenario_.specs()) {
     places += 2u * ring.world();
   }
   fill_table(2 * places); // some get lost

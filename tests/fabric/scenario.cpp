@@ -53,7 +53,7 @@ void draw_links(Scenario& scenario, Dice& dice) {
   scenario.ack_timeout = scenario.round_trip * tenths / 10;
 }
 
-TensorPlan draw_tensor(Dice& dice, const conn::RingSpec& spec, std::uint64_t most_messages) {
+TensorPlan draw_tensor(Dice& dice, const ring::RingSpec& spec, std::uint64_t most_messages) {
   TensorPlan tensor;
   tensor.type = dice.pick({DataType::i32, DataType::f32});
   tensor.operation = dice.pick({Operation::sum, Operation::sum, Operation::min, Operation::max});
@@ -192,8 +192,8 @@ wire::MacAddress mac_of_host(std::uint16_t host) {
   return {{0x02, 0x50, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
 }
 
-std::vector<conn::RingSpec> Scenario::specs() const {
-  std::vector<conn::RingSpec> specs;
+std::vector<ring::RingSpec> Scenario::specs() const {
+  std::vector<ring::RingSpec> specs;
   for (const RingPlan& ring : rings) {
     specs.push_back(ring.spec);
   }
@@ -201,9 +201,9 @@ std::vector<conn::RingSpec> Scenario::specs() const {
   return specs;
 }
 
-std::vector<conn::RingSpec> Scenario::specs_without(std::uint16_t ring) const {
+std::vector<ring::RingSpec> Scenario::specs_without(std::uint16_t ring) const {
   constexpr std::uint32_t nobodys = 800;
-  std::vector<conn::RingSpec> others = specs();
+  std::vector<ring::RingSpec> others = specs();
   others[ring].id = nobodys;
   return others;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/ring_spec.hpp"
 #include "dice.hpp"
 #include "event_queue.hpp"
 #include "link.hpp"
+#include "ring/ring_spec.hpp"
 #include "weir/ina.hpp"
 
 #include <array>
@@ -61,7 +61,7 @@ enum class FirstPsns : std::uint8_t { elsewhere, again };
 enum class Buffers : std::uint8_t { in_place, out_of_place };
 
 struct RingPlan {
-  conn::RingSpec spec;
+  ring::RingSpec spec;
   std::vector<std::uint16_t> hosts; // by rank
   RingRole role = RingRole::sound;
   Buffers buffers = Buffers::in_place;
@@ -100,14 +100,14 @@ struct Scenario {
   std::uint16_t ports() const { return static_cast<std::uint16_t>(hosts + 1); }
 
   /// Rings of the jobs, and the one that a script plays.
-  std::vector<conn::RingSpec> specs() const;
+  std::vector<ring::RingSpec> specs() const;
   /// The same, where one has another number and nobody's: its neighbours are known, it is not.
-  std::vector<conn::RingSpec> specs_without(std::uint16_t ring) const;
+  std::vector<ring::RingSpec> specs_without(std::uint16_t ring) const;
 };
 
 /// Ring number of the script, and how it is configured.
 inline constexpr std::uint32_t kScriptRing = 900;
-conn::RingSpec script_ring();
+ring::RingSpec script_ring();
 
 wire::IpAddress ip_of_host(std::uint16_t host, bool is_ipv6);
 wire::MacAddress mac_of_host(std::uint16_t host);

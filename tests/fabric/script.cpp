@@ -33,7 +33,7 @@ Collective collective_of(std::uint32_t message) {
 
 } // namespace
 
-conn::RingSpec script_ring() {
+ring::RingSpec script_ring() {
   return test::RingJob(spec()).ring();
 }
 

@@ -13,12 +13,12 @@ constexpr Time kSlowest = 5'000; // ns: several packets come meanwhile
 SlowHelpers::SlowHelpers(World& world, std::uint64_t seed, Coverage& coverage)
     : world_(world), dice_(~seed), coverage_(coverage) {}
 
-dataplane::SumHelpers* SlowHelpers::for_next_switch() {
+slot::ReductionHelpers* SlowHelpers::for_next_switch() {
   asked_.clear();
   return dice_.chance(kHasHelpers) ? this : nullptr;
 }
 
-bool SlowHelpers::ask(dataplane::Summation& sum) {
+bool SlowHelpers::ask(slot::Reduction& sum) {
   if (dice_.chance(kRefuses)) {
     return false;
   }

@@ -18,13 +18,13 @@ test::JobSpec spec_of(std::uint16_t world) {
   return spec;
 }
 
-dataplane::InlineSwitch::Settings settings() {
-  dataplane::InlineSwitch::Settings settings;
+stage::InlineSwitch::Settings settings() {
+  stage::InlineSwitch::Settings settings;
   settings.mac_entries = 512;
   settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(test::kSession),
                                 .plain_entries = 16,
                                 .aging = 10'000};
-  settings.worker.level = agg::CpuLevel::baseline;
+  settings.worker.level = op::CpuLevel::baseline;
   return settings;
 }
 
@@ -62,7 +62,7 @@ std::vector<test::Built> InlineRing::message(std::uint16_t rank, std::uint32_t i
 
 std::vector<test::Sent> InlineRing::send(const test::Built& frame, std::uint16_t rank) {
   switch_.accept(pool_.make(frame.bytes, job_.port_of(rank)),
-                 dataplane::Instant::from_ns(1'000'000'000));
+                 frame::Instant::from_ns(1'000'000'000));
   return sink_.take();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// A ring of hosts at the switch that ships (dataplane::InlineSwitch), packet by packet.
+/// A ring of hosts at the switch that ships (stage::InlineSwitch), packet by packet.
 
-#include "dataplane/inline_switch.hpp"
+#include "stage/inline_switch.hpp"
 #include "support/frame_pool.hpp"
 #include "support/ring_job.hpp"
 
@@ -33,7 +33,7 @@ class InlineRing {
   test::RingJob job_;
   test::FramePool pool_;
   test::RecordingSink sink_;
-  dataplane::InlineSwitch switch_;
+  stage::InlineSwitch switch_;
 };
 
 } // namespace weir::figures

@@ -5,6 +5,7 @@
 /// incarnation.
 
 #include "conn/classify.hpp"
+#include "frame/frame.hpp"
 #include "frame_script.hpp"
 #include "fuzz_rings.hpp"
 
@@ -21,14 +22,14 @@ namespace {
 
 constexpr std::uint32_t kPlainEntries = 8;
 
-std::vector<std::uint16_t> all_of(const conn::RingDirectory& directory) {
+std::vector<std::uint16_t> all_of(const ring::RingDirectory& directory) {
   std::vector<std::uint16_t> rings(directory.rings().size());
   std::iota(rings.begin(), rings.end(), std::uint16_t{0});
   return rings;
 }
 
-void check_contribution(const conn::Verdict& verdict, const wire::Frame& frame,
-                        const conn::RingSpec& ring) {
+void check_contribution(const conn::Verdict& verdict, const frame::Frame& frame,
+                        const ring::RingSpec& ring) {
   const conn::MessageRecord& record = *verdict.record;
   const std::uint32_t slots = ring.depth() * ring.packets_per_message();
   fuzz::require(verdict.rank < ring.world(), "a rank that the ring does not have");
@@ -51,7 +52,7 @@ struct Kept {
   }
 
   std::vector<std::uint8_t> bytes;
-  wire::Frame frame;
+  frame::Frame frame;
 };
 
 class Harness {
@@ -67,7 +68,7 @@ class Harness {
 
   void feed(fuzz::ScriptedFrame scripted) {
     obey(scripted.before);
-    wire::Frame& frame = frames_.emplace_back(std::move(scripted)).frame;
+    frame::Frame& frame = frames_.emplace_back(std::move(scripted)).frame;
     frame.pair = directory_.pair_of(frame.packet.source, frame.packet.destination);
     const bool is_roce = frame.packet.parsed == wire::Parsed::message ||
                          frame.packet.parsed == wire::Parsed::transport ||
@@ -115,7 +116,7 @@ class Harness {
     }
   }
 
-  void check(const conn::Verdict& verdict, wire::Frame& frame) {
+  void check(const conn::Verdict& verdict, frame::Frame& frame) {
     fuzz::require(verdict.ring < directory_.rings().size(), "a ring that is not there");
     switch (verdict.step) {
     case conn::Verdict::Step::contribute:
@@ -138,7 +139,7 @@ class Harness {
   void begin(std::uint16_t ring) {
     const auto hellos = classifier_.begin(ring, now_ * 50);
     take_back_given_up();
-    const conn::RingSpec& spec = directory_.rings()[ring];
+    const ring::RingSpec& spec = directory_.rings()[ring];
     fuzz::require(hellos.size() == spec.world(), "an incarnation without all hellos");
     for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
       fuzz::require(waiting_.erase(hellos[rank]) == 1, "a hello that did not wait begins");
@@ -147,7 +148,7 @@ class Harness {
     fuzz::require(classifier_.session_of(ring) != 0, "an incarnation without a session");
   }
 
-  conn::RingDirectory directory_{fuzz::rings()};
+  ring::RingDirectory directory_{fuzz::rings()};
   conn::ForeignSessions foreign_sessions_{{}};
   conn::Classifier classifier_{directory_,
                                all_of(directory_),
@@ -156,9 +157,9 @@ class Harness {
                                 .aging = 1000,
                                 .hash_key = {},
                                 .foreign_sessions = &foreign_sessions_},
-                               [](const conn::RingRank& /*sender*/) { return false; }};
+                               [](const ring::RingRank& /*sender*/) { return false; }};
   std::deque<Kept> frames_;
-  std::set<const wire::Frame*> waiting_; // the classifier's
+  std::set<const frame::Frame*> waiting_; // the classifier's
   std::uint64_t now_ = 0;
 };
 

@@ -2,8 +2,8 @@
 
 /// Any text is a configuration or a ConfigError, and what is accepted can be turned into rings.
 
-#include "conn/ring_directory.hpp"
-#include "control/config.hpp"
+#include "config/config.hpp"
+#include "ring/ring_directory.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const weir::control::Config config = weir::control::parse_config(text, "fuzz");
-    const weir::conn::RingDirectory directory(config.rings);
-  } catch (const weir::control::ConfigError&) {
+    const weir::config::Config config = weir::config::parse_config(text, "fuzz");
+    const weir::ring::RingDirectory directory(config.rings);
+  } catch (const weir::config::ConfigError&) {
     return 0;
   }
   return 0;

@@ -5,6 +5,7 @@
 /// bytes of length (little-endian), then the frame. The last frame may be cut short. Before a frame
 /// comes, somebody may reset or withdraw a ring at the prompt.
 
+#include "frame/frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 
@@ -64,7 +65,7 @@ class FrameScript {
 
   /// No fuzzer guesses a CRC, and most of what is worth fuzzing lies behind the check.
   static void make_icrc_valid(std::vector<std::uint8_t>& bytes) {
-    wire::Frame frame;
+    frame::Frame frame;
     frame.data = bytes.data();
     frame.length = static_cast<std::uint32_t>(bytes.size());
     frame.packet = wire::parse(frame.bytes());

@@ -3,7 +3,7 @@
 
 /// The rings of the fuzzers that have a switch or a part of one, and what speaks to them.
 
-#include "conn/ring_spec.hpp"
+#include "ring/ring_spec.hpp"
 #include "support/ring_job.hpp"
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace weir::fuzz {
 
 inline constexpr std::uint32_t kSession = 1; // the first incarnation's, as in the captures
 
-inline conn::RingSpec captured_ring(std::uint32_t id, std::uint32_t window, std::uint16_t world) {
-  conn::RingSpec spec{
+inline ring::RingSpec captured_ring(std::uint32_t id, std::uint32_t window, std::uint16_t world) {
+  ring::RingSpec spec{
       .id = id, .window = window, .max_message_bytes = 4096, .mtu = 256, .members = {}};
   for (std::uint16_t rank = 0; rank < world; ++rank) {
     spec.members.push_back({*wire::parse_ip("10.77.0." + std::to_string(rank + 1)), std::nullopt});
@@ -39,8 +39,8 @@ inline std::vector<test::JobSpec> job_specs() {
 }
 
 /// The ring of the captures, a second one over two of its hosts, and those of the jobs.
-inline std::vector<conn::RingSpec> rings() {
-  std::vector<conn::RingSpec> rings{captured_ring(7, 1, 3), captured_ring(8, 2, 2)};
+inline std::vector<ring::RingSpec> rings() {
+  std::vector<ring::RingSpec> rings{captured_ring(7, 1, 3), captured_ring(8, 2, 2)};
   for (const test::JobSpec& spec : job_specs()) {
     rings.push_back(test::RingJob(spec).ring());
   }

@@ -2,13 +2,14 @@
 
 /// One frame: whatever parse says of it lies inside it.
 
+#include "frame/frame.hpp"
 #include "frame_script.hpp"
 
 using namespace weir;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::uint8_t> bytes(data, data + size);
-  wire::Frame frame;
+  frame::Frame frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(size);
   frame.packet = wire::parse(frame.bytes());

@@ -3,17 +3,18 @@
 /// A sequence of frames through all stages: the accounting balances after each, no frame is lost or
 /// freed twice, what is forwarded leaves as it came, and no frame leaves by its ingress port.
 
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
 #include "frame_script.hpp"
 #include "fuzz_rings.hpp"
+#include "stage/inline_switch.hpp"
 #include "support/frame_pool.hpp"
 
 using namespace weir;
 
 namespace {
 
-dataplane::InlineSwitch::Settings settings() {
-  dataplane::InlineSwitch::Settings settings;
+stage::InlineSwitch::Settings settings() {
+  stage::InlineSwitch::Settings settings;
   settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
                                 .plain_entries = 8,
                                 .hash_key = {}};
@@ -39,18 +40,18 @@ class Harness {
     switch_.accept(pool_.make(scripted.bytes, scripted.port), now());
     ++now_ms_;
     for (const test::Sent& sent : sink_.take()) {
-      if (sent.departure == wire::Departure::forwarded) {
+      if (sent.departure == frame::Departure::forwarded) {
         fuzz::require(sent.bytes == scripted.bytes, "a forwarded frame was altered");
         fuzz::require((sent.ports >> scripted.port & 1) == 0, "a frame left by its ingress port");
       }
     }
-    const dataplane::Accounting accounting = switch_.accounting();
+    const stage::Accounting accounting = switch_.accounting();
     fuzz::require(accounting.balances(), "the accounting does not balance");
     fuzz::require(accounting.held == pool_.live(), "held frames and live frames differ");
   }
 
  private:
-  dataplane::Instant now() const { return dataplane::Instant::from_ns(now_ms_ * 1'000'000); }
+  frame::Instant now() const { return frame::Instant::from_ns(now_ms_ * 1'000'000); }
 
   void obey(fuzz::Order order) {
     switch (order) {
@@ -71,7 +72,7 @@ class Harness {
 
   test::FramePool pool_;
   test::RecordingSink sink_;
-  dataplane::InlineSwitch switch_;
+  stage::InlineSwitch switch_;
   std::uint64_t now_ms_ = 1;
 };
 

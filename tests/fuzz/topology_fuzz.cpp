@@ -3,7 +3,7 @@
 /// Any text is a topology or a ConfigError; of what is accepted, and small, every plan is a plan or
 /// a PlanError, and can be written.
 
-#include "control/config_error.hpp"
+#include "config/config_error.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       write_plans(topology);
       write_rings(topology);
     }
-  } catch (const weir::control::ConfigError&) {
+  } catch (const weir::config::ConfigError&) {
     return 0;
   }
   return 0;

@@ -154,7 +154,7 @@ over the last 15 minutes, soft-RoCE, path MTU 1024, messages of 16 packets, wind
 
 ## Integers: the ring of the literature
 
-Where the order of a fold cannot show, here i32, `--fallback ring` is that ring (`lib/host/ring_reducer.hpp`). Theory:
+Where the order of a fold cannot show, here i32, `--fallback ring` is that ring (`lib/host/collective/ring_reducer.hpp`). Theory:
 2(n-1)/n.
 
 {table(rows, "i32", once)}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "handoff_check.hpp"
 
-#include "dataplane/handoff.hpp"
+#include "lcore/handoff.hpp"
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ struct Block {
   }
 };
 
-using Queue = dataplane::Handoff<Block*>;
+using Queue = lcore::Handoff<Block*>;
 
 /// Takes `times` blocks and sends each on under a number that is kBlocks higher: the two sides take
 /// turns with the numbers, kBlocks at a time.

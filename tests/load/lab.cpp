@@ -141,7 +141,7 @@ Eal::~Eal() {
 
 Lab::Lab(Roles roles) : folder_(make_folder()) {
   weir_ = std::make_unique<control::Switch>(
-      control::parse_config(configuration(roles, folder_), "load"));
+      config::parse_config(configuration(roles, folder_), "load"));
   weir_->start();
 }
 

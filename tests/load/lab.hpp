@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/switch.hpp"
-#include "host/ethdev_io.hpp"
+#include "host/transport/ethdev_io.hpp"
 #include "wire/address.hpp"
 
 #include <cstdint>

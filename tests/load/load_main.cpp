@@ -4,14 +4,15 @@
 /// can, then with no mbufs left. docs/load.md says what it holds the switch to. Ends in
 /// "load: N passed, N failed, 0 skipped".
 
-#include "control/shows.hpp"
-#include "dataplane/happens_before.hpp"
+#include "frame/frame.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
 #include "hoard.hpp"
 #include "job.hpp"
+#include "lcore/happens_before.hpp"
 #include "noise.hpp"
 #include "passers.hpp"
+#include "report/shows.hpp"
 #include "stream.hpp"
 #include "support/comes_true.hpp"
 
@@ -149,14 +150,14 @@ void ask_everything(control::Switch& weir) {
   weir.connections();
   weir.stuck_slots(0, 4);
   weir.lcores();
-  weir.stations_table();
+  weir.stations();
   weir.port_counters(0);
   weir.trace();
   weir.trace_off();
 }
 
 /// A count of all lcores, added up.
-std::uint64_t all_lcores(control::Switch& weir, std::uint64_t dataplane::RoundCounters::*count) {
+std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounters::*count) {
   std::uint64_t sum = 0;
   for (const control::LcoreSnapshot& lcore : weir.lcores()) {
     sum += lcore.rounds.*count;
@@ -168,23 +169,25 @@ std::uint64_t all_lcores(control::Switch& weir, std::uint64_t dataplane::RoundCo
 void ask_with_few_stops(control::Switch& weir, Checks& checks) {
   struct Question {
     std::string_view words;
-    control::Report (*show)(control::Switch& weir);
+    report::Report (*show)(control::Switch& weir);
     std::uint64_t stops;
   };
 
   const std::array questions{
       Question{"show port stats all",
-               [](control::Switch& asked) { return show_port_statistics(asked, "all"); }, 0},
-      Question{"show fdb", control::show_stations, 0},
-      Question{"show memory", control::show_memory, 0},
-      Question{"show accounting", control::show_accounting, 1},
-      Question{"show drops", control::show_drops, 1},
-      Question{"show lcores", control::show_lcores, 1},
-      Question{"show conn all", control::show_connections, 1},
-      Question{"show trace", control::show_trace, 1},
-      Question{"show ring all", [](control::Switch& asked) { return show_rings(asked, "all"); }, 1},
-      Question{"show ring 1 stuck", [](control::Switch& asked) { return show_stuck(asked, "1"); },
-               1},
+               [](control::Switch& asked) { return report::show_port_statistics(asked, "all"); },
+               0},
+      Question{"show fdb", report::show_stations, 0},
+      Question{"show memory", report::show_memory, 0},
+      Question{"show accounting", report::show_accounting, 1},
+      Question{"show drops", report::show_drops, 1},
+      Question{"show lcores", report::show_lcores, 1},
+      Question{"show conn all", report::show_connections, 1},
+      Question{"show trace", report::show_trace, 1},
+      Question{"show ring all",
+               [](control::Switch& asked) { return report::show_rings(asked, "all"); }, 1},
+      Question{"show ring 1 stuck",
+               [](control::Switch& asked) { return report::show_stuck(asked, "1"); }, 1},
   };
   for (const Question& question : questions) {
     const std::uint64_t before = weir.stop_times().stops;
@@ -194,9 +197,9 @@ void ask_with_few_stops(control::Switch& weir, Checks& checks) {
   }
 }
 
-void print_times(std::string_view what, const dataplane::Histogram& ns) {
+void print_times(std::string_view what, const frame::Histogram& ns) {
   fmt::print("  {}, by ns below:", what);
-  for (std::size_t bucket = 0; bucket < dataplane::Histogram::kBuckets; ++bucket) {
+  for (std::size_t bucket = 0; bucket < frame::Histogram::kBuckets; ++bucket) {
     if (ns.counts[bucket] != 0) {
       fmt::print(" {}: {}", std::uint64_t{1} << bucket, ns.counts[bucket]);
     }
@@ -207,7 +210,7 @@ void print_times(std::string_view what, const dataplane::Histogram& ns) {
 /// For people: where threads share CPUs, these times are the scheduler's.
 void print_stop_times(control::Switch& weir) {
   const control::StopTimes times = weir.stop_times();
-  dataplane::Histogram stood_still;
+  frame::Histogram stood_still;
   for (const control::LcoreSnapshot& lcore : weir.lcores()) {
     stood_still += lcore.rounds.stood_still_ns;
   }
@@ -281,19 +284,19 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
 
 /// Other traffic, as much as anybody can send, for one member of the ring.
 void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
-  const auto of = [&](wire::TrafficClass traffic) {
+  const auto of = [&](frame::TrafficClass traffic) {
     return weir.port_counters(kBulkMember).sent(traffic);
   };
-  const auto ring_before = of(wire::TrafficClass::ring);
-  const auto other_before = of(wire::TrafficClass::other);
+  const auto ring_before = of(frame::TrafficClass::ring);
+  const auto other_before = of(frame::TrafficClass::other);
   const std::uint32_t rounds = hosts.job.rounds_done();
   hosts.noise.start(bulk_for(kBulkMember));
   std::this_thread::sleep_for(kShared);
   const bool goes_on = test::comes_true([&] { return hosts.job.rounds_done() > rounds + 2; });
   const bool is_full = test::comes_true(
-      [&] { return of(wire::TrafficClass::other).dropped > other_before.dropped; });
-  const auto ring = of(wire::TrafficClass::ring);
-  const auto other = of(wire::TrafficClass::other);
+      [&] { return of(frame::TrafficClass::other).dropped > other_before.dropped; });
+  const auto ring = of(frame::TrafficClass::ring);
+  const auto other = of(frame::TrafficClass::other);
   fmt::print("  a member's port: {} results and answers left, {} dropped; {} others left, {} "
              "dropped; {} rounds of the job\n",
              ring.packets - ring_before.packets, ring.dropped - ring_before.dropped,
@@ -316,7 +319,7 @@ void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
 
 /// For less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
-  const std::uint64_t starved = all_lcores(weir, &dataplane::RoundCounters::starved_rounds);
+  const std::uint64_t starved = all_lcores(weir, &lcore::RoundCounters::starved_rounds);
   Watch watch;
   {
     Hoard hoard;
@@ -330,7 +333,7 @@ void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
     fmt::print("  {} of {} mbufs taken away\n", hoard.grab(), weir.all_mbufs());
   }
   checks.expect(watch.balances, "the accounting balanced whenever it was asked");
-  checks.expect(all_lcores(weir, &dataplane::RoundCounters::starved_rounds) > starved,
+  checks.expect(all_lcores(weir, &lcore::RoundCounters::starved_rounds) > starved,
                 "rounds without mbufs are counted");
   recover(hosts, checks);
 }
@@ -372,7 +375,7 @@ int run(const Options& options) {
     checks.expect(failure.empty(), "every sum is exact " + failure);
     checks.expect(hosts.stream.late() == 0, "other traffic kept its order");
     if (options.roles == Roles::helped) {
-      const std::uint64_t sums = all_lcores(weir, &dataplane::RoundCounters::sums_for_others);
+      const std::uint64_t sums = all_lcores(weir, &lcore::RoundCounters::sums_for_others);
       checks.expect(sums != 0, fmt::format("the ring's other worker made {} sums", sums));
     }
   }

@@ -5,9 +5,10 @@
 /// a mistake that ThreadSanitizer must report, for all that happens_before.hpp told it.
 /// tests/load/races.py runs it.
 
-#include "dataplane/handoff.hpp"
-#include "dataplane/mbuf_frame.hpp"
+#include "frame/frame.hpp"
 #include "lab.hpp"
+#include "lcore/handoff.hpp"
+#include "lcore/mbuf_frame.hpp"
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ Mistake mistake_named(std::string_view name) {
 }
 
 void pass_by_queue(Mistake mistake) {
-  dataplane::Handoff<std::uint64_t*> queue("weir_race", 2);
+  lcore::Handoff<std::uint64_t*> queue("weir_race", 2);
   std::uint64_t memory = 0;
   std::thread taker([&] {
     std::array<std::uint64_t*, 1> taken{};
@@ -65,15 +66,15 @@ rte_mbuf* take_mbuf(rte_mempool* pool) {
 }
 
 void pass_by_pool(Mistake mistake) {
-  rte_mempool* pool = rte_pktmbuf_pool_create("weir_race", 1, 0, dataplane::kFrameBytesInMbuf,
+  rte_mempool* pool = rte_pktmbuf_pool_create("weir_race", 1, 0, lcore::kFrameBytesInMbuf,
                                               RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   if (pool == nullptr) {
     throw std::runtime_error("no memory for a pool");
   }
   rte_mbuf* mbuf = take_mbuf(pool);
-  std::thread taker([&] { dataplane::make_frame(take_mbuf(pool), 1); });
-  wire::Frame& frame = dataplane::make_frame(mbuf, 0);
-  dataplane::free_mbuf(mbuf);
+  std::thread taker([&] { lcore::make_frame(take_mbuf(pool), 1); });
+  frame::Frame& frame = lcore::make_frame(mbuf, 0);
+  lcore::free_mbuf(mbuf);
   if (mistake == Mistake::mbuf) {
     frame.ingress = 2;
   }

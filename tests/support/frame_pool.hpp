@@ -3,7 +3,8 @@
 
 /// Where the tests' frames live, and a sink that writes down what leaves.
 
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
+#include "stage/inline_switch.hpp"
 #include "support/frame_builder.hpp"
 
 #include <bit>
@@ -21,18 +22,18 @@ namespace weir::test {
 /// Frames on the heap, each in a block of exactly its length.
 class FramePool {
  public:
-  wire::Frame& make(std::span<const std::uint8_t> bytes, std::uint16_t ingress) {
+  frame::Frame& make(std::span<const std::uint8_t> bytes, std::uint16_t ingress) {
     auto owned = std::make_unique<Owned>(bytes);
     owned->frame.data = owned->bytes.data();
     owned->frame.length = static_cast<std::uint32_t>(bytes.size());
     owned->frame.ingress = ingress;
-    wire::Frame& frame = owned->frame;
+    frame::Frame& frame = owned->frame;
     live_.emplace(&frame, std::move(owned));
     return frame;
   }
 
   /// Throws std::logic_error for a frame that is not, or no longer, the pool's.
-  void release(wire::Frame& frame) {
+  void release(frame::Frame& frame) {
     if (live_.erase(&frame) != 1) {
       throw std::logic_error("a frame was released twice");
     }
@@ -44,30 +45,30 @@ class FramePool {
   struct Owned {
     explicit Owned(std::span<const std::uint8_t> source) : bytes(source) {}
 
-    wire::Frame frame;
+    frame::Frame frame;
     ExactCopy bytes;
   };
 
-  std::unordered_map<const wire::Frame*, std::unique_ptr<Owned>> live_;
+  std::unordered_map<const frame::Frame*, std::unique_ptr<Owned>> live_;
 };
 
 /// A frame as it left.
 struct Sent {
   Bytes bytes;
   l2::PortSet ports = 0;
-  wire::Departure departure{};
+  frame::Departure departure{};
 
   bool operator==(const Sent&) const = default;
 };
 
 /// Keeps what was sent and gives every frame back to its pool.
-class RecordingSink : public dataplane::FrameSink {
+class RecordingSink : public stage::FrameSink {
  public:
   explicit RecordingSink(FramePool& pool) : pool_(pool) {}
 
-  void attach(dataplane::InlineSwitch& owner) { owner_ = &owner; }
+  void attach(stage::InlineSwitch& owner) { owner_ = &owner; }
 
-  void transmit(wire::Frame& frame, l2::PortSet ports) override {
+  void transmit(frame::Frame& frame, l2::PortSet ports) override {
     if (ports == 0) {
       throw std::logic_error("a frame was sent to no port");
     }
@@ -79,19 +80,19 @@ class RecordingSink : public dataplane::FrameSink {
     pool_.release(frame);
   }
 
-  void release(wire::Frame& frame) override { pool_.release(frame); }
+  void release(frame::Frame& frame) override { pool_.release(frame); }
 
   /// The class of each frame that has been sent since this was asked last.
-  std::vector<wire::TrafficClass> take_classes() { return std::exchange(traffic_, {}); }
+  std::vector<frame::TrafficClass> take_classes() { return std::exchange(traffic_, {}); }
 
   /// What was sent since the last call.
   std::vector<Sent> take() { return std::exchange(sent_, {}); }
 
  private:
   FramePool& pool_;
-  dataplane::InlineSwitch* owner_ = nullptr;
+  stage::InlineSwitch* owner_ = nullptr;
   std::vector<Sent> sent_;
-  std::vector<wire::TrafficClass> traffic_;
+  std::vector<frame::TrafficClass> traffic_;
 };
 
 } // namespace weir::test

@@ -26,14 +26,14 @@ void RingJob::forget_psns() {
   }
 }
 
-conn::RingSpec RingJob::ring() const {
-  conn::RingSpec ring{.id = spec_.ring,
+ring::RingSpec RingJob::ring() const {
+  ring::RingSpec ring{.id = spec_.ring,
                       .window = spec_.window,
                       .max_message_bytes = spec_.max_message_bytes,
                       .mtu = spec_.mtu,
                       .members = {}};
   for (std::uint16_t rank = 0; rank < spec_.world; ++rank) {
-    conn::Member& member = ring.members.emplace_back();
+    ring::Member& member = ring.members.emplace_back();
     member.ip = ip_of(rank);
     if (spec_.pins_ports) {
       member.port = port_of(rank);

@@ -4,7 +4,7 @@
 /// The packets of a job: H hosts in a ring, each with one queue pair to its successor
 /// (docs/protocol.md §1, §7).
 
-#include "conn/ring_spec.hpp"
+#include "ring/ring_spec.hpp"
 #include "support/frame_builder.hpp"
 #include "weir/ina.hpp"
 
@@ -53,7 +53,7 @@ class RingJob {
   JobSpec& spec() { return spec_; }
 
   /// As the switch is configured with it.
-  conn::RingSpec ring() const;
+  ring::RingSpec ring() const;
 
   std::uint16_t port_of(std::uint16_t rank) const {
     return static_cast<std::uint16_t>(rank % spec_.ports);

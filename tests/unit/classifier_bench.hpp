@@ -4,6 +4,7 @@
 /// A classifier for a few rings, what it answers in words, and the frames that its tests send.
 
 #include "conn/classify.hpp"
+#include "frame/frame.hpp"
 #include "support/frame_builder.hpp"
 #include "support/ring_job.hpp"
 #include "wire/parse.hpp"
@@ -47,14 +48,15 @@ inline std::string text_of(const Verdict& verdict) {
 /// each of them once.
 class ClassifierBench {
  public:
-  explicit ClassifierBench(const std::vector<RingSpec>& rings, std::uint32_t plain_entries = 16)
+  explicit ClassifierBench(const std::vector<ring::RingSpec>& rings,
+                           std::uint32_t plain_entries = 16)
       : sessions_(std::make_unique<ForeignSessions>(HashKey{})), directory_(rings),
         classifier_(directory_, all(rings.size()),
                     {.sessions = SessionSource::counting_from(test::kSession),
                      .plain_entries = plain_entries,
                      .aging = kAging,
                      .foreign_sessions = sessions_.get()},
-                    [this](const RingRank& rank) {
+                    [this](const ring::RingRank& rank) {
                       return holds.contains({rank.ring, rank.rank});
                     }) {}
 
@@ -104,7 +106,7 @@ class ClassifierBench {
 
  private:
   struct Owned {
-    Owned(const test::Built& built, std::uint16_t port, const RingDirectory& directory)
+    Owned(const test::Built& built, std::uint16_t port, const ring::RingDirectory& directory)
         : bytes(built.bytes) {
       frame.data = bytes.data();
       frame.length = static_cast<std::uint32_t>(built.bytes.size());
@@ -114,7 +116,7 @@ class ClassifierBench {
     }
 
     test::ExactCopy bytes;
-    wire::Frame frame;
+    frame::Frame frame;
   };
 
   static std::vector<std::uint16_t> all(std::size_t rings) {
@@ -133,7 +135,7 @@ class ClassifierBench {
     }
   }
 
-  void forget(const wire::Frame* frame) {
+  void forget(const frame::Frame* frame) {
     const auto found = std::find_if(waiting_.begin(), waiting_.end(),
                                     [&](const auto& owned) { return &owned->frame == frame; });
     ASSERT_NE(found, waiting_.end()) << "given back twice, or never taken";
@@ -141,7 +143,7 @@ class ClassifierBench {
   }
 
   std::unique_ptr<ForeignSessions> sessions_;
-  RingDirectory directory_;
+  ring::RingDirectory directory_;
   Classifier classifier_;
   std::set<std::unique_ptr<Owned>> waiting_;
 };

@@ -40,7 +40,7 @@ TEST(Foreign, ImpostorsChangeNothing) {
 
 TEST(Foreign, AHelloToAnotherThanTheSuccessor) {
   RingJob job({.world = 3});
-  RingSpec reversed = job.ring(); // rank 0's host also sends to rank 2's
+  ring::RingSpec reversed = job.ring(); // rank 0's host also sends to rank 2's
   reversed.id = 2;
   std::swap(reversed.members[0], reversed.members[2]);
   Bench bench({job.ring(), reversed});

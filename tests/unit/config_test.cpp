@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "control/config.hpp"
+#include "config/config.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::control {
+namespace weir::config {
 namespace {
 
 /// Every key once. The rows below change one thing in it; line numbers in the expected errors count
@@ -903,4 +903,4 @@ TEST(ReadyConfigurations, LabWindowsFillTheLink) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::config

@@ -4,6 +4,7 @@
 #include "endpoint/queue_pair.hpp"
 #include "endpoint/syndrome.hpp"
 #include "endpoint_support.hpp"
+#include "frame/frame.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
@@ -229,7 +230,7 @@ std::vector<std::uint32_t> psns(std::uint32_t first, std::uint32_t count) {
 
 /// Writes a new ICRC over whatever a test did to a frame.
 void sign(Bytes& bytes) {
-  wire::Frame frame;
+  frame::Frame frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(bytes.size());
   frame.packet = wire::parse(bytes);

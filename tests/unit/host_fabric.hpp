@@ -4,8 +4,9 @@
 /// A switch in memory, shared by the threads of one process: what the host library's tests plug
 /// into instead of a network.
 
-#include "dataplane/inline_switch.hpp"
-#include "host/frame_io.hpp"
+#include "frame/frame.hpp"
+#include "host/transport/frame_io.hpp"
+#include "stage/inline_switch.hpp"
 #include "support/frame_pool.hpp"
 
 #include <chrono>
@@ -20,7 +21,7 @@ namespace weir::test {
 
 class HostFabric {
  public:
-  HostFabric(std::vector<conn::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
+  HostFabric(std::vector<ring::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
       : rings_(std::move(rings)), queues_(ports), sink_(*this) {
     install(session);
   }
@@ -87,11 +88,11 @@ class HostFabric {
     Bytes outgoing_;
   };
 
-  class Sink : public dataplane::FrameSink {
+  class Sink : public stage::FrameSink {
    public:
     explicit Sink(HostFabric& fabric) : fabric_(fabric) {}
 
-    void transmit(wire::Frame& frame, l2::PortSet ports) override {
+    void transmit(frame::Frame& frame, l2::PortSet ports) override {
       const auto bytes = frame.bytes();
       for (std::size_t port = 0; port < fabric_.queues_.size(); ++port) {
         if ((ports >> port & 1) != 0) {
@@ -103,18 +104,18 @@ class HostFabric {
       fabric_.pool_.release(frame);
     }
 
-    void release(wire::Frame& frame) override { fabric_.pool_.release(frame); }
+    void release(frame::Frame& frame) override { fabric_.pool_.release(frame); }
 
    private:
     HostFabric& fabric_;
   };
 
   void install(std::uint32_t session) {
-    dataplane::InlineSwitch::Settings settings;
+    stage::InlineSwitch::Settings settings;
     settings.mac_entries = 64;
     settings.worker.classifier.sessions = conn::SessionSource::counting_from(session);
     settings.worker.classifier.plain_entries = 64;
-    switch_ = std::make_unique<dataplane::InlineSwitch>(
+    switch_ = std::make_unique<stage::InlineSwitch>(
         rings_, std::vector<std::uint32_t>(queues_.size(), kMaxFrame), settings, sink_);
   }
 
@@ -132,7 +133,7 @@ class HostFabric {
     }
     ++frames_;
     now_ns_ += 1000;
-    switch_->accept(pool_.make(bytes, port), dataplane::Instant::from_ns(now_ns_));
+    switch_->accept(pool_.make(bytes, port), frame::Instant::from_ns(now_ns_));
   }
 
   std::deque<Bytes> take(std::uint16_t port) {
@@ -145,13 +146,13 @@ class HostFabric {
     arrival_.wait_for(lock, patience, [&] { return !queues_[port].empty(); });
   }
 
-  const std::vector<conn::RingSpec> rings_;
+  const std::vector<ring::RingSpec> rings_;
   std::mutex mutex_; // of all below
   std::condition_variable arrival_;
   FramePool pool_;
   std::vector<std::deque<Bytes>> queues_; // frames that wait at each port
   Sink sink_;
-  std::unique_ptr<dataplane::InlineSwitch> switch_;
+  std::unique_ptr<stage::InlineSwitch> switch_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t frames_ = 0;
   bool is_cut_ = false;

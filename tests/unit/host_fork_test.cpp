@@ -2,7 +2,7 @@
 
 /// The host library in a process that forks.
 
-#include "host/rendezvous.hpp"
+#include "host/bootstrap/rendezvous.hpp"
 #include "host_job.hpp"
 
 #include <gtest/gtest.h>

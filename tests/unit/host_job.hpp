@@ -3,8 +3,8 @@
 
 /// Jobs whose ranks are threads of one process: where they meet, their options, and how each ended.
 
-#include "host/frame_io.hpp"
-#include "host/stream.hpp"
+#include "host/bootstrap/stream.hpp"
+#include "host/transport/frame_io.hpp"
 #include "host_fabric.hpp"
 #include "weir/communicator.hpp"
 
@@ -121,10 +121,10 @@ inline CommunicatorOptions options_of(const JobPlan& plan, std::uint16_t rank,
   return options;
 }
 
-inline std::vector<conn::RingSpec> rings_of(const JobPlan& plan) {
-  std::vector<conn::RingSpec> rings;
+inline std::vector<ring::RingSpec> rings_of(const JobPlan& plan) {
+  std::vector<ring::RingSpec> rings;
   for (const std::uint32_t id : plan.rings) {
-    conn::RingSpec ring{.id = id,
+    ring::RingSpec ring{.id = id,
                         .window = plan.window,
                         .max_message_bytes = plan.message_bytes,
                         .mtu = static_cast<std::uint16_t>(plan.mtu),

@@ -44,7 +44,7 @@ struct Held {
   }
 
   ExactCopy copy;
-  Frame frame;
+  ParsedBytes frame;
 };
 
 Bytes random_bytes(std::mt19937& random, std::size_t count) {

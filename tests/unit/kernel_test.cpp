@@ -3,7 +3,7 @@
 /// The reference kernels against values from kernel_vectors.py, the fast kernels of every level
 /// against the reference kernels, bit for bit.
 
-#include "agg/kernel.hpp"
+#include "op/kernel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace weir::agg {
+namespace weir::op {
 
 namespace {
 
@@ -509,4 +509,4 @@ INSTANTIATE_TEST_SUITE_P(All, StepwiseFold, cases(is_narrow_float), case_name);
 
 } // namespace
 
-} // namespace weir::agg
+} // namespace weir::op

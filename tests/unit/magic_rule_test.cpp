@@ -3,6 +3,7 @@
 /// docs/protocol.md §3, "The magic", between addresses that are no ring's neighbours.
 
 #include "conn/magic_rule.hpp"
+#include "frame/frame.hpp"
 #include "support/frame_builder.hpp"
 #include "wire/parse.hpp"
 
@@ -86,7 +87,7 @@ class Magic : public testing::Test {
  protected:
   std::string answer_to(const Built& built) {
     test::ExactCopy copy(built.bytes);
-    wire::Frame frame;
+    frame::Frame frame;
     frame.data = copy.data();
     frame.length = static_cast<std::uint32_t>(built.bytes.size());
     frame.packet = wire::parse(copy.bytes());

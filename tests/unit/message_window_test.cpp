@@ -2,7 +2,7 @@
 
 /// The message window, by tables.
 
-#include "host/message_window.hpp"
+#include "host/collective/message_window.hpp"
 #include "host_job.hpp"
 
 #include <gtest/gtest.h>

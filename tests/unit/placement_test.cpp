@@ -13,18 +13,18 @@
 namespace weir::control {
 namespace {
 
-const std::vector<Role> kControl{Role::control};
-const std::vector<Role> kRx{Role::rx};
-const std::vector<Role> kWorker{Role::worker};
-const std::vector<Role> kTx{Role::tx};
-const std::vector<Role> kEnds{Role::rx, Role::tx};
-const std::vector<Role> kAll{Role::rx, Role::worker, Role::tx};
+const std::vector<config::Role> kControl{config::Role::control};
+const std::vector<config::Role> kRx{config::Role::rx};
+const std::vector<config::Role> kWorker{config::Role::worker};
+const std::vector<config::Role> kTx{config::Role::tx};
+const std::vector<config::Role> kEnds{config::Role::rx, config::Role::tx};
+const std::vector<config::Role> kAll{config::Role::rx, config::Role::worker, config::Role::tx};
 
 /// Rings of two members each, no two of which are neighbours in another ring unless they share all.
-std::vector<conn::RingSpec> rings(std::size_t count, bool share_members = false) {
-  std::vector<conn::RingSpec> rings;
+std::vector<ring::RingSpec> rings(std::size_t count, bool share_members = false) {
+  std::vector<ring::RingSpec> rings;
   for (std::size_t i = 0; i < count; ++i) {
-    conn::RingSpec& ring = rings.emplace_back();
+    ring::RingSpec& ring = rings.emplace_back();
     ring.id = static_cast<std::uint32_t>(i + 1);
     for (std::uint8_t member = 1; member <= 2; ++member) {
       const auto network = static_cast<std::uint8_t>(share_members ? 0 : i);
@@ -36,18 +36,18 @@ std::vector<conn::RingSpec> rings(std::size_t count, bool share_members = false)
 }
 
 /// "rx 0,2 tx 1 ring 0 | helps 0": what each data lcore is dealt.
-std::string dealt(const std::vector<std::vector<Role>>& roles, std::size_t ports,
-                  std::vector<conn::RingSpec> specs, std::uint16_t rx_queues = 1) {
-  Config config;
+std::string dealt(const std::vector<std::vector<config::Role>>& roles, std::size_t ports,
+                  std::vector<ring::RingSpec> specs, std::uint16_t rx_queues = 1) {
+  config::Config config;
   config.ports.resize(ports);
-  for (PortConfig& port : config.ports) {
+  for (config::PortConfig& port : config.ports) {
     port.rx_queues = rx_queues;
   }
   for (unsigned id = 0; id < roles.size(); ++id) {
     config.lcores.push_back({.id = id, .roles = roles[id]});
   }
   config.rings = specs;
-  const Placement placement = place(config, conn::RingDirectory(std::move(specs)));
+  const Placement placement = place(config, ring::RingDirectory(std::move(specs)));
   std::string text;
   for (const Placement::DataLcore& lcore : placement.lcores) {
     text += text.empty() ? "" : "|";
@@ -94,11 +94,11 @@ TEST(Placement, NobodyHelpsWhereThereIsNoRing) {
 }
 
 TEST(Placement, EalNumbersLcoresFromControlOn) {
-  Config config;
+  config::Config config;
   config.ports.resize(1);
   config.lcores = {
       {.id = 7, .roles = kWorker}, {.id = 3, .roles = kControl}, {.id = 9, .roles = kEnds}};
-  EXPECT_EQ(eal_lcores(place(config, conn::RingDirectory({}))), "0@3,1@7,2@9");
+  EXPECT_EQ(eal_lcores(place(config, ring::RingDirectory({}))), "0@3,1@7,2@9");
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 
 /// Topologies and plans as text.
 
-#include "control/config_error.hpp"
+#include "config/config_error.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
@@ -139,7 +139,7 @@ TEST_P(Mistakes, AreToldInWords) {
   try {
     parse_topology(GetParam().yaml, "t.yaml");
     FAIL() << "accepted";
-  } catch (const control::ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     EXPECT_EQ(error.what(), GetParam().complaint);
   }
 }
@@ -210,7 +210,7 @@ TEST(TopologyFile, AMissingFileIsNamed) {
   try {
     load_topology("/no/such/file.yaml");
     FAIL();
-  } catch (const control::ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     EXPECT_STREQ(error.what(), "/no/such/file.yaml:1: (document): found no file that can be read; "
                                "allowed: a topology");
   }

@@ -25,8 +25,8 @@ wire::IpAddress host(int number) {
   return test::ip(fmt::format("10.0.0.{}", number));
 }
 
-RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
-  RingSpec ring{.id = id, .members = {}};
+ring::RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
+  ring::RingSpec ring{.id = id, .members = {}};
   for (const int member : members) {
     ring.members.push_back({host(member), {}});
   }
@@ -36,7 +36,8 @@ RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
 /// Bindings, asked by hosts.
 class Ports {
  public:
-  explicit Ports(const std::vector<RingSpec>& rings) : directory_(rings), bindings(directory_) {}
+  explicit Ports(const std::vector<ring::RingSpec>& rings)
+      : directory_(rings), bindings(directory_) {}
 
   /// By which packets of one to the other may come in.
   Set source(int from, int to) const {
@@ -54,14 +55,14 @@ class Ports {
   }
 
  private:
-  RingDirectory directory_;
+  ring::RingDirectory directory_;
 
  public:
   PortBindings bindings;
 };
 
 TEST(PortBindings, TheConfigurationBindsBothDirections) {
-  RingSpec ring = ring_of(1, {1, 2, 3, 4});
+  ring::RingSpec ring = ring_of(1, {1, 2, 3, 4});
   ring.members[1].port = 6;
   const Ports ports({ring});
   EXPECT_EQ(ports.source(2, 3), Set{6}) << "its data";
@@ -92,7 +93,7 @@ TEST(PortBindings, AHelloBindsUntilTheIncarnationEnds) {
 }
 
 TEST(PortBindings, WhatIsConfiguredStays) {
-  RingSpec ring = ring_of(1, {1, 2, 3});
+  ring::RingSpec ring = ring_of(1, {1, 2, 3});
   ring.members[1].port = 6;
   Ports ports({ring});
   ports.bindings.bind({0, 1}, 2);

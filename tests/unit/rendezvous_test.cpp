@@ -2,8 +2,8 @@
 
 /// The rendezvous over loopback: ranks that come, ranks that do not, and strangers.
 
-#include "host/admission.hpp"
-#include "host/rendezvous.hpp"
+#include "host/bootstrap/admission.hpp"
+#include "host/bootstrap/rendezvous.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
 

@@ -2,7 +2,7 @@
 
 /// docs/protocol.md §3: who is whose neighbour, and which rings share a worker.
 
-#include "conn/ring_directory.hpp"
+#include "ring/ring_directory.hpp"
 #include "support/ring_job.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::conn {
+namespace weir::ring {
 namespace {
 
 using test::RingJob;
@@ -246,4 +246,4 @@ TEST(RingDirectory, FindsEveryPairOfAsManyMembersAsItTakes) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::ring

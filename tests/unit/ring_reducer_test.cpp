@@ -3,8 +3,8 @@
 /// All-reduce between hosts, without a transport: reducers joined by queues, messages and
 /// acknowledgements moved in a random order. Results are held against the reference kernels.
 
-#include "agg/kernel.hpp"
-#include "host/ring_reducer.hpp"
+#include "host/collective/ring_reducer.hpp"
+#include "op/kernel.hpp"
 #include "weir/communicator.hpp"
 
 #include <gtest/gtest.h>
@@ -74,9 +74,9 @@ Bytes expected_of(const std::vector<Bytes>& tensors, const Pair& pair) {
     inputs.push_back(reinterpret_cast<const std::byte*>(tensor.data()));
   }
   Bytes result(tensors[0].size());
-  agg::reference_kernel(pair.type,
-                        pair.operation)(reinterpret_cast<std::byte*>(result.data()), inputs.data(),
-                                        static_cast<unsigned>(inputs.size()), result.size());
+  op::reference_kernel(pair.type,
+                       pair.operation)(reinterpret_cast<std::byte*>(result.data()), inputs.data(),
+                                       static_cast<unsigned>(inputs.size()), result.size());
   return result;
 }
 

@@ -2,7 +2,8 @@
 
 /// The slot table of docs/protocol.md §4, row by row, and against a model under random traffic.
 
-#include "agg/slot_table.hpp"
+#include "frame/frame.hpp"
+#include "slot/slot_table.hpp"
 #include "support/frame_builder.hpp"
 #include "wire/crc32.hpp"
 
@@ -21,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::agg {
+namespace weir::slot {
 namespace {
 
 using test::Bytes;
@@ -43,7 +44,7 @@ struct Packet {
   Packet& operator=(const Packet&) = delete;
 
   Bytes bytes;
-  wire::Frame frame;
+  frame::Frame frame;
 };
 
 template <typename Element>
@@ -87,7 +88,7 @@ class Table {
     return table_.arrive(contribution, &packets_.back()->frame);
   }
 
-  wire::Frame* last_frame() { return &packets_.back()->frame; }
+  frame::Frame* last_frame() { return &packets_.back()->frame; }
 
   /// All ranks in order; completes the slot.
   SlotResult fill(std::uint64_t message, std::uint32_t packet = 0) {
@@ -98,12 +99,12 @@ class Table {
     return sum(of(message, packet, 0).slot);
   }
 
-  static ReduceKernel sum_i32() {
-    return find_kernel(DataType::i32, Operation::sum, CpuLevel::baseline);
+  static op::ReduceKernel sum_i32() {
+    return op::find_kernel(DataType::i32, Operation::sum, op::CpuLevel::baseline);
   }
 
   /// Of the frames in a slot that arrive() just called completed; becomes its result.
-  SlotResult sum(std::uint32_t slot, std::size_t skip = 0, ReduceKernel kernel = sum_i32()) {
+  SlotResult sum(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
     return table_.complete(
         slot, sum_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
   }
@@ -190,7 +191,7 @@ TEST(SlotTable, FollowsTheTableOfThePage) {
 TEST(SlotTable, ARepeatLeavesTheHeldCopyAlone) {
   Table table(2);
   table.arrive(table.of(1, 0, 0), bytes_of<std::int32_t>({1, 2, 3, 4}));
-  const wire::Frame* first = table.last_frame();
+  const frame::Frame* first = table.last_frame();
   ASSERT_EQ(table.arrive(table.of(1, 0, 0), bytes_of<std::int32_t>({9, 9, 9, 9})),
             SlotEvent::repeat_held);
   ASSERT_EQ(table.arrive(table.of(1, 0, 1), bytes_of<std::int32_t>({10, 20, 30, 40})),
@@ -272,8 +273,8 @@ TEST(SlotTable, ANewMessageMayHaveAnotherShape) {
   EXPECT_EQ(table.arrive(next, Bytes(7, 9)), SlotEvent::stored);
   next.rank = 0;
   EXPECT_EQ(table.arrive(next, Bytes(7, 200)), SlotEvent::completed);
-  const SlotResult result =
-      table.sum(next.slot, 0, find_kernel(DataType::u8, Operation::max, CpuLevel::baseline));
+  const SlotResult result = table.sum(
+      next.slot, 0, op::find_kernel(DataType::u8, Operation::max, op::CpuLevel::baseline));
   EXPECT_EQ(Bytes(result.data.begin(), result.data.end()), Bytes(7, 200));
 }
 
@@ -314,11 +315,11 @@ TEST(SlotTable, ResultsAreTheFoldInRankOrder) {
       }
       const auto slot = table.of(2, 0, 0).slot;
       EXPECT_EQ(table->frames_of(slot).size(), world);
-      const SlotResult result =
-          table.sum(slot, skip, find_kernel(DataType::f32, Operation::sum, CpuLevel::baseline));
+      const SlotResult result = table.sum(
+          slot, skip, op::find_kernel(DataType::f32, Operation::sum, op::CpuLevel::baseline));
       const Bytes data(result.data.begin(), result.data.end());
       EXPECT_EQ(data, bytes_of(expected));
-      for (const wire::Frame* frame : table->frames_of(slot)) {
+      for (const frame::Frame* frame : table->frames_of(slot)) {
         EXPECT_EQ(Bytes(frame->data + kPayloadAt, frame->data + frame->length),
                   concatenated(Bytes(skip, 0xee), data));
       }
@@ -351,7 +352,7 @@ TEST(SlotTable, AMessageOfNoDataNeedsNoKernel) { // a hello
 TEST(SlotTable, FlushGivesEachHeldFrameBackOnce) {
   for (const std::uint16_t world : {2, 3, 64, 65, 256}) {
     Table table(world);
-    std::set<const wire::Frame*> held;
+    std::set<const frame::Frame*> held;
     for (const std::uint64_t message : {0u, 1u, 2u}) {
       for (std::uint16_t rank = 0; rank + 1 < world; ++rank) {
         table.arrive(table.of(message, message % 2, rank));
@@ -361,12 +362,12 @@ TEST(SlotTable, FlushGivesEachHeldFrameBackOnce) {
     table.fill(3);
     ASSERT_EQ(table->held(), held.size());
     EXPECT_EQ(table->filling(), 3u);
-    std::multiset<const wire::Frame*> released;
-    table->flush([&](const wire::Frame& frame) { released.insert(&frame); });
-    EXPECT_EQ(released, std::multiset<const wire::Frame*>(held.begin(), held.end()));
+    std::multiset<const frame::Frame*> released;
+    table->flush([&](const frame::Frame& frame) { released.insert(&frame); });
+    EXPECT_EQ(released, std::multiset<const frame::Frame*>(held.begin(), held.end()));
     EXPECT_EQ(table->held(), 0u);
     EXPECT_EQ(table->filling(), 0u);
-    table->flush([&](const wire::Frame&) { ADD_FAILURE() << "released twice"; });
+    table->flush([&](const frame::Frame&) { ADD_FAILURE() << "released twice"; });
     // Every slot is empty, whatever its tag was: an older message is stored, not stale.
     EXPECT_EQ(table.arrive(table.of(0, 0, 0)), SlotEvent::stored);
     EXPECT_EQ(table.arrive(table.of(3, 0, 0)), SlotEvent::stored) << "the cached result is void";
@@ -387,13 +388,14 @@ TEST(SlotTable, KnowsWhoseFramesFillIt) {
   table.sum(table.of(1, 1, 0).slot);
   EXPECT_FALSE(table->holds(1)) << "complete: the frames have left";
   EXPECT_TRUE(table->holds(0)) << "the first slot still fills";
-  table->flush([](const wire::Frame&) {});
+  table->flush([](const frame::Frame&) {});
   EXPECT_FALSE(table->holds(0));
 }
 
 /// A broadcast: signalling NaNs of every payload are bits like others.
 TEST(SlotTable, ACopyOfTheRootsDataKeepsEveryBit) {
-  const ReduceKernel bits = find_kernel(DataType::u8, Operation::bitwise_or, CpuLevel::baseline);
+  const op::ReduceKernel bits =
+      op::find_kernel(DataType::u8, Operation::bitwise_or, op::CpuLevel::baseline);
   const Bytes roots{0x01, 0x00, 0x80, 0x7f, 0xff, 0xff, 0xff, 0xff,
                     0x00, 0x00, 0x00, 0x80, 0x55, 0xaa, 0xa0, 0x7f};
   for (const std::uint16_t root : {0, 1, 2}) {
@@ -406,7 +408,7 @@ TEST(SlotTable, ACopyOfTheRootsDataKeepsEveryBit) {
     sum_frames(frames, 0, Fold::copy_of(root, bits), table->result_room(slot));
     const auto room = table->result_room(slot);
     EXPECT_EQ(Bytes(room.begin(), room.end()), roots) << root;
-    for (const wire::Frame* frame : frames) {
+    for (const frame::Frame* frame : frames) {
       EXPECT_TRUE(std::equal(roots.begin(), roots.end(), frame->payload())) << root;
     }
   }
@@ -473,7 +475,7 @@ TEST(SlotTable, TakesTheMemoryThatItSays) {
   EXPECT_EQ(table.slots(), 8u);
   Packet packet(Bytes(16, 1));
   table.arrive({.slot = 0, .data_bytes = 16}, &packet.frame);
-  table.flush([](wire::Frame&) {});
+  table.flush([](frame::Frame&) {});
   EXPECT_EQ(memory.bytes, dimensions.bytes()) << "nothing more on the packet path";
 }
 
@@ -545,4 +547,4 @@ TEST(SlotTable, EqualsAModelUnderRandomTraffic) {
 }
 
 } // namespace
-} // namespace weir::agg
+} // namespace weir::slot

@@ -3,7 +3,8 @@
 /// The whole switch without EAL: frames in, frames out. What must leave is built by tests/support
 /// from docs/protocol.md §5, never by lib/splice.
 
-#include "dataplane/inline_switch.hpp"
+#include "frame/frame.hpp"
+#include "stage/inline_switch.hpp"
 #include "support/frame_builder.hpp"
 #include "support/frame_pool.hpp"
 #include "support/ring_job.hpp"
@@ -23,9 +24,10 @@
 #include <string>
 #include <vector>
 
-namespace weir::dataplane {
+namespace weir::stage {
 namespace {
 
+using frame::Departure;
 using test::build;
 using test::Built;
 using test::Bytes;
@@ -41,7 +43,6 @@ using test::RingJob;
 using test::Sent;
 using test::Tag;
 using test::Verb;
-using wire::Departure;
 
 constexpr std::uint32_t kMaxFrame = 1500 + 22;
 
@@ -50,7 +51,7 @@ constexpr std::uint32_t kMaxFrame = 1500 + 22;
 class Bench {
  public:
   explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {},
-                 SumHelpers* helpers = nullptr)
+                 slot::ReductionHelpers* helpers = nullptr)
       : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
                               settings(helpers), sink_) {
     sink_.attach(switch_);
@@ -104,13 +105,13 @@ class Bench {
   }
 
   /// The classes of the frames that have left since this was asked last.
-  std::vector<wire::TrafficClass> classes() { return sink_.take_classes(); }
+  std::vector<frame::TrafficClass> classes() { return sink_.take_classes(); }
 
   Accounting accounting() const { return switch_.accounting(); }
 
   InlineSwitch& inside() { return switch_; }
 
-  const RingCounters& ring(std::uint16_t index = 0) const {
+  const frame::RingCounters& ring(std::uint16_t index = 0) const {
     return switch_.worker().counters_of(index);
   }
 
@@ -118,26 +119,26 @@ class Bench {
     return accounting().frames.dropped[static_cast<std::size_t>(reason)];
   }
 
-  Instant now = Instant::from_ns(1'000'000'000);
+  frame::Instant now = frame::Instant::from_ns(1'000'000'000);
 
   static std::vector<std::uint32_t> all_ports() { return std::vector<std::uint32_t>(4, kMaxFrame); }
 
  private:
-  static std::vector<conn::RingSpec> rings_of(const std::vector<const RingJob*>& jobs) {
-    std::vector<conn::RingSpec> rings;
+  static std::vector<ring::RingSpec> rings_of(const std::vector<const RingJob*>& jobs) {
+    std::vector<ring::RingSpec> rings;
     for (const RingJob* job : jobs) {
       rings.push_back(job->ring());
     }
     return rings;
   }
 
-  static InlineSwitch::Settings settings(SumHelpers* helpers) {
+  static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers) {
     InlineSwitch::Settings settings;
     settings.mac_entries = 512;
     settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(kSession),
                                   .plain_entries = 16,
                                   .aging = 10'000};
-    settings.worker.level = agg::CpuLevel::baseline;
+    settings.worker.level = op::CpuLevel::baseline;
     settings.worker.helpers = helpers;
     return settings;
   }
@@ -857,16 +858,16 @@ TEST(Switch, HellosWaitInTheBooks) {
 // ---- Sums that helpers make. ----
 
 /// Helpers that wait until they are told which sum to make. Hellos they leave to the worker.
-class PatientHelpers : public SumHelpers {
+class PatientHelpers : public slot::ReductionHelpers {
  public:
-  bool ask(Summation& sum) override {
+  bool ask(slot::Reduction& sum) override {
     if (!sum.task().result.empty()) {
       asked.push_back(&sum);
     }
     return !sum.task().result.empty();
   }
 
-  std::vector<Summation*> asked;
+  std::vector<slot::Reduction*> asked;
 };
 
 /// A ring of two, its messages of one packet, and helpers.
@@ -1034,14 +1035,14 @@ TEST(HelpedSwitch, ANewRunDoesNotEither) {
 
 TEST(HelpedSwitch, WithTooMuchToWaitForTheWorkerHelpsItself) {
   HelpedRing ring;
-  for (std::uint32_t id = 1; id <= SumQueue::kMost; ++id) {
+  for (std::uint32_t id = 1; id <= slot::ReductionQueue::kMost; ++id) {
     EXPECT_TRUE(ring.complete(id).empty());
   }
-  EXPECT_EQ(ring.complete(SumQueue::kMost + 1), ring.results(0));
-  for (Summation* sum : ring.helpers.asked) {
+  EXPECT_EQ(ring.complete(slot::ReductionQueue::kMost + 1), ring.results(0));
+  for (slot::Reduction* sum : ring.helpers.asked) {
     sum->make();
   }
-  std::vector<std::size_t> rest(SumQueue::kMost);
+  std::vector<std::size_t> rest(slot::ReductionQueue::kMost);
   std::iota(rest.begin(), rest.end(), std::size_t{1});
   EXPECT_EQ(ring.bench.collect(), ring.results_then(rest, {}));
 }
@@ -1443,7 +1444,7 @@ const std::map<DropReason, const char*> kOutOfReach{
 // ---- What goes before what (protocol I12). ----
 
 TEST(Switch, ResultsAndAnswersOfNeighboursGoFirst) {
-  using wire::TrafficClass;
+  using frame::TrafficClass;
   std::mt19937 random(48);
   RingJob job({.world = 3, .window = 1, .max_message_bytes = 256});
   Bench bench({&job});
@@ -1536,7 +1537,7 @@ TEST(Switch, EveryForeignReasonCanHappenAndTheFramePasses) {
     RingJob four = scene.four;
     // A third ring begins at the same host and goes on to others: <0, 1> is no pair of it.
     RingJob other({.ring = 3, .world = 4, .network_id = 4});
-    std::vector<conn::RingSpec> rings{four.ring(), scene.six.ring(), other.ring()};
+    std::vector<ring::RingSpec> rings{four.ring(), scene.six.ring(), other.ring()};
     std::swap(rings[2].members[1], rings[2].members[3]);
     FramePool pool;
     RecordingSink sink(pool);
@@ -1588,7 +1589,7 @@ TEST(Switch, ATruncatedFrameNeverContributes) {
     frames.push_back(job.hello(0));
     frames.push_back(job.message(0, 2, Bytes(21, 9))[0]);
     for (const Built& whole : frames) {
-      const RingCounters before = bench.ring();
+      const frame::RingCounters before = bench.ring();
       for (std::size_t length = 0; length < whole.bytes.size(); ++length) {
         const Bytes cut(whole.bytes.begin(),
                         whole.bytes.begin() + static_cast<std::ptrdiff_t>(length));
@@ -1616,7 +1617,7 @@ TEST(Switch, ADamagedFrameNeverContributes) {
     bench.start(job);
     const auto message = job.message(0, 1, Bytes(300, 9));
     for (std::size_t k = 0; k < 2; ++k) {
-      const RingCounters before = bench.ring();
+      const frame::RingCounters before = bench.ring();
       const std::uint64_t held = bench.accounting().held;
       for (std::size_t at = message[k].ip; at < message[k].bytes.size(); ++at) {
         for (unsigned bit = 0; bit < 8; ++bit) {
@@ -1680,7 +1681,7 @@ TEST(Switch, TraceTellsAFramesStory) {
   RingJob job({.world = 2});
   Bench bench({&job});
   bench.start(job);
-  Trace& trace = bench.inside().trace();
+  frame::Trace& trace = bench.inside().trace();
   EXPECT_TRUE(trace.snapshot().empty());
   trace.switch_on();
   const auto first = job.message(0, 1, Bytes(16, 1));
@@ -1694,16 +1695,16 @@ TEST(Switch, TraceTellsAFramesStory) {
   bench.send(stranger(0x11), 3);
 
   struct Row {
-    TraceEvent event;
+    frame::TraceEvent event;
     std::uint16_t rank;
     std::uint64_t egress;
   };
 
   const std::vector<Row> expected{
-      {TraceEvent::held, 0, 0},           {TraceEvent::dropped, 0, 0},
-      {TraceEvent::completed, 1, 0},      {TraceEvent::result, 0, 0b10},
-      {TraceEvent::result, 1, 0b01},      {TraceEvent::cached_result, 1, 1},
-      {TraceEvent::forwarded, 0, 0b0111},
+      {frame::TraceEvent::held, 0, 0},           {frame::TraceEvent::dropped, 0, 0},
+      {frame::TraceEvent::completed, 1, 0},      {frame::TraceEvent::result, 0, 0b10},
+      {frame::TraceEvent::result, 1, 0b01},      {frame::TraceEvent::cached_result, 1, 1},
+      {frame::TraceEvent::forwarded, 0, 0b0111},
   };
   const auto records = trace.snapshot();
   ASSERT_EQ(records.size(), expected.size());
@@ -1721,22 +1722,22 @@ TEST(Switch, TraceTellsAFramesStory) {
 }
 
 TEST(Trace, KeepsTheLast) {
-  Trace trace;
+  frame::Trace trace;
   trace.switch_on();
-  for (std::uint64_t i = 0; i < Trace::kRecords + 10; ++i) {
+  for (std::uint64_t i = 0; i < frame::Trace::kRecords + 10; ++i) {
     trace.add({.now_ns = i});
   }
   const auto records = trace.snapshot();
-  ASSERT_EQ(records.size(), Trace::kRecords);
+  ASSERT_EQ(records.size(), frame::Trace::kRecords);
   EXPECT_EQ(records.front().now_ns, 10u);
-  EXPECT_EQ(records.back().now_ns, Trace::kRecords + 9);
+  EXPECT_EQ(records.back().now_ns, frame::Trace::kRecords + 9);
   trace.switch_on();
   EXPECT_TRUE(trace.snapshot().empty());
 }
 
 TEST(Counters, AddUp) {
-  FrameCounters a;
-  FrameCounters b;
+  frame::FrameCounters a;
+  frame::FrameCounters b;
   a.received = 1;
   b.received = 10;
   b.forwarded = 2;
@@ -1758,7 +1759,7 @@ TEST(Counters, AddUp) {
 }
 
 TEST(Counters, HistogramCountsBySignificantBits) {
-  Histogram histogram;
+  frame::Histogram histogram;
   for (const std::uint64_t value : {0ull, 1ull, 2ull, 3ull, 4ull, ~0ull}) {
     histogram.add(value);
   }
@@ -1766,7 +1767,7 @@ TEST(Counters, HistogramCountsBySignificantBits) {
   EXPECT_EQ(histogram.counts[1], 1u);
   EXPECT_EQ(histogram.counts[2], 2u);
   EXPECT_EQ(histogram.counts[3], 1u);
-  EXPECT_EQ(histogram.counts[Histogram::kBuckets - 1], 1u);
+  EXPECT_EQ(histogram.counts[frame::Histogram::kBuckets - 1], 1u);
   histogram += histogram;
   EXPECT_EQ(histogram.counts[2], 4u);
 }
@@ -1778,7 +1779,7 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
   const auto first = job.message(0, 1, Bytes(16, 1));
   const auto second = job.message(1, 1, Bytes(16, 1));
   bench.send(first[0], 0);
-  bench.now = Instant::from_ns(bench.now.ns + 1000);
+  bench.now = frame::Instant::from_ns(bench.now.ns + 1000);
   bench.send(second[0], 1);
   EXPECT_EQ(bench.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
   const auto connections = snapshot_connections(bench.inside().worker(), bench.now);
@@ -1786,4 +1787,4 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
 }
 
 } // namespace
-} // namespace weir::dataplane
+} // namespace weir::stage

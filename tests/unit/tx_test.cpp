@@ -4,8 +4,9 @@
 /// (net_ring). The shares that are expected are those of TxArbiter's description, counted here by
 /// hand.
 
-#include "dataplane/mbuf_frame.hpp"
-#include "dataplane/tx.hpp"
+#include "frame/frame.hpp"
+#include "lcore/mbuf_frame.hpp"
+#include "lcore/tx.hpp"
 
 #include <gtest/gtest.h>
 #include <rte_eal.h>
@@ -20,10 +21,10 @@
 #include <string>
 #include <vector>
 
-namespace weir::dataplane {
+namespace weir::lcore {
 namespace {
 
-using wire::TrafficClass;
+using frame::TrafficClass;
 
 constexpr std::uint32_t kWireOverhead = 24; // preamble, FCS, gap
 constexpr unsigned kQueues = 2;
@@ -126,8 +127,8 @@ class Wire {
 
   TxPort& port() { return *port_; }
 
-  FrameCounters counters;
-  PortCounters port_counters;
+  frame::FrameCounters counters;
+  frame::PortCounters port_counters;
 
  private:
   void start() const {
@@ -143,7 +144,7 @@ class Wire {
   std::array<rte_ring*, kQueues> rings_{};
   rte_ring* receive_ = nullptr;
   std::uint16_t device_ = 0;
-  std::array<std::uint32_t, wire::kTrafficClasses> next_number_{};
+  std::array<std::uint32_t, frame::kTrafficClasses> next_number_{};
   std::optional<TxPort> port_;
 };
 
@@ -151,8 +152,8 @@ constexpr std::array<std::uint16_t, kQueues> kOneQueue{0, 0};
 constexpr std::array<std::uint16_t, kQueues> kTwoQueues{0, 1};
 
 /// Bytes on the wire, by class.
-std::array<std::uint64_t, wire::kTrafficClasses> on_wire(const std::vector<Seen>& frames) {
-  std::array<std::uint64_t, wire::kTrafficClasses> bytes{};
+std::array<std::uint64_t, frame::kTrafficClasses> on_wire(const std::vector<Seen>& frames) {
+  std::array<std::uint64_t, frame::kTrafficClasses> bytes{};
   for (const Seen& frame : frames) {
     bytes[static_cast<std::size_t>(frame.traffic)] += frame.bytes + kWireOverhead;
   }
@@ -160,7 +161,7 @@ std::array<std::uint64_t, wire::kTrafficClasses> on_wire(const std::vector<Seen>
 }
 
 void expect_in_order(const std::vector<Seen>& frames) {
-  std::array<std::uint32_t, wire::kTrafficClasses> due{};
+  std::array<std::uint32_t, frame::kTrafficClasses> due{};
   for (const Seen& frame : frames) {
     EXPECT_EQ(frame.number, due[static_cast<std::size_t>(frame.traffic)]++);
   }
@@ -301,4 +302,4 @@ TEST(TxPort, WithAQueueForEachClassTheSharesAreTheSame) {
 }
 
 } // namespace
-} // namespace weir::dataplane
+} // namespace weir::lcore

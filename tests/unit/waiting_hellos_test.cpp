@@ -3,6 +3,7 @@
 /// docs/protocol.md §2a: hellos wait, four of each rank.
 
 #include "conn/waiting_hellos.hpp"
+#include "frame/frame.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,9 +17,9 @@ namespace {
 class Waiting {
  public:
   /// Returns the frame whose place it took, if there was one.
-  const wire::Frame* put(std::uint16_t rank, const Incarnation& incarnation) {
+  const frame::Frame* put(std::uint16_t rank, const Incarnation& incarnation) {
     WaitingHello& place = hellos.place_for(rank);
-    const wire::Frame* displaced = place.frame;
+    const frame::Frame* displaced = place.frame;
     if (displaced != nullptr) {
       hellos.take(place);
     }
@@ -27,7 +28,7 @@ class Waiting {
   }
 
   WaitingHellos hellos{3};
-  std::array<wire::Frame, 16> frames{};
+  std::array<frame::Frame, 16> frames{};
   std::size_t used = 0;
 };
 

@@ -499,7 +499,7 @@ TEST(FindInaHeader, WantsTheMagicAtTheStartOfAMessage) {
     spec.payload = test::encode({.magic = row.magic, .rank = 3, .world = 7, .message = 0x01020304});
     spec.payload.resize(row.payload_bytes);
     ExactCopy copy(build(spec).bytes);
-    Frame frame;
+    ParsedBytes frame;
     frame.data = copy.data();
     frame.length = static_cast<std::uint32_t>(copy.bytes().size());
     frame.packet = parse(copy.bytes());

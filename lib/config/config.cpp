@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "config/config.hpp"
+
+#include "config/yaml_reader.hpp"
+#include "weir/ina.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace weir::config {
+namespace {
+
+using Words = std::span<const std::string_view>;
+
+constexpr std::uintmax_t kLargestFile = 16U << 20;
+
+constexpr Range kEalOptions{0, 256};
+constexpr Range kPorts{1, 32};
+constexpr Range kMacs{0, 4096};
+constexpr Range kRxQueues{1, 16};
+constexpr Range kPortMtu{1280, 9216};
+constexpr Range kDescriptors{64, 32768};
+constexpr Range kLcores{1, 1024};
+constexpr Range kLcoreId{0, 1023};
+constexpr Range kL2AgingSeconds{1, 1'000'000};
+constexpr Range kL2Entries{16, 1U << 20};
+constexpr Range kPlainEntries{1, 1U << 20};
+constexpr Range kPlainAgingSeconds{1, 1'000'000};
+constexpr Range kRings{0, 4096};
+constexpr Range kRingId{0, 0xffff'ffff};
+constexpr Range kWindow{1, 1024};
+constexpr Range kMaxMessageBytes{kInaHeaderBytes, 1U << 30};
+constexpr Range kMembers{2, 256};
+
+constexpr std::array<std::uint64_t, 5> kPathMtus{256, 512, 1024, 2048, 4096};
+
+// Indexed by Role and by Idle.
+constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
+constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
+
+/// The history of a connection covers 2N messages (docs/protocol.md §3). A PSN has 24 bits and is
+/// compared as a serial number, so only half of the circle can be told apart, and repeats come from
+/// both sides of the history.
+constexpr std::uint64_t kHistoryPackets = (1U << 24) / 4;
+
+/// What RoCEv2 adds to a full payload in a frame's Ethernet payload: UDP 8, BTH 12, RETH 16,
+/// immediate 4, ICRC 4 (IBTA §9.2, A17.3.1): the headers of an RDMA WRITE ONLY with immediate, the
+/// longest that is aggregated.
+constexpr unsigned kTransportBytes = 8 + 12 + 16 + 4 + 4;
+constexpr unsigned kIpv4Bytes = 20;
+constexpr unsigned kIpv6Bytes = 40;
+
+unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
+  return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);
+}
+
+template <typename T>
+void read_optional(const YamlReader& node, Range range, T& value) {
+  if (node.is_present()) {
+    value = static_cast<T>(node.whole_number(range));
+  }
+}
+
+template <typename T>
+void read_optional_power(const YamlReader& node, Range range, T& value) {
+  if (node.is_present()) {
+    value = static_cast<T>(node.power_of_two(range));
+  }
+}
+
+/// Remembers which value stood where, and refuses a second one that is equal.
+template <typename T>
+class Once {
+ public:
+  /// `found` and `allowed` are what the error says.
+  void add(const T& value, const YamlReader& node, std::string_view found,
+           std::string_view allowed) {
+    const auto [first, is_new] = seen_.emplace(value, std::pair{node.key(), node.line()});
+    if (!is_new) {
+      const auto& [key, line] = first->second;
+      node.fail(fmt::format("{}, which is {} on line {} too", found, key, line), allowed);
+    }
+  }
+
+ private:
+  std::map<T, std::pair<std::string, int>> seen_;
+};
+
+std::vector<std::string> read_eal(const YamlReader& node) {
+  static constexpr std::array<std::string_view, 1> keys{"options"};
+  std::vector<std::string> options;
+  if (!node.is_present()) {
+    return options;
+  }
+  node.expect_map(keys);
+  const YamlReader list = node.at("options");
+  if (!list.is_present()) {
+    return options;
+  }
+  for (const YamlReader& option : list.items(kEalOptions, "EAL options")) {
+    options.push_back(option.text("an EAL option"));
+    if (sets_lcores(options.back())) {
+      option.fail(option.found(), kAllowedEalOptions);
+    }
+  }
+  return options;
+}
+
+/// Reads `ports`.
+class PortsReader {
+ public:
+  std::vector<PortConfig> read(const YamlReader& node) {
+    std::vector<PortConfig> ports;
+    for (const YamlReader& item : node.items(kPorts, "ports")) {
+      ports.push_back(read_port(item));
+    }
+    return ports;
+  }
+
+ private:
+  PortConfig read_port(const YamlReader& node) {
+    static constexpr std::array<std::string_view, 8> keys{
+        "name", "device",         "macs",           "rx_queues",
+        "mtu",  "rx_descriptors", "tx_descriptors", "outer_tag"};
+    node.expect_map(keys);
+    PortConfig port;
+    port.name = read_name(node.at("name"));
+    port.device = read_device(node.at("device"));
+    if (const YamlReader macs = node.at("macs"); macs.is_present()) {
+      for (const YamlReader& item : macs.items(kMacs, "MAC addresses")) {
+        port.macs.push_back(read_mac(item));
+      }
+    }
+    read_optional(node.at("rx_queues"), kRxQueues, port.rx_queues);
+    read_optional(node.at("mtu"), kPortMtu, port.mtu);
+    read_outer_tag(node.at("outer_tag"), port);
+    read_optional_power(node.at("rx_descriptors"), kDescriptors, port.rx_descriptors);
+    read_optional_power(node.at("tx_descriptors"), kDescriptors, port.tx_descriptors);
+    return port;
+  }
+
+  static void read_outer_tag(const YamlReader& node, PortConfig& port) {
+    static constexpr std::array<std::string_view, 2> words{"802.1Q", "802.1ad"};
+    if (node.is_present()) {
+      port.outer_tag =
+          node.one_of(words) == 0 ? wire::EtherType::vlan : wire::EtherType::service_vlan;
+    }
+  }
+
+  std::string read_name(const YamlReader& node) {
+    constexpr std::string_view allowed = "a name of letters, digits, '_', '.' and '-'";
+    constexpr std::string_view letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    std::string name = node.text(allowed);
+    if (name.find_first_not_of(letters) != std::string::npos) {
+      node.fail(node.found(), allowed);
+    }
+    names_.add(name, node, node.found(), "each port name once");
+    return name;
+  }
+
+  std::string read_device(const YamlReader& node) {
+    std::string device =
+        node.text(R"(a vdev as "net_tap0,iface=x" or a PCI address as "0000:3b:00.0")");
+    // EAL knows a device by what stands before its arguments.
+    const std::string id = device.substr(0, device.find(','));
+    if (id.empty()) {
+      node.fail(node.found(), "a device name before the first comma");
+    }
+    devices_.add(id, node, fmt::format("the device {}", in_quotes(id)), "each device once");
+    return device;
+  }
+
+  wire::MacAddress read_mac(const YamlReader& node) {
+    constexpr std::string_view allowed = "a unicast MAC address as 52:54:00:00:00:01";
+    const auto mac = wire::parse_mac(node.text(allowed));
+    if (!mac || mac->is_group() || *mac == wire::MacAddress{}) {
+      node.fail(node.found(), allowed);
+    }
+    macs_.add(*mac, node, node.found(), "each MAC address behind one port");
+    return *mac;
+  }
+
+  Once<std::string> names_;
+  Once<std::string> devices_;
+  Once<wire::MacAddress> macs_;
+};
+
+std::vector<LcoreConfig> default_lcores() {
+  return {{.id = 0, .roles = {Role::control}, .idle = Idle::spin},
+          {.id = 1, .roles = {Role::rx, Role::worker, Role::tx}, .idle = Idle::spin}};
+}
+
+/// Reads `lcores`.
+class LcoresReader {
+ public:
+  std::vector<LcoreConfig> read(const YamlReader& node) {
+    std::vector<LcoreConfig> lcores;
+    for (const YamlReader& item : node.items(kLcores, "lcores")) {
+      lcores.push_back(read_lcore(item));
+    }
+    for (const Role role : {Role::rx, Role::worker, Role::tx}) {
+      if (!players_.contains(role)) {
+        node.fail(fmt::format("no lcore with the role {}", name_of(role)),
+                  "at least one lcore for each of rx, worker and tx");
+      }
+    }
+    return lcores;
+  }
+
+ private:
+  LcoreConfig read_lcore(const YamlReader& node) {
+    static constexpr std::array<std::string_view, 3> keys{"id", "roles", "idle"};
+    node.expect_map(keys);
+    LcoreConfig lcore;
+    const YamlReader id = node.at("id");
+    lcore.id = static_cast<unsigned>(id.whole_number(kLcoreId));
+    ids_.add(lcore.id, id, id.found(), "each lcore once");
+    Once<Role> own;
+    for (const YamlReader& item : node.at("roles").items({1, kRoleNames.size()}, "roles")) {
+      const auto role = static_cast<Role>(item.one_of(kRoleNames));
+      own.add(role, item, item.found(), "each role once per lcore");
+      if (role == Role::control) {
+        control_.add(role, item, item.found(), "one control lcore");
+      }
+      players_.emplace(role, lcore.id);
+      lcore.roles.push_back(role);
+    }
+    if (const YamlReader idle = node.at("idle"); idle.is_present()) {
+      lcore.idle = static_cast<Idle>(idle.one_of(kIdleNames));
+    }
+    return lcore;
+  }
+
+  Once<unsigned> ids_;
+  Once<Role> control_;
+  std::map<Role, unsigned> players_; // some lcore that plays it
+};
+
+L2Config read_l2(const YamlReader& node) {
+  static constexpr std::array<std::string_view, 2> keys{"aging_s", "entries"};
+  L2Config l2;
+  if (node.is_present()) {
+    node.expect_map(keys);
+    read_optional(node.at("aging_s"), kL2AgingSeconds, l2.aging_s);
+    read_optional_power(node.at("entries"), kL2Entries, l2.entries);
+  }
+  return l2;
+}
+
+ConnectionsConfig read_connections(const YamlReader& node) {
+  static constexpr std::array<std::string_view, 2> keys{"plain_entries", "aging_s"};
+  ConnectionsConfig connections;
+  if (node.is_present()) {
+    node.expect_map(keys);
+    read_optional(node.at("plain_entries"), kPlainEntries, connections.plain_entries);
+    read_optional(node.at("aging_s"), kPlainAgingSeconds, connections.aging_s);
+  }
+  return connections;
+}
+
+/// An address a host on a wire can send from: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8
+/// (RFC 4291).
+bool is_host_address(const wire::IpAddress& address) {
+  if (address.is_v4()) {
+    const std::uint8_t first = address.bytes[12];
+    return first != 0 && first != 127 && first < 224;
+  }
+  const bool zero_but_last = std::all_of(address.bytes.begin(), address.bytes.end() - 1,
+                                         [](auto byte) { return byte == 0; });
+  return address.bytes[0] != 0xff && !(zero_but_last && address.bytes[15] <= 1);
+}
+
+/// Reads `rings`.
+class RingsReader {
+ public:
+  explicit RingsReader(const std::vector<PortConfig>& ports) : ports_(ports) {
+    for (const PortConfig& port : ports) {
+      port_names_.push_back(port.name);
+    }
+  }
+
+  std::vector<RingConfig> read(const YamlReader& node) {
+    std::vector<RingConfig> rings;
+    if (!node.is_present()) {
+      return rings;
+    }
+    for (const YamlReader& item : node.items(kRings, "rings")) {
+      rings.push_back(read_ring(item));
+    }
+    return rings;
+  }
+
+ private:
+  RingConfig read_ring(const YamlReader& node) {
+    static constexpr std::array<std::string_view, 5> keys{"id", "window", "max_message_bytes",
+                                                          "mtu", "members"};
+    node.expect_map(keys);
+    RingConfig ring;
+    const YamlReader id = node.at("id");
+    ring.id = static_cast<std::uint32_t>(id.whole_number(kRingId));
+    ids_.add(ring.id, id, id.found(), "each ring id once");
+    ring.window = static_cast<std::uint32_t>(node.at("window").whole_number(kWindow));
+    ring.max_message_bytes =
+        static_cast<std::uint32_t>(node.at("max_message_bytes").whole_number(kMaxMessageBytes));
+    if (const YamlReader mtu = node.at("mtu"); mtu.is_present()) {
+      ring.mtu = static_cast<std::uint16_t>(mtu.one_of(kPathMtus));
+    }
+    check_history(node, ring);
+    ring.members = read_members(node.at("members"));
+    check_mtu(node.at("mtu"), ring);
+    return ring;
+  }
+
+  std::vector<MemberConfig> read_members(const YamlReader& node) {
+    std::vector<MemberConfig> members;
+    Once<wire::IpAddress> addresses;
+    for (const YamlReader& item : node.items(kMembers, "members")) {
+      members.push_back(read_member(item));
+      const YamlReader ip = item.at("ip");
+      addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
+      check_one_port(members.back(), item.at("port"));
+      if (members.back().ip.is_v4() != members.front().ip.is_v4()) {
+        // A packet from one to the next has one IP header, so one family.
+        ip.fail(fmt::format("{} in a ring whose first member is {}", ip.found(),
+                            to_string(members.front().ip)),
+                "members all IPv4 or all IPv6");
+      }
+    }
+    return members;
+  }
+
+  MemberConfig read_member(const YamlReader& node) const {
+    static constexpr std::array<std::string_view, 2> keys{"ip", "port"};
+    constexpr std::string_view allowed = "a unicast IPv4 or IPv6 address";
+    node.expect_map(keys);
+    const YamlReader ip = node.at("ip");
+    const auto address = wire::parse_ip(ip.text(allowed));
+    if (!address || !is_host_address(*address)) {
+      ip.fail(ip.found(), allowed);
+    }
+    MemberConfig member{.ip = *address, .port = std::nullopt};
+    if (const YamlReader port = node.at("port"); port.is_present()) {
+      member.port = static_cast<std::uint16_t>(port.one_of(Words(port_names_)));
+    }
+    return member;
+  }
+
+  /// Everything to an address leaves by one port (docs/protocol.md §3, "Ports").
+  void check_one_port(const MemberConfig& member, const YamlReader& node) {
+    if (!member.port) {
+      return;
+    }
+    const auto [first, is_new] =
+        ties_.try_emplace(member.ip, Tie{*member.port, node.key(), node.line()});
+    const Tie& known = first->second;
+    if (known.port != *member.port) {
+      node.fail(fmt::format("{} for {}, which {} on line {} ties to {}", node.found(),
+                            to_string(member.ip), known.key, known.line, port_names_[known.port]),
+                "one port for each address");
+    }
+  }
+
+  static void check_history(const YamlReader& node, const RingConfig& ring) {
+    const std::uint64_t per_window = 2ULL * ring.packets_per_message();
+    const std::uint64_t packets = per_window * ring.window;
+    if (packets <= kHistoryPackets) {
+      return;
+    }
+    const std::uint64_t window = kHistoryPackets / per_window;
+    const std::uint64_t bytes = kHistoryPackets / (2ULL * ring.window) * ring.mtu;
+    node.at("max_message_bytes")
+        .fail(fmt::format("{} with window {} and mtu {}: a history of 2 * {} * {} = {} packets",
+                          ring.max_message_bytes, ring.window, ring.mtu, ring.window,
+                          ring.packets_per_message(), packets),
+              fmt::format("at most {} packets, a quarter of the 24-bit PSN space: {}a "
+                          "max_message_bytes of at most {}",
+                          kHistoryPackets,
+                          window == 0 ? "" : fmt::format("a window of at most {} or ", window),
+                          std::min(bytes, kMaxMessageBytes.most)));
+  }
+
+  /// A member without a port may be behind any.
+  void check_mtu(const YamlReader& node, const RingConfig& ring) const {
+    for (const MemberConfig& member : ring.members) {
+      const std::size_t first = member.port.value_or(0);
+      const std::size_t last = member.port ? first : ports_.size() - 1;
+      for (std::size_t index = first; index <= last; ++index) {
+        check_mtu_on_port(node, ring, member, index);
+      }
+    }
+  }
+
+  void check_mtu_on_port(const YamlReader& node, const RingConfig& ring, const MemberConfig& member,
+                         std::size_t index) const {
+    const PortConfig& port = ports_[index];
+    const unsigned needed = packet_bytes(member.ip, ring.mtu);
+    if (needed <= port.mtu) {
+      return;
+    }
+    std::vector<std::uint64_t> fitting;
+    std::ranges::copy_if(kPathMtus, std::back_inserter(fitting), [&](std::uint64_t path_mtu) {
+      return packet_bytes(member.ip, static_cast<unsigned>(path_mtu)) <= port.mtu;
+    });
+    node.fail(
+        fmt::format("{}, which makes packets of {} bytes for {}, over port {}'s mtu of {}",
+                    ring.mtu, needed, to_string(member.ip), port.name, port.mtu),
+        fmt::format("{} here or at least {} in ports[{}].mtu", join_or(fitting), needed, index));
+  }
+
+  /// What a member's address is tied to, and where that is said.
+  struct Tie {
+    std::uint16_t port;
+    std::string key;
+    int line;
+  };
+
+  const std::vector<PortConfig>& ports_;
+  std::vector<std::string_view> port_names_; // into ports_
+  Once<std::uint32_t> ids_;
+  std::map<wire::IpAddress, Tie> ties_;
+};
+
+std::string read_file(const std::filesystem::path& file) {
+  constexpr std::string_view allowed = "a readable YAML file of at most 16 MiB";
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    YamlReader::fail_file(file.string(), "no such file", allowed);
+  }
+  if (error) {
+    YamlReader::fail_file(file.string(), error.message(), allowed);
+  }
+  if (std::filesystem::is_directory(status)) {
+    YamlReader::fail_file(file.string(), "a directory", allowed);
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::string text;
+  std::array<char, 65536> chunk{};
+  while (stream.read(chunk.data(), chunk.size()) || stream.gcount() > 0) {
+    text.append(chunk.data(), static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kLargestFile) {
+      YamlReader::fail_file(file.string(), "more than 16 MiB", allowed);
+    }
+  }
+  if (!stream.eof()) {
+    YamlReader::fail_file(file.string(), "a file that cannot be read", allowed);
+  }
+  return text;
+}
+
+} // namespace
+
+Config load_config(const std::filesystem::path& file) {
+  return parse_config(read_file(file), file.string());
+}
+
+Config parse_config(std::string_view yaml, std::string_view name) {
+  static constexpr std::array<std::string_view, 6> keys{"eal", "ports",       "lcores",
+                                                        "l2",  "connections", "rings"};
+  const YamlReader root = YamlReader::parse(yaml, name);
+  root.expect_map(keys);
+  Config config;
+  config.eal_options = read_eal(root.at("eal"));
+  config.ports = PortsReader().read(root.at("ports"));
+  const YamlReader lcores = root.at("lcores");
+  config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores();
+  config.l2 = read_l2(root.at("l2"));
+  config.connections = read_connections(root.at("connections"));
+  config.rings = RingsReader(config.ports).read(root.at("rings"));
+  return config;
+}
+
+bool sets_lcores(std::string_view eal_option) {
+  constexpr std::string_view letters = "clsS"; // core mask and list, service core mask and list
+  constexpr std::array<std::string_view, 2> names{"lcores", "main-lcore"};
+  if (!eal_option.starts_with("--")) {
+    return eal_option.size() > 1 && eal_option[0] == '-' &&
+           letters.find(eal_option[1]) != letters.npos;
+  }
+  // getopt_long takes a name's beginning for the name.
+  const std::string_view name = eal_option.substr(2, eal_option.find('=') - 2);
+  return name.size() > 1 && std::ranges::any_of(names, [name](std::string_view full) {
+           return full.starts_with(name);
+         });
+}
+
+std::string_view name_of(Role role) {
+  const auto index = static_cast<std::size_t>(role);
+  return index < kRoleNames.size() ? kRoleNames[index] : "unknown";
+}
+
+} // namespace weir::config

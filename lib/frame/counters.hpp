@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/frame.hpp"
+#include "weir/reasons.hpp"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+namespace weir::frame {
+
+/// A number that one thread writes and any may read meanwhile, without stopping it. Both go by
+/// relaxed loads and stores, which are plain moves; a read-modify-write would lock the bus for
+/// nothing, since there is but one writer.
+class Count {
+ public:
+  Count() = default;
+
+  Count(std::uint64_t value) : value_(value) {} // NOLINT: counts are written like numbers
+
+  Count(const Count& other) : Count(other.get()) {}
+
+  Count& operator=(const Count& other) {
+    set(other.get());
+    return *this;
+  }
+
+  ~Count() = default;
+
+  operator std::uint64_t() const { return get(); } // NOLINT: and read like numbers
+
+  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+  Count& operator+=(std::uint64_t value) {
+    set(get() + value);
+    return *this;
+  }
+
+  Count& operator-=(std::uint64_t value) {
+    set(get() - value);
+    return *this;
+  }
+
+  Count& operator++() { return *this += 1; }
+
+ private:
+  void set(std::uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+
+  std::atomic<std::uint64_t> value_{0};
+};
+
+/// Counts by powers of two: bucket b holds values of b significant bits, that is 2^(b-1) .. 2^b
+/// - 1.
+struct Histogram {
+  static constexpr std::size_t kBuckets = 48;
+  std::array<std::uint64_t, kBuckets> counts{};
+
+  void add(std::uint64_t value) {
+    const auto bits = static_cast<std::size_t>(std::bit_width(value));
+    ++counts[bits < kBuckets ? bits : kBuckets - 1];
+  }
+
+  Histogram& operator+=(const Histogram& other) {
+    for (std::size_t i = 0; i < kBuckets; ++i) {
+      counts[i] += other.counts[i];
+    }
+    return *this;
+  }
+};
+
+/// What one lcore did with frames. Written by that lcore alone and read on it, between two rounds
+/// (Lcore::ask), so plain integers do and every snapshot is consistent.
+///
+/// Over all lcores, with the frames that slots hold and that wait between stages (protocol I6):
+///   received = forwarded + consumed + dropped + held + queued.
+struct FrameCounters {
+  std::uint64_t received = 0;
+  std::uint64_t forwarded = 0;      // left as they came
+  std::uint64_t consumed = 0;       // left as results
+  std::uint64_t copies = 0;         // further copies of flooded frames that left
+  std::uint64_t copies_dropped = 0; // and that did not
+  std::array<std::uint64_t, kDropReasons> dropped{};
+  std::array<std::uint64_t, kForeignReasons> foreign{};
+
+  void count(DropReason reason) { ++dropped[static_cast<std::size_t>(reason)]; }
+
+  void count(ForeignReason reason) { ++foreign[static_cast<std::size_t>(reason)]; }
+
+  void count(frame::Departure departure) {
+    ++(departure == frame::Departure::consumed ? consumed : forwarded);
+  }
+
+  std::uint64_t all_dropped() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t drops : dropped) {
+      sum += drops;
+    }
+    return sum;
+  }
+
+  FrameCounters& operator+=(const FrameCounters& other);
+};
+
+/// What one lcore sent of one traffic class.
+struct ClassCounters {
+  Count packets;
+  Count bytes;
+  Count dropped; // copies included, which show drops leaves out
+
+  ClassCounters& operator+=(const ClassCounters& other);
+  ClassCounters& operator-=(const ClassCounters& other);
+};
+
+/// What one lcore moved through one port. Anybody may copy it while that lcore runs: each number is
+/// right, though one may be a burst ahead of another.
+struct PortCounters {
+  Count rx_packets;
+  Count rx_bytes;
+  std::array<ClassCounters, frame::kTrafficClasses> tx; // by frame::TrafficClass
+
+  void count_sent(frame::TrafficClass traffic, std::uint32_t bytes) {
+    ClassCounters& counters = tx[static_cast<std::size_t>(traffic)];
+    ++counters.packets;
+    counters.bytes += bytes;
+  }
+
+  void count_dropped(frame::TrafficClass traffic) {
+    ++tx[static_cast<std::size_t>(traffic)].dropped;
+  }
+
+  const ClassCounters& sent(frame::TrafficClass traffic) const {
+    return tx[static_cast<std::size_t>(traffic)];
+  }
+
+  PortCounters& operator+=(const PortCounters& other);
+  /// What came since `other` was copied.
+  PortCounters& operator-=(const PortCounters& other);
+};
+
+/// What a worker did for one ring.
+struct RingCounters {
+  std::uint64_t contributions = 0; // packets stored in slots
+  std::uint64_t slots_completed = 0;
+  std::uint64_t results = 0;        // result packets, repeats from the cache not included
+  std::uint64_t cached_results = 0; // repeats answered from the cache
+  std::uint64_t stale_repeats = 0;  // forwarded as they came
+  std::uint64_t hellos = 0;         // hello barriers completed
+  std::uint64_t reduced_bytes = 0;  // tensor data in
+  std::uint64_t flushes = 0;        // epochs begun and resets
+  std::array<std::uint64_t, kDropReasons> dropped{};
+  Histogram slot_time_ns; // first contribution to last
+};
+
+} // namespace weir::frame

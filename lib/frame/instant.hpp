@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+namespace weir::frame {
+
+/// A moment, read from the clock once a burst.
+struct Instant {
+  std::uint64_t ns = 0;
+  std::uint64_t ms = 0;
+
+  static Instant from_ns(std::uint64_t ns) { return {ns, ns / 1'000'000}; }
+};
+
+} // namespace weir::frame

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "weir/reasons.hpp"
+#include "wire/packet.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::frame {
+
+/// Where a frame's way through the switch ended, or paused.
+enum class TraceEvent : std::uint8_t {
+  forwarded,
+  stale_repeat,
+  waits, // a hello, for those of the other ranks
+  held,
+  completed,
+  result,
+  cached_result,
+  dropped,
+};
+
+struct TraceRecord {
+  std::uint64_t now_ns = 0;
+  std::uint64_t message = 0; // for ring events
+  std::uint64_t egress = 0;  // set of ports, for events that send
+  std::uint32_t qp = 0;
+  std::uint32_t psn = 0;
+  std::uint32_t packet = 0; // k
+  std::uint32_t length = 0;
+  std::uint16_t ingress = 0;
+  std::uint16_t ring = 0;
+  std::uint16_t rank = 0;
+  wire::Parsed parsed{};
+  TraceEvent event{};
+  DropReason drop{};
+};
+
+/// The last events of one lcore, oldest overwritten first. Written and read by that lcore.
+class Trace {
+ public:
+  static constexpr std::size_t kRecords = 4096;
+
+  /// Allocates on the first switching on, so that a switch never traced pays nothing.
+  void switch_on();
+
+  /// The same in kRecords records that the caller has made, who gets the former ones: so nothing is
+  /// allocated while the lcore stands still.
+  void switch_on(std::vector<TraceRecord>& records);
+
+  void switch_off() { on_ = false; }
+
+  bool is_on() const { return on_; }
+
+  void add(const TraceRecord& record) { records_[next_++ % kRecords] = record; }
+
+  /// Oldest first.
+  std::vector<TraceRecord> snapshot() const;
+
+ private:
+  bool on_ = false;
+  std::uint64_t next_ = 0;
+  std::vector<TraceRecord> records_;
+};
+
+} // namespace weir::frame

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/admission.hpp"
+#include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/stream.hpp"
+#include "weir/communicator.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+
+using Blob = std::vector<std::uint8_t>;
+
+struct RendezvousPlan {
+  std::uint16_t rank = 0;
+  std::uint16_t world = 0;
+  std::string address; // HOST:PORT of rank 0
+  std::chrono::milliseconds timeout{10'000};
+};
+
+/// Where the ranks of a job meet: rank 0 listens, the others connect to it and stay connected.
+/// Strangers are turned away and end nothing. Until all ranks are there, a rank may come again, as
+/// one that was started anew does: the later one takes the place. Every call ends within the
+/// timeout; it throws weir::Error, which names the rank that is missing.
+class Rendezvous {
+ public:
+  /// Returns when all ranks are there.
+  explicit Rendezvous(const RendezvousPlan& plan);
+
+  /// Done every millisecond while a gather waits. Must not throw.
+  using Meanwhile = std::function<void()>;
+
+  /// Every rank's blob, in rank order. Every rank calls it as often.
+  std::vector<Blob> gather(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile = {});
+
+  /// Fails the job: tells every rank of it, then throws it here.
+  [[noreturn]] void abandon(const Error& error);
+
+  /// The connections, for what comes after: on rank 0 one per rank with none for itself, elsewhere
+  /// the one to rank 0. The rendezvous keeps none.
+  std::vector<std::unique_ptr<FramedStream>> release() { return std::move(streams_); }
+
+ private:
+  void admit_all();
+  void seat(Newcomer newcomer);
+  std::string objection_to(const Newcomer& newcomer) const;
+  std::optional<std::uint16_t> first_missing();
+  [[noreturn]] void give_up_on(std::uint16_t first_missing);
+  void join();
+  std::vector<Blob> collect(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile);
+  ControlFrame await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile);
+  std::string missing_ranks() const;
+
+  const RendezvousPlan plan_;
+  Deadline deadline_;
+  std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
+  std::string last_refusal_;
+};
+
+} // namespace weir::host

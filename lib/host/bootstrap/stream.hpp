@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/fork_watch.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::host {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+/// `patience` after `start`; the clock's end where that lies beyond it.
+Deadline deadline_after(Deadline start, std::chrono::milliseconds patience);
+
+/// Milliseconds until the deadline for poll(2): rounded up, 0 when it has passed.
+int milliseconds_left(Deadline deadline);
+
+/// A file descriptor, closed at the end, and in a child made by fork at once: the other end must
+/// see when we end, whoever lives on.
+class Socket {
+ public:
+  Socket() = default;
+
+  /// What `call` opens, which does not block.
+  explicit Socket(const std::function<int()>& call) : descriptor_(open_unshared(call)) {}
+
+  ~Socket();
+
+  Socket(Socket&& other) noexcept
+      : birthplace_(other.birthplace_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(birthplace_, other.birthplace_);
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  int get() const { return descriptor_; }
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+
+ private:
+  Birthplace birthplace_;
+  int descriptor_ = -1;
+};
+
+/// A message between ranks outside the data path; the meaning of `kind` is its users'.
+struct ControlFrame {
+  std::uint8_t kind = 0;
+  std::vector<std::uint8_t> body;
+};
+
+/// Control frames over one TCP connection. Nothing blocks but wait.
+class FramedStream {
+ public:
+  static constexpr std::uint32_t kMaxBody = std::uint32_t{1} << 24;
+
+  /// A frame with more than `max_body` bytes closes it, so that a stranger's length does not hurt.
+  explicit FramedStream(Socket socket, std::uint32_t max_body = kMaxBody);
+
+  /// Once it is known who speaks.
+  void allow_bodies_up_to(std::uint32_t bytes) { max_body_ = bytes; }
+
+  /// Queues the frame and sends what the socket takes. Never fails: a peer that is gone shows in
+  /// is_open.
+  void send(std::uint8_t kind, std::span<const std::uint8_t> body);
+
+  /// The next frame that is here whole. Frames that came before a peer closed still come out.
+  std::optional<ControlFrame> receive();
+
+  /// Takes in what has come, for receive and is_open to look at.
+  void read_available();
+
+  /// False once the peer closed the connection, it broke, or what came is no frame; as far as what
+  /// was read tells.
+  bool is_open() const { return open_; }
+
+  /// True when there are bytes left to send.
+  bool has_backlog() const { return !outgoing_.empty(); }
+
+  void flush();
+
+  int descriptor() const { return socket_.get(); }
+
+ private:
+  Socket socket_;
+  std::deque<std::uint8_t> outgoing_;
+  std::vector<std::uint8_t> incoming_;
+  std::uint32_t max_body_;
+  bool open_ = true;
+};
+
+/// HOST:PORT, [IPv6]:PORT.
+struct Endpoint {
+  std::string host;
+  std::string port;
+
+  /// nullopt for anything else.
+  static std::optional<Endpoint> parse(const std::string& text);
+};
+
+/// Throws std::runtime_error with the cause.
+Socket listen_at(const Endpoint& endpoint);
+
+/// A connection that waits at the listener, if there is one. Throws std::runtime_error where the
+/// process may open no more.
+Socket accept_waiting(const Socket& listener);
+
+/// Tries until it succeeds or the deadline passes; then an empty socket and the last cause.
+Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause);
+
+} // namespace weir::host

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/collective/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace weir::host {
+namespace {
+
+constexpr auto kControlPeriod = std::chrono::milliseconds(1); // system calls, so not in every step
+constexpr std::size_t kSliceAlignment = 8;
+
+/// The part of `bytes` that belongs to a lane, cut between elements.
+struct Share {
+  std::size_t offset;
+  std::size_t bytes;
+};
+
+Share share_of(std::size_t bytes, std::size_t lane, std::size_t lanes) {
+  const auto border = [&](std::size_t index) {
+    if (index == lanes) {
+      return bytes;
+    }
+    return bytes / lanes * index / kSliceAlignment * kSliceAlignment;
+  };
+  return {border(lane), border(lane + 1) - border(lane)};
+}
+
+/// It says that this rank waits, not who is to blame.
+bool is_standstill(const Error& error) {
+  return error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
+}
+
+} // namespace
+
+Engine::Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
+               std::chrono::milliseconds timeout)
+    : lanes_(std::move(lanes)), transport_(transport), timeout_(timeout),
+      last_progress_(Clock::now()) {}
+
+void Engine::attach(JobControl& control) {
+  control_ = &control;
+}
+
+bool Engine::lanes_are_idle() const {
+  return std::all_of(lanes_.begin(), lanes_.end(),
+                     [](const auto& lane) { return lane->is_idle(); });
+}
+
+void Engine::start(Job& job) {
+  job_ = &job;
+  phase_ = Phase::entering;
+  control_->enter(job.call);
+}
+
+bool Engine::step() {
+  const Deadline now = Clock::now();
+  const bool moved = consult_control(now);
+  if (phase_ == Phase::suspecting) {
+    return moved;
+  }
+  try {
+    return exchange(now) || moved;
+  } catch (const Error& error) {
+    if (control_ == nullptr || !is_standstill(error)) {
+      throw;
+    }
+    control_->suspect(error);
+    phase_ = Phase::suspecting;
+    return true;
+  }
+}
+
+bool Engine::exchange(Deadline now) {
+  bool moved = phase_ == Phase::exchanging && post_messages();
+  moved |= transport_.poll(*this);
+  if (job_ != nullptr && phase_ == Phase::exchanging && moved) {
+    note_progress();
+  }
+  check_patience(now);
+  return moved;
+}
+
+bool Engine::consult_control(Deadline now) {
+  if (control_ == nullptr || (phase_ == Phase::exchanging && now < next_control_)) {
+    return false;
+  }
+  next_control_ = now + kControlPeriod;
+  control_->poll(bytes_done());
+  if (phase_ != Phase::entering || !control_->may_begin(job_->call.sequence)) {
+    return false;
+  }
+  begin_slices();
+  phase_ = Phase::exchanging;
+  last_progress_ = now;
+  note_progress(); // an empty tensor is done
+  return true;
+}
+
+void Engine::begin_slices() {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    const Share share = share_of(job_->bytes(), lane, lanes_.size());
+    lanes_[lane]->begin({job_->in + share.offset, job_->out + share.offset, share.bytes,
+                         job_->call.type, job_->call.operation});
+  }
+}
+
+bool Engine::post_messages() {
+  bool moved = false;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    while (const std::optional<OutgoingMessage> message = lanes_[lane]->next()) {
+      if (!transport_.post(lane, *message)) { // its queue is as deep as any window
+        throw Error(ErrorCode::transport_failure, std::nullopt,
+                    fmt::format("message {} finds the send queue full", message->number));
+      }
+      ++messages_sent_;
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+void Engine::arrived(std::size_t lane, std::uint32_t immediate,
+                     std::span<const std::uint8_t> message) {
+  lanes_[lane]->accept(immediate, message);
+  ++results_received_;
+  last_progress_ = Clock::now();
+}
+
+void Engine::completed(std::size_t lane) {
+  lanes_[lane]->complete();
+  last_progress_ = Clock::now();
+}
+
+std::size_t Engine::bytes_done() const {
+  return std::accumulate(
+      lanes_.begin(), lanes_.end(), std::size_t{0},
+      [](std::size_t bytes, const auto& lane) { return bytes + lane->bytes_done(); });
+}
+
+void Engine::note_progress() {
+  Job& job = *job_;
+  job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
+  if (!lanes_are_idle()) {
+    return;
+  }
+  job_ = nullptr;
+  job.done.store(true, std::memory_order_release); // its owner may free it from here on
+}
+
+/// While ranks enter, JobControl has the patience. Between jobs there is nothing to wait for.
+/// Frames alone are no progress: repeats may go on for ever.
+void Engine::check_patience(Deadline now) const {
+  const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();
+  if (!is_waiting || now < deadline_after(last_progress_, timeout_)) {
+    return;
+  }
+  const auto busy =
+      std::find_if(lanes_.begin(), lanes_.end(), [](const auto& lane) { return !lane->is_idle(); });
+  throw Error(ErrorCode::timeout, std::nullopt,
+              fmt::format("nothing moved for {} ms; {}", timeout_.count(), (*busy)->describe()));
+}
+
+} // namespace weir::host

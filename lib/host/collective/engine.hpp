@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/job_control.hpp"
+#include "host/bootstrap/stream.hpp"
+#include "host/collective/reducer.hpp"
+#include "host/transport/transport.hpp"
+#include "weir/communicator.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace weir::host {
+
+/// One all-reduce.
+struct Job {
+  const std::uint8_t* in = nullptr;
+  std::uint8_t* out = nullptr;
+  Call call;
+  std::atomic<std::size_t> bytes_done = 0; // written by the engine
+  std::atomic<bool> done = false;          // written by the engine, after everything else
+
+  std::size_t bytes() const { return call.count * element_size(call.type); }
+};
+
+/// Runs one job after the other over all lanes. Never blocks; whoever owns it calls step until the
+/// job is done, and now and then between jobs, for peers that still need an acknowledgement. One
+/// thread at a time.
+class Engine : private TransportListener {
+ public:
+  Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
+         std::chrono::milliseconds timeout);
+
+  /// From now on jobs may start, and the other ranks' ends are noticed.
+  void attach(JobControl& control);
+
+  /// When the transport was renewed.
+  void replace(std::vector<std::unique_ptr<Reducer>> lanes) { lanes_ = std::move(lanes); }
+
+  /// Only when none is under way.
+  void start(Job& job);
+
+  /// Does what can be done now; true when that was anything. Throws weir::Error.
+  bool step();
+
+  bool is_reducing() const { return job_ != nullptr; }
+
+  /// Every lane has its results and acknowledgements.
+  bool lanes_are_idle() const;
+
+  std::uint64_t messages_sent() const { return messages_sent_; }
+
+  std::uint64_t results_received() const { return results_received_; }
+
+ private:
+  enum class Phase : std::uint8_t {
+    exchanging,
+    entering,
+    suspecting, // nothing moves; the ranks find out why, and JobControl ends the job
+  };
+
+  void arrived(std::size_t lane, std::uint32_t immediate,
+               std::span<const std::uint8_t> message) override;
+  void completed(std::size_t lane) override;
+  bool consult_control(Deadline now);
+  bool exchange(Deadline now);
+  void begin_slices();
+  bool post_messages();
+  std::size_t bytes_done() const;
+  void note_progress();
+  void check_patience(Deadline now) const;
+
+  std::vector<std::unique_ptr<Reducer>> lanes_;
+  Transport& transport_;
+  JobControl* control_ = nullptr;
+  const std::chrono::milliseconds timeout_;
+  Phase phase_ = Phase::exchanging;
+  Job* job_ = nullptr;
+  Deadline last_progress_;
+  Deadline next_control_;
+  std::uint64_t messages_sent_ = 0;
+  std::uint64_t results_received_ = 0;
+};
+
+} // namespace weir::host

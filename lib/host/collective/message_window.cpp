@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/collective/message_window.hpp"
+
+#include "weir/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace weir::host {
+namespace {
+
+/// Whose run a hello is of: in its result the nonce stands where a message has its number.
+std::uint32_t nonce_in(const wire::InaHeader& hello) {
+  const bool is_result = (hello.flags & kInaFlagResult) != 0;
+  return is_result ? hello.message_id.get() : hello.session.get();
+}
+
+} // namespace
+
+MessageWindow::MessageWindow(const WindowConfig& config)
+    : config_(config), headers_(std::size_t{2} * config.window) {}
+
+void MessageWindow::begin(std::size_t bytes, DataType type, Operation operation) {
+  assert(state_ == State::idle);
+  type_ = type;
+  operation_ = operation;
+  tensor_bytes_ = bytes;
+  first_ = next_;
+  end_ = first_ + (bytes + config_.data_bytes() - 1) / config_.data_bytes();
+  state_ = State::reducing;
+  settle();
+}
+
+std::optional<MessageWindow::Outgoing> MessageWindow::next() {
+  // The header's room is free once the message 2N before is acknowledged.
+  if (next_ == end_ || next_ >= arrived_ + config_.window ||
+      next_ >= completed_ + headers_.size()) {
+    return std::nullopt;
+  }
+  const std::uint64_t number = next_++;
+  const Piece piece = piece_of(number);
+  write_header(number, piece.bytes);
+  const auto* header = reinterpret_cast<const std::uint8_t*>(&headers_[slot_of(number)]);
+  return Outgoing{number, {header, kInaHeaderBytes}, piece};
+}
+
+MessageWindow::Piece MessageWindow::piece_of(std::uint64_t number) const {
+  if (state_ == State::greeting) {
+    return {};
+  }
+  const std::size_t offset = static_cast<std::size_t>(number - first_) * config_.data_bytes();
+  return {offset, std::min(config_.data_bytes(), tensor_bytes_ - offset)};
+}
+
+void MessageWindow::write_header(std::uint64_t number, std::size_t bytes) {
+  const bool is_hello = state_ == State::greeting;
+  wire::InaHeader header{};
+  header.magic.set(kInaMagic);
+  header.version = kInaVersion;
+  header.operation = static_cast<std::uint8_t>(operation_);
+  header.data_type = static_cast<std::uint8_t>(type_);
+  header.ring_id.set(config_.ring);
+  header.rank.set(config_.rank);
+  header.world.set(config_.world);
+  header.message_id.set(static_cast<std::uint32_t>(number));
+  header.message_length.set(static_cast<std::uint32_t>(bytes));
+  header.epoch.set(config_.epoch);
+  header.session.set(is_hello ? config_.nonce : session_);
+  header.collective =
+      static_cast<std::uint8_t>(is_hello ? Collective::hello : Collective::all_reduce);
+  if (is_hello) {
+    header.ack_timeout = config_.ack_timeout;
+    header.qp.set(config_.qp);
+  }
+  headers_[slot_of(number)] = header;
+}
+
+MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
+                                           std::span<const std::uint8_t> message) {
+  const std::uint64_t number = arrived_;
+  const auto fail = [&](ErrorCode code, const std::string& text) {
+    throw Error(code, config_.predecessor(),
+                fmt::format("ring {}: message {} from rank {}: {}", config_.ring, number,
+                            config_.predecessor(), text));
+  };
+  if (message.size() < kInaHeaderBytes) {
+    fail(ErrorCode::transport_failure,
+         fmt::format("found {} bytes; at least the {} of the header are due", message.size(),
+                     kInaHeaderBytes));
+  }
+  const auto& header = wire::view_as<wire::InaHeader>(message.data());
+  if (header.magic.get() != kInaMagic || immediate != static_cast<std::uint32_t>(number)) {
+    fail(ErrorCode::transport_failure,
+         fmt::format("found magic {:#010x} and immediate {}; due are {:#010x} and {}",
+                     header.magic.get(), immediate, kInaMagic, static_cast<std::uint32_t>(number)));
+  }
+  if (state_ == State::greeting && nonce_in(header) != config_.nonce) {
+    ++others_hellos_;
+    return {};
+  }
+  if ((header.flags & kInaFlagResult) == 0) {
+    if (state_ == State::greeting) {
+      return take_plain_hello();
+    }
+    fail(ErrorCode::not_aggregated, explain_plain());
+  }
+  if (number >= next_) {
+    fail(ErrorCode::transport_failure, "a result of a message that this rank has not sent");
+  }
+  check_result(header, number);
+  const Piece piece = piece_of(number);
+  if (message.size() != kInaHeaderBytes + piece.bytes) {
+    fail(ErrorCode::transport_failure,
+         fmt::format("found {} bytes; {} are due", message.size(), kInaHeaderBytes + piece.bytes));
+  }
+  if (state_ == State::greeting) {
+    session_ = header.session.get();
+    answer_ = Answer::aggregated;
+  }
+  ++arrived_;
+  settle();
+  return piece;
+}
+
+/// It may come before our own has left.
+MessageWindow::Piece MessageWindow::take_plain_hello() {
+  answer_ = Answer::plain;
+  ++arrived_;
+  settle();
+  return {};
+}
+
+std::string MessageWindow::explain_plain() const {
+  return fmt::format("no RESULT flag: nobody on the path aggregates ring {} (is a Weir switch on "
+                     "the path, does its configuration name this ring, its {} members and their "
+                     "addresses in rank order, and is the job's epoch {} larger than the last "
+                     "one's?)",
+                     config_.ring, config_.world, config_.epoch);
+}
+
+void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t number) const {
+  const wire::InaHeader& own = headers_[slot_of(number)];
+  const auto same = [&](std::string_view field, std::uint64_t have, std::uint64_t due) {
+    if (have != due) {
+      throw Error(ErrorCode::mismatch, config_.predecessor(),
+                  fmt::format("ring {}: result {} from rank {}: found {} {}; due is {}",
+                              config_.ring, number, config_.predecessor(), field, have, due));
+    }
+  };
+  same("version", found.version, own.version);
+  same("op", found.operation, own.operation);
+  same("dtype", found.data_type, own.data_type);
+  same("flags", found.flags, kInaFlagResult);
+  same("ring_id", found.ring_id.get(), own.ring_id.get());
+  same("rank", found.rank.get(), config_.predecessor());
+  same("world", found.world.get(), own.world.get());
+  if (state_ != State::greeting) {
+    same("msg_id", found.message_id.get(), own.message_id.get());
+  }
+  same("msg_len", found.message_length.get(), own.message_length.get());
+  same("epoch", found.epoch.get(), own.epoch.get());
+  same("collective", found.collective, own.collective);
+  if (state_ != State::greeting) {
+    same("session", found.session.get(), session_);
+  } else if (found.session.get() == 0) {
+    throw Error(ErrorCode::mismatch, config_.predecessor(),
+                fmt::format("ring {}: the hello's result has session 0; the switch's is never 0",
+                            config_.ring));
+  }
+}
+
+void MessageWindow::complete() {
+  assert(completed_ < next_);
+  ++completed_;
+  settle();
+}
+
+/// A hello or a tensor is over when its results are in and its messages acknowledged.
+void MessageWindow::settle() {
+  if (arrived_ == end_ && completed_ == end_) {
+    state_ = State::idle;
+  }
+}
+
+std::string MessageWindow::describe() const {
+  if (state_ == State::greeting) {
+    return fmt::format("ring {}: the hello is {}{}", config_.ring,
+                       arrived_ == 0 ? "unanswered" : "answered but not acknowledged",
+                       others_hellos_ == 0 ? "" : ", but hellos of other runs came");
+  }
+  return fmt::format("ring {}: messages {} to {} under way, results in up to {}, acknowledged up "
+                     "to {}",
+                     config_.ring, std::min(arrived_, completed_), next_ - 1, arrived_ - 1,
+                     completed_ - 1);
+}
+
+} // namespace weir::host

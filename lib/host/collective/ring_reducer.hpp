@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/collective/reducer.hpp"
+#include "host/collective/ring_blocks.hpp"
+#include "op/kernel.hpp"
+#include "wire/big_endian.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+
+/// What a message between hosts holds of a block.
+enum class RingContent : std::uint16_t {
+  partial = 0, // the fold so far
+  result = 1,
+};
+
+/// First bytes of a message that hosts send each other when nobody aggregates. As long as an INA
+/// header, and never taken for one.
+struct RingHeader {
+  wire::be32 magic;
+  wire::be32 ring_id;
+  wire::be32 epoch;
+  wire::be16 content; // RingContent
+  wire::be16 reserved_16;
+  wire::be64 block; // of the job, over all tensors
+  wire::be32 bytes;
+  std::array<std::uint8_t, 12> reserved;
+};
+
+static_assert(sizeof(RingHeader) == kInaHeaderBytes);
+inline constexpr std::uint32_t kRingMagic = 0x57524e47; // "WRNG"
+
+struct RingConfig {
+  std::uint32_t ring = 0;
+  std::uint16_t rank = 0;
+  std::uint16_t world = 2;
+  std::uint32_t epoch = 0;
+  std::uint32_t slots = 4;    // of the transport's inboxes, at least 4
+  std::size_t data_bytes = 8; // of a full message, its header aside; a multiple of 8
+};
+
+/// All-reduce without a switch, to the switch's very bits. A block's fold starts at one rank with
+/// that rank's data and goes round the ring, each rank joining its own, until the last rank has the
+/// result; that goes on round the ring to everybody else. So a block crosses 2(H-1) links, whoever
+/// starts it. For a tensor of S bytes over H ranks:
+///
+/// | schedule        | starts at               | busiest link carries                            |
+/// |-----------------|-------------------------|-------------------------------------------------|
+/// | reduce_scatter  | rank b mod H            | 2(H-1)/H S, which no all-reduce can undercut    |
+/// | chain           | rank 0                  | S for H = 2, else 2 S; the mean is 2(H-1)/H S   |
+/// | chain, narrow Σ | rank 0, partials in f32 | (w+1) S (w S for H = 2), w = 4 / element bytes  |
+///
+/// reduce_scatter is the ring of Patarasuk and Yuan (Bandwidth optimal all-reduce algorithms for
+/// clusters of workstations, JPDC 69, 2009): reduce-scatter, then all-gather; here a rank owns
+/// every H-th block and not one H-th of the tensor, so that both halves overlap. It folds in
+/// another order for every block, which integers do not notice. Floating point does, in sums, in
+/// products, and in which of two zeros is the minimum (docs/protocol.md §2): it takes the chain.
+/// Sums and products of f16, bf16 and f8 are rounded once, at the end, so what is passed on before
+/// is f32.
+///
+/// Flow control is docs/protocol.md §4's lemma. With W blocks under way, a rank joins block b only
+/// when b-W and all before are finished there. So whoever has a result of b knows that everybody
+/// had finished b-W; and whoever sends for block b, having b-W's result, knows that its successor
+/// has finished b-2W. Two messages each for fewer than 2W blocks: 4W inbox slots are enough, and 2W
+/// blocks of staging.
+class RingReducer : public Reducer {
+ public:
+  explicit RingReducer(const RingConfig& config);
+
+  void begin(const Slice& slice) override;
+  std::optional<OutgoingMessage> next() override;
+  void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) override;
+  void complete() override;
+
+  std::size_t bytes_done() const override { return bytes_done_; }
+
+  bool is_idle() const override { return finished_ == end_; }
+
+  std::string describe() const override;
+
+ private:
+  enum class Stage : std::uint8_t {
+    waiting, // nothing came, or it is not our turn
+    held,    // the partial is here, not joined
+    joined,
+    done, // the result is out; messages may still be unacknowledged
+  };
+
+  /// One block while it is under way.
+  struct Block {
+    Stage stage = Stage::waiting;
+    std::uint32_t unacknowledged = 0;  // messages, those not yet sent included
+    std::vector<std::uint8_t> partial; // as it came, then with ours
+  };
+
+  struct Departure {
+    std::uint64_t block = 0;
+    RingContent content = RingContent::partial;
+  };
+
+  Block& block(std::uint64_t number) { return blocks_[number % blocks_.size()]; }
+
+  std::uint64_t window() const { return blocks_.size() / 2; }
+
+  RingBlocks::Piece piece(std::uint64_t number) const { return plan_.piece(number - first_); }
+
+  /// How many hops our rank is from the one where the block's fold starts.
+  std::uint16_t place(std::uint64_t number) const;
+
+  bool is_last(std::uint64_t number) const { return place(number) + 1u == config_.world; }
+
+  void join_if_due(std::uint64_t number);
+  void start_fold(std::uint64_t number);
+  void fold_ours(std::uint64_t number);
+  std::span<const std::uint8_t> ours(std::uint64_t number);
+  void put_result(std::uint64_t number, std::span<const std::uint8_t> result);
+  void take_partial(std::uint64_t number, std::span<const std::uint8_t> data);
+  void take_result(std::uint64_t number, std::span<const std::uint8_t> data);
+  void send(std::uint64_t number, RingContent content);
+  std::span<const std::uint8_t> data_of(const Departure& departure);
+  OutgoingMessage write(const Departure& departure);
+  void check(const RingHeader& header, std::uint32_t immediate, std::size_t message_bytes) const;
+  void expect_due(std::string_view field, std::uint64_t have, std::uint64_t want) const;
+  void retire();
+
+  const RingConfig config_;
+  std::vector<Block> blocks_;           // 2W, by number mod 2W
+  std::vector<RingHeader> headers_;     // by message number mod slots
+  std::deque<Departure> ready_;         // to be sent
+  std::deque<std::uint64_t> under_way_; // the block of each message that is not acknowledged
+  std::vector<std::uint8_t> widened_;   // our share of a block in f32
+  std::vector<std::uint8_t> folded_;
+  Slice slice_;
+  RingBlocks plan_;
+  std::size_t bytes_done_ = 0;
+  op::ReduceKernel reduce_ = nullptr; // of partials
+  op::Conversions conversions_;       // none: partials are of the tensor's type
+  std::uint64_t first_ = 0;           // the tensor's first block
+  std::uint64_t end_ = 0;             // past its last
+  std::uint64_t finished_ = 0;        // result here, messages acknowledged; so is every earlier one
+  std::uint64_t next_message_ = 0;
+  std::uint64_t next_arrival_ = 0;
+};
+
+} // namespace weir::host

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transport/ethdev_io.hpp"
+
+#include "host/bootstrap/stream.hpp"
+#include "weir/communicator.hpp"
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <sched.h>
+#include <thread>
+#include <unistd.h>
+
+namespace weir::host {
+namespace {
+
+constexpr std::uint16_t kNoPort = RTE_MAX_ETHPORTS;
+constexpr unsigned kMbufs = 8191; // two queues of descriptors, bursts, and what memif holds
+constexpr std::uint16_t kDescriptors = 1024;
+constexpr std::uint16_t kDataRoom = 4096 + 256 + RTE_PKTMBUF_HEADROOM; // path MTU and headers
+constexpr unsigned kSpins = 256; // waits that only yield, before it sleeps
+constexpr auto kNap = std::chrono::microseconds(100);
+
+[[noreturn]] void fail(const std::string& device, std::string_view what, int error) {
+  throw Error(ErrorCode::transport_failure, std::nullopt,
+              fmt::format("device {}: {}: {}", device, what, rte_strerror(std::abs(error))));
+}
+
+constexpr std::string_view kFilePrefix = "weir-worker-"; // the process's id follows
+
+bool is_alive(std::string_view process) {
+  return std::filesystem::exists(fmt::format("/proc/{}", process));
+}
+
+/// EAL keeps a lock on this file while its process lives, which other PID namespaces see too.
+bool is_abandoned(const std::filesystem::path& directory) {
+  const std::filesystem::path config = directory / "config";
+  return std::filesystem::exists(config) && rte_eal_primary_proc_alive(config.c_str()) == 0;
+}
+
+/// Runtime directories of workers that were killed before they could remove their own.
+void remove_abandoned(const std::filesystem::path& own) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), ignored)) {
+    const std::string name = entry.path().filename();
+    const bool is_worker = name.starts_with(kFilePrefix) && entry.path() != own;
+    if (is_worker && !is_alive(std::string_view(name).substr(kFilePrefix.size())) &&
+        is_abandoned(entry.path())) {
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+/// Held while devices come and go: DPDK's list of them is not safe to change by two threads.
+std::mutex& device_list() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+/// "0@(0,1,5)": one lcore that the scheduler may run where it could before.
+std::string floating_lcore() {
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  std::vector<unsigned> cpus;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) {
+      cpus.push_back(cpu);
+    }
+  }
+  return fmt::format("0@({})", fmt::join(cpus, ","));
+}
+
+} // namespace
+
+WorkerEal::WorkerEal()
+    : arguments_{"weir-worker",
+                 "--no-huge",
+                 "-m",
+                 "96",
+                 "--no-pci",
+                 "--no-telemetry",
+                 "--log-level=*:4", // warnings and worse
+                 "--file-prefix",
+                 fmt::format("{}{}", kFilePrefix, getpid()),
+                 "--lcores",
+                 floating_lcore()} {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments_) {
+    argv.push_back(argument.data());
+  }
+  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+    fail("EAL", fmt::format("does not start with {}", fmt::join(arguments_, " ")), rte_errno);
+  }
+  runtime_directory_ = rte_eal_get_runtime_dir();
+  remove_abandoned(runtime_directory_);
+}
+
+WorkerEal::~WorkerEal() {
+  if (!birthplace_.is_here()) {
+    return;
+  }
+  rte_eal_cleanup();
+  std::error_code ignored;
+  std::filesystem::remove_all(runtime_directory_, ignored);
+}
+
+EthdevIo::EthdevIo(const std::string& devargs) : devargs_(devargs), port_(kNoPort) {}
+
+EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patience)
+    : EthdevIo(devargs) { // so that the destructor undoes what was done when a step fails
+  {
+    const std::lock_guard lock(device_list());
+    probe();
+    configure();
+  }
+
+  await_link(patience);
+}
+
+EthdevIo::~EthdevIo() {
+  if (!birthplace_.is_here()) {
+    return;
+  }
+  rte_pktmbuf_free_bulk(outgoing_.data(), static_cast<unsigned>(outgoing_.size()));
+  rte_pktmbuf_free(reserved_);
+  close();
+  rte_mempool_free(pool_);
+}
+
+/// Removes the device from its bus too, so that its name can be probed again.
+void EthdevIo::close() const {
+  rte_eth_dev_info info{};
+  const std::lock_guard lock(device_list());
+  if (port_ != kNoPort && rte_eth_dev_info_get(port_, &info) == 0) {
+    rte_eth_dev_stop(port_);
+    rte_eth_dev_close(port_);
+    rte_dev_remove(info.device);
+  }
+}
+
+void EthdevIo::probe() {
+  const int error = rte_dev_probe(devargs_.c_str());
+  if (error != 0) {
+    fail(devargs_, "cannot be probed", error);
+  }
+  const std::string name = devargs_.substr(0, devargs_.find(','));
+  const int missing = rte_eth_dev_get_port_by_name(name.c_str(), &port_);
+  if (missing != 0) {
+    fail(devargs_, "gives no port", missing);
+  }
+}
+
+void EthdevIo::configure() {
+  const std::string pool_name = fmt::format("weir_worker_{}", port_);
+  pool_ = rte_pktmbuf_pool_create(pool_name.c_str(), kMbufs, 256, 0, kDataRoom, SOCKET_ID_ANY);
+  if (pool_ == nullptr) {
+    fail(devargs_, "no memory for packet buffers", rte_errno);
+  }
+  const auto check = [&](std::string_view step, int error) {
+    if (error < 0) {
+      fail(devargs_, step, error);
+    }
+  };
+  const rte_eth_conf configuration{};
+  std::uint16_t receive_descriptors = kDescriptors;
+  std::uint16_t transmit_descriptors = kDescriptors;
+  check("configure", rte_eth_dev_configure(port_, 1, 1, &configuration));
+  check("descriptors",
+        rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive_descriptors, &transmit_descriptors));
+  check("receive queue",
+        rte_eth_rx_queue_setup(port_, 0, receive_descriptors, SOCKET_ID_ANY, nullptr, pool_));
+  check("transmit queue",
+        rte_eth_tx_queue_setup(port_, 0, transmit_descriptors, SOCKET_ID_ANY, nullptr));
+  check("start", rte_eth_dev_start(port_));
+  rte_eth_promiscuous_enable(port_); // our MAC may be another than the port's
+  rte_ether_addr address{};
+  check("MAC address", rte_eth_macaddr_get(port_, &address));
+  std::memcpy(mac_.bytes.data(), address.addr_bytes, mac_.bytes.size());
+}
+
+void EthdevIo::await_link(std::chrono::milliseconds patience) const {
+  const Deadline deadline = deadline_after(Clock::now(), patience);
+  while (!has_link()) {
+    if (Clock::now() >= deadline) {
+      throw Error(ErrorCode::transport_failure, std::nullopt,
+                  fmt::format("device {}: no link after {} ms: is the switch running, with the "
+                              "other end of this device?",
+                              devargs_, patience.count()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::size_t EthdevIo::receive(FrameReader& reader) {
+  std::array<rte_mbuf*, kBurst> mbufs;
+  reader_.enter();
+  const std::uint16_t count = rte_eth_rx_burst(port_, 0, mbufs.data(), kBurst);
+  reader_.leave();
+  for (std::uint16_t i = 0; i < count; ++i) {
+    if (mbufs[i]->nb_segs == 1) { // a longer one is no frame of ours
+      reader.accept({rte_pktmbuf_mtod(mbufs[i], std::uint8_t*), mbufs[i]->pkt_len});
+    }
+  }
+  rte_pktmbuf_free_bulk(mbufs.data(), count);
+  if (count != 0) {
+    idle_ = 0;
+  }
+  return count;
+}
+
+std::span<std::uint8_t> EthdevIo::reserve(std::size_t bytes) {
+  if (outgoing_.size() >= kBurst) {
+    flush();
+  }
+  if (outgoing_.size() >= kBurst) {
+    return {};
+  }
+  if (reserved_ == nullptr) {
+    reserved_ = rte_pktmbuf_alloc(pool_);
+  }
+  if (reserved_ == nullptr || rte_pktmbuf_tailroom(reserved_) < bytes) {
+    return {};
+  }
+  return {rte_pktmbuf_mtod(reserved_, std::uint8_t*), bytes};
+}
+
+void EthdevIo::commit(std::size_t frame_bytes) {
+  rte_pktmbuf_append(reserved_, static_cast<std::uint16_t>(frame_bytes));
+  outgoing_.push_back(reserved_);
+  reserved_ = nullptr;
+}
+
+/// Without link, frames are lost as on a wire, so that the transport's retries run out.
+void EthdevIo::flush() {
+  reader_.enter();
+  const std::uint16_t taken =
+      rte_eth_tx_burst(port_, 0, outgoing_.data(), static_cast<std::uint16_t>(outgoing_.size()));
+  reader_.leave();
+  outgoing_.erase(outgoing_.begin(), outgoing_.begin() + taken);
+  if (outgoing_.size() >= kBurst && !has_link()) {
+    rte_pktmbuf_free_bulk(outgoing_.data(), static_cast<unsigned>(outgoing_.size()));
+    outgoing_.clear();
+  }
+}
+
+bool EthdevIo::has_link() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+}
+
+/// A polled port has nothing to sleep on, so the CPU is left to others, and after a while in naps.
+void EthdevIo::wait(std::chrono::microseconds patience) {
+  if (++idle_ < kSpins) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(patience, kNap));
+  }
+}
+
+} // namespace weir::host

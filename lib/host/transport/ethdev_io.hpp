@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ethdev/memif_reader.hpp"
+#include "host/bootstrap/fork_watch.hpp"
+#include "host/transport/frame_io.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace weir::host {
+
+/// EAL for a process that owns one port and nothing else: ordinary memory, no PCI scan, no lcore of
+/// its own, any CPU of the caller's. Up as long as this lives, which outlives every EthdevIo; once
+/// per process. Its runtime directory goes with it, and so do those of workers that were killed.
+/// Throws weir::Error.
+class WorkerEal {
+ public:
+  WorkerEal();
+  ~WorkerEal();
+  WorkerEal(const WorkerEal&) = delete;
+  WorkerEal& operator=(const WorkerEal&) = delete;
+
+ private:
+  const Birthplace birthplace_;
+  std::vector<std::string> arguments_; // EAL keeps pointers into them
+  std::string runtime_directory_;
+};
+
+/// Frames through one DPDK port given by devargs, such as
+/// "net_memif0,role=client,id=0,socket=/tmp/weir.sock,socket-abstract=no".
+class EthdevIo : public FrameIo {
+ public:
+  /// While a WorkerEal is up. Waits for the link, `patience` at most. Throws weir::Error
+  /// (transport_failure) with the device and the cause.
+  EthdevIo(const std::string& devargs, std::chrono::milliseconds patience);
+  ~EthdevIo() override;
+  EthdevIo(const EthdevIo&) = delete;
+  EthdevIo& operator=(const EthdevIo&) = delete;
+
+  wire::MacAddress mac() const override { return mac_; }
+
+  std::size_t receive(FrameReader& reader) override;
+  std::span<std::uint8_t> reserve(std::size_t bytes) override;
+  void commit(std::size_t frame_bytes) override;
+  void flush() override;
+  void wait(std::chrono::microseconds patience) override;
+
+ private:
+  explicit EthdevIo(const std::string& devargs);
+
+  static constexpr std::size_t kBurst = 32;
+
+  void probe();
+  void close() const;
+  void configure();
+  bool has_link() const;
+  void await_link(std::chrono::milliseconds patience) const;
+
+  const Birthplace birthplace_; // in a child made by fork the port is the parent's
+  std::string devargs_;
+  ethdev::MemifReader reader_;
+  std::uint16_t port_;
+  rte_mempool* pool_ = nullptr;
+  wire::MacAddress mac_;
+  std::vector<rte_mbuf*> outgoing_; // committed, not yet taken by the port
+  rte_mbuf* reserved_ = nullptr;
+  unsigned idle_ = 0; // waits since the last frame
+};
+
+} // namespace weir::host

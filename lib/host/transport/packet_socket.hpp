@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/stream.hpp"
+#include "host/transport/frame_io.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+
+/// Frames through a packet socket on one network interface (packet(7)); needs CAP_NET_RAW, and
+/// Linux 4.20 to be spared one's own outgoing frames.
+class PacketSocket : public FrameIo {
+ public:
+  /// Throws weir::Error (transport_failure) with the interface and the cause.
+  explicit PacketSocket(const std::string& interface);
+
+  wire::MacAddress mac() const override { return mac_; }
+
+  std::size_t receive(FrameReader& reader) override;
+  std::span<std::uint8_t> reserve(std::size_t bytes) override;
+  void commit(std::size_t frame_bytes) override;
+  void flush() override;
+  void wait(std::chrono::microseconds patience) override;
+
+ private:
+  static constexpr std::size_t kBurst = 32;
+  static constexpr std::size_t kFrameBytes = 10240; // a path MTU of 4096 and headers, with room
+
+  std::uint8_t* outgoing_frame(std::size_t index) { return outgoing_.data() + index * kFrameBytes; }
+
+  std::string interface_;
+  Socket socket_;
+  wire::MacAddress mac_;
+  std::vector<std::uint8_t> incoming_; // kBurst frames
+  std::vector<std::uint8_t> outgoing_;
+  std::vector<std::size_t> lengths_; // of the frames committed
+};
+
+} // namespace weir::host

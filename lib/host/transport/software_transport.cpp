@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transport/software_transport.hpp"
+
+#include "host/bootstrap/control_note.hpp"
+#include "weir/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+namespace weir::host {
+namespace {
+
+/// The blob of a lane: where to write, and which queue pairs to meet.
+struct LaneAddress {
+  std::array<std::uint8_t, 16> ip;
+  wire::MacAddress mac;
+  wire::be32 outgoing_number;
+  wire::be32 outgoing_psn;
+  wire::be32 incoming_number;
+  wire::be32 incoming_psn;
+  wire::be32 inbox_key;
+  wire::be64 inbox_base;
+};
+
+static_assert(alignof(LaneAddress) == 1);
+
+constexpr std::uint32_t kMaxPacketsInFlight = 128; // go-back-N repeats as many for one loss
+
+std::uint32_t packets_in_flight(const TransportPlan& plan) {
+  const std::uint64_t per_message = (plan.slot_bytes + plan.path_mtu - 1) / plan.path_mtu;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(per_message * plan.window, 16, kMaxPacketsInFlight));
+}
+
+const LaneAddress& lane_address(std::span<const std::uint8_t> blob, std::size_t lane,
+                                std::size_t lanes, std::uint16_t rank) {
+  if (blob.size() != lanes * sizeof(LaneAddress)) {
+    throw Error(ErrorCode::mismatch, rank,
+                fmt::format("rank {} sent {} bytes of addresses; due are {}", rank, blob.size(),
+                            lanes * sizeof(LaneAddress)));
+  }
+  return wire::view_as<LaneAddress>(blob.data() + lane * sizeof(LaneAddress));
+}
+
+} // namespace
+
+SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
+                                     const SoftwareTransportOptions& options,
+                                     std::unique_ptr<FrameIo> frames)
+    : plan_(plan), options_(options), frames_(std::move(frames)), lanes_(plan.lanes),
+      dice_(options.seed) {
+  for (Lane& lane : lanes_) {
+    lane.inbox.resize(std::size_t{plan.slots} * plan.slot_bytes);
+  }
+  renew();
+}
+
+void SoftwareTransport::renew() {
+  std::random_device entropy;
+  constexpr std::uint32_t k24Bits = 0xffffff;
+  device_ = std::make_unique<endpoint::Device>();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    // Two apart and the lane's own, so that no two of ours meet; 0 and 1 are management's.
+    const std::uint32_t base = (entropy() & 0xfff000) | 0x2;
+    lane.outgoing_number = base + static_cast<std::uint32_t>(2 * i);
+    lane.incoming_number = lane.outgoing_number + 1;
+    lane.outgoing_psn = entropy() & k24Bits;
+    lane.incoming_psn = entropy() & k24Bits;
+    lane.inbox_key = (entropy() & 0xffffff00) | static_cast<std::uint32_t>(i);
+    lane.outgoing = lane.incoming = nullptr;
+    device_->memory().add(lane.inbox_key, lane.inbox);
+  }
+}
+
+std::vector<std::uint8_t> SoftwareTransport::address() const {
+  std::vector<std::uint8_t> blob;
+  for (const Lane& lane : lanes_) {
+    LaneAddress address{};
+    address.ip = options_.ip.bytes;
+    address.mac = options_.mac;
+    address.outgoing_number.set(lane.outgoing_number);
+    address.outgoing_psn.set(lane.outgoing_psn);
+    address.incoming_number.set(lane.incoming_number);
+    address.incoming_psn.set(lane.incoming_psn);
+    address.inbox_key.set(lane.inbox_key);
+    address.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
+    const auto bytes = bytes_of(address);
+    blob.insert(blob.end(), bytes.begin(), bytes.end());
+  }
+  return blob;
+}
+
+endpoint::QueuePairConfig SoftwareTransport::common_config() const {
+  endpoint::QueuePairConfig config;
+  config.local_mac = options_.mac;
+  config.local_ip = options_.ip;
+  config.path_mtu = plan_.path_mtu;
+  config.ack_timeout = plan_.exact_ack_timeout();
+  // A rank may be late for as long as the job has patience; the engine's deadline ends it.
+  config.retry_count =
+      plan_.retry_count == kMostRetries ? endpoint::kRetryForever : plan_.retry_count;
+  config.window = packets_in_flight(plan_);
+  config.send_depth = plan_.slots;
+  config.receive_depth = plan_.slots;
+  return config;
+}
+
+void SoftwareTransport::connect(std::span<const std::uint8_t> predecessor,
+                                std::span<const std::uint8_t> successor) {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    connect_lane(lane, predecessor, successor);
+  }
+}
+
+void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uint8_t> predecessor,
+                                     std::span<const std::uint8_t> successor) {
+  Lane& lane = lanes_[index];
+  const LaneAddress& behind = lane_address(predecessor, index, plan_.lanes, plan_.predecessor());
+  const LaneAddress& ahead = lane_address(successor, index, plan_.lanes, plan_.successor());
+  const auto entropy_port = [](std::uint32_t number) {
+    return static_cast<std::uint16_t>(0xc000 | (number & 0x3fff)); // IBTA annex A17.4.2
+  };
+
+  endpoint::QueuePairConfig outgoing = common_config();
+  outgoing.local_qp = lane.outgoing_number;
+  outgoing.send_psn = lane.outgoing_psn;
+  outgoing.remote_mac = ahead.mac;
+  outgoing.remote_ip.bytes = ahead.ip;
+  outgoing.remote_qp = ahead.incoming_number.get();
+  outgoing.receive_psn = ahead.incoming_psn.get();
+  outgoing.udp_source_port = entropy_port(lane.outgoing_number);
+  lane.outgoing = &device_->create(outgoing);
+  lane.successor_key = ahead.inbox_key.get();
+  lane.successor_base = ahead.inbox_base.get();
+
+  endpoint::QueuePairConfig incoming = common_config();
+  incoming.local_qp = lane.incoming_number;
+  incoming.send_psn = lane.incoming_psn;
+  incoming.remote_mac = behind.mac;
+  incoming.remote_ip.bytes = behind.ip;
+  incoming.remote_qp = behind.outgoing_number.get();
+  incoming.receive_psn = behind.outgoing_psn.get();
+  incoming.udp_source_port = entropy_port(lane.incoming_number);
+  lane.incoming = &device_->create(incoming);
+  for (std::uint32_t i = 0; i < plan_.slots; ++i) {
+    lane.incoming->post(endpoint::ReceiveRequest{});
+  }
+}
+
+bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) {
+  const Lane& lane = lanes_[index];
+  endpoint::SendRequest request;
+  request.id = message.number;
+  request.kind = endpoint::SendKind::write_immediate;
+  request.header = message.header;
+  request.data = message.data;
+  request.remote_address =
+      lane.successor_base + (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
+  request.remote_key = lane.successor_key;
+  request.immediate = static_cast<std::uint32_t>(message.number);
+  return lane.outgoing->post(request) == endpoint::PostResult::posted;
+}
+
+endpoint::TimePoint SoftwareTransport::now() const {
+  return endpoint::TimePoint(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+void SoftwareTransport::accept(std::span<std::uint8_t> frame) {
+  device_->receive(frame, now_);
+}
+
+bool SoftwareTransport::poll(TransportListener& listener) {
+  now_ = now();
+  bool moved = frames_->receive(*this) != 0;
+  device_->expire(now_);
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    moved |= drain_incoming(lane, listener);
+    moved |= drain_outgoing(lane, listener);
+  }
+  moved |= transmit();
+  for (const Lane& lane : lanes_) {
+    throw_if_failed(lane);
+  }
+  return moved;
+}
+
+bool SoftwareTransport::drain_incoming(std::size_t index, TransportListener& listener) {
+  Lane& lane = lanes_[index];
+  bool moved = false;
+  while (const std::optional<endpoint::Completion> completion = lane.incoming->poll()) {
+    if (completion->status != endpoint::Status::success) {
+      continue; // throw_if_failed has the cause
+    }
+    const std::uint32_t immediate = completion->immediate.value_or(0);
+    const std::size_t slot = immediate % plan_.slots;
+    listener.arrived(index, immediate,
+                     std::span<const std::uint8_t>(lane.inbox)
+                         .subspan(slot * plan_.slot_bytes, completion->bytes));
+    lane.incoming->post(endpoint::ReceiveRequest{});
+    moved = true;
+  }
+  return moved;
+}
+
+bool SoftwareTransport::drain_outgoing(std::size_t index, TransportListener& listener) {
+  bool moved = false;
+  while (const std::optional<endpoint::Completion> completion = lanes_[index].outgoing->poll()) {
+    if (completion->status == endpoint::Status::success) {
+      listener.completed(index);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+bool SoftwareTransport::is_lost() {
+  return options_.loss > 0 && static_cast<double>(dice_() >> 11) * 0x1p-53 < options_.loss;
+}
+
+bool SoftwareTransport::transmit() {
+  constexpr std::size_t kBurst = 64; // then it is time to look at what came in
+  bool moved = false;
+  for (std::size_t sent = 0; sent < kBurst; ++sent) {
+    const std::span<std::uint8_t> room = frames_->reserve(device_->max_frame_bytes());
+    if (room.empty()) {
+      break;
+    }
+    const std::size_t frame_bytes = device_->transmit(room, now_);
+    if (frame_bytes == 0) {
+      break;
+    }
+    moved = true;
+    if (is_lost()) {
+      ++frames_lost_;
+    } else {
+      frames_->commit(frame_bytes);
+    }
+  }
+  frames_->flush();
+  return moved;
+}
+
+void SoftwareTransport::throw_if_failed(const Lane& lane) const {
+  const auto tell = [&](const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
+                        std::string_view direction) {
+    if (!queue_pair.failure()) {
+      return;
+    }
+    const endpoint::Status status = *queue_pair.failure();
+    if (status == endpoint::Status::retry_exceeded) {
+      throw Error(
+          ErrorCode::retry_exceeded, neighbour,
+          fmt::format(
+              "rank {}: packets to rank {} ({}) stayed unacknowledged after {} "
+              "retries of {} ms: the switch or the link is gone, or the switch "
+              "was restarted and refuses them (its `show drops` says so)",
+              plan_.rank, neighbour, wire::to_string(queue_pair.config().remote_ip),
+              plan_.retry_count,
+              std::chrono::round<std::chrono::milliseconds>(plan_.exact_ack_timeout()).count()));
+    }
+    throw Error(ErrorCode::transport_failure, neighbour,
+                fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank,
+                            direction, neighbour, wire::to_string(queue_pair.config().remote_ip),
+                            endpoint::name_of(status)));
+  };
+  tell(*lane.incoming, plan_.predecessor(), "from");
+  tell(*lane.outgoing, plan_.successor(), "to");
+}
+
+void SoftwareTransport::wait(std::chrono::microseconds patience) {
+  if (const std::optional<endpoint::TimePoint> deadline = device_->next_deadline()) {
+    const auto left = std::chrono::ceil<std::chrono::microseconds>(*deadline - now());
+    patience = std::clamp(left, std::chrono::microseconds(0), patience);
+  }
+  frames_->wait(patience);
+}
+
+TransportStatistics SoftwareTransport::statistics() const {
+  std::uint64_t retransmitted = 0;
+  std::uint64_t timeouts = 0;
+  for (const Lane& lane : lanes_) {
+    for (const endpoint::QueuePair* queue_pair : {lane.outgoing, lane.incoming}) {
+      if (queue_pair != nullptr) {
+        retransmitted += queue_pair->statistics().packets_retransmitted;
+        timeouts += queue_pair->statistics().timeouts;
+      }
+    }
+  }
+  return {.retransmitted_packets = retransmitted,
+          .ack_timeouts = timeouts,
+          .frames_lost_on_purpose = frames_lost_};
+}
+
+} // namespace weir::host

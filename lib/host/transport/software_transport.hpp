@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "endpoint/device.hpp"
+#include "host/transport/frame_io.hpp"
+#include "host/transport/transport.hpp"
+#include "wire/address.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace weir::host {
+
+struct SoftwareTransportOptions {
+  wire::IpAddress ip;
+  wire::MacAddress mac;
+  double loss = 0; // share of our own frames that is dropped on purpose
+  std::uint64_t seed = 1;
+};
+
+/// The transport over lib/endpoint's queue pairs and raw frames.
+class SoftwareTransport : public Transport, private FrameReader {
+ public:
+  SoftwareTransport(const TransportPlan& plan, const SoftwareTransportOptions& options,
+                    std::unique_ptr<FrameIo> frames);
+
+  std::vector<std::uint8_t> address() const override;
+
+  std::uint32_t queue_pair(std::size_t lane) const override { return lanes_[lane].outgoing_number; }
+
+  void renew() override;
+  void connect(std::span<const std::uint8_t> predecessor,
+               std::span<const std::uint8_t> successor) override;
+  bool post(std::size_t lane, const OutgoingMessage& message) override;
+  bool poll(TransportListener& listener) override;
+  void wait(std::chrono::microseconds patience) override;
+  TransportStatistics statistics() const override;
+
+ private:
+  /// The ends of one ring at this rank.
+  struct Lane {
+    std::uint32_t outgoing_number = 0; // QP numbers and first PSNs, drawn at random so that a
+    std::uint32_t incoming_number = 0; // restarted job takes no frame of its forerunner's
+    std::uint32_t outgoing_psn = 0;
+    std::uint32_t incoming_psn = 0;
+    std::uint32_t inbox_key = 0;
+    std::vector<std::uint8_t> inbox;
+    std::uint32_t successor_key = 0;
+    std::uint64_t successor_base = 0;
+    endpoint::QueuePair* outgoing = nullptr; // to the successor; the device's
+    endpoint::QueuePair* incoming = nullptr;
+  };
+
+  void accept(std::span<std::uint8_t> frame) override;
+  endpoint::QueuePairConfig common_config() const;
+  void connect_lane(std::size_t lane, std::span<const std::uint8_t> predecessor,
+                    std::span<const std::uint8_t> successor);
+  bool transmit();
+  bool drain_outgoing(std::size_t lane, TransportListener& listener);
+  bool drain_incoming(std::size_t lane, TransportListener& listener);
+  void throw_if_failed(const Lane& lane) const;
+  bool is_lost();
+  endpoint::TimePoint now() const;
+
+  const TransportPlan plan_;
+  const SoftwareTransportOptions options_;
+  std::unique_ptr<FrameIo> frames_;
+  std::unique_ptr<endpoint::Device> device_;
+  std::vector<Lane> lanes_;
+  std::mt19937_64 dice_;
+  std::uint64_t frames_lost_ = 0;
+  endpoint::TimePoint now_; // of the current poll
+};
+
+} // namespace weir::host

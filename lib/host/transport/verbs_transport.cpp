@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transport/verbs_transport.hpp"
+
+#include "host/bootstrap/control_note.hpp"
+#include "weir/communicator.hpp"
+#include "wire/address.hpp"
+
+#include <fmt/format.h>
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <sched.h>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+constexpr std::uint8_t kPort = 1;
+constexpr std::uint8_t kHopLimit = 64;
+constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
+constexpr std::uint8_t kRnrRetry = 7;  // for ever: the engine's deadline ends a job
+constexpr unsigned kResolutions = 10;  // of the neighbour's MAC address; the kernel waits a second
+constexpr unsigned kSpins = 256;       // waits that only yield, before it sleeps
+constexpr auto kNap = std::chrono::microseconds(50);
+
+/// What the neighbours must know of a lane.
+struct LaneAddress {
+  std::array<std::uint8_t, 16> gid;
+  wire::be32 outgoing_number;
+  wire::be32 outgoing_psn;
+  wire::be32 incoming_number;
+  wire::be32 incoming_psn;
+  wire::be32 inbox_key;
+  wire::be64 inbox_base;
+};
+
+static_assert(alignof(LaneAddress) == 1);
+
+/// An ibverbs object and the call that destroys it.
+template <auto Destroy>
+struct Destroyer {
+  template <typename Object>
+  void operator()(Object* object) const {
+    Destroy(object);
+  }
+};
+
+using Context = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
+using ProtectionDomain = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
+using CompletionQueue = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
+using QueuePair = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+using MemoryRegion = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
+
+ibv_mtu mtu_of(std::uint32_t bytes) {
+  switch (bytes) {
+  case 256:
+    return IBV_MTU_256;
+  case 512:
+    return IBV_MTU_512;
+  case 1024:
+    return IBV_MTU_1024;
+  case 2048:
+    return IBV_MTU_2048;
+  default:
+    return IBV_MTU_4096;
+  }
+}
+
+class VerbsTransport : public Transport {
+ public:
+  VerbsTransport(const TransportPlan& plan, const VerbsOptions& options);
+
+  std::vector<std::uint8_t> address() const override;
+
+  std::uint32_t queue_pair(std::size_t lane) const override {
+    return lanes_[lane].outgoing->qp_num;
+  }
+
+  void renew() override;
+  void connect(std::span<const std::uint8_t> predecessor,
+               std::span<const std::uint8_t> successor) override;
+  bool post(std::size_t lane, const OutgoingMessage& message) override;
+  bool poll(TransportListener& listener) override;
+  void wait(std::chrono::microseconds patience) override;
+
+  TransportStatistics statistics() const override { return {}; } // the NIC keeps them
+
+ private:
+  /// The ends of one ring at this rank. Members that use others stand after them.
+  struct Lane {
+    std::vector<std::uint8_t> inbox;  // slots
+    std::vector<std::uint8_t> outbox; // slots: messages as they leave, so that user memory needs
+                                      // no registration and may change under a repeat
+    MemoryRegion inbox_region;
+    MemoryRegion outbox_region;
+    QueuePair outgoing; // to the successor
+    QueuePair incoming;
+    std::uint32_t outgoing_psn = 0;
+    std::uint32_t incoming_psn = 0;
+    std::uint64_t posted = 0;
+    std::uint64_t completed = 0;
+    std::uint32_t successor_key = 0;
+    std::uint64_t successor_base = 0;
+  };
+
+  enum class Direction : std::uint64_t { outgoing = 0, incoming = 1 };
+
+  static std::uint64_t work_id(std::size_t lane, Direction direction) {
+    return std::uint64_t{lane} << 1 | static_cast<std::uint64_t>(direction);
+  }
+
+  [[noreturn]] void fail(std::string_view what, int error) const;
+
+  template <typename Object>
+  Object* made(Object* object, std::string_view what) const {
+    if (object == nullptr) {
+      fail(what, errno);
+    }
+    return object;
+  }
+
+  void open_device();
+  void check_port();
+  MemoryRegion register_memory(std::vector<std::uint8_t>& memory, int access) const;
+  void make_inbox_and_outbox(Lane& lane);
+  QueuePair make_queue_pair() const;
+  void initialize(ibv_qp& queue_pair) const;
+  void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
+                std::uint32_t remote_number, std::uint32_t remote_psn, std::uint32_t own_psn) const;
+  void post_receive(std::size_t lane);
+  void take(const ibv_wc& completion, TransportListener& listener);
+  [[noreturn]] void fail_connection(const ibv_wc& completion, Direction direction) const;
+
+  const TransportPlan plan_;
+  const VerbsOptions options_;
+  Context context_;
+  ProtectionDomain domain_;
+  CompletionQueue completions_;
+  ibv_gid gid_{};
+  std::vector<Lane> lanes_;
+  unsigned idle_ = 0; // waits since the last completion
+};
+
+VerbsTransport::VerbsTransport(const TransportPlan& plan, const VerbsOptions& options)
+    : plan_(plan), options_(options) {
+  open_device();
+  check_port();
+  domain_.reset(made(ibv_alloc_pd(context_.get()), "no protection domain"));
+  lanes_.resize(plan.lanes);
+  for (Lane& lane : lanes_) {
+    make_inbox_and_outbox(lane);
+  }
+  renew();
+}
+
+/// The queue pairs go first: a completion queue outlives them.
+void VerbsTransport::renew() {
+  for (Lane& lane : lanes_) {
+    lane.outgoing.reset();
+    lane.incoming.reset();
+  }
+  const std::size_t depth = 2 * plan_.lanes * plan_.slots;
+  completions_.reset();
+  completions_.reset(
+      made(ibv_create_cq(context_.get(), static_cast<int>(depth), nullptr, nullptr, 0),
+           fmt::format("no completion queue of {}", depth)));
+  std::random_device entropy;
+  for (Lane& lane : lanes_) {
+    lane.outgoing = make_queue_pair();
+    lane.incoming = make_queue_pair();
+    lane.outgoing_psn = entropy() & 0xffffff;
+    lane.incoming_psn = entropy() & 0xffffff;
+    lane.posted = lane.completed = 0;
+  }
+}
+
+void VerbsTransport::fail(std::string_view what, int error) const {
+  throw Error(ErrorCode::transport_failure, std::nullopt,
+              fmt::format("device {}: {}: {}", options_.device, what, std::strerror(error)));
+}
+
+void VerbsTransport::open_device() {
+  int count = 0;
+  const std::unique_ptr<ibv_device*, Destroyer<ibv_free_device_list>> list(
+      ibv_get_device_list(&count));
+  const std::span<ibv_device*> devices(list.get(), static_cast<std::size_t>(count));
+  std::vector<std::string> names;
+  for (ibv_device* device : devices) {
+    names.emplace_back(ibv_get_device_name(device));
+    if (names.back() == options_.device) {
+      context_.reset(made(ibv_open_device(device), "cannot be opened"));
+      return;
+    }
+  }
+  fail(fmt::format("not among the RDMA devices here ({})", fmt::join(names, ", ")), ENODEV);
+}
+
+void VerbsTransport::check_port() {
+  ibv_port_attr port{};
+  if (ibv_query_port(context_.get(), kPort, &port) != 0) {
+    fail("port 1 cannot be queried", errno);
+  }
+  if (port.state != IBV_PORT_ACTIVE) {
+    fail(fmt::format("port 1 is {}, not active", ibv_port_state_str(port.state)), ENETDOWN);
+  }
+  if (port.active_mtu < mtu_of(plan_.path_mtu)) {
+    fail(fmt::format("port 1 carries a path MTU of {}; {} is asked for", 128 << port.active_mtu,
+                     plan_.path_mtu),
+         EMSGSIZE);
+  }
+  if (ibv_query_gid(context_.get(), kPort, options_.gid_index, &gid_) != 0) {
+    fail(fmt::format("no GID {}", options_.gid_index), errno);
+  }
+  const ibv_gid none{};
+  if (std::memcmp(gid_.raw, none.raw, sizeof(gid_.raw)) == 0) {
+    fail(fmt::format("GID {} is empty (show_gids lists them)", options_.gid_index), EADDRNOTAVAIL);
+  }
+}
+
+MemoryRegion VerbsTransport::register_memory(std::vector<std::uint8_t>& memory, int access) const {
+  return MemoryRegion(made(ibv_reg_mr(domain_.get(), memory.data(), memory.size(), access),
+                           fmt::format("{} bytes cannot be registered", memory.size())));
+}
+
+void VerbsTransport::make_inbox_and_outbox(Lane& lane) {
+  const std::size_t bytes = std::size_t{plan_.slots} * plan_.slot_bytes;
+  lane.inbox.resize(bytes);
+  lane.outbox.resize(bytes);
+  lane.inbox_region = register_memory(lane.inbox, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  lane.outbox_region = register_memory(lane.outbox, IBV_ACCESS_LOCAL_WRITE);
+}
+
+QueuePair VerbsTransport::make_queue_pair() const {
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = completions_.get();
+  attributes.recv_cq = completions_.get();
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.sq_sig_all = 1;
+  attributes.cap = {.max_send_wr = plan_.slots,
+                    .max_recv_wr = plan_.slots,
+                    .max_send_sge = 1,
+                    .max_recv_sge = 1,
+                    .max_inline_data = 0};
+  QueuePair queue_pair(made(ibv_create_qp(domain_.get(), &attributes),
+                            fmt::format("no queue pair of depth {}", plan_.slots)));
+  initialize(*queue_pair);
+  return queue_pair;
+}
+
+/// RESET to INIT (IBTA §10.3.1). Receives are posted after it: rxe refuses them before.
+void VerbsTransport::initialize(ibv_qp& queue_pair) const {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = kPort;
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  const int error =
+      ibv_modify_qp(&queue_pair, &attributes,
+                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  if (error != 0) {
+    fail("queue pair to INIT", error);
+  }
+}
+
+/// INIT to RTR to RTS.
+void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
+                              std::uint32_t remote_number, std::uint32_t remote_psn,
+                              std::uint32_t own_psn) const {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTR;
+  attributes.path_mtu = mtu_of(plan_.path_mtu);
+  attributes.dest_qp_num = remote_number;
+  attributes.rq_psn = remote_psn;
+  attributes.max_dest_rd_atomic = 1;
+  attributes.min_rnr_timer = kRnrTimer;
+  attributes.ah_attr.is_global = 1;
+  attributes.ah_attr.port_num = kPort;
+  attributes.ah_attr.grh.sgid_index = options_.gid_index;
+  attributes.ah_attr.grh.hop_limit = kHopLimit;
+  std::memcpy(attributes.ah_attr.grh.dgid.raw, remote_gid.data(), remote_gid.size());
+  int error = ETIMEDOUT;
+  for (unsigned attempt = 0; attempt < kResolutions && error == ETIMEDOUT; ++attempt) {
+    error = ibv_modify_qp(&queue_pair, &attributes,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  }
+  if (error != 0) {
+    fail(fmt::format("queue pair to RTR, towards {}", wire::to_string(wire::IpAddress{remote_gid})),
+         error);
+  }
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.timeout = plan_.ack_timeout_exponent();
+  attributes.retry_cnt = plan_.retry_count;
+  attributes.rnr_retry = kRnrRetry;
+  attributes.sq_psn = own_psn;
+  attributes.max_rd_atomic = 1;
+  error = ibv_modify_qp(&queue_pair, &attributes,
+                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  if (error != 0) {
+    fail("queue pair to RTS", error);
+  }
+}
+
+std::vector<std::uint8_t> VerbsTransport::address() const {
+  std::vector<std::uint8_t> blob;
+  for (const Lane& lane : lanes_) {
+    LaneAddress address{};
+    std::memcpy(address.gid.data(), gid_.raw, address.gid.size());
+    address.outgoing_number.set(lane.outgoing->qp_num);
+    address.outgoing_psn.set(lane.outgoing_psn);
+    address.incoming_number.set(lane.incoming->qp_num);
+    address.incoming_psn.set(lane.incoming_psn);
+    address.inbox_key.set(lane.inbox_region->rkey);
+    address.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
+    const auto bytes = bytes_of(address);
+    blob.insert(blob.end(), bytes.begin(), bytes.end());
+  }
+  return blob;
+}
+
+void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
+                             std::span<const std::uint8_t> successor) {
+  const auto address_at = [&](std::span<const std::uint8_t> blob, std::size_t lane,
+                              std::uint16_t rank) -> const LaneAddress& {
+    if (blob.size() != lanes_.size() * sizeof(LaneAddress)) {
+      throw Error(ErrorCode::mismatch, rank,
+                  fmt::format("rank {} sent {} bytes of addresses; due are {}", rank, blob.size(),
+                              lanes_.size() * sizeof(LaneAddress)));
+    }
+    return wire::view_as<LaneAddress>(blob.data() + lane * sizeof(LaneAddress));
+  };
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    const LaneAddress& behind = address_at(predecessor, i, plan_.predecessor());
+    const LaneAddress& ahead = address_at(successor, i, plan_.successor());
+    for (std::uint32_t slot = 0; slot < plan_.slots; ++slot) {
+      post_receive(i);
+    }
+    bring_up(*lane.incoming, behind.gid, behind.outgoing_number.get(), behind.outgoing_psn.get(),
+             lane.incoming_psn);
+    bring_up(*lane.outgoing, ahead.gid, ahead.incoming_number.get(), ahead.incoming_psn.get(),
+             lane.outgoing_psn);
+    lane.successor_key = ahead.inbox_key.get();
+    lane.successor_base = ahead.inbox_base.get();
+  }
+}
+
+void VerbsTransport::post_receive(std::size_t lane) {
+  ibv_recv_wr request{}; // without a buffer: it takes the immediate alone
+  request.wr_id = work_id(lane, Direction::incoming);
+  ibv_recv_wr* bad = nullptr;
+  const int error = ibv_post_recv(lanes_[lane].incoming.get(), &request, &bad);
+  if (error != 0) {
+    fail("posting a receive", error);
+  }
+}
+
+bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
+  Lane& lane = lanes_[index];
+  if (lane.posted - lane.completed == plan_.slots) {
+    return false;
+  }
+  const std::uint64_t offset = (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
+  std::uint8_t* const at = lane.outbox.data() + offset;
+  std::copy(message.header.begin(), message.header.end(), at);
+  std::copy(message.data.begin(), message.data.end(), at + message.header.size());
+  ibv_sge piece{.addr = reinterpret_cast<std::uint64_t>(at),
+                .length = static_cast<std::uint32_t>(message.header.size() + message.data.size()),
+                .lkey = lane.outbox_region->lkey};
+  ibv_send_wr request{};
+  request.wr_id = work_id(index, Direction::outgoing);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.imm_data = htonl(static_cast<std::uint32_t>(message.number));
+  request.wr.rdma.remote_addr = lane.successor_base + offset;
+  request.wr.rdma.rkey = lane.successor_key;
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(lane.outgoing.get(), &request, &bad);
+  if (error != 0) {
+    fail(fmt::format("posting message {}", message.number), error);
+  }
+  ++lane.posted;
+  return true;
+}
+
+bool VerbsTransport::poll(TransportListener& listener) {
+  std::array<ibv_wc, 16> batch;
+  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(batch.size()), batch.data());
+  if (count < 0) {
+    fail("the completion queue cannot be polled", -count);
+  }
+  for (const ibv_wc& completion : std::span(batch).first(static_cast<std::size_t>(count))) {
+    take(completion, listener);
+  }
+  if (count != 0) {
+    idle_ = 0;
+  }
+  return count != 0;
+}
+
+void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener) {
+  const std::size_t index = completion.wr_id >> 1;
+  const auto direction = static_cast<Direction>(completion.wr_id & 1);
+  if (completion.status != IBV_WC_SUCCESS) {
+    fail_connection(completion, direction);
+  }
+  Lane& lane = lanes_[index];
+  if (direction == Direction::outgoing) {
+    ++lane.completed;
+    listener.completed(index);
+    return;
+  }
+  const std::uint32_t immediate = ntohl(completion.imm_data);
+  const std::size_t slot = immediate % plan_.slots;
+  const std::size_t bytes = std::min(completion.byte_len, plan_.slot_bytes);
+  listener.arrived(
+      index, immediate,
+      std::span<const std::uint8_t>(lane.inbox).subspan(slot * plan_.slot_bytes, bytes));
+  post_receive(index);
+}
+
+void VerbsTransport::fail_connection(const ibv_wc& completion, Direction direction) const {
+  const bool is_outgoing = direction == Direction::outgoing;
+  const std::uint16_t neighbour = is_outgoing ? plan_.successor() : plan_.predecessor();
+  const ErrorCode code = completion.status == IBV_WC_RETRY_EXC_ERR ? ErrorCode::retry_exceeded
+                                                                   : ErrorCode::transport_failure;
+  const std::string_view hint =
+      code == ErrorCode::retry_exceeded
+          ? ": the switch or the link is gone, or the switch was restarted and refuses our packets"
+          : "";
+  throw Error(code, neighbour,
+              fmt::format("rank {}: the connection {} rank {} failed: {} (vendor code {:#x}){}",
+                          plan_.rank, is_outgoing ? "to" : "from", neighbour,
+                          ibv_wc_status_str(completion.status), completion.vendor_err, hint));
+}
+
+/// Polled, so the CPU is left to others, and after a while in naps.
+void VerbsTransport::wait(std::chrono::microseconds patience) {
+  if (++idle_ < kSpins) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(patience, kNap));
+  }
+}
+
+} // namespace
+
+std::unique_ptr<Transport> open_verbs(const TransportPlan& plan, const VerbsOptions& options) {
+  return std::make_unique<VerbsTransport>(plan, options);
+}
+
+} // namespace weir::host

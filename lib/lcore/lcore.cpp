@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lcore/lcore.hpp"
+
+#include "frame/frame.hpp"
+#include "lcore/mbuf_frame.hpp"
+#include "lcore/prefetch.hpp"
+#include "wire/icrc.hpp"
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <rte_mempool.h>
+#include <rte_pause.h>
+
+#include <bit>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace weir::lcore {
+namespace {
+
+constexpr std::chrono::microseconds kRest{50};
+
+std::string handoff_name(char stage, unsigned from, unsigned to) {
+  return std::string("weir_") + stage + std::to_string(from) + "_" + std::to_string(to);
+}
+
+/// Some drivers hand a VLAN tag over beside the frame; frames must leave as they came.
+bool put_vlan_tag_back(rte_mbuf*& mbuf) {
+  return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
+}
+
+bool is_customer_tag(wire::be16 type) {
+  return type.get() == static_cast<std::uint16_t>(wire::EtherType::vlan);
+}
+
+/// af_packet's kernel takes the outer tag off, and the driver puts it back as 802.1Q whatever it
+/// was. Two such tags are no frame of IEEE 802.1Q (§9.5): where the port's links carry 802.1ad, the
+/// outer one was that.
+void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
+  if (mbuf->data_len < sizeof(wire::EthernetHeader) + sizeof(wire::VlanTag)) {
+    return;
+  }
+  auto* bytes = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+  auto& ethernet = wire::view_as<wire::EthernetHeader>(bytes);
+  const auto& tag = wire::view_as<wire::VlanTag>(bytes + sizeof ethernet);
+  if (is_customer_tag(ethernet.type) && is_customer_tag(tag.type)) {
+    ethernet.type.set(static_cast<std::uint16_t>(wire::EtherType::service_vlan));
+  }
+}
+
+} // namespace
+
+Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
+    : id_(id), idle_(idle), shared_(shared),
+      forwarder_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
+      rx_(shared.directory, shared.magic_rule, shared.bridge, forwarder_, *this, counters_),
+      worker_routes_(shared.directory.rings().size()) {}
+
+void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
+  tx_ports_[port] = std::make_unique<TxPort>(queues);
+}
+
+void Lcore::make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings) {
+  settings.helpers = this;
+  worker_.emplace(shared_.directory, std::move(rings), settings, shared_.bridge, forwarder_,
+                  counters_);
+}
+
+namespace {
+
+template <typename Value, typename Owner>
+using Outboxes = std::vector<std::pair<const Owner*, std::unique_ptr<Outbox<Value>>>>;
+
+/// What is for `receiver`, through a ring in its inbox, made when it is not there yet.
+template <typename Value, typename Owner>
+Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name, unsigned entries,
+                          std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
+                          Outboxes<Value, Owner>& outboxes) {
+  for (const auto& [known, outbox] : outboxes) {
+    if (known == receiver) {
+      return outbox.get();
+    }
+  }
+  inbox.push_back(std::make_unique<Handoff<Value>>(name, entries));
+  outboxes.emplace_back(receiver, std::make_unique<Outbox<Value>>(*inbox.back()));
+  return outboxes.back().second.get();
+}
+
+} // namespace
+
+void Lcore::route_group(std::uint16_t group, Lcore& worker) {
+  if (&worker != this) {
+    worker_routes_[group] = outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries,
+                                       worker.worker_inbox_, worker_outboxes_);
+  }
+}
+
+void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
+  if (&transmitter == this) {
+    return;
+  }
+  constexpr std::array stages{'r', 't'}; // by class
+  for (std::size_t traffic = 0; traffic < frame::kTrafficClasses; ++traffic) {
+    tx_routes_[traffic][port] = outbox_for(
+        &transmitter, handoff_name(stages[traffic], id_, transmitter.id_),
+        kTxHandoffEntries[traffic], transmitter.tx_inbox_[traffic], tx_outboxes_[traffic]);
+  }
+}
+
+void Lcore::add_helper(Lcore& helper) {
+  helper.sum_inbox_.push_back(
+      std::make_unique<ReductionHandoff>(handoff_name('s', id_, helper.id_), kHandoffEntries));
+  helpers_.push_back(helper.sum_inbox_.back().get());
+}
+
+void Lcore::run() {
+  const Clock clock;
+  running_.store(true, std::memory_order_release);
+  reader_.enter();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const unsigned work = round(clock.now());
+    reader_.between_bursts();
+    switch (wish_.load(std::memory_order_acquire)) {
+    case Wish::run:
+      rest_after(work);
+      break;
+    case Wish::stay_awake:
+      state_.store(State::awake, std::memory_order_release);
+      break;
+    case Wish::stand_still:
+      wait_for_resume(clock);
+      break;
+    }
+  }
+  reader_.leave();
+  running_.store(false, std::memory_order_release);
+}
+
+void Lcore::wait_until_running() const {
+  while (!running_.load(std::memory_order_acquire)) {
+    std::this_thread::yield();
+  }
+}
+
+void Lcore::wait_until_stopped() const {
+  while (running_.load(std::memory_order_acquire)) {
+    std::this_thread::yield();
+  }
+}
+
+unsigned Lcore::round(frame::Instant now) {
+  unsigned work = 0;
+  if (is_receiving_) [[likely]] {
+    work += receive_all(now);
+  }
+  work += take_worker_handoffs(now);
+  work += worker_ ? worker_->collect(now) : 0;
+  work += make_sums_for_others();
+  hand_on(now);
+  work += take_tx_handoffs();
+  work += flush_ports();
+  ++rounds_.rounds;
+  rounds_.idle_rounds += work == 0 ? 1 : 0;
+  return work;
+}
+
+unsigned Lcore::receive_all(frame::Instant now) {
+  unsigned frames = 0;
+  for (const RxQueue& queue : rx_queues_) {
+    frames += receive(queue, now);
+  }
+  const bool is_due = rounds_.rounds % kRoundsPerLook == 0 && !rx_queues_.empty();
+  if (frames == 0 && is_due && shared_.pool != nullptr) {
+    look_for_mbufs();
+  }
+  return frames;
+}
+
+/// Not every driver counts the frames for which it found no mbuf; a dry pool would then look like
+/// idle ports.
+void Lcore::look_for_mbufs() {
+  std::array<void*, kBurst> mbufs;
+  if (rte_mempool_get_bulk(shared_.pool, mbufs.data(), kBurst) == 0) {
+    rte_mempool_put_bulk(shared_.pool, mbufs.data(), kBurst);
+  } else {
+    ++rounds_.starved_rounds;
+  }
+}
+
+unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
+  std::array<rte_mbuf*, kBurst> burst;
+  const unsigned count = rte_eth_rx_burst(queue.device, queue.queue, burst.data(), kBurst);
+  if (count == 0) {
+    return 0;
+  }
+  rounds_.rx_burst.add(count);
+  const std::span received(burst.data(), count);
+  prefetch_descriptions(received);
+  prefetch_headers(received);
+  std::array<frame::Frame*, kBurst> frames;
+  unsigned whole = 0;
+  for (rte_mbuf* mbuf : received) {
+    if (frame::Frame* frame = look_at(mbuf, queue.port, now); frame != nullptr) {
+      frames[whole++] = frame;
+    }
+  }
+  for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, whatever they are
+    rx_.pass_on(*frames[i], now);
+  }
+  return count;
+}
+
+wire::EtherType Lcore::outer_tag_of(std::uint16_t port) const {
+  return shared_.outer_tags.empty() ? wire::EtherType::vlan : shared_.outer_tags[port];
+}
+
+/// nullptr when the frame had to be dropped.
+frame::Frame* Lcore::look_at(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now) {
+  const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
+  if (outer_tag_of(port) == wire::EtherType::service_vlan) [[unlikely]] {
+    make_outer_tag_a_service_tag(mbuf);
+  }
+  frame::Frame& frame = make_frame(mbuf, port);
+  ++ports_[port].rx_packets;
+  ports_[port].rx_bytes += frame.length;
+  if (!is_whole) {
+    ++counters_.received;
+    forwarder_.drop(frame, DropReason::not_contiguous, now);
+    return nullptr;
+  }
+  rx_.look_at(frame, now);
+  if (frame.pair != 0) {
+    prefetch_payload(frame);
+  }
+  return &frame;
+}
+
+bool Lcore::ask(slot::Reduction& sum) {
+  const slot::Reduction::Task& task = sum.task();
+  if (helpers_.empty() || task.frames.size() * task.result.size() < kWorthAsking) {
+    return false;
+  }
+  next_helper_ = next_helper_ + 1 < helpers_.size() ? next_helper_ + 1 : 0;
+  return helpers_[next_helper_]->push(&sum);
+}
+
+unsigned Lcore::take_worker_handoffs(frame::Instant now) {
+  unsigned work = 0;
+  for (const auto& inbox : worker_inbox_) {
+    std::array<rte_mbuf*, kBurst> burst;
+    const unsigned count = inbox->pop(burst);
+    const std::span<rte_mbuf* const> taken(burst.data(), count);
+    prefetch_descriptions(taken);
+    prefetch_headers(taken);
+    for (rte_mbuf* mbuf : taken) {
+      prefetch_payload(frame_of(mbuf));
+    }
+    for (rte_mbuf* mbuf : taken) {
+      ++taken_up_;
+      worker_->accept(frame_of(mbuf), now);
+    }
+    work += count;
+  }
+  return work;
+}
+
+unsigned Lcore::take_tx_handoffs() {
+  unsigned work = 0;
+  for (const auto& inboxes : tx_inbox_) {
+    for (const auto& inbox : inboxes) {
+      std::array<TxRequest, kBurst> burst;
+      const unsigned count = inbox->pop(burst);
+      for (const TxRequest& request : std::span(burst).first(count)) {
+        taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+        queue_on(request);
+      }
+      work += count;
+    }
+  }
+  return work;
+}
+
+unsigned Lcore::make_sums_for_others() {
+  unsigned sums = 0;
+  for (const auto& inbox : sum_inbox_) {
+    std::array<slot::Reduction*, kSumBurst> burst;
+    const unsigned count = inbox->pop(burst);
+    for (unsigned i = 0; i < count; ++i) {
+      sums += burst[i]->make() ? 1 : 0;
+    }
+  }
+  rounds_.sums_for_others += sums;
+  return sums;
+}
+
+unsigned Lcore::flush_ports() {
+  unsigned sent = 0;
+  for (std::size_t port = 0; port < tx_ports_.size(); ++port) {
+    if (tx_ports_[port]) {
+      sent += tx_ports_[port]->flush(counters_, ports_[port]);
+    }
+  }
+  return sent;
+}
+
+void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
+  rte_mbuf* mbuf = mbuf_of(frame);
+  const int extra = std::popcount(ports) - 1;
+  if (extra > 0) {
+    rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
+  }
+  Leaving leaving = leaving_as(frame.departure);
+  const frame::TrafficClass traffic = frame.traffic; // the frame may be gone after the first
+  for (; ports != 0; ports &= ports - 1) {
+    send_by({mbuf, static_cast<std::uint16_t>(std::countr_zero(ports)), leaving, traffic});
+    leaving = Leaving::copy;
+  }
+}
+
+void Lcore::send_by(const TxRequest& request) {
+  Outbox<TxRequest>* next = tx_routes_[static_cast<std::size_t>(request.traffic)][request.port];
+  if (next == nullptr) {
+    return queue_on(request);
+  }
+  handed_on_ += request.leaving == Leaving::copy ? 0 : 1;
+  next->put(request, [this](const TxRequest& refused) { take_back(refused); });
+}
+
+/// The lcore that transmits is too slow.
+void Lcore::take_back(const TxRequest& request) {
+  handed_on_ -= request.leaving == Leaving::copy ? 0 : 1;
+  could_not_leave(request, queue_full(request.traffic));
+}
+
+/// The worker is too slow.
+void Lcore::take_back(rte_mbuf* mbuf, frame::Instant now) {
+  --handed_on_;
+  forwarder_.drop(frame_of(mbuf), DropReason::worker_queue_full, now);
+}
+
+void Lcore::hand_on(frame::Instant now) {
+  for (const auto& [worker, outbox] : worker_outboxes_) {
+    outbox->flush([&](rte_mbuf* mbuf) { take_back(mbuf, now); });
+  }
+  for (const TxOutboxes& outboxes : tx_outboxes_) {
+    for (const auto& [transmitter, outbox] : outboxes) {
+      outbox->flush([this](const TxRequest& request) { take_back(request); });
+    }
+  }
+}
+
+void Lcore::queue_on(const TxRequest& request) {
+  TxPort& port = *tx_ports_[request.port];
+  if (port.push(request.mbuf, request.leaving, request.traffic)) {
+    return;
+  }
+  port.flush(counters_, ports_[request.port]);
+  if (!port.push(request.mbuf, request.leaving, request.traffic)) {
+    could_not_leave(request, backlog_full(request.traffic));
+  }
+}
+
+void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
+  count_undelivered(request.leaving, reason, counters_);
+  ports_[request.port].count_dropped(request.traffic);
+  free_mbuf(request.mbuf);
+}
+
+void Lcore::release(frame::Frame& frame) {
+  free_mbuf(mbuf_of(frame));
+}
+
+void Lcore::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
+  Outbox<rte_mbuf*>* next = worker_routes_[group];
+  if (next == nullptr) {
+    return worker_->accept(frame, now);
+  }
+  if (frame.packet.parsed == wire::Parsed::message) {
+    wire::verify_icrc(frame); // here, since any lcore can do it and the ring has but one worker
+  }
+  ++handed_on_;
+  next->put(mbuf_of(frame), [&](rte_mbuf* mbuf) { take_back(mbuf, now); });
+}
+
+void Lcore::rest_after(unsigned work) {
+  if (work != 0) {
+    empty_rounds_ = 0;
+    return;
+  }
+  switch (idle_) {
+  case Idle::spin:
+    return;
+  case Idle::yield:
+    return std::this_thread::yield();
+  case Idle::sleep:
+    if (++empty_rounds_ > kRoundsBeforeSleep) {
+      std::this_thread::sleep_for(kRest);
+    }
+  }
+}
+
+/// Spins: whoever sleeps here wakes up too late for a NIC's receive queue. Only one that has been
+/// kept from its work for long anyway lets others have the CPU.
+void Lcore::wait_for_resume(const Clock& clock) {
+  const std::uint64_t start = clock.now().ns;
+  state_.store(State::standing_still, std::memory_order_release);
+  for (unsigned spins = 0; wish_.load(std::memory_order_acquire) == Wish::stand_still; ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      rte_pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  state_.store(State::running, std::memory_order_release);
+  rounds_.stood_still_ns.add(clock.now().ns - start);
+}
+
+std::uint64_t Lcore::queued() const {
+  std::uint64_t frames = handed_on_ - taken_up_; // wraps on one lcore, right in the sum over all
+  for (const auto& port : tx_ports_) {
+    frames += port ? port->frames_waiting() : 0;
+  }
+  return frames;
+}
+
+void Lcore::discard_queued() {
+  discard_handed_on();
+  for (std::size_t port = 0; port < tx_ports_.size(); ++port) {
+    if (tx_ports_[port]) {
+      tx_ports_[port]->discard(counters_, ports_[port]);
+    }
+  }
+}
+
+void Lcore::discard_handed_on() {
+  for (const TxOutboxes& outboxes : tx_outboxes_) { // what a reset has sent
+    for (const auto& [transmitter, outbox] : outboxes) {
+      outbox->discard([this](const TxRequest& request) { take_back(request); });
+    }
+  }
+  rte_mbuf* mbuf = nullptr;
+  for (const auto& inbox : worker_inbox_) {
+    while (inbox->pop({&mbuf, 1}) != 0) {
+      ++taken_up_;
+      counters_.count(DropReason::worker_queue_full);
+      free_mbuf(mbuf);
+    }
+  }
+  TxRequest request;
+  for (const auto& inboxes : tx_inbox_) {
+    for (const auto& inbox : inboxes) {
+      while (inbox->pop({&request, 1}) != 0) {
+        taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+        could_not_leave(request, queue_full(request.traffic));
+      }
+    }
+  }
+}
+
+std::vector<std::uint16_t> Lcore::tx_ports() const {
+  std::vector<std::uint16_t> ports;
+  for (std::uint16_t port = 0; port < tx_ports_.size(); ++port) {
+    if (tx_ports_[port]) {
+      ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
+} // namespace weir::lcore

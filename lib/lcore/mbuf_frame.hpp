@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// A Frame lives in the private area of the mbuf that holds its bytes, so neither needs a pointer
+/// to the other.
+
+#include "frame/frame.hpp"
+#include "lcore/happens_before.hpp"
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+namespace weir::lcore {
+
+inline constexpr std::uint16_t kFrameBytesInMbuf =
+    RTE_ALIGN_CEIL(sizeof(frame::Frame), RTE_MBUF_PRIV_ALIGN);
+static_assert(std::is_trivially_destructible_v<frame::Frame>);
+static_assert(alignof(frame::Frame) <= RTE_MBUF_PRIV_ALIGN);
+
+inline frame::Frame& frame_of(rte_mbuf* mbuf) {
+  return *static_cast<frame::Frame*>(rte_mbuf_to_priv(mbuf));
+}
+
+inline rte_mbuf* mbuf_of(frame::Frame& frame) {
+  return reinterpret_cast<rte_mbuf*>(&frame) - 1;
+}
+
+/// The frame of a contiguous mbuf that has just been received on port `ingress`.
+inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress) {
+  takes_over(mbuf); // from whoever freed it last
+  auto* frame = new (rte_mbuf_to_priv(mbuf)) frame::Frame;
+  frame->data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+  frame->length = mbuf->pkt_len;
+  frame->ingress = ingress;
+  return *frame;
+}
+
+/// Ends a frame's life.
+inline void free_mbuf(rte_mbuf* mbuf) {
+  hands_over(mbuf);
+  rte_pktmbuf_free(mbuf);
+}
+
+} // namespace weir::lcore

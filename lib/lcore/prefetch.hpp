@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What a burst will touch is asked for before the first of its frames is looked at: a frame that
+/// no cache has costs a memory latency for each line otherwise.
+
+#include "frame/frame.hpp"
+#include "lcore/mbuf_frame.hpp"
+
+#include <rte_prefetch.h>
+
+#include <cstdint>
+#include <span>
+
+namespace weir::lcore {
+
+// Ethernet to the INA header's first half.
+inline constexpr std::uint32_t kHeaderBytes = 2 * RTE_CACHE_LINE_SIZE;
+
+/// The mbufs' first lines and the Frames in their private areas, both about to be written.
+inline void prefetch_descriptions(std::span<rte_mbuf* const> burst) {
+  for (rte_mbuf* mbuf : burst) {
+    __builtin_prefetch(mbuf, 1);
+    auto* frame = static_cast<const std::uint8_t*>(rte_mbuf_to_priv(mbuf));
+    for (std::size_t at = 0; at < kFrameBytesInMbuf; at += RTE_CACHE_LINE_SIZE) {
+      __builtin_prefetch(frame + at, 1);
+    }
+  }
+}
+
+/// What parse reads.
+inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
+  for (const rte_mbuf* mbuf : burst) {
+    const auto* data = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
+    for (std::size_t at = 0; at < kHeaderBytes; at += RTE_CACHE_LINE_SIZE) {
+      rte_prefetch0(data + at);
+    }
+  }
+}
+
+/// What verification and reduction read. Into the second-level cache: a burst of payloads does not
+/// fit the first.
+inline void prefetch_payload(const frame::Frame& frame) {
+  for (std::uint32_t at = kHeaderBytes; at < frame.length; at += RTE_CACHE_LINE_SIZE) {
+    rte_prefetch1(frame.data + at);
+  }
+}
+
+} // namespace weir::lcore

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "lcore/tx.hpp"
+
+#include "frame/frame.hpp"
+#include "lcore/mbuf_frame.hpp"
+
+#include <rte_ethdev.h>
+
+namespace weir::lcore {
+
+using frame::TrafficClass;
+
+namespace {
+
+constexpr auto kRing = static_cast<std::size_t>(TrafficClass::ring);
+constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
+
+} // namespace
+
+TxPort::TxPort(const TxQueues& queues)
+    : queues_(queues), backlogs_{Backlog(kBacklogs[kRing]), Backlog(kBacklogs[kOther])} {}
+
+bool TxPort::push(rte_mbuf* mbuf, Leaving leaving, TrafficClass traffic) {
+  Backlog& waiting = backlog(traffic);
+  if (waiting.is_full()) {
+    return false;
+  }
+  waiting.push({mbuf, mbuf->pkt_len, leaving});
+  frames_waiting_ += leaving == Leaving::copy ? 0 : 1;
+  return true;
+}
+
+unsigned TxPort::flush(frame::FrameCounters& counters, frame::PortCounters& port) {
+  unsigned sent_in_all = 0;
+  for (;;) {
+    Plan plan = make_plan();
+    if (plan.size == 0) {
+      return sent_in_all;
+    }
+    const bool is_one_queue = queues_.queues[kRing] == queues_.queues[kOther];
+    const Taken taken = is_one_queue ? send_by_one_queue(plan) : send_by_two_queues(plan);
+    const unsigned sent = count_departures(plan, taken, counters, port);
+    sent_in_all += sent;
+    if (sent < plan.size) {
+      return sent_in_all;
+    }
+  }
+}
+
+/// The arbiter's next decisions, tried out on a copy: the device may take fewer frames.
+TxPort::Plan TxPort::make_plan() const {
+  Plan plan;
+  TxArbiter arbiter = arbiter_;
+  const Backlog& ring = backlogs_[kRing];
+  const Backlog& other = backlogs_[kOther];
+  while (plan.size < kBurst) {
+    const bool ring_waits = plan.counts[kRing] < ring.size();
+    const bool other_waits = plan.counts[kOther] < other.size();
+    if (!ring_waits && !other_waits) {
+      break;
+    }
+    TrafficClass traffic = ring_waits ? TrafficClass::ring : TrafficClass::other;
+    if (ring_waits && other_waits) {
+      traffic = arbiter.next(other.at(plan.counts[kOther]).bytes);
+      const auto place = plan.counts[static_cast<std::size_t>(traffic)];
+      arbiter.charge(traffic, backlog(traffic).at(place).bytes);
+    }
+    const auto index = static_cast<std::size_t>(traffic);
+    rte_mbuf* mbuf = backlogs_[index].at(plan.counts[index]).mbuf;
+    hands_over(mbuf);
+    plan.mbufs[index][plan.counts[index]++] = mbuf;
+    plan.turns[plan.size++] = traffic;
+  }
+  return plan;
+}
+
+TxPort::Taken TxPort::send_by_one_queue(const Plan& plan) const {
+  std::array<rte_mbuf*, kBurst> mbufs;
+  Taken place{};
+  for (std::uint16_t turn = 0; turn < plan.size; ++turn) {
+    const auto index = static_cast<std::size_t>(plan.turns[turn]);
+    mbufs[turn] = plan.mbufs[index][place[index]++];
+  }
+  const std::uint16_t sent =
+      rte_eth_tx_burst(queues_.device, queues_.queues[kRing], mbufs.data(), plan.size);
+  Taken taken{};
+  for (std::uint16_t turn = 0; turn < sent; ++turn) {
+    ++taken[static_cast<std::size_t>(plan.turns[turn])];
+  }
+  return taken;
+}
+
+/// Other traffic that has its turn behind a ring's frame which the device does not take waits too.
+TxPort::Taken TxPort::send_by_two_queues(Plan& plan) const {
+  Taken taken{};
+  taken[kRing] = rte_eth_tx_burst(queues_.device, queues_.queues[kRing], plan.mbufs[kRing].data(),
+                                  plan.counts[kRing]);
+  Taken due{};
+  for (std::uint16_t turn = 0; turn < plan.size && due[kRing] <= taken[kRing]; ++turn) {
+    ++due[static_cast<std::size_t>(plan.turns[turn])];
+  }
+  taken[kOther] = rte_eth_tx_burst(queues_.device, queues_.queues[kOther],
+                                   plan.mbufs[kOther].data(), due[kOther]);
+  return taken;
+}
+
+unsigned TxPort::count_departures(const Plan& plan, Taken taken, frame::FrameCounters& counters,
+                                  frame::PortCounters& port) {
+  unsigned sent = 0;
+  for (std::uint16_t turn = 0; turn < plan.size; ++turn) {
+    auto& left = taken[static_cast<std::size_t>(plan.turns[turn])];
+    if (left != 0) {
+      --left;
+      ++sent;
+      depart(plan.turns[turn], counters, port);
+    }
+  }
+  return sent;
+}
+
+void TxPort::depart(TrafficClass traffic, frame::FrameCounters& counters,
+                    frame::PortCounters& port) {
+  Backlog& from = backlog(traffic);
+  const Entry entry = from.at(0);
+  const bool both_wait = backlogs_[kRing].size() != 0 && backlogs_[kOther].size() != 0;
+  if (both_wait) {
+    arbiter_.charge(traffic, entry.bytes);
+  }
+  from.pop();
+  if (backlogs_[kOther].size() == 0) {
+    arbiter_.forget();
+  }
+  port.count_sent(traffic, entry.bytes);
+  switch (entry.leaving) {
+  case Leaving::forwarded:
+    counters.count(frame::Departure::forwarded);
+    --frames_waiting_;
+    break;
+  case Leaving::consumed:
+    counters.count(frame::Departure::consumed);
+    --frames_waiting_;
+    break;
+  case Leaving::copy:
+    ++counters.copies;
+    break;
+  }
+}
+
+void TxPort::discard(frame::FrameCounters& counters, frame::PortCounters& port) {
+  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
+    for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
+      const Entry& entry = waiting.at(0);
+      count_undelivered(entry.leaving, backlog_full(traffic), counters);
+      port.count_dropped(traffic);
+      frames_waiting_ -= entry.leaving == Leaving::copy ? 0 : 1;
+      free_mbuf(entry.mbuf);
+    }
+  }
+}
+
+} // namespace weir::lcore

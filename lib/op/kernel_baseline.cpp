@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The kernels for the CPU that the whole build assumes (on x86: corei7, as Debian's DPDK; no more
+/// than SSE4.2).
+
+#include "op/kernel_impl.hpp"
+
+#if defined(__AVX__)
+#error "the baseline kernels must not be compiled with AVX: they run where it is missing"
+#endif
+
+namespace weir::op {
+
+constexpr KernelTable kBaselineKernels = make_kernel_table();
+
+} // namespace weir::op

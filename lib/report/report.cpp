@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::report {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+struct CellText {
+  std::string operator()(std::uint64_t number) const { return fmt::format("{}", number); }
+
+  std::string operator()(double number) const { return fmt::format("{:.2f}", number); }
+
+  std::string operator()(const std::string& text) const { return text; }
+};
+
+/// Columns, not bytes: headings and cells may hold UTF-8.
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
+std::string padded(std::string_view text, std::size_t width, bool to_right) {
+  const std::string gap(width - std::min(width, display_width(text)), ' ');
+  return to_right ? gap + std::string(text) : std::string(text) + gap;
+}
+
+std::vector<std::size_t> column_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    std::size_t width = display_width(table.columns[column].heading);
+    for (const auto& row : table.rows) {
+      width = std::max(width, display_width(std::visit(CellText{}, row[column])));
+    }
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+void write_line(std::string& text, std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  text += line + "\n";
+}
+
+void write_text(std::string& text, const Table& table) {
+  text += table.name + "\n";
+  const std::vector<std::size_t> widths = column_widths(table);
+  std::string heading = " ";
+  std::string rule = " ";
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    const bool numeric =
+        !table.rows.empty() && !std::holds_alternative<std::string>(table.rows[0][column]);
+    heading += " " + padded(table.columns[column].heading, widths[column], numeric) + " ";
+    rule += " " + std::string(widths[column], '-') + " ";
+  }
+  if (table.rows.empty()) {
+    text += "  none\n";
+  } else {
+    write_line(text, heading);
+    write_line(text, rule);
+  }
+  for (const auto& row : table.rows) {
+    std::string line = " ";
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      const bool numeric = !std::holds_alternative<std::string>(row[column]);
+      line += " " + padded(std::visit(CellText{}, row[column]), widths[column], numeric) + " ";
+    }
+    write_line(text, line);
+  }
+  if (!table.note.empty()) {
+    text += "  " + table.note + "\n";
+  }
+}
+
+/// RFC 8259 §7.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      fmt::format_to(Out(out), "\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+struct CellJson {
+  std::string operator()(std::uint64_t number) const { return fmt::format("{}", number); }
+
+  std::string operator()(double number) const { return fmt::format("{:.6g}", number); }
+
+  std::string operator()(const std::string& text) const { return quoted(text); }
+};
+
+std::string row_json(const Table& table, const std::vector<Cell>& row) {
+  std::string json = "{";
+  for (std::size_t column = 0; column < row.size(); ++column) {
+    fmt::format_to(Out(json), "{}{}: {}", column == 0 ? "" : ", ",
+                   quoted(table.columns[column].key), std::visit(CellJson{}, row[column]));
+  }
+  return json + "}";
+}
+
+} // namespace
+
+std::string to_text(const Report& report) {
+  std::string text;
+  for (const Table& table : report) {
+    if (!text.empty()) {
+      text += "\n";
+    }
+    write_text(text, table);
+  }
+  return text;
+}
+
+std::string to_json(const Report& report) {
+  std::string json = "{";
+  for (const Table& table : report) {
+    json += json.size() > 1 ? ",\n " : "\n ";
+    json += quoted(table.name) + ": [";
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      json += (row == 0 ? "\n  " : ",\n  ") + row_json(table, table.rows[row]);
+    }
+    json += table.rows.empty() ? "]" : "\n ]";
+  }
+  return json + "\n}\n";
+}
+
+} // namespace weir::report

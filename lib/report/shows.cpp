@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/shows.hpp"
+
+#include "frame/frame.hpp"
+#include "report/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+
+namespace weir::report {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+constexpr std::size_t kStuckShown = 16;
+constexpr std::string_view kAll = "all";
+
+template <typename Visitor>
+void for_ports(control::Switch& weir, std::string_view name, Visitor&& visit) {
+  bool found = false;
+  std::string names(kAll);
+  for (std::uint16_t index = 0; index < weir.ports().size(); ++index) {
+    const control::Port& port = weir.ports()[index];
+    names += ", " + port.name();
+    if (name == kAll || name == port.name()) {
+      visit(index, port);
+      found = true;
+    }
+  }
+  if (!found) {
+    throw UnknownName(fmt::format("port: found '{}'; allowed: {}", name, names));
+  }
+}
+
+std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
+  std::uint32_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (error == std::errc() && end == name.data() + name.size()) {
+    if (const auto ring = weir.ring_with_id(id)) {
+      return *ring;
+    }
+  }
+  std::string ids;
+  for (const ring::RingSpec& ring : weir.rings()) {
+    ids += (ids.empty() ? "" : ", ") + std::to_string(ring.id);
+  }
+  throw UnknownName(
+      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "none is configured" : ids));
+}
+
+std::string names_of_ports(control::Switch& weir, l2::PortSet ports) {
+  std::string names;
+  for (; ports != 0; ports &= ports - 1) {
+    const auto port = static_cast<std::size_t>(std::countr_zero(ports));
+    names += (names.empty() ? "" : ",") + weir.ports()[port].name();
+  }
+  return names;
+}
+
+std::string_view name_of(frame::TraceEvent event) {
+  switch (event) {
+  case frame::TraceEvent::forwarded:
+    return "forwarded";
+  case frame::TraceEvent::stale_repeat:
+    return "stale repeat";
+  case frame::TraceEvent::waits:
+    return "waits";
+  case frame::TraceEvent::held:
+    return "held";
+  case frame::TraceEvent::completed:
+    return "completed";
+  case frame::TraceEvent::result:
+    return "result";
+  case frame::TraceEvent::cached_result:
+    return "cached result";
+  case frame::TraceEvent::dropped:
+    return "dropped";
+  }
+  return "unknown";
+}
+
+bool names_a_slot(frame::TraceEvent event) {
+  return event == frame::TraceEvent::held || event == frame::TraceEvent::completed ||
+         event == frame::TraceEvent::result || event == frame::TraceEvent::cached_result;
+}
+
+Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
+  Table table{"lcores",
+              {{"lcore", "lcore"},
+               {"roles", "roles"},
+               {"rings", "rings"},
+               {"rounds", "rounds"},
+               {"starved_rounds", "without mbufs"},
+               {"sums_for_others", "sums for others"},
+               {"busy_percent", "busy %"},
+               {"received", "received"},
+               {"forwarded", "forwarded"},
+               {"consumed", "consumed"},
+               {"dropped", "dropped"},
+               {"held", "held"}},
+              {},
+              {}};
+  for (const control::LcoreSnapshot& lcore : lcores) {
+    const auto& rounds = lcore.rounds;
+    const double busy = rounds.rounds == 0
+                            ? 0.0
+                            : 100.0 * static_cast<double>(rounds.rounds - rounds.idle_rounds) /
+                                  static_cast<double>(rounds.rounds);
+    table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::uint64_t{lcore.rings},
+                          rounds.rounds, rounds.starved_rounds, rounds.sums_for_others, busy,
+                          lcore.frames.received, lcore.frames.forwarded, lcore.frames.consumed,
+                          lcore.frames.all_dropped(), lcore.held});
+  }
+  return table;
+}
+
+} // namespace
+
+Report show_port_information(control::Switch& weir, std::string_view name) {
+  Table table{"port_info",
+              {{"port", "port"},
+               {"device", "device"},
+               {"driver", "driver"},
+               {"mac", "MAC"},
+               {"link", "link"},
+               {"mtu", "MTU"},
+               {"rx_queues", "rx queues"},
+               {"numa_node", "NUMA node"},
+               {"promiscuous", "promiscuous"}},
+              {},
+              {}};
+  for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
+    const control::PortInformation information = port.information();
+    table.rows.push_back({port.name(), port.config().device, information.driver, information.mac,
+                          information.link, std::uint64_t{information.mtu},
+                          std::uint64_t{port.config().rx_queues},
+                          std::to_string(information.numa_node),
+                          std::string(information.promiscuous ? "on" : "off")});
+  });
+  return {table};
+}
+
+Report show_port_statistics(control::Switch& weir, std::string_view name) {
+  Table table{"port_stats",
+              {{"port", "port"},
+               {"rx_packets", "rx packets"},
+               {"rx_bytes", "rx bytes"},
+               {"rx_missed", "rx missed"},
+               {"rx_errors", "rx errors"},
+               {"tx_packets", "tx packets"},
+               {"tx_bytes", "tx bytes"},
+               {"tx_errors", "tx errors"},
+               {"tx_ring_packets", "of rings"},
+               {"tx_ring_dropped", "dropped"},
+               {"tx_other_packets", "others"},
+               {"tx_other_dropped", "dropped"}},
+              {},
+              {}};
+  for_ports(weir, name, [&](std::uint16_t index, const control::Port& port) {
+    const frame::PortCounters counters = weir.port_counters(index);
+    const control::DeviceLosses losses = port.losses();
+    const frame::ClassCounters& ring = counters.sent(frame::TrafficClass::ring);
+    const frame::ClassCounters& other = counters.sent(frame::TrafficClass::other);
+    table.rows.push_back({port.name(), counters.rx_packets.get(), counters.rx_bytes.get(),
+                          losses.rx_missed, losses.rx_errors, ring.packets + other.packets,
+                          ring.bytes + other.bytes, losses.tx_errors, ring.packets.get(),
+                          ring.dropped.get(), other.packets.get(), other.dropped.get()});
+  });
+  return {table};
+}
+
+Report show_port_extended(control::Switch& weir, std::string_view name) {
+  Table table{"port_xstats", {{"port", "port"}, {"name", "name"}, {"value", "value"}}, {}, {}};
+  for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
+    for (const auto& [statistic, value] : port.extended_statistics()) {
+      table.rows.push_back({port.name(), statistic, value});
+    }
+  });
+  return {table};
+}
+
+void clear_port_statistics(control::Switch& weir, std::string_view name) {
+  for_ports(weir, name,
+            [&](std::uint16_t index, const control::Port&) { weir.clear_port_counters(index); });
+}
+
+Report show_rings(control::Switch& weir, std::string_view name) {
+  if (name == kAll) {
+    const auto rings = weir.ring_snapshots();
+    return {rings_table(weir.rings(), rings)};
+  }
+  const std::uint16_t ring = ring_named(weir, name);
+  const stage::RingSnapshot snapshot = weir.ring_snapshot(ring);
+  return {rings_table(weir.rings(), {&snapshot, 1}), members_table(weir.rings()[ring], snapshot),
+          ring_drops_table(snapshot), slot_time_table(snapshot)};
+}
+
+Report show_stuck(control::Switch& weir, std::string_view name) {
+  const std::uint16_t ring = ring_named(weir, name);
+  return {stuck_table(weir.rings()[ring], weir.stuck_slots(ring, kStuckShown))};
+}
+
+void reset_ring(control::Switch& weir, std::string_view name) {
+  weir.reset_ring(ring_named(weir, name));
+}
+
+void withdraw_ring(control::Switch& weir, std::string_view name) {
+  weir.withdraw_ring(ring_named(weir, name));
+}
+
+Report show_connections(control::Switch& weir) {
+  return {connections_table(weir.rings(), weir.connections())};
+}
+
+Report show_drops(control::Switch& weir) {
+  const stage::Accounting accounting = weir.accounting();
+  return {drops_table(accounting.frames), foreign_table(accounting.frames)};
+}
+
+Report show_accounting(control::Switch& weir) {
+  return {accounting_table(weir.accounting())};
+}
+
+Report show_stations(control::Switch& weir) {
+  Table table{
+      "fdb", {{"mac", "MAC"}, {"port", "port"}, {"age_s", "age s"}, {"pins", "pinned by"}}, {}, {}};
+  for (const control::Station& station : weir.stations()) {
+    table.rows.push_back({wire::to_string(station.mac), weir.ports()[station.port].name(),
+                          static_cast<double>(station.age_ms) / 1000.0, station.pins});
+  }
+  std::sort(table.rows.begin(), table.rows.end());
+  return {table};
+}
+
+Report show_lcores(control::Switch& weir) {
+  const auto lcores = weir.lcores();
+  frame::Histogram bursts;
+  frame::Histogram stood_still;
+  for (const control::LcoreSnapshot& lcore : lcores) {
+    bursts += lcore.rounds.rx_burst;
+    stood_still += lcore.rounds.stood_still_ns;
+  }
+  Table stops = histogram_table("stood_still", "ns", stood_still);
+  stops.note = "each time that an lcore stood still for a question";
+  return {lcores_table(lcores), histogram_table("rx_burst", "packets", bursts), stops};
+}
+
+Report show_memory(control::Switch& weir) {
+  const control::MemoryPlan& plan = weir.memory_plan();
+  Table table{"memory",
+              {{"mbufs", "mbufs"},
+               {"free_mbufs", "free"},
+               {"data_room", "data room"},
+               {"pool_mib", "pool MiB"},
+               {"ring_mib", "rings MiB"}},
+              {},
+              plan.explanation};
+  table.rows.push_back({std::uint64_t{plan.mbufs}, std::uint64_t{weir.free_mbufs()},
+                        std::uint64_t{plan.data_room}, static_cast<double>(plan.pool_bytes) / kMiB,
+                        static_cast<double>(plan.ring_bytes) / kMiB});
+  return {table};
+}
+
+Report show_trace(control::Switch& weir) {
+  Table table{"trace",
+              {{"time_us", "time us"},
+               {"ingress", "from"},
+               {"event", "event"},
+               {"egress", "to"},
+               {"ring", "ring"},
+               {"rank", "rank"},
+               {"message", "message"},
+               {"packet", "packet"},
+               {"qp", "to QP"},
+               {"psn", "PSN"},
+               {"bytes", "bytes"}},
+              {},
+              {}};
+  const auto records = weir.trace();
+  const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
+  for (const frame::TraceRecord& record : records) {
+    const bool in_ring = names_a_slot(record.event);
+    const auto ring_cell = [in_ring](std::uint64_t value) {
+      return in_ring ? std::to_string(value) : std::string("-");
+    };
+    const std::string event = record.event == frame::TraceEvent::dropped
+                                  ? fmt::format("dropped {}", weir::name_of(record.drop))
+                                  : std::string(name_of(record.event));
+    table.rows.push_back(
+        {static_cast<double>(record.now_ns - start) / 1000.0, weir.ports()[record.ingress].name(),
+         event, names_of_ports(weir, record.egress),
+         ring_cell(in_ring ? weir.rings()[record.ring].id : 0), ring_cell(record.rank),
+         ring_cell(record.message), ring_cell(record.packet), std::uint64_t{record.qp},
+         std::uint64_t{record.psn}, std::uint64_t{record.length}});
+  }
+  return {table};
+}
+
+} // namespace weir::report

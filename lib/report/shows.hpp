@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/switch.hpp"
+#include "report/report.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace weir::report {
+
+/// A word that names nothing; what() says what was found and what is allowed.
+class UnknownName : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What the prompt shows and the telemetry socket serves. A `port` is a name or "all", a `ring` an
+// id or "all".
+
+Report show_port_information(control::Switch& weir, std::string_view port);
+Report show_port_statistics(control::Switch& weir, std::string_view port);
+Report show_port_extended(control::Switch& weir, std::string_view port);
+void clear_port_statistics(control::Switch& weir, std::string_view port);
+Report show_rings(control::Switch& weir, std::string_view ring);
+Report show_stuck(control::Switch& weir, std::string_view ring);
+void reset_ring(control::Switch& weir, std::string_view ring);
+void withdraw_ring(control::Switch& weir, std::string_view ring);
+Report show_connections(control::Switch& weir);
+Report show_drops(control::Switch& weir);
+Report show_accounting(control::Switch& weir);
+Report show_stations(control::Switch& weir);
+Report show_lcores(control::Switch& weir);
+Report show_memory(control::Switch& weir);
+Report show_trace(control::Switch& weir);
+
+} // namespace weir::report

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::report {
+
+using ring::RingSpec;
+using stage::ConnectionSnapshot;
+using stage::RingSnapshot;
+
+namespace {
+
+constexpr std::size_t kBarWidth = 30;
+
+template <typename Reason, std::size_t Count>
+Table reasons_table(std::string name, const std::array<std::uint64_t, Count>& counts) {
+  Table table{
+      std::move(name), {{"reason", "reason"}, {"count", "count"}, {"meaning", "meaning"}}, {}, {}};
+  for (std::size_t i = 0; i < Count; ++i) {
+    const auto reason = static_cast<Reason>(i);
+    if (counts[i] != 0) {
+      table.rows.push_back({std::string(name_of(reason)), counts[i], std::string(text_of(reason))});
+    }
+  }
+  return table;
+}
+
+std::string_view name_of_state(conn::ConnectionState state) {
+  switch (state) {
+  case conn::ConnectionState::unclassified:
+    return "hello waits";
+  case conn::ConnectionState::plain:
+    return "plain";
+  case conn::ConnectionState::announced:
+    return "announced";
+  case conn::ConnectionState::foreign:
+    return "foreign";
+  case conn::ConnectionState::barred:
+    return "barred";
+  case conn::ConnectionState::live:
+    return "live";
+  case conn::ConnectionState::dead:
+    return "dead";
+  }
+  return "unknown";
+}
+
+std::string_view state_of(const conn::MemberStatus& member) {
+  if (member.connected) {
+    return member.waiting_hellos == 0 ? "connected" : "connected, next hello waits";
+  }
+  return member.waiting_hellos == 0 ? "no hello" : "hello waits";
+}
+
+std::string bar(std::uint64_t count, std::uint64_t most) {
+  const std::size_t length = most == 0 ? 0 : (count * kBarWidth + most - 1) / most;
+  return std::string(length, '#');
+}
+
+} // namespace
+
+Table drops_table(const frame::FrameCounters& frames) {
+  return reasons_table<DropReason>("drops", frames.dropped);
+}
+
+Table foreign_table(const frame::FrameCounters& frames) {
+  Table table = reasons_table<ForeignReason>("foreign", frames.foreign);
+  table.note = "frames with an INA header that belongs to no ring here: forwarded untouched";
+  return table;
+}
+
+Table accounting_table(const stage::Accounting& accounting) {
+  const frame::FrameCounters& frames = accounting.frames;
+  Table table{"accounting",
+              {{"received", "received"},
+               {"forwarded", "= forwarded"},
+               {"consumed", "+ consumed"},
+               {"dropped", "+ dropped"},
+               {"held", "+ held"},
+               {"queued", "+ queued"},
+               {"balances", "balances"}},
+              {},
+              {}};
+  table.rows.push_back({frames.received, frames.forwarded, frames.consumed, frames.all_dropped(),
+                        accounting.held, accounting.queued,
+                        std::string(accounting.balances() ? "yes" : "no")});
+  return table;
+}
+
+Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot> rings) {
+  Table table{"rings",
+              {{"ring", "ring"},
+               {"world", "ranks"},
+               {"window", "window"},
+               {"mtu", "mtu"},
+               {"epoch", "epoch"},
+               {"connected", "connected"},
+               {"hellos", "hellos"},
+               {"slots_completed", "slots done"},
+               {"filling", "filling"},
+               {"held", "held frames"},
+               {"results", "results"},
+               {"cached_results", "cached"},
+               {"stale_repeats", "stale"},
+               {"reduced_bytes", "bytes in"}},
+              {},
+              {}};
+  for (const RingSnapshot& ring : rings) {
+    const RingSpec& spec = specs[ring.ring];
+    const auto connected = static_cast<std::uint64_t>(
+        std::count_if(ring.members.begin(), ring.members.end(),
+                      [](const conn::MemberStatus& member) { return member.connected; }));
+    table.rows.push_back(
+        {std::uint64_t{spec.id}, std::uint64_t{spec.world()}, std::uint64_t{spec.window},
+         std::uint64_t{spec.mtu},
+         ring.incarnation ? fmt::format("{}", ring.incarnation->epoch) : std::string("-"),
+         connected, ring.counters.hellos, ring.counters.slots_completed,
+         std::uint64_t{ring.filling}, ring.held, ring.counters.results,
+         ring.counters.cached_results, ring.counters.stale_repeats, ring.counters.reduced_bytes});
+  }
+  return table;
+}
+
+Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
+  Table table{"members",
+              {{"rank", "rank"},
+               {"ip", "address"},
+               {"state", "state"},
+               {"qp", "to QP"},
+               {"newest_message", "newest message"},
+               {"packets", "packets"}},
+              {},
+              {}};
+  for (std::uint16_t rank = 0; rank < ring.members.size(); ++rank) {
+    const conn::MemberStatus& member = ring.members[rank];
+    table.rows.push_back({std::uint64_t{rank}, wire::to_string(spec.members[rank].ip),
+                          std::string(state_of(member)), std::uint64_t{member.qp},
+                          member.newest_message, member.packets});
+  }
+  return table;
+}
+
+Table ring_drops_table(const RingSnapshot& ring) {
+  return reasons_table<DropReason>("ring_drops", ring.counters.dropped);
+}
+
+Table slot_time_table(const RingSnapshot& ring) {
+  Table table = histogram_table("slot_time", "ns", ring.counters.slot_time_ns);
+  table.note = "from a slot's first contribution to its last";
+  return table;
+}
+
+Table stuck_table(const RingSpec& spec, std::span<const slot::StuckSlot> slots) {
+  Table table{"stuck",
+              {{"message", "message"},
+               {"packet", "packet"},
+               {"waiting_ms", "waiting ms"},
+               {"missing", "waits for ranks"}},
+              {},
+              {}};
+  table.note = fmt::format("ring {}: the unfinished slots that have waited longest", spec.id);
+  for (const slot::StuckSlot& slot : slots) {
+    table.rows.push_back({slot.message, std::uint64_t{slot.packet},
+                          static_cast<double>(slot.waiting_ns) / 1e6,
+                          fmt::format("{}", fmt::join(slot.missing, ","))});
+  }
+  return table;
+}
+
+Table connections_table(std::span<const RingSpec> specs,
+                        std::span<const ConnectionSnapshot> connections) {
+  Table table{"connections",
+              {{"pair", "pair"},
+               {"qp", "to QP"},
+               {"state", "state"},
+               {"ring", "ring"},
+               {"rank", "rank"},
+               {"packets", "packets"},
+               {"idle_ms", "idle ms"}},
+              {},
+              {}};
+  for (const ConnectionSnapshot& row : connections) {
+    const conn::Connection& connection = row.connection;
+    const bool is_ring = connection.state == conn::ConnectionState::live ||
+                         connection.state == conn::ConnectionState::dead;
+    table.rows.push_back({std::uint64_t{connection.pair}, std::uint64_t{connection.qp},
+                          std::string(name_of_state(connection.state)),
+                          is_ring ? fmt::format("{}", specs[connection.ring].id) : std::string("-"),
+                          is_ring ? fmt::format("{}", connection.rank) : std::string("-"),
+                          connection.packets, row.idle_ms});
+  }
+  return table;
+}
+
+Table histogram_table(std::string name, const std::string& unit,
+                      const frame::Histogram& histogram) {
+  Table table{
+      std::move(name),
+      {{"from", "from " + unit}, {"to", "to " + unit}, {"count", "count"}, {"bar", "share"}},
+      {},
+      {}};
+  const std::uint64_t most = *std::max_element(histogram.counts.begin(), histogram.counts.end());
+  for (std::size_t bucket = 0; bucket < histogram.counts.size(); ++bucket) {
+    const std::uint64_t count = histogram.counts[bucket];
+    if (count != 0) {
+      const std::uint64_t from = bucket == 0 ? 0 : std::uint64_t{1} << (bucket - 1);
+      const std::uint64_t to = (std::uint64_t{1} << bucket) - 1;
+      table.rows.push_back({from, to, count, bar(count, most)});
+    }
+  }
+  return table;
+}
+
+} // namespace weir::report

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/address.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::ring {
+
+struct Member {
+  wire::IpAddress ip;
+  std::optional<std::uint16_t> port; // the one ingress port its packets may come from; absent: any
+};
+
+/// A ring (one job's H workers) as configured.
+struct RingSpec {
+  std::uint32_t id = 0;
+  std::uint32_t window = 0;            // N, messages, 1 .. 1024
+  std::uint32_t max_message_bytes = 0; // INA header included, at least 40
+  std::uint16_t mtu = 1024;            // path MTU: 256, 512, 1024, 2048 or 4096
+  std::vector<Member> members;         // in rank order, 2 .. 256, addresses distinct
+
+  std::uint16_t world() const { return static_cast<std::uint16_t>(members.size()); }
+
+  std::uint16_t successor(std::uint16_t rank) const {
+    return static_cast<std::uint16_t>((rank + 1u) % world());
+  }
+
+  /// L of docs/protocol.md §2: packets of the longest message.
+  std::uint32_t packets_per_message() const { return (max_message_bytes + mtu - 1) / mtu; }
+
+  /// 2N: messages that slots and histories go back.
+  std::uint32_t depth() const { return 2 * window; }
+};
+
+} // namespace weir::ring

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slot/reduce_to_all.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace weir::slot {
+namespace {
+
+constexpr std::size_t kAllRanksBytes = 16384; // half of a small first-level cache
+constexpr std::size_t kLeastBlock = 128;      // below, calls cost more than lines
+
+} // namespace
+
+void reduce_to_all(const Fold& fold, std::byte* out, std::span<std::byte*> payloads,
+                   std::size_t bytes) {
+  const std::size_t block = std::max(kLeastBlock, std::bit_floor(kAllRanksBytes / payloads.size()));
+  const std::size_t sources = fold.count == 0 ? payloads.size() : fold.count;
+  for (std::size_t at = 0; at < bytes; at += block) {
+    const std::size_t length = std::min(block, bytes - at);
+    fold.kernel(out + at, payloads.data() + fold.first, static_cast<unsigned>(sources), length);
+    for (std::byte*& payload : payloads) {
+      std::memcpy(payload, out + at, length);
+      payload += length;
+    }
+  }
+}
+
+} // namespace weir::slot

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/trace.hpp"
+#include "slot/reduction.hpp"
+#include "weir/ina.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace weir::slot {
+
+/// The sums that a worker waits for, in the order in which their slots were completed: a ring's
+/// results leave in this order, whoever makes the sums and whenever (protocol I7).
+class ReductionQueue {
+ public:
+  static constexpr std::uint32_t kMost = 64;
+
+  struct Entry {
+    Reduction sum;
+    frame::TraceRecord record; // of the results; its rank is to be filled in
+    std::uint32_t slot = 0;
+    Collective collective{};
+    bool has_left = false; // before its turn in the queue, which only its ring's sums have to keep
+  };
+
+  bool is_empty() const { return head_ == tail_; }
+
+  bool is_full() const { return size() == kMost; }
+
+  std::uint32_t size() const { return tail_ - head_; }
+
+  /// The oldest one is at 0.
+  Entry& at(std::uint32_t place) { return entries_[(head_ + place) % kMost]; }
+
+  /// Room for one more, when it is not full.
+  Entry& add() {
+    Entry& entry = entries_[tail_++ % kMost];
+    entry.has_left = false;
+    return entry;
+  }
+
+  void remove_oldest() { ++head_; }
+
+ private:
+  std::array<Entry, kMost> entries_;
+  std::uint32_t head_ = 0;
+  std::uint32_t tail_ = 0;
+};
+
+} // namespace weir::slot

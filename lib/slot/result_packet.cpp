@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "slot/result_packet.hpp"
+
+#include "frame/frame.hpp"
+#include "wire/crc32.hpp"
+#include "wire/headers.hpp"
+#include "wire/icrc.hpp"
+
+#include <cstring>
+
+namespace weir::slot {
+namespace {
+
+void mark_result(wire::InaHeader& ina, std::uint32_t session) {
+  ina.flags = kInaFlagResult;
+  if (ina.collective == static_cast<std::uint8_t>(Collective::hello)) {
+    ina.message_id.set(ina.session.get()); // the nonce: whose hello this is
+    ina.session.set(session);
+  }
+}
+
+/// The sender's, if it filled it, would be wrong over other data. The ICRC does not cover it.
+void clear_udp_checksum(frame::Frame& frame) {
+  const wire::Packet& packet = frame.packet;
+  if (packet.encapsulation != wire::Encapsulation::v1_grh) {
+    const std::size_t udp_offset = packet.bth_offset - sizeof(wire::UdpHeader);
+    wire::view_as<wire::UdpHeader>(frame.data + udp_offset).checksum.set(0);
+  }
+}
+
+} // namespace
+
+void write_result(frame::Frame& frame, const slot::SlotResult& result, std::uint32_t session) {
+  std::memcpy(frame.payload() + ina_bytes(frame.packet), result.data.data(), result.data.size());
+  seal_result(frame, result, session);
+}
+
+void seal_result(frame::Frame& frame, const slot::SlotResult& result, std::uint32_t session) {
+  const wire::Packet& packet = frame.packet;
+  const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
+  clear_udp_checksum(frame);
+  const std::uint8_t* pad = frame.data + data_offset + result.data.size();
+  const std::uint32_t crc = wire::crc32(result.crc, {pad, packet.pad});
+  if (packet.opcode.starts_message()) {
+    mark_result(wire::view_as<wire::InaHeader>(frame.payload()), session);
+    const wire::Crc32Shift shift(result.data.size() + packet.pad);
+    wire::store_icrc(frame, shift.combine(wire::icrc_prefix(frame, data_offset), crc));
+  } else {
+    wire::store_icrc(frame, wire::stored_icrc(frame) ^ frame.payload_crc ^ crc);
+  }
+}
+
+} // namespace weir::slot

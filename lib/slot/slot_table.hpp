@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/frame.hpp"
+#include "slot/reduce_to_all.hpp"
+#include "wire/message_shape.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+namespace weir::slot {
+
+/// The reduced data of one slot and its CRC, ready to be spliced into any rank's frame.
+struct SlotResult {
+  std::span<const std::uint8_t> data;
+  std::uint32_t crc = 0;
+};
+
+/// Folds the frames' data, which stand by rank, into `result` and writes that into each frame;
+/// `skip` bytes of INA header stand before the data of each payload. Returns the result's CRC. The
+/// fold's kernel is not called when there is no data.
+std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
+                         std::span<std::uint8_t> result);
+
+/// What a contribution met in its slot: the rows of docs/protocol.md §4.
+enum class SlotEvent : std::uint8_t {
+  stored,
+  completed,        // the last bit: reduce, then emit for every rank
+  repeat_held,      // bit set already, slot still filling
+  repeat_complete,  // emit the cached result on this rank's connection alone
+  stale,            // the slot is in use for a later message
+  window_violation, // would reclaim a slot that is still filling
+  disagree_operation,
+  disagree_type,
+  disagree_length,
+  disagree_collective,
+  disagree_root,
+  disagree_payload,
+};
+
+struct Contribution {
+  std::uint32_t slot = 0;
+  std::uint64_t message = 0; // tag
+  std::uint16_t rank = 0;
+  wire::MessageShape shape;
+  std::uint32_t data_bytes = 0; // of this packet: its payload without an INA header
+  std::uint64_t now = 0;        // nanoseconds
+};
+
+inline constexpr std::size_t kBitmapWords = kMaxWorld / 64; // of ranks
+
+/// A copy of a slot that waits.
+struct WaitingSlot {
+  std::uint32_t slot = 0;
+  std::uint64_t message = 0;
+  std::uint64_t first_arrival = 0; // nanoseconds
+  std::array<std::uint64_t, kBitmapWords> ranks{};
+};
+
+/// A slot that waits, for people.
+struct StuckSlot {
+  std::uint64_t message = 0;
+  std::uint32_t packet = 0;
+  std::uint64_t waiting_ns = 0;
+  std::vector<std::uint16_t> missing; // ranks
+};
+
+/// The 2N x L slots of one ring (docs/protocol.md §4). One worker owns a table; frames stored in it
+/// are the table's until complete() or flush() hands them back.
+class SlotTable {
+ public:
+  struct Dimensions {
+    std::uint16_t world = 0;               // H
+    std::uint32_t messages = 0;            // 2N
+    std::uint32_t packets_per_message = 0; // L
+    std::uint16_t mtu = 0;                 // bytes of payload a packet has at most
+
+    std::size_t slots() const { return std::size_t{messages} * packets_per_message; }
+
+    /// Frames that a ring can hold at once: all but the last contribution of every slot.
+    std::size_t held_frames() const { return slots() * (world - 1u); }
+
+    std::size_t bytes() const;
+  };
+
+  SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory);
+
+  /// Applies the table of docs/protocol.md §4. Takes the frame when the answer is stored or
+  /// completed.
+  SlotEvent arrive(const Contribution& contribution, frame::Frame* frame);
+
+  /// For a slot that arrive() just called completed: its frames in rank order, which the caller
+  /// owns again once it has called complete().
+  std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
+
+  /// Where the result of such a slot belongs.
+  std::span<std::uint8_t> result_room(std::uint32_t slot);
+
+  /// The result is there: repeats are answered with it from now on. Until then they are repeats in
+  /// a slot that is still filling.
+  SlotResult complete(std::uint32_t slot, std::uint32_t crc);
+
+  /// The cached result of a complete slot.
+  SlotResult result_of(std::uint32_t slot) const;
+
+  std::uint64_t first_arrival_of(std::uint32_t slot) const { return slots_[slot].first_arrival; }
+
+  /// Empties every slot; `release` gets each frame that was held. Takes time for those alone.
+  template <typename Release>
+  void flush(Release&& release);
+
+  std::uint16_t world() const { return dimensions_.world; }
+
+  std::size_t slots() const { return slots_.size(); }
+
+  std::uint64_t held() const { return held_; }
+
+  /// Whether a slot that is filling has a frame of this rank. Takes time for each such slot.
+  bool holds(std::uint16_t rank) const;
+
+  std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
+
+  /// The unfinished slots, in no order. All that has to be done while nobody changes the table.
+  std::vector<WaitingSlot> waiting() const;
+
+  /// Of such copies, those that have waited longest, at most `limit`.
+  std::vector<StuckSlot> longest_of(std::vector<WaitingSlot> waiting, std::size_t limit,
+                                    std::uint64_t now) const;
+
+  std::vector<StuckSlot> longest_waiting(std::size_t limit, std::uint64_t now) const {
+    return longest_of(waiting(), limit, now);
+  }
+
+ private:
+  enum class State : std::uint8_t { empty, filling, complete };
+
+  struct Slot {
+    State state = State::empty;
+    std::uint16_t arrived = 0;
+    std::uint32_t data_bytes = 0;
+    std::uint32_t crc = 0; // of the cached result
+    wire::MessageShape shape;
+    std::uint64_t tag = 0;
+    std::uint64_t generation = 0;
+    std::uint32_t filling_index = 0; // where filling_ has it
+    std::uint64_t first_arrival = 0;
+    std::array<std::uint64_t, kBitmapWords> ranks{};
+
+    bool has(std::uint16_t rank) const { return (ranks[rank / 64] >> (rank % 64) & 1) != 0; }
+
+    void set(std::uint16_t rank) { ranks[rank / 64] |= std::uint64_t{1} << (rank % 64); }
+  };
+
+  State state_of(const Slot& slot) const {
+    return slot.generation == generation_ ? slot.state : State::empty;
+  }
+
+  void stop_filling(Slot& slot);
+  void reclaim(Slot& slot, const Contribution& contribution);
+  SlotEvent store(Slot& slot, const Contribution& contribution, frame::Frame* frame);
+  std::span<frame::Frame*> cells_of(std::uint32_t slot);
+
+  Dimensions dimensions_;
+  std::pmr::vector<Slot> slots_;
+  std::pmr::vector<frame::Frame*> frames_;  // slot x H + rank
+  std::pmr::vector<std::uint8_t> results_;  // slot x mtu
+  std::uint64_t held_ = 0;                  // frames stored now
+  std::pmr::vector<std::uint32_t> filling_; // slots in State::filling, in no order
+  std::uint64_t generation_ = 1;            // slots of an older one are empty, whatever they say
+};
+
+template <typename Release>
+void SlotTable::flush(Release&& release) {
+  for (const std::uint32_t index : filling_) {
+    for (std::uint16_t rank = 0; rank < dimensions_.world; ++rank) {
+      if (slots_[index].has(rank)) {
+        release(*cells_of(index)[rank]);
+      }
+    }
+  }
+  filling_.clear();
+  held_ = 0;
+  ++generation_;
+}
+
+} // namespace weir::slot

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/counters.hpp"
+#include "frame/frame.hpp"
+#include "frame/instant.hpp"
+#include "frame/trace.hpp"
+#include "l2/bridge.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::stage {
+
+/// Longest frame of a port with this MTU: an Ethernet header and two VLAN tags more.
+constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) {
+  return mtu + 14u + 2 * 4u;
+}
+
+/// Where frames go when a stage is done with them: rte_rings and ports in the switch, a capture in
+/// weir-replay, links in the simulation. Each frame ends in exactly one of the two calls.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+
+  /// Sends the frame once by each port of the (non-empty) set and counts its departure once it has
+  /// left.
+  virtual void transmit(frame::Frame& frame, l2::PortSet ports) = 0;
+  virtual void release(frame::Frame& frame) = 0;
+};
+
+/// The last stage before transmit: looks a frame's egress up, or drops it under a named reason. One
+/// per lcore.
+class Forwarder {
+ public:
+  /// `max_frame_bytes` by port: the longest frame it sends.
+  Forwarder(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
+            frame::FrameCounters& counters, frame::Trace& trace);
+
+  /// By `port` where that is known, else by what the bridge has learnt.
+  void send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
+            frame::TraceRecord record = {.event = frame::TraceEvent::forwarded},
+            std::optional<std::uint16_t> port = std::nullopt);
+  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
+
+  /// Writes down what became of a frame, when tracing is on.
+  void note(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now);
+
+ private:
+  l2::PortSet that_take(l2::PortSet ports, std::uint32_t frame_bytes) const;
+
+  const l2::Bridge& bridge_;
+  std::vector<std::uint32_t> max_frame_bytes_;
+  std::uint32_t always_fits_; // the least of them
+  FrameSink& sink_;
+  frame::FrameCounters& counters_;
+  frame::Trace& trace_;
+};
+
+} // namespace weir::stage

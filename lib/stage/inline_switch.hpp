@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/frame.hpp"
+#include "stage/receive.hpp"
+#include "stage/snapshot.hpp"
+#include "stage/worker.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::stage {
+
+/// A whole switch run by plain calls: every stage that ships, no EAL, no threads, no clock. What
+/// weir-replay, the simulation, the fuzzers and the packet tests run; an lcore with all roles does
+/// the same over ports.
+class InlineSwitch : private WorkerSink {
+ public:
+  struct Settings {
+    std::uint32_t mac_entries = 8192;
+    std::uint64_t mac_aging_ms = 300'000;
+    Worker::Settings worker;
+  };
+
+  /// `max_frame_bytes` by port. `sink` gets every frame back, through transmit or release.
+  InlineSwitch(std::vector<ring::RingSpec> rings, std::vector<std::uint32_t> max_frame_bytes,
+               const Settings& settings, FrameSink& sink);
+
+  /// Takes a frame with data, length and ingress set.
+  void accept(frame::Frame& frame, frame::Instant now) { rx_.accept(frame, now); }
+
+  /// Sends the results of what helpers have summed.
+  void collect(frame::Instant now) { worker_.collect(now); }
+
+  /// For the sink: a frame has left.
+  void count(frame::Departure departure) { counters_.count(departure); }
+
+  /// For the sink: further copies of a flooded frame have left.
+  void count_copies(std::uint64_t copies) { counters_.copies += copies; }
+
+  /// Also for the sink: a frame that was to leave could not.
+  void count(DropReason reason) { counters_.count(reason); }
+
+  void reset_ring(std::uint16_t ring, frame::Instant now) { worker_.reset_ring(ring, now); }
+
+  void withdraw_ring(std::uint16_t ring, frame::Instant now) { worker_.withdraw_ring(ring, now); }
+
+  const ring::RingDirectory& directory() const { return directory_; }
+
+  const Worker& worker() const { return worker_; }
+
+  const l2::MacTable& stations() const { return stations_; }
+
+  frame::Trace& trace() { return trace_; }
+
+  Accounting accounting() const { return {counters_, worker_.held(), 0}; }
+
+ private:
+  void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
+
+  ring::RingDirectory directory_;
+  conn::ForeignSessions foreign_sessions_;
+  l2::MacTable stations_;
+  l2::Bridge bridge_;
+  frame::FrameCounters counters_;
+  frame::Trace trace_;
+  Forwarder forwarder_;
+  Worker worker_;
+  Receive rx_;
+};
+
+} // namespace weir::stage

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/snapshot.hpp"
+
+namespace weir::stage {
+
+RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
+  const slot::SlotTable& slots = worker.slots_of(ring);
+  const conn::Classifier& classifier = worker.classifier();
+  RingSnapshot snapshot{.ring = ring,
+                        .incarnation = classifier.incarnation_of(ring),
+                        .counters = worker.counters_of(ring),
+                        .held = slots.held(),
+                        .filling = slots.filling(),
+                        .slots = slots.slots(),
+                        .members = {}};
+  for (std::uint16_t rank = 0; rank < slots.world(); ++rank) {
+    snapshot.members.push_back(classifier.status_of(ring, rank));
+  }
+  return snapshot;
+}
+
+std::vector<ConnectionSnapshot> snapshot_connections(const Worker& worker, frame::Instant now) {
+  std::vector<ConnectionSnapshot> snapshot;
+  snapshot.reserve(worker.classifier().connections().size());
+  worker.classifier().connections().for_each([&](const conn::Connection& connection) {
+    snapshot.push_back({connection, now.ms - connection.last_seen});
+  });
+  return snapshot;
+}
+
+} // namespace weir::stage

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Copies of the stages' state for people: taken on the lcore that owns it, then read anywhere.
+
+#include "conn/classify.hpp"
+#include "frame/counters.hpp"
+#include "slot/slot_table.hpp"
+#include "stage/worker.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::stage {
+
+struct RingSnapshot {
+  std::uint16_t ring = 0; // directory index
+  std::optional<conn::Incarnation> incarnation;
+  frame::RingCounters counters;
+  std::uint64_t held = 0;    // frames in slots
+  std::uint32_t filling = 0; // slots
+  std::size_t slots = 0;
+  std::vector<conn::MemberStatus> members; // by rank
+};
+
+struct ConnectionSnapshot {
+  conn::Connection connection;
+  std::uint64_t idle_ms = 0;
+};
+
+/// I6 as an equation: received = forwarded + consumed + dropped + held + queued.
+struct Accounting {
+  frame::FrameCounters frames;
+  std::uint64_t held = 0;   // in slots
+  std::uint64_t queued = 0; // between stages and in transmit backlogs
+
+  std::uint64_t accounted() const {
+    return frames.forwarded + frames.consumed + frames.all_dropped() + held + queued;
+  }
+
+  bool balances() const { return frames.received == accounted(); }
+};
+
+RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring);
+std::vector<ConnectionSnapshot> snapshot_connections(const Worker& worker, frame::Instant now);
+
+} // namespace weir::stage
