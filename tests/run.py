@@ -77,6 +77,7 @@ STAGES = [
           ["tests/figures/run.py", "--quick", "--build", "build"]),
     Stage("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
           ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
+    Stage("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
     Stage("budget", "instructions per packet and stage, by callgrind", ["tests/bench/budget.py"]),
     Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     Stage("demo", "tools/demo, small, with loss",

@@ -6,7 +6,7 @@
 #include "lcore/mbuf_frame.hpp"
 #include "lcore/tx.hpp"
 #include "stage/forward.hpp"
-#include "stage/worker.hpp"
+#include "stage/ring_state.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>

@@ -54,8 +54,9 @@ void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
 
 Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
     : id_(id), idle_(idle), shared_(shared),
-      forwarder_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
-      rx_(shared.directory, shared.magic_rule, shared.bridge, forwarder_, *this, counters_),
+      forward_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
+      receive_(shared.directory, shared.bridge, counters_),
+      dispatch_(shared.directory, shared.magic_rule, forward_, *this),
       worker_routes_(shared.directory.rings().size()) {}
 
 void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
@@ -64,7 +65,7 @@ void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
 
 void Lcore::make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings) {
   settings.helpers = this;
-  worker_.emplace(shared_.directory, std::move(rings), settings, shared_.bridge, forwarder_,
+  worker_.emplace(shared_.directory, std::move(rings), settings, shared_.bridge, forward_,
                   counters_);
 }
 
@@ -202,12 +203,12 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   std::array<frame::Frame*, kBurst> frames;
   unsigned whole = 0;
   for (rte_mbuf* mbuf : received) {
-    if (frame::Frame* frame = look_at(mbuf, queue.port, now); frame != nullptr) {
+    if (frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
       frames[whole++] = frame;
     }
   }
   for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, whatever they are
-    rx_.pass_on(*frames[i], now);
+    dispatch_.accept(*frames[i], now);
   }
   return count;
 }
@@ -217,7 +218,7 @@ wire::EtherType Lcore::outer_tag_of(std::uint16_t port) const {
 }
 
 /// nullptr when the frame had to be dropped.
-frame::Frame* Lcore::look_at(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now) {
+frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now) {
   const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
   if (outer_tag_of(port) == wire::EtherType::service_vlan) [[unlikely]] {
     make_outer_tag_a_service_tag(mbuf);
@@ -227,10 +228,10 @@ frame::Frame* Lcore::look_at(rte_mbuf* mbuf, std::uint16_t port, frame::Instant 
   ports_[port].rx_bytes += frame.length;
   if (!is_whole) {
     ++counters_.received;
-    forwarder_.drop(frame, DropReason::not_contiguous, now);
+    forward_.drop(frame, DropReason::not_contiguous, now);
     return nullptr;
   }
-  rx_.look_at(frame, now);
+  receive_.accept(frame, now);
   if (frame.pair != 0) {
     prefetch_payload(frame);
   }
@@ -337,7 +338,7 @@ void Lcore::take_back(const TxRequest& request) {
 /// The worker is too slow.
 void Lcore::take_back(rte_mbuf* mbuf, frame::Instant now) {
   --handed_on_;
-  forwarder_.drop(frame_of(mbuf), DropReason::worker_queue_full, now);
+  forward_.drop(frame_of(mbuf), DropReason::worker_queue_full, now);
 }
 
 void Lcore::hand_on(frame::Instant now) {

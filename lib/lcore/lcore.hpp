@@ -9,6 +9,7 @@
 #include "lcore/outbox.hpp"
 #include "lcore/tx.hpp"
 #include "ring/ring_directory.hpp"
+#include "stage/dispatch.hpp"
 #include "stage/forward.hpp"
 #include "stage/receive.hpp"
 #include "stage/worker.hpp"
@@ -172,7 +173,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned receive(const RxQueue& queue, frame::Instant now);
   void look_for_mbufs();
   wire::EtherType outer_tag_of(std::uint16_t port) const;
-  frame::Frame* look_at(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now);
+  frame::Frame* parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now);
   unsigned take_worker_handoffs(frame::Instant now);
   unsigned take_tx_handoffs();
   unsigned make_sums_for_others();
@@ -194,8 +195,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   RoundCounters rounds_;
   std::array<frame::PortCounters, l2::kMaxPorts> ports_{};
   frame::Trace trace_;
-  stage::Forwarder forwarder_;
-  stage::Receive rx_;
+  stage::Forward forward_;
+  stage::Receive receive_;
+  stage::Dispatch dispatch_;
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;

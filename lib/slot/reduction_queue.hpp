@@ -17,7 +17,7 @@ class ReductionQueue {
   static constexpr std::uint32_t kMost = 64;
 
   struct Entry {
-    Reduction sum;
+    Reduction reduction;
     frame::TraceRecord record; // of the results; its rank is to be filled in
     std::uint32_t slot = 0;
     Collective collective{};

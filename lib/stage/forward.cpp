@@ -2,6 +2,7 @@
 #include "stage/forward.hpp"
 
 #include "frame/frame.hpp"
+#include "stage/graph_watch.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,42 +10,48 @@
 
 namespace weir::stage {
 
-Forwarder::Forwarder(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes,
-                     FrameSink& sink, frame::FrameCounters& counters, frame::Trace& trace)
+Forward::Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes,
+                 FrameSink& sink, frame::FrameCounters& counters, frame::Trace& trace)
     : bridge_(bridge), max_frame_bytes_(std::move(max_frame_bytes)),
       always_fits_(*std::min_element(max_frame_bytes_.begin(), max_frame_bytes_.end())),
       sink_(sink), counters_(counters), trace_(trace) {}
 
-void Forwarder::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
-                     frame::TraceRecord record, std::optional<std::uint16_t> port) {
+void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
+                   const frame::TraceRecord& record, std::optional<std::uint16_t> port) {
   const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
                                  : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms);
   if (egress.ports == 0) {
-    return drop(frame, egress.drop, now);
+    return refuse(frame, egress.drop, now);
   }
   const l2::PortSet ports = that_take(egress.ports, frame.length);
   if (ports == 0) {
-    return drop(frame, DropReason::too_long, now);
+    return refuse(frame, DropReason::too_long, now);
   }
-  record.egress = ports;
-  note(frame, record, now);
+  if (trace_.is_on()) [[unlikely]] {
+    frame::TraceRecord sent = record;
+    sent.egress = ports;
+    write_down(frame, sent, now);
+  }
   frame.departure = departure;
   if (departure == frame::Departure::consumed) {
     frame.traffic = frame::TrafficClass::ring;
   }
+  passes<StageId::forward, StageId::transmit>();
   sink_.transmit(frame, ports);
 }
 
-void Forwarder::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+void Forward::refuse(frame::Frame& frame, DropReason reason, frame::Instant now) {
+  drops<StageId::forward>(reason);
+  drop(frame, reason, now);
+}
+
+void Forward::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
   counters_.count(reason);
   note(frame, {.event = frame::TraceEvent::dropped, .drop = reason}, now);
   sink_.release(frame);
 }
 
-void Forwarder::note(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now) {
-  if (!trace_.is_on()) [[likely]] {
-    return;
-  }
+void Forward::write_down(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now) {
   record.now_ns = now.ns;
   record.qp = frame.packet.destination_qp;
   record.psn = frame.packet.psn;
@@ -54,7 +61,7 @@ void Forwarder::note(const frame::Frame& frame, frame::TraceRecord record, frame
   trace_.add(record);
 }
 
-l2::PortSet Forwarder::that_take(l2::PortSet ports, std::uint32_t frame_bytes) const {
+l2::PortSet Forward::that_take(l2::PortSet ports, std::uint32_t frame_bytes) const {
   if (frame_bytes <= always_fits_) {
     return ports;
   }

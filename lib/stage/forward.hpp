@@ -32,22 +32,30 @@ class FrameSink {
 
 /// The last stage before transmit: looks a frame's egress up, or drops it under a named reason. One
 /// per lcore.
-class Forwarder {
+class Forward {
  public:
   /// `max_frame_bytes` by port: the longest frame it sends.
-  Forwarder(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
-            frame::FrameCounters& counters, frame::Trace& trace);
+  Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
+          frame::FrameCounters& counters, frame::Trace& trace);
 
   /// By `port` where that is known, else by what the bridge has learnt.
   void send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
-            frame::TraceRecord record = {.event = frame::TraceEvent::forwarded},
+            const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded},
             std::optional<std::uint16_t> port = std::nullopt);
+
+  /// Ends a frame that a stage drops.
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
 
   /// Writes down what became of a frame, when tracing is on.
-  void note(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now);
+  void note(const frame::Frame& frame, const frame::TraceRecord& record, frame::Instant now) {
+    if (trace_.is_on()) [[unlikely]] {
+      write_down(frame, record, now);
+    }
+  }
 
  private:
+  void refuse(frame::Frame& frame, DropReason reason, frame::Instant now);
+  void write_down(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now);
   l2::PortSet that_take(l2::PortSet ports, std::uint32_t frame_bytes) const;
 
   const l2::Bridge& bridge_;

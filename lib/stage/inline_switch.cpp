@@ -28,11 +28,13 @@ InlineSwitch::InlineSwitch(std::vector<ring::RingSpec> rings,
     : directory_(std::move(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
       stations_(settings.mac_entries, settings.mac_aging_ms),
       bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
-      forwarder_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
+      forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
       worker_(directory_, all_rings(directory_), sharing(settings.worker, foreign_sessions_),
-              bridge_, forwarder_, counters_),
-      rx_(directory_, magic_rule_settings(sharing(settings.worker, foreign_sessions_).classifier),
-          bridge_, forwarder_, *this, counters_) {}
+              bridge_, forward_, counters_),
+      receive_(directory_, bridge_, counters_),
+      dispatch_(directory_,
+                magic_rule_settings(sharing(settings.worker, foreign_sessions_).classifier),
+                forward_, *this) {}
 
 void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t /*group*/, frame::Instant now) {
   worker_.accept(frame, now);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frame/frame.hpp"
+#include "stage/dispatch.hpp"
 #include "stage/receive.hpp"
 #include "stage/snapshot.hpp"
 #include "stage/worker.hpp"
@@ -27,7 +28,10 @@ class InlineSwitch : private WorkerSink {
                const Settings& settings, FrameSink& sink);
 
   /// Takes a frame with data, length and ingress set.
-  void accept(frame::Frame& frame, frame::Instant now) { rx_.accept(frame, now); }
+  void accept(frame::Frame& frame, frame::Instant now) {
+    receive_.accept(frame, now);
+    dispatch_.accept(frame, now);
+  }
 
   /// Sends the results of what helpers have summed.
   void collect(frame::Instant now) { worker_.collect(now); }
@@ -64,9 +68,10 @@ class InlineSwitch : private WorkerSink {
   l2::Bridge bridge_;
   frame::FrameCounters counters_;
   frame::Trace trace_;
-  Forwarder forwarder_;
+  Forward forward_;
   Worker worker_;
-  Receive rx_;
+  Receive receive_;
+  Dispatch dispatch_;
 };
 
 } // namespace weir::stage

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/receive.hpp"
 
-#include "frame/frame.hpp"
+#include "stage/graph_watch.hpp"
 #include "wire/parse.hpp"
 
 namespace weir::stage {
@@ -16,13 +16,11 @@ bool is_answer_of_neighbours(const frame::Frame& frame) {
 
 } // namespace
 
-Receive::Receive(const ring::RingDirectory& directory, const conn::MagicRule::Settings& magic_rule,
-                 l2::Bridge& bridge, Forwarder& forwarder, WorkerSink& workers,
+Receive::Receive(const ring::RingDirectory& directory, l2::Bridge& bridge,
                  frame::FrameCounters& counters)
-    : directory_(directory), magic_rule_(magic_rule), bridge_(bridge), forwarder_(forwarder),
-      workers_(workers), counters_(counters) {}
+    : directory_(directory), bridge_(bridge), counters_(counters) {}
 
-void Receive::look_at(frame::Frame& frame, frame::Instant now) {
+void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
   bridge_.learn(frame.bytes(), frame.ingress, now.ms);
   frame.packet = wire::parse(frame.bytes());
@@ -32,25 +30,7 @@ void Receive::look_at(frame::Frame& frame, frame::Instant now) {
   if (is_answer_of_neighbours(frame)) {
     frame.traffic = frame::TrafficClass::ring;
   }
-}
-
-void Receive::pass_on(frame::Frame& frame, frame::Instant now) {
-  if (frame.pair == 0) {
-    return forward_foreign(frame, now);
-  }
-  if (!directory_.may_enter(frame.pair, frame.ingress)) {
-    return forwarder_.drop(frame, DropReason::wrong_port, now);
-  }
-  workers_.to_worker(frame, directory_.group_of_pair(frame.pair), now);
-}
-
-void Receive::forward_foreign(frame::Frame& frame, frame::Instant now) {
-  if (frame.packet.parsed != wire::Parsed::other) {
-    if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms)) {
-      return forwarder_.drop(frame, *reason, now);
-    }
-  }
-  forwarder_.send(frame, frame::Departure::forwarded, now);
+  passes<StageId::receive, StageId::dispatch>();
 }
 
 } // namespace weir::stage

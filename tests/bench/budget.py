@@ -30,16 +30,16 @@ ROUNDING = 1  # instruction per packet
 
 # A stage begins in these functions. What they call counts as theirs until another stage begins.
 STAGES = {
-    "receive": ("weir::stage::Receive::",),
+    "receive": ("weir::stage::Receive::", "weir::stage::Dispatch::"),
     "learn": ("weir::l2::Bridge::learn(",),
     "parse": ("weir::wire::parse(",),
-    "worker": ("weir::stage::Worker::", "weir::slot::Reduction::"),
+    "worker": ("weir::stage::Classify::", "weir::stage::Aggregate::", "weir::stage::Reduce::", "weir::stage::Emit::", "weir::slot::Reduction::"),
     "classify": ("weir::conn::Classifier::classify(",),
     "verify": ("weir::wire::verify_icrc(", "weir::wire::compute_icrc("),
     "slot": ("weir::slot::SlotTable::",),
     "reduce": ("weir::slot::sum_frames(",),
     "splice": ("weir::slot::seal_result(", "weir::slot::write_result("),
-    "forward": ("weir::stage::Forwarder::",),
+    "forward": ("weir::stage::Forward::",),
 }
 PLAIN_STAGES = ("receive", "learn", "parse", "forward")
 

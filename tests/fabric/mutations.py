@@ -43,8 +43,11 @@ class Mutation:
 CLASSIFY = "lib/conn/classify.cpp"
 HISTORY = "lib/conn/message_history.cpp"
 SLOTS = "lib/slot/slot_table.cpp"
-WORKER = "lib/stage/worker.cpp"
-RECEIVE = "lib/stage/receive.cpp"
+DISPATCH = "lib/stage/dispatch.cpp"
+CLASSIFY_STAGE = "lib/stage/classify.cpp"
+AGGREGATE = "lib/stage/aggregate.cpp"
+EMIT = "lib/stage/emit.cpp"
+RING_STATE = "lib/stage/ring_state.cpp"
 WHOLE_FLIGHT = ("these senders go back over all that is in flight; its later packets meet the cache, and their ACK covers "
                 "the stale ones too")
 
@@ -52,8 +55,8 @@ MUTATIONS = [
     Mutation("bitmap", "a repeat counts as another rank's contribution", [
         Edit(SLOTS, "if (slot.has(contribution.rank)) {", "if (false) {")]),
     Mutation("cache-forward", "no cache: a repeat in a complete slot is forwarded", [
-        Edit(WORKER, "return answer_from_cache(frame, verdict, contribution.slot, now);",
-             "return forwarder_.send(frame, Departure::forwarded, now);")]),
+        Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, contribution.slot, now);",
+             "return forward_.send(frame, frame::Departure::forwarded, now);")]),
     Mutation("cache-recompute", "no cache: a complete slot is filled anew by repeats (NetReduce)", [
         Edit(SLOTS, "    return SlotEvent::repeat_complete;",
              "    reclaim(slot, contribution);\n    return store(slot, contribution, frame);")]),
@@ -82,17 +85,17 @@ MUTATIONS = [
         "a dead run's result comes on its own queue pair and PSN, and hosts here draw others; message_window_test holds the "
         "rule by itself"),
     Mutation("begin-flush", "a new incarnation leaves slots as they are", [
-        Edit(WORKER, "  flush(ring, DropReason::incarnation_flush, now);\n", "")]),
+        Edit(CLASSIFY_STAGE, "  flush(ring, DropReason::incarnation_flush, now);\n", "")]),
     Mutation("begin-dead", "a new incarnation leaves the old connections as they are", [
         Edit(CLASSIFY, "  connection.state = ConnectionState::dead;\n", "")]),
     Mutation("icrc", "ICRCs are not verified", [
         Edit("lib/wire/icrc.cpp", "return frame.icrc == IcrcState::valid;", "return true;")]),
     Mutation("icrc-first", "ICRCs of FIRST and ONLY are not verified", [
         Edit(CLASSIFY, "if (!wire::verify_icrc(frame)) {", "if (false) {"),
-        Edit(WORKER, "if (!wire::verify_icrc(frame)) {",
+        Edit(AGGREGATE, "if (!wire::verify_icrc(frame)) {",
              "if (!wire::verify_icrc(frame) && !frame.packet.opcode.starts_message()) {")]),
     Mutation("icrc-other", "ICRCs of MIDDLE and LAST are not verified", [
-        Edit(WORKER, "if (!wire::verify_icrc(frame)) {",
+        Edit(AGGREGATE, "if (!wire::verify_icrc(frame)) {",
              "if (!wire::verify_icrc(frame) && frame.packet.opcode.starts_message()) {")]),
     Mutation("history-depth", "the history remembers one message (NetReduce)", [
         Edit("lib/conn/message_history.hpp", "return packet < last_found_->packets ?",
@@ -114,7 +117,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame.packet, ina))) {",
              "if (was_greeted) {")]),
     Mutation("slots-n", "N messages of slots instead of 2N", [
-        Edit(WORKER, "ring.world(), ring.depth(),", "ring.world(), ring.window,"),
+        Edit(RING_STATE, "ring.world(), ring.depth(),", "ring.world(), ring.window,"),
         Edit(HISTORY, "static_cast<std::uint32_t>(message % depth()) * packets_per_message_",
              "static_cast<std::uint32_t>(message % (depth() / 2)) * packets_per_message_")]),
     Mutation("slot-stale-off", "a slot's tag is not looked at for stale repeats", [
@@ -144,7 +147,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {", "if (false) {"),
         Edit(CLASSIFY, "return connection.state == ConnectionState::live && connection.port != frame.ingress;",
              "return false && connection.port != frame.ingress;"),
-        Edit(RECEIVE, "if (!directory_.may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
+        Edit(DISPATCH, "if (!directory_.may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
     Mutation("port-of-another", "what one ring's hellos say of ports bars another ring", [
         Edit(CLASSIFY, " && !greets_unbound_ring(frame)) {", ") {")]),
     Mutation("admission", "a queue pair without hello is taken for its rank's", [
@@ -179,15 +182,15 @@ MUTATIONS = [
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
         Edit("lib/slot/result_packet.cpp", "  clear_udp_checksum(frame);\n", "")]),
     Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
-        Edit(WORKER, "  settle_connection_of(frame, now);\n", "")],
+        Edit(EMIT, "  drain_connection_of(frame, now);\n", "")],
         "when a ring's packets come in order, nothing else of its connections passes while sums are made; switch_test "
         "holds the rule by itself"),
     Mutation("sum-twice", "results that had to leave before their turn leave again in it", [
-        Edit(WORKER, "    if (entry.has_left) {\n      continue;", "    if (false) {\n      continue;")]),
+        Edit(EMIT, "    if (entry.has_left) {\n      continue;", "    if (false) {\n      continue;")]),
     Mutation("sum-flushed", "a flush does not wait for helpers", [
-        Edit(WORKER, "  settle_ring(ring, now); // a helper may be at some of its frames\n", "")]),
+        Edit(AGGREGATE, "  emit_.drain_ring(ring, now); // a helper may be at some of its frames\n", "")]),
     Mutation("sum-unfinished", "results leave before their sum is made", [
-        Edit(WORKER, "    if (!entry.sum.is_made()) {\n      return frames + 1;", "    if (false) {\n      return frames + 1;")]),
+        Edit(EMIT, "    if (!entry.reduction.is_made()) {\n      return frames + 1;", "    if (false) {\n      return frames + 1;")]),
 ]
 
 

@@ -25,7 +25,8 @@ from typing import Any
 import expect
 
 HERE = Path(__file__).resolve().parent
-REPLAY = HERE.parent.parent / os.environ.get("WEIR_BUILD", "build") / "app" / "weir-replay"
+ROOT = HERE.parent.parent
+REPLAY = ROOT / os.environ.get("WEIR_REPLAY", Path(os.environ.get("WEIR_BUILD", "build")) / "app" / "weir-replay")
 
 
 class Failed(Exception):

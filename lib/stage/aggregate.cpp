@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/aggregate.hpp"
+
+#include "stage/graph_watch.hpp"
+#include "wire/icrc.hpp"
+
+namespace weir::stage {
+
+using slot::SlotEvent;
+
+namespace {
+
+DropReason reason_for(SlotEvent event) {
+  switch (event) {
+  case SlotEvent::repeat_held:
+    return DropReason::repeat_held;
+  case SlotEvent::window_violation:
+    return DropReason::window_violation;
+  case SlotEvent::disagree_operation:
+    return DropReason::disagree_operation;
+  case SlotEvent::disagree_type:
+    return DropReason::disagree_type;
+  case SlotEvent::disagree_length:
+    return DropReason::disagree_length;
+  case SlotEvent::disagree_collective:
+    return DropReason::disagree_collective;
+  case SlotEvent::disagree_root:
+    return DropReason::disagree_root;
+  default:
+    return DropReason::disagree_payload;
+  }
+}
+
+} // namespace
+
+Aggregate::Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Forward& forward)
+    : rings_(rings), reduce_(reduce), emit_(emit), forward_(forward) {}
+
+void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
+  if (!wire::verify_icrc(frame)) {
+    return drop(frame, verdict.ring, DropReason::bad_icrc, now);
+  }
+  RingState& ring = *rings_[verdict.ring];
+  const slot::Contribution contribution = contribution_of(frame, verdict, now);
+  const SlotEvent event = ring.slots.arrive(contribution, &frame);
+  switch (event) {
+  case SlotEvent::stored:
+    ++ring.counters.contributions;
+    return forward_.note(frame, ring_record(frame::TraceEvent::held, verdict), now);
+  case SlotEvent::completed:
+    ++ring.counters.contributions;
+    forward_.note(frame, ring_record(frame::TraceEvent::completed, verdict), now);
+    passes<StageId::aggregate, StageId::reduce>();
+    return reduce_.accept(verdict, contribution.slot, now);
+  case SlotEvent::repeat_complete:
+    passes<StageId::aggregate, StageId::emit>();
+    return emit_.answer_from_cache(frame, verdict, contribution.slot, now);
+  case SlotEvent::stale:
+    passes<StageId::aggregate, StageId::emit>();
+    return emit_.forward_stale(frame, verdict, now);
+  default:
+    return drop(frame, verdict.ring, reason_for(event), now);
+  }
+}
+
+void Aggregate::flush(std::uint16_t ring, DropReason reason, frame::Instant now) {
+  emit_.drain_ring(ring, now); // a helper may be at some of its frames
+  ++rings_[ring]->counters.flushes;
+  rings_[ring]->slots.flush([&](frame::Frame& frame) { drop(frame, ring, reason, now); });
+}
+
+void Aggregate::drop(frame::Frame& frame, std::uint16_t ring, DropReason reason,
+                     frame::Instant now) {
+  drops<StageId::aggregate>(reason);
+  ++rings_[ring]->counters.dropped[static_cast<std::size_t>(reason)];
+  forward_.drop(frame, reason, now);
+}
+
+} // namespace weir::stage

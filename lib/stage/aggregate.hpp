@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "slot/result_packet.hpp"
+#include "stage/reduce.hpp"
+
+namespace weir::stage {
+
+/// What a frame brings to its slot, by a verdict to contribute.
+inline slot::Contribution contribution_of(const frame::Frame& frame, const conn::Verdict& verdict,
+                                          frame::Instant now) {
+  return {.slot = verdict.record->first_slot + verdict.packet,
+          .message = verdict.record->message,
+          .rank = verdict.rank,
+          .shape = verdict.record->shape,
+          .data_bytes = static_cast<std::uint32_t>(frame.packet.payload_bytes -
+                                                   slot::ina_bytes(frame.packet)),
+          .now = now.ns};
+}
+
+/// Holds contributions in their slots until every rank's is there.
+class Aggregate {
+ public:
+  Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Forward& forward);
+
+  void accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// Gives up what the ring holds.
+  void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
+
+ private:
+  void drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now);
+
+  RingStates& rings_;
+  Reduce& reduce_;
+  Emit& emit_;
+  Forward& forward_;
+};
+
+} // namespace weir::stage

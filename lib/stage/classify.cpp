@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/classify.hpp"
+
+#include "stage/graph_watch.hpp"
+
+namespace weir::stage {
+
+using conn::Verdict;
+
+namespace {
+
+/// Acknowledgements, responses and CNPs belong to the other direction's connection, or to none, so
+/// they wait for nobody.
+bool takes_its_turn(const frame::Frame& frame) {
+  return frame.packet.opcode.position != wire::Position::none;
+}
+
+} // namespace
+
+Classify::Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
+                   Aggregate& aggregate, Emit& emit, Forward& forward,
+                   frame::FrameCounters& counters)
+    : classifier_(classifier), rings_(rings), bridge_(bridge), aggregate_(aggregate), emit_(emit),
+      forward_(forward), counters_(counters) {}
+
+void Classify::accept(frame::Frame& frame, frame::Instant now) {
+  const Verdict verdict = classifier_.classify(frame, now.ms);
+  if (classifier_.has_given_up()) [[unlikely]] {
+    drop_given_up_hellos(now);
+  }
+  switch (verdict.step) {
+  case Verdict::Step::forward:
+    if (verdict.foreign) {
+      counters_.count(*verdict.foreign);
+    }
+    return forward(frame, now);
+  case Verdict::Step::forward_stale:
+    passes<StageId::classify, StageId::emit>();
+    return emit_.forward_stale(frame, verdict, now);
+  case Verdict::Step::drop:
+    return drop(frame, verdict.drop, now);
+  case Verdict::Step::contribute:
+    passes<StageId::classify, StageId::aggregate>();
+    return aggregate_.accept(frame, verdict, now);
+  case Verdict::Step::wait:
+    return forward_.note(
+        frame, {.ring = verdict.ring, .rank = verdict.rank, .event = frame::TraceEvent::waits},
+        now);
+  case Verdict::Step::begin:
+    return begin_incarnation(verdict.ring, now);
+  }
+}
+
+void Classify::forward(frame::Frame& frame, frame::Instant now) {
+  if (takes_its_turn(frame)) {
+    passes<StageId::classify, StageId::emit>();
+    return emit_.send_in_turn(frame, frame::Departure::forwarded, now);
+  }
+  passes<StageId::classify, StageId::forward>();
+  forward_.send(frame, frame::Departure::forwarded, now, {.event = frame::TraceEvent::forwarded},
+                classifier_.ports().destination_of(frame.pair));
+}
+
+/// What the old incarnation holds goes, then the hellos meet in slot 0.
+void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
+  flush(ring, DropReason::incarnation_flush, now);
+  const auto hellos = classifier_.begin(ring, now.ms);
+  drop_given_up_hellos(now);
+  for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
+    if (const auto pin = bridge_.pin_source(hellos[rank]->bytes(), hellos[rank]->ingress)) {
+      rings_[ring]->pins.push_back(*pin);
+    }
+    passes<StageId::classify, StageId::aggregate>();
+    aggregate_.accept(*hellos[rank], classifier_.hello_verdict({ring, rank}), now);
+  }
+}
+
+void Classify::flush(std::uint16_t ring, DropReason reason, frame::Instant now) {
+  aggregate_.flush(ring, reason, now);
+  for (const l2::Pin& pin : rings_[ring]->pins) {
+    bridge_.unpin(pin, now.ms);
+  }
+  rings_[ring]->pins.clear();
+}
+
+void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
+  flush(ring, DropReason::ring_reset, now);
+  classifier_.reset(ring, now.ms);
+  drop_given_up_hellos(now);
+}
+
+void Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+  flush(ring, DropReason::ring_withdrawn, now);
+  classifier_.withdraw(ring, now.ms);
+  drop_given_up_hellos(now);
+}
+
+void Classify::drop_given_up_hellos(frame::Instant now) {
+  for (const conn::GivenUp& hello : classifier_.take_given_up()) {
+    ++rings_[hello.ring]->counters.dropped[static_cast<std::size_t>(hello.reason)];
+    drop(*hello.frame, hello.reason, now);
+  }
+}
+
+void Classify::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+  drops<StageId::classify>(reason);
+  forward_.drop(frame, reason, now);
+}
+
+} // namespace weir::stage

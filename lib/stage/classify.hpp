@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/classify.hpp"
+#include "l2/bridge.hpp"
+#include "stage/aggregate.hpp"
+
+namespace weir::stage {
+
+/// Asks the classifier what a packet between ring neighbours is, and does what it says. Begins a
+/// ring's incarnation when every member has said hello.
+class Classify {
+ public:
+  Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
+           Aggregate& aggregate, Emit& emit, Forward& forward, frame::FrameCounters& counters);
+
+  /// Takes what Dispatch hands to the worker, or another frame that
+  /// conn::Classifier::classify takes.
+  void accept(frame::Frame& frame, frame::Instant now);
+
+  /// Gives up what the ring holds and the connections it has admitted.
+  void reset_ring(std::uint16_t ring, frame::Instant now);
+
+  /// The same for good.
+  void withdraw_ring(std::uint16_t ring, frame::Instant now);
+
+ private:
+  void forward(frame::Frame& frame, frame::Instant now);
+  void begin_incarnation(std::uint16_t ring, frame::Instant now);
+  void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
+  void drop_given_up_hellos(frame::Instant now);
+  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
+
+  conn::Classifier& classifier_;
+  RingStates& rings_;
+  l2::Bridge& bridge_;
+  Aggregate& aggregate_;
+  Emit& emit_;
+  Forward& forward_;
+  frame::FrameCounters& counters_;
+};
+
+} // namespace weir::stage

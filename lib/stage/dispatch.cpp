@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/dispatch.hpp"
+
+#include "stage/graph_watch.hpp"
+
+namespace weir::stage {
+
+Dispatch::Dispatch(const ring::RingDirectory& directory,
+                   const conn::MagicRule::Settings& magic_rule, Forward& forward,
+                   WorkerSink& workers)
+    : directory_(directory), magic_rule_(magic_rule), forward_(forward), workers_(workers) {}
+
+void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
+  if (frame.pair == 0) {
+    return forward_foreign(frame, now);
+  }
+  if (!directory_.may_enter(frame.pair, frame.ingress)) {
+    return drop(frame, DropReason::wrong_port, now);
+  }
+  passes<StageId::dispatch, StageId::classify>();
+  workers_.to_worker(frame, directory_.group_of_pair(frame.pair), now);
+}
+
+void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
+  if (frame.packet.parsed != wire::Parsed::other) {
+    if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms)) {
+      return drop(frame, *reason, now);
+    }
+  }
+  passes<StageId::dispatch, StageId::forward>();
+  forward_.send(frame, frame::Departure::forwarded, now);
+}
+
+void Dispatch::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+  drops<StageId::dispatch>(reason);
+  forward_.drop(frame, reason, now);
+}
+
+} // namespace weir::stage

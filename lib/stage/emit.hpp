@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/classify.hpp"
+#include "slot/reduction_queue.hpp"
+#include "stage/forward.hpp"
+#include "stage/ring_state.hpp"
+
+namespace weir::stage {
+
+/// Lets results leave in the order in which their slots were completed, and what else goes on a
+/// ring's connections in turn behind them (protocol I7).
+class Emit {
+ public:
+  Emit(const ring::RingDirectory& directory, const conn::Classifier& classifier, RingStates& rings,
+       slot::ReductionQueue& reductions, Forward& forward);
+
+  /// Sends the results of the reductions that are made, oldest first. Returns how many frames that
+  /// were, and one at least while there are more to wait for.
+  unsigned collect(frame::Instant now);
+
+  /// Makes a place in a full queue of reductions.
+  void make_room(frame::Instant now);
+
+  /// What is no result overtakes none on its own connection.
+  void send_in_turn(frame::Frame& frame, frame::Departure departure, frame::Instant now,
+                    const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded});
+  /// Answers a repeat of a packet whose slot is complete.
+  void answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
+                         frame::Instant now);
+  /// Lets a repeat of a packet that left the window long ago pass.
+  void forward_stale(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// Sends every result that the ring waits for; makes the reductions that nobody has begun.
+  void drain_ring(std::uint16_t ring, frame::Instant now);
+
+ private:
+  unsigned send_results(slot::ReductionQueue::Entry& entry, frame::Instant now);
+  void finish(slot::ReductionQueue::Entry& entry, frame::Instant now);
+  bool has_result_on_connection_of(const frame::Frame& frame,
+                                   const slot::ReductionQueue::Entry& entry) const;
+  void drain_connection_of(const frame::Frame& frame, frame::Instant now);
+
+  const ring::RingDirectory& directory_;
+  const conn::Classifier& classifier_;
+  RingStates& rings_;
+  slot::ReductionQueue& reductions_;
+  Forward& forward_;
+};
+
+/// What trace says of a packet of a ring's message.
+inline frame::TraceRecord ring_record(frame::TraceEvent event, const conn::Verdict& verdict) {
+  return {.message = verdict.record->message,
+          .packet = verdict.packet,
+          .ring = verdict.ring,
+          .rank = verdict.rank,
+          .event = event};
+}
+
+} // namespace weir::stage

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The way of a packet, declared once. README's picture, the stages in docs/drops.md and the test
+/// of the edges that packets take come from this table. A new stage is one file and one row.
+
+#include "weir/reasons.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::stage {
+
+enum class StageId : std::uint8_t {
+  receive,
+  dispatch,
+  classify,
+  aggregate,
+  reduce,
+  emit,
+  forward,
+  transmit,
+};
+
+inline constexpr std::size_t kStages = 8;
+
+/// A set of values of an enum below 64: which stages, which reasons.
+template <typename Enum>
+struct SetOf {
+  std::uint64_t bits = 0;
+
+  template <typename... Values>
+  static constexpr SetOf of(Values... values) {
+    return {(std::uint64_t{0} | ... | (std::uint64_t{1} << static_cast<unsigned>(values)))};
+  }
+
+  constexpr bool has(Enum value) const { return (bits >> static_cast<unsigned>(value) & 1) != 0; }
+};
+
+static_assert(kDropReasons <= 64);
+
+struct StageRow {
+  StageId id{};
+  std::string_view name;
+  std::string_view file;  // below lib/
+  std::string_view about; // what it does to a frame, in a few words
+  SetOf<StageId> next;
+  SetOf<DropReason> drops;
+};
+
+namespace rows {
+
+using enum StageId;
+using enum DropReason;
+using Stages = SetOf<StageId>;
+using Drops = SetOf<DropReason>;
+
+inline constexpr std::array<StageRow, kStages> kGraph{{
+    {receive, "receive", "stage/receive.cpp", "learn the source, parse the headers",
+     Stages::of(dispatch), Drops::of(not_contiguous)},
+    {dispatch, "dispatch", "stage/dispatch.cpp", "part ring neighbours' packets from the rest",
+     Stages::of(classify, forward), Drops::of(wrong_port, unannounced, worker_queue_full)},
+    {classify, "classify", "stage/classify.cpp", "which ring, rank, message and packet is it",
+     Stages::of(aggregate, emit, forward),
+     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag,
+               partial_flag, reserved_bits, unsupported_collective, unsupported_pair, bad_root,
+               barrier_data, bad_hello, bad_nonce, bad_ack_timeout, wrong_epoch, wrong_session,
+               message_too_long, partial_element, old_epoch, retired_nonce, hello_elsewhere,
+               hello_conflict, hello_displaced, hello_overtaken, hello_given_up, no_connection,
+               unclassified, dead_connection, wrong_port, unsupported_request, unannounced,
+               window_exceeded, history_conflict, unknown_message, connection_table_full,
+               disagree_operation, disagree_type, repeat_held, ring_reset, ring_withdrawn)},
+    {aggregate, "aggregate", "stage/aggregate.cpp",
+     "hold it in its slot until every rank's is there", Stages::of(reduce, emit),
+     Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,
+               disagree_root, disagree_payload, repeat_held, window_violation, incarnation_flush,
+               ring_reset, ring_withdrawn)},
+    {reduce,
+     "reduce",
+     "stage/reduce.cpp",
+     "fold the slot in rank order, here or by a helper",
+     Stages::of(emit),
+     {}},
+    {emit,
+     "emit",
+     "stage/emit.cpp",
+     "results leave in order, the rest in turn behind them",
+     Stages::of(forward),
+     {}},
+    {forward, "forward", "stage/forward.cpp", "look the egress up", Stages::of(transmit),
+     Drops::of(runt, same_port, link_local, no_egress, too_long)},
+    {transmit,
+     "transmit",
+     "lcore/tx.cpp",
+     "by class of traffic, through a backlog, to the port",
+     {},
+     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full)},
+}};
+
+} // namespace rows
+
+inline constexpr const std::array<StageRow, kStages>& kGraph = rows::kGraph;
+
+constexpr const StageRow& row_of(StageId stage) {
+  return kGraph[static_cast<std::size_t>(stage)];
+}
+
+static_assert(std::all_of(kGraph.begin(), kGraph.end(),
+                          [](const StageRow& row) { return &row == &row_of(row.id); }),
+              "a row stands at its stage's number");
+
+constexpr bool is_declared(StageId from, StageId to) {
+  return row_of(from).next.has(to);
+}
+
+constexpr bool is_declared(StageId stage, DropReason reason) {
+  return row_of(stage).drops.has(reason);
+}
+
+} // namespace weir::stage

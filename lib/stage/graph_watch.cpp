@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Counts what crosses the graph's edges and appends it, at the program's end, to the file that
+/// WEIR_GRAPH names: lines "edge FROM TO COUNT" and "drop STAGE REASON COUNT". For tests/graph.
+
+#include "stage/graph_watch.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+
+namespace weir::stage {
+namespace {
+
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  ~Watch() {
+    if (const char* file = std::getenv("WEIR_GRAPH"); file != nullptr) {
+      write(file);
+    }
+  }
+
+  std::array<std::array<std::atomic<std::uint64_t>, kStages>, kStages> edges{};
+  std::array<std::array<std::atomic<std::uint64_t>, kDropReasons>, kStages> dropped{};
+
+ private:
+  void write(const char* file) const {
+    std::ofstream out(file, std::ios::app); // several programs may run, one after another
+    for (const StageRow& from : kGraph) {
+      const auto stage = static_cast<std::size_t>(from.id);
+      for (const StageRow& to : kGraph) {
+        if (const auto count = edges[stage][static_cast<std::size_t>(to.id)].load(); count != 0) {
+          out << "edge " << from.name << ' ' << to.name << ' ' << count << '\n';
+        }
+      }
+      for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
+        if (const auto count = dropped[stage][reason].load(); count != 0) {
+          out << "drop " << from.name << ' ' << name_of(static_cast<DropReason>(reason)) << ' '
+              << count << '\n';
+        }
+      }
+    }
+  }
+};
+
+Watch watch;
+
+} // namespace
+
+void count_edge(StageId from, StageId to) {
+  ++watch.edges[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+}
+
+void count_drop(StageId stage, DropReason reason) {
+  ++watch.dropped[static_cast<std::size_t>(stage)][static_cast<std::size_t>(reason)];
+}
+
+} // namespace weir::stage

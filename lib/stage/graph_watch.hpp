@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Where a stage hands a frame on or drops it, it says so with one of these. An edge that the graph
+/// does not declare does not compile. In the build for tests/graph (WEIR_WATCH_GRAPH) each crossing
+/// is counted too; in every other build there is nothing left of it at run time.
+
+#include "stage/graph.hpp"
+
+namespace weir::stage {
+
+#ifdef WEIR_WATCH_GRAPH
+void count_edge(StageId from, StageId to);
+void count_drop(StageId stage, DropReason reason);
+#else
+inline void count_edge(StageId /*from*/, StageId /*to*/) {}
+
+inline void count_drop(StageId /*stage*/, DropReason /*reason*/) {}
+#endif
+
+template <StageId kFrom, StageId kTo>
+inline void passes() {
+  static_assert(is_declared(kFrom, kTo), "add the edge to the stage's row in stage/graph.hpp");
+  count_edge(kFrom, kTo);
+}
+
+template <StageId kStage>
+inline void drops(DropReason reason) {
+  count_drop(kStage, reason);
+}
+
+} // namespace weir::stage

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "op/operators.hpp"
+#include "stage/emit.hpp"
+
+namespace weir::stage {
+
+/// Begins the reduction of a complete slot: by a helper where one has time, else here and now.
+class Reduce {
+ public:
+  /// `helpers` may be nullptr: then every reduction is made here.
+  Reduce(op::CpuLevel level, slot::ReductionHelpers* helpers, const conn::Classifier& classifier,
+         RingStates& rings, slot::ReductionQueue& reductions, Emit& emit);
+
+  /// The slot is that of `verdict`'s packet, with every rank's frame in it.
+  void accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now);
+
+ private:
+  slot::Fold fold_of(const wire::MessageShape& shape) const;
+
+  op::Operators operators_;
+  slot::ReductionHelpers* helpers_;
+  const conn::Classifier& classifier_;
+  RingStates& rings_;
+  slot::ReductionQueue& reductions_;
+  Emit& emit_;
+};
+
+} // namespace weir::stage

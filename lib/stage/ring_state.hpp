@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/counters.hpp"
+#include "l2/bridge.hpp"
+#include "ring/ring_spec.hpp"
+#include "slot/slot_table.hpp"
+
+#include <memory_resource>
+#include <optional>
+#include <vector>
+
+namespace weir::stage {
+
+/// What a ring's slots are sized to.
+slot::SlotTable::Dimensions dimensions_of(const ring::RingSpec& ring);
+
+/// What the worker that owns a ring keeps of it, beside its connections. Touched by one lcore.
+struct RingState {
+  RingState(const ring::RingSpec& spec, std::pmr::memory_resource* memory);
+
+  slot::SlotTable slots;
+  frame::RingCounters counters;
+  std::vector<l2::Pin> pins; // of the incarnation's members
+};
+
+/// By directory index; empty where another worker owns the ring.
+using RingStates = std::vector<std::optional<RingState>>;
+
+} // namespace weir::stage
