@@ -159,7 +159,8 @@ class Communicator {
   /// The software transport over frames from elsewhere, such as a DPDK port.
   Communicator(const CommunicatorOptions& options, std::unique_ptr<host::FrameIo> frames);
   /// Says farewell and stays for ranks that still need an acknowledgement: until every rank has
-  /// closed or one has failed, for `timeout` at most.
+  /// closed or one has failed, for `timeout` at most; rank 0, which tells others for whom they
+  /// wait, for two seconds more.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -55,7 +55,8 @@ using MakeIo = std::function<std::unique_ptr<FrameIo>(std::unique_ptr<FrameIo>)>
 /// Two all-reduces of four ranks, the second once `is_due` is set; `odd` is the rank whose device
 /// is made by `make`. How each rank's second ended.
 std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<bool>& is_due,
-                             const std::function<void(CommunicatorOptions&)>& change) {
+                             const std::function<void(CommunicatorOptions&)>& change,
+                             std::size_t elements = 50'000) {
   const JobPlan plan{.world = kWorld};
   HostFabric fabric(rings_of(plan), kWorld, kSession);
   const std::string address = free_address();
@@ -65,7 +66,7 @@ std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<
     change(options);
     auto device = rank == odd ? make(fabric.open(rank)) : fabric.open(rank);
     Communicator communicator(options, std::move(device));
-    std::vector<float> data(50'000, 1);
+    std::vector<float> data(elements, 1);
     const auto reduce = [&] {
       communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
     };
@@ -116,6 +117,25 @@ TEST_P(StoppedRank, IsTheOneThatErrorsName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank, testing::Values(0, 1, 3));
+
+/// The last message's results are out, and all ranks but two go: the one that stops with the
+/// acknowledgement still to be sent, and the one that waits for it and would be left without a word
+/// of why, were rank 0 gone.
+TEST(Stall, ARankThatStopsBeforeItsLastAcknowledgementIsTheOneThatErrorsName) {
+  constexpr std::uint16_t kStopped = 2;
+  std::atomic<bool> is_due = false;
+  const auto stop = [&](std::unique_ptr<FrameIo> device) {
+    return std::make_unique<StoppingIo>(std::move(device), is_due, milliseconds(6000));
+  };
+  const auto endings = run_with(
+      kStopped, stop, is_due,
+      [](CommunicatorOptions& options) { options.timeout = milliseconds(1000); }, 10);
+  EXPECT_FALSE(endings[0].code) << endings[0].text;
+  EXPECT_FALSE(endings[3].code) << endings[3].text;
+  EXPECT_EQ(endings[1].code, ErrorCode::timeout);
+  EXPECT_EQ(endings[1].rank, kStopped) << endings[1].text;
+  EXPECT_TRUE(endings[1].text.starts_with("no answer from rank 2:")) << endings[1].text;
+}
 
 /// With retries that end, so that its neighbours' queue pairs fail first.
 TEST(Stall, ARankThatReceivesNothingIsTheOneThatErrorsName) {

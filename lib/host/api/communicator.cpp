@@ -565,8 +565,7 @@ void Communicator::Driver::say_farewell() {
   }
   try {
     control_->leave();
-    const host::Deadline deadline = host::deadline_after(host::Clock::now(), options_.timeout);
-    while (!control_->all_left() && host::Clock::now() < deadline) {
+    while (!control_->may_close()) {
       if (!engine_->step()) {
         transport_->wait(kShortWait);
       }

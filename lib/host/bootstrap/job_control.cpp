@@ -66,8 +66,14 @@ void JobControl::enter(const Call& call) {
   patience_ = deadline_after(deadline_after(Clock::now(), timeout_), kSlack);
 }
 
+/// Whoever waits for an acknowledgement that does not come suspects it after `timeout`, at the time
+/// when the others' stay is over: rank 0 stays to find out for whom.
 void JobControl::leave() {
   peers_[rank_].has_left = true;
+  stay_deadline_ = deadline_after(Clock::now(), timeout_);
+  if (rank_ == 0) {
+    stay_deadline_ = deadline_after(stay_deadline_, kSlack);
+  }
   send_to_all(ControlKind::leave, {});
   note_farewells();
 }
@@ -248,6 +254,11 @@ void JobControl::check_verdict() {
     report(verdict);
     throw verdict;
   }
+  if (suspicion_ && !peers_[0].stream) {
+    throw Error(suspicion_->code(), suspicion_->rank(),
+                fmt::format("{}; rank 0 is done and has closed, so nobody asks the others",
+                            static_cast<const char*>(suspicion_->what())));
+  }
   if (verdict_deadline_ && Clock::now() >= *verdict_deadline_) {
     throw Error(ErrorCode::timeout, 0,
                 fmt::format("no answer from rank 0: stopped, or the machine or its network is "
@@ -264,6 +275,9 @@ void JobControl::check_alive(std::uint16_t rank) {
   }
   if (peer.has_left) {
     peer.stream.reset();
+    if (inquest_) {
+      inquest_->excuse(rank);
+    }
     all_left_ = all_left_ || rank_ != 0; // without rank 0 nobody else says so
     return;
   }

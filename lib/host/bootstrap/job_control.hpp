@@ -53,8 +53,8 @@ class JobControl {
   /// This rank makes no more calls.
   void leave();
 
-  /// Nobody makes any more calls.
-  bool all_left() const { return all_left_; }
+  /// After leave: nobody makes any more calls, or it has taken too long until that is so.
+  bool may_close() const { return all_left_ || Clock::now() >= stay_deadline_; }
 
  private:
   /// One rank as rank 0 sees it; elsewhere rank 0 alone.
@@ -86,6 +86,7 @@ class JobControl {
   std::optional<Inquest> inquest_;           // rank 0 alone
   std::optional<Error> suspicion_;           // other ranks alone: what rank 0 was told
   std::optional<Deadline> verdict_deadline_; // by when it has answered
+  Deadline stay_deadline_;                   // since this rank has left
   bool all_left_ = false;
 };
 
