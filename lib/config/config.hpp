@@ -24,7 +24,7 @@ struct PortConfig {
   std::string device;                 // DPDK devargs: a vdev ("net_tap0,iface=x") or a PCI address
   std::vector<wire::MacAddress> macs; // sources behind this port; weir-replay alone reads it
   std::uint16_t rx_queues = 1;        // 1 .. 16
-  // What a VLAN tag outside another is on this port's links, for drivers that don't tell.
+  // What a frame's outermost VLAN tag is on this port's links, for drivers that don't tell.
   wire::EtherType outer_tag = wire::EtherType::vlan;
   std::uint16_t mtu = 1500;            // bytes of Ethernet payload, 1280 .. 9216
   std::uint16_t rx_descriptors = 1024; // per queue, power of two, 64 .. 32768

@@ -31,21 +31,16 @@ bool put_vlan_tag_back(rte_mbuf*& mbuf) {
   return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
 }
 
-bool is_customer_tag(wire::be16 type) {
-  return type.get() == static_cast<std::uint16_t>(wire::EtherType::vlan);
-}
-
 /// af_packet's kernel takes the outer tag off, and the driver puts it back as 802.1Q whatever it
-/// was. Two such tags are no frame of IEEE 802.1Q (§9.5): where the port's links carry 802.1ad, the
-/// outer one was that.
+/// was. Where the port's links carry 802.1ad, it was that, also when it is alone: an S-VLAN
+/// component, which is what a provider's network port belongs to, knows S-tags only (IEEE 802.1Q
+/// §5.6, §9.5), and what it sends tagged begins with one.
 void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
   if (mbuf->data_len < sizeof(wire::EthernetHeader) + sizeof(wire::VlanTag)) {
     return;
   }
-  auto* bytes = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
-  auto& ethernet = wire::view_as<wire::EthernetHeader>(bytes);
-  const auto& tag = wire::view_as<wire::VlanTag>(bytes + sizeof ethernet);
-  if (is_customer_tag(ethernet.type) && is_customer_tag(tag.type)) {
+  auto& ethernet = wire::view_as<wire::EthernetHeader>(rte_pktmbuf_mtod(mbuf, std::uint8_t*));
+  if (ethernet.type.get() == static_cast<std::uint16_t>(wire::EtherType::vlan)) {
     ethernet.type.set(static_cast<std::uint16_t>(wire::EtherType::service_vlan));
   }
 }
