@@ -40,6 +40,10 @@ class SessionSource {
   /// What somebody without the seed cannot foretell.
   static SessionSource random(std::uint64_t seed) { return {0, seed | 1}; }
 
+  /// For another worker: where this one is random, `seed` is that one's, since who knows the
+  /// sessions of one job must not know those of a job elsewhere.
+  SessionSource with_seed(std::uint64_t seed) const { return seed_ == 0 ? *this : random(seed); }
+
   std::uint32_t draw(std::uint32_t last) {
     std::uint32_t session = next();
     while (session == 0 || session == last) {

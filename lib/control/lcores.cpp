@@ -5,6 +5,16 @@ namespace weir::control {
 
 using lcore::Lcore;
 
+namespace {
+
+stage::Worker::Settings with_own_sessions(stage::Worker::Settings settings) {
+  settings.classifier.sessions =
+      settings.classifier.sessions.with_seed(conn::HashKey::random().first);
+  return settings;
+}
+
+} // namespace
+
 std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
                                                 const Lcore::Shared& shared,
                                                 const stage::Worker::Settings& settings,
@@ -19,7 +29,7 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
       lcore.add_tx_port(port, queues_of_port[port]);
     }
     if (place.works) {
-      lcore.make_worker(place.rings, settings);
+      lcore.make_worker(place.rings, with_own_sessions(settings));
     }
   }
   for (std::size_t i = 0; i < lcores.size(); ++i) {

@@ -40,6 +40,13 @@ TEST(SessionSource, NeverDrawsZero) {
   EXPECT_EQ(source.draw(0xffffffff), 1u);
 }
 
+TEST(SessionSource, StaysRepeatableForAnotherWorker) {
+  SessionSource source = SessionSource::counting_from(7).with_seed(0x1111);
+  EXPECT_EQ(source.draw(0), 7u);
+  SessionSource random = SessionSource::random(0x1111).with_seed(0x2222);
+  EXPECT_EQ(random.draw(0), SessionSource::random(0x2222).draw(0));
+}
+
 TEST(SessionSource, DrawsOthersFromAnotherSeed) {
   SessionSource one = SessionSource::random(0x1111'2222'3333'4444);
   SessionSource same = SessionSource::random(0x1111'2222'3333'4444);
