@@ -2,6 +2,7 @@
 #include "config/config.hpp"
 
 #include "config/yaml_reader.hpp"
+#include "ring/ring_directory.hpp"
 #include "weir/ina.hpp"
 
 #include <fmt/format.h>
@@ -315,6 +316,12 @@ class RingsReader {
     }
     check_history(node, ring);
     ring.members = read_members(node.at("members"));
+    members_in_all_ += ring.members.size();
+    if (members_in_all_ > ring::RingDirectory::kMostMembers) {
+      node.at("members").fail(
+          fmt::format("{}, the {}th in all rings", ring.members.size(), members_in_all_),
+          fmt::format("at most {} members in all rings", ring::RingDirectory::kMostMembers));
+    }
     check_mtu(node.at("mtu"), ring);
     return ring;
   }
@@ -425,6 +432,7 @@ class RingsReader {
   const std::vector<PortConfig>& ports_;
   std::vector<std::string_view> port_names_; // into ports_
   Once<std::uint32_t> ids_;
+  std::size_t members_in_all_ = 0;
   std::map<wire::IpAddress, Tie> ties_;
 };
 

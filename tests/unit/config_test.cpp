@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -885,6 +886,33 @@ TEST(ReadyConfigurations, AllLoad) {
   }
   for (const char* name : {"demo", "pcap", "af_packet", "tap", "lab-mlx5", "lab-ice"}) {
     EXPECT_TRUE(loaded.contains(name)) << name;
+  }
+}
+
+/// 128 rings of 256: one member more than the switch can number.
+TEST(Config, SaysWhichRingHasOneMemberTooMany) {
+  std::string members;
+  for (unsigned member = 0; member < 256; ++member) {
+    members += fmt::format("{}{{ip: 10.0.{}.1}}", member == 0 ? "" : ", ", member);
+  }
+  const std::string_view good(kGood);
+  std::string text(good.substr(0, good.find("rings:")));
+  text += "rings:\n";
+  const auto first = 1 + std::count(text.begin(), text.end(), '\n');
+  for (unsigned ring = 0; ring < 128; ++ring) {
+    text += fmt::format("  - {{id: {}, window: 1, max_message_bytes: 1024, members: [{}]}}\n", ring,
+                        members);
+  }
+  const std::string line = fmt::format("{}: rings[127].members: ", first + 127);
+  try {
+    parse_config(text, "file");
+    ADD_FAILURE() << "it was taken";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string_view(error.what())
+                  .find(line + "found 256, the 32768th in all rings; "
+                               "allowed: at most 32767"),
+              std::string_view::npos)
+        << error.what();
   }
 }
 
