@@ -318,7 +318,7 @@ Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std:
         .count_packet(now);
     return forwarded();
   }
-  const bool was_silent = connection->silence(now) >= aging_;
+  const bool was_silent = connection->silence(now) > aging_;
   switch (connection->state) {
   case ConnectionState::live:
     if (!was_silent || is_held_({connection->ring, connection->rank})) {

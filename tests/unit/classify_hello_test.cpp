@@ -361,18 +361,18 @@ TEST(Connections, ALiveOneTurnsPlainOnlyAfterSilence) {
   ASSERT_EQ(bench.classify(message[0]), "0.0 message 1 packet 0");
   expect_steps(bench, {{"plain, at once", plain(job, 0, kOnly), "forward"},
                        {"it is live", message[1], "0.0 message 1 packet 1"}});
-  bench.now += kAging - 1;
-  expect_steps(bench, {{"plain, a little early", plain(job, 0, kOnly), "forward"},
-                       {"it is live", message[1], "0.0 message 1 packet 1"}});
   bench.now += kAging;
+  expect_steps(bench, {{"plain, as late as it may be", plain(job, 0, kOnly), "forward"},
+                       {"it is live", message[1], "0.0 message 1 packet 1"}});
+  bench.now += kAging + 1;
   bench.holds = {{0, 0}};
   expect_steps(bench, {{"plain, but a slot has its packet", plain(job, 0, kOnly), "forward"},
                        {"it is live", message[1], "0.0 message 1 packet 1"}});
   bench.now += 10 * kAging;
   bench.holds = {{0, 1}};
   expect_steps(bench, {{"silence alone does not end it", message[1], "0.0 message 1 packet 1"}});
-  bench.now += kAging;
-  expect_steps(bench, {{"plain, and silent for as long", plain(job, 0, kFirst), "forward"},
+  bench.now += kAging + 1;
+  expect_steps(bench, {{"plain, and silent for longer", plain(job, 0, kFirst), "forward"},
                        {"it is plain", plain(job, 0, kMiddle), "forward"},
                        {"the ring's message", message[0], "drop no_connection"}});
   EXPECT_FALSE(bench.classifier().status_of(0, 0).connected);
