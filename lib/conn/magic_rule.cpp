@@ -68,6 +68,15 @@ std::uint64_t MagicRule::key_of(const Frame& frame) const {
   return keyed_hash(key, source, destination + frame.packet.destination_qp) >> 1;
 }
 
+/// Hellos cost nothing, and nothing is lost with one but that its connection must say it again. So
+/// they make room, for one another too; what is barred stays barred and what is open open, until it
+/// has aged.
+std::optional<std::uint64_t> MagicRule::age_of(const QueuePair& old, std::uint64_t now) const {
+  const std::uint64_t age = now - old.last_seen;
+  const bool may_go = old.state == State::announced || age > settings_.aging;
+  return may_go ? std::optional(age) : std::nullopt;
+}
+
 MagicRule::QueuePair* MagicRule::find(std::uint64_t key, std::uint64_t now) {
   QueuePair* known = table_.find(key);
   if (known != nullptr && now - known->last_seen > settings_.aging) {
@@ -80,10 +89,11 @@ MagicRule::QueuePair* MagicRule::find(std::uint64_t key, std::uint64_t now) {
 void MagicRule::set(std::uint64_t key, State state, std::uint64_t now) {
   QueuePair* known = find(key, now);
   if (known == nullptr) {
-    known = table_.insert(
-        key, [now](const QueuePair& old) { return std::optional(now - old.last_seen); });
+    known = table_.insert(key, [&](const QueuePair& old) { return age_of(old, now); });
   }
-  *known = {state, now};
+  if (known != nullptr) {
+    *known = {state, now};
+  }
 }
 
 } // namespace weir::conn

@@ -46,6 +46,7 @@ class MagicRule {
 
   std::uint64_t key_of(const frame::Frame& frame) const;
   QueuePair* find(std::uint64_t key, std::uint64_t now);
+  std::optional<std::uint64_t> age_of(const QueuePair& old, std::uint64_t now) const;
   void forget(const QueuePair* known);
   void set(std::uint64_t key, State state, std::uint64_t now);
   State state_after_header(const QueuePair* known, const frame::Frame& frame,

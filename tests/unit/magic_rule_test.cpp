@@ -190,15 +190,31 @@ TEST_F(Magic, QueuePairsAgeWhenSilent) {
                 {"barred no longer", plain(kMiddle, 0x13), true}});
 }
 
-/// Whoever opens many queue pairs makes room for them with those that were silent for longest.
-TEST_F(Magic, RemembersSoManyQueuePairs) {
-  expect_steps({{"data", data(), false}});
-  for (std::uint32_t qp = 0x1000; qp < 0x1100; ++qp) {
-    now_ = 1;
-    EXPECT_EQ(answer_to(data(qp)), "unannounced");
-    EXPECT_EQ(answer_to(plain(kMiddle, qp)), "unannounced") << "the newest is known";
+/// Many more than there are places for.
+constexpr std::uint32_t kFloodFirst = 0x1000;
+constexpr std::uint32_t kFloodEnd = 0x1400;
+
+TEST_F(Magic, AFloodOfHellosUnbarsAndClosesNothing) {
+  expect_steps({{"answer", answer(), true}, {"hello", hello(), true}, {"data", data(), true}});
+  expect_steps({{"a header that nobody announced", data(0x13), false}});
+  now_ = kAging;
+  for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
+    EXPECT_EQ(answer_to(hello(qp)), "passes");
   }
-  EXPECT_EQ(answer_to(plain(kMiddle)), "passes") << "the oldest is not";
+  expect_steps({{"open still", plain(kMiddle), true},
+                {"barred still", plain(kMiddle, 0x13), false},
+                {"the newest hello is known", data(kFloodEnd - 1), true}});
+}
+
+TEST_F(Magic, AFloodOfHeadersUnbarsNothing) {
+  expect_steps({{"data", data(), false}});
+  for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
+    EXPECT_EQ(answer_to(data(qp)), "unannounced");
+  }
+  expect_steps({{"barred still", plain(kMiddle), false}});
+  now_ = kAging + 1;
+  EXPECT_EQ(answer_to(data(kFloodEnd)), "unannounced");
+  expect_steps({{"what has aged makes room", plain(kMiddle, kFloodEnd), false}});
 }
 
 } // namespace
