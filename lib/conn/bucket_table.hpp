@@ -29,6 +29,12 @@ inline std::uint64_t keyed_hash(const HashKey& key, std::uint64_t a, std::uint64
   return fold(fold(a ^ key.first, b ^ key.second), key.first | 1);
 }
 
+/// Some of a table's places, for who looks at it part by part.
+struct PlaceRange {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
 /// A map from 64-bit keys to entries, with a fixed number of places. A key has two buckets of eight
 /// places and is in one of them, so that every call takes the same bounded time whatever the table
 /// holds. Entries do not move. One lcore owns a table.
@@ -100,9 +106,12 @@ class BucketTable {
 
   std::uint32_t size() const { return size_; }
 
+  std::size_t places() const { return entries_.size(); }
+
   template <typename Visitor>
-  void for_each(Visitor&& visit) const {
-    for (std::size_t place = 0; place < entries_.size(); ++place) {
+  void for_each(PlaceRange range, Visitor&& visit) const {
+    const std::size_t end = std::min(range.first + range.count, places());
+    for (std::size_t place = range.first; place < end; ++place) {
       if (keys_[place / kWays][place % kWays] != kNoKey) {
         visit(entries_[place]);
       }

@@ -3,6 +3,8 @@
 
 #include "conn/bucket_table.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace weir::conn {
@@ -81,10 +83,20 @@ class ConnectionTable {
 
   std::uint32_t size() const { return ring_.size() + strangers_.size(); }
 
+  /// How many connections there is room for; never changes.
+  std::size_t places() const { return ring_.places() + strangers_.places(); }
+
   template <typename Visitor>
-  void for_each(Visitor&& visit) const {
-    ring_.for_each(visit);
-    strangers_.for_each(visit);
+  void for_each(PlaceRange range, Visitor&& visit) const {
+    const std::size_t of_rings = ring_.places();
+    const std::size_t end = range.first + range.count;
+    if (range.first < of_rings) {
+      ring_.for_each(range, visit);
+    }
+    if (end > of_rings) {
+      const std::size_t first = std::max(range.first, of_rings);
+      strangers_.for_each({first - of_rings, end - first}, visit);
+    }
   }
 
  private:

@@ -4,6 +4,7 @@
 #include "control/lcores.hpp"
 #include "control/settings.hpp"
 #include "lcore/clock.hpp"
+#include "lcore/context_switches.hpp"
 #include "lcore/mbuf_frame.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <random>
 #include <thread>
 
 namespace weir::control {
@@ -29,6 +29,8 @@ constexpr std::chrono::milliseconds kStandStillTimeout{2000};
 constexpr unsigned kSpinsBeforeYield = 1000;
 constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
+constexpr std::size_t kPlacesAtOnce = 256;              // of connections, in one stop
+constexpr std::chrono::microseconds kBetweenParts{100}; // in which lcores work off what has come
 constexpr double kMiB = 1024.0 * 1024.0;
 
 int run_lcore(void* lcore) {
@@ -42,7 +44,8 @@ int run_lcore(void* lcore) {
 /// thread spins: each stands still for as long as the slowest one's round takes, and no longer.
 class Switch::StandStill {
  public:
-  explicit StandStill(Switch& owner) : owner_(owner), lock_(owner.one_question_) {
+  explicit StandStill(Switch& owner)
+      : owner_(owner), lock_(owner.one_question_), switches_(lcore::context_switches()) {
     for (const auto& lcore : owner_.lcores_) {
       lcore->stay_awake();
     }
@@ -59,6 +62,7 @@ class Switch::StandStill {
   ~StandStill() {
     resume();
     owner_.stop_times_.standing.add(clock_.now().ns - standing_since_);
+    owner_.stop_times_.kept_cpu = lcore::context_switches() == switches_;
     ++owner_.stop_times_.stops;
   }
 
@@ -93,6 +97,7 @@ class Switch::StandStill {
   Switch& owner_;
   std::lock_guard<std::mutex> lock_;
   lcore::Clock clock_;
+  std::uint64_t switches_;
   std::uint64_t standing_since_ = 0;
 };
 
@@ -270,20 +275,29 @@ std::vector<slot::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t
   return slots.longest_of(waiting(), limit, lcore::Clock().now().ns);
 }
 
+namespace {
+
+std::size_t places_of(Lcore& lcore) {
+  const stage::Worker* worker = lcore.worker();
+  return worker != nullptr ? worker->classifier().connections().places() : 0;
+}
+
+} // namespace
+
 std::vector<stage::ConnectionSnapshot> Switch::connections() {
-  const frame::Instant now = lcore::Clock().now();
-  std::vector<std::vector<stage::ConnectionSnapshot>> parts(lcores_.size());
-  {
-    const StandStill still(*this);
-    for (std::size_t i = 0; i < lcores_.size(); ++i) {
-      if (lcores_[i]->worker() != nullptr) {
-        parts[i] = snapshot_connections(*lcores_[i]->worker(), now);
-      }
-    }
-  }
   std::vector<stage::ConnectionSnapshot> all;
-  for (const auto& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
+  std::vector<stage::ConnectionSnapshot> part(kPlacesAtOnce); // its pages are there by now
+  for (const auto& lcore : lcores_) {
+    const std::size_t places = places_of(*lcore);
+    for (std::size_t first = 0; first < places; first += kPlacesAtOnce) {
+      part.clear();
+      {
+        const StandStill still(*this);
+        snapshot_connections(*lcore->worker(), {first, kPlacesAtOnce}, lcore::Clock().now(), part);
+      }
+      all.insert(all.end(), part.begin(), part.end());
+      std::this_thread::sleep_for(kBetweenParts);
+    }
   }
   return all;
 }
@@ -299,14 +313,21 @@ void Switch::withdraw_ring(std::uint16_t ring) {
 }
 
 void Switch::trace_on() {
-  std::vector<std::vector<frame::TraceRecord>> records(lcores_.size());
-  for (auto& room : records) {
-    room.resize(frame::Trace::kRecords);
-  }
+  const std::lock_guard lock(one_reader_);
+  std::vector<frame::Trace> traces = empty_traces();
+  traced_.assign(lcores_.size(), {});
   const StandStill still(*this);
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
-    lcores_[i]->trace().switch_on(records[i]);
+    std::swap(lcores_[i]->trace(), traces[i]);
   }
+}
+
+std::vector<frame::Trace> Switch::empty_traces() const {
+  std::vector<frame::Trace> traces(lcores_.size());
+  for (frame::Trace& trace : traces) {
+    trace.switch_on();
+  }
+  return traces;
 }
 
 void Switch::trace_off() {
@@ -317,15 +338,23 @@ void Switch::trace_off() {
 }
 
 std::vector<frame::TraceRecord> Switch::trace() {
-  std::vector<std::vector<frame::TraceRecord>> parts(lcores_.size());
+  const std::lock_guard lock(one_reader_);
+  std::vector<frame::Trace> traces = empty_traces();
   {
     const StandStill still(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
-      parts[i] = lcores_[i]->trace().snapshot();
+      lcores_[i]->trace().hand_over_to(traces[i]);
     }
   }
   std::vector<frame::TraceRecord> all;
-  for (const auto& part : parts) {
+  traced_.resize(lcores_.size());
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
+    const std::vector<frame::TraceRecord> newest = traces[i].snapshot();
+    std::deque<frame::TraceRecord>& part = traced_[i];
+    part.insert(part.end(), newest.begin(), newest.end());
+    while (part.size() > frame::Trace::kRecords) {
+      part.pop_front();
+    }
     all.insert(all.end(), part.begin(), part.end());
   }
   std::stable_sort(all.begin(), all.end(),

@@ -9,6 +9,7 @@
 #include "stage/snapshot.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,14 +55,15 @@ struct StopTimes {
   std::uint64_t stops = 0;
   frame::Histogram gathering; // from the first lcore that is told until the last one stands
   frame::Histogram standing;  // from then until they are let go
+  bool kept_cpu = false;      // the asking thread, the last time
 };
 
 /// The switch as the prompt and telemetry know it: ports, lcores and what they share. EAL is up
 /// before it is made, with the lcores of eal_lcores(placement).
 ///
 /// Port counters are read while the lcores run. What has to be one consistent picture is copied
-/// while all of them stand still for some microseconds, once for each question; whatever takes
-/// longer comes afterwards. Questions may come from several threads.
+/// while all of them stand still for some microseconds, once for each question, but for lists of
+/// connections; whatever takes longer comes afterwards. Questions may come from several threads.
 class Switch {
  public:
   /// Checks memory first, then probes ports. Throws MemoryError, PortError.
@@ -94,6 +96,8 @@ class Switch {
   std::vector<stage::RingSnapshot> ring_snapshots();
   stage::RingSnapshot ring_snapshot(std::uint16_t ring);
   std::vector<slot::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
+  /// Part by part, with a stop for each: a connection that becomes or ceases to be a ring's
+  /// meanwhile may come twice or not at all.
   std::vector<stage::ConnectionSnapshot> connections();
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
@@ -121,6 +125,7 @@ class Switch {
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   void make_lcores();
+  std::vector<frame::Trace> empty_traces() const;
   lcore::Lcore& worker_of(std::uint16_t ring);
 
   config::Config config_;
@@ -140,6 +145,8 @@ class Switch {
   mutable std::mutex one_question_;
   std::vector<frame::PortCounters> cleared_; // by port: where its counters began
   StopTimes stop_times_;
+  std::mutex one_reader_;                              // of traces
+  std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: what it no longer has itself
 };
 
 } // namespace weir::control

@@ -2,18 +2,19 @@
 #include "frame/trace.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::frame {
 
 void Trace::switch_on() {
-  std::vector<TraceRecord> records(kRecords);
-  switch_on(records);
-}
-
-void Trace::switch_on(std::vector<TraceRecord>& records) {
-  records_.swap(records);
+  records_.assign(kRecords, {});
   next_ = 0;
   on_ = true;
+}
+
+void Trace::hand_over_to(Trace& fresh) {
+  fresh.on_ = on_;
+  std::swap(*this, fresh);
 }
 
 std::vector<TraceRecord> Trace::snapshot() const {

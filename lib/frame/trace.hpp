@@ -45,15 +45,15 @@ class Trace {
   /// Allocates on the first switching on, so that a switch never traced pays nothing.
   void switch_on();
 
-  /// The same in kRecords records that the caller has made, who gets the former ones: so nothing is
-  /// allocated while the lcore stands still.
-  void switch_on(std::vector<TraceRecord>& records);
-
   void switch_off() { on_ = false; }
 
   bool is_on() const { return on_; }
 
   void add(const TraceRecord& record) { records_[next_++ % kRecords] = record; }
+
+  /// Gives what it has to `fresh`, which was switched on elsewhere, and goes on in its place: so an
+  /// lcore stands still for an exchange of pointers, not for copies or for memory.
+  void hand_over_to(Trace& fresh);
 
   /// Oldest first.
   std::vector<TraceRecord> snapshot() const;

@@ -2,6 +2,7 @@
 #include "lcore/lcore.hpp"
 
 #include "frame/frame.hpp"
+#include "lcore/context_switches.hpp"
 #include "lcore/mbuf_frame.hpp"
 #include "lcore/prefetch.hpp"
 #include "wire/icrc.hpp"
@@ -12,6 +13,7 @@
 #include <rte_mempool.h>
 #include <rte_pause.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <thread>
@@ -123,7 +125,7 @@ void Lcore::run() {
       rest_after(work);
       break;
     case Wish::stay_awake:
-      state_.store(State::awake, std::memory_order_release);
+      come_awake();
       break;
     case Wish::stand_still:
       wait_for_resume(clock);
@@ -397,12 +399,21 @@ void Lcore::rest_after(unsigned work) {
   }
 }
 
+/// What its stop costs beside itself is done here, where nobody waits, and after it.
+void Lcore::come_awake() {
+  if (state_.load(std::memory_order_relaxed) != State::awake) {
+    switches_when_awake_ = context_switches();
+    state_.store(State::awake, std::memory_order_release);
+  }
+}
+
 /// Spins: whoever sleeps here wakes up too late for a NIC's receive queue. Only one that has been
 /// kept from its work for long anyway lets others have the CPU.
 void Lcore::wait_for_resume(const Clock& clock) {
   const std::uint64_t start = clock.now().ns;
   state_.store(State::standing_still, std::memory_order_release);
-  for (unsigned spins = 0; wish_.load(std::memory_order_acquire) == Wish::stand_still; ++spins) {
+  std::uint64_t spins = 0;
+  for (; wish_.load(std::memory_order_acquire) == Wish::stand_still; ++spins) {
     if (spins < kSpinsBeforeYield) {
       rte_pause();
     } else {
@@ -410,7 +421,10 @@ void Lcore::wait_for_resume(const Clock& clock) {
     }
   }
   state_.store(State::running, std::memory_order_release);
-  rounds_.stood_still_ns.add(clock.now().ns - start);
+  const std::uint64_t stood_still = clock.now().ns - start;
+  rounds_.stood_still_ns.add(stood_still);
+  const std::uint64_t gave_way = std::max(spins, kSpinsBeforeYield) - kSpinsBeforeYield;
+  rounds_.last_stop = {stood_still, context_switches() - switches_when_awake_ <= gave_way};
 }
 
 std::uint64_t Lcore::queued() const {

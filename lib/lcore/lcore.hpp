@@ -47,6 +47,12 @@ using ReductionHandoff = Handoff<slot::Reduction*>;
 inline constexpr unsigned kHandoffEntries = 4096;
 inline constexpr std::array<unsigned, frame::kTrafficClasses> kTxHandoffEntries{4096, 2048};
 
+/// One time that an lcore stood still for a question.
+struct Stop {
+  std::uint64_t ns = 0;
+  bool kept_cpu = false; // since it stayed awake, but for the times when it gave way itself
+};
+
 /// How often and how full rounds were.
 struct RoundCounters {
   std::uint64_t rounds = 0;
@@ -55,6 +61,7 @@ struct RoundCounters {
   std::uint64_t starved_rounds = 0;  // of the rounds looked at: no mbufs to receive a burst into
   frame::Histogram rx_burst;         // packets per non-empty receive burst
   frame::Histogram stood_still_ns;   // for each question, its own time away from the CPU included
+  Stop last_stop;                    // before the one that this is read in
 };
 
 /// One core's loop over the stages that its roles give it. All roles on one lcore is
@@ -155,7 +162,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   static constexpr unsigned kSumBurst = 4;          // slots
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
-  static constexpr unsigned kSpinsBeforeYield = 1000;
+  static constexpr std::uint64_t kSpinsBeforeYield = 1000;
   static constexpr std::uint64_t kRoundsPerLook = 64; // for mbufs
 
   /// An lcore that does not run need not come to anything.
@@ -186,6 +193,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void could_not_leave(const TxRequest& request, DropReason reason);
   void discard_handed_on();
   void rest_after(unsigned work);
+  void come_awake();
   void wait_for_resume(const Clock& clock);
 
   unsigned id_;
@@ -225,6 +233,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   ethdev::MemifReader reader_;
   unsigned empty_rounds_ = 0;
+  std::uint64_t switches_when_awake_ = 0;
   std::atomic<bool> stopping_{false};        // written by control
   std::atomic<bool> running_{false};         // written by this lcore
   std::atomic<Wish> wish_{Wish::run};        // written by control

@@ -19,13 +19,11 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
   return snapshot;
 }
 
-std::vector<ConnectionSnapshot> snapshot_connections(const Worker& worker, frame::Instant now) {
-  std::vector<ConnectionSnapshot> snapshot;
-  snapshot.reserve(worker.classifier().connections().size());
-  worker.classifier().connections().for_each([&](const conn::Connection& connection) {
+void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
+                          std::vector<ConnectionSnapshot>& snapshot) {
+  worker.classifier().connections().for_each(range, [&](const conn::Connection& connection) {
     snapshot.push_back({connection, now.ms - connection.last_seen});
   });
-  return snapshot;
 }
 
 } // namespace weir::stage

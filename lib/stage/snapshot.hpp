@@ -43,6 +43,8 @@ struct Accounting {
 };
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring);
-std::vector<ConnectionSnapshot> snapshot_connections(const Worker& worker, frame::Instant now);
+/// Appends those connections that are in these of the worker's places().
+void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
+                          std::vector<ConnectionSnapshot>& snapshot);
 
 } // namespace weir::stage

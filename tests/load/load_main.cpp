@@ -13,6 +13,7 @@
 #include "noise.hpp"
 #include "passers.hpp"
 #include "report/shows.hpp"
+#include "stops.hpp"
 #include "stream.hpp"
 #include "support/comes_true.hpp"
 
@@ -165,14 +166,20 @@ std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounte
   return sum;
 }
 
+struct Question {
+  std::string_view words;
+  report::Report (*show)(control::Switch& weir);
+  std::uint64_t stops;
+};
+
+std::uint64_t stops_for(control::Switch& weir, const Question& question) {
+  const std::uint64_t before = weir.stop_times().stops;
+  question.show(weir);
+  return weir.stop_times().stops - before;
+}
+
 /// How often everybody stands still for each of the prompt's questions.
 void ask_with_few_stops(control::Switch& weir, Checks& checks) {
-  struct Question {
-    std::string_view words;
-    report::Report (*show)(control::Switch& weir);
-    std::uint64_t stops;
-  };
-
   const std::array questions{
       Question{"show port stats all",
                [](control::Switch& asked) { return report::show_port_statistics(asked, "all"); },
@@ -182,7 +189,6 @@ void ask_with_few_stops(control::Switch& weir, Checks& checks) {
       Question{"show accounting", report::show_accounting, 1},
       Question{"show drops", report::show_drops, 1},
       Question{"show lcores", report::show_lcores, 1},
-      Question{"show conn all", report::show_connections, 1},
       Question{"show trace", report::show_trace, 1},
       Question{"show ring all",
                [](control::Switch& asked) { return report::show_rings(asked, "all"); }, 1},
@@ -190,11 +196,11 @@ void ask_with_few_stops(control::Switch& weir, Checks& checks) {
                [](control::Switch& asked) { return report::show_stuck(asked, "1"); }, 1},
   };
   for (const Question& question : questions) {
-    const std::uint64_t before = weir.stop_times().stops;
-    question.show(weir);
-    const std::uint64_t stops = weir.stop_times().stops - before;
+    const std::uint64_t stops = stops_for(weir, question);
     checks.expect(stops == question.stops, fmt::format("{}: {} stops", question.words, stops));
   }
+  const std::uint64_t stops = stops_for(weir, {"show conn all", report::show_connections, {}});
+  checks.expect(stops > 1, fmt::format("show conn all: {} stops, each for a part", stops));
 }
 
 void print_times(std::string_view what, const frame::Histogram& ns) {
@@ -363,6 +369,8 @@ int run(const Options& options) {
     make_pools_resident();
     overload(weir, hosts, options.seconds, checks);
     ask_with_few_stops(weir, checks);
+    fmt::print("  while the job runs\n");
+    print_stops(weir);
     share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);
     for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {
@@ -380,6 +388,8 @@ int run(const Options& options) {
     }
   }
   print_stop_times(weir);
+  fmt::print("  without traffic\n");
+  print_stops(weir);
   stop(weir, checks);
   return checks.report();
 }

@@ -154,7 +154,8 @@ TEST(BucketTable, EqualsAMapUnderRandomTraffic) {
     ASSERT_EQ(table.size(), model.size());
   }
   std::size_t shown = 0;
-  table.for_each([&](std::uint64_t entry) { shown += model.contains(entry) ? 1 : 0; });
+  table.for_each({0, table.places()},
+                 [&](std::uint64_t entry) { shown += model.contains(entry) ? 1 : 0; });
   EXPECT_EQ(shown, model.size());
   const std::uint64_t elsewhere = 0;
   EXPECT_FALSE(table.owns(elsewhere));
@@ -403,7 +404,9 @@ TEST(ConnectionTable, ShowsAll) {
   add_plain(table, 5, 0);
   table.take_in(2, 6, 0);
   std::map<std::pair<std::uint16_t, std::uint32_t>, int> shown;
-  table.for_each([&](const Connection& each) { ++shown[{each.pair, each.qp}]; });
+  for (std::size_t first = 0; first < table.places(); first += 3) {
+    table.for_each({first, 3}, [&](const Connection& each) { ++shown[{each.pair, each.qp}]; });
+  }
   EXPECT_EQ(shown,
             (std::map<std::pair<std::uint16_t, std::uint32_t>, int>{{{1, 5}, 1}, {{2, 6}, 1}}));
 }

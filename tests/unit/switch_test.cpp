@@ -1782,7 +1782,10 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
   bench.now = frame::Instant::from_ns(bench.now.ns + 1000);
   bench.send(second[0], 1);
   EXPECT_EQ(bench.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
-  const auto connections = snapshot_connections(bench.inside().worker(), bench.now);
+  const Worker& worker = bench.inside().worker();
+  std::vector<ConnectionSnapshot> connections;
+  snapshot_connections(worker, {0, worker.classifier().connections().places()}, bench.now,
+                       connections);
   EXPECT_EQ(connections.size(), 2u);
 }
 

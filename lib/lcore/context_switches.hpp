@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <sys/resource.h>
+
+namespace weir::lcore {
+
+/// How often the calling thread has lost its CPU or given it away, as the kernel counts
+/// (getrusage(2)). A system call.
+inline std::uint64_t context_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<std::uint64_t>(usage.ru_nvcsw) + static_cast<std::uint64_t>(usage.ru_nivcsw);
+}
+
+} // namespace weir::lcore

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stops.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace weir::load {
+namespace {
+
+constexpr unsigned kTimes = 200;
+constexpr std::chrono::milliseconds kPatience{500}; // for each question
+constexpr std::chrono::microseconds kPause{500};    // so that lcores have a few rounds in between
+
+struct Question {
+  std::string_view words;
+  void (*ask)(control::Switch& weir);
+};
+
+constexpr std::array kQuestions{
+    Question{"accounting", [](control::Switch& weir) { weir.accounting(); }},
+    Question{"lcores", [](control::Switch& weir) { weir.lcores(); }},
+    Question{"ring all", [](control::Switch& weir) { weir.ring_snapshots(); }},
+    Question{"ring 1 stuck", [](control::Switch& weir) { weir.stuck_slots(0, 4); }},
+    Question{"conn all", [](control::Switch& weir) { weir.connections(); }},
+    Question{"trace", [](control::Switch& weir) { weir.trace(); }},
+};
+
+/// Nanoseconds, one for each stop and lcore.
+struct Durations {
+  std::vector<std::uint64_t> all_ran;    // lcores and the asking thread
+  std::vector<std::uint64_t> others_not; // the lcore itself ran
+  std::vector<std::uint64_t> itself_not;
+};
+
+void ask_once(control::Switch& weir, const Question& question, Durations& durations) {
+  question.ask(weir);
+  bool all_ran = weir.stop_times().kept_cpu;
+  const std::vector<control::LcoreSnapshot> lcores = weir.lcores();
+  for (const control::LcoreSnapshot& lcore : lcores) {
+    all_ran = all_ran && lcore.rounds.last_stop.kept_cpu;
+  }
+  for (const control::LcoreSnapshot& lcore : lcores) {
+    const lcore::Stop& stop = lcore.rounds.last_stop;
+    auto& which = all_ran         ? durations.all_ran
+                  : stop.kept_cpu ? durations.others_not
+                                  : durations.itself_not;
+    which.push_back(stop.ns);
+  }
+}
+
+void print(std::string_view which, std::vector<std::uint64_t>& ns) {
+  if (ns.empty()) {
+    fmt::print("    {}: none\n", which);
+    return;
+  }
+  std::sort(ns.begin(), ns.end());
+  const auto microseconds = [&](double share) {
+    const auto last = static_cast<double>(ns.size() - 1);
+    return static_cast<double>(ns[static_cast<std::size_t>(share * last)]) / 1000;
+  };
+  fmt::print("    {}: {}, p50 {:.1f}, p99 {:.1f}, max {:.1f} us\n", which, ns.size(),
+             microseconds(0.5), microseconds(0.99), microseconds(1));
+}
+
+} // namespace
+
+void print_stops(control::Switch& weir) {
+  weir.trace_on();
+  for (const Question& question : kQuestions) {
+    Durations durations;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    for (unsigned times = 0; times < kTimes && std::chrono::steady_clock::now() < end; ++times) {
+      std::this_thread::sleep_for(kPause);
+      ask_once(weir, question, durations);
+    }
+    fmt::print("  show {}: for how long an lcore stood still\n", question.words);
+    print("no thread lost its CPU", durations.all_ran);
+    print("another one did", durations.others_not);
+    print("it did itself", durations.itself_not);
+  }
+  weir.trace_off();
+}
+
+} // namespace weir::load
