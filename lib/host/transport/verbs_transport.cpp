@@ -196,6 +196,9 @@ void VerbsTransport::open_device() {
   for (ibv_device* device : devices) {
     names.emplace_back(ibv_get_device_name(device));
     if (names.back() == options_.device) {
+      // Without ibv_fork_init: from Linux 5.12 on, a fork copies pages that a device writes. What
+      // it does before is to take whole pages from children, and the ends of our slots lie on pages
+      // with memory that children may need.
       context_.reset(made(ibv_open_device(device), "cannot be opened"));
       return;
     }
