@@ -157,6 +157,32 @@ def killed_switch_socket(lab: Lab) -> None:
     expect(fourth.status == 1 and file.read_text() == "no socket", f"{fourth}")
 
 
+def inherited_sockets(process: int) -> dict[str, bool]:
+    """memif's connections of a process, and of each whether programs that it starts inherit it."""
+    table = [line.split() for line in Path(f"/proc/{process}/net/unix").read_text().splitlines()[1:]]
+    memif_links = {f"socket:[{row[6]}]" for row in table if int(row[4], 16) == socket.SOCK_SEQPACKET}
+    inherited = {}
+    for entry in Path(f"/proc/{process}/fd").iterdir():
+        if os.readlink(entry) in memif_links:
+            flags = Path(f"/proc/{process}/fdinfo/{entry.name}").read_text().partition("flags:")[2].split()[0]
+            inherited[entry.name] = not int(flags, 8) & os.O_CLOEXEC
+    return inherited
+
+
+@smoke_test("worker-sockets")
+def worker_sockets(lab: Lab) -> None:
+    """A program that a rank starts does not hold the switch's end of the rank's device."""
+    namespace = lab.namespace()
+    lab.ready_weir(namespace, memif_switch(lab.directory))
+    worker = Process(lab, namespace, [WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS, "--ip", "10.0.0.1",
+                                      "--device", memif(lab.directory, "client"), "--timeout", "60"],
+                     RUNTIME_DIRECTORY=str(lab.directory))
+    listening = f":{int(RENDEZVOUS.rpartition(':')[2]):04X} "
+    wait_for(lambda: listening in Path(f"/proc/{worker.process.pid}/net/tcp").read_text(), 20, "it does not listen")
+    sockets = inherited_sockets(worker.process.pid)
+    expect(sockets and not any(sockets.values()), f"by descriptor, whether it is inherited: {sockets}")
+
+
 @smoke_test("killed-worker-files")
 def killed_worker_files(lab: Lab) -> None:
     """A worker that was killed leaves EAL's runtime directory: the next takes it away, but not that of one that lives."""

@@ -13,10 +13,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <mutex>
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
 #include <unistd.h>
 
@@ -64,6 +68,34 @@ void remove_abandoned(const std::filesystem::path& own) {
 std::mutex& device_list() {
   static std::mutex mutex;
   return mutex;
+}
+
+/// The path that the descriptor's other end is bound to; empty for all but sockets that have one.
+std::string peer_path(int descriptor) {
+  sockaddr_un address{};
+  socklen_t length = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(descriptor, generic, &length) != 0 || address.sun_family != AF_UNIX) {
+    return {};
+  }
+  const std::size_t known = std::min<std::size_t>(length, sizeof(address));
+  const std::size_t begin = offsetof(sockaddr_un, sun_path);
+  const std::string_view path(address.sun_path, std::max(known, begin) - begin);
+  const std::size_t first = path.find_first_not_of('\0'); // an abstract one begins with it
+  return first == std::string_view::npos ? "" : std::string(path.substr(first).data());
+}
+
+/// memif opens its control socket so that a program started by this process inherits it: then the
+/// switch would not see when this process ends.
+void close_on_exec(const std::string& devargs) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const int descriptor = std::stoi(entry.path().filename());
+    const std::string path = peer_path(descriptor);
+    if (!path.empty() && devargs.find(path) != std::string::npos) {
+      fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    }
+  }
 }
 
 /// "0@(0,1,5)": one lcore that the scheduler may run where it could before.
@@ -124,6 +156,7 @@ EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patienc
   }
 
   await_link(patience);
+  close_on_exec(devargs_);
 }
 
 EthdevIo::~EthdevIo() {
