@@ -79,6 +79,10 @@ inline constexpr std::uint64_t kLinkLatencyNs = 150;
 /// §VI-B, Fig. 10: 375·N KiB; the authors' scripts have 384.
 inline constexpr std::uint32_t kScalingKibPerNode = 384;
 
+inline constexpr double kCyclesPerSecond = 1e9; // of the accelerator
+inline constexpr std::uint32_t kArrays = 16;    // an accelerator's, each for one sample of 16
+inline constexpr std::uint32_t kArraySide = 32; // cells
+
 /// AlphaGoZero's gradients, of the authors' model files; the other six take minutes a run.
 inline constexpr double kGradientMebibytes = 6.0;
 
