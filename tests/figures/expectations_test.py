@@ -7,6 +7,7 @@ Ends in "figures-table: N passed, …".
 
 from __future__ import annotations
 
+import io
 import random
 import sys
 import tempfile
@@ -16,7 +17,9 @@ import expectations
 from expectations import INSIDE, OUTSIDE, REPORTED, Mistake, parse
 from mutations import Mutation, unnoticed
 from pages import figures_page
-from run import outcome_of, stale_rows
+from progress import Progress
+from record import Record
+from run import groups_of, outcome_of, record_in, stale_rows
 from verdicts import judge, verdict_on
 
 TABLE = """
@@ -189,9 +192,43 @@ def check_table() -> list[str]:
     return [f"the table lacks {', '.join(sorted(missing))}"] if missing else []
 
 
+def check_progress() -> list[str]:
+    """Where nobody watches a line a figure; the bar counts what is done and names what is under way."""
+    out = io.StringIO()
+    with Progress(4, out) as progress:
+        for name in ("XX1", "XX2", "XX3"):
+            progress.begin(name)
+        progress.finish("XX2")
+        bar = progress.line()
+    wrong = [f"the bar is {bar!r}, wants {words!r} in it" for words in ("[#######.", "] 1/4 XX1 0 s, XX3 0 s")
+             if words not in bar]
+    if out.getvalue() != "figures: XX2 computed in 0.0 s, 1 of 4\n":
+        wrong.append(f"wanted one line about XX2 and got {out.getvalue()!r}")
+    return wrong
+
+
+def check_record() -> list[str]:
+    """What was added is there after the next start, the last value of each figure, and the others stay."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = record_in(Path(folder))
+        for name, value in (("XX1", 1.0), ("XX2", 2.0), ("XX1", 3.0)):
+            Record(path).add({"figure": name, "values": {"µs": value}, "plots": {}})
+        found = {name: computed["values"]["µs"] for name, computed in Record(path).computed.items()}
+    return [] if found == {"XX1": 3.0, "XX2": 2.0} else [f"the record holds {found}"]
+
+
+def check_groups() -> list[str]:
+    """Every figure is computed once, whatever is computed side by side."""
+    papers = expectations.load(Path(__file__).with_name("expectations.yaml"))
+    ids = [figure.id for paper in papers for figure in paper.figures if figure.checks]
+    grouped = [name for group in groups_of(papers, []) for name in group]
+    return [] if sorted(grouped) == sorted(ids) else [f"not once each: {sorted(set(grouped) ^ set(ids))}"]
+
+
 def main() -> int:
     failed = 0
-    checks = (check_mistakes, check_verdicts, check_names, check_damage, check_mutations, check_pages, check_table)
+    checks = (check_mistakes, check_verdicts, check_names, check_damage, check_mutations, check_pages, check_progress, check_record,
+              check_groups, check_table)
     for check in checks:
         wrong = check()
         failed += bool(wrong)

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,14 +22,20 @@ import mutations
 import pages
 from expectations import Figure, Paper
 from pages import Outcome
+from progress import Progress
+from record import Record
 from verdicts import Computed, judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLE = Path(__file__).with_name("expectations.yaml")
 
 
-def tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+# Figures that take minutes and share runs with each other, but with no others of their paper.
+LONG = (("MT7",), ("MT8", "MT9", "MT10"))
+
+
+def nobody(_: str) -> None:
+    """Is told of what nobody asks for."""
 
 
 class Program:
@@ -41,18 +47,22 @@ class Program:
         self._effort = ["--full"] if is_full else []
         self.ids = subprocess.run([self._path, "--list"], check=True, capture_output=True, text=True).stdout.split()
 
-    def compute(self, ids: list[str], mutation: str | None = None) -> list[Computed]:
+    def compute(self, ids: list[str], mutation: str | None = None,
+                begin: Callable[[str], None] = nobody,
+                finish: Callable[[Computed], None] = lambda _: None) -> list[Computed]:
         """In one process, so that figures share runs. Raises RuntimeError with what the program said."""
         change = ["--mutation", mutation] if mutation else []
         process = subprocess.Popen([self._path, *self._effort, *change, *ids], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stderr is not None
         computed = []
-        started = time.monotonic()
-        for line in process.stdout:
+        for name in ids:
+            begin(name)
+            line = process.stdout.readline()
+            if not line:
+                break
             computed.append(json.loads(line))
-            if not mutation:
-                tell(f"figures: {computed[-1]['figure']} computed, {time.monotonic() - started:.1f} s into its paper")
+            finish(computed[-1])
         if process.wait() != 0:
             raise RuntimeError(process.stderr.read().strip())
         return computed
@@ -62,15 +72,27 @@ def wanted_ids(paper: Paper, chosen: list[str]) -> list[str]:
     return [figure.id for figure in paper.figures if figure.checks and (not chosen or figure.id in chosen)]
 
 
-def compute_all(program: Program, papers: list[Paper], chosen: list[str]) -> dict[str, Computed]:
-    """Papers side by side, the figures of a paper one after the other."""
-    def one(paper: Paper) -> list[Computed]:
-        ids = wanted_ids(paper, chosen)
-        return program.compute(ids) if ids else []
+def groups_of(papers: list[Paper], chosen: list[str]) -> list[list[str]]:
+    """What is computed in one process each: the long figures, then the papers, the largest first."""
+    wanted = [wanted_ids(paper, chosen) for paper in sorted(papers, key=lambda paper: len(paper.figures), reverse=True)]
+    long = [[name for ids in wanted for name in ids if name in group] for group in LONG]
+    rest = [[name for name in ids if not any(name in group for group in LONG)] for ids in wanted]
+    return [ids for ids in long + rest if ids]
 
-    slowest_first = sorted(papers, key=lambda paper: len(paper.figures), reverse=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return {computed["figure"]: computed for results in pool.map(one, slowest_first) for computed in results}
+
+def compute_all(program: Program, papers: list[Paper], chosen: list[str],
+                keep: Callable[[Computed], None]) -> dict[str, Computed]:
+    """Groups side by side, the figures of a group one after the other. Each is handed to `keep` when it is there."""
+    groups = groups_of(papers, chosen)
+    with Progress(sum(map(len, groups)), sys.stderr) as progress:
+        def one(ids: list[str]) -> list[Computed]:
+            def finish(computed: Computed) -> None:
+                progress.finish(computed["figure"])
+                keep(computed)
+            return program.compute(ids, begin=progress.begin, finish=finish)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return {computed["figure"]: computed for results in pool.map(one, groups) for computed in results}
 
 
 def outcome_of(figure: Figure, computed: dict[str, Computed], effort: str) -> Outcome:
@@ -111,6 +133,10 @@ def page_of(outcome: Outcome) -> Path:
     return ROOT / "docs" / ("planning.md" if pages.is_planning(outcome.figure) else "figures.md")
 
 
+def record_in(folder: Path) -> Path:
+    return folder / "figures" / "computed.jsonl"
+
+
 def is_failure(outcome: Outcome) -> bool:
     return any(not one.is_as_recorded for one in outcome.judged or [])
 
@@ -128,11 +154,12 @@ def write_pages(papers: list[Paper], outcomes: list[Outcome], folder: Path) -> N
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools/figures",
                                      description="The papers' figures beside ours, with verdicts.")
-    parser.add_argument("ids", nargs="*", metavar="ID", help="only these figures (see --list)")
+    parser.add_argument("ids", nargs="*", metavar="ID",
+                        help="compute only these figures (see --list); pages show the others as they were computed last")
     parser.add_argument("--list", action="store_true", help="list the figures")
     parser.add_argument("--quick", action="store_true",
                         help="what takes two minutes; also holds the pages and the mutations to account")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where pages go (default docs, when all was computed)")
+    parser.add_argument("--out", type=Path, metavar="DIR", default=ROOT / "docs", help="where pages go (default docs)")
     parser.add_argument("--build", type=Path, default=ROOT / "build-release", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -181,6 +208,36 @@ class Tally:
         return 1 if self.failed else 0
 
 
+def outcomes_of(papers: list[Paper], computed: dict[str, Computed], chosen: list[str], effort: str) -> list[Outcome]:
+    return [outcome_of(figure, computed, effort) for paper in papers for figure in paper.figures
+            if not chosen or figure.id in chosen]
+
+
+def check_quickly(program: Program, papers: list[Paper], chosen: list[str], tally: Tally) -> None:
+    """Verdicts of what takes two minutes; of all figures also the pages and the mutations."""
+    computed = compute_all(program, papers, chosen, lambda _: None)
+    outcomes = outcomes_of(papers, computed, chosen, "quick")
+    for outcome in outcomes:
+        show(outcome)
+    tally.add_figures(outcomes)
+    if not chosen:
+        tally.add_check([row for outcome in outcomes for row in stale_rows([outcome], page_of(outcome))])
+        for mutation in mutations.MUTATIONS:
+            tally.add_check(mutations.unnoticed(program, papers, mutation))
+
+
+def compute_pages(program: Program, papers: list[Paper], options: argparse.Namespace, tally: Tally) -> None:
+    """Everything, or what was chosen, and the pages."""
+    record = Record(record_in(options.out))
+    compute_all(program, papers, options.ids, record.add)
+    for outcome in outcomes_of(papers, record.computed, options.ids, "full"):
+        show(outcome)
+    outcomes = outcomes_of(papers, record.computed, [], "full")
+    tally.add_figures(outcomes)
+    write_pages(papers, outcomes, options.out)
+    print(f"\npages: {options.out}/figures.md, {options.out}/planning.md")
+
+
 def main() -> int:
     options = parse_arguments()
     papers = expectations.load(TABLE)
@@ -189,21 +246,11 @@ def main() -> int:
         return 0
     program = Program(options.build, not options.quick)
     check_ids(papers, program, options.ids)
-    computed = compute_all(program, papers, options.ids)
-    outcomes = [outcome_of(figure, computed, "quick" if options.quick else "full") for paper in papers
-                for figure in paper.figures if not options.ids or figure.id in options.ids]
-    for outcome in outcomes:
-        show(outcome)
     tally = Tally()
-    tally.add_figures(outcomes)
-    if options.quick and not options.ids:
-        tally.add_check([row for outcome in outcomes for row in stale_rows([outcome], page_of(outcome))])
-        for mutation in mutations.MUTATIONS:
-            tally.add_check(mutations.unnoticed(program, papers, mutation))
-    folder = options.out or (None if options.ids or options.quick else ROOT / "docs")
-    if folder:
-        write_pages(papers, outcomes, folder)
-        print(f"\npages: {folder}/figures.md, {folder}/planning.md")
+    if options.quick:
+        check_quickly(program, papers, options.ids, tally)
+    else:
+        compute_pages(program, papers, options, tally)
     return tally.show()
 
 
