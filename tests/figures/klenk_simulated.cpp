@@ -180,14 +180,20 @@ void waves(const Settings& settings, Results& results) {
 }
 
 void packet_latency(const Settings& settings, Results& results) {
+  using Order = netsim::RegionSettings::Order;
   const netsim::RegionNetwork network = mutated(netsim::dgx2_network(), settings.mutation);
-  netsim::RegionSettings with = dgx2_settings(Method::push);
-  const netsim::RegionResult waves = netsim::run_region(network, 8 * kMib, with);
-  with.waves = 0;
-  const netsim::RegionResult free = netsim::run_region(network, 8 * kMib, with);
-  results.value("fall", 1 - nanoseconds(waves.mean_latency) / nanoseconds(free.mean_latency));
-  results.value("µs with waves", nanoseconds(waves.mean_latency) / 1000);
-  results.value("µs without", nanoseconds(free.mean_latency) / 1000);
+  for (const Order order : {Order::arbitrary, Order::by_address}) {
+    const std::string_view name = order == Order::arbitrary ? "an order of its own" : "by address";
+    netsim::RegionSettings region = dgx2_settings(Method::push);
+    region.order = order;
+    const netsim::RegionResult waves = netsim::run_region(network, 8 * kMib, region);
+    region.waves = 0;
+    const netsim::RegionResult free = netsim::run_region(network, 8 * kMib, region);
+    results.value(fmt::format("fall.{}", name),
+                  1 - nanoseconds(waves.mean_latency) / nanoseconds(free.mean_latency));
+    results.value(fmt::format("µs with waves.{}", name), nanoseconds(waves.mean_latency) / 1000);
+    results.value(fmt::format("µs without.{}", name), nanoseconds(free.mean_latency) / 1000);
+  }
 }
 
 } // namespace weir::figures::klenk

@@ -30,6 +30,7 @@ MUTATIONS = (
     Mutation("KL", "link-slower", ("KL2",)),
     Mutation("FL", "link-slower", ("FL7",)),
     Mutation("FL", "step-later", ("FL1",)),
+    Mutation("PL", "link-slower", ("PL1", "PL5")),
 )
 
 
