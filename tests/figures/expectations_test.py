@@ -19,7 +19,7 @@ from mutations import Mutation, unnoticed
 from pages import figures_page
 from progress import Progress
 from record import Record
-from run import groups_of, outcome_of, record_in, stale_rows
+from run import ROOT, groups_of, outcome_of, outcomes_of, record_in, stale_rows, write_pages
 from verdicts import judge, verdict_on
 
 TABLE = """
@@ -225,10 +225,22 @@ def check_groups() -> list[str]:
     return [] if sorted(grouped) == sorted(ids) else [f"not once each: {sorted(set(grouped) ^ set(ids))}"]
 
 
+def check_pages_of_record() -> list[str]:
+    """The pages are those that the table and the record make: neither was changed alone."""
+    papers = expectations.load(Path(__file__).with_name("expectations.yaml"))
+    docs = ROOT / "docs"
+    with tempfile.TemporaryDirectory() as folder:
+        write_pages(papers, outcomes_of(papers, Record(record_in(docs)).computed, [], "full"), Path(folder))
+        made = [path.relative_to(folder) for path in Path(folder).rglob("*") if path.is_file()]
+        return [f"docs/{name} is not what the table and docs/figures/computed.jsonl make; tools/figures makes it anew"
+                for name in made
+                if not (docs / name).exists() or (docs / name).read_text() != (Path(folder) / name).read_text()]
+
+
 def main() -> int:
     failed = 0
     checks = (check_mistakes, check_verdicts, check_names, check_damage, check_mutations, check_pages, check_progress, check_record,
-              check_groups, check_table)
+              check_groups, check_pages_of_record, check_table)
     for check in checks:
         wrong = check()
         failed += bool(wrong)

@@ -83,9 +83,6 @@ inline constexpr double kCyclesPerSecond = 1e9; // of the accelerator
 inline constexpr std::uint32_t kArrays = 16;    // an accelerator's, each for one sample of 16
 inline constexpr std::uint32_t kArraySide = 32; // cells
 
-/// AlphaGoZero's gradients, of the authors' model files; the other six take minutes a run.
-inline constexpr double kGradientMebibytes = 6.0;
-
 } // namespace multitree
 
 /// Klenk et al. (ISCA'20), §V and §VI.

@@ -5,6 +5,7 @@
 #include "figure.hpp"
 #include "multitree_networks.hpp"
 #include "multitree_simulated.hpp"
+#include "multitree_training.hpp"
 #include "plan/algorithms.hpp"
 
 #include <fmt/format.h>
@@ -20,8 +21,8 @@ namespace {
 
 using plan::Algorithm;
 
-plan::Plan multitree_on(const Network& network) {
-  return plan::make_plan(topology_of(network), Algorithm::multitree);
+plan::Plan multitree_on(const Network& network, Mutation mutation = Mutation::none) {
+  return plan::make_plan(topology_of(network, mutation), Algorithm::multitree);
 }
 
 /// Steps of one phase.
@@ -95,7 +96,7 @@ void delay_an_edge(plan::Plan& plan) {
 
 void construction(const Settings& settings, Results& results) {
   for (const std::uint32_t side : {4U, 6U, 8U, 10U, 12U, 14U, 16U}) {
-    plan::Plan plan = multitree_on({Shape::torus, side});
+    plan::Plan plan = multitree_on({Shape::torus, side}, settings.mutation);
     if (settings.mutation == Mutation::step_later) {
       delay_an_edge(plan);
     }
@@ -109,11 +110,11 @@ void construction(const Settings& settings, Results& results) {
     }
   }
   for (const std::uint32_t side : {4U, 8U}) {
-    const plan::Plan plan = multitree_on({Shape::mesh, side});
+    const plan::Plan plan = multitree_on({Shape::mesh, side}, settings.mutation);
     results.value(fmt::format("steps.mesh {}", side), steps_of(plan));
   }
   for (const Network& network : kSwitched) {
-    const plan::Plan plan = multitree_on(network);
+    const plan::Plan plan = multitree_on(network, settings.mutation);
     results.value(fmt::format("steps.{}", name_of(network)), steps_of(plan));
     results.value(fmt::format("height.{}", name_of(network)), tallest(plan));
     results.value(fmt::format("conflict.{}", name_of(network)), has_conflict(plan) ? 1 : 0);
@@ -133,15 +134,25 @@ void oracle(const Settings& settings, Results& results) {
 }
 
 constexpr std::array kFigures{
-    Figure{"MTC", construction},        Figure{"MTO1", oracle<kTorus4>},
-    Figure{"MTO2", oracle<kTorus8>},    Figure{"MTO3", oracle<kMesh4>},
-    Figure{"MTO4", oracle<kMesh8>},     Figure{"MTO5", oracle<kDgx2>},
-    Figure{"MTO6", oracle<kFatTree>},   Figure{"MTO7", oracle<kBiGraph32>},
-    Figure{"MTO8", oracle<kBiGraph64>}, Figure{"MT1", best_on_tori},
-    Figure{"MT2", worst_on_grids},      Figure{"MT3", rings_on_meshes},
-    Figure{"MT4", over_ring},           Figure{"MT5", break_even},
-    Figure{"MT6", over_hdrm},           Figure{"MT7", scaling},
+    Figure{"MTC", construction},
+    Figure{"MTO1", oracle<kTorus4>},
+    Figure{"MTO2", oracle<kTorus8>},
+    Figure{"MTO3", oracle<kMesh4>},
+    Figure{"MTO4", oracle<kMesh8>},
+    Figure{"MTO5", oracle<kDgx2>},
+    Figure{"MTO6", oracle<kFatTree>},
+    Figure{"MTO7", oracle<kBiGraph32>},
+    Figure{"MTO8", oracle<kBiGraph64>},
+    Figure{"MT1", best_on_tori},
+    Figure{"MT2", worst_on_grids},
+    Figure{"MT3", rings_on_meshes},
+    Figure{"MT4", over_ring},
+    Figure{"MT5", break_even},
+    Figure{"MT6", over_hdrm},
+    Figure{"MT7", scaling},
     Figure{"MT8", gradients},
+    Figure{"MT9", training},
+    Figure{"MT10", overlapped_training},
 };
 
 } // namespace

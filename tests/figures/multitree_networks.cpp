@@ -54,13 +54,40 @@ plan::Algorithm algorithm_of(Way way, bool is_direct) {
   throw std::invalid_argument("no way to all-reduce");
 }
 
-/// MULTITREE's nodes keep step by NOPs, the others' start when they can (§IV-A). Heads of line
-/// block each other on grids, so those need virtual channels with credits; in switch networks FIFOs
-/// without an end give the same times.
+/// East, west, south, north.
+std::uint32_t direction_of(const plan::Grid& grid, plan::VertexId from, plan::VertexId to) {
+  const std::uint32_t row = from / grid.columns;
+  if (row == to / grid.columns) {
+    return to == row * grid.columns + (from + 1) % grid.columns ? 0 : 1;
+  }
+  return to == (from + grid.columns) % (grid.rows * grid.columns) ? 2 : 3;
+}
+
+/// A flow's root is who sends first in its all-gather.
+void number_by_root(const plan::Grid& grid, plan::Schedule& schedule) {
+  std::map<plan::FlowId, const plan::Message*> first;
+  for (const plan::Message& message : schedule.messages) {
+    const plan::Message*& known = first[message.flow];
+    if (message.operation == plan::Operation::gather &&
+        (known == nullptr || message.step < known->step)) {
+      known = &message;
+    }
+  }
+  std::map<plan::FlowId, plan::FlowId> numbers;
+  for (const auto& [flow, message] : first) {
+    numbers[flow] = 4 * message->from + direction_of(grid, message->from, message->to);
+  }
+  for (plan::Message& message : schedule.messages) {
+    message.flow = numbers.at(message.flow);
+  }
+}
+
+/// MULTITREE's nodes keep step by NOPs, the others' start when they can (§IV-A).
 netsim::ScheduleSettings settings_of(const Run& run, bool is_direct) {
   using Arbitration = netsim::VirtualChannels::Arbitration;
   netsim::ScheduleSettings settings = netsim::multitree_settings();
-  if (is_direct) {
+  settings.framing.packets_at_once = run.packets_at_once;
+  if (is_direct || run.buffers == Buffers::with_credits) {
     settings.virtual_channels.emplace();
     settings.virtual_channels->arbitration =
         run.order == Order::in_step ? Arbitration::by_step : Arbitration::by_arrival;
@@ -107,7 +134,10 @@ double microseconds(const Run& run) {
     return found->second;
   }
   const plan::Topology topology = topology_of(run.network, run.mutation);
-  const plan::Plan plan = plan::make_plan(topology, algorithm_of(run.way, topology.is_direct()));
+  plan::Plan plan = plan::make_plan(topology, algorithm_of(run.way, topology.is_direct()));
+  if (run.flows == FlowNumbers::by_root) {
+    number_by_root(*topology.grid, plan.schedule);
+  }
   const netsim::ScheduleResult result = netsim::run_schedule(
       topology, plan.schedule, run.bytes, settings_of(run, topology.is_direct()));
   return known.emplace(run, netsim::to_us(result.duration)).first->second;

@@ -52,6 +52,22 @@ enum class Order : std::uint8_t { as_published, in_step };
 /// Whether an accelerator takes its time to reduce, or none.
 enum class Reduction : std::uint8_t { timed, free };
 
+/// What holds the packets that wait: on grids FIFOs of virtual channels with credits (Table III),
+/// in switch networks FIFOs without an end, which give the same times but where flows block each
+/// other; or virtual channels everywhere.
+enum class Buffers : std::uint8_t { by_shape, with_credits };
+
+/// By what 2D-RING's flows are numbered, which decides the channels by which they leave the
+/// network: the lines they go round, so that each direction has a channel of its own; or their
+/// roots first, as in the authors' program, where a direction's channel is another one in each
+/// step.
+enum class FlowNumbers : std::uint8_t { by_line, by_root };
+
+/// RING's packets have every link to themselves, so that waves of packets take the time that
+/// packets take; a row of MT7 shows it. Of the others, those of different steps meet, and waves
+/// meet otherwise.
+inline constexpr std::uint32_t kRingWave = 16;
+
 struct Run {
   Network network;
   Way way{};
@@ -59,6 +75,9 @@ struct Run {
   Order order = Order::as_published;
   Mutation mutation = Mutation::none;
   Reduction reduction = Reduction::timed;
+  Buffers buffers = Buffers::by_shape;
+  std::uint32_t packets_at_once = 1;
+  FlowNumbers flows = FlowNumbers::by_line;
 
   auto operator<=>(const Run&) const = default;
 };

@@ -21,6 +21,7 @@ constexpr std::uint64_t kMib = 1024 * kKib;
 constexpr std::array kThreeSizes{32 * kKib, 256 * kKib, kMib};
 constexpr std::uint64_t kLargest = 16 * kMib; // on switch networks; grids take five times as long
 constexpr std::uint64_t kLargestInPlots = kMib;
+constexpr std::uint32_t kLargestTorus = 16; // nodes on a side, Fig. 10
 
 std::string size_name(std::uint64_t bytes) {
   return bytes < kMib ? fmt::format("{} KiB", bytes / kKib) : fmt::format("{} MiB", bytes / kMib);
@@ -101,6 +102,20 @@ void compare_with_oracle(const Network& network, const Settings& settings, Resul
       }
     }
   }
+  if (std::ranges::find(kSwitched, network) != kSwitched.end()) {
+    results.value("DBTREE.1 MiB.with credits", microseconds({.network = network,
+                                                             .way = Way::double_tree,
+                                                             .bytes = kMib,
+                                                             .mutation = settings.mutation,
+                                                             .buffers = Buffers::with_credits}));
+  }
+  if (network.shape == Shape::torus) {
+    results.value("2D-RING.1 MiB.by root", microseconds({.network = network,
+                                                         .way = Way::ring_2d,
+                                                         .bytes = kMib,
+                                                         .mutation = settings.mutation,
+                                                         .flows = FlowNumbers::by_root}));
+  }
   if (settings.effort == Effort::full) {
     plot_bandwidth(runs, network, results);
   }
@@ -179,51 +194,56 @@ void over_hdrm(const Settings& settings, Results& results) {
   }
 }
 
-void scaling(const Settings& settings, Results& results) {
-  const Runs runs(settings.mutation);
-  std::vector<std::uint32_t> sides{4};
-  if (settings.effort == Effort::full) {
-    sides.push_back(8);
-  }
-  for (const std::uint32_t side : sides) {
-    const Network torus{Shape::torus, side};
-    const std::uint64_t bytes = scaled_size(side);
-    const auto in_step = [&](Way way) { // the rings' steps do not meet: their order is theirs
-      const Order order = way == Way::message ? Order::in_step : Order::as_published;
-      return runs.us(torus, way, scaled_size(4), order, Reduction::free);
-    };
-    for (const Way other : {Way::ring, Way::ring_2d}) {
-      const std::string name = fmt::format("{} over MULTITREEMSG.{}", name_of(other), side * side);
-      results.value(name, runs.ratio(torus, other, Way::message, bytes));
-      results.value(name + ".in step", in_step(other) / in_step(Way::message));
+namespace {
+
+double scaled_us(const Settings& settings, std::uint32_t side, Way way) {
+  Run run{{Shape::torus, side}, way, scaled_size(side)};
+  run.mutation = settings.mutation;
+  run.packets_at_once = way == Way::ring ? kRingWave : 1;
+  return microseconds(run);
+}
+
+/// What the formula of perfect lockstep is held to: links prefer the schedule's earlier step, and
+/// nodes add in no time. The rings' steps do not meet: their order is theirs.
+double in_step_us(const Settings& settings, std::uint32_t side, Way way) {
+  Run run{{Shape::torus, side}, way, scaled_size(4)};
+  run.mutation = settings.mutation;
+  run.order = way == Way::message ? Order::in_step : Order::as_published;
+  run.reduction = Reduction::free;
+  return microseconds(run);
+}
+
+constexpr std::array kScaledWays{Way::ring, Way::ring_2d, Way::message};
+
+void scale_to(const Settings& settings, std::uint32_t side, Results& results) {
+  for (const Way other : {Way::ring, Way::ring_2d}) {
+    const std::string name = fmt::format("{} over MULTITREEMSG.{}", name_of(other), side * side);
+    results.value(name, scaled_us(settings, side, other) / scaled_us(settings, side, Way::message));
+    if (side == 4 || side == 8 || side == 16) {
+      results.value(name + ".in step",
+                    in_step_us(settings, side, other) / in_step_us(settings, side, Way::message));
     }
-    for (const Way way : {Way::ring, Way::ring_2d, Way::message}) {
-      results.point("scaling", std::string(name_of(way)), side * side,
-                    runs.us(torus, way, bytes) / 1000);
-    }
   }
-  if (settings.effort == Effort::full) {
-    for (const Way way : {Way::ring, Way::ring_2d, Way::message}) {
-      results.value(fmt::format("linear.{}", name_of(way)),
-                    runs.us(kTorus8, way, scaled_size(8)) /
-                        (4 * runs.us(kTorus4, way, scaled_size(4))));
+  for (const Way way : kScaledWays) {
+    const double us = scaled_us(settings, side, way);
+    results.point("scaling", std::string(name_of(way)), side * side, us / 1000);
+    if (side != 4) {
+      results.value(fmt::format("linear.{}.{}", name_of(way), side * side),
+                    us * 16 / (side * side * scaled_us(settings, 4, way)));
     }
   }
 }
 
-void gradients(const Settings& settings, Results& results) {
-  if (settings.effort == Effort::quick) {
-    return;
-  }
-  const Runs runs(settings.mutation);
-  constexpr auto kBytes = static_cast<std::uint64_t>(kGradientMebibytes * kMib);
-  for (const Way way : {Way::multitree, Way::message}) {
-    for (const Way other : {Way::ring, Way::ring_2d}) {
-      const std::string name = fmt::format("{} over {}", name_of(other), name_of(way));
-      const double slow = runs.us(kTorus8, other, kBytes);
-      results.value(name, slow / runs.us(kTorus8, way, kBytes));
-      results.value(name + ".in step", slow / runs.us(kTorus8, way, kBytes, Order::in_step));
-    }
+} // namespace
+
+void scaling(const Settings& settings, Results& results) {
+  Run by_packets{kTorus4, Way::ring, scaled_size(4)};
+  by_packets.mutation = settings.mutation;
+  results.value("RING in waves over by packets",
+                scaled_us(settings, 4, Way::ring) / microseconds(by_packets));
+  const std::uint32_t last = settings.effort == Effort::full ? kLargestTorus : 4;
+  for (std::uint32_t side = 4; side <= last; side += 2) {
+    scale_to(settings, side, results);
   }
 }
 

@@ -32,7 +32,4 @@ void over_hdrm(const Settings& settings, Results& results);
 /// MT7, Fig. 10: tensors that grow with the torus.
 void scaling(const Settings& settings, Results& results);
 
-/// MT8, Fig. 11a: the gradients of models on an 8x8 torus.
-void gradients(const Settings& settings, Results& results);
-
 } // namespace weir::figures::multitree

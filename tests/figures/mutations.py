@@ -25,7 +25,7 @@ MUTATIONS = (
     Mutation("AS", "step-later", ("AS1",)),
     Mutation("NR", "link-slower", ("NR1", "NR6")),
     Mutation("NR", "step-later", ("NR1",)),
-    Mutation("MT", "link-slower", ("MTO1", "MTO5")),
+    Mutation("MT", "link-slower", ("MTC", "MTO1", "MTO5")),
     Mutation("MT", "step-later", ("MTC",)),
     Mutation("KL", "link-slower", ("KL2",)),
     Mutation("FL", "link-slower", ("FL7",)),
