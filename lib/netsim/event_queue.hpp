@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "netsim/day_marks.hpp"
+
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -23,8 +23,6 @@ class EventQueue {
     std::uint64_t order = 0;
     Event event;
   };
-
-  EventQueue() { first_.fill(kNone); }
 
   bool empty() const { return size_ == 0; }
 
@@ -56,8 +54,9 @@ class EventQueue {
   }
 
  private:
-  static constexpr unsigned kDayBits = 12;
-  static constexpr std::uint64_t kDays = 4096;
+  // Days so short that a busy network has few events in each: sorting them takes the longest.
+  static constexpr unsigned kDayBits = 8;
+  static constexpr std::uint64_t kDays = 65536;
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   class Heap {
@@ -141,7 +140,7 @@ class EventQueue {
     const std::size_t slot = day % kDays;
     notes_[place].next = first_[slot];
     first_[slot] = place;
-    marks_[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    marks_.set(slot);
   }
 
   /// The next day that has anything becomes today; the queue is not empty.
@@ -172,33 +171,20 @@ class EventQueue {
       place = next;
     }
     first_[slot] = kNone;
-    marks_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+    marks_.clear(slot);
   }
 
   /// UINT64_MAX: none.
   std::uint64_t next_noted_day() const {
-    const std::size_t begin = (today_ + 1) % kDays;
-    const std::uint64_t head = marks_[begin / 64] >> (begin % 64);
-    if (head != 0) {
-      return today_ + 1 + static_cast<std::uint64_t>(std::countr_zero(head));
-    }
-    // The rest of the words, and the first once more for its low bits, which are furthest away.
-    const std::uint64_t skipped = 64 - begin % 64;
-    for (std::size_t i = 1; i <= marks_.size(); ++i) {
-      const std::uint64_t word = marks_[(begin / 64 + i) % marks_.size()];
-      if (word != 0) {
-        return today_ + 1 + skipped + 64 * (i - 1) +
-               static_cast<std::uint64_t>(std::countr_zero(word));
-      }
-    }
-    return UINT64_MAX;
+    const std::size_t ahead = marks_.distance_to_next((today_ + 1) % kDays);
+    return ahead == kDays ? UINT64_MAX : today_ + 1 + ahead;
   }
 
   Heap present_; // today's and what is late
   Heap later_;   // not before today_ + kDays
   std::uint64_t today_ = 0;
-  std::array<std::uint32_t, kDays> first_{}; // by day: its first note
-  std::array<std::uint64_t, kDays / 64> marks_{};
+  std::vector<std::uint32_t> first_ = std::vector(kDays, kNone); // by day: its first note
+  DayMarks marks_ = DayMarks(kDays);                             // days that have notes
   std::vector<Note> notes_;
   std::uint32_t free_ = kNone;
   std::size_t size_ = 0;

@@ -26,7 +26,13 @@ class MessageList {
 
   std::uint32_t end_of(std::uint32_t message) const { return first_[message + 1]; }
 
+  /// The message that has that packet; there is one.
   std::uint32_t message_of(std::uint32_t packet) const {
+    // Most lists have messages of one size, the last apart.
+    const std::uint32_t guess = std::min(packet / first_[1], count() - 1);
+    if (first_[guess] <= packet && packet < first_[guess + 1]) {
+      return guess;
+    }
     return static_cast<std::uint32_t>(std::upper_bound(first_.begin(), first_.end(), packet) -
                                       first_.begin() - 1);
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "netsim/day_marks.hpp"
 #include "netsim/event_queue.hpp"
 #include "netsim/latency_histogram.hpp"
 #include "netsim/message_list.hpp"
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <random>
 #include <vector>
 
@@ -38,6 +40,32 @@ TEST(EventQueue, GivesByTimeThenByArrival) {
     }
   }
   EXPECT_EQ(queue.size(), reference.size());
+}
+
+/// Against a walk. At most four days are marked, so searches pass empty words and the circle's end.
+TEST(DayMarks, FindsTheNextRoundTheEnd) {
+  constexpr std::size_t kDays = 3 * 4096;
+  std::mt19937_64 random(2);
+  DayMarks marks(kDays);
+  EXPECT_EQ(marks.distance_to_next(5), kDays);
+  std::deque<std::size_t> marked;
+  for (int i = 0; i < 20000; ++i) {
+    if (marked.size() == 4) {
+      const std::size_t oldest = marked.front();
+      marks.clear(oldest);
+      std::erase(marked, oldest);
+    }
+    // Often a neighbour of another, or the same once more.
+    const std::size_t near = marked.empty() ? 0 : marked.back() + random() % 3;
+    marked.push_back((random() % 2 == 0 ? near : random()) % kDays);
+    marks.set(marked.back());
+    const std::size_t from = (random() % 2 == 0 ? marked.front() + random() % 3 : random()) % kDays;
+    std::size_t nearest = kDays;
+    for (const std::size_t day : marked) {
+      nearest = std::min(nearest, (day + kDays - from) % kDays);
+    }
+    ASSERT_EQ(marks.distance_to_next(from), nearest) << "from " << from;
+  }
 }
 
 TEST(TransmissionTime, RoundsUpToPicoseconds) {
@@ -76,6 +104,7 @@ TEST(MessageList, NumbersPacketsThrough) {
   EXPECT_EQ(messages.packet_count(), 5U);
   EXPECT_EQ(messages.message_of(2), 0U);
   EXPECT_EQ(messages.message_of(3), 1U);
+  EXPECT_EQ(messages.message_of(4), 2U);
   EXPECT_EQ(messages.bytes_of(0, 0), 1016U); // RETH
   EXPECT_EQ(messages.bytes_of(1, 0), 1000U);
   EXPECT_EQ(messages.bytes_of(2, 0), 504U);  // immediate
