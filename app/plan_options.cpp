@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan_options.hpp"
 
+#include "option_table.hpp"
 #include "plan/quantity.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
-#include <functional>
-#include <getopt.h>
 #include <string_view>
 
 namespace weir::app {
@@ -41,21 +39,8 @@ constexpr std::array<std::pair<std::string_view, PlanCommand>, 4> kCommands{{
     {"compare", PlanCommand::compare},
 }};
 
+constexpr std::uint32_t kMostRings = 4096;
 constexpr std::string_view kAlgorithms = "multitree, ring, ring-across, dbtree, 2d-ring, hdrm";
-
-[[noreturn]] void refuse(std::string_view option, std::string_view value,
-                         std::string_view allowed) {
-  throw UsageError(fmt::format("--{}: found '{}'; allowed: {}", option, value, allowed));
-}
-
-std::uint32_t ring_number(std::string_view option, std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > 4096) {
-    refuse(option, text, "1 .. 4096");
-  }
-  return value;
-}
 
 std::vector<std::string> node_names(std::string_view text) {
   constexpr std::size_t most = 1 << 16;
@@ -86,28 +71,14 @@ void set_sizes(PlanOptions& options, std::string_view text) {
   options.most_bytes = *most;
 }
 
-/// One option: its name, its argument (none: a flag), what it is for, and what it does.
-struct Option {
-  const char* name;
-  const char* argument;
-  const char* meaning;
-  std::function<void(PlanOptions&, std::string_view)> set;
-};
-
-void print_help();
-
-void print_version() {
-  fmt::print("weir-plan {}\n", WEIR_VERSION);
-}
-
-const std::vector<Option>& options_table() {
-  static const std::vector<Option> table{
+std::vector<Option> options_of(PlanOptions& o) {
+  return {
       {"topology", "FILE", "nodes, switches and links, or a generator; YAML",
-       [](auto& o, auto v) { o.topology = v; }},
+       [&](auto v) { o.topology = v; }},
       {"nodes", "LIST", "those that take part, as a,b or n[0-7] (default: all)",
-       [](auto& o, auto v) { o.nodes = node_names(v); }},
+       [&](auto v) { o.nodes = node_names(v); }},
       {"algorithm", "NAME", "make: multitree (default), ring, ring-across, dbtree, 2d-ring, hdrm",
-       [](auto& o, auto v) {
+       [&](auto v) {
          const auto algorithm = plan::algorithm_named(v);
          if (!algorithm) {
            refuse("algorithm", v, kAlgorithms);
@@ -115,47 +86,21 @@ const std::vector<Option>& options_table() {
          o.algorithm = *algorithm;
        }},
       {"rings", "N", "fabric, draw, compare: rings at most (default: as links allow)",
-       [](auto& o, auto v) { o.rings = ring_number("rings", v); }},
-      {"tree", "NODE", "draw: MultiTree's tree with this root",
-       [](auto& o, auto v) { o.tree = v; }},
+       [&](auto v) { o.rings = number<std::uint32_t>("rings", v, 1, kMostRings); }},
+      {"tree", "NODE", "draw: MultiTree's tree with this root", [&](auto v) { o.tree = v; }},
       {"ring", "N", "draw: ring N of the fabric and its tree of switches",
-       [](auto& o, auto v) { o.ring = ring_number("ring", v); }},
-      {"sizes", "FROM:TO", "compare: tensors of these bytes, by doubling (32K:1G)", set_sizes},
-      {"plot", "FILE", "compare: time by size, as SVG", [](auto& o, auto v) { o.plot = v; }},
+       [&](auto v) { o.ring = number<std::uint32_t>("ring", v, 1, kMostRings); }},
+      {"sizes", "FROM:TO", "compare: tensors of these bytes, by doubling (32K:1G)",
+       [&](auto v) { set_sizes(o, v); }},
+      {"plot", "FILE", "compare: time by size, as SVG", [&](auto v) { o.plot = v; }},
       {"out", "FILE", "where to (default: standard output); draw: FILE.svg or FILE.gv",
-       [](auto& o, auto v) { o.out = v; }},
+       [&](auto v) { o.out = v; }},
       {"version", nullptr, "which",
-       [](auto&, auto) {
-         print_version();
-         std::exit(EXIT_SUCCESS);
-       }},
-      {"help", nullptr, "this text",
-       [](auto&, auto) {
-         print_help();
+       [](auto) {
+         fmt::print("weir-plan {}\n", WEIR_VERSION);
          std::exit(EXIT_SUCCESS);
        }},
   };
-  return table;
-}
-
-void print_help() {
-  fmt::print("{}", kHead);
-  for (const Option& option : options_table()) {
-    const std::string left =
-        fmt::format("--{} {}", option.name, option.argument != nullptr ? option.argument : "");
-    fmt::print("  {:18} {}\n", left, option.meaning);
-  }
-  fmt::print("{}", kTail);
-}
-
-std::vector<option> getopt_table() {
-  std::vector<option> table;
-  for (const Option& entry : options_table()) {
-    table.push_back(
-        {entry.name, entry.argument != nullptr ? required_argument : no_argument, nullptr, 0});
-  }
-  table.push_back({});
-  return table;
 }
 
 PlanCommand command_named(std::string_view word) {
@@ -186,21 +131,16 @@ void check(const PlanOptions& options) {
 } // namespace
 
 PlanOptions parse_plan_options(int argc, char** argv) {
-  const std::vector<option> long_options = getopt_table();
   PlanOptions options;
-  int index = 0;
-  for (int c = 0; (c = getopt_long(argc, argv, "", long_options.data(), &index)) != -1;) {
-    if (c != 0) {
-      throw UsageError("see weir-plan --help");
-    }
-    options_table()[static_cast<std::size_t>(index)].set(options, optarg != nullptr ? optarg : "");
-  }
-  if (optind == argc) {
+  const CommandLine line =
+      read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir-plan", kHead, kTail},
+                        options_of(options), WordOrder::anywhere);
+  if (line.words.empty()) {
     throw UsageError("missing: make, fabric, draw or compare; see weir-plan --help");
   }
-  options.command = command_named(argv[optind]);
-  if (optind + 1 != argc) {
-    throw UsageError(fmt::format("found '{}'; see weir-plan --help", argv[optind + 1]));
+  options.command = command_named(line.words.front());
+  if (line.words.size() > 1) {
+    throw UsageError(fmt::format("found '{}'; see weir-plan --help", line.words[1]));
   }
   check(options);
   return options;

@@ -5,6 +5,7 @@
 #include "config/config.hpp"
 #include "control/settings.hpp"
 #include "frame/frame.hpp"
+#include "option_table.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 #include "stage/inline_switch.hpp"
@@ -17,7 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <getopt.h>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +29,7 @@
 namespace {
 
 using namespace weir;
+using app::UsageError;
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
@@ -41,7 +42,7 @@ struct Options {
   std::uint32_t session = 1;
 };
 
-constexpr const char* kUsage =
+constexpr const char* kHead =
     "usage: weir-replay --config FILE --in IN.pcap --out OUT.pcap [--stats FILE.json] [--session "
     "NUMBER]\n"
     "\n"
@@ -51,15 +52,7 @@ constexpr const char* kUsage =
     "station that no list names is outside: its frames are switched, what leaves to it is not "
     "written,\n"
     "and a warning names it.\n"
-    "  --stats FILE.json   write counters, drops and rings there\n"
-    "  --session NUMBER    the session of the first incarnation that begins; the n-th has\n"
-    "                        NUMBER + n - 1 (default 1)\n";
-
-/// What is wrong with the command line or a file: printed, then exit 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+    "\n";
 
 std::uint32_t parse_session(const std::string& text) {
   char* end = nullptr;
@@ -71,42 +64,26 @@ std::uint32_t parse_session(const std::string& text) {
   return static_cast<std::uint32_t>(value);
 }
 
+std::vector<app::Option> options_of(Options& o) {
+  return {
+      {"config", "FILE", "ports and rings, as weir takes them", [&](auto v) { o.config = v; }},
+      {"in", "IN.pcap", "the capture to read", [&](auto v) { o.in = v; }},
+      {"out", "OUT.pcap", "the capture to write", [&](auto v) { o.out = v; }},
+      {"stats", "FILE.json", "write counters, drops and rings there", [&](auto v) { o.stats = v; }},
+      {"session", "NUMBER",
+       "of the first incarnation that begins; the n-th has NUMBER + n - 1 (default 1)",
+       [&](auto v) { o.session = parse_session(std::string(v)); }},
+  };
+}
+
 Options parse_options(int argc, char** argv) {
-  static const option long_options[] = {{"config", required_argument, nullptr, 'c'},
-                                        {"in", required_argument, nullptr, 'i'},
-                                        {"out", required_argument, nullptr, 'o'},
-                                        {"stats", required_argument, nullptr, 's'},
-                                        {"session", required_argument, nullptr, 'n'},
-                                        {"help", no_argument, nullptr, 'h'},
-                                        {nullptr, 0, nullptr, 0}};
   Options options;
-  for (int c = 0; (c = getopt_long(argc, argv, "", long_options, nullptr)) != -1;) {
-    switch (c) {
-    case 'c':
-      options.config = optarg;
-      break;
-    case 'i':
-      options.in = optarg;
-      break;
-    case 'o':
-      options.out = optarg;
-      break;
-    case 's':
-      options.stats = optarg;
-      break;
-    case 'n':
-      options.session = parse_session(optarg);
-      break;
-    case 'h':
-      fmt::print("{}", kUsage);
-      std::exit(EXIT_SUCCESS);
-    default:
-      throw UsageError("see weir-replay --help");
-    }
-  }
-  if (options.config.empty() || options.in.empty() || options.out.empty() || optind != argc) {
-    throw UsageError(std::string("--config, --in and --out are needed, and nothing else\n") +
-                     kUsage);
+  const app::CommandLine line =
+      app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir-replay", kHead, ""},
+                             options_of(options), app::WordOrder::anywhere);
+  if (options.config.empty() || options.in.empty() || options.out.empty() || !line.words.empty()) {
+    throw UsageError(
+        "--config, --in and --out are needed, and nothing else; see weir-replay --help");
   }
   return options;
 }

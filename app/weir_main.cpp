@@ -6,6 +6,7 @@
 #include "config/config.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
+#include "option_table.hpp"
 #include "prompt.hpp"
 #include "report/shows.hpp"
 #include "report/telemetry.hpp"
@@ -21,7 +22,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <getopt.h>
 #include <optional>
 #include <signal.h>
 #include <stdexcept>
@@ -33,16 +33,14 @@
 namespace {
 
 using namespace weir;
+using app::UsageError;
 
 constexpr int kExitFailure = 1;
 constexpr int kExitConfig = 2;
 
-constexpr const char* kUsage =
+constexpr const char* kHead =
     "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
-    "\n"
-    "  --config FILE      ports, lcores and rings (see README, Configuration)\n"
-    "  --cmd-file FILE    prompt commands to run once the switch forwards\n"
-    "  --no-interactive   no prompt: run until SIGINT or SIGTERM\n";
+    "\n";
 
 struct Options {
   std::string config;
@@ -51,44 +49,30 @@ struct Options {
   std::vector<std::string> eal;
 };
 
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+std::vector<app::Option> options_of(Options& o) {
+  return {
+      {"config", "FILE", "ports, lcores and rings (see README, Configuration)",
+       [&](auto v) { o.config = v; }},
+      {"cmd-file", "FILE", "prompt commands to run once the switch forwards",
+       [&](auto v) { o.cmd_file = v; }},
+      {"no-interactive", nullptr, "no prompt: run until SIGINT or SIGTERM",
+       [&](auto) { o.interactive = false; }},
+  };
+}
 
 Options parse_options(int argc, char** argv) {
-  static const option long_options[] = {{"config", required_argument, nullptr, 'c'},
-                                        {"cmd-file", required_argument, nullptr, 'f'},
-                                        {"no-interactive", no_argument, nullptr, 'n'},
-                                        {"help", no_argument, nullptr, 'h'},
-                                        {nullptr, 0, nullptr, 0}};
   Options options;
-  for (int c = 0; (c = getopt_long(argc, argv, "+", long_options, nullptr)) != -1;) {
-    switch (c) {
-    case 'c':
-      options.config = optarg;
-      break;
-    case 'f':
-      options.cmd_file = optarg;
-      break;
-    case 'n':
-      options.interactive = false;
-      break;
-    case 'h':
-      fmt::print("{}", kUsage);
-      std::exit(EXIT_SUCCESS);
-    default:
-      throw UsageError("see weir --help");
-    }
-  }
+  const app::CommandLine line =
+      app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir", kHead, ""},
+                             options_of(options), app::WordOrder::last);
   if (options.config.empty()) {
-    throw UsageError(std::string("--config is needed\n") + kUsage);
+    throw UsageError("--config is needed; see weir --help");
   }
-  if (optind < argc && std::string_view(argv[optind - 1]) != "--") {
+  if (!line.words.empty() && !line.has_separator) {
     throw UsageError(
-        fmt::format("found '{}'; EAL options come after --\n{}", argv[optind], kUsage));
+        fmt::format("found '{}'; EAL options come after --; see weir --help", line.words.front()));
   }
-  options.eal.assign(argv + optind, argv + argc);
+  options.eal.assign(line.words.begin(), line.words.end());
   return options;
 }
 

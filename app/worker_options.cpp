@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker_options.hpp"
 
+#include "option_table.hpp"
+
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdlib>
-#include <functional>
-#include <getopt.h>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -36,31 +33,6 @@ constexpr const char* kTail =
 
 constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
 constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 30; // what the library takes
-
-[[noreturn]] void refuse(std::string_view option, std::string_view value,
-                         std::string_view allowed) {
-  throw UsageError(fmt::format("--{}: found '{}'; allowed: {}", option, value, allowed));
-}
-
-/// nullopt when that is not all of the text.
-template <typename Number>
-std::optional<Number> parsed(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-template <typename Number>
-Number number(std::string_view option, std::string_view text, Number least, Number most) {
-  const std::optional<Number> value = parsed<Number>(text);
-  if (!value || *value < least || *value > most) {
-    refuse(option, text, fmt::format("{} .. {}", least, most));
-  }
-  return *value;
-}
 
 /// 4096, 64KiB, 64MiB, 1GiB.
 std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t most) {
@@ -102,14 +74,6 @@ std::chrono::milliseconds seconds(std::string_view option, std::string_view text
       static_cast<std::int64_t>(1000 * number<double>(option, text, 0.001, 86400)));
 }
 
-/// One option: its name, its argument (none: a flag), what it is for, and what it does.
-struct Option {
-  const char* name;
-  const char* argument;
-  const char* meaning;
-  std::function<void(WorkerOptions&, std::string_view)> set;
-};
-
 void set_device(WorkerOptions& options, std::string_view text) {
   constexpr std::string_view kInterface = "iface=";
   if (text.starts_with(kInterface)) {
@@ -121,46 +85,45 @@ void set_device(WorkerOptions& options, std::string_view text) {
   }
 }
 
-const std::vector<Option>& options_table() {
-  static const std::vector<Option> table{
+std::vector<Option> options_of(WorkerOptions& o) {
+  return {
       {"rank", "R", "this worker's rank, from 0",
-       [](auto& o, auto v) { o.communicator.rank = number<std::uint16_t>("rank", v, 0, 255); }},
+       [&](auto v) { o.communicator.rank = number<std::uint16_t>("rank", v, 0, 255); }},
       {"world", "H", "how many ranks (2 .. 256)",
-       [](auto& o, auto v) { o.communicator.world = number<std::uint16_t>("world", v, 2, 256); }},
+       [&](auto v) { o.communicator.world = number<std::uint16_t>("world", v, 2, 256); }},
       {"rendezvous", "HOST:PORT", "TCP address where rank 0 listens and the others meet it",
-       [](auto& o, auto v) { o.communicator.rendezvous = v; }},
+       [&](auto v) { o.communicator.rendezvous = v; }},
       {"ring", "ID[,ID]", "the switch's ring or rings; several share the tensor (default 1)",
-       [](auto& o, auto v) { o.communicator.rings = ring_ids("ring", v); }},
+       [&](auto v) { o.communicator.rings = ring_ids("ring", v); }},
       {"transport", "software|verbs",
        "who speaks RoCEv2: this process, or a NIC (default software)",
-       [](auto& o, auto v) {
+       [&](auto v) {
          if (v != "software" && v != "verbs") {
            refuse("transport", v, "software, verbs");
          }
          o.communicator.transport = v == "verbs" ? TransportKind::verbs : TransportKind::software;
        }},
       {"device", "DEVICE",
-       "software: iface=NAME or DPDK devargs (net_..., PCI address); verbs: rxe0", set_device},
+       "software: iface=NAME or DPDK devargs (net_..., PCI address); verbs: rxe0",
+       [&](auto v) { set_device(o, v); }},
       {"ip", "ADDRESS", "software: this rank's address, as the switch's ring names it",
-       [](auto& o, auto v) { o.communicator.ip = v; }},
+       [&](auto v) { o.communicator.ip = v; }},
       {"mac", "MAC", "software: this rank's MAC address (default: the device's)",
-       [](auto& o, auto v) { o.communicator.mac = v; }},
+       [&](auto v) { o.communicator.mac = v; }},
       {"gid-index", "N", "verbs: entry of the GID table that is RoCE v2 (default 1)",
-       [](auto& o, auto v) {
-         o.communicator.gid_index = number<std::uint8_t>("gid-index", v, 0, 255);
-       }},
+       [&](auto v) { o.communicator.gid_index = number<std::uint8_t>("gid-index", v, 0, 255); }},
       {"fallback", "none|ring",
        "when nobody aggregates: fail, or reduce on the hosts (default none)",
-       [](auto& o, auto v) {
+       [&](auto v) {
          if (v != "none" && v != "ring") {
            refuse("fallback", v, "none, ring");
          }
          o.communicator.fallback = v == "ring" ? Fallback::ring : Fallback::none;
        }},
       {"size", "BYTES", "of the tensor; KiB, MiB, GiB may follow (default 64MiB)",
-       [](auto& o, auto v) { o.bytes = byte_count("size", v, kMostTensorBytes); }},
+       [&](auto v) { o.bytes = byte_count("size", v, kMostTensorBytes); }},
       {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
-       [](auto& o, auto v) {
+       [&](auto v) {
          const auto type = data_type_named(v);
          if (!type) {
            refuse("type", v,
@@ -169,7 +132,7 @@ const std::vector<Option>& options_table() {
          o.type = *type;
        }},
       {"op", "OPERATION", "sum, min, max, product; of integers also and, or, xor (default sum)",
-       [](auto& o, auto v) {
+       [&](auto v) {
          const auto operation = operation_named(v);
          if (!operation) {
            refuse("op", v, "sum, min, max, product, and, or, xor");
@@ -177,75 +140,43 @@ const std::vector<Option>& options_table() {
          o.operation = *operation;
        }},
       {"repeat", "N", "all-reduces, each with other values (default 1)",
-       [](auto& o, auto v) { o.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
+       [&](auto v) { o.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
       {"window", "N", "messages under way, as the ring is configured (default 8)",
-       [](auto& o, auto v) {
-         o.communicator.window = number<std::uint32_t>("window", v, 1, 1024);
-       }},
+       [&](auto v) { o.communicator.window = number<std::uint32_t>("window", v, 1, 1024); }},
       {"message-bytes", "N", "longest message, 40-byte header included (default 65536)",
-       [](auto& o, auto v) {
+       [&](auto v) {
          o.communicator.message_bytes =
              static_cast<std::uint32_t>(byte_count("message-bytes", v, kMostMessageBytes));
        }},
       {"mtu", "N", "path MTU: 256, 512, 1024, 2048, 4096 (default 1024)",
-       [](auto& o, auto v) {
-         o.communicator.path_mtu = number<std::uint32_t>("mtu", v, 256, 4096);
-       }},
+       [&](auto v) { o.communicator.path_mtu = number<std::uint32_t>("mtu", v, 256, 4096); }},
       {"ack-timeout-ms", "N", "until a packet is repeated (default 67; over verbs --timeout / 8)",
-       [](auto& o, auto v) {
+       [&](auto v) {
          o.communicator.ack_timeout =
              std::chrono::milliseconds(number<std::uint32_t>("ack-timeout-ms", v, 1, 60000));
        }},
       {"retries", "N",
        "without progress before the connection fails (default 7; software: for ever)",
-       [](auto& o, auto v) {
-         o.communicator.retry_count = number<std::uint8_t>("retries", v, 0, 7);
-       }},
+       [&](auto v) { o.communicator.retry_count = number<std::uint8_t>("retries", v, 0, 7); }},
       {"epoch", "N", "incarnation of the job; must grow (default: rank 0's wall clock)",
-       [](auto& o, auto v) {
-         o.communicator.epoch = number<std::uint32_t>("epoch", v, 1, UINT32_MAX);
-       }},
+       [&](auto v) { o.communicator.epoch = number<std::uint32_t>("epoch", v, 1, UINT32_MAX); }},
       {"loss", "P", "software: drop this share of our own frames, to watch recovery (default 0)",
-       [](auto& o, auto v) { o.communicator.loss = number<double>("loss", v, 0, 0.9); }},
+       [&](auto v) { o.communicator.loss = number<double>("loss", v, 0, 0.9); }},
       {"seed", "N", "of that dice (default 1)",
-       [](auto& o, auto v) {
-         o.communicator.seed = number<std::uint64_t>("seed", v, 0, UINT64_MAX);
-       }},
+       [&](auto v) { o.communicator.seed = number<std::uint64_t>("seed", v, 0, UINT64_MAX); }},
       {"timeout", "SECONDS", "for the rendezvous, and without any progress later (default 10)",
-       [](auto& o, auto v) { o.communicator.timeout = seconds("timeout", v); }},
+       [&](auto v) { o.communicator.timeout = seconds("timeout", v); }},
       {"in-place", nullptr, "the result replaces the input (default)",
-       [](auto& o, auto) { o.placement = Placement::in_place; }},
+       [&](auto) { o.placement = Placement::in_place; }},
       {"out-of-place", nullptr, "the result goes to a buffer of its own",
-       [](auto& o, auto) { o.placement = Placement::out_of_place; }},
+       [&](auto) { o.placement = Placement::out_of_place; }},
       {"verify", nullptr, "compare every element, bit for bit, with a reference (default)",
-       [](auto& o, auto) { o.verification = Verification::every_element; }},
-      {"no-verify", nullptr, "do not", [](auto& o, auto) { o.verification = Verification::none; }},
+       [&](auto) { o.verification = Verification::every_element; }},
+      {"no-verify", nullptr, "do not", [&](auto) { o.verification = Verification::none; }},
       {"progress", nullptr, "a line five times a second",
-       [](auto& o, auto) { o.progress = Progress::lines; }},
-      {"json", "FILE", "write the result there as well", [](auto& o, auto v) { o.json = v; }},
-      {"help", nullptr, "this text", {}},
+       [&](auto) { o.progress = Progress::lines; }},
+      {"json", "FILE", "write the result there as well", [&](auto v) { o.json = v; }},
   };
-  return table;
-}
-
-void print_help() {
-  fmt::print("{}", kHead);
-  for (const Option& option : options_table()) {
-    const std::string left =
-        fmt::format("--{} {}", option.name, option.argument != nullptr ? option.argument : "");
-    fmt::print("  {:26} {}\n", left, option.meaning);
-  }
-  fmt::print("{}", kTail);
-}
-
-std::vector<option> getopt_table() {
-  std::vector<option> table;
-  for (const Option& entry : options_table()) {
-    table.push_back(
-        {entry.name, entry.argument != nullptr ? required_argument : no_argument, nullptr, 0});
-  }
-  table.push_back({});
-  return table;
 }
 
 /// Those without which nobody can say which job this is.
@@ -279,26 +210,14 @@ void check(const WorkerOptions& options) {
 } // namespace
 
 WorkerOptions parse_worker_options(int argc, char** argv) {
-  const std::vector<option> long_options = getopt_table();
   WorkerOptions options;
-  std::set<std::string_view> given;
-  int index = 0;
-  for (int c = 0; (c = getopt_long(argc, argv, "", long_options.data(), &index)) != -1;) {
-    if (c != 0) {
-      throw UsageError("see weir-worker --help");
-    }
-    const Option& chosen = options_table()[static_cast<std::size_t>(index)];
-    if (!chosen.set) {
-      print_help();
-      std::exit(EXIT_SUCCESS);
-    }
-    chosen.set(options, optarg != nullptr ? optarg : "");
-    given.insert(chosen.name);
+  const CommandLine line =
+      read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir-worker", kHead, kTail},
+                        options_of(options), WordOrder::anywhere);
+  if (!line.words.empty()) {
+    throw UsageError(fmt::format("found '{}'; see weir-worker --help", line.words.front()));
   }
-  if (optind != argc) {
-    throw UsageError(fmt::format("found '{}'; see weir-worker --help", argv[optind]));
-  }
-  require_options(given);
+  require_options(line.options);
   check(options);
   return options;
 }

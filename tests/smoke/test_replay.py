@@ -42,7 +42,7 @@ def statistics(lab: Lab, capture: Path, *more: str, config: Path = CONFIG) -> An
 
 @smoke_test("replay-errors")
 def errors(lab: Lab) -> None:
-    refused(run_to_end([REPLAY]), "--config, --in and --out are needed", "usage: ")
+    refused(run_to_end([REPLAY]), "--config, --in and --out are needed", "see weir-replay --help")
     refused(replay(lab, CAPTURE, "stray"), "and nothing else")
     refused(replay(lab, CAPTURE, "--speed", "9"), "weir-replay --help")
     for session in ("0", "-1", "-18446744073709551615", " 7", "x", "", "4294967296", "1x"):

@@ -79,6 +79,9 @@ def worker_usage(lab: Lab) -> None:
     for size in ("4.5GiB", "-1", "1GB", "", "65537GiB", str(2**64)):
         ended = run_to_end([WORKER, *everything, "--size", size])
         expect(ended.status == 2 and f"--size: found '{size}'; allowed: " in ended.errors, f"{ended}")
+    for loss in ("nan", "1", "-0.1"):
+        ended = run_to_end([WORKER, *everything, "--loss", loss])
+        expect(ended.status == 2 and f"--loss: found '{loss}'; allowed: 0 .. 0.9" in ended.errors, f"{ended}")
     ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, "--size", "4GiB"])
     expect(ended.status == 1 and f"--size: no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
     largest = ["--window", "512", "--message-bytes", "16MiB", "--mtu", "4096"]

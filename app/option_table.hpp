@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Long options of a program's command line, and its --help.
+
+#include "usage_error.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+
+namespace weir::app {
+
+/// One option: its name, its argument (nullptr: a flag), what it is for, and what it does.
+struct Option {
+  const char* name;
+  const char* argument;
+  const char* meaning;
+  std::function<void(std::string_view)> set;
+};
+
+/// What --help prints before and behind the options.
+struct HelpText {
+  std::string_view program;
+  std::string_view head;
+  std::string_view tail;
+};
+
+/// Where words that are no options may stand.
+enum class WordOrder : std::uint8_t {
+  anywhere,
+  last, // behind all options
+};
+
+struct CommandLine {
+  std::set<std::string_view> options; // names of those given
+  std::span<char* const> words;       // what is no option
+  bool has_separator = false;         // "--" stands before the words
+};
+
+/// Sets what `argv` asks for. `--help` is understood beside `options`; it prints and exits. Errors:
+/// UsageError for an unknown option or a missing argument, and what Option::set throws.
+CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
+                              std::span<const Option> options, WordOrder order);
+
+/// Errors: UsageError, always.
+[[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view allowed);
+
+/// nullopt when that is not all of the text.
+template <typename Number>
+std::optional<Number> parsed(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+/// An option's value. Errors: UsageError for anything but a number from `least` to `most`.
+template <typename Number>
+Number number(std::string_view option, std::string_view text, Number least, Number most) {
+  const std::optional<Number> value = parsed<Number>(text);
+  if (!value || !(*value >= least && *value <= most)) { // a NaN is neither
+    refuse(option, text, fmt::format("{} .. {}", least, most));
+  }
+  return *value;
+}
+
+} // namespace weir::app
