@@ -2,6 +2,7 @@
 #include "plan/fabric.hpp"
 
 #include "plan/routes.hpp"
+#include "plan/spanning_trees.hpp"
 
 #include <fmt/format.h>
 
@@ -41,13 +42,35 @@ class FabricPlanner {
   }
 
   FabricPlan plan(std::uint32_t most_rings) {
+    std::vector<SwitchTree> trees = shallow_trees(most_rings);
+    if (trees.empty()) {
+      throw PlanError("no tree of switches reaches every participant; allowed: switches that are "
+                      "joined to each other");
+    }
+    if (trees.size() < most_rings && !trees.front().up.empty()) {
+      std::vector<SwitchTree> deeper = spanning_trees(most_rings);
+      if (deeper.size() > trees.size()) {
+        trees = std::move(deeper);
+      }
+    }
     FabricPlan fabric;
-    while (fabric.rings.size() < most_rings) {
+    for (const SwitchTree& tree : trees) {
+      fabric.rings.push_back(ring_over(tree));
+    }
+    return fabric;
+  }
+
+ private:
+  /// Each as shallow as the ones before it leave it. The first may take what others need.
+  std::vector<SwitchTree> shallow_trees(std::uint32_t most) {
+    is_taken_.assign(is_taken_.size(), false);
+    std::vector<SwitchTree> trees;
+    while (trees.size() < most) {
       const SwitchTree tree = best_tree();
       if (tree.root == kNone) {
         break;
       }
-      fabric.rings.push_back(ring_over(tree));
+      trees.push_back(tree);
       if (tree.up.empty()) {
         break; // one switch does it all: another ring would share everything with this one
       }
@@ -55,14 +78,39 @@ class FabricPlanner {
         is_taken_[cable_of(link)] = true;
       }
     }
-    if (fabric.rings.empty()) {
-      throw PlanError("no tree of switches reaches every participant; allowed: switches that are "
-                      "joined to each other");
-    }
-    return fabric;
+    return trees;
   }
 
- private:
+  /// As many as there are of the cables between switches that have participants. Where all have
+  /// some, as in a BiGraph, the shallowest tree takes all cables of its root, and these do not.
+  std::vector<SwitchTree> spanning_trees(std::uint32_t most) {
+    std::vector<std::uint32_t> number(topology_.vertex_count(), kNone);
+    std::uint32_t switches = 0;
+    for (VertexId at = topology_.node_count(); at < topology_.vertex_count(); ++at) {
+      if (!nodes_below_[at].empty()) {
+        number[at] = switches++;
+      }
+    }
+    std::vector<Edge> edges;
+    std::vector<LinkId> cables;
+    for (LinkId link = 0; link < topology_.links().size(); link += 2) {
+      const auto& [from, to, traits] = topology_.link(link);
+      if (number[from] != kNone && number[to] != kNone) {
+        edges.push_back({number[from], number[to]});
+        cables.push_back(cable_of(link));
+      }
+    }
+    std::vector<SwitchTree> trees;
+    for (const auto& tree : disjoint_spanning_trees(switches, edges, most)) {
+      is_taken_.assign(is_taken_.size(), true);
+      for (const std::uint32_t edge : tree) {
+        is_taken_[cables[edge]] = false;
+      }
+      trees.push_back(best_tree());
+    }
+    return trees;
+  }
+
   /// The least deep, then that of the fewest switches, then the first root.
   SwitchTree best_tree() const {
     SwitchTree best;

@@ -42,8 +42,10 @@ struct FabricPlan {
 };
 
 /// At most `most_rings` rings over `participants`, fewer where the trees would share a link between
-/// switches; one at least. Errors: PlanError where a participant is on no switch, or where no tree
-/// of switches reaches all.
+/// switches; one at least. Trees are as shallow as can be; where more trees have room by being
+/// deeper, there are more. That is the most where all switches have participants, or where all of a
+/// tree's branches end at its root. Errors: PlanError where a participant is on no switch, or where
+/// no tree of switches reaches all.
 FabricPlan plan_fabric(const Topology& topology, std::span<const VertexId> participants,
                        std::uint32_t most_rings);
 

@@ -94,10 +94,11 @@ TEST(Fabric, RingsShareNoCableBetweenSwitches) {
     std::size_t rings;
   };
 
-  // A BiGraph's root takes all cables of its own, so that a second tree cannot reach it.
+  // h upper and h lower switches have h*h cables, and a tree takes 2h-1 of them.
   for (const auto& [topology, rings] :
-       {Case{make_bigraph(2, 8, kLink, kLink), 1}, Case{make_fat_tree(4, 4, kLink), 4},
-        Case{make_dgx2(kLink, kLink), 8}}) {
+       {Case{make_bigraph(2, 4, kLink, kLink), 1}, Case{make_bigraph(2, 8, kLink, kLink), 2},
+        Case{make_bigraph(4, 16, kLink, kLink), 4}, Case{make_bigraph(2, 32, kLink, kLink), 8},
+        Case{make_fat_tree(4, 4, kLink), 4}, Case{make_dgx2(kLink, kLink), 8}}) {
     const FabricPlan plan = fabric_of(topology);
     EXPECT_EQ(plan.rings.size(), rings);
     std::set<LinkId> taken;
@@ -113,6 +114,14 @@ TEST(Fabric, RingsShareNoCableBetweenSwitches) {
 
 TEST(Fabric, NoMoreRingsThanAsked) {
   EXPECT_EQ(fabric_of(make_fat_tree(4, 4, kLink), 3).rings.size(), 3U);
+  EXPECT_EQ(fabric_of(make_bigraph(2, 16, kLink, kLink), 3).rings.size(), 3U);
+}
+
+/// One ring of a BiGraph is as shallow as can be: a root, the other side, and the root's own side.
+TEST(Fabric, OneRingIsTheShallowest) {
+  const FabricPlan plan = fabric_of(make_bigraph(2, 8, kLink, kLink), 1);
+  ASSERT_EQ(plan.rings.size(), 1U);
+  EXPECT_EQ(plan.rings[0].switches.front().children.size(), 2U + 4U);
 }
 
 /// Core, two aggregation switches, two racks each: ranks go depth first through three levels.
