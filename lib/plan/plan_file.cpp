@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/plan_file.hpp"
 
+#include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::plan {
@@ -63,48 +66,91 @@ class Yaml {
   const Topology& topology_;
 };
 
-void write_tree(Yaml& yaml, const Tree& tree) {
-  yaml.emit() << YAML::BeginMap;
-  yaml.name("root", tree.root);
-  yaml.emit() << YAML::Key << "edges" << YAML::Value << YAML::BeginSeq;
-  for (const TreeEdge& edge : tree.edges) {
-    yaml.emit() << YAML::Flow << YAML::BeginMap;
-    yaml.name("parent", edge.parent);
-    yaml.name("child", edge.child);
-    yaml.pair("step", edge.step);
-    yaml.emit() << YAML::EndMap;
+/// A vertex's name as it stands within brackets. What needs quotes yaml-cpp knows, but it looks at
+/// every letter; so it is asked once for each vertex, not for each of a plan's million rows.
+std::vector<std::string> names_in_brackets(const Topology& topology) {
+  std::vector<std::string> names;
+  for (VertexId vertex = 0; vertex < topology.vertex_count(); ++vertex) {
+    YAML::Emitter emitter;
+    emitter << YAML::Flow << YAML::BeginSeq << topology.name(vertex) << YAML::EndSeq;
+    const std::string_view text = emitter.c_str();
+    names.emplace_back(text.substr(1, text.size() - 2));
   }
-  yaml.emit() << YAML::EndSeq << YAML::EndMap;
+  return names;
 }
 
-void write_row(Yaml& yaml, const Schedule& schedule, const Entry& row) {
-  yaml.emit() << YAML::Flow << YAML::BeginMap;
-  yaml.pair("op", std::string(name_of(row.operation)));
-  yaml.pair("step", row.step);
-  if (row.operation != Operation::nop) {
-    yaml.pair("flow", row.flow);
-    if (row.parent != kNone) {
-      yaml.name("parent", row.parent);
-    }
-    yaml.names("children", children_of(schedule, row));
-    yaml.numbers("chunks", {row.chunks.first, row.chunks.count});
-  }
-  yaml.emit() << YAML::EndMap;
-}
+/// A plan's text, row by row.
+class PlanText {
+ public:
+  PlanText(std::ostream& out, const Topology& topology, const Plan& plan)
+      : out_(out), plan_(plan), names_(names_in_brackets(topology)) {}
 
-void write_tables(Yaml& yaml, const Plan& plan) {
-  yaml.emit() << YAML::Key << "tables" << YAML::Value << YAML::BeginSeq;
-  for (const VertexId node : plan.participants) {
-    yaml.emit() << YAML::BeginMap;
-    yaml.name("node", node);
-    yaml.emit() << YAML::Key << "rows" << YAML::Value << YAML::BeginSeq;
-    for (const Entry& row : plan.schedule.table(node)) {
-      write_row(yaml, plan.schedule, row);
+  void write() {
+    add("algorithm: {}\nparticipants: [{}]\n", plan::name_of(plan_.algorithm),
+        list(plan_.participants));
+    add("chunks: {}\nsteps: {}\n", plan_.schedule.chunk_count, plan_.schedule.step_count);
+    if (!plan_.forest.trees.empty()) {
+      add("trees:\n");
+      for (const Tree& tree : plan_.forest.trees) {
+        write_tree(tree);
+      }
     }
-    yaml.emit() << YAML::EndSeq << YAML::EndMap;
+    add("tables:\n");
+    for (const VertexId node : plan_.participants) {
+      write_table(node);
+    }
   }
-  yaml.emit() << YAML::EndSeq;
-}
+
+ private:
+  template <class... Values>
+  void add(fmt::format_string<const Values&...> form, const Values&... values) {
+    buffer_.clear();
+    fmt::format_to(std::back_inserter(buffer_), form, values...);
+    out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  }
+
+  std::string list(std::span<const VertexId> vertices) const {
+    std::string text;
+    for (const VertexId vertex : vertices) {
+      text += text.empty() ? "" : ", ";
+      text += names_[vertex];
+    }
+    return text;
+  }
+
+  void write_tree(const Tree& tree) {
+    add("  - root: {}\n    edges:\n", names_[tree.root]);
+    for (const TreeEdge& edge : tree.edges) {
+      add("      - {{parent: {}, child: {}, step: {}}}\n", names_[edge.parent], names_[edge.child],
+          edge.step);
+    }
+  }
+
+  void write_table(VertexId node) {
+    add("  - node: {}\n    rows:\n", names_[node]);
+    for (const Entry& row : plan_.schedule.table(node)) {
+      write_row(row);
+    }
+  }
+
+  void write_row(const Entry& row) {
+    add("      - {{op: {}, step: {}", name_of(row.operation), row.step);
+    if (row.operation != Operation::nop) {
+      add(", flow: {}", row.flow);
+      if (row.parent != kNone) {
+        add(", parent: {}", names_[row.parent]);
+      }
+      add(", children: [{}], chunks: [{}, {}]", list(children_of(plan_.schedule, row)),
+          row.chunks.first, row.chunks.count);
+    }
+    add("}}\n");
+  }
+
+  std::ostream& out_;
+  const Plan& plan_;
+  std::vector<std::string> names_; // by vertex
+  fmt::memory_buffer buffer_;
+};
 
 void write_child(Yaml& yaml, const Topology& topology, const FabricChild& child) {
   yaml.emit() << YAML::Flow << YAML::BeginMap;
@@ -132,22 +178,7 @@ void write_switch(Yaml& yaml, const Topology& topology, const FabricSwitch& one)
 } // namespace
 
 void write_plan(std::ostream& out, const Topology& topology, const Plan& plan) {
-  Yaml yaml(out, topology);
-  yaml.emit() << YAML::BeginMap;
-  yaml.pair("algorithm", std::string(plan::name_of(plan.algorithm)));
-  yaml.names("participants", plan.participants);
-  yaml.pair("chunks", plan.schedule.chunk_count);
-  yaml.pair("steps", plan.schedule.step_count);
-  if (!plan.forest.trees.empty()) {
-    yaml.emit() << YAML::Key << "trees" << YAML::Value << YAML::BeginSeq;
-    for (const Tree& tree : plan.forest.trees) {
-      write_tree(yaml, tree);
-    }
-    yaml.emit() << YAML::EndSeq;
-  }
-  write_tables(yaml, plan);
-  yaml.emit() << YAML::EndMap;
-  out << '\n';
+  PlanText(out, topology, plan).write();
 }
 
 void write_fabric(std::ostream& out, const Topology& topology, const FabricPlan& fabric) {

@@ -269,6 +269,24 @@ TEST(PlanFile, APlanHasItsTreesAndTables) {
   EXPECT_EQ(row["children"].as<std::vector<std::string>>(), std::vector<std::string>{"n1"});
 }
 
+/// yaml-cpp must read the names that a topology may have, not take one for two or for a truth.
+TEST(PlanFile, APlanKeepsNamesThatYamlWouldTakeForSomethingElse) {
+  const std::vector<std::string> names{"yes", "1e3",  "a: b", "- s",  "#c", "a,b",
+                                       "{d}", "\"q'", "",     "e\nf", "~"};
+  Topology topology(names, {"hub"});
+  for (VertexId node = 0; node < names.size(); ++node) {
+    topology.connect(node, static_cast<VertexId>(names.size()), {1000, 1});
+  }
+  std::ostringstream out;
+  write_plan(out, topology, make_plan(topology, Algorithm::multitree));
+  const YAML::Node file = YAML::Load(out.str());
+  EXPECT_EQ(file["participants"].as<std::vector<std::string>>(), names);
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    EXPECT_EQ(file["trees"][rank]["root"].as<std::string>(), names[rank]);
+    EXPECT_EQ(file["tables"][rank]["node"].as<std::string>(), names[rank]);
+  }
+}
+
 TEST(Drawings, QuoteNamesAndSayWhoLaysThemOut) {
   Topology topology({"say \"hi\"", "b"}, {"s"});
   topology.connect(0, 2, {1000, 1});

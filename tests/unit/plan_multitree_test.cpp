@@ -150,6 +150,17 @@ TEST(MultiTree, TreesSpanAndLinksAreNotShared) {
   }
 }
 
+/// Of two levels and as many hosts as a large job has: trees, links, and the steps that a host's
+/// one link needs at least.
+TEST(MultiTree, AThousandHostsOnAFatTree) {
+  constexpr std::uint32_t kNodes = 1024;
+  const Topology topology = make_fat_tree(32, 32, kLink);
+  const Forest forest = forest_of(topology);
+  expect_spans(forest, every_node(topology));
+  expect_no_contention(topology, forest, std::vector<std::uint32_t>(topology.links().size(), 1));
+  EXPECT_EQ(forest.step_count, kNodes - 1);
+}
+
 TEST(MultiTree, AnyNodesMayTakePart) {
   const std::vector<VertexId> corners{12, 0, 15, 3, 6};
   for (const Topology& topology : {make_torus(4, 4, kLink), make_dgx2(kLink, kLink)}) {
