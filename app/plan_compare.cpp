@@ -22,6 +22,7 @@ constexpr std::string_view kWeir = "weir";
 constexpr std::uint32_t kMtu = 4096;
 constexpr std::uint32_t kFramesAChannel =
     18; // as 318 flits hold packets of 17 (ISCA'21, Table III)
+constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kMostPackets = 1U << 21; // of a run over FIFOs; beyond, they go in waves
 
 constexpr std::array kAlgorithms{
@@ -59,10 +60,10 @@ void note_links(Comparison& comparison, std::span<const netsim::LinkUse> links,
   }
 }
 
-/// RoCEv2 frames without processing at the hosts. A grid's routers have virtual channels, Ethernet
+/// RoCEv2 frames. A grid's routers have virtual channels, Ethernet
 /// switches have queues.
 netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan::Plan& plan,
-                                      std::uint64_t bytes) {
+                                      std::uint64_t bytes, const OwnCosts& costs) {
   using Traits = netsim::NodeTraits;
   netsim::ScheduleSettings settings;
   settings.framing.payload_bytes = kMtu;
@@ -70,6 +71,11 @@ netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan
   settings.framing.unit_bytes = 4;
   // A channel's next message waits for its last: an interface that takes more gives all to one.
   settings.nodes.buffered_packets = 0;
+  settings.nodes.interface_latency = costs.host_latency_ns * netsim::kNanosecond;
+  if (costs.host_addition != 0) {
+    settings.nodes.reduction_bytes = kCacheLine;
+    settings.nodes.reduction_time = netsim::transmission_time(kCacheLine, costs.host_addition);
+  }
   if (plan.algorithm == plan::Algorithm::multitree) {
     settings.nodes.lockstep = Traits::Lockstep::estimated;
     settings.nodes.step_start = Traits::StepStart::all_channels;
@@ -87,9 +93,10 @@ netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan
   return settings;
 }
 
-Comparison run_plan(const plan::Topology& topology, const plan::Plan& plan, std::uint64_t bytes) {
-  const netsim::ScheduleResult result =
-      netsim::run_schedule(topology, plan.schedule, bytes, settings_for(topology, plan, bytes));
+Comparison run_plan(const plan::Topology& topology, const plan::Plan& plan, std::uint64_t bytes,
+                    const OwnCosts& costs) {
+  const netsim::ScheduleResult result = netsim::run_schedule(
+      topology, plan.schedule, bytes, settings_for(topology, plan, bytes, costs));
   Comparison comparison{std::string(plan::name_of(plan.algorithm)), bytes,
                         netsim::to_us(result.duration)};
   note_links(comparison, result.links, result.duration);
@@ -97,8 +104,12 @@ Comparison run_plan(const plan::Topology& topology, const plan::Plan& plan, std:
 }
 
 Comparison run_weir(const plan::Topology& topology, const plan::FabricPlan& fabric,
-                    std::uint64_t bytes) {
+                    std::uint64_t bytes, const OwnCosts& costs) {
   netsim::WeirSettings settings;
+  settings.host.latency = costs.host_latency_ns * netsim::kNanosecond;
+  settings.costs.packet_time = costs.switch_packet_ns * netsim::kNanosecond;
+  settings.costs.latency = costs.switch_latency_ns * netsim::kNanosecond;
+  settings.costs.lcores = costs.switch_lcores;
   settings.host.mtu = kMtu;
   // As weir-worker has them unless told otherwise.
   settings.host.message_bytes = 64 * 1024;
@@ -147,13 +158,14 @@ std::vector<Comparison> compare(const plan::Topology& topology,
   for (const plan::Algorithm algorithm : algorithms) {
     const plan::Plan made = plan::make_plan(topology, algorithm, participants);
     for (const std::uint64_t bytes : sizes) {
-      add(plan::name_of(algorithm), bytes, [&] { return run_plan(topology, made, bytes); });
+      add(plan::name_of(algorithm), bytes,
+          [&] { return run_plan(topology, made, bytes, settings.costs); });
     }
   }
   if (has_switches) {
     const plan::FabricPlan fabric = plan::plan_fabric(topology, participants, settings.most_rings);
     for (const std::uint64_t bytes : sizes) {
-      add(kWeir, bytes, [&] { return run_weir(topology, fabric, bytes); });
+      add(kWeir, bytes, [&] { return run_weir(topology, fabric, bytes, settings.costs); });
     }
   }
   return comparisons;

@@ -23,10 +23,21 @@ struct Comparison {
   double busy = 0;          // share of the time
 };
 
+/// What hosts and Weir switches take of themselves, beside their links. Other switches take nothing
+/// but what is in their cables' latency.
+struct OwnCosts {
+  std::uint64_t host_latency_ns = 0;   // from an interface to the program
+  std::uint64_t host_addition = 0;     // bit/s of a tensor that a host adds; 0: no time
+  std::uint64_t switch_packet_ns = 0;  // of an lcore, for a packet
+  std::uint64_t switch_latency_ns = 0; // besides, from a packet's arrival to what it sets off
+  std::uint32_t switch_lcores = 1;
+};
+
 struct ComparisonSettings {
   std::uint32_t most_rings = 64; // of Weir
   std::uint64_t least_bytes = 0; // by doubling up to most_bytes
   std::uint64_t most_bytes = 0;
+  OwnCosts costs;
 };
 
 /// Called before each run: how many there are, and what comes.

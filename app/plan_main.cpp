@@ -122,7 +122,7 @@ void compare(const plan::Topology& topology, const app::PlanOptions& options) {
   std::optional<app::ProgressBar> bar;
   const std::vector<app::Comparison> comparisons =
       app::compare(topology, participants_of(topology, options),
-                   {options.rings, options.least_bytes, options.most_bytes},
+                   {options.rings, options.least_bytes, options.most_bytes, options.costs},
                    [&](std::size_t runs, std::string_view about) {
                      if (!bar) {
                        bar.emplace(runs);

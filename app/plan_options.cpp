@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 namespace weir::app {
@@ -40,6 +41,7 @@ constexpr std::array<std::pair<std::string_view, PlanCommand>, 4> kCommands{{
 }};
 
 constexpr std::uint32_t kMostRings = 4096;
+constexpr std::uint32_t kMostLcores = 1024;
 constexpr std::string_view kAlgorithms = "multitree, ring, ring-across, dbtree, 2d-ring, hdrm";
 
 std::vector<std::string> node_names(std::string_view text) {
@@ -71,6 +73,21 @@ void set_sizes(PlanOptions& options, std::string_view text) {
   options.most_bytes = *most;
 }
 
+/// The quantity that `parse` makes of `text`. `form`: what would be right, in words.
+template <class Parse>
+std::uint64_t quantity(std::string_view option, std::string_view text, const Parse& parse,
+                       std::string_view form) {
+  const std::optional<std::uint64_t> value = parse(text);
+  if (!value) {
+    refuse(option, text, form);
+  }
+  return *value;
+}
+
+std::uint64_t nanoseconds(std::string_view option, std::string_view text) {
+  return quantity(option, text, plan::parse_latency, plan::kLatencyForm);
+}
+
 std::vector<Option> options_of(PlanOptions& o) {
   return {
       {"topology", "FILE", "nodes, switches and links, or a generator; YAML",
@@ -92,6 +109,23 @@ std::vector<Option> options_of(PlanOptions& o) {
        [&](auto v) { o.ring = number<std::uint32_t>("ring", v, 1, kMostRings); }},
       {"sizes", "FROM:TO", "compare: tensors of these bytes, by doubling (32K:1G)",
        [&](auto v) { set_sizes(o, v); }},
+      {"switch-packet-time", "TIME", "compare: of a Weir switch's lcore for a packet (default 0ns)",
+       [&](auto v) { o.costs.switch_packet_ns = nanoseconds("switch-packet-time", v); }},
+      {"switch-lcores", "N", "compare: a Weir switch's lcores that take packets (default 1)",
+       [&](auto v) {
+         o.costs.switch_lcores = number<std::uint32_t>("switch-lcores", v, 1, kMostLcores);
+       }},
+      {"switch-latency", "TIME", "compare: of a Weir switch, besides (default 0ns)",
+       [&](auto v) { o.costs.switch_latency_ns = nanoseconds("switch-latency", v); }},
+      {"host-latency", "TIME", "compare: from a host's interface to its program (default 0ns)",
+       [&](auto v) { o.costs.host_latency_ns = nanoseconds("host-latency", v); }},
+      {"host-addition", "RATE", "compare: how fast a host adds, as 20GB/s (default: no time)",
+       [&](auto v) {
+         o.costs.host_addition = quantity("host-addition", v, plan::parse_rate, plan::kRateForm);
+         if (o.costs.host_addition == 0) {
+           refuse("host-addition", v, plan::kRateForm);
+         }
+       }},
       {"plot", "FILE", "compare: time by size, as SVG", [&](auto v) { o.plot = v; }},
       {"out", "FILE", "where to (default: standard output); draw: FILE.svg or FILE.gv",
        [&](auto v) { o.out = v; }},

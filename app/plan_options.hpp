@@ -4,6 +4,7 @@
 /// weir-plan's command line.
 
 #include "plan/algorithms.hpp"
+#include "plan_compare.hpp"
 #include "usage_error.hpp"
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct PlanOptions {
   std::string plot;               // compare: an SVG file, or empty
   std::uint64_t least_bytes = 0;  // compare: sizes from … to, by doubling
   std::uint64_t most_bytes = 0;
+  OwnCosts costs; // compare
 };
 
 /// Throws UsageError. `--help` and `--version` print and exit.

@@ -53,12 +53,15 @@ struct FrameEvent {
 /// time on the link too.
 class FrameNetwork {
  public:
-  FrameNetwork(const plan::Topology& topology, double loss, std::uint64_t seed)
+  /// `host_latency`: besides the link's, of what enters a node. `loss`: 0 … 1, of each frame.
+  FrameNetwork(const plan::Topology& topology, Time host_latency, double loss, std::uint64_t seed)
       : random_(seed), threshold_(static_cast<std::uint64_t>(std::ldexp(loss, 63))),
         transmitters_(topology.links().size()), use_(topology.links().size()) {
     for (const plan::Link& link : topology.links()) {
       paces_.emplace_back(link.traits.bits_per_second);
-      links_.push_back({link.traits.bits_per_second, link.traits.latency_ns * kNanosecond});
+      links_.push_back(
+          {link.traits.bits_per_second,
+           link.traits.latency_ns * kNanosecond + (topology.is_node(link.to) ? host_latency : 0)});
     }
   }
 

@@ -17,14 +17,14 @@ constexpr double to_us(Time time) {
   return static_cast<double>(time) / static_cast<double>(kMicrosecond);
 }
 
-/// How long `bytes` take at a rate, rounded up. bits_per_second is not 0 and below 2^43; bytes are
-/// below 2^40.
+/// How long `bytes` take at a rate, rounded up. bits_per_second is not 0; bytes are below 2^40.
 constexpr Time transmission_time(std::uint64_t bytes, std::uint64_t bits_per_second) {
   constexpr std::uint64_t kMillion = 1'000'000;
   const std::uint64_t scaled = bytes * 8 * kMillion; // of 10^-6 bits
   const std::uint64_t micros = scaled / bits_per_second;
-  const std::uint64_t rest = scaled % bits_per_second;
-  return micros * kMillion + (rest * kMillion + bits_per_second - 1) / bits_per_second;
+  const unsigned __int128 rest = scaled % bits_per_second;
+  return micros * kMillion +
+         static_cast<Time>((rest * kMillion + bits_per_second - 1) / bits_per_second);
 }
 
 /// transmission_time of one rate; remembers a few sizes, as dividing takes longer than an event's

@@ -25,6 +25,7 @@ struct HostTraits {
   std::uint32_t ack_request_every = 8; // packets; each message's last asks besides
   Time ack_timeout = 500 * kMicrosecond;
   std::uint32_t retry_count = 7;
+  Time latency = 0; // of what enters a host, from its interface to the program
   std::uint32_t frame_overhead = 14 + 20 + 8 + 12 + 4 + 24; // headers, ICRC, preamble, FCS, gap
 };
 

@@ -34,6 +34,12 @@ def usage(_: Lab) -> None:
             "--algorithm: found 'tree'; allowed: multitree, ring, ring-across, dbtree, 2d-ring, hdrm")
     refused(["compare", "--topology", TORUS, "--sizes", "1M:32K"],
             "--sizes: found '1M:32K'; allowed: bytes as 1M, or a range as 32K:1G (K, M, G are powers of 1024)")
+    for option in ("--switch-packet-time", "--switch-latency", "--host-latency"):
+        refused(["compare", "--topology", RACKS, option, "75"],
+                f"{option}: found '75'; allowed: a time up to a minute, such as 600ns or 1.5us")
+    refused(["compare", "--topology", RACKS, "--switch-lcores", "0"], "--switch-lcores: found '0'; allowed: 1 .. 1024")
+    refused(["compare", "--topology", RACKS, "--host-addition", "0GB/s"],
+            "--host-addition: found '0GB/s'; allowed: a rate of at least 1 bit/s, such as 100Gbit/s or 12.5GB/s")
     refused(["make", "--topology", RACKS, "--nodes", "hsot1"],
             "--nodes: found 'hsot1'; allowed: a node of the topology; did you mean host1?")
 
@@ -73,3 +79,22 @@ def compare(lab: Lab) -> None:
     expect(all(shares[name, "64KiB"] < shares[name, "1MiB"] for name in ("ring", "multitree", "weir")), answer.output)
     expect(1.6 < times["ring", "1MiB"] / times["weir", "1MiB"] < 2.1, answer.output)
     expect(len(xml.parse(plot).findall(".//{*}polyline")) == 5, plot.read_text())
+
+
+@smoke_test("plan-own-costs")
+def own_costs(_: Lab) -> None:
+    """What hosts and switches take comes on top, for those who take it: hosts add in a ring, lcores for Weir alone."""
+    def times(*costs: str) -> dict[str, float]:
+        answer = plan("compare", "--topology", RACKS, "--sizes", "1M", *costs)
+        expect(answer.status == 0, f"{costs}: {answer}")
+        return {name: float(time) for name, time in re.findall(r"1MiB  (\S+) +([\d.]+)", answer.output)}
+
+    free = times()
+    late = times("--host-latency", "10us")
+    expect(all(late[name] > free[name] + 10 for name in free), f"{free} {late}")
+    adding = times("--host-addition", "1GB/s")
+    expect(adding["ring"] > free["ring"] + 0.9 * 1000 and adding["weir"] == free["weir"], f"{free} {adding}")
+    slow, fast = (times("--switch-packet-time", "500ns", "--switch-lcores", lcores) for lcores in ("1", "64"))
+    expect(slow["weir"] > 2 * fast["weir"] > 2 * free["weir"] and slow["ring"] == free["ring"], f"{slow} {fast} {free}")
+    far = times("--switch-latency", "20us")
+    expect(abs(far["weir"] - free["weir"] - 3 * 20) < 1 and far["ring"] == free["ring"], f"{far} {free}")

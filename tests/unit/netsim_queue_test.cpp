@@ -76,6 +76,8 @@ TEST(TransmissionTime, RoundsUpToPicoseconds) {
   EXPECT_EQ(transmission_time(1, 1), 8 * kSecond);
   // 2^39 bytes at 1.6 Tbit/s: 2^42 / 1.6 ps
   EXPECT_EQ(transmission_time(std::uint64_t{1} << 39, 1'600'000'000'000), 2'748'779'069'440U);
+  // 2^33 bits at 2^53 bit/s: 2^-20 s = 953'674.3 ps
+  EXPECT_EQ(transmission_time(std::uint64_t{1} << 30, std::uint64_t{1} << 53), 953'675U);
 }
 
 TEST(Transmitter, SendsOneAfterTheOther) {
