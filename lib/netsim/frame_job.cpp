@@ -134,7 +134,8 @@ class FrameJob::Hub : public FoldPorts {
 };
 
 FrameJob::FrameJob(const plan::Topology& topology, const WeirSettings& settings, std::uint64_t seed)
-    : topology_(topology), settings_(settings), network_(topology, settings.host.latency, settings.loss, seed) {}
+    : topology_(topology), settings_(settings),
+      network_(topology, settings.host.latency, settings.loss, seed) {}
 
 FrameJob::~FrameJob() = default;
 
