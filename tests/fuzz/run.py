@@ -20,12 +20,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build-fuzz"
-FUZZERS = ["classify", "config", "endpoint", "parse", "switch", "topology"]
+FUZZERS = ["classify", "config", "endpoint", "parse", "quantity", "switch", "topology"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
 GENERATORS = ["torus, rows: 3, columns: 4", "mesh, rows: 2, columns: 2", "fat-tree, leaves: 2, nodes_per_leaf: 3",
               "spine-leaf, leaves: 2, nodes_per_leaf: 2, spines: 2, uplink_rate: 2Gbit/s, uplink_latency: 3us",
               "bigraph, nodes_per_switch: 2, switches: 4", "dgx2", "star, nodes: 5"]
+
+QUANTITIES = ["100Gbit/s", "12.5 GB/s", "9007199254740992bit/s", "1.5us", "60s", "0ns", "4096", "64KiB", "70368744177664",
+              "32K", "host[0-15]", "n[7-7].x", "a"]
 
 
 def frames_of(capture: Path) -> list[bytes]:
@@ -73,7 +76,7 @@ def seeds() -> dict[str, list[bytes]]:
     frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]
     frames += [frame for script in tables for frame in frames_in(script)[::3]]
     return {"parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations,
-            "topology": topologies}
+            "quantity": [text.encode() for text in QUANTITIES], "topology": topologies}
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> Path:

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Any text is a rate, a time, a size or names, or it is not: what is accepted is within its bounds
+/// and comes back from its own text.
+
+#include "plan/quantity.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+namespace {
+
+using namespace weir::plan;
+
+constexpr std::uint64_t kMinute = 60'000'000'000;
+constexpr std::size_t kMostNames = 4096;
+
+void require(bool holds) {
+  if (!holds) {
+    std::abort();
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto rate = parse_rate(text)) {
+    require(*rate <= std::uint64_t{1} << 53 && parse_rate(rate_text(*rate)) == rate);
+  }
+  if (const auto latency = parse_latency(text)) {
+    require(*latency <= kMinute);
+  }
+  if (const auto bytes = parse_size(text)) {
+    require(*bytes <= std::uint64_t{1} << 46 && parse_size(size_text(*bytes)) == bytes);
+  }
+  if (const auto names = expand_names(text, kMostNames)) {
+    require(!names->empty() && names->size() <= kMostNames);
+  }
+  return 0;
+}
