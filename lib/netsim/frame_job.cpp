@@ -50,7 +50,7 @@ class FrameJob::Hub : public FoldPorts {
     if (settings.mending == Mending::none) {
       fold_ = std::make_unique<GoBackSwitch>(place, messages, *this);
     } else {
-      fold_ = std::make_unique<MendingSwitch>(place, messages, *this, settings.mending_timer);
+      fold_ = std::make_unique<MendingSwitch>(place, messages, *this, settings.mending_floor);
     }
   }
 

@@ -6,13 +6,25 @@
 namespace weir::netsim {
 
 MendingSwitch::MendingSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports,
-                             Time timer)
-    : place_(place), messages_(messages), ports_(ports), timer_(timer),
+                             Time floor)
+    : place_(place), messages_(messages), ports_(ports), floor_(floor),
       slots_(place.slots, place.children), inflows_(place.children), outflows_(place.children) {}
 
+Time MendingSwitch::timer_of(const Outflow& flow) const {
+  return std::max(floor_, flow.round_trip.timeout(interval())) << flow.doublings;
+}
+
+/// How long the oldest slot may lack a child's packet before the child is asked.
+Time MendingSwitch::patience_with(std::uint32_t child) const {
+  return leads_up(child) ? floor_ : timer_of(outflows_[place_.successor_of(child)]);
+}
+
+bool MendingSwitch::leads_up(std::uint32_t child) const {
+  return place_.level == FoldPlace::Level::below && child + 1 == place_.children;
+}
+
 std::uint32_t MendingSwitch::acknowledged_of(std::uint32_t child) const {
-  const bool leads_up = place_.level == FoldPlace::Level::below && child + 1 == place_.children;
-  return leads_up ? above_acknowledged_ : outflows_[place_.successor_of(child)].acknowledged;
+  return leads_up(child) ? above_acknowledged_ : outflows_[place_.successor_of(child)].acknowledged;
 }
 
 void MendingSwitch::take_contribution(std::uint32_t child, std::uint32_t packet, Time now) {
@@ -27,8 +39,7 @@ void MendingSwitch::take_contribution(std::uint32_t child, std::uint32_t packet,
   }
   const SlotTable::Finding finding = slots_.look(packet, child);
   if (finding != SlotTable::Finding::absent) {
-    const bool leads_up = child + 1 == place_.children;
-    if (leads_up && packet < climbed_) {
+    if (leads_up(child) && packet < climbed_) {
       ports_.send_up(packet);
     }
     return;
@@ -78,6 +89,7 @@ void MendingSwitch::release(std::uint32_t packet, Time now) {
     if (outflows_[child].acknowledged == packet) {
       outflows_[child].since = now;
     }
+    outflows_[child].round_trip.sent(packet, now);
     ports_.send_down(child, packet, press);
   }
 }
@@ -90,6 +102,7 @@ void MendingSwitch::take_total(std::uint32_t packet, Time now) {
     return ask_parent();
   }
   if (packet >= outflows_.front().acknowledged) {
+    outflows_.front().round_trip.sent_again();
     ports_.send_down(0, packet, FoldPorts::Press::for_acknowledgement);
   } else {
     ports_.answer_up(Frame::Kind::acknowledgement, outflows_.front().acknowledged);
@@ -144,7 +157,7 @@ void MendingSwitch::swallow(std::uint32_t child, std::uint32_t packet, Time now)
     return;
   }
   inflow.pass = Inflow::Pass::resend;
-  if (place_.level == FoldPlace::Level::below && child + 1 == place_.children) {
+  if (leads_up(child)) {
     ports_.send_up(packet); // the parent has the results of that connection
   } else {
     resend(place_.successor_of(child), acknowledged, now);
@@ -153,6 +166,7 @@ void MendingSwitch::swallow(std::uint32_t child, std::uint32_t packet, Time now)
 
 void MendingSwitch::resend(std::uint32_t child, std::uint32_t from, Time now) {
   outflows_[child].since = now;
+  outflows_[child].round_trip.sent_again();
   for (std::uint32_t packet = from; packet < released_; ++packet) {
     ports_.send_down(child, packet,
                      packet + 1 == released_ ? FoldPorts::Press::for_acknowledgement
@@ -166,6 +180,9 @@ void MendingSwitch::acknowledge(std::uint32_t child, std::uint32_t end, Time now
     outflow.acknowledged = end;
     outflow.since = now;
     outflow.tries = 0;
+    if (outflow.round_trip.acknowledged(end, now) == RoundTrip::Sample::taken) {
+      outflow.doublings = 0;
+    }
   }
 }
 
@@ -208,17 +225,19 @@ void MendingSwitch::look_again(Time now) {
   for (std::uint32_t child = 0; child < place_.children; ++child) {
     Outflow& outflow = outflows_[child];
     if (outflow.acknowledged < released_ && outflow.tries < kMostTries &&
-        now >= outflow.since + patience_of(outflow)) {
+        now >= outflow.since + timer_of(outflow)) {
       ++outflow.tries;
+      outflow.doublings = std::min(outflow.doublings + 1, kMostTries);
       resend(child, outflow.acknowledged, now);
     }
   }
   const std::uint32_t oldest = place_.level == FoldPlace::Level::root ? released_ : climbed_;
-  if (slots_.filling() == 0 || now < oldest_since_ + timer_) {
+  if (slots_.filling() == 0 || now < oldest_since_ + floor_) {
     return;
   }
   for (std::uint32_t child = 0; child < place_.children; ++child) {
-    if (slots_.look(oldest, child) == SlotTable::Finding::absent) {
+    if (slots_.look(oldest, child) == SlotTable::Finding::absent &&
+        now >= oldest_since_ + patience_with(child)) {
       ask_again(child, now);
     }
   }

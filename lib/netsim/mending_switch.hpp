@@ -2,6 +2,7 @@
 #pragma once
 
 #include "netsim/fold_switch.hpp"
+#include "netsim/round_trip.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -16,10 +17,13 @@ namespace weir::netsim {
 /// receiver has. In a tree all this is done hop by hop: partial sums are resent to the parent,
 /// totals to the children.
 ///
-/// Timers are of one length, doubled with each try; the measured round trip is not modelled.
+/// A connection's timer is its measured round trip with four times the deviation, of release to
+/// acknowledgement, and `floor` at least; each resend doubles it until a round trip is measured
+/// again. It says when what was released is sent again, and when a rank whose packet the oldest
+/// slot lacks is asked. A switch knows nothing of the way from its parent: there it is `floor`.
 class MendingSwitch : public FoldSwitch {
  public:
-  MendingSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports, Time timer);
+  MendingSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports, Time floor);
 
   void take_contribution(std::uint32_t child, std::uint32_t packet, Time now) override;
   void take_total(std::uint32_t packet, Time now) override;
@@ -27,8 +31,8 @@ class MendingSwitch : public FoldSwitch {
                         Time now) override;
   Passage see_answer_from_above(Frame::Kind kind, std::uint32_t packet, Time now) override;
 
-  /// Half the timer.
-  Time interval() const override { return timer_ / 2; }
+  /// Half the shortest timer.
+  Time interval() const override { return floor_ / 2; }
 
   void look_again(Time now) override;
 
@@ -57,8 +61,12 @@ class MendingSwitch : public FoldSwitch {
     std::uint32_t acknowledged = 0; // the lowest packet that its receiver has not acknowledged
     Time since = 0;                 // when that advanced, or the resend
     std::uint32_t tries = 0;
+    std::uint32_t doublings = 0; // of the timer since a round trip was measured
+    RoundTrip round_trip;
   };
 
+  /// Whether a child's own connection goes to the parent.
+  bool leads_up(std::uint32_t child) const;
   std::uint32_t acknowledged_of(std::uint32_t child) const;
   void release_ready(Time now);
   void release(std::uint32_t packet, Time now);
@@ -70,12 +78,13 @@ class MendingSwitch : public FoldSwitch {
   void acknowledge(std::uint32_t child, std::uint32_t end, Time now);
   bool knows_first_of(std::uint32_t packet, std::uint32_t child) const;
 
-  Time patience_of(const Outflow& flow) const { return timer_ << flow.tries; }
+  Time timer_of(const Outflow& flow) const;
+  Time patience_with(std::uint32_t child) const;
 
   const FoldPlace place_;
   const MessageList& messages_;
   FoldPorts& ports_;
-  const Time timer_;
+  const Time floor_; // of timers
   SlotTable slots_;
   std::vector<Inflow> inflows_;
   std::vector<Outflow> outflows_;

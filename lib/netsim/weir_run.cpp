@@ -26,8 +26,9 @@ void require_sensible(const WeirSettings& settings) {
     throw SimulationError(
         fmt::format("found a loss of {}; allowed: 0 and more, below 1", settings.loss));
   }
-  if (settings.mending_timer < 2) {
-    throw SimulationError("found a mending timer of 0; a host's queueing is the least");
+  if (settings.mending_floor < 2) {
+    throw SimulationError(
+        "found a floor of 0 for mending's timers; a host's queueing is the least");
   }
 }
 

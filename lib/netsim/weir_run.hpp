@@ -45,7 +45,7 @@ struct WeirSettings {
   HostTraits host;
   SwitchCosts costs;
   Mending mending = Mending::none;
-  Time mending_timer = 100 * kMicrosecond; // without progress, from_cache; above a host's queueing
+  Time mending_floor = 100 * kMicrosecond; // of its timers; above a host's queueing
   double loss = 0;                         // share of frames that a link loses, each for itself
   std::uint64_t seed = 1;
 };

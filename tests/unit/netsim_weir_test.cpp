@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "netsim/round_trip.hpp"
 #include "netsim/weir_run.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/fabric.hpp"
@@ -95,6 +96,47 @@ TEST(Weir, MendingCostsNoTimeWhereNothingIsLost) {
   const WeirResult mended = reduce(star, 300'000, settings);
   EXPECT_EQ(plain.duration, mended.duration);
   EXPECT_EQ(mended.repeats, 0U);
+}
+
+/// The switch's timers follow the round trip of 800 us, though their floor is 100: before anything
+/// is measured they run out after 100, 200 and 400 more, each time for a window of 32 messages of
+/// 16 packets, and never again.
+TEST(Weir, LongWaysAreNotTakenForLosses) {
+  const plan::Topology star = plan::make_star(4, {100'000'000'000, 400'000});
+  WeirSettings settings;
+  settings.host.ack_timeout = 10'000 * kMicrosecond;
+  settings.mending = Mending::from_cache;
+  const WeirResult mended = reduce(star, 16 << 20, settings);
+  settings.mending_floor = 10'000 * kMicrosecond;
+  const WeirResult patient = reduce(star, 16 << 20, settings);
+  const plan::LinkId down = 1; // to host 0
+  EXPECT_LE(mended.links[down].packets, patient.links[down].packets + 3 * 32 * 16);
+}
+
+/// RFC 6298 §2 with samples of 800, 1200 and 1000, in any unit.
+TEST(RoundTrip, IsSmoothedAsInRfc6298) {
+  RoundTrip trip;
+  EXPECT_EQ(trip.timeout(1), 0U);
+  trip.sent(5, 100);
+  trip.sent(6, 500); // one at a time
+  EXPECT_EQ(trip.acknowledged(5, 700), RoundTrip::Sample::none);
+  EXPECT_EQ(trip.acknowledged(6, 900), RoundTrip::Sample::taken);
+  EXPECT_EQ(trip.timeout(1), 800U + 4 * 400);
+  trip.sent(7, 1000);
+  EXPECT_EQ(trip.acknowledged(8, 2200), RoundTrip::Sample::taken);
+  EXPECT_EQ(trip.timeout(1), 850U + 4 * 400); // 7/8·800 + 1200/8; 3/4·400 + 400/4
+  trip.sent(8, 3000);
+  EXPECT_EQ(trip.acknowledged(9, 4000), RoundTrip::Sample::taken);
+  EXPECT_EQ(trip.timeout(1), 868U + 4 * 337); // 868.75; 3/4·400 + 150/4
+}
+
+TEST(RoundTrip, WhatWasSentTwiceIsNotMeasured) {
+  RoundTrip trip;
+  trip.sent(1, 100);
+  trip.sent_again();
+  EXPECT_EQ(trip.acknowledged(2, 200), RoundTrip::Sample::none);
+  trip.sent(2, 300);
+  EXPECT_EQ(trip.acknowledged(3, 400), RoundTrip::Sample::taken);
 }
 
 /// Every job ends, on one switch and on trees, and mending costs fewer repeats and less time.

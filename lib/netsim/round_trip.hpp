@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/time.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace weir::netsim {
+
+/// How long acknowledgements take, smoothed as in RFC 6298 §2. One packet at a time is timed, and
+/// none while something is sent again, for its acknowledgement may be of either (Karn and
+/// Partridge, SIGCOMM'87).
+class RoundTrip {
+ public:
+  /// A packet leaves for the first time.
+  void sent(std::uint32_t packet, Time now) {
+    if (!is_timing_) {
+      is_timing_ = true;
+      timed_ = packet;
+      since_ = now;
+    }
+  }
+
+  /// Packets leave once more.
+  void sent_again() { is_timing_ = false; }
+
+  enum class Sample : std::uint8_t { none, taken };
+
+  /// Everything before `end` has arrived.
+  Sample acknowledged(std::uint32_t end, Time now) {
+    if (!is_timing_ || end <= timed_) {
+      return Sample::none;
+    }
+    is_timing_ = false;
+    take(now - since_);
+    return Sample::taken;
+  }
+
+  /// Smoothed, and four times its mean deviation besides, or `granularity`, how often somebody
+  /// looks at the clock; 0 before the first sample.
+  Time timeout(Time granularity) const {
+    return smoothed_ == 0 ? 0 : smoothed_ + std::max(granularity, 4 * deviation_);
+  }
+
+ private:
+  void take(Time sample) {
+    if (smoothed_ == 0) {
+      smoothed_ = sample;
+      deviation_ = sample / 2;
+      return;
+    }
+    const Time error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
+    deviation_ = (3 * deviation_ + error) / 4;
+    smoothed_ = (7 * smoothed_ + sample) / 8;
+  }
+
+  bool is_timing_ = false;
+  std::uint32_t timed_ = 0;
+  Time since_ = 0;
+  Time smoothed_ = 0;
+  Time deviation_ = 0;
+};
+
+} // namespace weir::netsim
