@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "commands.hpp"
 
+#include "report/questions.hpp"
 #include "report/shows.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ std::string grammar_of(const Command& command) {
 
 Commands::Commands(control::Switch& weir) : weir_(weir) {
   add_actions();
-  add_shows();
+  add_questions();
 }
 
 void Commands::add_actions() {
@@ -92,41 +93,17 @@ void Commands::add_actions() {
                        }});
 }
 
-void Commands::add_shows() {
-  using Show = report::Report (*)(control::Switch&, std::string_view);
-  const auto add = [this](Words words, std::string help, Show show) {
-    commands_.push_back({std::move(words), std::move(help),
-                         [this, show](const Words& values) {
+void Commands::add_questions() {
+  for (const report::Question& question : report::questions()) {
+    commands_.push_back({split(question.grammar, ' '), std::string(question.help),
+                         [this, &question](const Words& values) {
                            const bool as_json = !values.empty() && values.back() == "json";
                            const report::Report report =
-                               show(weir_, values.empty() ? "" : values.front());
+                               question.ask(weir_, values.empty() ? "" : values.front());
                            return as_json ? to_json(report) : to_text(report);
                          },
                          true});
-  };
-  add({"show", "port", "info", "<name|all>"}, "devices, links, MTUs",
-      report::show_port_information);
-  add({"show", "port", "stats", "<name|all>"}, "packets and bytes", report::show_port_statistics);
-  add({"show", "port", "xstats", "<name|all>"}, "the driver's own statistics",
-      report::show_port_extended);
-  add({"show", "ring", "<id|all>"}, "members, slots, results, drops and slot times of a ring",
-      report::show_rings);
-  add({"show", "ring", "<id>", "stuck"}, "the oldest unfinished slots and the ranks they wait for",
-      report::show_stuck);
-  add({"show", "conn", "all"}, "queue pairs between ring neighbours",
-      [](control::Switch& weir, std::string_view) { return report::show_connections(weir); });
-  add({"show", "drops"}, "every drop reason that has counted",
-      [](control::Switch& weir, std::string_view) { return report::show_drops(weir); });
-  add({"show", "accounting"}, "received = forwarded + consumed + dropped + held + queued",
-      [](control::Switch& weir, std::string_view) { return report::show_accounting(weir); });
-  add({"show", "fdb"}, "stations and their ports",
-      [](control::Switch& weir, std::string_view) { return report::show_stations(weir); });
-  add({"show", "lcores"}, "roles, load and packets per burst",
-      [](control::Switch& weir, std::string_view) { return report::show_lcores(weir); });
-  add({"show", "memory"}, "the frame pool and the rings' memory",
-      [](control::Switch& weir, std::string_view) { return report::show_memory(weir); });
-  add({"show", "trace"}, "what became of each frame since `set trace on`",
-      [](control::Switch& weir, std::string_view) { return report::show_trace(weir); });
+  }
 }
 
 std::string Commands::run(std::string_view line) {
@@ -187,26 +164,9 @@ std::string Commands::help() const {
   return text;
 }
 
-/// What may be typed for a value: port names, ring ids, and "all" where the grammar says so.
-std::vector<std::string> Commands::values_of(const std::string& placeholder) const {
-  std::vector<std::string> values;
-  if (placeholder.starts_with("<name")) {
-    for (const config::PortConfig& port : weir_.config().ports) {
-      values.push_back(port.name);
-    }
-  } else {
-    for (const ring::RingSpec& ring : weir_.rings()) {
-      values.push_back(std::to_string(ring.id));
-    }
-  }
-  if (placeholder.find("all") != std::string::npos) {
-    values.emplace_back("all");
-  }
-  return values;
-}
-
 std::vector<std::string> Commands::allowed_for(const std::string& word) const {
-  return is_value(word) ? values_of(word) : split(word, '|');
+  const report::Argument* argument = report::argument_in(word);
+  return argument == nullptr ? split(word, '|') : argument->values(weir_);
 }
 
 std::vector<const Command*> Commands::that_begin_with(const Words& words) const {

@@ -36,14 +36,13 @@ class Commands {
 
  private:
   std::string help() const;
-  std::vector<std::string> values_of(const std::string& placeholder) const;
   std::vector<std::string> allowed_for(const std::string& word) const;
   std::vector<const Command*> that_begin_with(const std::vector<std::string>& words) const;
   std::vector<std::string> next_words(const std::vector<std::string>& words) const;
   std::string explain(const std::vector<std::string>& words) const;
 
-  void add_shows();
   void add_actions();
+  void add_questions();
 
   control::Switch& weir_;
   std::vector<Command> commands_;

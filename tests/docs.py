@@ -76,17 +76,28 @@ def check_keys() -> list[str]:
             for word in sorted(words) if f'"{word}"' not in loader]
 
 
+def commands_in_code() -> dict[str, str]:
+    """Each command of the prompt, and what telemetry has for it; "" for nothing."""
+    questions = re.findall(r'Question\{"([^"]+)",\s*"([^"]+)"', read("lib/report/questions.cpp"))
+    actions = re.findall(r'commands_\.push_back\(\{\{("[^}]+")\}', read("app/commands.cpp"))
+    return dict(questions) | {re.sub(r'",\s*"', " ", words).strip('"'): "" for words in actions}
+
+
+def commands_in_readme() -> dict[str, str]:
+    table = read("README.md").split("| command | telemetry | shows or does |")[1].split("\n\n")[0].replace("\\|", "¦")
+    rows = re.findall(r"^\| (`[^|]*`) \| ([^|]*)\|", table, re.MULTILINE)
+    return {command.replace("¦", "|"): path.strip(" `")
+            for commands, path in rows for command in re.findall(r"`([^`]+)`", commands)}
+
+
 def check_commands() -> list[str]:
-    """Each prompt command of the README's table is registered."""
-    registered = re.sub(r'",\s*"', " ", read("app/commands.cpp"))
-    table = read("README.md").split("| command | shows or does |")[1].split("\n\n")[0].replace("\\|", "|")
-    commands = re.findall(r"`([^`]+)`", table)
-    mistakes = []
-    for command in commands:
-        words = command.replace("info|stats|xstats", "info")
-        if f'"{words}"' not in registered:
-            mistakes.append(f"README.md names the command `{command}`, which app/commands.cpp has not")
-    return mistakes + ([] if len(commands) > 10 else ["README.md's command table was not found"])
+    """README's table has each command of the prompt, with its path in telemetry, and no other."""
+    coded, documented = commands_in_code(), commands_in_readme()
+    mistakes = [f"README.md's table lacks or mistells `{command}`, in telemetry {path or 'nothing'}"
+                for command, path in coded.items() if documented.get(command) != path]
+    mistakes += [f"README.md's table has `{command}`, which the prompt has not"
+                 for command in documented if command not in coded]
+    return mistakes + ([] if len(coded) > 10 else ["hardly any command was found in the code"])
 
 
 def main() -> int:

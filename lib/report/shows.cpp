@@ -15,22 +15,20 @@ namespace {
 constexpr double kMiB = 1 << 20;
 
 constexpr std::size_t kStuckShown = 16;
-constexpr std::string_view kAll = "all";
 
 template <typename Visitor>
 void for_ports(control::Switch& weir, std::string_view name, Visitor&& visit) {
   bool found = false;
-  std::string names(kAll);
   for (std::uint16_t index = 0; index < weir.ports().size(); ++index) {
     const control::Port& port = weir.ports()[index];
-    names += ", " + port.name();
     if (name == kAll || name == port.name()) {
       visit(index, port);
       found = true;
     }
   }
   if (!found) {
-    throw UnknownName(fmt::format("port: found '{}'; allowed: {}", name, names));
+    throw UnknownName(fmt::format("port: found '{}'; allowed: {}, {}", name, kAll,
+                                  fmt::join(port_names(weir), ", ")));
   }
 }
 
@@ -42,10 +40,7 @@ std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
       return *ring;
     }
   }
-  std::string ids;
-  for (const ring::RingSpec& ring : weir.rings()) {
-    ids += (ids.empty() ? "" : ", ") + std::to_string(ring.id);
-  }
+  const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
   throw UnknownName(
       fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "none is configured" : ids));
 }
@@ -117,6 +112,22 @@ Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
 }
 
 } // namespace
+
+std::vector<std::string> port_names(const control::Switch& weir) {
+  std::vector<std::string> names;
+  for (const config::PortConfig& port : weir.config().ports) {
+    names.push_back(port.name);
+  }
+  return names;
+}
+
+std::vector<std::string> ring_ids(const control::Switch& weir) {
+  std::vector<std::string> ids;
+  for (const ring::RingSpec& ring : weir.rings()) {
+    ids.push_back(std::to_string(ring.id));
+  }
+  return ids;
+}
 
 Report show_port_information(control::Switch& weir, std::string_view name) {
   Table table{"port_info",
@@ -217,6 +228,10 @@ Report show_connections(control::Switch& weir) {
 Report show_drops(control::Switch& weir) {
   const stage::Accounting accounting = weir.accounting();
   return {drops_table(accounting.frames), foreign_table(accounting.frames)};
+}
+
+Report show_graph(control::Switch& weir) {
+  return {graph_table(weir.accounting().frames)};
 }
 
 Report show_accounting(control::Switch& weir) {

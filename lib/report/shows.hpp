@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::report {
 
@@ -15,8 +16,14 @@ class UnknownName : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What the prompt shows and the telemetry socket serves. A `port` is a name or "all", a `ring` an
-// id or "all".
+/// In place of a name or an id: of every port, of every ring.
+inline constexpr std::string_view kAll = "all";
+
+std::vector<std::string> port_names(const control::Switch& weir);
+std::vector<std::string> ring_ids(const control::Switch& weir);
+
+// The answers to what is asked (report/questions.hpp), and what the prompt does to ports and rings.
+// A `port` is a name or kAll, a `ring` an id or, for show_rings, kAll. Each throws UnknownName.
 
 Report show_port_information(control::Switch& weir, std::string_view port);
 Report show_port_statistics(control::Switch& weir, std::string_view port);
@@ -28,6 +35,8 @@ void reset_ring(control::Switch& weir, std::string_view ring);
 void withdraw_ring(control::Switch& weir, std::string_view ring);
 Report show_connections(control::Switch& weir);
 Report show_drops(control::Switch& weir);
+/// The stages in the order of stage::kGraph, with what their drop reasons have counted.
+Report show_graph(control::Switch& weir);
 Report show_accounting(control::Switch& weir);
 Report show_stations(control::Switch& weir);
 Report show_lcores(control::Switch& weir);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/tables.hpp"
 
+#include "stage/graph.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,6 +67,27 @@ std::string bar(std::uint64_t count, std::uint64_t most) {
 
 Table drops_table(const frame::FrameCounters& frames) {
   return reasons_table<DropReason>("drops", frames.dropped);
+}
+
+Table graph_table(const frame::FrameCounters& frames) {
+  Table table{"graph",
+              {{"stage", "stage"}, {"file", "file"}, {"next", "hands on to"}, {"drops", "drops"}},
+              {},
+              "a drop reason that two stages give counts at both"};
+  for (const stage::StageRow& row : stage::kGraph) {
+    std::string next;
+    for (const stage::StageRow& other : stage::kGraph) {
+      if (row.next.has(other.id)) {
+        next += (next.empty() ? "" : ", ") + std::string(other.name);
+      }
+    }
+    std::uint64_t drops = 0;
+    for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
+      drops += row.drops.has(static_cast<DropReason>(reason)) ? frames.dropped[reason] : 0;
+    }
+    table.rows.push_back({std::string(row.name), std::string(row.file), next, drops});
+  }
+  return table;
 }
 
 Table foreign_table(const frame::FrameCounters& frames) {

@@ -13,6 +13,8 @@ namespace weir::report {
 
 /// Each reason that has counted something, and what it means.
 Table drops_table(const frame::FrameCounters& frames);
+/// The stages of stage::kGraph; a reason that two of them give counts at both.
+Table graph_table(const frame::FrameCounters& frames);
 Table foreign_table(const frame::FrameCounters& frames);
 
 /// I6 as one row: received = forwarded + consumed + dropped + held + queued, and whether it holds.

@@ -12,7 +12,7 @@
 #include "lcore/happens_before.hpp"
 #include "noise.hpp"
 #include "passers.hpp"
-#include "report/shows.hpp"
+#include "report/questions.hpp"
 #include "stops.hpp"
 #include "stream.hpp"
 #include "support/comes_true.hpp"
@@ -25,10 +25,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <string>
 #include <string_view>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -166,41 +169,37 @@ std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounte
   return sum;
 }
 
-struct Question {
-  std::string_view words;
-  report::Report (*show)(control::Switch& weir);
-  std::uint64_t stops;
-};
-
-std::uint64_t stops_for(control::Switch& weir, const Question& question) {
+std::uint64_t stops_for(control::Switch& weir, const report::Question& question,
+                        std::string_view argument) {
   const std::uint64_t before = weir.stop_times().stops;
-  question.show(weir);
+  question.ask(weir, argument);
   return weir.stop_times().stops - before;
 }
 
-/// How often everybody stands still for each of the prompt's questions.
-void ask_with_few_stops(control::Switch& weir, Checks& checks) {
-  const std::array questions{
-      Question{"show port stats all",
-               [](control::Switch& asked) { return report::show_port_statistics(asked, "all"); },
-               0},
-      Question{"show fdb", report::show_stations, 0},
-      Question{"show memory", report::show_memory, 0},
-      Question{"show accounting", report::show_accounting, 1},
-      Question{"show drops", report::show_drops, 1},
-      Question{"show lcores", report::show_lcores, 1},
-      Question{"show trace", report::show_trace, 1},
-      Question{"show ring all",
-               [](control::Switch& asked) { return report::show_rings(asked, "all"); }, 1},
-      Question{"show ring 1 stuck",
-               [](control::Switch& asked) { return report::show_stuck(asked, "1"); }, 1},
-  };
-  for (const Question& question : questions) {
-    const std::uint64_t stops = stops_for(weir, question);
-    checks.expect(stops == question.stops, fmt::format("{}: {} stops", question.words, stops));
+bool is_as_declared(report::Stops declared, std::uint64_t stops) {
+  switch (declared) {
+  case report::Stops::none:
+    return stops == 0;
+  case report::Stops::one:
+    return stops == 1;
+  case report::Stops::one_for_each_part:
+    return stops > 1;
   }
-  const std::uint64_t stops = stops_for(weir, {"show conn all", report::show_connections, {}});
-  checks.expect(stops > 1, fmt::format("show conn all: {} stops, each for a part", stops));
+  return false;
+}
+
+/// How often everybody stands still for an answer: as often as the question's row says, whatever
+/// its argument.
+void ask_with_few_stops(control::Switch& weir, Checks& checks) {
+  for (const report::Question& question : report::questions()) {
+    const report::Argument* argument = report::argument_in(question.grammar);
+    for (const std::string& value :
+         argument == nullptr ? std::vector<std::string>{""} : argument->values(weir)) {
+      const std::uint64_t stops = stops_for(weir, question, value);
+      checks.expect(is_as_declared(question.stops, stops),
+                    fmt::format("{} {}: {} stops", question.grammar, value, stops));
+    }
+  }
 }
 
 void print_times(std::string_view what, const frame::Histogram& ns) {

@@ -17,8 +17,18 @@ from netns import Namespace
 from weir import START_S, STOP_S, Ended, Failed, wait_for
 
 PROMPT = "weir> "
+# What may stand for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
+VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
 TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
+
+
+def lines_of(grammar: str) -> list[tuple[str, str]]:
+    """Each line that a command can be given as, and the value in it; "" where it takes none."""
+    placeholders = re.findall(r"<.*?>", grammar)
+    if not placeholders:
+        return [(grammar, "")]
+    return [(grammar.replace(placeholders[0], value), value) for value in VALUES[placeholders[0]]]
 
 
 class Terminal:
@@ -60,6 +70,10 @@ class Terminal:
         self.press(line + "\n")
         self.until("\n")  # the echo
         return self.until("\n" + PROMPT).removesuffix(PROMPT)
+
+    def questions(self) -> list[str]:
+        """The grammar of each `show`, as `help` has it: "show ring <id> stuck"."""
+        return re.findall(r"^  (show .*?) \[json\]  ", self.ask("help"), re.MULTILINE)
 
     def end(self) -> Ended:
         """The rest, up to the switch's end."""

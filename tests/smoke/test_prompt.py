@@ -7,12 +7,9 @@ import signal
 
 from hosts import RANKS, Job, ring_of_hosts
 from lab import Lab, smoke_test
-from terminal import CTRL_U, PROMPT, TAB, UP, Terminal
+from terminal import CTRL_U, PROMPT, TAB, UP, Terminal, lines_of
 from weir import ROOT, WEIR, Failed, Totals, expect, run_to_end, wait_for
 
-SHOWS = ("show port info all", "show port info p0", "show port stats all", "show port stats p1",
-         "show port xstats all", "show port xstats p3", "show ring 7", "show ring all", "show ring 7 stuck",
-         "show conn all", "show drops", "show fdb", "show lcores", "show trace")
 CONFIG = ROOT / "config/af_packet.yaml"
 
 
@@ -33,7 +30,7 @@ def commands(lab: Lab) -> None:
     for command in ("help", "quit", "show port info", "clear port stats", "set trace", "reset ring", "show ring",
                     "withdraw ring"):
         expect(command in help_text, f"help does not tell of {command!r}:\n{help_text}")
-    for show in SHOWS:
+    for show in [line for grammar in terminal.questions() for line, _ in lines_of(grammar)]:
         expect(len(terminal.ask(show).splitlines()) > 1, f"`{show}` says nothing")
         answer = terminal.ask(f"{show} json")
         try:

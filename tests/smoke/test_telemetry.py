@@ -7,17 +7,17 @@ from typing import Any
 
 from hosts import Job, ring_of_hosts
 from lab import Lab, smoke_test
-from terminal import Terminal
+from terminal import Terminal, lines_of
 from weir import ROOT, expect, wait_for
 
-# Of the prompt, and where telemetry has the same.
-SAME = {"show port info all": "/weir/port/info", "show port stats all": "/weir/port/stats",
-        "show port stats p2": "/weir/port/stats,p2", "show port xstats all": "/weir/port/xstats",
-        "show ring all": "/weir/ring", "show ring 7": "/weir/ring,7", "show ring 7 stuck": "/weir/ring/stuck,7",
-        "show conn all": "/weir/conn", "show drops": "/weir/drops", "show accounting": "/weir/accounting",
-        "show fdb": "/weir/fdb", "show lcores": "/weir/lcores", "show memory": "/weir/memory"}
+# What the prompt can be asked, and where telemetry has the same.
+PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|all>": "/weir/port/stats",
+         "show port xstats <name|all>": "/weir/port/xstats", "show ring <id|all>": "/weir/ring",
+         "show ring <id> stuck": "/weir/ring/stuck", "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
+         "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",
+         "show memory": "/weir/memory", "show trace": "/weir/trace"}
 # What goes on while nothing happens, and numbers that telemetry gives as text.
-MOVING = {"rounds", "busy_percent", "age_s", "idle_ms", "waiting_ms", "pool_mib", "ring_mib"}
+MOVING = {"rounds", "busy_percent", "age_s", "idle_ms", "waiting_ms", "pool_mib", "ring_mib", "time_us"}
 MOVING_TABLES = {"stood_still"}  # every question adds to it
 WRONG = {"/weir/ring,8": "allowed: 7", "/weir/ring,x": "allowed: 7", "/weir/ring/stuck": "allowed: 7",
          "/weir/ring/stuck,99999999999": "allowed: 7", "/weir/port/stats,eth9": "allowed: all, p0",
@@ -35,6 +35,22 @@ def still(tables: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return plain
 
 
+def requests(path: str, value: str) -> list[str]:
+    """For one answer; "all" need not be said."""
+    if value == "":
+        return [path]
+    return [path, f"{path},all"] if value == "all" else [f"{path},{value}"]
+
+
+def same_answers(terminal: Terminal, grammar: str) -> None:
+    """The prompt's and the socket's, with each value that a question takes."""
+    for line, value in lines_of(grammar):
+        by_prompt = still(json.loads(terminal.ask(f"{line} json")))
+        for request in requests(PATHS[grammar], value):
+            by_socket = still(terminal.switch.ask(request))
+            expect(by_prompt == by_socket, f"{request}: {by_socket}\nthe prompt: {by_prompt}")
+
+
 @smoke_test("telemetry")
 def telemetry(lab: Lab) -> None:
     fabric, hosts = ring_of_hosts(lab)
@@ -42,20 +58,21 @@ def telemetry(lab: Lab) -> None:
     switch = terminal.switch
     hosts.say_hello()
     Job(hosts, last=2).run()
+    terminal.ask("set trace on")
     hosts.send(0, 33)
     hosts.send(0, 33)
     hosts.send(2, 33)  # something stuck, and something dropped
     wait_for(lambda: held_and_dropped(terminal) == (2, 1), 5, "the last frames were not received")
     known = json.loads(switch.ask_raw("/"))["/"]
     paths = [path for path in known if path.startswith("/weir/")]
-    expect(set(paths) == {path.partition(",")[0] for path in SAME.values()}, f"paths: {paths}")
-    for command, path in SAME.items():
-        by_prompt = still(json.loads(terminal.ask(f"{command} json")))
-        by_socket = still(switch.ask(path))
-        expect(by_prompt == by_socket, f"{path}: {by_socket}\nthe prompt: {by_prompt}")
+    expect(set(paths) == set(PATHS.values()), f"paths: {paths}")
+    expect(set(terminal.questions()) == set(PATHS), f"the prompt's questions: {terminal.questions()}")
+    for grammar in PATHS:
+        same_answers(terminal, grammar)
     for path in paths:
         help_answer = json.loads(switch.ask_raw(f"/help,{path}"))["/help"]
         expect(help_answer[path], f"no help for {path}")
+    expect(len(switch.ask("/weir/trace")["trace"]) == 3, "the trace is not of the last three frames")
     for request, right in WRONG.items():
         answer = switch.ask(request)
         expect(right in answer.get("error", ""), f"{request}: {answer}")
@@ -69,6 +86,7 @@ def many_rows(lab: Lab) -> None:
     """More rows than DPDK's dictionaries and answers take: cut short, but JSON. The prompt shows all."""
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, ROOT / "config/af_packet.yaml")
+    terminal.ask("set trace on")
     stations = 700
     for number in range(stations):
         source = b"\x02" + number.to_bytes(5, "big")
@@ -81,6 +99,11 @@ def many_rows(lab: Lab) -> None:
     known = {(row["mac"], row["port"]) for row in by_prompt}
     expect(len(by_socket) >= 100 and {(row["mac"], row["port"]) for row in by_socket.values()} <= known,
            f"{len(by_socket)} rows by telemetry")
+    all_records = json.loads(terminal.ask("show trace json"))["trace"]
+    expect(len(all_records) == stations, f"{len(all_records)} records, not {stations}")
+    records = still(terminal.switch.ask("/weir/trace"))["trace"]
+    first_records = still({"trace": all_records[:len(records)]})["trace"]
+    expect(len(records) >= 50 and records == first_records, f"{len(records)} records by telemetry: {records}")
     terminal.press("quit\n")
     expect(terminal.end().status == 0, "quit")
 

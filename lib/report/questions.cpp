@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/questions.hpp"
+
+#include "report/shows.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::report {
+namespace {
+
+std::vector<std::string> ports_and_all(const control::Switch& weir) {
+  std::vector<std::string> names = port_names(weir);
+  names.emplace_back(kAll);
+  return names;
+}
+
+std::vector<std::string> rings_and_all(const control::Switch& weir) {
+  std::vector<std::string> ids = ring_ids(weir);
+  ids.emplace_back(kAll);
+  return ids;
+}
+
+constexpr std::array kArguments{
+    Argument{"<name|all>", "name", kAll, ports_and_all},
+    Argument{"<id|all>", "id", kAll, rings_and_all},
+    Argument{"<id>", "id", "", ring_ids},
+};
+
+/// The answer to a question that takes no argument.
+template <Report (*show)(control::Switch&)>
+Report without_argument(control::Switch& weir, std::string_view) {
+  return show(weir);
+}
+
+constexpr std::array kQuestions{
+    Question{"show port info <name|all>", "/weir/port/info", "devices, links, MTUs", Stops::none,
+             show_port_information},
+    Question{"show port stats <name|all>", "/weir/port/stats", "packets and bytes", Stops::none,
+             show_port_statistics},
+    Question{"show port xstats <name|all>", "/weir/port/xstats", "the driver's own statistics",
+             Stops::none, show_port_extended},
+    Question{"show ring <id|all>", "/weir/ring",
+             "members, slots, results, drops and slot times of a ring", Stops::one, show_rings},
+    Question{"show ring <id> stuck", "/weir/ring/stuck",
+             "the oldest unfinished slots and the ranks they wait for", Stops::one, show_stuck},
+    Question{"show conn all", "/weir/conn", "queue pairs between ring neighbours",
+             Stops::one_for_each_part, without_argument<show_connections>},
+    Question{"show drops", "/weir/drops", "every drop reason that has counted", Stops::one,
+             without_argument<show_drops>},
+    Question{"show accounting", "/weir/accounting",
+             "received = forwarded + consumed + dropped + held + queued", Stops::one,
+             without_argument<show_accounting>},
+    Question{"show graph", "/weir/graph", "the stages, where they hand frames on, what they drop",
+             Stops::one, without_argument<show_graph>},
+    Question{"show fdb", "/weir/fdb", "stations and their ports", Stops::none,
+             without_argument<show_stations>},
+    Question{"show lcores", "/weir/lcores", "roles, load and packets per burst", Stops::one,
+             without_argument<show_lcores>},
+    Question{"show memory", "/weir/memory", "the frame pool and the rings' memory", Stops::none,
+             without_argument<show_memory>},
+    Question{"show trace", "/weir/trace", "what became of each frame since `set trace on`",
+             Stops::one, without_argument<show_trace>},
+};
+
+constexpr const Argument* find_argument(std::string_view grammar) {
+  for (const Argument& argument : kArguments) {
+    if (grammar.find(argument.placeholder) != grammar.npos) {
+      return &argument;
+    }
+  }
+  return nullptr;
+}
+
+constexpr bool knows_its_argument(const Question& question) {
+  const bool takes_one = question.grammar.find('<') != question.grammar.npos;
+  return takes_one == (find_argument(question.grammar) != nullptr);
+}
+
+static_assert(std::all_of(kQuestions.begin(), kQuestions.end(), knows_its_argument));
+
+} // namespace
+
+const Argument* argument_in(std::string_view grammar) {
+  return find_argument(grammar);
+}
+
+Report Question::ask(control::Switch& weir, std::string_view argument) const {
+  const Argument* taken = argument_in(grammar);
+  return answer(weir, argument.empty() && taken != nullptr ? taken->fallback : argument);
+}
+
+std::span<const Question> questions() {
+  return kQuestions;
+}
+
+} // namespace weir::report
