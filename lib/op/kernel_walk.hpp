@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The walk over a payload: part of kernel_impl.hpp.
+
+#include "op/kernel_narrow.hpp"
+
+namespace weir::op {
+
+namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): kernel_impl.hpp's comment says why
+
+template <typename Codec>
+using PartsOf = Parts<typename Codec::Number, Codec::kParts>;
+
+/// Of equal keys the left one stays.
+template <typename Codec, template <typename> class Fold>
+[[gnu::always_inline]] inline void join_in_order(PartsOf<Codec>& left,
+                                                 const PartsOf<Codec>& right) {
+  using Code = typename Codec::Number;
+  const Vector<Code> key = Fold<Code>::join(left.part[order_key], right.part[order_key]);
+  left.part[order_code] =
+      key != left.part[order_key] ? right.part[order_code] : left.part[order_code];
+  left.part[order_key] = key;
+  left.part[order_magnitude] =
+      greater<Code>(left.part[order_magnitude], right.part[order_magnitude]);
+}
+
+template <typename Codec, template <typename> class Fold>
+[[gnu::always_inline]] inline void join(PartsOf<Codec>& left, const PartsOf<Codec>& right) {
+  if constexpr (is_in_order<Codec>) {
+    return join_in_order<Codec, Fold>(left, right);
+  }
+  for (unsigned i = 0; i < Codec::kParts; ++i) {
+    left.part[i] = Fold<typename Codec::Number>::join(left.part[i], right.part[i]);
+  }
+}
+
+template <typename Codec>
+[[gnu::always_inline]] inline void finish(std::byte* to, PartsOf<Codec>& value) {
+  for (auto& part : value.part) {
+    part = canonical_nan<typename Codec::Number>(part);
+  }
+  Codec::encode(to, value);
+}
+
+/// Folds kColumns vectors of payload, starting at byte `at`: the inputs pass by once, the sums stay
+/// in registers, and `out` is written once.
+template <typename Codec, template <typename> class Fold, unsigned kColumns>
+[[gnu::always_inline]] inline void fold_columns(std::byte* out, const std::byte* const* inputs,
+                                                unsigned count, std::size_t at) {
+  PartsOf<Codec> sums[kColumns];
+  for (unsigned column = 0; column < kColumns; ++column) {
+    sums[column] = Codec::decode(inputs[0] + at + column * kVectorBytes);
+  }
+  for (unsigned i = 1; i < count; ++i) {
+    for (unsigned column = 0; column < kColumns; ++column) {
+      join<Codec, Fold>(sums[column], Codec::decode(inputs[i] + at + column * kVectorBytes));
+    }
+  }
+  for (unsigned column = 0; column < kColumns; ++column) {
+    finish<Codec>(out + at + column * kVectorBytes, sums[column]);
+  }
+}
+
+/// Folds blocks of kColumns vectors while they fit, then of half as many; returns the first byte
+/// not folded, which is less than a vector from the end.
+template <typename Codec, template <typename> class Fold, unsigned kColumns>
+[[gnu::always_inline]] inline std::size_t
+fold_blocks(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t at,
+            std::size_t bytes) {
+  constexpr std::size_t kBlockBytes = kColumns * kVectorBytes;
+  for (; bytes - at >= kBlockBytes; at += kBlockBytes) {
+    fold_columns<Codec, Fold, kColumns>(out, inputs, count, at);
+  }
+  if constexpr (kColumns > 1) {
+    return fold_blocks<Codec, Fold, kColumns / 2>(out, inputs, count, at, bytes);
+  }
+  return at;
+}
+
+template <typename Codec>
+[[gnu::always_inline]] inline PartsOf<Codec> decode_short(const std::byte* from,
+                                                          std::size_t bytes) {
+  std::byte padded[kVectorBytes] = {};
+  __builtin_memcpy(padded, from, bytes);
+  return Codec::decode(padded);
+}
+
+/// Folds a payload shorter than one vector, so that no byte outside it is touched.
+template <typename Codec, template <typename> class Fold>
+void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
+  PartsOf<Codec> sum = decode_short<Codec>(inputs[0], bytes);
+  for (unsigned i = 1; i < count; ++i) {
+    join<Codec, Fold>(sum, decode_short<Codec>(inputs[i], bytes));
+  }
+  std::byte padded[kVectorBytes];
+  finish<Codec>(padded, sum);
+  __builtin_memcpy(out, padded, bytes);
+}
+
+/// The ReduceKernel. The end of a payload that fills no vector is folded as the payload's last
+/// whole vector: some elements are computed twice, alike.
+template <typename Codec, template <typename> class Fold>
+void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
+  if (bytes < kVectorBytes) {
+    fold_short<Codec, Fold>(out, inputs, count, bytes);
+    return;
+  }
+  constexpr unsigned kColumns =
+      is_in_order<Codec> ? 2 : kAccumulators / Codec::kParts; // 1, 2, 4, 8
+  if (fold_blocks<Codec, Fold, kColumns>(out, inputs, count, 0, bytes) != bytes) {
+    fold_columns<Codec, Fold, 1>(out, inputs, count, bytes - kVectorBytes);
+  }
+}
+
+} // namespace
+
+} // namespace weir::op
