@@ -132,8 +132,8 @@ class Pending {
   bool test();
   /// Returns when test() would be true, or throws.
   void wait();
-  /// As wait, for `patience` at most, milliseconds::max() included; false when that ran out.
-  bool wait_for(std::chrono::milliseconds patience);
+  /// As wait, for `timeout` at most, milliseconds::max() included; false when that ran out.
+  bool wait_for(std::chrono::milliseconds timeout);
   /// Bytes of the result that are in.
   std::size_t bytes_done() const;
 

@@ -42,9 +42,9 @@ int run_lcore(void* lcore) {
 
 /// While one lives, no lcore runs. All are told before the first is waited for, and the asking
 /// thread spins: each stands still for as long as the slowest one's round takes, and no longer.
-class Switch::StandStill {
+class Switch::Quiesce {
  public:
-  explicit StandStill(Switch& owner)
+  explicit Quiesce(Switch& owner)
       : owner_(owner), lock_(owner.one_question_), switches_(lcore::context_switches()) {
     for (const auto& lcore : owner_.lcores_) {
       lcore->stay_awake();
@@ -52,22 +52,22 @@ class Switch::StandStill {
     wait_until(&Lcore::is_awake);
     const std::uint64_t start = clock_.now().ns;
     for (const auto& lcore : owner_.lcores_) {
-      lcore->stand_still();
+      lcore->quiesce();
     }
-    wait_until(&Lcore::is_standing_still);
+    wait_until(&Lcore::is_quiescent);
     standing_since_ = clock_.now().ns;
     owner_.stop_times_.gathering.add(standing_since_ - start);
   }
 
-  ~StandStill() {
+  ~Quiesce() {
     resume();
     owner_.stop_times_.standing.add(clock_.now().ns - standing_since_);
     owner_.stop_times_.kept_cpu = lcore::context_switches() == switches_;
     ++owner_.stop_times_.stops;
   }
 
-  StandStill(const StandStill&) = delete;
-  StandStill& operator=(const StandStill&) = delete;
+  Quiesce(const Quiesce&) = delete;
+  Quiesce& operator=(const Quiesce&) = delete;
 
  private:
   void wait_until(bool (Lcore::*is_there)() const) {
@@ -178,7 +178,7 @@ void Switch::start() {
 
 void Switch::stop() {
   {
-    const StandStill still(*this);
+    const Quiesce quiesced(*this);
     for (const auto& lcore : lcores_) {
       lcore->stop_receiving();
     }
@@ -241,7 +241,7 @@ StopTimes Switch::stop_times() const {
 }
 
 stage::Accounting Switch::accounting() {
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   stage::Accounting accounting;
   for (const auto& lcore : lcores_) {
     accounting.frames += lcore->counters();
@@ -254,7 +254,7 @@ stage::Accounting Switch::accounting() {
 std::vector<stage::RingSnapshot> Switch::ring_snapshots() {
   std::vector<stage::RingSnapshot> snapshots;
   snapshots.reserve(config_.rings.size());
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
     snapshots.push_back(stage::snapshot_ring(*worker_of(ring).worker(), ring));
   }
@@ -262,14 +262,14 @@ std::vector<stage::RingSnapshot> Switch::ring_snapshots() {
 }
 
 stage::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   return stage::snapshot_ring(*worker_of(ring).worker(), ring);
 }
 
 std::vector<slot::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
   const slot::SlotTable& slots = worker_of(ring).worker()->slots_of(ring);
   const auto waiting = [&] {
-    const StandStill still(*this);
+    const Quiesce quiesced(*this);
     return slots.waiting();
   };
   return slots.longest_of(waiting(), limit, lcore::Clock().now().ns);
@@ -292,7 +292,7 @@ std::vector<stage::ConnectionSnapshot> Switch::connections() {
     for (std::size_t first = 0; first < places; first += kPlacesAtOnce) {
       part.clear();
       {
-        const StandStill still(*this);
+        const Quiesce quiesced(*this);
         snapshot_connections(*lcore->worker(), {first, kPlacesAtOnce}, lcore::Clock().now(), part);
       }
       all.insert(all.end(), part.begin(), part.end());
@@ -303,12 +303,12 @@ std::vector<stage::ConnectionSnapshot> Switch::connections() {
 }
 
 void Switch::reset_ring(std::uint16_t ring) {
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
 }
 
 void Switch::withdraw_ring(std::uint16_t ring) {
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   worker_of(ring).worker()->withdraw_ring(ring, lcore::Clock().now());
 }
 
@@ -316,7 +316,7 @@ void Switch::trace_on() {
   const std::lock_guard lock(one_reader_);
   std::vector<frame::Trace> traces = empty_traces();
   traced_.assign(lcores_.size(), {});
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
     std::swap(lcores_[i]->trace(), traces[i]);
   }
@@ -331,7 +331,7 @@ std::vector<frame::Trace> Switch::empty_traces() const {
 }
 
 void Switch::trace_off() {
-  const StandStill still(*this);
+  const Quiesce quiesced(*this);
   for (const auto& lcore : lcores_) {
     lcore->trace().switch_off();
   }
@@ -341,7 +341,7 @@ std::vector<frame::TraceRecord> Switch::trace() {
   const std::lock_guard lock(one_reader_);
   std::vector<frame::Trace> traces = empty_traces();
   {
-    const StandStill still(*this);
+    const Quiesce quiesced(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
       lcores_[i]->trace().hand_over_to(traces[i]);
     }
@@ -383,7 +383,7 @@ std::string names_of_roles(const Lcore& lcore, bool works) {
 std::vector<LcoreSnapshot> Switch::lcores() {
   std::vector<LcoreSnapshot> snapshots(lcores_.size());
   {
-    const StandStill still(*this);
+    const Quiesce quiesced(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
       const stage::Worker* worker = lcores_[i]->worker();
       snapshots[i].held = worker != nullptr ? worker->held() : 0;

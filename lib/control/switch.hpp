@@ -120,7 +120,7 @@ class Switch {
   StopTimes stop_times() const;
 
  private:
-  class StandStill;
+  class Quiesce;
 
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;

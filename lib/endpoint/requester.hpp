@@ -31,7 +31,7 @@ class Requester {
  public:
   enum class State : std::uint8_t {
     sending,
-    waiting_rnr, // the peer asked for patience until rnr_deadline_
+    waiting_rnr, // the peer asked to wait until rnr_deadline_
     failed,      // every request completes as flushed
   };
 

@@ -8,10 +8,11 @@
 
 namespace weir::frame {
 
-/// How a frame that is not dropped leaves the switch.
+/// How a frame that is not dropped leaves the switch, and how it is counted once it has left.
 enum class Departure : std::uint8_t {
   forwarded, // as it came
   consumed,  // as a result: its payload went into a sum, or was answered from the cache
+  copy,      // of a flooded frame, by a further port; another port's departure stands for the frame
 };
 
 /// Which frames go before which where a link is full (docs/protocol.md, I12). Packets of one

@@ -127,7 +127,7 @@ void Lcore::run() {
     case Wish::stay_awake:
       come_awake();
       break;
-    case Wish::stand_still:
+    case Wish::quiesce:
       wait_for_resume(clock);
       break;
     }
@@ -271,7 +271,7 @@ unsigned Lcore::take_tx_handoffs() {
       std::array<TxRequest, kBurst> burst;
       const unsigned count = inbox->pop(burst);
       for (const TxRequest& request : std::span(burst).first(count)) {
-        taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+        taken_up_ += request.departure == frame::Departure::copy ? 0 : 1;
         queue_on(request);
       }
       work += count;
@@ -309,11 +309,11 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
   if (extra > 0) {
     rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
   }
-  Leaving leaving = leaving_as(frame.departure);
+  frame::Departure departure = frame.departure;
   const frame::TrafficClass traffic = frame.traffic; // the frame may be gone after the first
   for (; ports != 0; ports &= ports - 1) {
-    send_by({mbuf, static_cast<std::uint16_t>(std::countr_zero(ports)), leaving, traffic});
-    leaving = Leaving::copy;
+    send_by({mbuf, static_cast<std::uint16_t>(std::countr_zero(ports)), departure, traffic});
+    departure = frame::Departure::copy;
   }
 }
 
@@ -322,13 +322,13 @@ void Lcore::send_by(const TxRequest& request) {
   if (next == nullptr) {
     return queue_on(request);
   }
-  handed_on_ += request.leaving == Leaving::copy ? 0 : 1;
+  handed_on_ += request.departure == frame::Departure::copy ? 0 : 1;
   next->put(request, [this](const TxRequest& refused) { take_back(refused); });
 }
 
 /// The lcore that transmits is too slow.
 void Lcore::take_back(const TxRequest& request) {
-  handed_on_ -= request.leaving == Leaving::copy ? 0 : 1;
+  handed_on_ -= request.departure == frame::Departure::copy ? 0 : 1;
   could_not_leave(request, queue_full(request.traffic));
 }
 
@@ -351,17 +351,17 @@ void Lcore::hand_on(frame::Instant now) {
 
 void Lcore::queue_on(const TxRequest& request) {
   TxPort& port = *tx_ports_[request.port];
-  if (port.push(request.mbuf, request.leaving, request.traffic)) {
+  if (port.push(request.mbuf, request.departure, request.traffic)) {
     return;
   }
   port.flush(counters_, ports_[request.port]);
-  if (!port.push(request.mbuf, request.leaving, request.traffic)) {
+  if (!port.push(request.mbuf, request.departure, request.traffic)) {
     could_not_leave(request, backlog_full(request.traffic));
   }
 }
 
 void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
-  count_undelivered(request.leaving, reason, counters_);
+  count_undelivered(request.departure, reason, counters_);
   ports_[request.port].count_dropped(request.traffic);
   free_mbuf(request.mbuf);
 }
@@ -411,9 +411,9 @@ void Lcore::come_awake() {
 /// kept from its work for long anyway lets others have the CPU.
 void Lcore::wait_for_resume(const Clock& clock) {
   const std::uint64_t start = clock.now().ns;
-  state_.store(State::standing_still, std::memory_order_release);
+  state_.store(State::quiescent, std::memory_order_release);
   std::uint64_t spins = 0;
-  for (; wish_.load(std::memory_order_acquire) == Wish::stand_still; ++spins) {
+  for (; wish_.load(std::memory_order_acquire) == Wish::quiesce; ++spins) {
     if (spins < kSpinsBeforeYield) {
       rte_pause();
     } else {
@@ -422,7 +422,7 @@ void Lcore::wait_for_resume(const Clock& clock) {
   }
   state_.store(State::running, std::memory_order_release);
   const std::uint64_t stood_still = clock.now().ns - start;
-  rounds_.stood_still_ns.add(stood_still);
+  rounds_.quiescent_ns.add(stood_still);
   const std::uint64_t gave_way = std::max(spins, kSpinsBeforeYield) - kSpinsBeforeYield;
   rounds_.last_stop = {stood_still, context_switches() - switches_when_awake_ <= gave_way};
 }
@@ -462,7 +462,7 @@ void Lcore::discard_handed_on() {
   for (const auto& inboxes : tx_inbox_) {
     for (const auto& inbox : inboxes) {
       while (inbox->pop({&request, 1}) != 0) {
-        taken_up_ += request.leaving == Leaving::copy ? 0 : 1;
+        taken_up_ += request.departure == frame::Departure::copy ? 0 : 1;
         could_not_leave(request, queue_full(request.traffic));
       }
     }

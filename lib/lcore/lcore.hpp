@@ -34,7 +34,7 @@ struct RxQueue {
 struct TxRequest {
   rte_mbuf* mbuf = nullptr;
   std::uint16_t port = 0;
-  Leaving leaving{};
+  frame::Departure departure{};
   frame::TrafficClass traffic{};
 };
 
@@ -60,7 +60,7 @@ struct RoundCounters {
   std::uint64_t sums_for_others = 0; // slots summed up for other lcores' workers
   std::uint64_t starved_rounds = 0;  // of the rounds looked at: no mbufs to receive a burst into
   frame::Histogram rx_burst;         // packets per non-empty receive burst
-  frame::Histogram stood_still_ns;   // for each question, its own time away from the CPU included
+  frame::Histogram quiescent_ns;     // for each question, its own time away from the CPU included
   Stop last_stop;                    // before the one that this is read in
 };
 
@@ -123,9 +123,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   bool is_awake() const { return has_come_to(State::awake); }
 
-  void stand_still() { wish_.store(Wish::stand_still, std::memory_order_release); }
+  void quiesce() { wish_.store(Wish::quiesce, std::memory_order_release); }
 
-  bool is_standing_still() const { return has_come_to(State::standing_still); }
+  bool is_quiescent() const { return has_come_to(State::quiescent); }
 
   void resume() { wish_.store(Wish::run, std::memory_order_release); }
 
@@ -155,8 +155,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::vector<std::uint16_t> tx_ports() const;
 
  private:
-  enum class Wish : std::uint8_t { run, stay_awake, stand_still };
-  enum class State : std::uint8_t { running, awake, standing_still };
+  enum class Wish : std::uint8_t { run, stay_awake, quiesce };
+  enum class State : std::uint8_t { running, awake, quiescent };
 
   static constexpr unsigned kBurst = 32;
   static constexpr unsigned kSumBurst = 4;          // slots

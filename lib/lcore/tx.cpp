@@ -20,13 +20,13 @@ constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
 TxPort::TxPort(const TxQueues& queues)
     : queues_(queues), backlogs_{Backlog(kBacklogs[kRing]), Backlog(kBacklogs[kOther])} {}
 
-bool TxPort::push(rte_mbuf* mbuf, Leaving leaving, TrafficClass traffic) {
+bool TxPort::push(rte_mbuf* mbuf, frame::Departure departure, TrafficClass traffic) {
   Backlog& waiting = backlog(traffic);
   if (waiting.is_full()) {
     return false;
   }
-  waiting.push({mbuf, mbuf->pkt_len, leaving});
-  frames_waiting_ += leaving == Leaving::copy ? 0 : 1;
+  waiting.push({mbuf, mbuf->pkt_len, departure});
+  frames_waiting_ += departure == frame::Departure::copy ? 0 : 1;
   return true;
 }
 
@@ -131,16 +131,16 @@ void TxPort::depart(TrafficClass traffic, frame::FrameCounters& counters,
     arbiter_.forget();
   }
   port.count_sent(traffic, entry.bytes);
-  switch (entry.leaving) {
-  case Leaving::forwarded:
+  switch (entry.departure) {
+  case frame::Departure::forwarded:
     counters.count(frame::Departure::forwarded);
     --frames_waiting_;
     break;
-  case Leaving::consumed:
+  case frame::Departure::consumed:
     counters.count(frame::Departure::consumed);
     --frames_waiting_;
     break;
-  case Leaving::copy:
+  case frame::Departure::copy:
     ++counters.copies;
     break;
   }
@@ -150,9 +150,9 @@ void TxPort::discard(frame::FrameCounters& counters, frame::PortCounters& port) 
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
     for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
       const Entry& entry = waiting.at(0);
-      count_undelivered(entry.leaving, backlog_full(traffic), counters);
+      count_undelivered(entry.departure, backlog_full(traffic), counters);
       port.count_dropped(traffic);
-      frames_waiting_ -= entry.leaving == Leaving::copy ? 0 : 1;
+      frames_waiting_ -= entry.departure == frame::Departure::copy ? 0 : 1;
       free_mbuf(entry.mbuf);
     }
   }

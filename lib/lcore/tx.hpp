@@ -13,17 +13,6 @@
 
 namespace weir::lcore {
 
-/// How a frame that waits for its port is to be counted once it has left.
-enum class Leaving : std::uint8_t {
-  forwarded,
-  consumed,
-  copy, // of a flooded frame; another port's entry stands for the frame
-};
-
-constexpr Leaving leaving_as(frame::Departure departure) {
-  return departure == frame::Departure::consumed ? Leaving::consumed : Leaving::forwarded;
-}
-
 /// The name of a frame's drop where a port takes no more of its class.
 constexpr DropReason backlog_full(frame::TrafficClass traffic) {
   return traffic == frame::TrafficClass::ring ? DropReason::ring_tx_backlog_full
@@ -37,8 +26,9 @@ constexpr DropReason queue_full(frame::TrafficClass traffic) {
 }
 
 /// A frame, or a copy of one, does not leave after all.
-inline void count_undelivered(Leaving leaving, DropReason reason, frame::FrameCounters& counters) {
-  if (leaving == Leaving::copy) {
+inline void count_undelivered(frame::Departure departure, DropReason reason,
+                              frame::FrameCounters& counters) {
+  if (departure == frame::Departure::copy) {
     ++counters.copies_dropped;
   } else {
     counters.count(reason);
@@ -66,7 +56,7 @@ class TxPort {
   explicit TxPort(const TxQueues& queues);
 
   /// False when the backlog of this class is full; the caller keeps the mbuf.
-  bool push(rte_mbuf* mbuf, Leaving leaving, frame::TrafficClass traffic);
+  bool push(rte_mbuf* mbuf, frame::Departure departure, frame::TrafficClass traffic);
 
   /// Gives the device what it takes; counts what has left. Returns the number of frames.
   unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port);
@@ -85,7 +75,7 @@ class TxPort {
   struct Entry {
     rte_mbuf* mbuf = nullptr;
     std::uint32_t bytes = 0; // the device frees an mbuf when it likes
-    Leaving leaving{};
+    frame::Departure departure{};
   };
 
   /// First in, first out.

@@ -255,7 +255,7 @@ Report show_lcores(control::Switch& weir) {
   frame::Histogram stood_still;
   for (const control::LcoreSnapshot& lcore : lcores) {
     bursts += lcore.rounds.rx_burst;
-    stood_still += lcore.rounds.stood_still_ns;
+    stood_still += lcore.rounds.quiescent_ns;
   }
   Table stops = histogram_table("stood_still", "ns", stood_still);
   stops.note = "each time that an lcore stood still for a question";

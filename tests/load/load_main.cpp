@@ -217,7 +217,7 @@ void print_stop_times(control::Switch& weir) {
   const control::StopTimes times = weir.stop_times();
   frame::Histogram stood_still;
   for (const control::LcoreSnapshot& lcore : weir.lcores()) {
-    stood_still += lcore.rounds.stood_still_ns;
+    stood_still += lcore.rounds.quiescent_ns;
   }
   fmt::print("  everybody stood still {} times\n", times.stops);
   print_times("until the last one stood", times.gathering);

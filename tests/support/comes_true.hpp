@@ -6,11 +6,11 @@
 
 namespace weir::test {
 
-/// Asks until the condition holds. False when it still does not after `patience`.
+/// Asks until the condition holds. False when it still does not after `timeout`.
 template <typename Condition>
-bool comes_true(Condition&& condition, std::chrono::seconds patience = std::chrono::minutes(1)) {
+bool comes_true(Condition&& condition, std::chrono::seconds timeout = std::chrono::minutes(1)) {
   constexpr std::chrono::milliseconds kPause{1};
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) {
       return false;

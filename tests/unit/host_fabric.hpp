@@ -80,7 +80,7 @@ class HostFabric {
 
     void flush() override {}
 
-    void wait(std::chrono::microseconds patience) override { fabric_.wait(port_, patience); }
+    void wait(std::chrono::microseconds timeout) override { fabric_.wait(port_, timeout); }
 
    private:
     HostFabric& fabric_;
@@ -141,9 +141,9 @@ class HostFabric {
     return std::exchange(queues_[port], {});
   }
 
-  void wait(std::uint16_t port, std::chrono::microseconds patience) {
+  void wait(std::uint16_t port, std::chrono::microseconds timeout) {
     std::unique_lock lock(mutex_);
-    arrival_.wait_for(lock, patience, [&] { return !queues_[port].empty(); });
+    arrival_.wait_for(lock, timeout, [&] { return !queues_[port].empty(); });
   }
 
   const std::vector<ring::RingSpec> rings_;

@@ -152,7 +152,7 @@ class ForwardingIo : public FrameIo {
 
   void flush() override { device_->flush(); }
 
-  void wait(std::chrono::microseconds patience) override { device_->wait(patience); }
+  void wait(std::chrono::microseconds timeout) override { device_->wait(timeout); }
 
  private:
   std::unique_ptr<FrameIo> device_;

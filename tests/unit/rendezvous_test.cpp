@@ -271,10 +271,10 @@ TEST(Rendezvous, ForgetsTheOldestOfTooManyStrangers) {
   const std::optional<ControlFrame> challenge = last.receive();
   ASSERT_TRUE(challenge);
   answer_challenge(last, *challenge);
-  const std::optional<Newcomer> newcomer = admission.next(Clock::now() + milliseconds(2000));
-  ASSERT_TRUE(newcomer);
-  EXPECT_EQ(newcomer->rank, 3);
-  EXPECT_EQ(newcomer->world, 5);
+  const std::optional<PendingPeer> peer = admission.next(Clock::now() + milliseconds(2000));
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->rank, 3);
+  EXPECT_EQ(peer->world, 5);
 }
 
 } // namespace

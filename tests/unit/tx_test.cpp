@@ -99,12 +99,13 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  bool push(TrafficClass traffic, std::uint32_t bytes, Leaving leaving = Leaving::forwarded) {
+  bool push(TrafficClass traffic, std::uint32_t bytes,
+            frame::Departure departure = frame::Departure::forwarded) {
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
     mbuf->pkt_len = mbuf->data_len = static_cast<std::uint16_t>(bytes);
     mbuf->port = static_cast<std::uint16_t>(traffic); // nobody looks at these but take()
     mbuf->hash.usr = next_number_[static_cast<std::size_t>(traffic)]++;
-    const bool is_taken = port_->push(mbuf, leaving, traffic);
+    const bool is_taken = port_->push(mbuf, departure, traffic);
     if (!is_taken) {
       rte_pktmbuf_free(mbuf);
     }
@@ -173,7 +174,7 @@ TEST(TxPort, AResultDoesNotWaitForBulkThatCameBefore) {
     EXPECT_TRUE(wire.push(TrafficClass::other, 1500));
   }
   EXPECT_EQ(wire.flush(), 16u); // the device is full
-  EXPECT_TRUE(wire.push(TrafficClass::ring, 1100, Leaving::consumed));
+  EXPECT_TRUE(wire.push(TrafficClass::ring, 1100, frame::Departure::consumed));
   EXPECT_EQ(wire.take(0, 16).size(), 16u);
   EXPECT_EQ(wire.flush(), 16u);
   const auto next = wire.take(0, 1);
@@ -264,7 +265,7 @@ TEST(TxPort, BulkTakesNoPlaceFromResults) {
   }
   EXPECT_EQ(bulk, TxPort::kBacklogs[1]);
   unsigned results = 0;
-  while (wire.push(TrafficClass::ring, 1100, Leaving::consumed)) {
+  while (wire.push(TrafficClass::ring, 1100, frame::Departure::consumed)) {
     ++results;
   }
   EXPECT_EQ(results, TxPort::kBacklogs[0]);

@@ -237,7 +237,7 @@ class Communicator::Driver {
 
   bool may_step() const { return !is_stepping_ && visitors_ == 0 && !failure_ && !closing_; }
 
-  bool step(Lock& lock, std::chrono::microseconds patience);
+  bool step(Lock& lock, std::chrono::microseconds timeout);
   void settle(const std::optional<Error>& error);
   void start_next();
 
@@ -430,16 +430,16 @@ void Communicator::Driver::start_next() {
 }
 
 /// One step, for who has seen that it may; the lock is given back meanwhile. When there is nothing
-/// to do, waits for `patience` at most. True when it did anything.
-bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds patience) {
+/// to do, waits for `timeout` at most. True when it did anything.
+bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds timeout) {
   is_stepping_ = true;
   lock.unlock();
   bool moved = false;
   std::optional<Error> error;
   try {
     moved = engine_->step();
-    if (!moved && patience.count() != 0) {
-      transport_->wait(patience);
+    if (!moved && timeout.count() != 0) {
+      transport_->wait(timeout);
     }
   } catch (const Error& caught) {
     error = caught;
@@ -599,9 +599,9 @@ void Pending::wait() {
   }
 }
 
-bool Pending::wait_for(std::chrono::milliseconds patience) {
+bool Pending::wait_for(std::chrono::milliseconds timeout) {
   return !state_ ||
-         state_->driver->wait_until(*state_, host::deadline_after(host::Clock::now(), patience));
+         state_->driver->wait_until(*state_, host::deadline_after(host::Clock::now(), timeout));
 }
 
 std::size_t Pending::bytes_done() const {

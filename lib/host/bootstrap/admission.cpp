@@ -27,11 +27,11 @@ void answer_challenge(FramedStream& stream, const ControlFrame& challenge) {
   stream.send(code(ControlKind::answer), challenge.body);
 }
 
-std::optional<Newcomer> Admission::next(Deadline deadline) {
+std::optional<PendingPeer> Admission::next(Deadline deadline) {
   while (true) {
     open_to_callers();
-    if (std::optional<Newcomer> newcomer = hear_callers()) {
-      return newcomer;
+    if (std::optional<PendingPeer> peer = hear_callers()) {
+      return peer;
     }
     if (Clock::now() >= deadline) {
       return std::nullopt;
@@ -63,7 +63,7 @@ void Admission::open_to_callers() {
   }
 }
 
-std::optional<Newcomer> Admission::hear_callers() {
+std::optional<PendingPeer> Admission::hear_callers() {
   for (auto entry = callers_.begin(); entry != callers_.end();) {
     const Hearing hearing = hear(*entry);
     if (hearing == Hearing::waiting) {
@@ -74,8 +74,8 @@ std::optional<Newcomer> Admission::hear_callers() {
     entry = callers_.erase(entry);
     if (hearing == Hearing::met) {
       caller.stream->allow_bodies_up_to(FramedStream::kMaxBody);
-      return Newcomer{std::move(caller.stream), caller.claim->rank.get(),
-                      caller.claim->world.get()};
+      return PendingPeer{std::move(caller.stream), caller.claim->rank.get(),
+                         caller.claim->world.get()};
     }
   }
   return std::nullopt;

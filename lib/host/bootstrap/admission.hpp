@@ -13,21 +13,21 @@
 namespace weir::host {
 
 /// Who a connection says it is.
-struct Newcomer {
+struct PendingPeer {
   std::unique_ptr<FramedStream> stream;
   std::uint16_t rank = 0;
   std::uint16_t world = 0;
 };
 
-/// Sends what the door waits for. The door answers with a challenge.
+/// Sends what the acceptor waits for. The acceptor answers with a challenge.
 void ask_admission(FramedStream& stream, std::uint16_t rank, std::uint16_t world);
 
 /// Sends the challenge back. That done, the caller is let in.
 void answer_challenge(FramedStream& stream, const ControlFrame& challenge);
 
-/// The door of a rendezvous. Connections are heard side by side: one that stays silent, or speaks
-/// something else, keeps no rank waiting. Bytes that merely look like a join let nobody in: who
-/// joins has to send back a number that was drawn for him.
+/// The acceptor of a rendezvous. Connections are heard side by side: one that stays silent, or
+/// speaks something else, keeps no rank waiting. Bytes that merely look like a join let nobody in:
+/// who joins has to send back a number that was drawn for him.
 class Admission {
  public:
   /// Who may wait unheard, twice the ranks of the largest job. Past it the oldest has to go: it had
@@ -38,7 +38,7 @@ class Admission {
 
   /// The next connection that asked for admission and met its challenge, or nobody until the
   /// deadline.
-  std::optional<Newcomer> next(Deadline deadline);
+  std::optional<PendingPeer> next(Deadline deadline);
 
  private:
   /// A connection that is not let in yet.
@@ -52,7 +52,7 @@ class Admission {
 
   void wait(Deadline deadline) const;
   void open_to_callers();
-  std::optional<Newcomer> hear_callers();
+  std::optional<PendingPeer> hear_callers();
   Hearing hear(Caller& caller);
   void challenge(Caller& caller, const ControlFrame& join);
 

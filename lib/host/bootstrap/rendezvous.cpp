@@ -93,8 +93,8 @@ void Rendezvous::admit_all() {
   Admission admission =
       attempted([&] { return Admission(listen_at(*Endpoint::parse(plan_.address))); });
   while (const std::optional<std::uint16_t> missing = first_missing()) {
-    if (std::optional<Newcomer> newcomer = attempted([&] { return admission.next(deadline_); })) {
-      seat(std::move(*newcomer));
+    if (std::optional<PendingPeer> peer = attempted([&] { return admission.next(deadline_); })) {
+      seat(std::move(*peer));
     } else {
       give_up_on(*missing);
     }
@@ -125,26 +125,26 @@ void Rendezvous::give_up_on(std::uint16_t first_missing) {
 }
 
 /// Why it cannot be one of us; empty when it can.
-std::string Rendezvous::objection_to(const Newcomer& newcomer) const {
-  const std::string claim = fmt::format("rank {} of {}", newcomer.rank, newcomer.world);
-  if (newcomer.world != plan_.world) {
+std::string Rendezvous::objection_to(const PendingPeer& peer) const {
+  const std::string claim = fmt::format("rank {} of {}", peer.rank, peer.world);
+  if (peer.world != plan_.world) {
     return fmt::format("{}; rank 0 says world {}", claim, plan_.world);
   }
-  if (newcomer.rank == 0 || newcomer.rank >= plan_.world) {
+  if (peer.rank == 0 || peer.rank >= plan_.world) {
     return fmt::format("{}; ranks 1 to {} may come", claim, plan_.world - 1);
   }
   return {};
 }
 
-void Rendezvous::seat(Newcomer newcomer) {
-  const std::uint16_t rank = newcomer.rank;
+void Rendezvous::seat(PendingPeer peer) {
+  const std::uint16_t rank = peer.rank;
   const auto dismiss = [rank](FramedStream& stream, const std::string& text) {
     const Error error(ErrorCode::mismatch, rank, text);
     stream.send(code(ControlKind::failed), encode(error));
   };
-  const std::string objection = objection_to(newcomer);
+  const std::string objection = objection_to(peer);
   if (!objection.empty()) {
-    dismiss(*newcomer.stream, fmt::format("rendezvous: found {}", objection));
+    dismiss(*peer.stream, fmt::format("rendezvous: found {}", objection));
     last_refusal_ = objection;
     return;
   }
@@ -152,7 +152,7 @@ void Rendezvous::seat(Newcomer newcomer) {
     dismiss(*streams_[rank],
             fmt::format("rendezvous: another process came as rank {} and took its place", rank));
   }
-  streams_[rank] = std::move(newcomer.stream);
+  streams_[rank] = std::move(peer.stream);
 }
 
 void Rendezvous::join() {

@@ -50,8 +50,8 @@ class Rendezvous {
 
  private:
   void admit_all();
-  void seat(Newcomer newcomer);
-  std::string objection_to(const Newcomer& newcomer) const;
+  void seat(PendingPeer peer);
+  std::string objection_to(const PendingPeer& peer) const;
   std::optional<std::uint16_t> first_missing();
   [[noreturn]] void give_up_on(std::uint16_t first_missing);
   void join();

@@ -89,10 +89,9 @@ Socket try_connect(const addrinfo& address, Deadline deadline, std::string& caus
 
 } // namespace
 
-Deadline deadline_after(Deadline start, std::chrono::milliseconds patience) {
+Deadline deadline_after(Deadline start, std::chrono::milliseconds timeout) {
   const auto most = std::chrono::floor<std::chrono::milliseconds>(Deadline::max() - start);
-  return patience < most ? start + std::max(patience, std::chrono::milliseconds(0))
-                         : Deadline::max();
+  return timeout < most ? start + std::max(timeout, std::chrono::milliseconds(0)) : Deadline::max();
 }
 
 int milliseconds_left(Deadline deadline) {

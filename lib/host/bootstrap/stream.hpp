@@ -18,8 +18,8 @@ namespace weir::host {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-/// `patience` after `start`; the clock's end where that lies beyond it.
-Deadline deadline_after(Deadline start, std::chrono::milliseconds patience);
+/// `timeout` after `start`; the clock's end where that lies beyond it.
+Deadline deadline_after(Deadline start, std::chrono::milliseconds timeout);
 
 /// Milliseconds until the deadline for poll(2): rounded up, 0 when it has passed.
 int milliseconds_left(Deadline deadline);

@@ -150,7 +150,7 @@ void Engine::note_progress() {
   job.done.store(true, std::memory_order_release); // its owner may free it from here on
 }
 
-/// While ranks enter, JobControl has the patience. Between jobs there is nothing to wait for.
+/// While ranks enter, JobControl keeps the timeout. Between jobs there is nothing to wait for.
 /// Frames alone are no progress: repeats may go on for ever.
 void Engine::check_patience(Deadline now) const {
   const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();

@@ -147,7 +147,7 @@ WorkerEal::~WorkerEal() {
 
 EthdevIo::EthdevIo(const std::string& devargs) : devargs_(devargs), port_(kNoPort) {}
 
-EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patience)
+EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout)
     : EthdevIo(devargs) { // so that the destructor undoes what was done when a step fails
   {
     const std::lock_guard lock(device_list());
@@ -155,7 +155,7 @@ EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds patienc
     configure();
   }
 
-  await_link(patience);
+  await_link(timeout);
   close_on_exec(devargs_);
 }
 
@@ -220,14 +220,14 @@ void EthdevIo::configure() {
   std::memcpy(mac_.bytes.data(), address.addr_bytes, mac_.bytes.size());
 }
 
-void EthdevIo::await_link(std::chrono::milliseconds patience) const {
-  const Deadline deadline = deadline_after(Clock::now(), patience);
+void EthdevIo::await_link(std::chrono::milliseconds timeout) const {
+  const Deadline deadline = deadline_after(Clock::now(), timeout);
   while (!has_link()) {
     if (Clock::now() >= deadline) {
       throw Error(ErrorCode::transport_failure, std::nullopt,
                   fmt::format("device {}: no link after {} ms: is the switch running, with the "
                               "other end of this device?",
-                              devargs_, patience.count()));
+                              devargs_, timeout.count()));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -291,11 +291,11 @@ bool EthdevIo::has_link() const {
 }
 
 /// A polled port has nothing to sleep on, so the CPU is left to others, and after a while in naps.
-void EthdevIo::wait(std::chrono::microseconds patience) {
+void EthdevIo::wait(std::chrono::microseconds timeout) {
   if (++idle_ < kSpins) {
     sched_yield();
   } else {
-    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(patience, kNap));
+    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(timeout, kNap));
   }
 }
 

@@ -37,9 +37,9 @@ class WorkerEal {
 /// "net_memif0,role=client,id=0,socket=/tmp/weir.sock,socket-abstract=no".
 class EthdevIo : public FrameIo {
  public:
-  /// While a WorkerEal is up. Waits for the link, `patience` at most. Throws weir::Error
+  /// While a WorkerEal is up. Waits for the link, `timeout` at most. Throws weir::Error
   /// (transport_failure) with the device and the cause.
-  EthdevIo(const std::string& devargs, std::chrono::milliseconds patience);
+  EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout);
   ~EthdevIo() override;
   EthdevIo(const EthdevIo&) = delete;
   EthdevIo& operator=(const EthdevIo&) = delete;
@@ -50,7 +50,7 @@ class EthdevIo : public FrameIo {
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;
   void flush() override;
-  void wait(std::chrono::microseconds patience) override;
+  void wait(std::chrono::microseconds timeout) override;
 
  private:
   explicit EthdevIo(const std::string& devargs);
@@ -61,7 +61,7 @@ class EthdevIo : public FrameIo {
   void close() const;
   void configure();
   bool has_link() const;
-  void await_link(std::chrono::milliseconds patience) const;
+  void await_link(std::chrono::milliseconds timeout) const;
 
   const Birthplace birthplace_; // in a child made by fork the port is the parent's
   std::string devargs_;

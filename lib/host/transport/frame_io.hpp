@@ -35,8 +35,8 @@ class FrameIo {
   /// Sends what was committed, or as much as the device takes.
   virtual void flush() = 0;
 
-  /// Returns when a frame may have come, after `patience` at the latest, or right away.
-  virtual void wait(std::chrono::microseconds patience) = 0;
+  /// Returns when a frame may have come, after `timeout` at the latest, or right away.
+  virtual void wait(std::chrono::microseconds timeout) = 0;
 };
 
 } // namespace weir::host

@@ -137,8 +137,8 @@ void PacketSocket::flush() {
   lengths_.clear();
 }
 
-void PacketSocket::wait(std::chrono::microseconds patience) {
-  const std::chrono::nanoseconds left = patience;
+void PacketSocket::wait(std::chrono::microseconds timeout) {
+  const std::chrono::nanoseconds left = timeout;
   const timespec limit{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   pollfd entry{socket_.get(), POLLIN, 0};
   ppoll(&entry, 1, &limit, nullptr);

@@ -24,7 +24,7 @@ class PacketSocket : public FrameIo {
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;
   void flush() override;
-  void wait(std::chrono::microseconds patience) override;
+  void wait(std::chrono::microseconds timeout) override;
 
  private:
   static constexpr std::size_t kBurst = 32;

@@ -100,7 +100,7 @@ endpoint::QueuePairConfig SoftwareTransport::common_config() const {
   config.local_ip = options_.ip;
   config.path_mtu = plan_.path_mtu;
   config.ack_timeout = plan_.exact_ack_timeout();
-  // A rank may be late for as long as the job has patience; the engine's deadline ends it.
+  // A rank may be late for as long as the job waits; the engine's deadline ends it.
   config.retry_count =
       plan_.retry_count == kMostRetries ? endpoint::kRetryForever : plan_.retry_count;
   config.window = packets_in_flight(plan_);
@@ -271,12 +271,12 @@ void SoftwareTransport::throw_if_failed(const Lane& lane) const {
   tell(*lane.outgoing, plan_.successor(), "to");
 }
 
-void SoftwareTransport::wait(std::chrono::microseconds patience) {
+void SoftwareTransport::wait(std::chrono::microseconds timeout) {
   if (const std::optional<endpoint::TimePoint> deadline = device_->next_deadline()) {
     const auto left = std::chrono::ceil<std::chrono::microseconds>(*deadline - now());
-    patience = std::clamp(left, std::chrono::microseconds(0), patience);
+    timeout = std::clamp(left, std::chrono::microseconds(0), timeout);
   }
-  frames_->wait(patience);
+  frames_->wait(timeout);
 }
 
 TransportStatistics SoftwareTransport::statistics() const {

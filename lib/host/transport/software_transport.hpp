@@ -37,7 +37,7 @@ class SoftwareTransport : public Transport, private FrameReader {
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
   bool poll(TransportListener& listener) override;
-  void wait(std::chrono::microseconds patience) override;
+  void wait(std::chrono::microseconds timeout) override;
   TransportStatistics statistics() const override;
 
  private:

@@ -61,8 +61,8 @@ class Transport {
   virtual bool post(std::size_t lane, const OutgoingMessage& message) = 0;
   /// Moves frames and reports what came of it; true when anything did.
   virtual bool poll(TransportListener& listener) = 0;
-  /// Returns when poll may have something to do, after `patience` at the latest.
-  virtual void wait(std::chrono::microseconds patience) = 0;
+  /// Returns when poll may have something to do, after `timeout` at the latest.
+  virtual void wait(std::chrono::microseconds timeout) = 0;
 
   virtual TransportStatistics statistics() const = 0;
 };

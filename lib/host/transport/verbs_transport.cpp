@@ -89,7 +89,7 @@ class VerbsTransport : public Transport {
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
   bool poll(TransportListener& listener) override;
-  void wait(std::chrono::microseconds patience) override;
+  void wait(std::chrono::microseconds timeout) override;
 
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
@@ -448,11 +448,11 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
 }
 
 /// Polled, so the CPU is left to others, and after a while in naps.
-void VerbsTransport::wait(std::chrono::microseconds patience) {
+void VerbsTransport::wait(std::chrono::microseconds timeout) {
   if (++idle_ < kSpins) {
     sched_yield();
   } else {
-    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(patience, kNap));
+    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(timeout, kNap));
   }
 }
 
