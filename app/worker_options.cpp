@@ -2,6 +2,7 @@
 #include "worker_options.hpp"
 
 #include "option_table.hpp"
+#include "weir/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +33,6 @@ constexpr const char* kTail =
     "Exit: 0 done and verified; 1 it failed, with one line that says why; 2 wrong usage.\n";
 
 constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
-constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 30; // what the library takes
 
 /// 4096, 64KiB, 64MiB, 1GiB.
 std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t most) {
@@ -142,14 +142,17 @@ std::vector<Option> options_of(WorkerOptions& o) {
       {"repeat", "N", "all-reduces, each with other values (default 1)",
        [&](auto v) { o.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
       {"window", "N", "messages under way, as the ring is configured (default 8)",
-       [&](auto v) { o.communicator.window = number<std::uint32_t>("window", v, 1, 1024); }},
+       [&](auto v) { o.communicator.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
       {"message-bytes", "N", "longest message, 40-byte header included (default 65536)",
        [&](auto v) {
          o.communicator.message_bytes =
-             static_cast<std::uint32_t>(byte_count("message-bytes", v, kMostMessageBytes));
+             static_cast<std::uint32_t>(byte_count("message-bytes", v, kMaxMessageBytes));
        }},
       {"mtu", "N", "path MTU: 256, 512, 1024, 2048, 4096 (default 1024)",
-       [&](auto v) { o.communicator.path_mtu = number<std::uint32_t>("mtu", v, 256, 4096); }},
+       [&](auto v) {
+         o.communicator.path_mtu =
+             number<std::uint32_t>("mtu", v, kPathMtus.front(), kPathMtus.back());
+       }},
       {"ack-timeout-ms", "N", "until a packet is repeated (default 67; over verbs --timeout / 8)",
        [&](auto v) {
          o.communicator.ack_timeout =

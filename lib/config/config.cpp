@@ -4,6 +4,7 @@
 #include "config/yaml_reader.hpp"
 #include "ring/ring_directory.hpp"
 #include "weir/ina.hpp"
+#include "weir/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -36,11 +37,9 @@ constexpr Range kPlainEntries{1, 1U << 20};
 constexpr Range kPlainAgingSeconds{1, 1'000'000};
 constexpr Range kRings{0, 4096};
 constexpr Range kRingId{0, 0xffff'ffff};
-constexpr Range kWindow{1, 1024};
-constexpr Range kMaxMessageBytes{kInaHeaderBytes, 1U << 30};
-constexpr Range kMembers{2, 256};
-
-constexpr std::array<std::uint64_t, 5> kPathMtus{256, 512, 1024, 2048, 4096};
+constexpr Range kWindow{1, kMaxWindow};
+constexpr Range kMessageBytes{kInaHeaderBytes, kMaxMessageBytes};
+constexpr Range kMembers{kMinWorld, kMaxWorld};
 
 // Indexed by Role and by Idle.
 constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
@@ -310,7 +309,7 @@ class RingsReader {
     ids_.add(ring.id, id, id.found(), "each ring id once");
     ring.window = static_cast<std::uint32_t>(node.at("window").whole_number(kWindow));
     ring.max_message_bytes =
-        static_cast<std::uint32_t>(node.at("max_message_bytes").whole_number(kMaxMessageBytes));
+        static_cast<std::uint32_t>(node.at("max_message_bytes").whole_number(kMessageBytes));
     if (const YamlReader mtu = node.at("mtu"); mtu.is_present()) {
       ring.mtu = static_cast<std::uint16_t>(mtu.one_of(kPathMtus));
     }
@@ -391,7 +390,7 @@ class RingsReader {
                           "max_message_bytes of at most {}",
                           kHistoryPackets,
                           window == 0 ? "" : fmt::format("a window of at most {} or ", window),
-                          std::min(bytes, kMaxMessageBytes.most)));
+                          std::min(bytes, kMessageBytes.most)));
   }
 
   /// A member without a port may be behind any.

@@ -10,6 +10,7 @@
 #include "host/transport/packet_socket.hpp"
 #include "host/transport/software_transport.hpp"
 #include "host/transport/verbs_transport.hpp"
+#include "weir/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -143,15 +144,16 @@ std::string find_defect(const CommunicatorOptions& options) {
   if (!host::Endpoint::parse(options.rendezvous)) {
     return found("rendezvous", fmt::format("'{}'", options.rendezvous), "HOST:PORT");
   }
-  if (options.window < 1 || options.window > 1024) {
-    return found("window", options.window, "1 .. 1024");
+  if (options.window < 1 || options.window > kMaxWindow) {
+    return found("window", options.window, fmt::format("1 .. {}", kMaxWindow));
   }
   const std::uint32_t mtu = options.path_mtu;
-  if (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0) {
-    return found("path_mtu", mtu, "256, 512, 1024, 2048 or 4096");
+  if (std::ranges::find(kPathMtus, mtu) == kPathMtus.end()) {
+    return found("path_mtu", mtu, fmt::format("one of {}", fmt::join(kPathMtus, ", ")));
   }
-  if (options.message_bytes < kInaHeaderBytes + 8 || options.message_bytes > 1U << 30) {
-    return found("message_bytes", options.message_bytes, "48 .. 2^30");
+  if (options.message_bytes < kInaHeaderBytes + 8 || options.message_bytes > kMaxMessageBytes) {
+    return found("message_bytes", options.message_bytes,
+                 fmt::format("{} .. {}", kInaHeaderBytes + 8, kMaxMessageBytes));
   }
   if (const std::uint64_t packets = packets_under_way(options); packets > kMaxPackets) {
     return found("window", options.window,
