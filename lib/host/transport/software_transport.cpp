@@ -2,6 +2,7 @@
 #include "host/transport/software_transport.hpp"
 
 #include "host/bootstrap/control_note.hpp"
+#include "host/transport/lane_numbers.hpp"
 #include "weir/communicator.hpp"
 
 #include <fmt/format.h>
@@ -17,15 +18,8 @@ namespace {
 struct LaneAddress {
   std::array<std::uint8_t, 16> ip;
   wire::MacAddress mac;
-  wire::be32 outgoing_number;
-  wire::be32 outgoing_psn;
-  wire::be32 incoming_number;
-  wire::be32 incoming_psn;
-  wire::be32 inbox_key;
-  wire::be64 inbox_base;
+  LaneNumbers numbers;
 };
-
-static_assert(alignof(LaneAddress) == 1);
 
 constexpr std::uint32_t kMaxPacketsInFlight = 128; // go-back-N repeats as many for one loss
 
@@ -33,16 +27,6 @@ std::uint32_t packets_in_flight(const TransportPlan& plan) {
   const std::uint64_t per_message = (plan.slot_bytes + plan.path_mtu - 1) / plan.path_mtu;
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(per_message * plan.window, 16, kMaxPacketsInFlight));
-}
-
-const LaneAddress& lane_address(std::span<const std::uint8_t> blob, std::size_t lane,
-                                std::size_t lanes, std::uint16_t rank) {
-  if (blob.size() != lanes * sizeof(LaneAddress)) {
-    throw Error(ErrorCode::mismatch, rank,
-                fmt::format("rank {} sent {} bytes of addresses; due are {}", rank, blob.size(),
-                            lanes * sizeof(LaneAddress)));
-  }
-  return wire::view_as<LaneAddress>(blob.data() + lane * sizeof(LaneAddress));
 }
 
 } // namespace
@@ -82,12 +66,12 @@ std::vector<std::uint8_t> SoftwareTransport::address() const {
     LaneAddress address{};
     address.ip = options_.ip.bytes;
     address.mac = options_.mac;
-    address.outgoing_number.set(lane.outgoing_number);
-    address.outgoing_psn.set(lane.outgoing_psn);
-    address.incoming_number.set(lane.incoming_number);
-    address.incoming_psn.set(lane.incoming_psn);
-    address.inbox_key.set(lane.inbox_key);
-    address.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
+    address.numbers.outgoing_number.set(lane.outgoing_number);
+    address.numbers.outgoing_psn.set(lane.outgoing_psn);
+    address.numbers.incoming_number.set(lane.incoming_number);
+    address.numbers.incoming_psn.set(lane.incoming_psn);
+    address.numbers.inbox_key.set(lane.inbox_key);
+    address.numbers.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
     const auto bytes = bytes_of(address);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
@@ -119,8 +103,10 @@ void SoftwareTransport::connect(std::span<const std::uint8_t> predecessor,
 void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uint8_t> predecessor,
                                      std::span<const std::uint8_t> successor) {
   Lane& lane = lanes_[index];
-  const LaneAddress& behind = lane_address(predecessor, index, plan_.lanes, plan_.predecessor());
-  const LaneAddress& ahead = lane_address(successor, index, plan_.lanes, plan_.successor());
+  const LaneAddress& behind =
+      lane_address<LaneAddress>(predecessor, index, plan_.lanes, plan_.predecessor());
+  const LaneAddress& ahead =
+      lane_address<LaneAddress>(successor, index, plan_.lanes, plan_.successor());
   const auto entropy_port = [](std::uint32_t number) {
     return static_cast<std::uint16_t>(0xc000 | (number & 0x3fff)); // IBTA annex A17.4.2
   };
@@ -130,20 +116,20 @@ void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uin
   outgoing.send_psn = lane.outgoing_psn;
   outgoing.remote_mac = ahead.mac;
   outgoing.remote_ip.bytes = ahead.ip;
-  outgoing.remote_qp = ahead.incoming_number.get();
-  outgoing.receive_psn = ahead.incoming_psn.get();
+  outgoing.remote_qp = ahead.numbers.incoming_number.get();
+  outgoing.receive_psn = ahead.numbers.incoming_psn.get();
   outgoing.udp_source_port = entropy_port(lane.outgoing_number);
   lane.outgoing = &device_->create(outgoing);
-  lane.successor_key = ahead.inbox_key.get();
-  lane.successor_base = ahead.inbox_base.get();
+  lane.successor_key = ahead.numbers.inbox_key.get();
+  lane.successor_base = ahead.numbers.inbox_base.get();
 
   endpoint::QueuePairConfig incoming = common_config();
   incoming.local_qp = lane.incoming_number;
   incoming.send_psn = lane.incoming_psn;
   incoming.remote_mac = behind.mac;
   incoming.remote_ip.bytes = behind.ip;
-  incoming.remote_qp = behind.outgoing_number.get();
-  incoming.receive_psn = behind.outgoing_psn.get();
+  incoming.remote_qp = behind.numbers.outgoing_number.get();
+  incoming.receive_psn = behind.numbers.outgoing_psn.get();
   incoming.udp_source_port = entropy_port(lane.incoming_number);
   lane.incoming = &device_->create(incoming);
   for (std::uint32_t i = 0; i < plan_.slots; ++i) {

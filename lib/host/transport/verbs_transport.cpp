@@ -2,6 +2,7 @@
 #include "host/transport/verbs_transport.hpp"
 
 #include "host/bootstrap/control_note.hpp"
+#include "host/transport/lane_numbers.hpp"
 #include "weir/communicator.hpp"
 #include "wire/address.hpp"
 
@@ -34,15 +35,8 @@ constexpr auto kNap = std::chrono::microseconds(50);
 /// What the neighbours must know of a lane.
 struct LaneAddress {
   std::array<std::uint8_t, 16> gid;
-  wire::be32 outgoing_number;
-  wire::be32 outgoing_psn;
-  wire::be32 incoming_number;
-  wire::be32 incoming_psn;
-  wire::be32 inbox_key;
-  wire::be64 inbox_base;
+  LaneNumbers numbers;
 };
-
-static_assert(alignof(LaneAddress) == 1);
 
 /// An ibverbs object and the call that destroys it.
 template <auto Destroy>
@@ -317,12 +311,12 @@ std::vector<std::uint8_t> VerbsTransport::address() const {
   for (const Lane& lane : lanes_) {
     LaneAddress address{};
     std::memcpy(address.gid.data(), gid_.raw, address.gid.size());
-    address.outgoing_number.set(lane.outgoing->qp_num);
-    address.outgoing_psn.set(lane.outgoing_psn);
-    address.incoming_number.set(lane.incoming->qp_num);
-    address.incoming_psn.set(lane.incoming_psn);
-    address.inbox_key.set(lane.inbox_region->rkey);
-    address.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
+    address.numbers.outgoing_number.set(lane.outgoing->qp_num);
+    address.numbers.outgoing_psn.set(lane.outgoing_psn);
+    address.numbers.incoming_number.set(lane.incoming->qp_num);
+    address.numbers.incoming_psn.set(lane.incoming_psn);
+    address.numbers.inbox_key.set(lane.inbox_region->rkey);
+    address.numbers.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
     const auto bytes = bytes_of(address);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
@@ -331,28 +325,21 @@ std::vector<std::uint8_t> VerbsTransport::address() const {
 
 void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
                              std::span<const std::uint8_t> successor) {
-  const auto address_at = [&](std::span<const std::uint8_t> blob, std::size_t lane,
-                              std::uint16_t rank) -> const LaneAddress& {
-    if (blob.size() != lanes_.size() * sizeof(LaneAddress)) {
-      throw Error(ErrorCode::mismatch, rank,
-                  fmt::format("rank {} sent {} bytes of addresses; due are {}", rank, blob.size(),
-                              lanes_.size() * sizeof(LaneAddress)));
-    }
-    return wire::view_as<LaneAddress>(blob.data() + lane * sizeof(LaneAddress));
-  };
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    const LaneAddress& behind = address_at(predecessor, i, plan_.predecessor());
-    const LaneAddress& ahead = address_at(successor, i, plan_.successor());
+    const LaneAddress& behind =
+        lane_address<LaneAddress>(predecessor, i, lanes_.size(), plan_.predecessor());
+    const LaneAddress& ahead =
+        lane_address<LaneAddress>(successor, i, lanes_.size(), plan_.successor());
     for (std::uint32_t slot = 0; slot < plan_.slots; ++slot) {
       post_receive(i);
     }
-    bring_up(*lane.incoming, behind.gid, behind.outgoing_number.get(), behind.outgoing_psn.get(),
-             lane.incoming_psn);
-    bring_up(*lane.outgoing, ahead.gid, ahead.incoming_number.get(), ahead.incoming_psn.get(),
-             lane.outgoing_psn);
-    lane.successor_key = ahead.inbox_key.get();
-    lane.successor_base = ahead.inbox_base.get();
+    bring_up(*lane.incoming, behind.gid, behind.numbers.outgoing_number.get(),
+             behind.numbers.outgoing_psn.get(), lane.incoming_psn);
+    bring_up(*lane.outgoing, ahead.gid, ahead.numbers.incoming_number.get(),
+             ahead.numbers.incoming_psn.get(), lane.outgoing_psn);
+    lane.successor_key = ahead.numbers.inbox_key.get();
+    lane.successor_base = ahead.numbers.inbox_base.get();
   }
 }
 

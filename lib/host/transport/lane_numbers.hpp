@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "weir/communicator.hpp"
+#include "wire/big_endian.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weir::host {
+
+/// What the neighbours must know of a lane's queue pairs and inbox, whatever the transport; its own
+/// address goes before it in the blob that ranks exchange.
+struct LaneNumbers {
+  wire::be32 outgoing_number;
+  wire::be32 outgoing_psn;
+  wire::be32 incoming_number;
+  wire::be32 incoming_psn;
+  wire::be32 inbox_key;
+  wire::be64 inbox_base;
+};
+
+/// The address of one lane in what `rank` sent. Throws Error (mismatch) where that is not `lanes`
+/// of them.
+template <typename LaneAddress>
+const LaneAddress& lane_address(std::span<const std::uint8_t> blob, std::size_t lane,
+                                std::size_t lanes, std::uint16_t rank) {
+  static_assert(alignof(LaneAddress) == 1);
+  if (blob.size() != lanes * sizeof(LaneAddress)) {
+    throw Error(ErrorCode::mismatch, rank,
+                fmt::format("rank {} sent {} bytes of addresses; due are {}", rank, blob.size(),
+                            lanes * sizeof(LaneAddress)));
+  }
+  return wire::view_as<LaneAddress>(blob.data() + lane * sizeof(LaneAddress));
+}
+
+} // namespace weir::host
