@@ -25,9 +25,10 @@ std::vector<Arrival> in_turn(const std::vector<Arrival>& ring, const std::vector
 
 double seconds_of_switch(const Workload& workload, const std::vector<Arrival>& frames) {
   const Pool pool = make_pool("bench_data", frames.size(), longest_of(frames));
-  const FrameStock stock(frames, pool.get());
+  FrameStock stock(frames, pool.get());
   InlineLab lab(workload, most_on_a_port(frames));
   lab.open_connections();
+  stock.enter_sessions([&](std::uint16_t ring) { return lab.session_of(ring); });
   stock.arrive_at(lab.ports());
   return seconds_of([&] { lab.run_until_sent(stock.size()); });
 }

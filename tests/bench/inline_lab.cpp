@@ -3,6 +3,7 @@
 
 #include "lcore/prefetch.hpp"
 
+#include <fmt/format.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -42,13 +43,25 @@ void InlineLab::restart() {
   lcore_->make_worker(all_rings(workload_), tables_.worker_settings());
 }
 
+std::string InlineLab::what_was_dropped() const {
+  std::string drops;
+  const auto& dropped = lcore_->counters().dropped;
+  for (std::size_t reason = 0; reason < dropped.size(); ++reason) {
+    if (dropped[reason] != 0) {
+      drops += fmt::format(" {} {}", name_of(static_cast<DropReason>(reason)), dropped[reason]);
+    }
+  }
+  return drops;
+}
+
 void InlineLab::run_until_sent(std::uint64_t frames) {
   std::uint64_t sent = 0;
   for (unsigned idle = 0; sent < frames;) {
     idle = lcore_->round(clock_.now()) == 0 ? idle + 1 : 0;
     sent += ports_.take_transmitted();
     if (idle > 2) {
-      throw std::runtime_error("the switch did not send every frame of the workload");
+      throw std::runtime_error(fmt::format("the switch sent {} of {} frames; it dropped:{}", sent,
+                                           frames, what_was_dropped()));
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace weir::bench {
@@ -38,6 +39,8 @@ class InlineLab {
   void restart();
 
  private:
+  std::string what_was_dropped() const;
+
   const Workload& workload_;
   RingPorts ports_;
   SharedTables tables_;
