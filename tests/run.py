@@ -83,6 +83,7 @@ STAGES = [
     Stage("demo", "tools/demo, small, with loss",
           ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
     Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
+    Stage("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
     Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
     Stage("bench", "tools/bench runs every part; no figure is judged", ["tests/bench/every_part.py"]),
     Stage("clone", "the tools and tests in a directory below /tmp with blanks in its name", ["tests/clone.py"]),

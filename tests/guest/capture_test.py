@@ -16,6 +16,15 @@ def frame(target: str, source: str, text: str) -> bytes:
     return mac_bytes(target) + mac_bytes(source) + ETHERTYPE_IPV4 + text.encode()
 
 
+def roce(opcode: int, psn: int) -> bytes:
+    """A RoCE v2 frame from station 0 to station 1, down to its BTH."""
+    ip = b"\x45" + bytes(8) + b"\x11" + bytes(10)
+    udp = b"\xc0\x00" + (4791).to_bytes(2, "big") + bytes(4)
+    return mac_bytes(MACS[1]) + mac_bytes(MACS[0]) + ETHERTYPE_IPV4 + ip + udp + bytes([opcode]) + bytes(8) + psn.to_bytes(3, "big")
+
+
+SEND_1, SEND_2 = roce(0x04, 1), roce(0x04, 2)
+ACK_1, ACK_2 = roce(0x11, 1), roce(0x11, 2)
 ONE = frame(MACS[1], MACS[0], "one")
 TWO = frame(MACS[1], MACS[0], "two")
 BACK = frame(MACS[0], MACS[1], "back")
@@ -45,6 +54,13 @@ class Differences(unittest.TestCase):
                     self.assertEqual(found, [])
                 else:
                     self.assertIn(words, "\n".join(found))
+
+
+    def test_answers_may_overtake_requests_and_nothing_else_may(self) -> None:
+        came = ([SEND_1, ACK_1, SEND_2, ACK_2], [], [])
+        self.assertEqual(differences(came, ([], [ACK_1, SEND_1, ACK_2, SEND_2], []), MACS), [])
+        for wrong in ([SEND_1, ACK_2, SEND_2, ACK_1], [SEND_2, ACK_1, SEND_1, ACK_2], [SEND_1, ACK_1, SEND_2]):
+            self.assertNotEqual(differences(came, ([], wrong, []), MACS), [])
 
 
 if __name__ == "__main__":
