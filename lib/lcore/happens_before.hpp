@@ -26,6 +26,8 @@ namespace weir::lcore {
 
 #ifdef WEIR_THREAD_SANITIZER
 
+inline constexpr bool kUnderThreadSanitizer = true;
+
 /// What this thread did so far comes before what another does after its takes_over() of the same
 /// address.
 inline void hands_over(void* address) {
@@ -62,6 +64,8 @@ class QueueOrder {
 };
 
 #else
+
+inline constexpr bool kUnderThreadSanitizer = false;
 
 inline void hands_over(void* /*address*/) {}
 
