@@ -4,7 +4,7 @@
 #include "frame/frame.hpp"
 #include "lcore/lcore.hpp"
 #include "lcore/mbuf_frame.hpp"
-#include "lcore/tx.hpp"
+#include "lcore/transmit.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/config.hpp"
-#include "lcore/tx.hpp"
+#include "lcore/transmit.hpp"
 
 #include <cstdint>
 #include <stdexcept>

@@ -4,7 +4,7 @@
 /// From configuration to what the stages want; the same for the switch and for weir-replay.
 
 #include "config/config.hpp"
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "stage/forward.hpp"
 
 #include <cstdint>

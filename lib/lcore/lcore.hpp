@@ -7,7 +7,7 @@
 #include "lcore/handoff.hpp"
 #include "lcore/idle.hpp"
 #include "lcore/outbox.hpp"
-#include "lcore/tx.hpp"
+#include "lcore/transmit.hpp"
 #include "ring/ring_directory.hpp"
 #include "stage/dispatch.hpp"
 #include "stage/forward.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
 

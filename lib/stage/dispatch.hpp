@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "conn/magic_rule.hpp"
 #include "ring/ring_directory.hpp"
 #include "stage/forward.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "slot/reduction_queue.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"

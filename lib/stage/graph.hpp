@@ -94,7 +94,7 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
      Drops::of(runt, same_port, link_local, no_egress, too_long)},
     {transmit,
      "transmit",
-     "lcore/tx.cpp",
+     "lcore/transmit.cpp",
      "by class of traffic, through a backlog, to the port",
      {},
      Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full)},

@@ -3,7 +3,7 @@
 
 /// Copies of the stages' state for people: taken on the lcore that owns it, then read anywhere.
 
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "frame/counters.hpp"
 #include "slot/slot_table.hpp"
 #include "stage/worker.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "frame/frame.hpp"
 #include "inline_lab.hpp"
 #include "lcore/mbuf_frame.hpp"

@@ -40,7 +40,7 @@ class Mutation:
     why_harmless: str = ""  # of one that no invariant can notice
 
 
-CLASSIFY = "lib/conn/classify.cpp"
+CLASSIFY = "lib/conn/classifier.cpp"
 HISTORY = "lib/conn/message_history.cpp"
 SLOTS = "lib/slot/slot_table.cpp"
 DISPATCH = "lib/stage/dispatch.cpp"

@@ -4,7 +4,7 @@
 /// what a ring's member may send gets there, and nothing but all ranks' hellos begins an
 /// incarnation.
 
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "frame/frame.hpp"
 #include "frame_script.hpp"
 #include "fuzz_rings.hpp"

@@ -3,7 +3,7 @@
 
 /// A classifier for a few rings, what it answers in words, and the frames that its tests send.
 
-#include "conn/classify.hpp"
+#include "conn/classifier.hpp"
 #include "frame/frame.hpp"
 #include "support/frame_builder.hpp"
 #include "support/ring_job.hpp"

@@ -6,7 +6,7 @@
 
 #include "frame/frame.hpp"
 #include "lcore/mbuf_frame.hpp"
-#include "lcore/tx.hpp"
+#include "lcore/transmit.hpp"
 
 #include <gtest/gtest.h>
 #include <rte_eal.h>

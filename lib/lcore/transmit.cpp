@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "lcore/tx.hpp"
+#include "lcore/transmit.hpp"
 
 #include "frame/frame.hpp"
 #include "lcore/mbuf_frame.hpp"
