@@ -29,7 +29,6 @@ constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts in
 constexpr std::uint32_t kSpare = 1024;            // what drivers keep for themselves
 // af_packet wants mbufs for its slots (framesz), which are longer than the frames in them.
 constexpr std::uint32_t kDriverRoom = 256;
-constexpr double kMiB = 1024.0 * 1024.0;
 
 std::uint16_t data_room_for(const config::Config& config) {
   std::uint32_t longest = 0;

@@ -11,6 +11,8 @@
 
 namespace weir::control {
 
+inline constexpr double kMiB = 1024.0 * 1024.0; // bytes
+
 /// What the switch takes from EAL's memory, all of it at start.
 struct MemoryPlan {
   std::uint32_t mbufs = 0;

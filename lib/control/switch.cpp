@@ -31,7 +31,6 @@ constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
 constexpr std::size_t kPlacesAtOnce = 256;              // of connections, in one stop
 constexpr std::chrono::microseconds kBetweenParts{100}; // in which lcores work off what has come
-constexpr double kMiB = 1024.0 * 1024.0;
 
 int run_lcore(void* lcore) {
   static_cast<Lcore*>(lcore)->run();

@@ -88,9 +88,7 @@ struct FrameCounters {
 
   void count(ForeignReason reason) { ++foreign[static_cast<std::size_t>(reason)]; }
 
-  void count(frame::Departure departure) {
-    ++(departure == frame::Departure::consumed ? consumed : forwarded);
-  }
+  void count(Departure departure) { ++(departure == Departure::consumed ? consumed : forwarded); }
 
   std::uint64_t all_dropped() const {
     std::uint64_t sum = 0;
@@ -118,19 +116,17 @@ struct ClassCounters {
 struct PortCounters {
   Count rx_packets;
   Count rx_bytes;
-  std::array<ClassCounters, frame::kTrafficClasses> tx; // by frame::TrafficClass
+  std::array<ClassCounters, kTrafficClasses> tx; // by frame::TrafficClass
 
-  void count_sent(frame::TrafficClass traffic, std::uint32_t bytes) {
+  void count_sent(TrafficClass traffic, std::uint32_t bytes) {
     ClassCounters& counters = tx[static_cast<std::size_t>(traffic)];
     ++counters.packets;
     counters.bytes += bytes;
   }
 
-  void count_dropped(frame::TrafficClass traffic) {
-    ++tx[static_cast<std::size_t>(traffic)].dropped;
-  }
+  void count_dropped(TrafficClass traffic) { ++tx[static_cast<std::size_t>(traffic)].dropped; }
 
-  const ClassCounters& sent(frame::TrafficClass traffic) const {
+  const ClassCounters& sent(TrafficClass traffic) const {
     return tx[static_cast<std::size_t>(traffic)];
   }
 

@@ -12,8 +12,6 @@
 namespace weir::report {
 namespace {
 
-constexpr double kMiB = 1 << 20;
-
 constexpr std::size_t kStuckShown = 16;
 
 template <typename Visitor>
@@ -273,8 +271,9 @@ Report show_memory(control::Switch& weir) {
               {},
               plan.explanation};
   table.rows.push_back({std::uint64_t{plan.mbufs}, std::uint64_t{weir.free_mbufs()},
-                        std::uint64_t{plan.data_room}, static_cast<double>(plan.pool_bytes) / kMiB,
-                        static_cast<double>(plan.ring_bytes) / kMiB});
+                        std::uint64_t{plan.data_room},
+                        static_cast<double>(plan.pool_bytes) / control::kMiB,
+                        static_cast<double>(plan.ring_bytes) / control::kMiB});
   return {table};
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "slot/reduction.hpp"
 
-#include "frame/frame.hpp"
 #include "slot/result_packet.hpp"
 #include "slot/slot_table.hpp"
 
@@ -18,10 +17,10 @@ bool Reduction::make() {
                                       std::memory_order_relaxed)) {
     return false;
   }
-  const std::size_t skip = slot::ina_bytes(task_.frames.front()->packet);
-  crc_ = slot::sum_frames(task_.frames, skip, task_.fold, task_.result);
+  const std::size_t skip = ina_bytes(task_.frames.front()->packet);
+  crc_ = sum_frames(task_.frames, skip, task_.fold, task_.result);
   for (frame::Frame* frame : task_.frames) {
-    slot::seal_result(*frame, {task_.result, crc_}, task_.session);
+    seal_result(*frame, {task_.result, crc_}, task_.session);
   }
   phase_.store(Phase::made, std::memory_order_release);
   return true;

@@ -19,7 +19,7 @@ class Reduction {
   struct Task {
     std::span<frame::Frame* const> frames; // in rank order, verified
     std::span<std::uint8_t> result;        // the slot's, of as many bytes as each frame has of data
-    slot::Fold fold;                       // its kernel may be nullptr where there is no data
+    Fold fold;                             // its kernel may be nullptr where there is no data
     std::uint32_t session = 0;
   };
 

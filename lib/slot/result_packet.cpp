@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "slot/result_packet.hpp"
 
-#include "frame/frame.hpp"
 #include "wire/crc32.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
@@ -30,12 +29,12 @@ void clear_udp_checksum(frame::Frame& frame) {
 
 } // namespace
 
-void write_result(frame::Frame& frame, const slot::SlotResult& result, std::uint32_t session) {
+void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session) {
   std::memcpy(frame.payload() + ina_bytes(frame.packet), result.data.data(), result.data.size());
   seal_result(frame, result, session);
 }
 
-void seal_result(frame::Frame& frame, const slot::SlotResult& result, std::uint32_t session) {
+void seal_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session) {
   const wire::Packet& packet = frame.packet;
   const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
   clear_udp_checksum(frame);

@@ -19,10 +19,10 @@ namespace weir::slot {
 ///
 /// The frame carries exactly result.data.size() bytes of data (SlotTable::arrive has seen to it)
 /// and, without an INA header, its payload_crc.
-void seal_result(frame::Frame& frame, const slot::SlotResult& result, std::uint32_t session);
+void seal_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
 
 /// The same for a frame that still has its rank's own data.
-void write_result(frame::Frame& frame, const slot::SlotResult& result, std::uint32_t session);
+void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
 
 /// Bytes of INA header in front of a message packet's data: 40 in a FIRST or ONLY, else 0.
 inline std::size_t ina_bytes(const wire::Packet& packet) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "slot/slot_table.hpp"
 
-#include "frame/frame.hpp"
 #include "slot/reduce_to_all.hpp"
 #include "wire/crc32.hpp"
 

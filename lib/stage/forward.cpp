@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/forward.hpp"
 
-#include "frame/frame.hpp"
 #include "stage/graph_watch.hpp"
 
 #include <algorithm>

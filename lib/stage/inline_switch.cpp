@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/inline_switch.hpp"
 
-#include "frame/frame.hpp"
-
 #include <numeric>
 #include <utility>
 
