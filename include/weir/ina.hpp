@@ -57,11 +57,6 @@ enum class Collective : std::uint8_t {
 
 inline constexpr std::uint8_t kCollectives = 4;
 
-/// True where ranks' data meets the operation; elsewhere the operation is not looked at.
-constexpr bool is_arithmetic(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::hello;
-}
-
 /// Bytes of one element; 0 for a number outside the table.
 std::size_t element_size(DataType type);
 std::string_view name_of(DataType type);

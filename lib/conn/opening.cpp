@@ -2,6 +2,7 @@
 #include "conn/opening.hpp"
 
 #include "frame/frame.hpp"
+#include "op/collectives.hpp"
 
 namespace weir::conn {
 
@@ -52,12 +53,13 @@ std::optional<DropReason> why_flags_unacceptable(const InaHeader& ina) {
 }
 
 bool is_reducible(const MessageShape& shape) {
-  return is_arithmetic(shape.collective) ? weir::is_reducible(shape.data_type, shape.operation)
-                                         : element_size(shape.data_type) != 0;
+  return op::row_of(shape.collective).contributes == op::Who::everybody
+             ? weir::is_reducible(shape.data_type, shape.operation)
+             : element_size(shape.data_type) != 0;
 }
 
 bool has_fitting_root(const Opening& opening) {
-  return opening.shape.collective == Collective::broadcast
+  return op::row_of(opening.shape.collective).contributes == op::Who::root
              ? opening.shape.root < opening.ina.world.get()
              : opening.shape.root == 0;
 }
@@ -83,14 +85,12 @@ std::optional<DropReason> why_collective_unacceptable(const Opening& opening) {
   if (!has_fitting_root(opening)) {
     return DropReason::bad_root;
   }
-  switch (opening.shape.collective) {
-  case Collective::hello:
+  if (opening.shape.collective == Collective::hello) {
     return why_hello_unacceptable(opening.ina);
-  case Collective::barrier:
-    return opening.shape.data_bytes == 0 ? std::nullopt : std::optional(DropReason::barrier_data);
-  default:
-    return std::nullopt;
   }
+  const bool may_have_data = op::row_of(opening.shape.collective).contributes != op::Who::nobody;
+  return may_have_data || opening.shape.data_bytes == 0 ? std::nullopt
+                                                        : std::optional(DropReason::barrier_data);
 }
 
 std::optional<DropReason> why_length_unacceptable(const ring::RingSpec& spec,

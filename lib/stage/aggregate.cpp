@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/aggregate.hpp"
 
+#include "op/collectives.hpp"
 #include "stage/graph_watch.hpp"
 #include "wire/icrc.hpp"
 
@@ -9,6 +10,9 @@ namespace weir::stage {
 using slot::SlotEvent;
 
 namespace {
+
+static_assert(op::all_collectives_have(&op::CollectiveRow::completes, op::Who::everybody),
+              "a slot is complete when every child's packet is there");
 
 DropReason reason_for(SlotEvent event) {
   switch (event) {

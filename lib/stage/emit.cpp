@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/emit.hpp"
 
+#include "op/collectives.hpp"
 #include "slot/result_packet.hpp"
 #include "stage/graph_watch.hpp"
 
@@ -11,9 +12,12 @@ namespace weir::stage {
 
 using Entry = slot::ReductionQueue::Entry;
 
-Emit::Emit(const ring::RingDirectory& directory, const conn::Classifier& classifier,
-           RingStates& rings, slot::ReductionQueue& reductions, Forward& forward)
-    : directory_(directory), classifier_(classifier), rings_(rings), reductions_(reductions),
+static_assert(op::all_collectives_have(&op::CollectiveRow::receives, op::Who::everybody),
+              "the result goes to every child: its own packet is what carries it");
+
+Emit::Emit(const ring::CurrentRings& current, const conn::Classifier& classifier, RingStates& rings,
+           slot::ReductionQueue& reductions, Forward& forward)
+    : current_(current), classifier_(classifier), rings_(rings), reductions_(reductions),
       forward_(forward) {}
 
 unsigned Emit::collect(frame::Instant now) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "weir/ina.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::op {
+
+/// Children of a ring, by the part they have in a collective.
+enum class Who : std::uint8_t { nobody, root, everybody };
+
+/// What a collective is (docs/protocol.md §2). A new one is a new row.
+struct CollectiveRow {
+  Collective collective{};
+  std::string_view name;
+  Who contributes{}; // whose data the result is made of; everybody's are folded by an operator
+  Who completes{};   // whose packets a slot waits for
+  Who receives{};    // who gets the result, each on its own connection
+};
+
+inline constexpr std::array<CollectiveRow, kCollectives> kCollectiveRows{{
+    {Collective::all_reduce, "all-reduce", Who::everybody, Who::everybody, Who::everybody},
+    {Collective::hello, "hello", Who::everybody, Who::everybody, Who::everybody},
+    {Collective::broadcast, "broadcast", Who::root, Who::everybody, Who::everybody},
+    {Collective::barrier, "barrier", Who::nobody, Who::everybody, Who::everybody},
+}};
+
+/// `collective` is below kCollectives.
+constexpr const CollectiveRow& row_of(Collective collective) {
+  return kCollectiveRows[static_cast<std::size_t>(collective)];
+}
+
+/// For a stage that knows one answer only: a row with another does not compile before the stage
+/// has learnt it.
+constexpr bool all_collectives_have(Who CollectiveRow::*column, Who who) {
+  return std::ranges::all_of(kCollectiveRows,
+                             [&](const CollectiveRow& row) { return row.*column == who; });
+}
+
+std::string_view name_of(Who who);
+
+} // namespace weir::op
