@@ -245,6 +245,7 @@ class Replay {
   Replay(const Options& options, const config::Config& config)
       : ports_(ports_by_mac(config)), outside_(stations_outside(options.in, ports_)),
         reader_(options.in), writer_(options.out), sink_(writer_, config.ports.size()),
+        specs_(config.rings),
         switch_(config.rings, limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
     for (const wire::MacAddress& station : outside_) {
@@ -256,7 +257,7 @@ class Replay {
   }
 
   ~Replay() { // frames still in slots go back through the sink
-    for (std::uint16_t ring = 0; ring < switch_.directory().rings().size(); ++ring) {
+    for (std::uint16_t ring = 0; ring < switch_.rings().rings().size(); ++ring) {
       switch_.reset_ring(ring, {});
     }
   }
@@ -286,8 +287,7 @@ class Replay {
       rings.push_back(stage::snapshot_ring(switch_.worker(), ring));
     }
     return {report::accounting_table(accounting), report::drops_table(accounting.frames),
-            report::foreign_table(accounting.frames),
-            report::rings_table(switch_.directory().rings(), rings)};
+            report::foreign_table(accounting.frames), report::rings_table(specs_, rings)};
   }
 
  private:
@@ -324,6 +324,7 @@ class Replay {
   CaptureWriter writer_;
   CaptureSink sink_;
   CaptureClock clock_;
+  std::vector<ring::RingSpec> specs_;
   stage::InlineSwitch switch_;
 };
 

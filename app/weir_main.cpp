@@ -139,9 +139,9 @@ class Eal {
 };
 
 std::vector<std::string> eal_arguments(const Options& options, const config::Config& config) {
-  const ring::RingDirectory directory(config.rings);
+  const ring::RingSet rings(config.rings);
   std::vector<std::string> arguments{"weir", "--lcores",
-                                     control::eal_lcores(control::place(config, directory))};
+                                     control::eal_lcores(control::place(config, rings))};
   arguments.insert(arguments.end(), config.eal_options.begin(), config.eal_options.end());
   for (const config::PortConfig& port : config.ports) {
     const bool is_pci = port.device.find(':') < port.device.find(',');

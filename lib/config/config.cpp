@@ -2,7 +2,7 @@
 #include "config/config.hpp"
 
 #include "config/yaml_reader.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/ring_set.hpp"
 #include "weir/ina.hpp"
 #include "weir/limits.hpp"
 
@@ -316,10 +316,10 @@ class RingsReader {
     check_history(node, ring);
     ring.members = read_members(node.at("members"));
     members_in_all_ += ring.members.size();
-    if (members_in_all_ > ring::RingDirectory::kMostMembers) {
+    if (members_in_all_ > ring::RingSet::kMostMembers) {
       node.at("members").fail(
           fmt::format("{}, the {}th in all rings", ring.members.size(), members_in_all_),
-          fmt::format("at most {} members in all rings", ring::RingDirectory::kMostMembers));
+          fmt::format("at most {} members in all rings", ring::RingSet::kMostMembers));
     }
     check_mtu(node.at("mtu"), ring);
     return ring;

@@ -7,6 +7,7 @@
 #include "wire/psn.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace weir::conn {
@@ -21,8 +22,9 @@ namespace {
 
 using Step = Verdict::Step;
 
-// By rank: one live connection, those of waiting hellos, and the dead of some earlier incarnations.
-constexpr std::uint32_t kEntriesPerRank = 16;
+// By child: one live connection, those of waiting hellos, and the dead of some earlier
+// incarnations.
+constexpr std::uint32_t kEntriesPerChild = 16;
 constexpr std::uint8_t kLeastAckTimeout = 12; // docs/protocol.md §2a: 1 .. 11 count as this
 constexpr std::uint64_t kUntoldAging = 3'600'000;
 
@@ -86,64 +88,77 @@ bool is_from_elsewhere(const Connection& connection, const Frame& frame) {
 
 bool is_admitted(const Connection* connection, const Opening& opening) {
   return connection != nullptr && connection->state == ConnectionState::live &&
-         connection->ring == opening.ring && connection->rank == opening.rank;
+         connection->ring == opening.sender.ring && connection->child == opening.sender.child;
 }
 
 } // namespace
 
-Classifier::RingState::RingState(const ring::RingSpec& spec)
-    : hellos(spec.world()), beginning(spec.world()),
-      records(std::size_t{spec.world()} * spec.depth()), members(spec.world()) {
-  for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
-    const std::span own(records.data() + std::size_t{rank} * spec.depth(), spec.depth());
-    histories.emplace_back(own, spec.packets_per_message());
+Classifier::RingState::RingState(const ring::Ring& ring)
+    : hellos(ring.children()), beginning(ring.children()),
+      records(std::size_t{ring.children()} * ring.spec().depth()), admitted(ring.children()) {
+  const std::uint32_t depth = ring.spec().depth();
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const std::span own(records.data() + std::size_t{child} * depth, depth);
+    histories.emplace_back(own, ring.spec().packets_per_message());
   }
 }
 
-ConnectionTable::Settings Classifier::table_settings(const ring::RingDirectory& directory,
+ConnectionTable::Settings Classifier::table_settings(const ring::RingSet& set,
                                                      const std::vector<std::uint16_t>& rings,
                                                      const Settings& settings) {
-  std::uint32_t ranks = 0;
+  std::uint32_t children = settings.spare_children;
   for (const std::uint16_t ring : rings) {
-    ranks += directory.rings()[ring].world();
+    children += set.rings()[ring].children();
   }
-  return {.ring_entries = kEntriesPerRank * ranks,
+  return {.ring_entries = kEntriesPerChild * children,
           .plain_entries = settings.plain_entries,
           .aging = settings.aging,
           .hash_key = settings.hash_key};
 }
 
-std::size_t Classifier::table_bytes(const ring::RingDirectory& directory,
+std::size_t Classifier::table_bytes(const ring::RingSet& set,
                                     const std::vector<std::uint16_t>& rings,
                                     std::uint32_t plain_entries) {
-  return ConnectionTable::bytes_for(
-      table_settings(directory, rings, {.plain_entries = plain_entries}));
+  return ConnectionTable::bytes_for(table_settings(set, rings, {.plain_entries = plain_entries}));
 }
 
-Classifier::Classifier(const ring::RingDirectory& directory,
-                       const std::vector<std::uint16_t>& rings, const Settings& settings,
-                       IsHeld is_held)
-    : directory_(directory), sessions_(settings.sessions),
+Classifier::Classifier(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
+                       const Settings& settings, IsHeld is_held)
+    : current_(current), sessions_(settings.sessions),
       foreign_sessions_(*settings.foreign_sessions), aging_(settings.aging),
-      is_held_(std::move(is_held)), connections_(table_settings(directory, rings, settings)),
+      is_held_(std::move(is_held)), connections_(table_settings(*current, rings, settings)),
       magic_rule_(
           {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions}),
-      ports_(directory), rings_(directory.rings().size()) {
-  std::size_t most_given_up = 0;
+      ports_(current), spare_children_(settings.spare_children) {
   for (const std::uint16_t ring : rings) {
-    const ring::RingSpec& spec = directory.rings()[ring];
-    rings_[ring].emplace(spec);
-    most_given_up = std::max(most_given_up, spec.world() * WaitingHellos::kPerRank);
+    make_room_for(ring);
   }
-  given_up_.reserve(most_given_up + WaitingHellos::kPerRank);
+}
+
+void Classifier::make_room_for(std::uint16_t index) {
+  const ring::Ring& ring = current_->rings()[index];
+  rings_.resize(current_->rings().size());
+  rings_[index].emplace(ring);
+  const std::size_t most_given_up = (ring.children() + 1u) * WaitingHellos::kPerChild;
+  given_up_.reserve(std::max(given_up_.capacity(), most_given_up));
   handed_over_.reserve(given_up_.capacity());
+}
+
+void Classifier::adopt(std::uint16_t ring) {
+  const std::uint16_t children = current_->rings()[ring].children();
+  if (children > spare_children_) {
+    throw std::length_error("no room for the connections of one ring more");
+  }
+  spare_children_ -= children;
+  make_room_for(ring);
+  ports_.adopt();
 }
 
 Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
   if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {
     return dropped(DropReason::wrong_port);
   }
-  const bool only_acknowledges = directory_.senders(frame.pair).empty();
+  const bool only_acknowledges = current_->senders(frame.pair).empty();
   if (only_acknowledges) {
     const auto reason = magic_rule_.why_not_forwarded(frame, now);
     return reason ? dropped(*reason) : forwarded();
@@ -164,9 +179,9 @@ Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
 /// with it, from forming.
 bool Classifier::greets_unbound_ring(const Frame& frame) const {
   const InaHeader* ina = wire::find_ina_header(frame);
-  std::uint16_t ring = 0;
-  return ina != nullptr && wire::is_hello(frame, *ina) && !find_ring(frame, *ina, ring) &&
-         !ports_.port_of({ring, ina->rank.get()});
+  ring::RingChild sender;
+  return ina != nullptr && wire::is_hello(frame, *ina) &&
+         !why_foreign(*current_, frame, *ina, sender) && !ports_.port_of(sender);
 }
 
 /// The packet's connection; nullptr when the switch knows nothing of it. `epoch` is that of the
@@ -187,8 +202,8 @@ void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint3
   if (!wire::icrc_is_valid(frame)) {
     return;
   }
-  for (const ring::RingRank& sender : directory_.senders(frame.pair)) {
-    for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.rank)) {
+  for (const ring::RingChild& sender : current_->senders(frame.pair)) {
+    for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.child)) {
       const bool is_overtaken = hello.frame != nullptr &&
                                 hello.frame->packet.destination_qp == frame.packet.destination_qp &&
                                 wire::psn_before(hello.frame->packet.psn, frame.packet.psn) &&
@@ -243,18 +258,18 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   if (ina == nullptr) {
     return plain_start(frame, connection, now);
   }
-  std::uint16_t ring = 0;
-  if (const auto reason = find_ring(frame, *ina, ring)) {
+  ring::RingChild sender;
+  if (const auto reason = why_foreign(*current_, frame, *ina, sender)) {
     return foreign_start(frame, *reason, connection, now);
   }
   if (connection != nullptr && connection->state == ConnectionState::dead) {
     connection->last_seen = now; // its requester is still there, whatever becomes of the message
   }
-  const Opening opening = opening_of(directory_, frame, *ina, ring);
-  if (ports_.port_of({ring, opening.rank}).value_or(frame.ingress) != frame.ingress) {
+  const Opening opening = opening_of(*current_, frame, *ina, sender);
+  if (ports_.port_of(sender).value_or(frame.ingress) != frame.ingress) {
     return dropped(DropReason::wrong_port);
   }
-  if (const auto reason = why_unacceptable(directory_.rings()[ring], opening)) {
+  if (const auto reason = why_unacceptable(current_->rings()[sender.ring].spec(), opening)) {
     return dropped(*reason);
   }
   return opening.shape.collective == Collective::hello ? hello(opening, connection, now)
@@ -288,23 +303,24 @@ Verdict Classifier::inside_message(Frame& frame, std::uint64_t now) {
 }
 
 Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& connection) {
-  const auto located = rings_[connection.ring]->histories[connection.rank].locate(frame.packet.psn);
+  const auto located =
+      rings_[connection.ring]->histories[connection.child].locate(frame.packet.psn);
   switch (located.place) {
   case MessageHistory::Place::stale:
-    return {.step = Step::forward_stale, .ring = connection.ring, .rank = connection.rank};
+    return {.step = Step::forward_stale, .ring = connection.ring, .child = connection.child};
   case MessageHistory::Place::unknown:
     return dropped(DropReason::unknown_message);
   case MessageHistory::Place::inside:
     break;
   }
   const MessageRecord& record = *located.record;
-  const std::uint16_t mtu = directory_.rings()[connection.ring].mtu;
+  const std::uint16_t mtu = current_->rings()[connection.ring].spec().mtu;
   if (!fits_message(frame.packet, record.shape, record.packets, located.packet, mtu)) {
     return dropped(DropReason::length_mismatch);
   }
   return {.step = Step::contribute,
           .ring = connection.ring,
-          .rank = connection.rank,
+          .child = connection.child,
           .record = located.record,
           .packet = located.packet};
 }
@@ -321,7 +337,7 @@ Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std:
   const bool was_silent = connection->silence(now) > aging_;
   switch (connection->state) {
   case ConnectionState::live:
-    if (!was_silent || is_held_({connection->ring, connection->rank})) {
+    if (!was_silent || is_held_({connection->ring, connection->child})) {
       connection->count_packet(now);
       return forwarded();
     }
@@ -394,18 +410,9 @@ Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {
   return dropped(DropReason::unannounced);
 }
 
-std::optional<ForeignReason> Classifier::find_ring(const Frame& frame, const InaHeader& ina,
-                                                   std::uint16_t& ring) const {
-  const auto reason = why_foreign(directory_, frame, ina, ring);
-  if (!reason && rings_[ring]->withdrawn) {
-    return ForeignReason::unknown_ring;
-  }
-  return reason;
-}
-
 /// docs/protocol.md §2a: message 0 of the ring's incarnation, or one that would begin the next.
 Verdict Classifier::hello(const Opening& opening, Connection* connection, std::uint64_t now) {
-  RingState& state = *rings_[opening.ring];
+  RingState& state = *rings_[opening.sender.ring];
   if (state.incarnation == incarnation_named_by(opening.ina)) {
     if (!is_admitted(connection, opening)) {
       return dropped(DropReason::hello_elsewhere);
@@ -428,7 +435,7 @@ std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Op
   if (state.retired.has(incarnation.nonce)) {
     return DropReason::retired_nonce;
   }
-  if (const WaitingHello* known = state.hellos.find(opening.rank, incarnation)) {
+  if (const WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
     const bool is_repeat =
         known->connection == connection && known->frame->packet.psn == opening.frame.packet.psn;
     return is_repeat ? DropReason::repeat_held : DropReason::hello_conflict;
@@ -447,9 +454,9 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
   }
   connection->count_packet(now);
   ++connection->hellos;
-  WaitingHello& place = state.hellos.place_for(opening.rank);
+  WaitingHello& place = state.hellos.place_for(opening.sender.child);
   if (place.frame != nullptr) {
-    give_up(opening.ring, place, DropReason::hello_displaced, now);
+    give_up(opening.sender.ring, place, DropReason::hello_displaced, now);
   }
   const Incarnation incarnation = incarnation_named_by(opening.ina);
   state.hellos.put(place, {&opening.frame, connection, incarnation});
@@ -457,8 +464,9 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
   if (is_complete) {
     state.complete = incarnation;
   }
-  return {
-      .step = is_complete ? Step::begin : Step::wait, .ring = opening.ring, .rank = opening.rank};
+  return {.step = is_complete ? Step::begin : Step::wait,
+          .ring = opening.sender.ring,
+          .child = opening.sender.child};
 }
 
 std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now) {
@@ -467,24 +475,24 @@ std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now)
   state.incarnation = std::exchange(state.complete, std::nullopt);
   state.epoch = state.incarnation->epoch;
   state.session = sessions_.draw(state.session);
-  for (std::uint16_t rank = 0; rank < state.members.size(); ++rank) {
-    const WaitingHello hello = state.hellos.take(*state.hellos.find(rank, *state.incarnation));
-    admit(hello, {ring, rank});
-    state.beginning[rank] = hello.frame;
+  for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
+    const WaitingHello hello = state.hellos.take(*state.hellos.find(child, *state.incarnation));
+    admit(hello, {ring, child});
+    state.beginning[child] = hello.frame;
   }
   give_up_all(ring, DropReason::hello_given_up, now);
   return state.beginning;
 }
 
-Verdict Classifier::hello_verdict(const ring::RingRank& sender) const {
+Verdict Classifier::hello_verdict(const ring::RingChild& sender) const {
   const RingState& state = *rings_[sender.ring];
   return {.step = Step::contribute,
           .ring = sender.ring,
-          .rank = sender.rank,
-          .record = state.histories[sender.rank].greeting()};
+          .child = sender.child,
+          .record = state.histories[sender.child].greeting()};
 }
 
-void Classifier::admit(const WaitingHello& hello, const ring::RingRank& sender) {
+void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender) {
   RingState& state = *rings_[sender.ring];
   Connection& connection = *hello.connection;
   --connection.hellos;
@@ -494,16 +502,16 @@ void Classifier::admit(const WaitingHello& hello, const ring::RingRank& sender) 
   const Frame& frame = *hello.frame;
   connection.state = ConnectionState::live;
   connection.ring = sender.ring;
-  connection.rank = sender.rank;
+  connection.child = sender.child;
   connection.port = frame.ingress;
   connection.ack_timeout = header_of(frame).ack_timeout;
-  state.members[sender.rank] = &connection;
-  state.histories[sender.rank].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
+  state.admitted[sender.child] = &connection;
+  state.histories[sender.child].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
   ports_.bind(sender, frame.ingress);
 }
 
 Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {
-  const RingState& state = *rings_[opening.ring];
+  const RingState& state = *rings_[opening.sender.ring];
   if (!state.incarnation) {
     return dropped(DropReason::no_connection);
   }
@@ -521,11 +529,12 @@ Verdict Classifier::data_start(const Opening& opening, Connection* connection, s
 }
 
 Verdict Classifier::enter_history(const Opening& opening) {
-  const auto entered = rings_[opening.ring]->histories[opening.rank].enter(
+  const auto entered = rings_[opening.sender.ring]->histories[opening.sender.child].enter(
       opening.ina.message_id.get(), opening.frame.packet.psn, opening.packets, opening.shape);
   switch (entered.entry) {
   case MessageHistory::Entry::stale:
-    return {.step = Step::forward_stale, .ring = opening.ring, .rank = opening.rank};
+    return {
+        .step = Step::forward_stale, .ring = opening.sender.ring, .child = opening.sender.child};
   case MessageHistory::Entry::too_far:
     return dropped(DropReason::window_exceeded);
   case MessageHistory::Entry::conflict:
@@ -535,8 +544,8 @@ Verdict Classifier::enter_history(const Opening& opening) {
     break;
   }
   return {.step = Step::contribute,
-          .ring = opening.ring,
-          .rank = opening.rank,
+          .ring = opening.sender.ring,
+          .child = opening.sender.child,
           .record = entered.record};
 }
 
@@ -547,16 +556,16 @@ void Classifier::end_incarnation(std::uint16_t ring) {
   }
   state.retired.add(state.incarnation->nonce);
   state.incarnation.reset();
-  for (Connection* member : state.members) {
-    if (member != nullptr) {
-      leave_ring(*member);
+  for (Connection* connection : state.admitted) {
+    if (connection != nullptr) {
+      leave_ring(*connection);
     }
   }
   ports_.release(ring);
 }
 
 void Classifier::leave_ring(Connection& connection) {
-  rings_[connection.ring]->members[connection.rank] = nullptr;
+  rings_[connection.ring]->admitted[connection.child] = nullptr;
   connection.state = ConnectionState::dead;
   connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
 }
@@ -570,7 +579,6 @@ void Classifier::reset(std::uint16_t ring, std::uint64_t now) {
 void Classifier::withdraw(std::uint16_t ring, std::uint64_t now) {
   end_incarnation(ring);
   give_up_all(ring, DropReason::ring_withdrawn, now);
-  rings_[ring]->withdrawn = true;
 }
 
 void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason,
@@ -583,8 +591,8 @@ void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason rea
 
 void Classifier::give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now) {
   RingState& state = *rings_[ring];
-  for (std::uint16_t rank = 0; state.hellos.size() != 0; ++rank) {
-    for (WaitingHello& hello : state.hellos.of(rank)) {
+  for (std::uint16_t child = 0; state.hellos.size() != 0; ++child) {
+    for (WaitingHello& hello : state.hellos.of(child)) {
       if (hello.frame != nullptr) {
         give_up(ring, hello, reason, now);
       }
@@ -606,14 +614,14 @@ std::uint64_t Classifier::waiting_hellos() const {
   return hellos;
 }
 
-MemberStatus Classifier::status_of(std::uint16_t ring, std::uint16_t rank) const {
+ChildStatus Classifier::status_of(std::uint16_t ring, std::uint16_t child) const {
   const RingState& state = *rings_[ring];
-  MemberStatus status{.waiting_hellos = state.hellos.waiting_of(rank)};
-  if (const Connection* member = state.members[rank]; member != nullptr) {
+  ChildStatus status{.waiting_hellos = state.hellos.waiting_of(child)};
+  if (const Connection* connection = state.admitted[child]; connection != nullptr) {
     status.connected = true;
-    status.qp = member->qp;
-    status.newest_message = state.histories[rank].newest();
-    status.packets = member->packets;
+    status.qp = connection->qp;
+    status.newest_message = state.histories[child].newest();
+    status.packets = connection->packets;
   }
   return status;
 }

@@ -10,7 +10,7 @@
 #include "conn/port_bindings.hpp"
 #include "conn/waiting_hellos.hpp"
 #include "frame/frame.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/current_rings.hpp"
 #include "weir/reasons.hpp"
 
 #include <cstdint>
@@ -35,13 +35,13 @@ struct Verdict {
   DropReason drop{};                      // for drop
   std::optional<ForeignReason> foreign{}; // for forward: an INA header that belongs to no ring here
   std::uint16_t ring = 0;                 // for all but forward and drop
-  std::uint16_t rank = 0;                 //
+  std::uint16_t child = 0;                //
   const MessageRecord* record = nullptr;  // for contribute
   std::uint32_t packet = 0;               // k, likewise
 };
 
-/// One member's connection as a person would ask for it.
-struct MemberStatus {
+/// One child's connection as a person would ask for it.
+struct ChildStatus {
   bool connected = false;
   std::uint32_t qp = 0;
   std::uint64_t newest_message = 0;
@@ -62,23 +62,22 @@ class Classifier {
  public:
   struct Settings {
     SessionSource sessions = SessionSource::counting_from(1);
-    std::uint32_t plain_entries = 0; // room for queue pairs that are not the rings'
-    std::uint64_t aging = 600'000;   // milliseconds
+    std::uint32_t plain_entries = 0;  // room for queue pairs that are not the rings'
+    std::uint32_t spare_children = 0; // of rings that adopt() may bring
+    std::uint64_t aging = 600'000;    // milliseconds
     HashKey hash_key;
     ForeignSessions* foreign_sessions = nullptr; // the switch's; outlives the classifier
   };
 
-  /// Does a filling slot of the ring hold a packet of the rank?
-  using IsHeld = std::function<bool(const ring::RingRank&)>;
+  /// Does a filling slot of the ring hold a packet of the child?
+  using IsHeld = std::function<bool(const ring::RingChild&)>;
 
-  /// `rings` lists the indices in the directory that this worker owns; the directory outlives the
-  /// classifier.
-  Classifier(const ring::RingDirectory& directory, const std::vector<std::uint16_t>& rings,
+  /// `rings` are the indices of those that this worker owns; `current` outlives the classifier.
+  Classifier(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
              const Settings& settings, IsHeld is_held);
 
   /// Bytes that the connection table of these rings takes.
-  static std::size_t table_bytes(const ring::RingDirectory& directory,
-                                 const std::vector<std::uint16_t>& rings,
+  static std::size_t table_bytes(const ring::RingSet& set, const std::vector<std::uint16_t>& rings,
                                  std::uint32_t plain_entries);
 
   /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; a contribution's
@@ -87,17 +86,21 @@ class Classifier {
   Verdict classify(frame::Frame& frame, std::uint64_t now);
 
   /// After Step::begin: the old incarnation ends, the new one's connections are admitted, a session
-  /// is drawn. Returns its hellos by rank, the caller's again, which are to contribute message 0
+  /// is drawn. Returns its hellos by child, the caller's again, which are to contribute message 0
   /// next (hello_verdict).
   std::span<frame::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
 
-  /// The contribution that a rank's hello makes once its incarnation has begun.
-  Verdict hello_verdict(const ring::RingRank& sender) const;
+  /// The contribution that a child's hello makes once its incarnation has begun.
+  Verdict hello_verdict(const ring::RingChild& sender) const;
+
+  /// Takes one ring more, which the current set has by now. Throws std::length_error when the spare
+  /// places for connections do not suffice.
+  void adopt(std::uint16_t ring);
 
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
   void reset(std::uint16_t ring, std::uint64_t now);
 
-  /// The same for good: from now on the ring is unknown, its neighbours under never-guess.
+  /// The same for good. The ring leaves the set before the next packet comes.
   void withdraw(std::uint16_t ring, std::uint64_t now);
 
   /// Frames of hellos that were given up since the last call; until the next classify().
@@ -114,7 +117,7 @@ class Classifier {
   /// Hellos of all rings that wait: each holds a frame.
   std::uint64_t waiting_hellos() const;
 
-  MemberStatus status_of(std::uint16_t ring, std::uint16_t rank) const;
+  ChildStatus status_of(std::uint16_t ring, std::uint16_t child) const;
 
   const ConnectionTable& connections() const { return connections_; }
 
@@ -122,22 +125,22 @@ class Classifier {
 
  private:
   struct RingState {
-    explicit RingState(const ring::RingSpec& spec);
+    explicit RingState(const ring::Ring& ring);
 
     std::optional<Incarnation> incarnation;
     std::uint32_t session = 0;
     std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
     RetiredNonces retired;
     WaitingHellos hellos;
-    std::optional<Incarnation> complete;  // its hellos are all there
-    std::vector<frame::Frame*> beginning; // begin()'s answer, by rank
-    bool withdrawn = false;
+    std::optional<Incarnation> complete;   // its hellos are all there
+    std::vector<frame::Frame*> beginning;  // begin()'s answer, by child
     std::vector<MessageRecord> records;    // H histories of 2N
-    std::vector<MessageHistory> histories; // by rank
-    std::vector<Connection*> members;      // by rank; nullptr: not admitted
+    std::vector<MessageHistory> histories; // by child
+    std::vector<Connection*> admitted;     // by child; nullptr: none
   };
 
-  static ConnectionTable::Settings table_settings(const ring::RingDirectory& directory,
+  void make_room_for(std::uint16_t ring);
+  static ConnectionTable::Settings table_settings(const ring::RingSet& set,
                                                   const std::vector<std::uint16_t>& rings,
                                                   const Settings& settings);
 
@@ -152,15 +155,13 @@ class Classifier {
                         std::uint64_t now);
   Verdict foreign_hello(const frame::Frame& frame, Connection* connection, std::uint64_t now);
   Verdict foreign_data(const frame::Frame& frame, Connection* connection);
-  std::optional<ForeignReason> find_ring(const frame::Frame& frame, const wire::InaHeader& ina,
-                                         std::uint16_t& ring) const;
   Verdict hello(const Opening& opening, Connection* connection, std::uint64_t now);
   std::optional<DropReason> why_not_waiting(RingState& state, const Opening& opening,
                                             const Connection* connection);
   Verdict wait(RingState& state, const Opening& opening, std::uint64_t now);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
   Verdict enter_history(const Opening& opening);
-  void admit(const WaitingHello& hello, const ring::RingRank& sender);
+  void admit(const WaitingHello& hello, const ring::RingChild& sender);
   void end_incarnation(std::uint16_t ring);
   void leave_ring(Connection& connection);
   void take_out_overtaken(const frame::Frame& frame, std::optional<std::uint32_t> epoch,
@@ -168,7 +169,7 @@ class Classifier {
   void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason, std::uint64_t now);
   void give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now);
 
-  const ring::RingDirectory& directory_;
+  const ring::CurrentRings& current_;
   SessionSource sessions_;
   ForeignSessions& foreign_sessions_;
   std::uint64_t aging_;
@@ -176,7 +177,8 @@ class Classifier {
   ConnectionTable connections_;
   MagicRule magic_rule_; // for pairs on which only acknowledgements of rings flow
   PortBindings ports_;
-  std::vector<std::optional<RingState>> rings_; // by directory index; set for this worker's
+  std::uint32_t spare_children_;                // for whose connections there is room
+  std::vector<std::optional<RingState>> rings_; // by index; set for this worker's
   std::vector<GivenUp> given_up_;
   std::vector<GivenUp> handed_over_; // take_given_up()'s answer
 };

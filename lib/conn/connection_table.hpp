@@ -23,10 +23,10 @@ enum class ConnectionState : std::uint8_t {
 struct Connection {
   ConnectionState state = ConnectionState::unclassified;
   std::uint8_t ack_timeout = 0; // exponent, as its hello told; 0: untold
-  std::uint16_t pair = 0;       // RingDirectory's number of <source, destination>
+  std::uint16_t pair = 0;       // ring::RingSet's number of <source, destination>
   std::uint32_t qp = 0;         // destination QP
   std::uint16_t ring = 0;       // of live and dead ones
-  std::uint16_t rank = 0;       // likewise
+  std::uint16_t child = 0;      // likewise
   std::uint16_t port = 0;       // likewise: where its hello came in
   std::uint16_t hellos = 0;     // that wait on it
   std::uint64_t last_seen = 0;  // milliseconds
@@ -49,7 +49,7 @@ struct Connection {
 };
 
 /// <source IP, destination IP, destination QP> to Connection. The address pair is handed in as
-/// RingDirectory's number. Connections of rings have places of their own, which no plain traffic
+/// ring::RingSet's number. Connections of rings have places of their own, which no plain traffic
 /// takes. One lcore owns a table.
 class ConnectionTable {
  public:

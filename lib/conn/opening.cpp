@@ -107,40 +107,43 @@ std::optional<DropReason> why_length_unacceptable(const ring::RingSpec& spec,
 
 } // namespace
 
-std::optional<ForeignReason> why_foreign(const ring::RingDirectory& directory,
-                                         const frame::Frame& frame, const InaHeader& ina,
-                                         std::uint16_t& ring) {
+std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame::Frame& frame,
+                                         const InaHeader& ina, ring::RingChild& sender) {
   if (ina.version != kInaVersion) {
     return ForeignReason::unknown_version;
   }
-  const auto found = directory.ring_with_id(ina.ring_id.get());
+  const auto found = rings.ring_with_id(ina.ring_id.get());
   if (!found) {
     return ForeignReason::unknown_ring;
   }
-  ring = *found;
-  const ring::RingSpec& spec = directory.rings()[ring];
+  const ring::Ring& ring = rings.rings()[*found];
   const std::uint16_t rank = ina.rank.get();
-  if (ina.world.get() != spec.world()) {
+  if (ina.world.get() != ring.spec().world()) {
     return ForeignReason::world_mismatch;
   }
-  if (rank >= spec.world()) {
+  if (rank >= ring.spec().world()) {
     return ForeignReason::rank_out_of_range;
   }
-  if (spec.members[rank].ip != frame.packet.source) {
+  const auto child = ring.child_of_rank(rank);
+  if (!child || ring.sender_of(*child) != rank) {
+    return ForeignReason::rank_out_of_range;
+  }
+  sender = {*found, *child};
+  if (ring.source_of(*child) != frame.packet.source) {
     return ForeignReason::source_mismatch;
   }
-  if (spec.members[spec.successor(rank)].ip != frame.packet.destination) {
+  if (ring.destination_of(*child) != frame.packet.destination) {
     return ForeignReason::destination_mismatch;
   }
   return std::nullopt;
 }
 
-Opening opening_of(const ring::RingDirectory& directory, frame::Frame& frame, const InaHeader& ina,
-                   std::uint16_t ring) {
+Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const InaHeader& ina,
+                   const ring::RingChild& sender) {
   const MessageShape shape = MessageShape::of(ina);
-  const std::uint16_t mtu = directory.rings()[ring].mtu;
+  const std::uint16_t mtu = rings.rings()[sender.ring].spec().mtu;
   const auto packets = static_cast<std::uint32_t>((shape.message_bytes() + mtu - 1) / mtu);
-  return {frame, ina, ring, ina.rank.get(), shape, packets};
+  return {frame, ina, sender, shape, packets};
 }
 
 std::optional<DropReason> why_unacceptable(const ring::RingSpec& spec, const Opening& opening) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "frame/frame.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/ring_set.hpp"
 #include "weir/reasons.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
@@ -16,21 +16,19 @@ namespace weir::conn {
 struct Opening {
   frame::Frame& frame;
   const wire::InaHeader& ina;
-  std::uint16_t ring;
-  std::uint16_t rank;
+  ring::RingChild sender;
   wire::MessageShape shape;
   std::uint32_t packets; // of the message
 };
 
 /// docs/protocol.md §3, "Belonging": why the header is somebody else's; nullopt when it belongs,
-/// and `ring` then is where.
-std::optional<ForeignReason> why_foreign(const ring::RingDirectory& directory,
-                                         const frame::Frame& frame, const wire::InaHeader& ina,
-                                         std::uint16_t& ring);
+/// and `sender` then is whose it is.
+std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame::Frame& frame,
+                                         const wire::InaHeader& ina, ring::RingChild& sender);
 
-/// `frame` carries `ina`, which belongs to `ring` of these.
-Opening opening_of(const ring::RingDirectory& directory, frame::Frame& frame,
-                   const wire::InaHeader& ina, std::uint16_t ring);
+/// `frame` carries `ina`, which is `sender`'s.
+Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const wire::InaHeader& ina,
+                   const ring::RingChild& sender);
 
 /// docs/protocol.md §2: what makes a member's message impossible to aggregate, whatever the ring's
 /// state; nullopt when nothing does.

@@ -3,53 +3,68 @@
 
 namespace weir::conn {
 
-PortBindings::PortBindings(const ring::RingDirectory& directory)
-    : directory_(directory), sources_(directory.pairs()) {
-  for (const ring::RingSpec& ring : directory.rings()) {
-    greeted_.emplace_back(ring.members.size());
+PortBindings::PortBindings(const ring::CurrentRings& current) : current_(current) {
+  adopt();
+}
+
+void PortBindings::adopt() {
+  const auto rings = current_->rings();
+  for (std::size_t ring = greeted_.size(); ring < rings.size(); ++ring) {
+    greeted_.emplace_back(rings[ring].children());
+    receivers_.emplace_back(rings[ring].children());
+    for (std::uint16_t child = 0; child < rings[ring].children(); ++child) {
+      update_receiver({static_cast<std::uint16_t>(ring), child});
+    }
   }
-  for (std::uint16_t pair = 1; pair <= directory.pairs(); ++pair) {
+  sources_.resize(current_->pairs());
+  for (std::uint16_t pair = 1; pair <= current_->pairs(); ++pair) {
     update_source(pair);
   }
 }
 
-void PortBindings::bind(const ring::RingRank& member, std::uint16_t port) {
-  greeted_[member.ring][member.rank] = port;
-  update(member);
+void PortBindings::bind(const ring::RingChild& child, std::uint16_t port) {
+  greeted_[child.ring][child.child] = port;
+  update(child);
 }
 
 void PortBindings::release(std::uint16_t ring) {
-  for (std::uint16_t rank = 0; rank < greeted_[ring].size(); ++rank) {
-    greeted_[ring][rank].reset();
-    update({ring, rank});
+  for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
+    greeted_[ring][child].reset();
+    update({ring, child});
   }
 }
 
-std::optional<std::uint16_t> PortBindings::port_of(const ring::RingRank& member) const {
-  const auto& configured = directory_.rings()[member.ring].members[member.rank].port;
-  return configured ? configured : greeted_[member.ring][member.rank];
+std::optional<std::uint16_t> PortBindings::port_of(const ring::RingChild& child) const {
+  const auto& configured = current_->rings()[child.ring].child(child.child).port;
+  return configured ? configured : greeted_[child.ring][child.child];
 }
 
-/// A member sends to its successor, and acknowledgements to its predecessor.
-void PortBindings::update(const ring::RingRank& member) {
-  const ring::RingSpec& spec = directory_.rings()[member.ring];
-  const auto predecessor =
-      static_cast<std::uint16_t>((member.rank + spec.world() - 1u) % spec.world());
-  update_source(directory_.pair_of(member));
-  update_source(directory_.reverse_of(directory_.pair_of({member.ring, predecessor})));
+/// A child sends to the next one, and acknowledgements to the one before.
+void PortBindings::update(const ring::RingChild& child) {
+  const std::uint16_t children = current_->rings()[child.ring].children();
+  const auto before = static_cast<std::uint16_t>((child.child + children - 1u) % children);
+  update_receiver({child.ring, before});
+  update_source(current_->pair_of(child));
+  update_source(current_->reverse_of(current_->pair_of({child.ring, before})));
+}
+
+void PortBindings::update_receiver(const ring::RingChild& sender) {
+  const ring::Ring& ring = current_->rings()[sender.ring];
+  const auto receiver = ring.receiver_of(sender.child);
+  receivers_[sender.ring][sender.child] =
+      receiver ? port_of({sender.ring, *receiver}) : ring.parent()->port;
 }
 
 void PortBindings::update_source(std::uint16_t pair) {
   std::uint64_t& source = sources_[pair - 1u];
   source = 0;
-  for (const ring::RingRank& sender : directory_.senders(pair)) {
+  for (const ring::RingChild& sender : current_->senders(pair)) {
     if (const auto port = port_of(sender)) {
       source |= std::uint64_t{1} << *port;
     }
   }
-  for (const ring::RingRank& sender : directory_.senders(directory_.reverse_of(pair))) {
-    const std::uint16_t receiver = directory_.rings()[sender.ring].successor(sender.rank);
-    if (const auto port = port_of({sender.ring, receiver})) {
+  for (const ring::RingChild& sender : current_->senders(current_->reverse_of(pair))) {
+    if (const auto port = receiver_port_of(sender)) {
       source |= std::uint64_t{1} << *port;
     }
   }

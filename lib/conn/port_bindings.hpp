@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "ring/ring_directory.hpp"
+#include "ring/current_rings.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -16,8 +16,11 @@ namespace weir::conn {
 /// owns an object; it asks only about its own groups' pairs.
 class PortBindings {
  public:
-  /// The directory outlives the object.
-  explicit PortBindings(const ring::RingDirectory& directory);
+  /// `current` outlives the object.
+  explicit PortBindings(const ring::CurrentRings& current);
+
+  /// Takes in the rings that have joined the current set.
+  void adopt();
 
   /// False when rings bind the pair's source, and none of them to this port.
   bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
@@ -25,30 +28,39 @@ class PortBindings {
     return ports == 0 || (ports >> ingress & 1) != 0;
   }
 
-  /// The port of a ring's member.
-  std::optional<std::uint16_t> port_of(const ring::RingRank& member) const;
+  /// The port of a ring's child.
+  std::optional<std::uint16_t> port_of(const ring::RingChild& child) const;
+
+  /// The port that the child's connection leads to.
+  std::optional<std::uint16_t> receiver_port_of(const ring::RingChild& sender) const {
+    return receivers_[sender.ring][sender.child];
+  }
 
   /// The port that everything to the pair's destination leaves by, where its rings agree on one.
   std::optional<std::uint16_t> destination_of(std::uint16_t pair) const {
-    const std::uint64_t ports = sources_[directory_.reverse_of(pair) - 1u];
+    const std::uint64_t ports = sources_[current_->reverse_of(pair) - 1u];
     return std::has_single_bit(ports)
                ? std::optional(static_cast<std::uint16_t>(std::countr_zero(ports)))
                : std::nullopt;
   }
 
-  /// The rank's hello came in by that port.
-  void bind(const ring::RingRank& member, std::uint16_t port);
+  /// The child's hello came in by that port.
+  void bind(const ring::RingChild& child, std::uint16_t port);
 
   /// The ring has no incarnation any more.
   void release(std::uint16_t ring);
 
  private:
-  void update(const ring::RingRank& member);
+  void update(const ring::RingChild& child);
+  void update_receiver(const ring::RingChild& sender);
   void update_source(std::uint16_t pair);
 
-  const ring::RingDirectory& directory_;
-  std::vector<std::vector<std::optional<std::uint16_t>>> greeted_; // by ring and rank
-  std::vector<std::uint64_t> sources_;                             // by pair: a set of ports
+  using PortsByChild = std::vector<std::optional<std::uint16_t>>;
+
+  const ring::CurrentRings& current_;
+  std::vector<PortsByChild> greeted_;   // by ring
+  std::vector<PortsByChild> receivers_; // by ring and sender: what each connection leads to
+  std::vector<std::uint64_t> sources_;  // by pair: a set of ports
 };
 
 } // namespace weir::conn

@@ -6,8 +6,8 @@
 
 namespace weir::conn {
 
-WaitingHello* WaitingHellos::find(std::uint16_t rank, const Incarnation& incarnation) {
-  for (WaitingHello& hello : places_[rank]) {
+WaitingHello* WaitingHellos::find(std::uint16_t child, const Incarnation& incarnation) {
+  for (WaitingHello& hello : places_[child]) {
     if (hello.frame != nullptr && hello.incarnation == incarnation) {
       return &hello;
     }
@@ -16,16 +16,16 @@ WaitingHello* WaitingHellos::find(std::uint16_t rank, const Incarnation& incarna
 }
 
 const WaitingHello* WaitingHellos::find(const Incarnation& incarnation) {
-  for (std::uint16_t rank = 0; rank < places_.size(); ++rank) {
-    if (const WaitingHello* hello = find(rank, incarnation); hello != nullptr) {
+  for (std::uint16_t child = 0; child < places_.size(); ++child) {
+    if (const WaitingHello* hello = find(child, incarnation); hello != nullptr) {
       return hello;
     }
   }
   return nullptr;
 }
 
-WaitingHello& WaitingHellos::place_for(std::uint16_t rank) {
-  auto& places = places_[rank];
+WaitingHello& WaitingHellos::place_for(std::uint16_t child) {
+  auto& places = places_[child];
   return *std::min_element(
       places.begin(), places.end(), [](const WaitingHello& a, const WaitingHello& b) {
         return std::pair(a.frame != nullptr, a.order) < std::pair(b.frame != nullptr, b.order);
@@ -39,17 +39,17 @@ void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {
 }
 
 bool WaitingHellos::is_complete(const Incarnation& incarnation) {
-  for (std::uint16_t rank = 0; rank < places_.size(); ++rank) {
-    if (find(rank, incarnation) == nullptr) {
+  for (std::uint16_t child = 0; child < places_.size(); ++child) {
+    if (find(child, incarnation) == nullptr) {
       return false;
     }
   }
   return true;
 }
 
-std::uint32_t WaitingHellos::waiting_of(std::uint16_t rank) const {
+std::uint32_t WaitingHellos::waiting_of(std::uint16_t child) const {
   return static_cast<std::uint32_t>(std::ranges::count_if(
-      places_[rank], [](const WaitingHello& hello) { return hello.frame != nullptr; }));
+      places_[child], [](const WaitingHello& hello) { return hello.frame != nullptr; }));
 }
 
 WaitingHello WaitingHellos::take(WaitingHello& place) {

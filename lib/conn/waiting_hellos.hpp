@@ -12,7 +12,7 @@
 
 namespace weir::conn {
 
-/// A hello that waits for those of the other ranks (docs/protocol.md §2a).
+/// A hello that waits for those of the other children (docs/protocol.md §2a).
 struct WaitingHello {
   frame::Frame* frame = nullptr; // nullptr: the place is free
   Connection* connection = nullptr;
@@ -20,32 +20,32 @@ struct WaitingHello {
   std::uint64_t order = 0; // of arrival
 };
 
-/// The hellos of one ring that wait, apart from its slots: the last four of each rank, of different
-/// incarnations. The frames are the owner's of this object.
+/// The hellos of one ring that wait, apart from its slots: the last four of each child, of
+/// different incarnations. The frames are the owner's of this object.
 class WaitingHellos {
  public:
-  static constexpr std::size_t kPerRank = 4;
+  static constexpr std::size_t kPerChild = 4;
 
-  explicit WaitingHellos(std::uint16_t world) : places_(world) {}
+  explicit WaitingHellos(std::uint16_t children) : places_(children) {}
 
-  /// The hello of this rank for this incarnation; nullptr when none waits.
-  WaitingHello* find(std::uint16_t rank, const Incarnation& incarnation);
+  /// The hello of this child for this incarnation; nullptr when none waits.
+  WaitingHello* find(std::uint16_t child, const Incarnation& incarnation);
 
-  /// Any rank's hello for this incarnation; nullptr when none waits.
+  /// Any child's hello for this incarnation; nullptr when none waits.
   const WaitingHello* find(const Incarnation& incarnation);
 
-  /// Where one more hello of this rank goes: a free place, or that of the rank's oldest.
-  WaitingHello& place_for(std::uint16_t rank);
+  /// Where one more hello of this child goes: a free place, or that of the child's oldest.
+  WaitingHello& place_for(std::uint16_t child);
 
   /// `place` is place_for()'s, and free.
   void put(WaitingHello& place, const WaitingHello& hello);
 
-  /// True when every rank has a hello of this incarnation.
+  /// True when every child has a hello of this incarnation.
   bool is_complete(const Incarnation& incarnation);
 
-  std::span<WaitingHello> of(std::uint16_t rank) { return places_[rank]; }
+  std::span<WaitingHello> of(std::uint16_t child) { return places_[child]; }
 
-  std::uint32_t waiting_of(std::uint16_t rank) const;
+  std::uint32_t waiting_of(std::uint16_t child) const;
 
   /// How many wait; counts down as take() frees their places.
   std::uint32_t size() const { return size_; }
@@ -53,7 +53,7 @@ class WaitingHellos {
   WaitingHello take(WaitingHello& place);
 
  private:
-  std::vector<std::array<WaitingHello, kPerRank>> places_;
+  std::vector<std::array<WaitingHello, kPerChild>> places_;
   std::uint64_t arrivals_ = 0;
   std::uint32_t size_ = 0;
 };

@@ -64,13 +64,13 @@ std::uint64_t free_hugepage_bytes() {
 
 } // namespace
 
-MemoryPlan plan_memory(const config::Config& config, const ring::RingDirectory& directory,
+MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement) {
   MemoryPlan plan;
   std::uint64_t held = 0;
-  for (const ring::RingSpec& ring : directory.rings()) {
+  for (const ring::Ring& ring : rings.rings()) {
     const auto dimensions = stage::dimensions_of(ring);
-    held += dimensions.held_frames() + conn::WaitingHellos::kPerRank * ring.world();
+    held += dimensions.held_frames() + conn::WaitingHellos::kPerChild * ring.children();
     plan.ring_bytes += dimensions.bytes();
   }
   std::uint64_t queued = kSpare;

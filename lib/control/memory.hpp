@@ -25,7 +25,7 @@ struct MemoryPlan {
   std::string explanation; // the sum in words, part by part
 };
 
-MemoryPlan plan_memory(const config::Config& config, const ring::RingDirectory& directory,
+MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement);
 
 /// Bytes EAL can still give: its heap, and hugepages it has not taken yet.

@@ -49,7 +49,7 @@ void deal_helpers(Placement& placement) {
 
 } // namespace
 
-Placement place(const config::Config& config, const ring::RingDirectory& directory) {
+Placement place(const config::Config& config, const ring::RingSet& rings) {
   Placement placement;
   Dealer receivers;
   Dealer workers;
@@ -86,13 +86,14 @@ Placement place(const config::Config& config, const ring::RingDirectory& directo
     placement.transmitter_of_port.push_back(transmitters.next());
     placement.lcores[placement.transmitter_of_port.back()].transmits.push_back(port);
   }
-  for (std::uint16_t ring = 0; ring < directory.rings().size(); ++ring) {
+  for (std::uint16_t ring = 0; ring < rings.rings().size(); ++ring) {
     // A group has the number of one of its rings, so this deals each group once.
-    placement.worker_of_group.push_back(directory.group_of_ring(ring) == ring ? workers.next()
-                                                                              : std::size_t{0});
+    placement.worker_of_group.push_back(rings.group_of_ring(ring) == ring ? workers.next()
+                                                                          : std::size_t{0});
   }
-  for (std::uint16_t ring = 0; ring < directory.rings().size(); ++ring) {
-    const std::size_t worker = placement.worker_of_group[directory.group_of_ring(ring)];
+  for (std::uint16_t ring = 0; ring < rings.rings().size(); ++ring) {
+    const std::size_t worker = placement.worker_of_group[rings.group_of_ring(ring)];
+    placement.worker_of_ring.push_back(worker);
     placement.lcores[worker].rings.push_back(ring);
   }
   deal_helpers(placement);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/config.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/ring_set.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ struct Placement {
     config::Idle idle = config::Idle::spin;
     std::vector<Queue> receives;
     std::vector<std::uint16_t> transmits; // ports
-    std::vector<std::uint16_t> rings;     // directory indices
+    std::vector<std::uint16_t> rings;     // indices in the set
     bool works = false;
     std::optional<std::size_t> helps; // a worker without rings: sums for this lcore's worker
   };
@@ -32,11 +32,12 @@ struct Placement {
   std::vector<DataLcore> lcores;
   std::vector<std::size_t> transmitter_of_port;
   std::vector<std::size_t> worker_of_group; // by group number
+  std::vector<std::size_t> worker_of_ring;  // by index in the set
 };
 
 /// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
-Placement place(const config::Config& config, const ring::RingDirectory& directory);
+Placement place(const config::Config& config, const ring::RingSet& rings);
 
 /// EAL's --lcores: lcore 0 is control's, lcore i + 1 is placement.lcores[i], each bound to its CPU.
 std::string eal_lcores(const Placement& placement);

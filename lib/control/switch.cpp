@@ -101,8 +101,8 @@ class Switch::Quiesce {
 };
 
 Switch::Switch(const config::Config& config)
-    : config_(config), directory_(config.rings), placement_(place(config, directory_)),
-      plan_(plan_memory(config, directory_, placement_)),
+    : config_(config), rings_(ring::RingSet(config.rings)), placement_(place(config, *rings_)),
+      plan_(plan_memory(config, *rings_, placement_)),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
   check_memory();
@@ -150,7 +150,7 @@ void Switch::make_lcores() {
   settings.classifier = classifier_settings(
       config_, conn::SessionSource::random(conn::HashKey::random().first), hash_key_);
   settings.classifier.foreign_sessions = &foreign_sessions_;
-  shared_.emplace(Lcore::Shared{directory_, bridge_, frame_limits(config_),
+  shared_.emplace(Lcore::Shared{rings_, bridge_, frame_limits(config_),
                                 stage::magic_rule_settings(settings.classifier), pool_,
                                 outer_tags(config_)});
   settings.level = op::best_cpu_level();
@@ -209,8 +209,15 @@ void Switch::close_ports() {
   }
 }
 
+std::optional<std::uint16_t> Switch::ring_with_id(std::uint32_t id) const {
+  const auto found = std::ranges::find(config_.rings, id, &config::RingConfig::id);
+  return found == config_.rings.end()
+             ? std::nullopt
+             : std::optional(static_cast<std::uint16_t>(found - config_.rings.begin()));
+}
+
 Lcore& Switch::worker_of(std::uint16_t ring) {
-  return *lcores_[placement_.worker_of_group[directory_.group_of_ring(ring)]];
+  return *lcores_[placement_.worker_of_ring[ring]];
 }
 
 frame::PortCounters Switch::all_port_counters(std::uint16_t port) const {
@@ -307,8 +314,11 @@ void Switch::reset_ring(std::uint16_t ring) {
 }
 
 void Switch::withdraw_ring(std::uint16_t ring) {
+  const std::lock_guard lock(one_writer_);
+  auto rings = std::make_unique<const ring::RingSet>(rings_->without(ring));
   const Quiesce quiesced(*this);
   worker_of(ring).worker()->withdraw_ring(ring, lcore::Clock().now());
+  rings = rings_.swap(std::move(rings)); // freed when the lcores run again
 }
 
 void Switch::trace_on() {

@@ -85,9 +85,8 @@ class Switch {
 
   const std::vector<ring::RingSpec>& rings() const { return config_.rings; }
 
-  std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const {
-    return directory_.ring_with_id(id);
-  }
+  /// A withdrawn one too.
+  std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const;
 
   /// Since the last clear_port_counters(). Nobody stands still for it.
   frame::PortCounters port_counters(std::uint16_t port) const;
@@ -129,7 +128,7 @@ class Switch {
   lcore::Lcore& worker_of(std::uint16_t ring);
 
   config::Config config_;
-  ring::RingDirectory directory_;
+  ring::CurrentRings rings_;
   conn::HashKey hash_key_ = conn::HashKey::random();
   conn::ForeignSessions foreign_sessions_{hash_key_};
   Placement placement_;
@@ -145,6 +144,7 @@ class Switch {
   mutable std::mutex one_question_;
   std::vector<frame::PortCounters> cleared_; // by port: where its counters began
   StopTimes stop_times_;
+  std::mutex one_writer_;                              // of rings_
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: what it no longer has itself
 };

@@ -28,7 +28,7 @@ inline constexpr std::size_t kTrafficClasses = 2;
 /// stages hand it on by pointer and each frame ends in exactly one egress call.
 struct Frame : wire::ParsedBytes {
   std::uint16_t ingress = 0; // port index; written by receive alone
-  /// Written by receive: ring::RingDirectory's index + 1 of <source, destination>, 0: none.
+  /// Written by receive: ring::RingSet's number of <source, destination>, 0: none.
   std::uint16_t pair = 0;
   Departure departure = Departure::forwarded; // written by the stage that sends it
   TrafficClass traffic = TrafficClass::other; // written by receive, or by the stage that sends it

@@ -31,7 +31,7 @@ struct TraceRecord {
   std::uint32_t length = 0;
   std::uint16_t ingress = 0;
   std::uint16_t ring = 0;
-  std::uint16_t rank = 0;
+  std::uint16_t child = 0;
   wire::Parsed parsed{};
   TraceEvent event{};
   DropReason drop{};

@@ -52,9 +52,9 @@ void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
 Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
     : id_(id), idle_(idle), shared_(shared),
       forward_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
-      receive_(shared.directory, shared.bridge, counters_),
-      dispatch_(shared.directory, shared.magic_rule, forward_, *this),
-      worker_routes_(shared.directory.rings().size()) {}
+      receive_(shared.rings, shared.bridge, counters_),
+      dispatch_(shared.rings, shared.magic_rule, forward_, *this),
+      worker_routes_(shared.rings->rings().size()) {}
 
 void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
   tx_ports_[port] = std::make_unique<TxPort>(queues);
@@ -62,8 +62,7 @@ void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
 
 void Lcore::make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings) {
   settings.helpers = this;
-  worker_.emplace(shared_.directory, std::move(rings), settings, shared_.bridge, forward_,
-                  counters_);
+  worker_.emplace(shared_.rings, std::move(rings), settings, shared_.bridge, forward_, counters_);
 }
 
 namespace {

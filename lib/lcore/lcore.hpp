@@ -8,7 +8,7 @@
 #include "lcore/idle.hpp"
 #include "lcore/outbox.hpp"
 #include "lcore/transmit.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
 #include "stage/forward.hpp"
 #include "stage/receive.hpp"
@@ -71,9 +71,10 @@ struct RoundCounters {
 /// stands still only; port counters they may copy at any time.
 class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot::ReductionHelpers {
  public:
-  /// What all lcores share: read-only, or, for the stations, safe to share.
+  /// What all lcores share: read-only between two swaps of the rings, or, for the stations, safe to
+  /// share.
   struct Shared {
-    const ring::RingDirectory& directory;
+    const ring::CurrentRings& rings;
     l2::Bridge& bridge;
     std::vector<std::uint32_t> max_frame_bytes; // by port
     conn::MagicRule::Settings magic_rule;

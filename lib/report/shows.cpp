@@ -305,7 +305,7 @@ Report show_trace(control::Switch& weir) {
     table.rows.push_back(
         {static_cast<double>(record.now_ns - start) / 1000.0, weir.ports()[record.ingress].name(),
          event, names_of_ports(weir, record.egress),
-         ring_cell(in_ring ? weir.rings()[record.ring].id : 0), ring_cell(record.rank),
+         ring_cell(in_ring ? weir.rings()[record.ring].id : 0), ring_cell(record.child),
          ring_cell(record.message), ring_cell(record.packet), std::uint64_t{record.qp},
          std::uint64_t{record.psn}, std::uint64_t{record.length}});
   }

@@ -51,11 +51,11 @@ std::string_view name_of_state(conn::ConnectionState state) {
   return "unknown";
 }
 
-std::string_view state_of(const conn::MemberStatus& member) {
-  if (member.connected) {
-    return member.waiting_hellos == 0 ? "connected" : "connected, next hello waits";
+std::string_view state_of(const conn::ChildStatus& child) {
+  if (child.connected) {
+    return child.waiting_hellos == 0 ? "connected" : "connected, next hello waits";
   }
-  return member.waiting_hellos == 0 ? "no hello" : "hello waits";
+  return child.waiting_hellos == 0 ? "no hello" : "hello waits";
 }
 
 std::string bar(std::uint64_t count, std::uint64_t most) {
@@ -135,8 +135,8 @@ Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot>
   for (const RingSnapshot& ring : rings) {
     const RingSpec& spec = specs[ring.ring];
     const auto connected = static_cast<std::uint64_t>(
-        std::count_if(ring.members.begin(), ring.members.end(),
-                      [](const conn::MemberStatus& member) { return member.connected; }));
+        std::count_if(ring.children.begin(), ring.children.end(),
+                      [](const conn::ChildStatus& child) { return child.connected; }));
     table.rows.push_back(
         {std::uint64_t{spec.id}, std::uint64_t{spec.world()}, std::uint64_t{spec.window},
          std::uint64_t{spec.mtu},
@@ -158,11 +158,11 @@ Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
                {"packets", "packets"}},
               {},
               {}};
-  for (std::uint16_t rank = 0; rank < ring.members.size(); ++rank) {
-    const conn::MemberStatus& member = ring.members[rank];
+  for (std::uint16_t rank = 0; rank < ring.children.size(); ++rank) {
+    const conn::ChildStatus& child = ring.children[rank];
     table.rows.push_back({std::uint64_t{rank}, wire::to_string(spec.members[rank].ip),
-                          std::string(state_of(member)), std::uint64_t{member.qp},
-                          member.newest_message, member.packets});
+                          std::string(state_of(child)), std::uint64_t{child.qp},
+                          child.newest_message, child.packets});
   }
   return table;
 }
@@ -213,7 +213,7 @@ Table connections_table(std::span<const RingSpec> specs,
     table.rows.push_back({std::uint64_t{connection.pair}, std::uint64_t{connection.qp},
                           std::string(name_of_state(connection.state)),
                           is_ring ? fmt::format("{}", specs[connection.ring].id) : std::string("-"),
-                          is_ring ? fmt::format("{}", connection.rank) : std::string("-"),
+                          is_ring ? fmt::format("{}", connection.child) : std::string("-"),
                           connection.packets, row.idle_ms});
   }
   return table;

@@ -4,7 +4,7 @@
 /// Snapshots of the switch as tables. Pure functions: what they are given is what they show.
 
 #include "report/report.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/ring_set.hpp"
 #include "stage/snapshot.hpp"
 
 #include <span>

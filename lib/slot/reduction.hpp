@@ -17,7 +17,7 @@ namespace weir::slot {
 class Reduction {
  public:
   struct Task {
-    std::span<frame::Frame* const> frames; // in rank order, verified
+    std::span<frame::Frame* const> frames; // in order of children, verified
     std::span<std::uint8_t> result;        // the slot's, of as many bytes as each frame has of data
     Fold fold;                             // its kernel may be nullptr where there is no data
     std::uint32_t session = 0;

@@ -18,7 +18,7 @@ class ReductionQueue {
 
   struct Entry {
     Reduction reduction;
-    frame::TraceRecord record; // of the results; its rank is to be filled in
+    frame::TraceRecord record; // of the results; its child is to be filled in
     std::uint32_t slot = 0;
     Collective collective{};
     bool has_left = false; // before its turn in the queue, which only its ring's sums have to keep

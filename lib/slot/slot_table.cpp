@@ -33,12 +33,12 @@ std::optional<SlotEvent> disagreement(const wire::MessageShape& a, const wire::M
 } // namespace
 
 std::size_t SlotTable::Dimensions::bytes() const {
-  return slots() * (sizeof(Slot) + sizeof(std::uint32_t) + world * sizeof(frame::Frame*) + mtu);
+  return slots() * (sizeof(Slot) + sizeof(std::uint32_t) + children * sizeof(frame::Frame*) + mtu);
 }
 
 SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory)
     : dimensions_(dimensions), slots_(dimensions.slots(), memory),
-      frames_(dimensions.slots() * dimensions.world, memory),
+      frames_(dimensions.slots() * dimensions.children, memory),
       results_(dimensions.slots() * dimensions.mtu, memory), filling_(memory) {
   filling_.reserve(dimensions.slots());
 }
@@ -66,7 +66,7 @@ SlotEvent SlotTable::arrive(const Contribution& contribution, frame::Frame* fram
   if (state == State::complete) {
     return SlotEvent::repeat_complete;
   }
-  if (slot.has(contribution.rank)) {
+  if (slot.has(contribution.child)) {
     return SlotEvent::repeat_held;
   }
   return store(slot, contribution, frame);
@@ -79,7 +79,7 @@ void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
   slot.shape = contribution.shape;
   slot.tag = contribution.message;
   slot.first_arrival = contribution.now;
-  slot.ranks.fill(0);
+  slot.children.fill(0);
   slot.generation = generation_;
   slot.filling_index = filling();
   filling_.push_back(contribution.slot);
@@ -93,19 +93,19 @@ void SlotTable::stop_filling(Slot& slot) {
 }
 
 SlotEvent SlotTable::store(Slot& slot, const Contribution& contribution, frame::Frame* frame) {
-  slot.set(contribution.rank);
+  slot.set(contribution.child);
   ++slot.arrived;
-  cells_of(contribution.slot)[contribution.rank] = frame;
+  cells_of(contribution.slot)[contribution.child] = frame;
   ++held_;
-  return slot.arrived == dimensions_.world ? SlotEvent::completed : SlotEvent::stored;
+  return slot.arrived == dimensions_.children ? SlotEvent::completed : SlotEvent::stored;
 }
 
 std::span<frame::Frame* const> SlotTable::frames_of(std::uint32_t slot) const {
-  return {frames_.data() + std::size_t{slot} * dimensions_.world, dimensions_.world};
+  return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
 }
 
 std::span<frame::Frame*> SlotTable::cells_of(std::uint32_t slot) {
-  return {frames_.data() + std::size_t{slot} * dimensions_.world, dimensions_.world};
+  return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
 }
 
 std::span<std::uint8_t> SlotTable::result_room(std::uint32_t slot) {
@@ -123,9 +123,9 @@ std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip
   return wire::crc32(0, result);
 }
 
-bool SlotTable::holds(std::uint16_t rank) const {
+bool SlotTable::holds(std::uint16_t child) const {
   return std::ranges::any_of(filling_,
-                             [&](std::uint32_t index) { return slots_[index].has(rank); });
+                             [&](std::uint32_t index) { return slots_[index].has(child); });
 }
 
 SlotResult SlotTable::complete(std::uint32_t index, std::uint32_t crc) {
@@ -133,7 +133,7 @@ SlotResult SlotTable::complete(std::uint32_t index, std::uint32_t crc) {
   slot.crc = crc;
   slot.state = State::complete;
   stop_filling(slot);
-  held_ -= dimensions_.world;
+  held_ -= dimensions_.children;
   return result_of(index);
 }
 
@@ -148,7 +148,7 @@ std::vector<WaitingSlot> SlotTable::waiting() const {
   copies.reserve(filling_.size());
   for (const std::uint32_t index : filling_) {
     const Slot& slot = slots_[index];
-    copies.push_back({index, slot.tag, slot.first_arrival, slot.ranks});
+    copies.push_back({index, slot.tag, slot.first_arrival, slot.children});
   }
   return copies;
 }
@@ -168,9 +168,9 @@ std::vector<StuckSlot> SlotTable::longest_of(std::vector<WaitingSlot> waiting, s
     entry.message = slot.message;
     entry.packet = slot.slot % dimensions_.packets_per_message;
     entry.waiting_ns = now - slot.first_arrival;
-    for (std::uint16_t rank = 0; rank < dimensions_.world; ++rank) {
-      if ((slot.ranks[rank / 64] >> (rank % 64) & 1) == 0) {
-        entry.missing.push_back(rank);
+    for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
+      if ((slot.children[child / 64] >> (child % 64) & 1) == 0) {
+        entry.missing.push_back(child);
       }
     }
   }

@@ -19,7 +19,7 @@ struct SlotResult {
   std::uint32_t crc = 0;
 };
 
-/// Folds the frames' data, which stand by rank, into `result` and writes that into each frame;
+/// Folds the frames' data, which stand by child, into `result` and writes that into each frame;
 /// `skip` bytes of INA header stand before the data of each payload. Returns the result's CRC. The
 /// fold's kernel is not called when there is no data.
 std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
@@ -28,9 +28,9 @@ std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip
 /// What a contribution met in its slot: the rows of docs/protocol.md §4.
 enum class SlotEvent : std::uint8_t {
   stored,
-  completed,        // the last bit: reduce, then emit for every rank
+  completed,        // the last bit: reduce, then emit for every child
   repeat_held,      // bit set already, slot still filling
-  repeat_complete,  // emit the cached result on this rank's connection alone
+  repeat_complete,  // emit the cached result on this child's connection alone
   stale,            // the slot is in use for a later message
   window_violation, // would reclaim a slot that is still filling
   disagree_operation,
@@ -44,20 +44,20 @@ enum class SlotEvent : std::uint8_t {
 struct Contribution {
   std::uint32_t slot = 0;
   std::uint64_t message = 0; // tag
-  std::uint16_t rank = 0;
+  std::uint16_t child = 0;
   wire::MessageShape shape;
   std::uint32_t data_bytes = 0; // of this packet: its payload without an INA header
   std::uint64_t now = 0;        // nanoseconds
 };
 
-inline constexpr std::size_t kBitmapWords = kMaxWorld / 64; // of ranks
+inline constexpr std::size_t kBitmapWords = kMaxWorld / 64; // of children
 
 /// A copy of a slot that waits.
 struct WaitingSlot {
   std::uint32_t slot = 0;
   std::uint64_t message = 0;
   std::uint64_t first_arrival = 0; // nanoseconds
-  std::array<std::uint64_t, kBitmapWords> ranks{};
+  std::array<std::uint64_t, kBitmapWords> children{};
 };
 
 /// A slot that waits, for people.
@@ -65,7 +65,7 @@ struct StuckSlot {
   std::uint64_t message = 0;
   std::uint32_t packet = 0;
   std::uint64_t waiting_ns = 0;
-  std::vector<std::uint16_t> missing; // ranks
+  std::vector<std::uint16_t> missing; // children
 };
 
 /// The 2N x L slots of one ring (docs/protocol.md §4). One worker owns a table; frames stored in it
@@ -73,7 +73,7 @@ struct StuckSlot {
 class SlotTable {
  public:
   struct Dimensions {
-    std::uint16_t world = 0;               // H
+    std::uint16_t children = 0;            // H where each is a rank
     std::uint32_t messages = 0;            // 2N
     std::uint32_t packets_per_message = 0; // L
     std::uint16_t mtu = 0;                 // bytes of payload a packet has at most
@@ -81,7 +81,7 @@ class SlotTable {
     std::size_t slots() const { return std::size_t{messages} * packets_per_message; }
 
     /// Frames that a ring can hold at once: all but the last contribution of every slot.
-    std::size_t held_frames() const { return slots() * (world - 1u); }
+    std::size_t held_frames() const { return slots() * (children - 1u); }
 
     std::size_t bytes() const;
   };
@@ -92,8 +92,8 @@ class SlotTable {
   /// completed.
   SlotEvent arrive(const Contribution& contribution, frame::Frame* frame);
 
-  /// For a slot that arrive() just called completed: its frames in rank order, which the caller
-  /// owns again once it has called complete().
+  /// For a slot that arrive() just called completed: its frames in order of children, which the
+  /// caller owns again once it has called complete().
   std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
 
   /// Where the result of such a slot belongs.
@@ -112,14 +112,14 @@ class SlotTable {
   template <typename Release>
   void flush(Release&& release);
 
-  std::uint16_t world() const { return dimensions_.world; }
+  std::uint16_t children() const { return dimensions_.children; }
 
   std::size_t slots() const { return slots_.size(); }
 
   std::uint64_t held() const { return held_; }
 
-  /// Whether a slot that is filling has a frame of this rank. Takes time for each such slot.
-  bool holds(std::uint16_t rank) const;
+  /// Whether a slot that is filling has a frame of this child. Takes time for each such slot.
+  bool holds(std::uint16_t child) const;
 
   std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 
@@ -147,11 +147,11 @@ class SlotTable {
     std::uint64_t generation = 0;
     std::uint32_t filling_index = 0; // where filling_ has it
     std::uint64_t first_arrival = 0;
-    std::array<std::uint64_t, kBitmapWords> ranks{};
+    std::array<std::uint64_t, kBitmapWords> children{};
 
-    bool has(std::uint16_t rank) const { return (ranks[rank / 64] >> (rank % 64) & 1) != 0; }
+    bool has(std::uint16_t child) const { return (children[child / 64] >> (child % 64) & 1) != 0; }
 
-    void set(std::uint16_t rank) { ranks[rank / 64] |= std::uint64_t{1} << (rank % 64); }
+    void set(std::uint16_t child) { children[child / 64] |= std::uint64_t{1} << (child % 64); }
   };
 
   State state_of(const Slot& slot) const {
@@ -165,7 +165,7 @@ class SlotTable {
 
   Dimensions dimensions_;
   std::pmr::vector<Slot> slots_;
-  std::pmr::vector<frame::Frame*> frames_;  // slot x H + rank
+  std::pmr::vector<frame::Frame*> frames_;  // slot x children + child
   std::pmr::vector<std::uint8_t> results_;  // slot x mtu
   std::uint64_t held_ = 0;                  // frames stored now
   std::pmr::vector<std::uint32_t> filling_; // slots in State::filling, in no order
@@ -175,9 +175,9 @@ class SlotTable {
 template <typename Release>
 void SlotTable::flush(Release&& release) {
   for (const std::uint32_t index : filling_) {
-    for (std::uint16_t rank = 0; rank < dimensions_.world; ++rank) {
-      if (slots_[index].has(rank)) {
-        release(*cells_of(index)[rank]);
+    for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
+      if (slots_[index].has(child)) {
+        release(*cells_of(index)[child]);
       }
     }
   }

@@ -11,14 +11,14 @@ inline slot::Contribution contribution_of(const frame::Frame& frame, const conn:
                                           frame::Instant now) {
   return {.slot = verdict.record->first_slot + verdict.packet,
           .message = verdict.record->message,
-          .rank = verdict.rank,
+          .child = verdict.child,
           .shape = verdict.record->shape,
           .data_bytes = static_cast<std::uint32_t>(frame.packet.payload_bytes -
                                                    slot::ina_bytes(frame.packet)),
           .now = now.ns};
 }
 
-/// Holds contributions in their slots until every rank's is there.
+/// Holds contributions in their slots until every child's is there.
 class Aggregate {
  public:
   Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Forward& forward);

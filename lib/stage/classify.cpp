@@ -44,7 +44,7 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:
     return forward_.note(
-        frame, {.ring = verdict.ring, .rank = verdict.rank, .event = frame::TraceEvent::waits},
+        frame, {.ring = verdict.ring, .child = verdict.child, .event = frame::TraceEvent::waits},
         now);
   case Verdict::Step::begin:
     return begin_incarnation(verdict.ring, now);
@@ -66,12 +66,12 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
   const auto hellos = classifier_.begin(ring, now.ms);
   drop_given_up_hellos(now);
-  for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
-    if (const auto pin = bridge_.pin_source(hellos[rank]->bytes(), hellos[rank]->ingress)) {
+  for (std::uint16_t child = 0; child < hellos.size(); ++child) {
+    if (const auto pin = bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress)) {
       rings_[ring]->pins.push_back(*pin);
     }
     passes<StageId::classify, StageId::aggregate>();
-    aggregate_.accept(*hellos[rank], classifier_.hello_verdict({ring, rank}), now);
+    aggregate_.accept(*hellos[child], classifier_.hello_verdict({ring, child}), now);
   }
 }
 

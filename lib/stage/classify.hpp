@@ -8,7 +8,7 @@
 namespace weir::stage {
 
 /// Asks the classifier what a packet between ring neighbours is, and does what it says. Begins a
-/// ring's incarnation when every member has said hello.
+/// ring's incarnation when every child has said hello.
 class Classify {
  public:
   Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
@@ -21,7 +21,7 @@ class Classify {
   /// Gives up what the ring holds and the connections it has admitted.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
-  /// The same for good.
+  /// The same for good. The ring leaves the set before the next packet comes.
   void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
  private:

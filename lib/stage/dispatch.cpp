@@ -5,20 +5,19 @@
 
 namespace weir::stage {
 
-Dispatch::Dispatch(const ring::RingDirectory& directory,
-                   const conn::MagicRule::Settings& magic_rule, Forward& forward,
-                   WorkerSink& workers)
-    : directory_(directory), magic_rule_(magic_rule), forward_(forward), workers_(workers) {}
+Dispatch::Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
+                   Forward& forward, WorkerSink& workers)
+    : current_(current), magic_rule_(magic_rule), forward_(forward), workers_(workers) {}
 
 void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
   if (frame.pair == 0) {
     return forward_foreign(frame, now);
   }
-  if (!directory_.may_enter(frame.pair, frame.ingress)) {
+  if (!current_->may_enter(frame.pair, frame.ingress)) {
     return drop(frame, DropReason::wrong_port, now);
   }
   passes<StageId::dispatch, StageId::classify>();
-  workers_.to_worker(frame, directory_.group_of_pair(frame.pair), now);
+  workers_.to_worker(frame, current_->group_of_pair(frame.pair), now);
 }
 
 void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {

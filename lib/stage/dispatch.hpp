@@ -3,7 +3,7 @@
 
 #include "conn/classifier.hpp"
 #include "conn/magic_rule.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/current_rings.hpp"
 #include "stage/forward.hpp"
 
 namespace weir::stage {
@@ -13,7 +13,7 @@ class WorkerSink {
  public:
   virtual ~WorkerSink() = default;
 
-  /// `group` names the rings concerned (ring::RingDirectory::group_of_pair).
+  /// `group` names the rings concerned (ring::RingSet::group_of_pair).
   virtual void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) = 0;
 };
 
@@ -21,7 +21,7 @@ class WorkerSink {
 /// for the magic rule.
 class Dispatch {
  public:
-  Dispatch(const ring::RingDirectory& directory, const conn::MagicRule::Settings& magic_rule,
+  Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
            Forward& forward, WorkerSink& workers);
 
   /// Takes what Receive has seen.
@@ -31,7 +31,7 @@ class Dispatch {
   void forward_foreign(frame::Frame& frame, frame::Instant now);
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
 
-  const ring::RingDirectory& directory_;
+  const ring::CurrentRings& current_;
   conn::MagicRule magic_rule_;
   Forward& forward_;
   WorkerSink& workers_;

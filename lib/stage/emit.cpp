@@ -49,12 +49,11 @@ unsigned Emit::send_results(Entry& entry, frame::Instant now) {
   ring.counters.results += frames.size();
   ring.counters.reduced_bytes += frames.size() * result.data.size();
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
-  const ring::RingSpec& spec = directory_.rings()[entry.record.ring];
-  for (std::uint16_t rank = 0; rank < frames.size(); ++rank) {
-    entry.record.rank = rank;
+  for (std::uint16_t child = 0; child < frames.size(); ++child) {
+    entry.record.child = child;
     passes<StageId::emit, StageId::forward>();
-    forward_.send(*frames[rank], frame::Departure::consumed, now, entry.record,
-                  classifier_.ports().port_of({entry.record.ring, spec.successor(rank)}));
+    forward_.send(*frames[child], frame::Departure::consumed, now, entry.record,
+                  classifier_.ports().receiver_port_of({entry.record.ring, child}));
   }
   entry.has_left = true;
   return static_cast<unsigned>(frames.size());
@@ -76,10 +75,10 @@ bool Emit::has_result_on_connection_of(const frame::Frame& frame, const Entry& e
   if (entry.has_left) {
     return false;
   }
-  const auto senders = directory_.senders(frame.pair);
-  return std::any_of(senders.begin(), senders.end(), [&](const ring::RingRank& sender) {
+  const auto senders = current_->senders(frame.pair);
+  return std::any_of(senders.begin(), senders.end(), [&](const ring::RingChild& sender) {
     return sender.ring == entry.record.ring &&
-           entry.reduction.task().frames[sender.rank]->packet.destination_qp ==
+           entry.reduction.task().frames[sender.child]->packet.destination_qp ==
                frame.packet.destination_qp;
   });
 }
@@ -124,7 +123,7 @@ void Emit::forward_stale(frame::Frame& frame, const conn::Verdict& verdict, fram
   frame.traffic = frame::TrafficClass::ring; // as the results on its connection
   send_in_turn(
       frame, frame::Departure::forwarded, now,
-      {.ring = verdict.ring, .rank = verdict.rank, .event = frame::TraceEvent::stale_repeat});
+      {.ring = verdict.ring, .child = verdict.child, .event = frame::TraceEvent::stale_repeat});
 }
 
 } // namespace weir::stage

@@ -12,7 +12,7 @@ namespace weir::stage {
 /// ring's connections in turn behind them (protocol I7).
 class Emit {
  public:
-  Emit(const ring::RingDirectory& directory, const conn::Classifier& classifier, RingStates& rings,
+  Emit(const ring::CurrentRings& current, const conn::Classifier& classifier, RingStates& rings,
        slot::ReductionQueue& reductions, Forward& forward);
 
   /// Sends the results of the reductions that are made, oldest first. Returns how many frames that
@@ -41,7 +41,7 @@ class Emit {
                                    const slot::ReductionQueue::Entry& entry) const;
   void drain_connection_of(const frame::Frame& frame, frame::Instant now);
 
-  const ring::RingDirectory& directory_;
+  const ring::CurrentRings& current_;
   const conn::Classifier& classifier_;
   RingStates& rings_;
   slot::ReductionQueue& reductions_;
@@ -53,7 +53,7 @@ inline frame::TraceRecord ring_record(frame::TraceEvent event, const conn::Verdi
   return {.message = verdict.record->message,
           .packet = verdict.packet,
           .ring = verdict.ring,
-          .rank = verdict.rank,
+          .child = verdict.child,
           .event = event};
 }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/inline_switch.hpp"
 
+#include <memory>
 #include <numeric>
 #include <utility>
 
 namespace weir::stage {
 namespace {
 
-std::vector<std::uint16_t> all_rings(const ring::RingDirectory& directory) {
-  std::vector<std::uint16_t> rings(directory.rings().size());
+std::vector<std::uint16_t> all_of(const ring::RingSet& set) {
+  std::vector<std::uint16_t> rings(set.rings().size());
   std::iota(rings.begin(), rings.end(), std::uint16_t{0});
   return rings;
 }
 
-Worker::Settings sharing(Worker::Settings settings, conn::ForeignSessions& sessions) {
+Worker::Settings with(conn::ForeignSessions& sessions, Worker::Settings settings) {
   settings.classifier.foreign_sessions = &sessions;
   return settings;
 }
@@ -23,16 +24,32 @@ Worker::Settings sharing(Worker::Settings settings, conn::ForeignSessions& sessi
 InlineSwitch::InlineSwitch(std::vector<ring::RingSpec> rings,
                            std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
                            FrameSink& sink)
-    : directory_(std::move(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
+    : current_(ring::RingSet(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
+      worker_settings_(with(foreign_sessions_, settings.worker)),
       stations_(settings.mac_entries, settings.mac_aging_ms),
       bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
       forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
-      worker_(directory_, all_rings(directory_), sharing(settings.worker, foreign_sessions_),
-              bridge_, forward_, counters_),
-      receive_(directory_, bridge_, counters_),
-      dispatch_(directory_,
-                magic_rule_settings(sharing(settings.worker, foreign_sessions_).classifier),
-                forward_, *this) {}
+      worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
+      receive_(current_, bridge_, counters_),
+      dispatch_(current_, magic_rule_settings(worker_settings_.classifier), forward_, *this) {}
+
+void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+  worker_.withdraw_ring(ring, now);
+  current_.swap(std::make_unique<const ring::RingSet>(current_->without(ring)));
+}
+
+std::uint16_t InlineSwitch::add_ring(ring::RingSpec ring) {
+  const auto index = static_cast<std::uint16_t>(current_->rings().size());
+  auto before =
+      current_.swap(std::make_unique<const ring::RingSet>(current_->with(std::move(ring))));
+  try {
+    worker_.adopt(index);
+  } catch (...) {
+    current_.swap(std::move(before));
+    throw;
+  }
+  return index;
+}
 
 void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t /*group*/, frame::Instant now) {
   worker_.accept(frame, now);

@@ -47,9 +47,13 @@ class InlineSwitch : private WorkerSink {
 
   void reset_ring(std::uint16_t ring, frame::Instant now) { worker_.reset_ring(ring, now); }
 
-  void withdraw_ring(std::uint16_t ring, frame::Instant now) { worker_.withdraw_ring(ring, now); }
+  void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
-  const ring::RingDirectory& directory() const { return directory_; }
+  /// Returns the index of the ring. Throws as ring::RingSet::with and conn::Classifier::adopt; then
+  /// nothing has changed.
+  std::uint16_t add_ring(ring::RingSpec ring);
+
+  const ring::RingSet& rings() const { return *current_; }
 
   const Worker& worker() const { return worker_; }
 
@@ -62,8 +66,9 @@ class InlineSwitch : private WorkerSink {
  private:
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
 
-  ring::RingDirectory directory_;
+  ring::CurrentRings current_;
   conn::ForeignSessions foreign_sessions_;
+  Worker::Settings worker_settings_;
   l2::MacTable stations_;
   l2::Bridge bridge_;
   frame::FrameCounters counters_;

@@ -16,9 +16,9 @@ bool is_answer_of_neighbours(const frame::Frame& frame) {
 
 } // namespace
 
-Receive::Receive(const ring::RingDirectory& directory, l2::Bridge& bridge,
+Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
                  frame::FrameCounters& counters)
-    : directory_(directory), bridge_(bridge), counters_(counters) {}
+    : current_(current), bridge_(bridge), counters_(counters) {}
 
 void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
@@ -26,7 +26,7 @@ void Receive::accept(frame::Frame& frame, frame::Instant now) {
   frame.packet = wire::parse(frame.bytes());
   frame.pair = frame.packet.parsed == wire::Parsed::other
                    ? std::uint16_t{0}
-                   : directory_.pair_of(frame.packet.source, frame.packet.destination);
+                   : current_->pair_of(frame.packet.source, frame.packet.destination);
   if (is_answer_of_neighbours(frame)) {
     frame.traffic = frame::TrafficClass::ring;
   }

@@ -5,7 +5,7 @@
 #include "frame/frame.hpp"
 #include "frame/instant.hpp"
 #include "l2/bridge.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/current_rings.hpp"
 
 namespace weir::stage {
 
@@ -14,13 +14,13 @@ namespace weir::stage {
 /// packet.
 class Receive {
  public:
-  Receive(const ring::RingDirectory& directory, l2::Bridge& bridge, frame::FrameCounters& counters);
+  Receive(const ring::CurrentRings& current, l2::Bridge& bridge, frame::FrameCounters& counters);
 
   /// `frame` has data, length and ingress set. Dispatch takes it next.
   void accept(frame::Frame& frame, frame::Instant now);
 
  private:
-  const ring::RingDirectory& directory_;
+  const ring::CurrentRings& current_;
   l2::Bridge& bridge_;
   frame::FrameCounters& counters_;
 };

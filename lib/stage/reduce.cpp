@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/reduce.hpp"
 
+#include "op/collectives.hpp"
 #include "stage/graph_watch.hpp"
 
 namespace weir::stage {
 
-Reduce::Reduce(op::CpuLevel level, slot::ReductionHelpers* helpers,
-               const conn::Classifier& classifier, RingStates& rings,
-               slot::ReductionQueue& reductions, Emit& emit)
-    : operators_(level), helpers_(helpers), classifier_(classifier), rings_(rings),
-      reductions_(reductions), emit_(emit) {}
+Reduce::Reduce(const ring::CurrentRings& current, op::CpuLevel level,
+               slot::ReductionHelpers* helpers, const conn::Classifier& classifier,
+               RingStates& rings, slot::ReductionQueue& reductions, Emit& emit)
+    : current_(current), operators_(level), helpers_(helpers), classifier_(classifier),
+      rings_(rings), reductions_(reductions), emit_(emit) {}
 
-/// What the message's collective makes of the ranks' data.
-slot::Fold Reduce::fold_of(const wire::MessageShape& shape) const {
-  switch (shape.collective) {
-  case Collective::broadcast:
-    return slot::Fold::copy_of(shape.root, operators_.kernel(DataType::u8, Operation::bitwise_or));
-  case Collective::barrier:
-    return {};
-  default:
+/// What the message's collective makes of the children's data.
+slot::Fold Reduce::fold_of(std::uint16_t ring, const wire::MessageShape& shape) const {
+  switch (op::row_of(shape.collective).contributes) {
+  case op::Who::everybody:
     return {.kernel = operators_.kernel(shape.data_type, shape.operation)};
+  case op::Who::root:
+    if (const auto root = current_->rings()[ring].child_of_rank(shape.root)) {
+      return slot::Fold::copy_of(*root, operators_.kernel(DataType::u8, Operation::bitwise_or));
+    }
+    return {};
+  case op::Who::nobody:
+    return {};
   }
+  return {};
 }
 
 void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now) {
@@ -34,7 +39,7 @@ void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Ins
   entry.collective = verdict.record->shape.collective;
   entry.reduction.offer({.frames = slots.frames_of(slot),
                          .result = slots.result_room(slot),
-                         .fold = fold_of(verdict.record->shape),
+                         .fold = fold_of(verdict.ring, verdict.record->shape),
                          .session = classifier_.session_of(verdict.ring)});
   if (helpers_ == nullptr || !helpers_->ask(entry.reduction)) {
     entry.reduction.make();

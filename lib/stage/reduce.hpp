@@ -10,15 +10,17 @@ namespace weir::stage {
 class Reduce {
  public:
   /// `helpers` may be nullptr: then every reduction is made here.
-  Reduce(op::CpuLevel level, slot::ReductionHelpers* helpers, const conn::Classifier& classifier,
-         RingStates& rings, slot::ReductionQueue& reductions, Emit& emit);
+  Reduce(const ring::CurrentRings& current, op::CpuLevel level, slot::ReductionHelpers* helpers,
+         const conn::Classifier& classifier, RingStates& rings, slot::ReductionQueue& reductions,
+         Emit& emit);
 
-  /// The slot is that of `verdict`'s packet, with every rank's frame in it.
+  /// The slot is that of `verdict`'s packet, with every child's frame in it.
   void accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now);
 
  private:
-  slot::Fold fold_of(const wire::MessageShape& shape) const;
+  slot::Fold fold_of(std::uint16_t ring, const wire::MessageShape& shape) const;
 
+  const ring::CurrentRings& current_;
   op::Operators operators_;
   slot::ReductionHelpers* helpers_;
   const conn::Classifier& classifier_;

@@ -3,13 +3,14 @@
 
 namespace weir::stage {
 
-slot::SlotTable::Dimensions dimensions_of(const ring::RingSpec& ring) {
-  return {ring.world(), ring.depth(), ring.packets_per_message(), ring.mtu};
+slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring) {
+  const ring::RingSpec& spec = ring.spec();
+  return {ring.children(), spec.depth(), spec.packets_per_message(), spec.mtu};
 }
 
-RingState::RingState(const ring::RingSpec& spec, std::pmr::memory_resource* memory)
-    : slots(dimensions_of(spec), memory) {
-  pins.reserve(spec.world());
+RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
+    : slots(dimensions_of(ring), memory) {
+  pins.reserve(ring.children());
 }
 
 } // namespace weir::stage

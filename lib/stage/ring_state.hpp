@@ -3,7 +3,7 @@
 
 #include "frame/counters.hpp"
 #include "l2/bridge.hpp"
-#include "ring/ring_spec.hpp"
+#include "ring/ring.hpp"
 #include "slot/slot_table.hpp"
 
 #include <memory_resource>
@@ -13,18 +13,18 @@
 namespace weir::stage {
 
 /// What a ring's slots are sized to.
-slot::SlotTable::Dimensions dimensions_of(const ring::RingSpec& ring);
+slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring);
 
 /// What the worker that owns a ring keeps of it, beside its connections. Touched by one lcore.
 struct RingState {
-  RingState(const ring::RingSpec& spec, std::pmr::memory_resource* memory);
+  RingState(const ring::Ring& ring, std::pmr::memory_resource* memory);
 
   slot::SlotTable slots;
   frame::RingCounters counters;
-  std::vector<l2::Pin> pins; // of the incarnation's members
+  std::vector<l2::Pin> pins; // of the incarnation's children
 };
 
-/// By directory index; empty where another worker owns the ring.
+/// By index in the set of rings; empty where another worker owns the ring.
 using RingStates = std::vector<std::optional<RingState>>;
 
 } // namespace weir::stage

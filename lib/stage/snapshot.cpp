@@ -12,9 +12,9 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
                         .held = slots.held(),
                         .filling = slots.filling(),
                         .slots = slots.slots(),
-                        .members = {}};
-  for (std::uint16_t rank = 0; rank < slots.world(); ++rank) {
-    snapshot.members.push_back(classifier.status_of(ring, rank));
+                        .children = {}};
+  for (std::uint16_t child = 0; child < slots.children(); ++child) {
+    snapshot.children.push_back(classifier.status_of(ring, child));
   }
   return snapshot;
 }

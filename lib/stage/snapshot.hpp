@@ -15,13 +15,13 @@
 namespace weir::stage {
 
 struct RingSnapshot {
-  std::uint16_t ring = 0; // directory index
+  std::uint16_t ring = 0; // index in the set
   std::optional<conn::Incarnation> incarnation;
   frame::RingCounters counters;
   std::uint64_t held = 0;    // frames in slots
   std::uint32_t filling = 0; // slots
   std::size_t slots = 0;
-  std::vector<conn::MemberStatus> members; // by rank
+  std::vector<conn::ChildStatus> children; // in order
 };
 
 struct ConnectionSnapshot {

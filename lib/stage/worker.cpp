@@ -6,28 +6,37 @@
 namespace weir::stage {
 namespace {
 
-RingStates states_of(const ring::RingDirectory& directory, const std::vector<std::uint16_t>& owned,
+RingStates states_of(const ring::RingSet& set, const std::vector<std::uint16_t>& owned,
                      std::pmr::memory_resource* memory) {
-  RingStates rings(directory.rings().size());
+  RingStates rings(set.rings().size());
   for (const std::uint16_t ring : owned) {
-    rings[ring].emplace(directory.rings()[ring], memory);
+    rings[ring].emplace(set.rings()[ring], memory);
   }
   return rings;
 }
 
 } // namespace
 
-Worker::Worker(const ring::RingDirectory& directory, std::vector<std::uint16_t> rings,
+Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rings,
                const Settings& settings, l2::Bridge& bridge, Forward& forward,
                frame::FrameCounters& counters)
-    : owned_(std::move(rings)), rings_(states_of(directory, owned_, settings.memory)),
-      classifier_(
-          directory, owned_, settings.classifier,
-          [this](const ring::RingRank& rank) { return rings_[rank.ring]->slots.holds(rank.rank); }),
-      emit_(directory, classifier_, rings_, reductions_, forward),
-      reduce_(settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
+    : current_(current), memory_(settings.memory), owned_(std::move(rings)),
+      rings_(states_of(*current, owned_, settings.memory)),
+      classifier_(current, owned_, settings.classifier,
+                  [this](const ring::RingChild& sender) {
+                    return rings_[sender.ring]->slots.holds(sender.child);
+                  }),
+      emit_(current, classifier_, rings_, reductions_, forward),
+      reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
       aggregate_(rings_, reduce_, emit_, forward),
       classify_(classifier_, rings_, bridge, aggregate_, emit_, forward, counters) {}
+
+void Worker::adopt(std::uint16_t ring) {
+  classifier_.adopt(ring);
+  rings_.resize(current_->rings().size());
+  rings_[ring].emplace(current_->rings()[ring], memory_);
+  owned_.push_back(ring);
+}
 
 std::uint64_t Worker::held() const {
   std::uint64_t frames = classifier_.waiting_hellos();

@@ -20,7 +20,7 @@ class Worker {
     slot::ReductionHelpers* helpers = nullptr; // nullptr: the worker makes every reduction itself
   };
 
-  Worker(const ring::RingDirectory& directory, std::vector<std::uint16_t> rings,
+  Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rings,
          const Settings& settings, l2::Bridge& bridge, Forward& forward,
          frame::FrameCounters& counters);
   Worker(const Worker&) = delete; // the stages refer to one another
@@ -32,6 +32,9 @@ class Worker {
 
   /// As Emit::collect: for the results of reductions that helpers have made.
   unsigned collect(frame::Instant now) { return emit_.collect(now); }
+
+  /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
+  void adopt(std::uint16_t ring);
 
   /// As Classify::reset_ring.
   void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
@@ -53,6 +56,8 @@ class Worker {
   std::uint64_t held() const;
 
  private:
+  const ring::CurrentRings& current_;
+  std::pmr::memory_resource* memory_;
   std::vector<std::uint16_t> owned_;
   RingStates rings_;
   conn::Classifier classifier_;

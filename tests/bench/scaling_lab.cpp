@@ -18,15 +18,14 @@ namespace {
 constexpr unsigned kBurst = 32;
 constexpr std::uint64_t kPatienceNs = 20'000'000'000;
 
-control::Placement place(const Workload& workload, const Team& team,
-                         const ring::RingDirectory& directory) {
+control::Placement place(const Workload& workload, const Team& team, const ring::RingSet& rings) {
   config::Config config;
   config.ports.resize(workload.ports());
   for (unsigned id = 0; id < team.lcores.size(); ++id) {
     config.lcores.push_back({.id = id, .roles = team.lcores[id]});
   }
   config.rings = workload.rings();
-  return control::place(config, directory);
+  return control::place(config, rings);
 }
 
 std::vector<lcore::TxQueues> queues_of(const RingPorts& ports) {
@@ -41,7 +40,7 @@ std::vector<lcore::TxQueues> queues_of(const RingPorts& ports) {
 
 ScalingLab::ScalingLab(const Workload& workload, const Team& team)
     : workload_(workload), ports_(workload.ports(), 2 * kWindow), tables_(workload),
-      placement_(place(workload, team, tables_.directory)), queues_(queues_of(ports_)),
+      placement_(place(workload, team, *tables_.rings)), queues_(queues_of(ports_)),
       hosts_(workload.ports()) {}
 
 double ScalingLab::seconds_of(FrameStock& stock) {

@@ -18,8 +18,8 @@ std::vector<std::uint32_t> frame_limits(const Workload& workload) {
 } // namespace
 
 SharedTables::SharedTables(const Workload& workload)
-    : directory(workload.rings()), stations(kStations, kAgingMs),
-      bridge(stations, workload.ports()), shared{directory, bridge, frame_limits(workload),
+    : rings(ring::RingSet(workload.rings())), stations(kStations, kAgingMs),
+      bridge(stations, workload.ports()), shared{rings, bridge, frame_limits(workload),
                                                  stage::magic_rule_settings(
                                                      worker_settings().classifier)} {}
 

@@ -16,14 +16,14 @@ struct SharedTables {
   /// How a worker of such a switch is set up.
   stage::Worker::Settings worker_settings();
 
-  ring::RingDirectory directory;
+  ring::CurrentRings rings;
   conn::ForeignSessions foreign_sessions{{}};
   l2::MacTable stations;
   l2::Bridge bridge;
   lcore::Lcore::Shared shared;
 };
 
-/// All rings of a workload, by their index in the directory.
+/// All rings of a workload, by their index in the set.
 std::vector<std::uint16_t> all_rings(const Workload& workload);
 
 } // namespace weir::bench

@@ -67,10 +67,9 @@ class StageLab {
  public:
   explicit StageLab(const Workload& workload)
       : tables_(workload),
-        classifier_(tables_.directory, {0}, tables_.worker_settings().classifier,
-                    [this](const ring::RingRank& sender) { return slots_.holds(sender.rank); }),
-        slots_(stage::dimensions_of(tables_.directory.rings()[0]),
-               std::pmr::get_default_resource()),
+        classifier_(tables_.rings, {0}, tables_.worker_settings().classifier,
+                    [this](const ring::RingChild& sender) { return slots_.holds(sender.child); }),
+        slots_(stage::dimensions_of(tables_.rings->rings()[0]), std::pmr::get_default_resource()),
         kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())) {}
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
@@ -87,7 +86,7 @@ class StageLab {
     each(burst, Stage::learn,
          [&](frame::Frame& frame) { tables_.bridge.learn(frame.bytes(), frame.ingress, 0); });
     each(burst, Stage::pair, [&](frame::Frame& frame) {
-      frame.pair = tables_.directory.pair_of(frame.packet.source, frame.packet.destination);
+      frame.pair = tables_.rings->pair_of(frame.packet.source, frame.packet.destination);
     });
     aggregate(burst);
   }

@@ -97,7 +97,7 @@ void Fabric::forget_ring(std::uint16_t ring) {
 
 /// What the old one held is lost with it.
 void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
-  for (std::uint16_t ring = 0; ring < switch_->directory().rings().size(); ++ring) {
+  for (std::uint16_t ring = 0; ring < switch_->rings().rings().size(); ++ring) {
     switch_->reset_ring(ring, frame::Instant::from_ns(world_.now));
   }
   check_balance();
@@ -129,7 +129,7 @@ void Fabric::operator_acted(std::uint16_t ring) {
 }
 
 std::uint32_t Fabric::session_of(std::uint32_t ring_id) const {
-  const auto ring = switch_->directory().ring_with_id(ring_id);
+  const auto ring = switch_->rings().ring_with_id(ring_id);
   return ring ? switch_->worker().classifier().session_of(*ring) : 0;
 }
 
@@ -352,8 +352,8 @@ void Fabric::tell_verdict() const {
       what += fmt::format(" ({})", weir::name_of(record.drop));
     } else if (record.event != frame::TraceEvent::forwarded) {
       what += fmt::format(" ring {} rank {} message {}.{}",
-                          switch_->directory().rings()[record.ring].id, record.rank, record.message,
-                          record.packet);
+                          switch_->rings().rings()[record.ring].spec().id, record.child,
+                          record.message, record.packet);
     }
     world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
                 record.ingress);

@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::uint32_t kPlainEntries = 8;
 
-std::vector<std::uint16_t> all_of(const ring::RingDirectory& directory) {
-  std::vector<std::uint16_t> rings(directory.rings().size());
+std::vector<std::uint16_t> all_of(const ring::RingSet& set) {
+  std::vector<std::uint16_t> rings(set.rings().size());
   std::iota(rings.begin(), rings.end(), std::uint16_t{0});
   return rings;
 }
@@ -32,9 +32,9 @@ void check_contribution(const conn::Verdict& verdict, const frame::Frame& frame,
                         const ring::RingSpec& ring) {
   const conn::MessageRecord& record = *verdict.record;
   const std::uint32_t slots = ring.depth() * ring.packets_per_message();
-  fuzz::require(verdict.rank < ring.world(), "a rank that the ring does not have");
-  fuzz::require(ring.members[verdict.rank].ip == frame.packet.source, "another member's address");
-  const auto& port = ring.members[verdict.rank].port;
+  fuzz::require(verdict.child < ring.world(), "a rank that the ring does not have");
+  fuzz::require(ring.members[verdict.child].ip == frame.packet.source, "another member's address");
+  const auto& port = ring.members[verdict.child].port;
   fuzz::require(!port || *port == frame.ingress, "another member's port");
   fuzz::require(record.packets <= ring.packets_per_message(), "a message of too many packets");
   fuzz::require(verdict.packet < record.packets, "a packet behind its message's end");
@@ -69,7 +69,7 @@ class Harness {
   void feed(fuzz::ScriptedFrame scripted) {
     obey(scripted.before);
     frame::Frame& frame = frames_.emplace_back(std::move(scripted)).frame;
-    frame.pair = directory_.pair_of(frame.packet.source, frame.packet.destination);
+    frame.pair = rings_->pair_of(frame.packet.source, frame.packet.destination);
     const bool is_roce = frame.packet.parsed == wire::Parsed::message ||
                          frame.packet.parsed == wire::Parsed::transport ||
                          frame.packet.parsed == wire::Parsed::malformed;
@@ -96,7 +96,7 @@ class Harness {
   }
 
   void reset_rings() {
-    for (const std::uint16_t ring : all_of(directory_)) {
+    for (const std::uint16_t ring : all_of(*rings_)) {
       classifier_.reset(ring, now_ * 50);
       take_back_given_up();
     }
@@ -104,7 +104,7 @@ class Harness {
 
   std::vector<std::optional<conn::Incarnation>> incarnations() const {
     std::vector<std::optional<conn::Incarnation>> incarnations;
-    for (const std::uint16_t ring : all_of(directory_)) {
+    for (const std::uint16_t ring : all_of(*rings_)) {
       incarnations.push_back(classifier_.incarnation_of(ring));
     }
     return incarnations;
@@ -117,10 +117,10 @@ class Harness {
   }
 
   void check(const conn::Verdict& verdict, frame::Frame& frame) {
-    fuzz::require(verdict.ring < directory_.rings().size(), "a ring that is not there");
+    fuzz::require(verdict.ring < rings_->rings().size(), "a ring that is not there");
     switch (verdict.step) {
     case conn::Verdict::Step::contribute:
-      check_contribution(verdict, frame, directory_.rings()[verdict.ring]);
+      check_contribution(verdict, frame, rings_->rings()[verdict.ring].spec());
       break;
     case conn::Verdict::Step::wait:
       waiting_.insert(&frame);
@@ -139,7 +139,7 @@ class Harness {
   void begin(std::uint16_t ring) {
     const auto hellos = classifier_.begin(ring, now_ * 50);
     take_back_given_up();
-    const ring::RingSpec& spec = directory_.rings()[ring];
+    const ring::RingSpec& spec = rings_->rings()[ring].spec();
     fuzz::require(hellos.size() == spec.world(), "an incarnation without all hellos");
     for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
       fuzz::require(waiting_.erase(hellos[rank]) == 1, "a hello that did not wait begins");
@@ -148,16 +148,16 @@ class Harness {
     fuzz::require(classifier_.session_of(ring) != 0, "an incarnation without a session");
   }
 
-  ring::RingDirectory directory_{fuzz::rings()};
+  ring::CurrentRings rings_{ring::RingSet(fuzz::rings())};
   conn::ForeignSessions foreign_sessions_{{}};
-  conn::Classifier classifier_{directory_,
-                               all_of(directory_),
+  conn::Classifier classifier_{rings_,
+                               all_of(*rings_),
                                {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
                                 .plain_entries = kPlainEntries,
                                 .aging = 1000,
                                 .hash_key = {},
                                 .foreign_sessions = &foreign_sessions_},
-                               [](const ring::RingRank& /*sender*/) { return false; }};
+                               [](const ring::RingChild& /*sender*/) { return false; }};
   std::deque<Kept> frames_;
   std::set<const frame::Frame*> waiting_; // the classifier's
   std::uint64_t now_ = 0;

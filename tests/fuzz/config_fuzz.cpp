@@ -3,7 +3,7 @@
 /// Any text is a configuration or a ConfigError, and what is accepted can be turned into rings.
 
 #include "config/config.hpp"
-#include "ring/ring_directory.hpp"
+#include "ring/ring_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const weir::config::Config config = weir::config::parse_config(text, "fuzz");
-    const weir::ring::RingDirectory directory(config.rings);
+    const weir::ring::RingSet rings(config.rings);
   } catch (const weir::config::ConfigError&) {
     return 0;
   }

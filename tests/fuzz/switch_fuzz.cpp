@@ -65,7 +65,7 @@ class Harness {
   }
 
   void reset_rings() {
-    for (std::uint16_t ring = 0; ring < switch_.directory().rings().size(); ++ring) {
+    for (std::uint16_t ring = 0; ring < switch_.rings().rings().size(); ++ring) {
       switch_.reset_ring(ring, now());
     }
   }

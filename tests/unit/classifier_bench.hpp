@@ -30,14 +30,14 @@ inline std::string text_of(const Verdict& verdict) {
   case Verdict::Step::forward:
     return verdict.foreign ? fmt::format("forward {}", name_of(*verdict.foreign)) : "forward";
   case Verdict::Step::forward_stale:
-    return fmt::format("stale {}.{}", verdict.ring, verdict.rank);
+    return fmt::format("stale {}.{}", verdict.ring, verdict.child);
   case Verdict::Step::drop:
     return fmt::format("drop {}", name_of(verdict.drop));
   case Verdict::Step::contribute:
-    return fmt::format("{}.{} message {} packet {}", verdict.ring, verdict.rank,
+    return fmt::format("{}.{} message {} packet {}", verdict.ring, verdict.child,
                        verdict.record->message, verdict.packet);
   case Verdict::Step::wait:
-    return fmt::format("waits {}.{}", verdict.ring, verdict.rank);
+    return fmt::format("waits {}.{}", verdict.ring, verdict.child);
   case Verdict::Step::begin:
     return fmt::format("begins {}", verdict.ring);
   }
@@ -50,19 +50,19 @@ class ClassifierBench {
  public:
   explicit ClassifierBench(const std::vector<ring::RingSpec>& rings,
                            std::uint32_t plain_entries = 16)
-      : sessions_(std::make_unique<ForeignSessions>(HashKey{})), directory_(rings),
-        classifier_(directory_, all(rings.size()),
+      : sessions_(std::make_unique<ForeignSessions>(HashKey{})), rings_(ring::RingSet(rings)),
+        classifier_(rings_, all(rings.size()),
                     {.sessions = SessionSource::counting_from(test::kSession),
                      .plain_entries = plain_entries,
                      .aging = kAging,
                      .foreign_sessions = sessions_.get()},
-                    [this](const ring::RingRank& rank) {
-                      return holds.contains({rank.ring, rank.rank});
+                    [this](const ring::RingChild& sender) {
+                      return holds.contains({sender.ring, sender.child});
                     }) {}
 
   /// What becomes of the frame, and of hellos that waited.
   std::string classify(const test::Built& built, std::uint16_t port = 0) {
-    auto owned = std::make_unique<Owned>(built, port, directory_);
+    auto owned = std::make_unique<Owned>(built, port, *rings_);
     if (owned->frame.pair == 0) {
       return "not between neighbours";
     }
@@ -89,6 +89,12 @@ class ClassifierBench {
     }
   }
 
+  /// As stage::InlineSwitch::withdraw_ring.
+  void withdraw(std::uint16_t ring) {
+    classifier_.withdraw(ring, now);
+    rings_.swap(std::make_unique<const ring::RingSet>(rings_->without(ring)));
+  }
+
   /// What reset(), withdraw() or the last packet made of hellos that waited.
   std::string take_given_up() {
     std::string text;
@@ -106,13 +112,13 @@ class ClassifierBench {
 
  private:
   struct Owned {
-    Owned(const test::Built& built, std::uint16_t port, const ring::RingDirectory& directory)
+    Owned(const test::Built& built, std::uint16_t port, const ring::RingSet& set)
         : bytes(built.bytes) {
       frame.data = bytes.data();
       frame.length = static_cast<std::uint32_t>(built.bytes.size());
       frame.ingress = port;
       frame.packet = wire::parse(bytes.bytes());
-      frame.pair = directory.pair_of(frame.packet.source, frame.packet.destination);
+      frame.pair = set.pair_of(frame.packet.source, frame.packet.destination);
     }
 
     test::ExactCopy bytes;
@@ -143,7 +149,7 @@ class ClassifierBench {
   }
 
   std::unique_ptr<ForeignSessions> sessions_;
-  ring::RingDirectory directory_;
+  ring::CurrentRings rings_;
   Classifier classifier_;
   std::set<std::unique_ptr<Owned>> waiting_;
 };

@@ -167,7 +167,7 @@ TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
   OtherRing other;
   RingJob& job = other.job;
   other.bench.admit(job);
-  other.bench.classifier().withdraw(0, other.bench.now);
+  other.bench.withdraw(0);
   const auto again = [](const Built& frame) { return with_qp(frame, 0x999); };
   const auto message = job.message(0, 1, three_packets());
   const Built answer = poked_byte(

@@ -305,7 +305,7 @@ TEST(Incarnation, AWithdrawnRingIsUnknownAndItsConnectionsDead) {
   const auto other = job.message(1, 1, three_packets());
   ASSERT_EQ(bench.classify(message[0]), "0.0 message 1 packet 0");
   ASSERT_EQ(bench.classify(hello_of_run(job, 1, 9, 5)), "waits 0.1");
-  bench.classifier().withdraw(0, bench.now);
+  bench.withdraw(0);
   EXPECT_EQ(bench.take_given_up(), ", gave up ring_withdrawn");
   expect_steps(bench, {{"the rest of its message", message[1], "drop dead_connection"},
                        {"its repeat", message[0], "drop unannounced"},

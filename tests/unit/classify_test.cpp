@@ -29,7 +29,7 @@ TEST(Classifier, AdmittedConnectionsContribute) {
                        {"and from the start", message[0], "0.0 message 1 packet 0"},
                        {"another QP", with_qp(message[0], 0x999), "drop no_connection"},
                        {"its middle", with_qp(message[1], 0x999), "drop unclassified"}});
-  const MemberStatus status = bench.classifier().status_of(0, 0);
+  const ChildStatus status = bench.classifier().status_of(0, 0);
   EXPECT_TRUE(status.connected);
   EXPECT_EQ(status.qp, job.qp_of(0));
   EXPECT_EQ(status.newest_message, 1u);

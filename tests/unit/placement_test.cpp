@@ -47,7 +47,7 @@ std::string dealt(const std::vector<std::vector<config::Role>>& roles, std::size
     config.lcores.push_back({.id = id, .roles = roles[id]});
   }
   config.rings = specs;
-  const Placement placement = place(config, ring::RingDirectory(std::move(specs)));
+  const Placement placement = place(config, ring::RingSet(std::move(specs)));
   std::string text;
   for (const Placement::DataLcore& lcore : placement.lcores) {
     text += text.empty() ? "" : "|";
@@ -98,7 +98,7 @@ TEST(Placement, EalNumbersLcoresFromControlOn) {
   config.ports.resize(1);
   config.lcores = {
       {.id = 7, .roles = kWorker}, {.id = 3, .roles = kControl}, {.id = 9, .roles = kEnds}};
-  EXPECT_EQ(eal_lcores(place(config, ring::RingDirectory({}))), "0@3,1@7,2@9");
+  EXPECT_EQ(eal_lcores(place(config, ring::RingSet({}))), "0@3,1@7,2@9");
 }
 
 } // namespace

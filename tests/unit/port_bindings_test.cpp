@@ -37,13 +37,13 @@ ring::RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
 class Ports {
  public:
   explicit Ports(const std::vector<ring::RingSpec>& rings)
-      : directory_(rings), bindings(directory_) {}
+      : rings_(ring::RingSet(rings)), bindings(rings_) {}
 
   /// By which packets of one to the other may come in.
   Set source(int from, int to) const {
     Set ports;
     for (const std::uint16_t port : kAny) {
-      if (bindings.may_enter(directory_.pair_of(host(from), host(to)), port)) {
+      if (bindings.may_enter(rings_->pair_of(host(from), host(to)), port)) {
         ports.insert(port);
       }
     }
@@ -51,11 +51,11 @@ class Ports {
   }
 
   Port destination(int from, int to) const {
-    return bindings.destination_of(directory_.pair_of(host(from), host(to)));
+    return bindings.destination_of(rings_->pair_of(host(from), host(to)));
   }
 
  private:
-  ring::RingDirectory directory_;
+  ring::CurrentRings rings_;
 
  public:
   PortBindings bindings;

@@ -75,7 +75,7 @@ class Table {
                       packet;
     return {.slot = slot,
             .message = message,
-            .rank = rank,
+            .child = rank,
             .shape = {.operation = Operation::sum, .data_type = DataType::i32, .data_bytes = 16},
             .data_bytes = 16,
             .now = 0};
@@ -92,9 +92,9 @@ class Table {
 
   /// All ranks in order; completes the slot.
   SlotResult fill(std::uint64_t message, std::uint32_t packet = 0) {
-    for (std::uint16_t rank = 0; rank < table_.world(); ++rank) {
+    for (std::uint16_t rank = 0; rank < table_.children(); ++rank) {
       const SlotEvent event = arrive(of(message, packet, rank));
-      EXPECT_EQ(event, rank + 1 == table_.world() ? SlotEvent::completed : SlotEvent::stored);
+      EXPECT_EQ(event, rank + 1 == table_.children() ? SlotEvent::completed : SlotEvent::stored);
     }
     return sum(of(message, packet, 0).slot);
   }
@@ -271,7 +271,7 @@ TEST(SlotTable, ANewMessageMayHaveAnotherShape) {
   next.shape = {Operation::max, DataType::u8, Collective::all_reduce, 3, 7};
   next.data_bytes = 7;
   EXPECT_EQ(table.arrive(next, Bytes(7, 9)), SlotEvent::stored);
-  next.rank = 0;
+  next.child = 0;
   EXPECT_EQ(table.arrive(next, Bytes(7, 200)), SlotEvent::completed);
   const SlotResult result = table.sum(
       next.slot, 0, op::find_kernel(DataType::u8, Operation::max, op::CpuLevel::baseline));
@@ -339,7 +339,7 @@ TEST(SlotTable, AMessageOfNoDataNeedsNoKernel) { // a hello
   hello.shape = {.collective = Collective::hello};
   hello.data_bytes = 0;
   ASSERT_EQ(table.arrive(hello, {}, 40), SlotEvent::stored);
-  hello.rank = 1;
+  hello.child = 1;
   ASSERT_EQ(table.arrive(hello, {}, 40), SlotEvent::completed);
   const SlotResult result = table.sum(hello.slot, 40, nullptr);
   EXPECT_TRUE(result.data.empty());

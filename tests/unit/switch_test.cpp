@@ -137,6 +137,7 @@ class Bench {
     settings.mac_entries = 512;
     settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(kSession),
                                   .plain_entries = 16,
+                                  .spare_children = 4,
                                   .aging = 10'000};
     settings.worker.level = op::CpuLevel::baseline;
     settings.worker.helpers = helpers;
@@ -675,9 +676,9 @@ TEST(Switch, AStalledRingHoldsUpNobody) {
   EXPECT_EQ(snapshot.held, 12u);
   EXPECT_EQ(snapshot.filling, 6u);
   EXPECT_EQ(snapshot.incarnation, (conn::Incarnation{1, test::kNonce}));
-  ASSERT_EQ(snapshot.members.size(), 3u);
-  EXPECT_EQ(snapshot.members[0].newest_message, 2u);
-  EXPECT_EQ(snapshot.members[2].newest_message, 0u);
+  ASSERT_EQ(snapshot.children.size(), 3u);
+  EXPECT_EQ(snapshot.children[0].newest_message, 2u);
+  EXPECT_EQ(snapshot.children[2].newest_message, 0u);
   for (const Exchange& made : waiting) { // the slow rank arrives
     for (std::size_t k = 0; k < made.reduced.size(); ++k) {
       const auto sent = bench.send(made.packets[2][k], stalled.port_of(2));
@@ -794,6 +795,61 @@ TEST(Switch, AWithdrawnRingLetsNothingRawThrough) {
     EXPECT_EQ(bench.send(job.hello(rank), job.port_of(rank)).size(), 1u) << "somebody else's now";
     EXPECT_TRUE(bench.send(job.message(rank, 1, Bytes(16, 1))[0], job.port_of(rank)).empty());
   }
+}
+
+// ---- Rings that come while others run. ----
+
+/// Its hosts are others than the first ring's; the third session of the switch is theirs.
+RingJob another_job() {
+  return RingJob(
+      {.ring = 2, .world = 4, .session = kSession + 1, .first_qp = 0x900, .network_id = 1});
+}
+
+TEST(Switch, ARingJoinsWhileAnotherOneIsInMidMessage) {
+  std::mt19937 random(59);
+  RingJob job({.world = 3});
+  RingJob other = another_job();
+  Bench bench({&job});
+  bench.start(job);
+  const Exchange made = random_exchange(random, job, 1, 700);
+  EXPECT_TRUE(bench.send(made.packets[0][0], job.port_of(0)).empty());
+  EXPECT_FALSE(bench.send(other.hello(0), other.port_of(0)).empty()) << "a stranger's: forwarded";
+  other.restart(1);
+  other.spec().session = kSession + 1;
+  EXPECT_EQ(bench.inside().add_ring(other.ring()), 1);
+  bench.start(other);
+  for (std::uint32_t id = 1; id < 4; ++id) {
+    expect_completes(random, bench, other, random_exchange(random, other, id, 700));
+  }
+  expect_completes(random, bench, job, made);
+}
+
+TEST(Switch, AWithdrawnRingMayComeAgain) {
+  std::mt19937 random(60);
+  RingJob job({.world = 3});
+  Bench bench({&job});
+  bench.start(job);
+  bench.withdraw(0);
+  EXPECT_EQ(bench.inside().add_ring(job.ring()), 1);
+  job.restart(1);
+  bench.start(job);
+  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+  EXPECT_EQ(bench.ring(1).hellos, 1u);
+}
+
+TEST(Switch, RefusesARingThatThereIsNoRoomForAndStaysAsItWas) {
+  std::mt19937 random(61);
+  RingJob job({.world = 3});
+  Bench bench({&job});
+  bench.start(job);
+  RingJob first = another_job();
+  bench.inside().add_ring(first.ring());
+  RingJob second({.ring = 3, .world = 4, .network_id = 2});
+  EXPECT_THROW(bench.inside().add_ring(second.ring()), std::length_error);
+  EXPECT_EQ(bench.inside().rings().ring_with_id(3), std::nullopt);
+  RingJob twice({.ring = 1, .world = 2, .network_id = 3});
+  EXPECT_THROW(bench.inside().add_ring(twice.ring()), std::invalid_argument);
+  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
 }
 
 // ---- Ports (protocol I12). ----
@@ -1711,7 +1767,7 @@ TEST(Switch, TraceTellsAFramesStory) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     SCOPED_TRACE(i);
     EXPECT_EQ(records[i].event, expected[i].event);
-    EXPECT_EQ(records[i].rank, expected[i].rank);
+    EXPECT_EQ(records[i].child, expected[i].rank);
     EXPECT_EQ(records[i].egress, expected[i].egress);
     EXPECT_EQ(records[i].now_ns, bench.now.ns);
   }

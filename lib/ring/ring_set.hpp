@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "ring/ring_spec.hpp"
+#include "ring/ring.hpp"
 #include "wire/address.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -12,24 +13,34 @@
 
 namespace weir::ring {
 
-/// A rank of a ring, by the ring's index in the directory.
-struct RingRank {
+/// A child of a ring, by the ring's index in the set.
+struct RingChild {
   std::uint16_t ring = 0;
-  std::uint16_t rank = 0;
+  std::uint16_t child = 0;
 };
 
-/// Which addresses are ring neighbours. Built once from the configuration, then read by every lcore
-/// and written by none.
-class RingDirectory {
+/// The rings that the switch holds, and which addresses are their neighbours. A set never changes.
+/// Another set is made from it, and control swaps the two (ring::CurrentRings). The numbers of
+/// rings and of pairs stay the same from set to set.
+class RingSet {
  public:
   /// Throws std::invalid_argument when two rings have the same id, bind one address to two ports,
   /// or have more than kMostMembers in all.
-  explicit RingDirectory(std::vector<RingSpec> rings);
+  explicit RingSet(const std::vector<RingSpec>& rings);
 
   static constexpr std::size_t kMostMembers = 32767;
 
-  std::span<const RingSpec> rings() const { return rings_; }
+  /// This set and one ring more, with the index rings().size(). Throws as the constructor.
+  RingSet with(RingSpec ring) const;
 
+  /// This set, in which the ring is withdrawn (docs/protocol.md §2a): its id is free again, and its
+  /// members are still neighbours.
+  RingSet without(std::uint16_t ring) const;
+
+  /// Withdrawn ones too.
+  std::span<const Ring> rings() const { return rings_; }
+
+  /// The ring that has this id and is not withdrawn.
   std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const;
 
   /// A number of 1 .. pairs() for <a member, its successor> or <a member, its predecessor> in any
@@ -38,9 +49,9 @@ class RingDirectory {
 
   std::size_t pairs() const { return pairs_.size(); }
 
-  /// The ranks that send their contributions from the pair's source to its destination; none where
-  /// only acknowledgements flow.
-  std::span<const RingRank> senders(std::uint16_t pair) const { return pairs_[pair - 1u].senders; }
+  /// The children that send their contributions from the pair's source to its destination; none
+  /// where only acknowledgements flow.
+  std::span<const RingChild> senders(std::uint16_t pair) const { return pairs_[pair - 1u].senders; }
 
   /// The pair with source and destination exchanged.
   std::uint16_t reverse_of(std::uint16_t pair) const { return pairs_[pair - 1u].reverse; }
@@ -51,9 +62,9 @@ class RingDirectory {
     return !port || *port == ingress;
   }
 
-  /// The pair of this rank and its successor.
-  std::uint16_t pair_of(const RingRank& sender) const {
-    return sender_pairs_[sender.ring][sender.rank];
+  /// The pair of this child's connection.
+  std::uint16_t pair_of(const RingChild& sender) const {
+    return sender_pairs_[sender.ring][sender.child];
   }
 
   /// Rings that share two neighbours, in either direction, must share a worker, since a packet
@@ -70,22 +81,29 @@ class RingDirectory {
     std::uint16_t group = 0;
     std::uint16_t reverse = 0;
     std::optional<std::uint16_t> source_port;
-    std::vector<RingRank> senders;
+    std::vector<RingChild> senders;
   };
 
+  void add(Ring ring);
+  void bind_addresses(const RingSpec& ring);
+  void make_cells_for(std::size_t members);
   /// Where the pair is, or where it would go.
   std::size_t find_cell(const wire::IpAddress& source, const wire::IpAddress& destination) const;
   void add_neighbours(std::uint16_t ring);
-  std::uint16_t add_pair(std::uint16_t ring, const Member& source, const Member& destination);
-  void check_ports() const;
+  std::uint16_t add_pair(std::uint16_t ring, const wire::IpAddress& source,
+                         const wire::IpAddress& destination);
+  void bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port);
   void merge_groups(std::uint16_t keep, std::uint16_t give_up);
 
-  std::vector<RingSpec> rings_;
+  std::vector<Ring> rings_;
+  std::size_t members_ = 0;                        // of all rings
+  std::map<wire::IpAddress, std::uint16_t> ports_; // of the addresses that are bound to one
   std::unordered_map<std::uint32_t, std::uint16_t> ring_by_id_;
   std::vector<std::uint16_t> ring_groups_;
-  std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and rank
+  std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and child
   std::vector<Pair> pairs_;
   std::vector<std::uint16_t> cells_; // open addressing, power of two; pair number or 0
+  std::size_t last_cell_ = 0;        // also the mask of a cell's number
 };
 
 } // namespace weir::ring

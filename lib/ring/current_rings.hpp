@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ring/ring_set.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace weir::ring {
+
+/// The set of rings that all lcores work with. Control writes it, and only while every lcore
+/// stands still between two rounds. At any other time everybody may read it, and it stays as it is.
+class CurrentRings {
+ public:
+  explicit CurrentRings(RingSet first) : set_(std::make_unique<const RingSet>(std::move(first))) {}
+
+  const RingSet& operator*() const { return *set_; }
+
+  const RingSet* operator->() const { return set_.get(); }
+
+  /// Returns the set of before, which nobody reads any more.
+  std::unique_ptr<const RingSet> swap(std::unique_ptr<const RingSet> next) {
+    return std::exchange(set_, std::move(next));
+  }
+
+ private:
+  std::unique_ptr<const RingSet> set_;
+};
+
+} // namespace weir::ring

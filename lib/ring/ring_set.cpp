@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ring/ring_set.hpp"
+
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::ring {
+namespace {
+
+std::uint64_t mix(const wire::IpAddress& address, std::uint64_t seed) {
+  const auto [high, low] = address.words();
+  // Multiply-xorshift: addresses of one subnet differ in few low bits, which must reach every
+  // bucket bit.
+  std::uint64_t hash = (seed ^ high) * 0x9e3779b97f4a7c15;
+  hash = (hash ^ (hash >> 32) ^ low) * 0xd6e8feb86659fd93;
+  return hash ^ (hash >> 32);
+}
+
+} // namespace
+
+RingSet::RingSet(const std::vector<RingSpec>& rings) {
+  std::size_t members = 0;
+  for (const RingSpec& ring : rings) {
+    members += ring.members.size();
+  }
+  make_cells_for(members);
+  for (const RingSpec& ring : rings) {
+    add(Ring(ring));
+  }
+}
+
+RingSet RingSet::with(RingSpec ring) const {
+  RingSet more = *this;
+  more.make_cells_for(members_ + ring.members.size());
+  more.add(Ring(std::move(ring)));
+  return more;
+}
+
+RingSet RingSet::without(std::uint16_t ring) const {
+  RingSet less = *this;
+  less.ring_by_id_.erase(rings_[ring].spec().id);
+  return less;
+}
+
+void RingSet::add(Ring ring) {
+  const auto index = static_cast<std::uint16_t>(rings_.size());
+  if (!ring_by_id_.emplace(ring.spec().id, index).second) {
+    throw std::invalid_argument("two rings have the same id");
+  }
+  bind_addresses(ring.spec());
+  members_ += ring.spec().members.size();
+  rings_.push_back(std::move(ring));
+  ring_groups_.push_back(index);
+  add_neighbours(index);
+}
+
+std::optional<std::uint16_t> RingSet::ring_with_id(std::uint32_t id) const {
+  const auto found = ring_by_id_.find(id);
+  return found == ring_by_id_.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// So many that most look-ups find their cell at once. Throws where pairs would not have numbers.
+void RingSet::make_cells_for(std::size_t members) {
+  if (members > kMostMembers) {
+    throw std::invalid_argument("the rings have more than 32767 members in all");
+  }
+  cells_.assign(std::bit_ceil(4 * members + 2), 0);
+  last_cell_ = cells_.size() - 1;
+  pairs_.reserve(2 * members);
+  for (std::size_t pair = 0; pair < pairs_.size(); ++pair) {
+    cells_[find_cell(pairs_[pair].source, pairs_[pair].destination)] =
+        static_cast<std::uint16_t>(pair + 1);
+  }
+}
+
+std::uint16_t RingSet::pair_of(const wire::IpAddress& source,
+                               const wire::IpAddress& destination) const {
+  return cells_[find_cell(source, destination)];
+}
+
+std::size_t RingSet::find_cell(const wire::IpAddress& source,
+                               const wire::IpAddress& destination) const {
+  std::size_t cell = mix(destination, mix(source, 0)) & last_cell_;
+  const auto holds_another = [&](std::uint16_t number) {
+    return number != 0 &&
+           (pairs_[number - 1u].source != source || pairs_[number - 1u].destination != destination);
+  };
+  while (holds_another(cells_[cell])) {
+    cell = (cell + 1) & last_cell_;
+  }
+  return cell;
+}
+
+void RingSet::add_neighbours(std::uint16_t index) {
+  const Ring& ring = rings_[index];
+  std::vector<std::uint16_t>& sender_pairs = sender_pairs_.emplace_back();
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const wire::IpAddress& source = ring.source_of(child);
+    const wire::IpAddress& destination = ring.destination_of(child);
+    const std::uint16_t forward = add_pair(index, source, destination);
+    const std::uint16_t reverse = add_pair(index, destination, source);
+    pairs_[forward - 1u].reverse = reverse;
+    pairs_[reverse - 1u].reverse = forward;
+    pairs_[forward - 1u].senders.push_back({index, child});
+    bind_source(forward, ring.child(child).port);
+    const auto receiver = ring.receiver_of(child);
+    bind_source(reverse, receiver ? ring.child(*receiver).port : ring.parent()->port);
+    sender_pairs.push_back(forward);
+  }
+}
+
+std::uint16_t RingSet::add_pair(std::uint16_t ring, const wire::IpAddress& source,
+                                const wire::IpAddress& destination) {
+  std::uint16_t& cell = cells_[find_cell(source, destination)];
+  if (cell == 0) {
+    pairs_.push_back({source, destination, ring_groups_[ring], 0, {}, {}});
+    cell = static_cast<std::uint16_t>(pairs_.size());
+  } else {
+    merge_groups(pairs_[cell - 1u].group, ring_groups_[ring]);
+  }
+  return cell;
+}
+
+void RingSet::bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port) {
+  if (port) {
+    pairs_[pair - 1u].source_port = port;
+  }
+}
+
+/// Everything to an address leaves by one port, so no address can have two.
+void RingSet::bind_addresses(const RingSpec& ring) {
+  for (const Member& member : ring.members) {
+    if (member.port && ports_.emplace(member.ip, *member.port).first->second != *member.port) {
+      throw std::invalid_argument("two rings bind " + wire::to_string(member.ip) +
+                                  " to different ports");
+    }
+  }
+}
+
+void RingSet::merge_groups(std::uint16_t keep, std::uint16_t give_up) {
+  if (keep == give_up) {
+    return;
+  }
+  for (std::uint16_t& group : ring_groups_) {
+    group = group == give_up ? keep : group;
+  }
+  for (Pair& pair : pairs_) {
+    pair.group = pair.group == give_up ? keep : pair.group;
+  }
+}
+
+} // namespace weir::ring

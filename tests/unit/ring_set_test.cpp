@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §3: who is whose neighbour, and which rings share a worker.
+
+#include "ring/ring_set.hpp"
+#include "support/ring_job.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::ring {
+namespace {
+
+using test::RingJob;
+
+TEST(RingSet, NumbersNeighboursBothWays) {
+  RingJob three({.ring = 7, .world = 3});
+  RingJob four({.ring = 9, .world = 4, .network = test::Network::ipv6});
+  const RingSet set({three.ring(), four.ring()});
+  EXPECT_EQ(set.pairs(), 2u * 3 + 2u * 4);
+  std::set<std::uint16_t> numbers;
+  for (const RingJob* job : {&three, &four}) {
+    for (std::uint16_t rank = 0; rank < job->spec().world; ++rank) {
+      const wire::IpAddress own = job->ip_of(rank);
+      const wire::IpAddress next = job->ip_of(job->successor_of(rank));
+      const std::uint16_t forward = set.pair_of(own, next);
+      const std::uint16_t reverse = set.pair_of(next, own);
+      EXPECT_TRUE(forward >= 1 && forward <= set.pairs());
+      EXPECT_TRUE(numbers.insert(forward).second);
+      EXPECT_TRUE(numbers.insert(reverse).second);
+      EXPECT_EQ(set.reverse_of(forward), reverse);
+      EXPECT_EQ(set.reverse_of(reverse), forward);
+      const auto group = set.group_of_ring(job == &three ? 0 : 1);
+      EXPECT_EQ(set.group_of_pair(forward), group);
+      EXPECT_EQ(set.group_of_pair(reverse), group);
+    }
+  }
+  EXPECT_NE(set.group_of_ring(0), set.group_of_ring(1));
+}
+
+TEST(RingSet, KnowsNobodyElse) {
+  RingJob three({.ring = 7, .world = 3});
+  RingJob four({.ring = 9, .world = 4, .network = test::Network::ipv6});
+  const RingSet set({three.ring(), four.ring()});
+  EXPECT_EQ(set.pair_of(four.ip_of(0), four.ip_of(2)), 0) << "across the ring";
+  EXPECT_EQ(set.pair_of(four.ip_of(3), four.ip_of(1)), 0);
+  EXPECT_EQ(set.pair_of(three.ip_of(1), three.ip_of(1)), 0);
+  EXPECT_EQ(set.pair_of(three.ip_of(0), four.ip_of(1)), 0);
+  EXPECT_EQ(set.pair_of(test::ip("192.0.2.1"), test::ip("192.0.2.2")), 0);
+  EXPECT_EQ(RingSet({}).pair_of({}, {}), 0);
+}
+
+TEST(RingSet, FindsRingsById) {
+  RingJob three({.ring = 7, .world = 3});
+  RingJob four({.ring = 9, .world = 4, .network = test::Network::ipv6});
+  const RingSet set({three.ring(), four.ring()});
+  EXPECT_EQ(set.rings().size(), 2u);
+  EXPECT_EQ(set.ring_with_id(7), 0);
+  EXPECT_EQ(set.ring_with_id(9), 1);
+  EXPECT_EQ(set.ring_with_id(0), std::nullopt);
+}
+
+TEST(RingSet, InARingOfTwoBothWaysAreForward) {
+  RingJob job({.world = 2});
+  const RingSet set({job.ring()});
+  EXPECT_EQ(set.pairs(), 2u);
+  const std::uint16_t there = set.pair_of(job.ip_of(0), job.ip_of(1));
+  const std::uint16_t back = set.pair_of(job.ip_of(1), job.ip_of(0));
+  EXPECT_NE(there, back);
+  EXPECT_EQ(set.reverse_of(there), back);
+  ASSERT_EQ(set.senders(there).size(), 1u);
+  ASSERT_EQ(set.senders(back).size(), 1u);
+  EXPECT_EQ(set.senders(there)[0].child, 0);
+  EXPECT_EQ(set.senders(back)[0].child, 1);
+}
+
+/// A ring whose members are 10.0.0.x.
+RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
+  RingSpec ring{.id = id, .members = {}};
+  for (const int member : members) {
+    ring.members.push_back({test::ip(fmt::format("10.0.0.{}", member)), {}});
+  }
+  return ring;
+}
+
+using Ranks = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+
+Ranks senders_between(const RingSet& set, int source, int destination) {
+  const std::uint16_t pair = set.pair_of(test::ip(fmt::format("10.0.0.{}", source)),
+                                         test::ip(fmt::format("10.0.0.{}", destination)));
+  Ranks ranks;
+  for (const RingChild& sender : set.senders(pair)) {
+    ranks.emplace_back(sender.ring, sender.child);
+  }
+  return ranks;
+}
+
+TEST(RingSet, NamesTheRanksThatSendFromOneToTheOther) {
+  const RingSet set({ring_of(1, {1, 2, 3}), ring_of(2, {2, 1, 4}), ring_of(3, {9, 1, 2})});
+  EXPECT_EQ(senders_between(set, 1, 2), (Ranks{{0, 0}, {2, 1}}));
+  EXPECT_EQ(senders_between(set, 2, 1), (Ranks{{1, 0}}));
+  EXPECT_EQ(senders_between(set, 2, 3), (Ranks{{0, 1}}));
+  EXPECT_EQ(senders_between(set, 3, 2), Ranks{}) << "acknowledgements alone";
+}
+
+// ---- Ports. ----
+
+RingSpec with_port(RingSpec ring, std::uint16_t rank, std::uint16_t port) {
+  ring.members[rank].port = port;
+  return ring;
+}
+
+TEST(RingSet, AMembersPacketsEnterByItsPort) {
+  const RingSet set({with_port(ring_of(1, {1, 2, 3, 4}), 1, 5)});
+  const auto may_enter = [&](int source, int destination, std::uint16_t port) {
+    const auto pair = set.pair_of(test::ip(fmt::format("10.0.0.{}", source)),
+                                  test::ip(fmt::format("10.0.0.{}", destination)));
+    return set.may_enter(pair, port);
+  };
+  EXPECT_TRUE(may_enter(2, 3, 5)) << "data";
+  EXPECT_FALSE(may_enter(2, 3, 4));
+  EXPECT_TRUE(may_enter(2, 1, 5)) << "acknowledgements";
+  EXPECT_FALSE(may_enter(2, 1, 4));
+  EXPECT_TRUE(may_enter(1, 2, 4)) << "rank 0 has no port";
+  EXPECT_TRUE(may_enter(3, 2, 4));
+}
+
+/// Everything to an address leaves by one port.
+TEST(RingSet, RefusesAnAddressWithTwoPorts) {
+  const RingSpec one = with_port(ring_of(1, {1, 2, 3}), 1, 5);
+  const RingSpec other = ring_of(2, {2, 8, 9});
+  EXPECT_THROW(RingSet({one, with_port(other, 0, 6)}), std::invalid_argument);
+  EXPECT_NO_THROW(RingSet({one, with_port(other, 0, 5)}));
+  EXPECT_NO_THROW(RingSet({one, other}));
+  try {
+    const RingSet set({one, with_port(other, 0, 6)});
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("10.0.0.2"), std::string::npos) << error.what();
+  }
+}
+
+// ---- Groups. ----
+
+using Groups = std::vector<std::vector<std::uint16_t>>;
+
+/// Which rings are in one group. A ring's pairs must be in its own.
+Groups groups_of(const RingSet& set) {
+  std::map<std::uint16_t, std::vector<std::uint16_t>> by_group;
+  for (std::uint16_t ring = 0; ring < set.rings().size(); ++ring) {
+    by_group[set.group_of_ring(ring)].push_back(ring);
+    for (std::uint16_t rank = 0; rank < set.rings()[ring].children(); ++rank) {
+      const std::uint16_t pair = set.pair_of(RingChild{ring, rank});
+      EXPECT_EQ(set.group_of_pair(pair), set.group_of_ring(ring));
+      EXPECT_EQ(set.group_of_pair(set.reverse_of(pair)), set.group_of_ring(ring));
+    }
+  }
+  Groups groups;
+  for (const auto& [_, members] : by_group) {
+    groups.push_back(members);
+  }
+  std::sort(groups.begin(), groups.end());
+  return groups;
+}
+
+TEST(RingSet, GroupsRingsThatShareAPair) {
+  struct Row {
+    const char* description;
+    std::vector<std::vector<int>> rings;
+    std::vector<std::vector<std::uint16_t>> groups;
+  };
+
+  const std::vector<Row> rows{
+      {"strangers", {{1, 2, 3}, {4, 5, 6}}, {{0}, {1}}},
+      {"a member in common is no pair", {{1, 2, 3}, {3, 4, 5}}, {{0}, {1}}},
+      {"the same hosts the other way round", {{1, 2, 3}, {3, 2, 1}}, {{0, 1}}},
+      {"the same hosts", {{1, 2, 3}, {1, 2, 3}}, {{0, 1}}},
+      {"one pair", {{1, 2, 3}, {1, 2, 4}}, {{0, 1}}},
+      {"one pair, one ring's data the other's acknowledgements",
+       {{1, 2, 3, 4}, {2, 1, 5, 6}},
+       {{0, 1}}},
+      {"a ring that joins two", {{1, 2, 3}, {4, 5, 6}, {1, 2, 4, 5}}, {{0, 1, 2}}},
+      {"a chain",
+       {{1, 2, 9}, {3, 4, 10}, {5, 6, 11}, {5, 6, 3, 4}, {1, 2, 12}},
+       {{0, 4}, {1, 2, 3}}},
+      {"pairs of two and a ring through both", {{1, 2}, {2, 1, 3}}, {{0, 1}}},
+  };
+  for (const Row& row : rows) {
+    std::vector<RingSpec> rings;
+    for (const auto& members : row.rings) {
+      rings.push_back(ring_of(static_cast<std::uint32_t>(rings.size()), members));
+    }
+    EXPECT_EQ(groups_of(RingSet(rings)), row.groups) << row.description;
+  }
+}
+
+// ---- Another set made from one. ----
+
+TEST(RingSet, KeepsItsNumbersWhenARingJoins) {
+  RingJob three({.ring = 7, .world = 3});
+  RingJob four({.ring = 9, .world = 4, .network = test::Network::ipv6});
+  const RingSet before({three.ring()});
+  const RingSet after = before.with(four.ring());
+  EXPECT_EQ(before.ring_with_id(9), std::nullopt) << "a set never changes";
+  EXPECT_EQ(before.pair_of(four.ip_of(0), four.ip_of(1)), 0);
+  EXPECT_EQ(after.ring_with_id(7), 0);
+  EXPECT_EQ(after.ring_with_id(9), 1);
+  EXPECT_EQ(after.pairs(), 2u * 3 + 2u * 4);
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    const wire::IpAddress own = three.ip_of(rank);
+    const wire::IpAddress next = three.ip_of(three.successor_of(rank));
+    EXPECT_EQ(after.pair_of(own, next), before.pair_of(own, next));
+    EXPECT_EQ(after.pair_of(next, own), before.pair_of(next, own));
+    EXPECT_EQ(after.group_of_pair(after.pair_of(own, next)), 0);
+  }
+  EXPECT_EQ(after.group_of_pair(after.pair_of(four.ip_of(3), four.ip_of(0))), 1);
+}
+
+TEST(RingSet, JoinsGroupsThatANewRingTouches) {
+  const RingSet before({ring_of(1, {1, 2, 3}), ring_of(2, {4, 5, 6})});
+  EXPECT_NE(before.group_of_ring(0), before.group_of_ring(1));
+  const RingSet after = before.with(ring_of(3, {1, 2, 4, 5}));
+  EXPECT_EQ(after.group_of_ring(0), after.group_of_ring(1));
+  EXPECT_EQ(after.group_of_ring(0), after.group_of_ring(2));
+}
+
+TEST(RingSet, FreesTheIdOfAWithdrawnRingAndKeepsItsNeighbours) {
+  RingJob job({.ring = 7, .world = 3});
+  const RingSet before({job.ring()});
+  const RingSet without = before.without(0);
+  EXPECT_EQ(without.ring_with_id(7), std::nullopt);
+  EXPECT_EQ(without.rings().size(), 1u);
+  EXPECT_EQ(without.pair_of(job.ip_of(0), job.ip_of(1)),
+            before.pair_of(job.ip_of(0), job.ip_of(1)));
+  const RingSet again = without.with(job.ring());
+  EXPECT_EQ(again.ring_with_id(7), 1);
+  EXPECT_EQ(again.pairs(), before.pairs());
+  EXPECT_THROW((void)again.with(job.ring()), std::invalid_argument) << "the same id";
+}
+
+TEST(RingSet, RefusesAJoiningRingThatBindsAnAddressToAnotherPort) {
+  RingSpec here = ring_of(1, {1, 2, 3});
+  here.members[1].port = 2;
+  RingSpec there = ring_of(2, {4, 2, 6});
+  there.members[1].port = 3;
+  const RingSet set({here});
+  EXPECT_THROW((void)set.with(there), std::invalid_argument);
+}
+
+// ---- Limits. ----
+
+/// Rings of 256 members and one of the rest, all addresses distinct.
+std::vector<RingSpec> rings_with(std::size_t members) {
+  std::vector<RingSpec> rings;
+  for (std::size_t i = 0; i < members; ++i) {
+    if (i % 256 == 0) {
+      rings.push_back({.id = static_cast<std::uint32_t>(i), .members = {}});
+    }
+    rings.back().members.push_back(
+        {test::ip(fmt::format("10.{}.{}.{}", i >> 16, i >> 8 & 255, i & 255)), {}});
+  }
+  return rings;
+}
+
+TEST(RingSet, RefusesWhatItCannotNumber) {
+  RingJob job({.ring = 7, .world = 2});
+  EXPECT_THROW(RingSet({job.ring(), job.ring()}), std::invalid_argument) << "the same id";
+  EXPECT_THROW(RingSet{rings_with(RingSet::kMostMembers + 1)}, std::invalid_argument);
+}
+
+TEST(RingSet, FindsEveryPairOfAsManyMembersAsItTakes) {
+  const std::vector<RingSpec> rings = rings_with(RingSet::kMostMembers);
+  const RingSet set(rings);
+  EXPECT_EQ(set.pairs(), 2 * RingSet::kMostMembers);
+  std::vector<bool> seen(set.pairs() + 1);
+  for (std::uint16_t ring = 0; ring < rings.size(); ++ring) {
+    for (std::uint16_t rank = 0; rank < rings[ring].world(); ++rank) {
+      const wire::IpAddress own = rings[ring].members[rank].ip;
+      const wire::IpAddress next = rings[ring].members[rings[ring].successor(rank)].ip;
+      const std::uint16_t pair = set.pair_of(own, next);
+      ASSERT_NE(pair, 0);
+      ASSERT_FALSE(seen[pair]);
+      seen[pair] = true;
+      ASSERT_EQ(set.group_of_pair(pair), ring);
+      ASSERT_EQ(set.pair_of(RingChild{ring, rank}), pair);
+      ASSERT_EQ(set.reverse_of(pair), set.pair_of(next, own));
+    }
+  }
+}
+
+} // namespace
+} // namespace weir::ring
