@@ -35,7 +35,7 @@ struct IpAddress {
     return std::memcmp(bytes.data(), prefix.data(), prefix.size()) == 0;
   }
 
-  /// The bytes as two numbers of the host's order: what hashing and comparing work on.
+  /// The bytes as two numbers in host order. Hashes and comparisons work on these.
   std::array<std::uint64_t, 2> words() const {
     return std::bit_cast<std::array<std::uint64_t, 2>>(bytes);
   }

@@ -9,8 +9,8 @@
 
 namespace weir::wire {
 
-/// An unsigned integer of `Bytes` bytes as it lies on the wire: no alignment, no implicit
-/// conversion either way.
+/// An unsigned integer of `Bytes` bytes as it lies on the wire. It has no alignment and no implicit
+/// conversions.
 template <std::unsigned_integral Host, std::size_t Bytes = sizeof(Host)>
 class BigEndian {
   static_assert(Bytes <= sizeof(Host));
@@ -27,8 +27,8 @@ class BigEndian {
   constexpr bool operator==(const BigEndian&) const = default;
 
  private:
-  // Spelt out byte by byte: compilers make one load or store and a byte swap of it, of a loop they
-  // do not.
+  // Written out byte by byte. Compilers turn this into one load or store and a byte swap; they do
+  // not do so for a loop.
   template <std::size_t... I>
   constexpr Host get(std::index_sequence<I...>) const {
     return static_cast<Host>(
@@ -43,7 +43,7 @@ class BigEndian {
   std::array<std::uint8_t, Bytes> bytes_{};
 };
 
-// An 8-bit Host would shift out of range in get(); single bytes are plain std::uint8_t.
+// Single bytes are plain std::uint8_t: an 8-bit Host would shift out of range in get().
 using be16 = BigEndian<std::uint16_t>;
 using be24 = BigEndian<std::uint32_t, 3>;
 using be32 = BigEndian<std::uint32_t>;
@@ -51,7 +51,7 @@ using be64 = BigEndian<std::uint64_t>;
 
 static_assert(sizeof(be16) == 2 && sizeof(be24) == 3 && sizeof(be32) == 4 && sizeof(be64) == 8);
 
-/// Views bytes as a wire struct. Every wire struct has alignment 1, so any address will do; the
+/// Views bytes as a wire struct. Every wire struct has alignment 1, so any address is valid. The
 /// caller has checked that sizeof(Struct) bytes are there.
 template <typename Struct>
 const Struct& view_as(const std::uint8_t* bytes) {

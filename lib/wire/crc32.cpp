@@ -15,7 +15,7 @@ namespace {
 
 using Multiply = std::uint32_t (*)(std::uint32_t, std::uint32_t);
 
-/// Carry-less product, then Barrett's reduction with the reflected constants of Gopal et al., "Fast
+/// Carry-less product, then Barrett reduction. The reflected constants are from Gopal et al., "Fast
 /// CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
 __attribute__((target("pclmul,sse4.1"))) std::uint32_t multiply_clmul(std::uint32_t a,
                                                                       std::uint32_t b) {
@@ -23,7 +23,7 @@ __attribute__((target("pclmul,sse4.1"))) std::uint32_t multiply_clmul(std::uint3
   const __m128i low_word = _mm_set_epi32(0, 0, 0, -1);
   __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)),
                                          _mm_cvtsi32_si128(static_cast<int>(b)), 0);
-  product = _mm_slli_epi64(product, 1); // reflected operands leave the product one bit short
+  product = _mm_slli_epi64(product, 1); // a product of reflected operands is one bit short
   __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(product, low_word), constants, 0x10);
   quotient = _mm_clmulepi64_si128(_mm_and_si128(quotient, low_word), constants, 0x00);
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(product, quotient), 1));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// CRC-32 with polynomial 0x04C11DB7, reflected, initial value and final xor all ones: the ICRC's
-/// (docs/protocol.md §6) and gzip's. Values here are finished CRCs, so pieces join with
-/// crc32_combine.
+/// CRC-32 with polynomial 0x04C11DB7, reflected; initial value and final xor are all ones. The ICRC
+/// (docs/protocol.md §6) and gzip use it. Values here are finished CRCs, so Crc32Shift::combine can
+/// join them.
 
 #include "wire/crc32_fold.hpp"
 
@@ -13,27 +13,27 @@
 
 namespace weir::wire {
 
-/// The CRC of (whatever `crc` covers) followed by `bytes`; start with 0. By our own fold where the
-/// CPU has VPCLMULQDQ, else by ISA-L's.
+/// The CRC of what `crc` covers followed by `bytes`. Start with 0. Uses our own code where the CPU
+/// has VPCLMULQDQ, else ISA-L.
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::uint8_t> bytes);
 
-/// The same with the first bytes read as `byte | ones`.
+/// The same, but reads the first bytes as `byte | ones`.
 std::uint32_t crc32_with_ones(std::uint32_t crc, std::span<const std::uint8_t> bytes,
                               const Ones& ones);
 
-/// The finished CRC that stands for a register of zero: bytes of zero leave it as it is.
+/// The finished CRC that stands for a register of zero. Zero bytes do not change it.
 inline constexpr std::uint32_t kCrcOfZeroRegister = 0xffffffff;
 
-/// One bit at a time: what the other is held against.
+/// One bit at a time. Tests compare the fast versions with it.
 std::uint32_t crc32_reference(std::uint32_t crc, std::span<const std::uint8_t> bytes);
 
-/// What appending `bytes` bytes does to a CRC, as a factor modulo the polynomial: x^(8·bytes).
-/// Taken from a table for the lengths that payloads have, else a logarithm of multiplications.
+/// What appending `bytes` bytes does to a CRC: a factor x^(8·bytes) modulo the polynomial. Lengths
+/// of payloads come from a table; others take a logarithmic number of multiplications.
 class Crc32Shift {
  public:
   explicit Crc32Shift(std::size_t bytes);
 
-  /// The CRC of A followed by B, |B| being this shift's length.
+  /// The CRC of A followed by B, where B has this shift's length.
   std::uint32_t combine(std::uint32_t crc_of_a, std::uint32_t crc_of_b) const;
 
  private:

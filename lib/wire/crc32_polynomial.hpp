@@ -2,7 +2,7 @@
 #pragma once
 
 /// Arithmetic modulo the CRC-32 polynomial on bit-reflected residues: the highest bit is the
-/// coefficient of x^0. Slow; for constants and as a fallback.
+/// coefficient of x^0. It is slow: for constants, and where no faster code exists.
 
 #include <cstdint>
 

@@ -2,10 +2,10 @@
 
 /// Folding as in Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 /// Instruction" (Intel, 2009), four vectors of four 128-bit lanes at a time. Packets are short, so
-/// what matters as much is that no length has a tail: the first step is filled with zeros in front.
+/// no length may need extra steps at the end: the first step is filled with zeros in front.
 ///
-/// Compiled for CPUs that have VPCLMULQDQ and AVX-512 and called on no other; so no inline function
-/// that another file might share is used here.
+/// This file is compiled for VPCLMULQDQ and AVX-512 and called on CPUs that have both. It must not
+/// use inline functions that other files share: the linker may keep this file's copy for all.
 
 #include "wire/crc32_fold.hpp"
 #include "wire/crc32_polynomial.hpp"
@@ -27,14 +27,14 @@ constexpr int kXorOfThree = 0x96;
 constexpr int kLowHalves = 0x00;
 constexpr int kHighHalves = 0x11;
 
-/// x^n as a factor: a product of reflected numbers lacks one bit at the end.
+/// x^n as a factor, shifted left by one: a product of reflected numbers is one bit short.
 constexpr long long factor(unsigned n) {
   return static_cast<long long>(power_of_x(n)) << 1;
 }
 
-/// What moves a 128-bit lane forward by `bits`: for its half of higher powers, which is the lower
-/// one in memory, and for the other. Each is 32 less than the distance to the end of a half, since
-/// its product is to be a multiple of x^32 less.
+/// The factors that move a 128-bit lane forward by `bits`. `low` is for the half in lower memory,
+/// which has the higher powers. Each exponent is 32 less than the distance to the end of its half,
+/// because a product of two reflected residues gains x^32.
 struct LaneFactors {
   long long low;
   long long high;
@@ -61,7 +61,7 @@ constexpr LaneFactors by(unsigned bits) {
   return _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
 }
 
-/// The four lanes of a vector as one with the same residue.
+/// One lane with the same residue as the four lanes of a vector.
 [[gnu::always_inline]] inline __m128i join_lanes(__m512i lanes) {
   constexpr LaneFactors kThree = by(3 * kLaneBits);
   constexpr LaneFactors kTwo = by(2 * kLaneBits);
@@ -72,7 +72,7 @@ constexpr LaneFactors by(unsigned bits) {
   return xor_of_lanes(fold(lanes, factors, _mm512_maskz_mov_epi64(kLastLane, lanes)));
 }
 
-/// A lane's remainder: 128 bits to 96, to 64, then Barrett's reduction.
+/// A lane's remainder: 128 bits to 96, to 64, then Barrett reduction.
 [[gnu::always_inline]] inline std::uint32_t remainder_of(__m128i lane) {
   const __m128i low_word = _mm_set_epi32(0, 0, 0, -1);
   const __m128i to_96_and_64 = _mm_set_epi64x(factor(64), factor(96));
@@ -86,8 +86,8 @@ constexpr LaneFactors by(unsigned bits) {
   return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(rest, quotient), 1));
 }
 
-/// The vector that begins `at` bytes into (`padding` zeros, then `bytes`), with the ones laid over
-/// it and the register of the start added to the first bytes. Both are multiples of 4.
+/// The vector that begins `at` bytes into (`padding` zeros, then `bytes`). Applies the ones, and
+/// adds the start register to the first bytes. `at` and `padding` are multiples of 4.
 [[gnu::always_inline]] inline __m512i first_vector(std::uint32_t start, const std::uint8_t* bytes,
                                                    std::size_t padding, std::size_t at,
                                                    const std::uint8_t* ones) {
@@ -95,7 +95,7 @@ constexpr LaneFactors by(unsigned bits) {
   const std::uint64_t first_word = real_words & (~real_words + 1);
   const auto words = static_cast<__mmask16>(real_words >> (at / 4));
   const auto word_of_start = static_cast<__mmask16>(first_word >> (at / 4));
-  // May lie before `bytes`, where the mask lets nothing be read.
+  // The address may lie before `bytes`; the mask reads nothing there.
   // NOLINTBEGIN(performance-no-int-to-ptr)
   const auto* from =
       reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(bytes) - padding + at);
@@ -109,7 +109,7 @@ struct Vectors {
   __m512i part[kVectors];
 };
 
-/// The first step when it is full and has no ones: nothing to mask.
+/// A full first step without ones needs no mask.
 [[gnu::always_inline]] inline Vectors full_step(std::uint32_t start, const std::uint8_t* bytes) {
   Vectors first;
   for (std::size_t i = 0; i < kVectors; ++i) {
@@ -130,7 +130,7 @@ struct Vectors {
   return first;
 }
 
-/// Headers fit in one vector.
+/// For at most one vector, for example headers.
 [[gnu::always_inline]] inline std::uint32_t
 fold_short(std::uint32_t start, const std::uint8_t* bytes, std::size_t count, const Ones& ones) {
   return remainder_of(join_lanes(first_vector(start, bytes, kVectorBytes - count, 0,

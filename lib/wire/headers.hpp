@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Wire structs, outermost first. Every field is big-endian or a byte, so sizeof is the length on
+/// Wire structs, outermost first. Every field is big-endian or one byte, so sizeof is the length on
 /// the wire.
 
 #include "weir/ina.hpp"
@@ -135,9 +135,10 @@ struct InaHeader { // docs/protocol.md §2
   be32 epoch;
   be32 session; // in a host's hello: the incarnation's nonce
   std::uint8_t collective;
-  std::uint8_t ack_timeout; // of a hello: local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: untold
+  // Of a hello: local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: not given.
+  std::uint8_t ack_timeout;
   be16 root;
-  be32 qp; // of a hello: the sender's own queue pair; 0: untold
+  be32 qp; // of a hello: the sender's own queue pair; 0: not given
 };
 
 static_assert(sizeof(InaHeader) == kInaHeaderBytes);

@@ -9,9 +9,9 @@
 namespace weir::wire {
 namespace {
 
-/// In front of the IP header stand 8 bytes of ones, for an LRH and reserved bits (IBTA annex
-/// A17.3.3). The first four cancel against the register's ones at the start, so the CRC of the
-/// other four starts from zero. In the frame they lie over the end of the Ethernet header.
+/// The ICRC begins with 8 bytes of ones before the IP header, for an LRH and reserved bits (IBTA
+/// annex A17.3.3). The first four cancel the register's initial ones, so the CRC of the other four
+/// starts from zero. In the frame their place is the end of the Ethernet header.
 constexpr std::size_t kLeadingOnes = 4;
 
 struct MaskedByte {
@@ -76,7 +76,7 @@ const Ones& ones_of(Encapsulation encapsulation) {
   }
 }
 
-/// IPv4 options push the UDP header out of where kV2Ipv4Ones has it.
+/// With IPv4 options the UDP header is not where kV2Ipv4Ones expects it.
 bool has_options(const Packet& packet) {
   return packet.encapsulation == Encapsulation::v2_ipv4 &&
          packet.bth_offset - packet.ip_offset != sizeof(Ipv4Header) + sizeof(UdpHeader);
@@ -114,7 +114,7 @@ bool verify_icrc(ParsedBytes& frame) {
 }
 
 std::uint32_t stored_icrc(const ParsedBytes& frame) {
-  std::uint32_t icrc = 0; // least byte first on the wire, alone among the fields
+  std::uint32_t icrc = 0; // the only field on the wire with the least byte first
   std::memcpy(&icrc, frame.data + frame.packet.icrc_offset, sizeof icrc);
   return icrc;
 }

@@ -7,7 +7,7 @@
 
 namespace weir::wire {
 
-/// What every rank must say alike of one message (docs/protocol.md §2).
+/// The fields in which all ranks' headers of one message must agree (docs/protocol.md §2).
 struct MessageShape {
   Operation operation{};
   DataType data_type{};

@@ -31,14 +31,15 @@ enum class Opcode : std::uint8_t {
   congestion_notification = 0x81, // RoCEv2 CNP
 };
 
-/// Where in its message a packet stands, or what else it is.
+/// The place of a packet in its message, or what else it is.
 enum class Position : std::uint8_t {
   none, // a response of the RC service, or a CNP
   first,
   middle,
   last,
   only,
-  request, // one that cannot be aggregated: READ, atomic, SEND with Invalidate, another service's
+  request, // a request that Weir cannot aggregate: READ, atomic, SEND with Invalidate, other
+           // services
 };
 
 /// What an opcode says about the packet behind it.

@@ -11,10 +11,10 @@
 
 namespace weir::wire {
 
-/// How much of a frame parse understood.
+/// How much of a frame parse() understood.
 enum class Parsed : std::uint8_t {
-  other,     // not RoCE: Ethernet's business alone
-  malformed, // RoCE by its port or EtherType, but its lengths contradict each other; see `defect`
+  other,     // not RoCE
+  malformed, // RoCE by port or EtherType, but its lengths contradict each other; see `defect`
   transport, // RoCE with an opcode that carries no aggregatable message: ACK, READ, UD, CNP, …
   message,   // RC SEND or RDMA WRITE whose lengths all agree
 };
@@ -30,15 +30,15 @@ enum class Defect : std::uint8_t {
 
 enum class Encapsulation : std::uint8_t { none, v1_grh, v2_ipv4, v2_ipv6 };
 
-/// What parse found in a frame; offsets in bytes from its first.
+/// What parse() found in a frame. Offsets are in bytes from the frame's start.
 struct Packet {
   Parsed parsed = Parsed::other;
   Defect defect = Defect::none;
   Encapsulation encapsulation = Encapsulation::none;
   std::uint8_t pad = 0;             // 0 .. 3 bytes after the payload
-  std::uint16_t ip_offset = 0;      // IP header or GRH: where the ICRC's cover begins
+  std::uint16_t ip_offset = 0;      // IP header or GRH: where the ICRC's input begins
   std::uint16_t bth_offset = 0;     // set for transport and message
-  std::uint16_t icrc_offset = 0;    // set for transport and message: where the ICRC's cover ends
+  std::uint16_t icrc_offset = 0;    // set for transport and message: where the ICRC's input ends
   std::uint16_t payload_offset = 0; // set for message: past BTH, RETH and immediate
   std::uint16_t payload_bytes = 0;  // set for message: without pad and ICRC
   std::uint32_t destination_qp = 0; // 24 bits
@@ -48,15 +48,16 @@ struct Packet {
   IpAddress destination;
 };
 
-/// Whether a message's ICRC has been compared with its bytes, and what came of it.
+/// Whether a message's ICRC has been verified, and the outcome.
 enum class IcrcState : std::uint8_t { unverified, valid, bad };
 
-/// A frame's bytes and what parse found in them.
+/// A frame's bytes and what parse() found in them.
 struct ParsedBytes {
   std::uint8_t* data = nullptr;           // Ethernet header
   std::uint32_t length = 0;               // bytes, without FCS
-  IcrcState icrc = IcrcState::unverified; // written by verify_icrc, and with it:
-  std::uint32_t payload_crc = 0;          // of payload and pad by themselves, when it is valid
+  IcrcState icrc = IcrcState::unverified; // written by verify_icrc
+  // Of payload and pad; written by verify_icrc when the ICRC is valid.
+  std::uint32_t payload_crc = 0;
   Packet packet;
 
   std::uint8_t* payload() const { return data + packet.payload_offset; }

@@ -14,7 +14,7 @@ bool is_vlan(std::uint16_t type) {
          type == static_cast<std::uint16_t>(EtherType::old_qinq);
 }
 
-/// A frame and how far into it parse has come.
+/// A frame, and how far parse() has come in it.
 struct Cursor {
   std::span<const std::uint8_t> frame;
   std::size_t offset = 0;
@@ -29,7 +29,7 @@ struct Cursor {
   }
 };
 
-/// Shorter frames are padded on the wire. Some devices count tags into the least length, some do
+/// Shorter frames are padded on the wire. Some devices count tags in the minimum length, some do
 /// not.
 bool may_be_padded(const Cursor& cursor, const Packet& packet) {
   const std::size_t tag_bytes = packet.ip_offset - sizeof(EthernetHeader);
@@ -41,7 +41,7 @@ void mark(Packet& packet, Defect defect) {
   packet.defect = defect;
 }
 
-/// Everything from the BTH on. `end` is where the innermost length field says that the ICRC ends.
+/// Parses from the BTH on. `end` is where the innermost length field puts the ICRC's end.
 void parse_transport(Cursor cursor, std::size_t end, Packet& packet) {
   if (end > cursor.frame.size() || end < cursor.offset + sizeof(Bth) + kIcrcBytes) {
     return mark(packet, Defect::length_mismatch); // IBTA §9.6: packet length
@@ -61,8 +61,8 @@ void parse_transport(Cursor cursor, std::size_t end, Packet& packet) {
   }
   const std::size_t payload = cursor.offset + sizeof(Bth) + packet.opcode.extension_bytes;
   const std::size_t trailer = bth.pad() + kIcrcBytes;
-  // Of messages only a SEND of nothing over IPv4 (58 bytes) needs Ethernet's padding; behind any
-  // other a byte after the ICRC is a contradiction.
+  // Only an empty SEND over IPv4 (58 bytes) needs Ethernet padding. Any other message must end with
+  // its ICRC.
   const bool has_excess = end != cursor.frame.size() && !may_be_padded(cursor, packet);
   if (has_excess || end < payload + trailer) {
     return mark(packet, Defect::length_mismatch);
@@ -78,7 +78,7 @@ void parse_transport(Cursor cursor, std::size_t end, Packet& packet) {
   packet.parsed = Parsed::message;
 }
 
-/// `ip_end` is where the IP header says that the datagram ends.
+/// `ip_end` is where the IP header puts the datagram's end.
 void parse_udp(Cursor cursor, std::size_t ip_end, Packet& packet) {
   if (!cursor.has(sizeof(UdpHeader))) {
     return;
@@ -110,7 +110,7 @@ void parse_ipv4(Cursor cursor, Packet& packet) {
   }
   const bool is_later_fragment = (ip.fragment.get() & 0x1fff) != 0;
   if (is_later_fragment) {
-    return; // no UDP header to know it by, and no NIC reassembles RoCE
+    return; // without a UDP header it cannot be recognised; no NIC reassembles RoCE
   }
   packet.encapsulation = Encapsulation::v2_ipv4;
   packet.source = IpAddress::from_v4(ip.source.data());
@@ -121,7 +121,7 @@ void parse_ipv4(Cursor cursor, Packet& packet) {
   parse_udp(cursor, ip_end, packet);
 }
 
-/// Steps over IPv6 extension headers (RFC 8200 §4); nullopt when what follows them is out of reach.
+/// Skips IPv6 extension headers (RFC 8200 §4). nullopt when they are longer than the frame.
 std::optional<std::uint8_t> skip_ipv6_extensions(Cursor& cursor, std::uint8_t next_header) {
   constexpr std::uint8_t hop_by_hop = 0;
   constexpr std::uint8_t routing = 43;

@@ -8,15 +8,15 @@
 
 namespace weir::wire {
 
-/// Reads a frame from Ethernet to the transport headers. Never reads past the span; anything it
-/// cannot follow is Parsed::other.
+/// Parses a frame from Ethernet to the transport headers. Never reads past the span. What it does
+/// not understand is Parsed::other.
 Packet parse(std::span<const std::uint8_t> frame);
 
-/// The INA header of a message packet, if it starts a message, is long enough and shows the magic;
-/// else nullptr.
+/// The INA header of a message packet that starts a message, is long enough and has the magic; else
+/// nullptr.
 const InaHeader* find_ina_header(const ParsedBytes& frame);
 
-/// Whether a message with that header is a hello or a hello's result: it carries no data.
+/// Whether the message is a hello or a hello's result: it carries no data.
 bool is_hello(const ParsedBytes& frame, const InaHeader& ina);
 
 } // namespace weir::wire

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Packet sequence numbers: 24-bit serial arithmetic (IBTA §9.7.1). Everything takes and gives
-/// numbers below 2^24, and an order between two of them means something only while they lie less
-/// than 2^23 apart.
+/// Packet sequence numbers: 24-bit serial arithmetic (IBTA §9.7.1). All arguments and results are
+/// below 2^24. Two numbers have an order only while they are less than 2^23 apart.
 
 #include <cstdint>
 
@@ -17,7 +16,7 @@ constexpr std::uint32_t psn_add(std::uint32_t psn, std::int64_t packets) {
   return static_cast<std::uint32_t>(psn + static_cast<std::uint64_t>(packets)) & kPsnMask;
 }
 
-/// How many packets lie from `from` to `to`: -2^23 … 2^23-1, negative when `to` comes first.
+/// Packets from `from` to `to`: -2^23 … 2^23-1; negative when `to` is before `from`.
 constexpr std::int32_t psn_distance(std::uint32_t from, std::uint32_t to) {
   const std::uint32_t ahead = (to - from) & kPsnMask;
   return static_cast<std::int32_t>(ahead ^ kPsnHalf) - static_cast<std::int32_t>(kPsnHalf);
@@ -27,7 +26,7 @@ constexpr bool psn_before(std::uint32_t earlier, std::uint32_t later) {
   return psn_distance(earlier, later) > 0;
 }
 
-/// True for the `packets` numbers from `first` on; at most 2^23 of them.
+/// True for the `packets` numbers from `first` on. `packets` is at most 2^23.
 constexpr bool psn_within(std::uint32_t psn, std::uint32_t first, std::uint32_t packets) {
   return ((psn - first) & kPsnMask) < packets;
 }
