@@ -11,14 +11,14 @@
 
 namespace weir::frame {
 
-/// A number that one thread writes and any may read meanwhile, without stopping it. Both go by
-/// relaxed loads and stores, which are plain moves; a read-modify-write would lock the bus for
-/// nothing, since there is but one writer.
+/// A number that one thread writes and any thread may read at any time. Both use relaxed loads and
+/// stores, which are plain moves. With one writer no read-modify-write is needed, which would lock
+/// the bus.
 class Count {
  public:
   Count() = default;
 
-  Count(std::uint64_t value) : value_(value) {} // NOLINT: counts are written like numbers
+  Count(std::uint64_t value) : value_(value) {} // NOLINT: counts are used like numbers
 
   Count(const Count& other) : Count(other.get()) {}
 
@@ -29,7 +29,7 @@ class Count {
 
   ~Count() = default;
 
-  operator std::uint64_t() const { return get(); } // NOLINT: and read like numbers
+  operator std::uint64_t() const { return get(); } // NOLINT: counts are used like numbers
 
   std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 
@@ -51,8 +51,7 @@ class Count {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// Counts by powers of two: bucket b holds values of b significant bits, that is 2^(b-1) .. 2^b
-/// - 1.
+/// Counts by powers of two: bucket b holds values of b significant bits, 2^(b-1) .. 2^b - 1.
 struct Histogram {
   static constexpr std::size_t kBuckets = 48;
   std::array<std::uint64_t, kBuckets> counts{};
@@ -70,17 +69,18 @@ struct Histogram {
   }
 };
 
-/// What one lcore did with frames. Written by that lcore alone and read on it, between two rounds
-/// (Lcore::ask), so plain integers do and every snapshot is consistent.
+/// What one lcore did with frames. Only that lcore writes it. It is read on that lcore or while the
+/// lcore is stopped, so plain integers are enough and every copy is consistent.
 ///
-/// Over all lcores, with the frames that slots hold and that wait between stages (protocol I6):
+/// Summed over all lcores, with the frames that slots hold and that wait between stages (protocol
+/// I6):
 ///   received = forwarded + consumed + dropped + held + queued.
 struct FrameCounters {
   std::uint64_t received = 0;
   std::uint64_t forwarded = 0;      // left as they came
   std::uint64_t consumed = 0;       // left as results
   std::uint64_t copies = 0;         // further copies of flooded frames that left
-  std::uint64_t copies_dropped = 0; // and that did not
+  std::uint64_t copies_dropped = 0; // further copies that did not leave
   std::array<std::uint64_t, kDropReasons> dropped{};
   std::array<std::uint64_t, kForeignReasons> foreign{};
 
@@ -105,14 +105,14 @@ struct FrameCounters {
 struct ClassCounters {
   Count packets;
   Count bytes;
-  Count dropped; // copies included, which show drops leaves out
+  Count dropped; // includes copies; `show drops` does not
 
   ClassCounters& operator+=(const ClassCounters& other);
   ClassCounters& operator-=(const ClassCounters& other);
 };
 
-/// What one lcore moved through one port. Anybody may copy it while that lcore runs: each number is
-/// right, though one may be a burst ahead of another.
+/// What one lcore moved through one port. Any thread may copy it at any time: each number is right,
+/// but numbers may be from different bursts.
 struct PortCounters {
   Count rx_packets;
   Count rx_bytes;
@@ -131,7 +131,7 @@ struct PortCounters {
   }
 
   PortCounters& operator+=(const PortCounters& other);
-  /// What came since `other` was copied.
+  /// Leaves what was counted since `other` was copied.
   PortCounters& operator-=(const PortCounters& other);
 };
 
@@ -139,10 +139,10 @@ struct PortCounters {
 struct RingCounters {
   std::uint64_t contributions = 0; // packets stored in slots
   std::uint64_t slots_completed = 0;
-  std::uint64_t results = 0;        // result packets, repeats from the cache not included
+  std::uint64_t results = 0;        // result packets; answers from the cache not included
   std::uint64_t cached_results = 0; // repeats answered from the cache
   std::uint64_t stale_repeats = 0;  // forwarded as they came
-  std::uint64_t hellos = 0;         // hello barriers completed
+  std::uint64_t hellos = 0;         // hello exchanges completed
   std::uint64_t reduced_bytes = 0;  // tensor data in
   std::uint64_t flushes = 0;        // epochs begun and resets
   std::array<std::uint64_t, kDropReasons> dropped{};

@@ -8,24 +8,24 @@
 
 namespace weir::frame {
 
-/// How a frame that is not dropped leaves the switch, and how it is counted once it has left.
+/// How a frame that is not dropped leaves the switch. It is counted under this name.
 enum class Departure : std::uint8_t {
   forwarded, // as it came
-  consumed,  // as a result: its payload went into a sum, or was answered from the cache
-  copy,      // of a flooded frame, by a further port; another port's departure stands for the frame
+  consumed,  // as a result, or answered from the cache
+  copy,      // one more copy of a flooded frame; the first copy counts as the frame
 };
 
-/// Which frames go before which where a link is full (docs/protocol.md, I12). Packets of one
-/// connection that must keep their order are of one class.
+/// Which frames go first when a link is full (docs/protocol.md, I12). All packets of a connection
+/// whose order matters have one class.
 enum class TrafficClass : std::uint8_t {
-  ring,  // results, and what ring neighbours answer one another: ACKs, NAKs, CNPs
+  ring,  // results, and ring neighbours' answers to each other: ACKs, NAKs, CNPs
   other, // everything else
 };
 
 inline constexpr std::size_t kTrafficClasses = 2;
 
-/// One received frame on its way through the stages. Who allocated it decides where it lives; the
-/// stages hand it on by pointer and each frame ends in exactly one egress call.
+/// One received frame. Its owner allocates it; the stages pass a pointer on. Each frame ends in
+/// exactly one `transmit` or `release`.
 struct Frame : wire::ParsedBytes {
   std::uint16_t ingress = 0; // port index; written by receive alone
   /// Written by receive: ring::RingSet's number of <source, destination>, 0: none.

@@ -5,7 +5,7 @@
 
 namespace weir::frame {
 
-/// A moment, read from the clock once a burst.
+/// A point in time. The clock is read once per burst.
 struct Instant {
   std::uint64_t ns = 0;
   std::uint64_t ms = 0;

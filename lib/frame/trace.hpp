@@ -9,11 +9,11 @@
 
 namespace weir::frame {
 
-/// Where a frame's way through the switch ended, or paused.
+/// What the switch did with a frame last.
 enum class TraceEvent : std::uint8_t {
   forwarded,
   stale_repeat,
-  waits, // a hello, for those of the other ranks
+  waits, // a hello that waits for those of other ranks
   held,
   completed,
   result,
@@ -37,12 +37,12 @@ struct TraceRecord {
   DropReason drop{};
 };
 
-/// The last events of one lcore, oldest overwritten first. Written and read by that lcore.
+/// The last events of one lcore; the oldest is overwritten first. Only that lcore uses it.
 class Trace {
  public:
   static constexpr std::size_t kRecords = 4096;
 
-  /// Allocates on the first switching on, so that a switch never traced pays nothing.
+  /// The first call allocates memory, so a switch that never traces needs none.
   void switch_on();
 
   void switch_off() { on_ = false; }
@@ -51,8 +51,9 @@ class Trace {
 
   void add(const TraceRecord& record) { records_[next_++ % kRecords] = record; }
 
-  /// Gives what it has to `fresh`, which was switched on elsewhere, and goes on in its place: so an
-  /// lcore stands still for an exchange of pointers, not for copies or for memory.
+  /// Moves its records to `fresh`, which another thread has switched on, and goes on with the
+  /// memory of `fresh`. The lcore stops for an exchange of pointers only, not for copies or
+  /// allocation.
   void hand_over_to(Trace& fresh);
 
   /// Oldest first.
