@@ -10,40 +10,39 @@
 
 namespace weir::l2 {
 
-/// A set of port indices. 64 is more than twice what DPDK is built for on Debian (RTE_MAX_ETHPORTS
-/// 32).
+/// A set of port indices. DPDK on Debian has 32 ports at most (RTE_MAX_ETHPORTS).
 using PortSet = std::uint64_t;
 inline constexpr std::uint16_t kMaxPorts = 64;
 
-/// Where a frame goes: a non-empty set of ports, or nowhere and why.
+/// The ports that a frame leaves by: a non-empty set, or none and the reason.
 struct Egress {
   PortSet ports = 0;
   DropReason drop{}; // when ports is empty
 };
 
-/// A station that stays at its port, whatever it is heard on.
+/// A station that is tied to its port, whatever port its frames come from.
 struct Pin {
   wire::MacAddress station;
   std::uint16_t port = 0;
 };
 
-/// A transparent learning bridge (IEEE 802.1D §7): blind to VLANs, no spanning tree.
+/// A transparent learning bridge (IEEE 802.1D §7). It ignores VLANs and has no spanning tree.
 class Bridge {
  public:
   Bridge(MacTable& stations, std::uint16_t ports);
 
-  /// Learns the source of a frame that came in on `ingress`. Group addresses are never a source
-  /// (802.3 §3.2.3), so they are not learnt.
+  /// Learns the source of a frame that came in on `ingress`. Group addresses are no valid sources
+  /// (IEEE 802.3 §3.2.3); they are not learnt.
   void learn(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::uint64_t now);
 
   /// The ports that a frame from `ingress` leaves by.
   Egress egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                    std::uint64_t now) const;
 
-  /// The same where the port is known.
+  /// The same when the port is known.
   static Egress egress_by(std::uint16_t port, std::uint16_t ingress);
 
-  /// Pins the frame's source to the port that it came in by; nullopt when it is pinned to another.
+  /// Pins the frame's source to the port that it came in by. nullopt when it is pinned to another.
   std::optional<Pin> pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress);
   void unpin(const Pin& pin, std::uint64_t now);
 

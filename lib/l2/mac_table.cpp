@@ -44,13 +44,13 @@ void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::u
   if (!known) {
     return add(bucket, Station::at(address, port), now);
   }
-  if (known.station.port() != port) { // the station moved, or somebody pretends to be it
+  if (known.station.port() != port) { // the station moved, or another host uses its address
     if (known.station.pins() != 0 || !replace(known, Station::at(address, port))) {
       return;
     }
   }
   std::atomic<std::uint64_t>& heard = known.cell->heard;
-  if (heard.load(std::memory_order_relaxed) != now) { // keep the line clean while it is fresh
+  if (heard.load(std::memory_order_relaxed) != now) { // do not write the cache line without need
     heard.store(now, std::memory_order_relaxed);
   }
 }
@@ -106,8 +106,8 @@ MacTable::Sighting MacTable::find(Bucket& bucket, std::uint64_t address) {
   return {};
 }
 
-/// A station that another lcore pins at this moment must not stay in a second cell: whoever writes
-/// last sees the other.
+/// Another lcore may pin this station at the same moment. It must not stay in a second cell, so
+/// both check after they have written: the later one sees the other's cell.
 void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
   const Sighting known = cell_to_reuse(bucket, now);
   if (!known) {
@@ -144,13 +144,13 @@ MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
 }
 
 bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) const {
-  // Another lcore's clock reading may be a little ahead of `now`.
+  // Another lcore's clock may be a little ahead of `now`.
   return static_cast<std::int64_t>(now - cell.heard.load(std::memory_order_relaxed)) <=
              static_cast<std::int64_t>(aging_) ||
          station.pins() != 0;
 }
 
-/// An empty or aged cell, else the longest silent one; none when all are pinned.
+/// An empty or aged cell, else the one that was silent longest. None when all are pinned.
 MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) const {
   Sighting oldest;
   for (Cell& cell : bucket) {

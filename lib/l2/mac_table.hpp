@@ -11,19 +11,19 @@
 
 namespace weir::l2 {
 
-/// Which port each station was last heard on (IEEE 802.1D §7.9): learning, aging and station moves.
+/// The port on which each station was last heard (IEEE 802.1D §7.9): learning, aging and station
+/// moves.
 ///
-/// Every lcore reads and writes it without locks. A cell is one 64-bit word of address and port, so
-/// a reader sees a station whole or not at all; two lcores that learn one station at once may leave
-/// it in two cells of a bucket, of which readers take the first and the other ages.
+/// All lcores read and write it without locks. A cell is one 64-bit word of address and port, so a
+/// reader sees all of a station or nothing. When two lcores learn one station at once, it may take
+/// two cells of a bucket. Readers take the first; the other ages.
 ///
-/// A pinned station stays at its port until it is unpinned: it does not age, does not make room for
-/// another, and is not learnt elsewhere, so no frame with its address for a source steals what is
-/// sent to it.
+/// A pinned station keeps its port until it is unpinned: it does not age, is not replaced and does
+/// not move. So a frame with a false source address cannot redirect its traffic.
 class MacTable {
  public:
-  /// Room for `entries` stations (rounded up to a power of two); forgotten after `aging`
-  /// milliseconds of silence.
+  /// Room for `entries` stations, rounded up to a power of two. A station is forgotten after
+  /// `aging` milliseconds of silence.
   MacTable(std::uint32_t entries, std::uint64_t aging);
 
   static std::size_t bytes_for(std::uint32_t entries);
@@ -32,19 +32,19 @@ class MacTable {
   void learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   std::optional<std::uint16_t> port_of(const wire::MacAddress& station, std::uint64_t now) const;
 
-  /// False when the station is pinned to another port, or when there is no room for a pin. A
-  /// station stays pinned until each pin() that returned true has had its unpin().
+  /// False when the station is pinned to another port, or when there is no room. It stays pinned
+  /// until each pin() that returned true has had its unpin().
   bool pin(const wire::MacAddress& station, std::uint16_t port);
   void unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
 
-  /// visit(address, port, milliseconds of silence, pins)
+  /// Calls visit(address, port, milliseconds of silence, pins).
   template <typename Visitor>
   void for_each(std::uint64_t now, Visitor&& visit) const;
 
  private:
   static constexpr std::size_t kWays = 8;
 
-  /// What one word says: address << 16 | pins << 7 | port + 1; 0: nobody.
+  /// A cell's word: address << 16 | pins << 7 | port + 1; 0: empty.
   struct Station {
     std::uint64_t word = 0;
 
@@ -76,8 +76,8 @@ class MacTable {
 
   using Bucket = std::array<Cell, kWays>;
 
-  /// A cell and what it said when it was read, once: another lcore may write it at any moment, so
-  /// nobody reads it again to answer the same question.
+  /// A cell and the word that was read from it. Another lcore may write the cell at any time, so
+  /// each decision reads it once.
   struct Sighting {
     Cell* cell = nullptr;
     Station station;
@@ -89,7 +89,7 @@ class MacTable {
 
   static Station read(const Cell& cell) { return {cell.station.load(std::memory_order_relaxed)}; }
 
-  /// False when the cell says something else by now.
+  /// False when the cell holds another word by now.
   static bool replace(Cell& cell, Station known, Station by) {
     return cell.station.compare_exchange_strong(known.word, by.word);
   }
