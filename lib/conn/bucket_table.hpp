@@ -11,16 +11,16 @@
 
 namespace weir::conn {
 
-/// The secret of a table's hash: who cannot guess it cannot choose keys that collide.
+/// The secret of a table's hash. Without it nobody can choose keys that collide.
 struct HashKey {
   std::uint64_t first = 0x9e3779b97f4a7c15;
   std::uint64_t second = 0xd6e8feb86659fd93;
 
-  /// A different one each time.
+  /// A new random key on each call.
   static HashKey random();
 };
 
-/// Folded 128-bit multiplications of the key's secret and two words.
+/// Mixes the key's secret and two words by 128-bit multiplications.
 inline std::uint64_t keyed_hash(const HashKey& key, std::uint64_t a, std::uint64_t b) {
   const auto fold = [](std::uint64_t x, std::uint64_t y) {
     const auto product = static_cast<unsigned __int128>(x) * y;
@@ -29,19 +29,20 @@ inline std::uint64_t keyed_hash(const HashKey& key, std::uint64_t a, std::uint64
   return fold(fold(a ^ key.first, b ^ key.second), key.first | 1);
 }
 
-/// Some of a table's places, for who looks at it part by part.
+/// A part of a table's places, for callers that visit the table in parts.
 struct PlaceRange {
   std::size_t first = 0;
   std::size_t count = 0;
 };
 
-/// A map from 64-bit keys to entries, with a fixed number of places. A key has two buckets of eight
-/// places and is in one of them, so that every call takes the same bounded time whatever the table
-/// holds. Entries do not move. One lcore owns a table.
+/// A map from 64-bit keys to entries with a fixed number of places. Each key has two buckets of
+/// eight places and is in one of them. So every call takes the same bounded time, however full the
+/// table is. Entries do not move. One lcore owns a table.
 template <typename Entry>
 class BucketTable {
  public:
-  /// Twice as many places as `capacity`: at that many entries a full pair of buckets is rare.
+  /// Makes twice as many places as `capacity`. With `capacity` entries, two full buckets for one
+  /// key are rare.
   BucketTable(std::uint32_t capacity, const HashKey& hash_key)
       : hash_key_(hash_key), buckets_(bucket_count(capacity)), keys_(buckets_),
         entries_(buckets_ * kWays) {
@@ -67,8 +68,8 @@ class BucketTable {
     return nullptr;
   }
 
-  /// A fresh entry for a key that has none, in a free place or in that of the entry with the
-  /// greatest `age_of`; nullptr when all places are taken by entries for which it is nullopt.
+  /// Makes an entry for a key that has none: in a free place, or in place of the entry with the
+  /// greatest `age_of`. nullptr when all places are taken and `age_of` is nullopt for all.
   template <typename AgeOf>
   Entry* insert(std::uint64_t key, AgeOf&& age_of) {
     std::optional<std::uint64_t> greatest;
@@ -98,7 +99,7 @@ class BucketTable {
     --size_;
   }
 
-  /// Whether the entry is one of this table's.
+  /// Whether the entry is in this table.
   bool owns(const Entry& entry) const {
     return std::less_equal<>()(entries_.data(), &entry) &&
            std::less<>()(&entry, entries_.data() + entries_.size());
@@ -119,7 +120,7 @@ class BucketTable {
   }
 
  private:
-  static constexpr std::size_t kWays = 8; // of 8 bytes: a bucket's keys fill a cache line
+  static constexpr std::size_t kWays = 8; // keys of 8 bytes: a bucket's keys fill a cache line
   static constexpr std::uint64_t kNoKey = UINT64_MAX;
 
   struct alignas(64) Bucket : std::array<std::uint64_t, kWays> {};

@@ -73,7 +73,7 @@ const InaHeader& header_of(const Frame& hello) {
   return wire::view_as<InaHeader>(hello.payload());
 }
 
-/// Of two hellos; the rest of their shapes is fixed.
+/// The reason why two hellos disagree. Other fields of their shapes are fixed.
 std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape& b) {
   if (a.operation != b.operation) {
     return DropReason::disagree_operation;
@@ -81,7 +81,8 @@ std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape
   return a.data_type == b.data_type ? std::nullopt : std::optional(DropReason::disagree_type);
 }
 
-/// Where several rings share two neighbours, the pair may be bound to the ports of all of them.
+/// True when the packet came by another port than its connection's hello. Where several rings share
+/// two neighbours, the pair may be bound to the ports of all of them.
 bool is_from_elsewhere(const Connection& connection, const Frame& frame) {
   return connection.state == ConnectionState::live && connection.port != frame.ingress;
 }
@@ -175,8 +176,8 @@ Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
   }
 }
 
-/// What one ring's hellos said of a host must not keep another ring, which shares two neighbours
-/// with it, from forming.
+/// True for a hello of a ring that has no port for this member yet. Two rings may share two
+/// neighbours; what one ring's hellos said of a port must not keep the other ring from forming.
 bool Classifier::greets_unbound_ring(const Frame& frame) const {
   const InaHeader* ina = wire::find_ina_header(frame);
   ring::RingChild sender;
@@ -184,8 +185,8 @@ bool Classifier::greets_unbound_ring(const Frame& frame) const {
          !why_foreign(*current_, frame, *ina, sender) && !ports_.port_of(sender);
 }
 
-/// The packet's connection; nullptr when the switch knows nothing of it. `epoch` is that of the
-/// packet's INA header, if it has one.
+/// The packet's connection; nullptr when the switch has none. `epoch` is from the packet's INA
+/// header, if it has one.
 Connection* Classifier::look_up(Frame& frame, std::optional<std::uint32_t> epoch,
                                 std::uint64_t now) {
   Connection* connection = connections_.find(frame.pair, frame.packet.destination_qp, now);
@@ -196,7 +197,7 @@ Connection* Classifier::look_up(Frame& frame, std::optional<std::uint32_t> epoch
   return connections_.find(frame.pair, frame.packet.destination_qp, now);
 }
 
-/// A packet behind a waiting hello on its connection: its sender is past it.
+/// Gives up hellos that wait on the packet's connection at a lower PSN: their sender has gone on.
 void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint32_t> epoch,
                                     std::uint64_t now) {
   if (!wire::icrc_is_valid(frame)) {
@@ -215,7 +216,7 @@ void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint3
   }
 }
 
-/// READ, atomics, SEND with Invalidate and the like. On a ring's connection a SEND_LAST with
+/// READ, atomics, SEND with Invalidate and the like. On a ring's connection, a SEND_LAST with
 /// Invalidate could end a message whose FIRST was a result.
 Verdict Classifier::other_request(Frame& frame, std::uint64_t now) {
   Connection* connection = look_up(frame, std::nullopt, now);
@@ -243,8 +244,7 @@ Verdict Classifier::other_request(Frame& frame, std::uint64_t now) {
                                                           : forwarded();
 }
 
-/// Whatever a FIRST or ONLY says changes state, so nothing of it is believed before its ICRC is
-/// verified.
+/// A FIRST or ONLY changes state, so nothing of it is used before its ICRC is verified.
 Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   if (!wire::verify_icrc(frame)) {
     return dropped(DropReason::bad_icrc);
@@ -263,7 +263,7 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
     return foreign_start(frame, *reason, connection, now);
   }
   if (connection != nullptr && connection->state == ConnectionState::dead) {
-    connection->last_seen = now; // its requester is still there, whatever becomes of the message
+    connection->last_seen = now; // its requester is alive, whatever happens to the message
   }
   const Opening opening = opening_of(*current_, frame, *ina, sender);
   if (ports_.port_of(sender).value_or(frame.ingress) != frame.ingress) {
@@ -325,9 +325,9 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
           .packet = located.packet};
 }
 
-/// A message without an INA header. On a live connection it passes but changes nothing, since
-/// repeats of the ring's own packets would be forwarded raw on a plain one; unless the ring has
-/// left the queue pair alone for so long that it is somebody else's by now.
+/// A message without an INA header. On a live connection it passes and changes nothing: on a plain
+/// connection, repeats of the ring's own packets would be forwarded raw. But when the ring has not
+/// used the queue pair for the aging time, the queue pair is taken for a new one.
 Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std::uint64_t now) {
   if (connection == nullptr) {
     connections_.add_stranger(frame.pair, frame.packet.destination_qp, ConnectionState::plain, now)
@@ -358,8 +358,8 @@ Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std:
   return forwarded();
 }
 
-/// docs/protocol.md §3, "The magic": a header that belongs to no ring may be a withdrawn ring's,
-/// whose receivers still wait for the rest of a message.
+/// docs/protocol.md §3, "The magic". A header that belongs to no ring may come from a withdrawn
+/// ring, whose receivers still wait for the rest of a message.
 Verdict Classifier::foreign_start(const Frame& frame, ForeignReason reason, Connection* connection,
                                   std::uint64_t now) {
   if (connection != nullptr) {
@@ -392,7 +392,7 @@ Verdict Classifier::foreign_hello(const Frame& frame, Connection* connection, st
   }
 }
 
-/// A hello alone opens nothing: a host that goes back as far as its hello repeats that too.
+/// A hello alone opens nothing: a host that goes back to its hello repeats the hello too.
 Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {
   if (connection == nullptr) {
     return dropped(DropReason::unannounced);
@@ -496,7 +496,8 @@ void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender)
   RingState& state = *rings_[sender.ring];
   Connection& connection = *hello.connection;
   --connection.hellos;
-  if (connection.state == ConnectionState::live) { // another ring's, until its queue pair came here
+  // It belonged to another ring before.
+  if (connection.state == ConnectionState::live) {
     leave_ring(connection);
   }
   const Frame& frame = *hello.frame;

@@ -21,14 +21,14 @@
 
 namespace weir::conn {
 
-/// What is to become of a RoCE packet between ring neighbours.
+/// What the switch does with a RoCE packet between ring neighbours.
 struct Verdict {
   enum class Step : std::uint8_t {
-    forward,       // somebody else's, plain, or no request
-    forward_stale, // a ring's repeat of a message that everybody has
-    contribute,    // to slot record->first_slot + packet of the ring
-    wait,          // a hello, which the classifier keeps
-    begin,         // likewise, and it was the last one: begin() is due
+    forward,       // foreign, plain, or no request
+    forward_stale, // a repeat of a message of the ring that every rank has
+    contribute,    // goes to slot record->first_slot + packet of the ring
+    wait,          // a hello; the classifier keeps it
+    begin,         // the last hello of its incarnation; call begin() next
     drop,
   };
   Step step = Step::forward;
@@ -49,15 +49,15 @@ struct ChildStatus {
   std::uint32_t waiting_hellos = 0;
 };
 
-/// A waiting hello that will not be answered: its frame is the caller's again.
+/// A waiting hello that will get no answer. The caller owns its frame again.
 struct GivenUp {
   frame::Frame* frame;
   std::uint16_t ring;
   DropReason reason;
 };
 
-/// The classification of docs/protocol.md §3 for the rings of one worker: incarnations, connection
-/// table, message histories. Times are milliseconds of any one clock.
+/// Classifies packets for the rings of one worker (docs/protocol.md §3): incarnations, connection
+/// table, message histories. All times are milliseconds of one clock.
 class Classifier {
  public:
   struct Settings {
@@ -66,7 +66,8 @@ class Classifier {
     std::uint32_t spare_children = 0; // of rings that adopt() may bring
     std::uint64_t aging = 600'000;    // milliseconds
     HashKey hash_key;
-    ForeignSessions* foreign_sessions = nullptr; // the switch's; outlives the classifier
+    // Shared by the whole switch; outlives the classifier.
+    ForeignSessions* foreign_sessions = nullptr;
   };
 
   /// Does a filling slot of the ring hold a packet of the child?
@@ -80,9 +81,9 @@ class Classifier {
   static std::size_t table_bytes(const ring::RingSet& set, const std::vector<std::uint16_t>& rings,
                                  std::uint32_t plain_entries);
 
-  /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; a contribution's
-  /// other packets may come unverified. For wait and begin the frame is kept. Afterwards
-  /// take_given_up() may have something.
+  /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; other packets of
+  /// a contribution may come unverified. On `wait` and `begin` the classifier keeps the frame. Call
+  /// take_given_up() afterwards.
   Verdict classify(frame::Frame& frame, std::uint64_t now);
 
   /// After Step::begin: the old incarnation ends, the new one's connections are admitted, a session
@@ -103,7 +104,7 @@ class Classifier {
   /// The same for good. The ring leaves the set before the next packet comes.
   void withdraw(std::uint16_t ring, std::uint64_t now);
 
-  /// Frames of hellos that were given up since the last call; until the next classify().
+  /// Hellos that were given up since the last call. Valid until the next classify().
   std::span<const GivenUp> take_given_up();
 
   bool has_given_up() const { return !given_up_.empty(); }
@@ -114,7 +115,7 @@ class Classifier {
 
   std::uint32_t session_of(std::uint16_t ring) const { return rings_[ring]->session; }
 
-  /// Hellos of all rings that wait: each holds a frame.
+  /// Waiting hellos of all rings; each holds a frame.
   std::uint64_t waiting_hellos() const;
 
   ChildStatus status_of(std::uint16_t ring, std::uint16_t child) const;
@@ -175,12 +176,12 @@ class Classifier {
   std::uint64_t aging_;
   IsHeld is_held_;
   ConnectionTable connections_;
-  MagicRule magic_rule_; // for pairs on which only acknowledgements of rings flow
+  MagicRule magic_rule_; // for pairs that carry only acknowledgements of rings
   PortBindings ports_;
   std::uint32_t spare_children_;                // for whose connections there is room
   std::vector<std::optional<RingState>> rings_; // by index; set for this worker's
   std::vector<GivenUp> given_up_;
-  std::vector<GivenUp> handed_over_; // take_given_up()'s answer
+  std::vector<GivenUp> handed_over_; // result of take_given_up()
 };
 
 } // namespace weir::conn

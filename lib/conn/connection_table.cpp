@@ -47,7 +47,7 @@ Connection& ConnectionTable::add_stranger(std::uint16_t pair, std::uint32_t qp,
                                           ConnectionState state, std::uint64_t now) {
   Connection* connection = strangers_.insert(
       key_of(pair, qp), [now](const Connection& old) { return std::optional(old.silence(now)); });
-  assert(connection != nullptr); // any stranger may be forgotten
+  assert(connection != nullptr); // every stranger may be forgotten
   *connection = {
       .state = state, .pair = pair, .qp = qp, .last_seen = now, .packets = 0, .aging = aging_};
   return *connection;

@@ -9,15 +9,15 @@
 
 namespace weir::conn {
 
-/// What the switch knows of a queue pair between ring neighbours (docs/protocol.md §3).
+/// What the switch knows about a queue pair between ring neighbours (docs/protocol.md §3).
 enum class ConnectionState : std::uint8_t {
-  unclassified, // nothing, but hellos wait on it
+  unclassified, // nothing yet; hellos wait on it
   plain,        // last seen starting a message without the magic
-  announced,    // greeted a ring that is none of this switch's
-  foreign,      // belongs to such a ring, of which another switch takes care
-  barred,       // showed an INA header of such a ring although nobody takes care of it
+  announced,    // sent a hello of a ring that is not on this switch
+  foreign,      // belongs to a ring of another switch
+  barred,       // sent an INA header of a ring that no switch has confirmed
   live,         // admitted to its ring's incarnation
-  dead,         // was live, until its incarnation ended
+  dead,         // was live; its incarnation has ended
 };
 
 struct Connection {
@@ -42,7 +42,7 @@ struct Connection {
 
   bool may_be_forgotten() const { return state != ConnectionState::live && hellos == 0; }
 
-  /// Live ones don't age. Where hellos wait, the state ages alone.
+  /// Live connections do not age. Where hellos wait, only the state ages.
   bool has_aged(std::uint64_t now) const {
     return state != ConnectionState::live && silence(now) > aging;
   }
@@ -54,7 +54,7 @@ struct Connection {
 class ConnectionTable {
  public:
   struct Settings {
-    std::uint32_t ring_entries = 0;  // live, dead, and those that hellos wait on
+    std::uint32_t ring_entries = 0;  // live, dead, and those with waiting hellos
     std::uint32_t plain_entries = 0; // plain and foreign ones
     std::uint64_t aging = 600'000;   // milliseconds, of plain and foreign ones
     HashKey hash_key;
@@ -62,28 +62,29 @@ class ConnectionTable {
 
   explicit ConnectionTable(const Settings& settings);
 
-  /// Bytes that such a table takes.
+  /// Bytes that a table with these settings needs.
   static std::size_t bytes_for(const Settings& settings);
 
-  /// nullptr when there is none, or only one that has aged. One that hellos wait on is unclassified
-  /// then.
+  /// nullptr when there is none or it has aged. An aged one on which hellos wait is returned as
+  /// unclassified.
   Connection* find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
 
-  /// A queue pair that the table does not know becomes plain or foreign. When there is no room, the
-  /// one that was silent longest is forgotten: its next FIRST or ONLY classifies it again.
+  /// Adds a queue pair that the table does not know, as plain or foreign. When the table is full,
+  /// the one that was silent longest is forgotten; its next FIRST or ONLY classifies it again.
   Connection& add_stranger(std::uint16_t pair, std::uint32_t qp, ConnectionState state,
                            std::uint64_t now);
 
-  /// The connection, known or not, at a place among the rings' own. A dead one, the longest silent,
-  /// is forgotten when there is no room; nullptr when there is none to forget.
+  /// Moves or adds the connection to the rings' places. When these are full, the dead one that was
+  /// silent longest is forgotten. nullptr when there is no dead one.
   Connection* take_in(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
 
-  /// A live connection, or one that hellos waited on, goes back to where its state belongs.
+  /// Moves a connection to the part of the table that its state belongs to. Call it when a live
+  /// connection ends or the last hello on a connection is gone.
   void settle(Connection& connection, std::uint64_t now);
 
   std::uint32_t size() const { return ring_.size() + strangers_.size(); }
 
-  /// How many connections there is room for; never changes.
+  /// Fixed number of places for connections.
   std::size_t places() const { return ring_.places() + strangers_.places(); }
 
   template <typename Visitor>

@@ -10,20 +10,20 @@
 
 namespace weir::conn {
 
-/// Who may speak of rings that this switch does not know: hosts whose hello another switch has
-/// answered, in the session that the answer brought. All lcores share it without locks; a cell is
-/// one word, and of two sessions that meet in a cell the later one stays.
+/// The hosts and sessions of rings on other switches: hosts whose hello another switch has
+/// answered, with the session of that answer. All lcores share it without locks. A cell is one
+/// word; when two sessions meet in a cell, the later one stays.
 class ForeignSessions {
  public:
   explicit ForeignSessions(const HashKey& hash_key) : hash_key_(hash_key) {}
 
-  /// A hello's result passes on its way to a host.
+  /// Notes a hello's result on its way to a host.
   void note(const wire::Packet& packet, const wire::InaHeader& result) {
     const std::uint64_t name = name_of(packet.destination, result);
     cell_of(name).store(name, std::memory_order_relaxed);
   }
 
-  /// Whether the host that sends this may do so.
+  /// Whether the sender of this message has such a session.
   bool has(const wire::Packet& packet, const wire::InaHeader& message) {
     const std::uint64_t name = name_of(packet.source, message);
     return cell_of(name).load(std::memory_order_relaxed) == name;

@@ -31,17 +31,17 @@ class RetiredNonces {
   std::size_t next_ = 0;
 };
 
-/// Where sessions come from: one for each incarnation, never 0, never twice in a row.
+/// Draws one session for each incarnation: never 0, never the same twice in a row.
 class SessionSource {
  public:
-  /// `first`, `first` + 1, …: for what must be repeatable.
+  /// Returns `first`, `first` + 1, …: for repeatable tests.
   static SessionSource counting_from(std::uint32_t first) { return {first, 0}; }
 
-  /// What somebody without the seed cannot foretell.
+  /// Sessions that nobody can predict without the seed.
   static SessionSource random(std::uint64_t seed) { return {0, seed | 1}; }
 
-  /// For another worker: where this one is random, `seed` is that one's, since who knows the
-  /// sessions of one job must not know those of a job elsewhere.
+  /// A source for another worker: random with `seed` if this one is random. A host that knows the
+  /// sessions of one job must not be able to predict those of a job on another worker.
   SessionSource with_seed(std::uint64_t seed) const { return seed_ == 0 ? *this : random(seed); }
 
   std::uint32_t draw(std::uint32_t last) {
@@ -55,7 +55,7 @@ class SessionSource {
  private:
   SessionSource(std::uint32_t count, std::uint64_t seed) : count_(count), seed_(seed) {}
 
-  /// SplitMix64 (Steele, Lea, Flood, OOPSLA'14), or the next number.
+  /// The next value of SplitMix64 (Steele, Lea, Flood, OOPSLA'14), or the next number.
   std::uint32_t next() {
     if (seed_ == 0) {
       return count_++;

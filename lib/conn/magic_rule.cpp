@@ -57,8 +57,8 @@ void MagicRule::forget(const QueuePair* known) {
   }
 }
 
-/// A fingerprint by a secret hash: addresses are too long to be kept, and who does not know the key
-/// cannot make two queue pairs one.
+/// A keyed hash of the queue pair, because addresses are too long to store. Without the key nobody
+/// can make two queue pairs collide.
 std::uint64_t MagicRule::key_of(const Frame& frame) const {
   const auto [source_high, source_low] = frame.packet.source.words();
   const auto [destination_high, destination_low] = frame.packet.destination.words();
@@ -68,9 +68,8 @@ std::uint64_t MagicRule::key_of(const Frame& frame) const {
   return keyed_hash(key, source, destination + frame.packet.destination_qp) >> 1;
 }
 
-/// Hellos cost nothing, and nothing is lost with one but that its connection must say it again. So
-/// they make room, for one another too; what is barred stays barred and what is open open, until it
-/// has aged.
+/// An announced queue pair may make room for another: if it is forgotten, its host must only say
+/// hello again. Barred and open ones stay until they have aged.
 std::optional<std::uint64_t> MagicRule::age_of(const QueuePair& old, std::uint64_t now) const {
   const std::uint64_t age = now - old.last_seen;
   const bool may_go = old.state == State::announced || age > settings_.aging;

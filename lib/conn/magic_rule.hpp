@@ -10,32 +10,33 @@
 
 namespace weir::conn {
 
-/// docs/protocol.md §3, "The magic", for queue pairs between addresses that are no ring's
-/// neighbours here. They may be those of a ring that this switch knew before it was restarted: a
-/// repeat of a raw FIRST would be forwarded as a duplicate, and its raw LAST then fit the receiver.
-/// So a header is forwarded only where a hello announced it and another switch has answered that
-/// hello, and bars its queue pair otherwise. A hello alone opens nothing: a host that goes back as
-/// far as its hello repeats that too.
-/// One lcore owns an object, for what it receives.
+/// docs/protocol.md §3, "The magic", for queue pairs between addresses that are not ring neighbours
+/// here. They may belong to a ring that this switch had before it was restarted. If the switch
+/// forwarded a repeat of a raw FIRST as a duplicate, its raw LAST would then fit the receiver. So
+/// an INA header is forwarded only if a hello announced it and another switch has answered that
+/// hello; otherwise its queue pair is barred. A hello alone opens nothing: a host that goes back to
+/// its hello repeats the hello too.
+/// One lcore owns an object, for the frames that it receives.
 class MagicRule {
  public:
   struct Settings {
     std::uint32_t entries = 0;     // queue pairs remembered
     std::uint64_t aging = 600'000; // milliseconds of silence after which one is forgotten
     HashKey hash_key;
-    ForeignSessions* sessions = nullptr; // the switch's; outlives the object
+    ForeignSessions* sessions = nullptr; // shared by the whole switch; outlives the object
   };
 
   explicit MagicRule(const Settings& settings)
       : settings_(settings), table_(settings.entries, settings.hash_key) {}
 
-  /// Whether a RoCE frame may be forwarded; times in milliseconds.
+  /// nullopt when the RoCE frame may be forwarded, else the reason to drop it. `now` is in
+  /// milliseconds.
   std::optional<DropReason> why_not_forwarded(frame::Frame& frame, std::uint64_t now);
 
  private:
   enum class State : std::uint8_t {
     announced, // a hello passed
-    open,      // and the ring's messages may
+    open,      // the ring's messages may pass
     barred,
   };
 

@@ -33,7 +33,7 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
     return {Entry::stale, nullptr};
   }
   const auto message = static_cast<std::uint64_t>(signed_message);
-  last_found_ = &record_of(message); // its other packets come next
+  last_found_ = &record_of(message); // this message's other packets come next
   if (const MessageRecord* record = known(message); record != nullptr) {
     const bool same =
         record->first_psn == psn && record->packets == packets && record->shape == shape;
@@ -64,14 +64,15 @@ MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
   return {Place::inside, &candidate, packet};
 }
 
-/// The newest message that begins at `psn` or before it, counted from where the oldest begins. No
-/// other can have it: known messages do not overlap and unknown ones stand where the next known one
-/// begins, so first PSNs never fall from one message to the next.
+/// The newest message that begins at or before `psn`, counted from the oldest message. Only this
+/// one can contain `psn`: known messages do not overlap, and an unknown one has the first PSN of
+/// the next known one. So first PSNs never decrease from one message to the next.
 const MessageRecord& MessageHistory::last_not_behind(std::uint32_t psn) {
   const std::size_t first = oldest() % depth();
   const auto record = [&](std::size_t index) -> const MessageRecord& { // counted from the oldest
     const std::size_t place = first + index;
-    return records_[place < depth() ? place : place - depth()]; // a division would cost the most
+    return records_[place < depth() ? place : place - depth()]; // a division would be the most
+                                                                // expensive step
   };
   const std::uint32_t origin = record(0).first_psn;
   const std::uint32_t wanted = (psn - origin) & wire::kPsnMask;
@@ -96,9 +97,9 @@ const MessageRecord* MessageHistory::known(std::uint64_t message) {
   return record.is_known() && record.message == message ? &record : nullptr;
 }
 
-/// A host numbers its packets without overlap, so a FIRST that lies inside another message is a
-/// mistake that would leave later packets in two messages at once. What is known lies in order
-/// already: the nearest on either side decide.
+/// A host numbers its packets without overlap. A FIRST inside another message is an error that
+/// would put later packets into two messages at once. Known messages are in order, so the nearest
+/// ones on either side are enough to check.
 bool MessageHistory::overlaps_neighbour(std::uint64_t message, std::uint32_t psn,
                                         std::uint32_t packets) {
   const MessageRecord* before = nearest_before(message);

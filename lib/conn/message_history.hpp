@@ -10,11 +10,11 @@
 
 namespace weir::conn {
 
-/// One message of a connection, as its FIRST or ONLY told it.
+/// One message of a connection, as described by its FIRST or ONLY.
 struct MessageRecord {
   std::uint64_t message = 0;    // index in the sequence, extended past 32 bits
   std::uint32_t first_psn = 0;  // of its FIRST or ONLY; unknown: that of the next known message
-  std::uint32_t packets = 0;    // 0: unknown, its FIRST was never seen
+  std::uint32_t packets = 0;    // 0: unknown, its FIRST has not come
   std::uint32_t first_slot = 0; // (message mod 2N) x L
   wire::MessageShape shape;
 
@@ -24,25 +24,25 @@ struct MessageRecord {
 /// The messages M-2N+1 .. M of one connection and the floor below them (docs/protocol.md §3,
 /// "message history").
 ///
-/// Message ids are extended to 64 bits relative to M, so that `mod 2N` stays continuous when the
-/// 32-bit id wraps, for any N.
+/// Message ids are extended to 64 bits relative to M. So `mod 2N` stays continuous when the 32-bit
+/// id wraps, for any N.
 class MessageHistory {
  public:
-  /// `records` holds 2N entries and outlives the history; L slots lie between two messages.
+  /// `records` has 2N entries and outlives the history. L slots belong to each message.
   MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message);
 
-  /// Forgets everything; message 0 (the hello) is the newest from now on, one packet at `psn`.
+  /// Forgets everything. Message 0, the hello, is then the newest: one packet at `psn`.
   void begin(std::uint32_t psn, const wire::MessageShape& shape);
 
   /// Message 0, right after begin().
   const MessageRecord* greeting() const { return records_.data(); }
 
   enum class Entry : std::uint8_t {
-    entered,  // was unknown or new, M may have moved
-    repeat,   // known already, same PSN and shape
-    stale,    // left the history long ago
+    entered,  // was unknown or new; M may have advanced
+    repeat,   // known, with the same PSN and shape
+    stale,    // older than the history
     too_far,  // more than N past M, or before the sequence began
-    conflict, // known at another PSN or in another shape, or overlapping another
+    conflict, // known at another PSN or in another shape, or overlaps another message
   };
 
   struct Entered {
@@ -62,9 +62,9 @@ class MessageHistory {
     std::uint32_t packet;        // k = psn - first_psn
   };
 
-  /// Any other packet. Looks at about log2(2N) records at most. A host whose known messages span
-  /// 2^24 PSNs or more (the configuration keeps 2N x L far below) may be told `unknown` for one of
-  /// them.
+  /// Finds the message of any other packet. Reads about log2(2N) records at most. If a host's known
+  /// messages span 2^24 PSNs or more, the answer may be `unknown`; the configuration keeps 2N x L
+  /// far below that.
   Located locate(std::uint32_t psn) {
     const std::uint32_t packet = (psn - last_found_->first_psn) & wire::kPsnMask;
     return packet < last_found_->packets ? Located{Place::inside, last_found_, packet}
@@ -93,7 +93,7 @@ class MessageHistory {
   std::span<MessageRecord> records_; // message m at m mod 2N
   std::uint32_t packets_per_message_;
   std::uint64_t newest_ = 0;
-  const MessageRecord* last_found_; // where locate looks first
+  const MessageRecord* last_found_; // where locate() looks first
   std::optional<std::uint32_t> floor_;
 };
 

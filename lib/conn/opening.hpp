@@ -12,7 +12,7 @@
 
 namespace weir::conn {
 
-/// A FIRST or ONLY with an INA header that belongs to a ring.
+/// A FIRST or ONLY whose INA header belongs to a ring.
 struct Opening {
   frame::Frame& frame;
   const wire::InaHeader& ina;
@@ -30,12 +30,12 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
 Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const wire::InaHeader& ina,
                    const ring::RingChild& sender);
 
-/// docs/protocol.md §2: what makes a member's message impossible to aggregate, whatever the ring's
-/// state; nullopt when nothing does.
+/// docs/protocol.md §2: why a member's message cannot be aggregated, whatever the ring's state is.
+/// nullopt when it can.
 std::optional<DropReason> why_unacceptable(const ring::RingSpec& spec, const Opening& opening);
 
-/// Whether packet `k` of a message of that shape and number of packets has the opcode's position
-/// and the payload that it should (IBTA §9.7.2: all but the last are full).
+/// Whether packet `k` of a message of that shape and length has the right opcode position and
+/// payload (IBTA §9.7.2: all packets but the last are full).
 bool fits_message(const wire::Packet& packet, const wire::MessageShape& shape,
                   std::uint32_t packets, std::uint32_t k, std::uint16_t mtu);
 

@@ -10,10 +10,10 @@
 
 namespace weir::conn {
 
-/// Which port each member is behind, by configuration or by its hello for as long as the
-/// incarnation lives (docs/protocol.md §3, "Ports"). Rings that share two neighbours can differ
-/// about them where hellos told, so that nobody who breaks into one ring bars another. One lcore
-/// owns an object; it asks only about its own groups' pairs.
+/// The port of each member, from the configuration or from its hello while the incarnation lives
+/// (docs/protocol.md §3, "Ports"). Rings that share two neighbours may have learnt different ports
+/// from hellos. So an intruder in one ring cannot block another ring. One lcore owns an object and
+/// asks only about its own groups' pairs.
 class PortBindings {
  public:
   /// `current` outlives the object.
@@ -22,7 +22,7 @@ class PortBindings {
   /// Takes in the rings that have joined the current set.
   void adopt();
 
-  /// False when rings bind the pair's source, and none of them to this port.
+  /// False when rings bind the pair's source, but none of them to this port.
   bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
     const std::uint64_t ports = sources_[pair - 1u];
     return ports == 0 || (ports >> ingress & 1) != 0;
@@ -36,7 +36,7 @@ class PortBindings {
     return receivers_[sender.ring][sender.child];
   }
 
-  /// The port that everything to the pair's destination leaves by, where its rings agree on one.
+  /// The port for all traffic to the pair's destination, if its rings agree on one.
   std::optional<std::uint16_t> destination_of(std::uint16_t pair) const {
     const std::uint64_t ports = sources_[current_->reverse_of(pair) - 1u];
     return std::has_single_bit(ports)

@@ -17,7 +17,7 @@ struct WaitingHello {
   frame::Frame* frame = nullptr; // nullptr: the place is free
   Connection* connection = nullptr;
   Incarnation incarnation;
-  std::uint64_t order = 0; // of arrival
+  std::uint64_t order = 0; // order of arrival
 };
 
 /// The hellos of one ring that wait, apart from its slots: the last four of each child, of
@@ -37,7 +37,7 @@ class WaitingHellos {
   /// Where one more hello of this child goes: a free place, or that of the child's oldest.
   WaitingHello& place_for(std::uint16_t child);
 
-  /// `place` is place_for()'s, and free.
+  /// `place` comes from place_for() and is free.
   void put(WaitingHello& place, const WaitingHello& hello);
 
   /// True when every child has a hello of this incarnation.
@@ -47,7 +47,7 @@ class WaitingHellos {
 
   std::uint32_t waiting_of(std::uint16_t child) const;
 
-  /// How many wait; counts down as take() frees their places.
+  /// How many wait. take() lowers it.
   std::uint32_t size() const { return size_; }
 
   WaitingHello take(WaitingHello& place);
