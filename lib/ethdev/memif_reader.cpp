@@ -15,15 +15,15 @@
 #include <thread>
 #include <unistd.h>
 
-/// Sanitizers' own, where one is linked.
+/// The sanitizers' own version, where one is linked.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): they chose the name
 extern "C" [[gnu::weak]] int __interceptor_munmap(void* address, std::size_t bytes);
 
 namespace weir::ethdev {
 namespace {
 
-/// All readers of the process. Lives as long as the process: the interrupt thread may outlive
-/// static objects.
+/// All readers of the process. It is never destroyed: the interrupt thread may outlive static
+/// objects.
 class Readers {
  public:
   static Readers& instance() {
@@ -100,7 +100,7 @@ void MemifReader::leave() {
 
 } // namespace weir::ethdev
 
-/// In place of libc's, for DPDK's drivers too.
+/// Replaces libc's munmap(), for DPDK's drivers too.
 extern "C" [[gnu::visibility("default")]] int munmap(void* address, std::size_t bytes) {
   if (rte_thread_is_intr() != 0) {
     weir::ethdev::Readers::instance().wait_for_grace_period();

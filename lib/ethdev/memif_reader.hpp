@@ -3,15 +3,15 @@
 
 namespace weir::ethdev {
 
-/// Whoever polls memif ports, as EAL's interrupt thread must know him.
+/// A thread that polls memif ports. EAL's interrupt thread must know about it.
 ///
 /// When the other end of a memif port goes away, DPDK 22.11 marks the port as disconnected and
-/// unmaps its rings at once, on the interrupt thread, though a burst may be in the middle of them:
-/// the process would die of SIGSEGV. Linking this class replaces munmap(2) by one that, on the
-/// interrupt thread, first waits until every reader has been outside a burst since (a grace period
-/// of rte_rcu_qsbr). By then readers see the mark, and stay out.
+/// unmaps its rings at once, on the interrupt thread. A burst may be reading them at that moment;
+/// the process would die of SIGSEGV. Linking this class replaces munmap(2). On the interrupt
+/// thread, the new one first waits until every reader has been outside a burst (a grace period of
+/// rte_rcu_qsbr). By then the readers see the mark and do not read the rings.
 ///
-/// One thread at a time uses a reader; between enter() and leave() it must not wait for the
+/// Only one thread at a time uses a reader. Between enter() and leave() it must not wait for the
 /// interrupt thread.
 class MemifReader {
  public:
@@ -23,12 +23,11 @@ class MemifReader {
   MemifReader(const MemifReader&) = delete;
   MemifReader& operator=(const MemifReader&) = delete;
 
-  /// Bursts may follow.
+  /// Call before the first burst.
   void enter();
-  /// Says that it is outside a burst now, though others follow: enter() and leave() without their
-  /// fence.
+  /// Reports that this thread is between two bursts: leave() and enter() without their fence.
   void between_bursts();
-  /// No bursts until enter().
+  /// No bursts until the next enter().
   void leave();
 
  private:
