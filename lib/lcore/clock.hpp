@@ -7,7 +7,7 @@
 
 namespace weir::lcore {
 
-/// The switch's clock: the time stamp counter, which all cores share, in nanoseconds.
+/// The switch's clock in nanoseconds: the time stamp counter, which all cores share.
 class Clock {
  public:
   Clock() : ns_per_cycle_(((__uint128_t{1'000'000'000} << kShift) / rte_get_tsc_hz())) {}

@@ -6,8 +6,8 @@
 
 namespace weir::lcore {
 
-/// How often the calling thread has lost its CPU or given it away, as the kernel counts
-/// (getrusage(2)). A system call.
+/// How often the calling thread has lost or given up its CPU, by the kernel's count (getrusage(2)).
+/// A system call.
 inline std::uint64_t context_switches() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);

@@ -15,15 +15,15 @@
 
 namespace weir::lcore {
 
-/// A queue of values from one lcore to one other: an rte_ring, single producer, single consumer.
-/// First in, first out, so a connection's packets stay in order (protocol I7).
+/// A queue of values from one lcore to one other: an rte_ring, single producer, single consumer. It
+/// is first in, first out, so a connection's packets stay in order (protocol I7).
 template <typename Value>
 class Handoff {
   static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) % 4 == 0);
 
  public:
-  /// `name` is unique in the process; `entries` a power of two. Throws when EAL has no memory for
-  /// it.
+  /// `name` is unique in the process; `entries` is a power of two. Throws std::runtime_error when
+  /// EAL has no memory for it.
   Handoff(const std::string& name, unsigned entries)
       : ring_(rte_ring_create_elem(name.c_str(), sizeof(Value), entries, SOCKET_ID_ANY,
                                    RING_F_SP_ENQ | RING_F_SC_DEQ)),
@@ -37,7 +37,7 @@ class Handoff {
   /// False when it is full. Producer only.
   bool push(const Value& value) { return push({&value, 1}) == 1; }
 
-  /// As many as there is room for, from the first on; returns how many. Producer only.
+  /// Pushes the first values that fit; returns how many. Producer only.
   unsigned push(std::span<const Value> values) {
     const auto count = static_cast<unsigned>(values.size());
     order_.before_push(count);
@@ -47,7 +47,7 @@ class Handoff {
     return pushed;
   }
 
-  /// Fills the front of `values`; returns how many. Consumer only.
+  /// Fills the front of `values`; returns how many it took. Consumer only.
   unsigned pop(std::span<Value> values) {
     const unsigned count = rte_ring_sc_dequeue_burst_elem(
         ring_.get(), values.data(), sizeof(Value), static_cast<unsigned>(values.size()), nullptr);

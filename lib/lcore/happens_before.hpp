@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// For ThreadSanitizer, and nothing in any other build. It does not see what orders the two sides
-/// of an rte_ring or of a mempool: DPDK's libraries are not instrumented, and its headers order
-/// plain stores by compiler barriers, which is enough on x86. Where an object passes from one lcore
-/// to another through them, the two calls below say so; docs/sanitizers.md has the argument for
-/// each place.
+/// For ThreadSanitizer; no code in other builds. ThreadSanitizer does not see what orders the two
+/// sides of an rte_ring or a mempool: DPDK's libraries are not instrumented, and its headers order
+/// plain stores by compiler barriers, which is enough on x86. The two functions below mark each
+/// place where an object passes from one lcore to another. docs/sanitizers.md justifies each place.
 
 #if defined(__SANITIZE_THREAD__)
 #define WEIR_THREAD_SANITIZER 1
@@ -28,8 +27,8 @@ namespace weir::lcore {
 
 inline constexpr bool kUnderThreadSanitizer = true;
 
-/// What this thread did so far comes before what another does after its takes_over() of the same
-/// address.
+/// What this thread did before this call happens before what another thread does after takes_over()
+/// of the same address.
 inline void hands_over(void* address) {
   __tsan_release(address);
 }
@@ -38,7 +37,7 @@ inline void takes_over(void* address) {
   __tsan_acquire(address);
 }
 
-/// The n-th value that goes into a queue is the n-th that comes out.
+/// The n-th value pushed into a queue is the n-th popped.
 class QueueOrder {
  public:
   explicit QueueOrder(unsigned entries) : places_(entries) {}
@@ -58,7 +57,7 @@ class QueueOrder {
   }
 
  private:
-  std::vector<char> places_; // addresses to name, one for each value under way
+  std::vector<char> places_; // one address for each value in the queue
   std::size_t pushed_ = 0;   // producer's
   std::size_t popped_ = 0;   // consumer's
 };

@@ -5,11 +5,11 @@
 
 namespace weir::lcore {
 
-/// What an lcore does when a round found no work.
+/// What an lcore does after a round without work.
 enum class Idle : std::uint8_t {
-  spin,  // look again at once: lowest latency, the whole core
+  spin,  // poll again at once: lowest latency, uses the whole core
   yield, // let another thread of this core run
-  sleep, // after many empty rounds rest some 50 µs
+  sleep, // after many empty rounds, sleep for some 50 µs
 };
 
 } // namespace weir::lcore

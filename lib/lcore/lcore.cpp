@@ -28,15 +28,16 @@ std::string handoff_name(char stage, unsigned from, unsigned to) {
   return std::string("weir_") + stage + std::to_string(from) + "_" + std::to_string(to);
 }
 
-/// Some drivers hand a VLAN tag over beside the frame; frames must leave as they came.
+/// Some drivers pass a VLAN tag beside the frame. This puts it back: frames must leave as they
+/// came.
 bool put_vlan_tag_back(rte_mbuf*& mbuf) {
   return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
 }
 
-/// af_packet's kernel takes the outer tag off, and the driver puts it back as 802.1Q whatever it
-/// was. Where the port's links carry 802.1ad, it was that, also when it is alone: an S-VLAN
-/// component, which is what a provider's network port belongs to, knows S-tags only (IEEE 802.1Q
-/// §5.6, §9.5), and what it sends tagged begins with one.
+/// The kernel takes the outer tag off for af_packet, and the driver puts it back as 802.1Q,
+/// whatever it was. On a port with 802.1ad links it was a service tag, even when it is the only
+/// tag: an S-VLAN component, such as a provider's network port, knows S-tags only (IEEE 802.1Q
+/// §5.6, §9.5).
 void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
   if (mbuf->data_len < sizeof(wire::EthernetHeader) + sizeof(wire::VlanTag)) {
     return;
@@ -70,7 +71,7 @@ namespace {
 template <typename Value, typename Owner>
 using Outboxes = std::vector<std::pair<const Owner*, std::unique_ptr<Outbox<Value>>>>;
 
-/// What is for `receiver`, through a ring in its inbox, made when it is not there yet.
+/// The values for `receiver`. They go through a ring in its inbox, which this makes on first use.
 template <typename Value, typename Owner>
 Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name, unsigned entries,
                           std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
@@ -175,8 +176,8 @@ unsigned Lcore::receive_all(frame::Instant now) {
   return frames;
 }
 
-/// Not every driver counts the frames for which it found no mbuf; a dry pool would then look like
-/// idle ports.
+/// Looks whether the mempool is empty. Not every driver counts frames that it lost for lack of an
+/// mbuf; an empty pool would then look like idle ports.
 void Lcore::look_for_mbufs() {
   std::array<void*, kBurst> mbufs;
   if (rte_mempool_get_bulk(shared_.pool, mbufs.data(), kBurst) == 0) {
@@ -203,7 +204,7 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
       frames[whole++] = frame;
     }
   }
-  for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, whatever they are
+  for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, of any kind
     dispatch_.accept(*frames[i], now);
   }
   return count;
@@ -213,7 +214,7 @@ wire::EtherType Lcore::outer_tag_of(std::uint16_t port) const {
   return shared_.outer_tags.empty() ? wire::EtherType::vlan : shared_.outer_tags[port];
 }
 
-/// nullptr when the frame had to be dropped.
+/// nullptr when the frame was dropped.
 frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now) {
   const bool is_whole = put_vlan_tag_back(mbuf) && rte_pktmbuf_linearize(mbuf) == 0;
   if (outer_tag_of(port) == wire::EtherType::service_vlan) [[unlikely]] {
@@ -309,7 +310,8 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
     rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
   }
   frame::Departure departure = frame.departure;
-  const frame::TrafficClass traffic = frame.traffic; // the frame may be gone after the first
+  // Read now: after the first push the frame may be gone.
+  const frame::TrafficClass traffic = frame.traffic;
   for (; ports != 0; ports &= ports - 1) {
     send_by({mbuf, static_cast<std::uint16_t>(std::countr_zero(ports)), departure, traffic});
     departure = frame::Departure::copy;
@@ -325,13 +327,13 @@ void Lcore::send_by(const TxRequest& request) {
   next->put(request, [this](const TxRequest& refused) { take_back(refused); });
 }
 
-/// The lcore that transmits is too slow.
+/// For a request that the transmitting lcore is too slow to take.
 void Lcore::take_back(const TxRequest& request) {
   handed_on_ -= request.departure == frame::Departure::copy ? 0 : 1;
   could_not_leave(request, queue_full(request.traffic));
 }
 
-/// The worker is too slow.
+/// For a frame that the worker is too slow to take.
 void Lcore::take_back(rte_mbuf* mbuf, frame::Instant now) {
   --handed_on_;
   forward_.drop(frame_of(mbuf), DropReason::worker_queue_full, now);
@@ -375,7 +377,8 @@ void Lcore::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant n
     return worker_->accept(frame, now);
   }
   if (frame.packet.parsed == wire::Parsed::message) {
-    wire::verify_icrc(frame); // here, since any lcore can do it and the ring has but one worker
+    // Here, because any lcore can verify, and the ring has only one worker.
+    wire::verify_icrc(frame);
   }
   ++handed_on_;
   next->put(mbuf_of(frame), [&](rte_mbuf* mbuf) { take_back(mbuf, now); });
@@ -398,7 +401,7 @@ void Lcore::rest_after(unsigned work) {
   }
 }
 
-/// What its stop costs beside itself is done here, where nobody waits, and after it.
+/// Called before a stop. Does the stop's other work at a time when nobody waits for it.
 void Lcore::come_awake() {
   if (state_.load(std::memory_order_relaxed) != State::awake) {
     switches_when_awake_ = context_switches();
@@ -406,8 +409,8 @@ void Lcore::come_awake() {
   }
 }
 
-/// Spins: whoever sleeps here wakes up too late for a NIC's receive queue. Only one that has been
-/// kept from its work for long anyway lets others have the CPU.
+/// Spins, because an lcore that sleeps here wakes up too late for a NIC's receive queue. Only after
+/// a long stop it lets other threads use the CPU.
 void Lcore::wait_for_resume(const Clock& clock) {
   const std::uint64_t start = clock.now().ns;
   state_.store(State::quiescent, std::memory_order_release);
@@ -427,7 +430,8 @@ void Lcore::wait_for_resume(const Clock& clock) {
 }
 
 std::uint64_t Lcore::queued() const {
-  std::uint64_t frames = handed_on_ - taken_up_; // wraps on one lcore, right in the sum over all
+  // May be negative on one lcore; the sum over all lcores is right.
+  std::uint64_t frames = handed_on_ - taken_up_;
   for (const auto& port : tx_ports_) {
     frames += port ? port->frames_waiting() : 0;
   }
@@ -444,7 +448,7 @@ void Lcore::discard_queued() {
 }
 
 void Lcore::discard_handed_on() {
-  for (const TxOutboxes& outboxes : tx_outboxes_) { // what a reset has sent
+  for (const TxOutboxes& outboxes : tx_outboxes_) { // sent by a reset
     for (const auto& [transmitter, outbox] : outboxes) {
       outbox->discard([this](const TxRequest& request) { take_back(request); });
     }

@@ -23,14 +23,14 @@
 
 namespace weir::lcore {
 
-/// A receive queue of a device and the switch's index of its port.
+/// A device's receive queue, and the switch's index of its port.
 struct RxQueue {
   std::uint16_t port = 0;
   std::uint16_t device = 0;
   std::uint16_t queue = 0;
 };
 
-/// A frame on its way to the lcore that transmits on its port.
+/// A frame for the lcore that transmits on its port.
 struct TxRequest {
   rte_mbuf* mbuf = nullptr;
   std::uint16_t port = 0;
@@ -42,33 +42,33 @@ using TxHandoff = Handoff<TxRequest>;
 using WorkerHandoff = Handoff<rte_mbuf*>;
 using ReductionHandoff = Handoff<slot::Reduction*>;
 
-/// Entries of a hand-off ring: of frames for a worker, of frames to transmit by traffic class, so
-/// that other traffic takes no place from results, and of sums.
+/// Entries of a hand-off ring. There are rings for frames to a worker, for frames to transmit in
+/// each traffic class (so that other traffic takes no place from results), and for reductions.
 inline constexpr unsigned kHandoffEntries = 4096;
 inline constexpr std::array<unsigned, frame::kTrafficClasses> kTxHandoffEntries{4096, 2048};
 
-/// One time that an lcore stood still for a question.
+/// One stop of an lcore for a question.
 struct Stop {
   std::uint64_t ns = 0;
-  bool kept_cpu = false; // since it stayed awake, but for the times when it gave way itself
+  bool kept_cpu = false; // it did not lose the CPU since it stayed awake, except when it yielded
 };
 
-/// How often and how full rounds were.
+/// How many rounds there were, and how full.
 struct RoundCounters {
   std::uint64_t rounds = 0;
   std::uint64_t idle_rounds = 0;
-  std::uint64_t sums_for_others = 0; // slots summed up for other lcores' workers
-  std::uint64_t starved_rounds = 0;  // of the rounds looked at: no mbufs to receive a burst into
-  frame::Histogram rx_burst;         // packets per non-empty receive burst
-  frame::Histogram quiescent_ns;     // for each question, its own time away from the CPU included
-  Stop last_stop;                    // before the one that this is read in
+  std::uint64_t sums_for_others = 0; // slots reduced for other lcores' workers
+  std::uint64_t starved_rounds = 0;  // of the rounds that looked: the mempool was empty
+  frame::Histogram rx_burst;         // packets in each receive burst that is not empty
+  frame::Histogram quiescent_ns;     // length of each stop, time without the CPU included
+  Stop last_stop;                    // the last one before the stop in which this is read
 };
 
-/// One core's loop over the stages that its roles give it. All roles on one lcore is
-/// run-to-completion: the stages call one another. Spread over several, they meet in rte_rings.
+/// One core's loop over the stages of its roles. With all roles on one lcore (run-to-completion)
+/// the stages call one another. With several lcores they are connected by rte_rings.
 ///
-/// Everything in here belongs to the lcore's own thread. Others look at it or change it while it
-/// stands still only; port counters they may copy at any time.
+/// Only the lcore's own thread uses this object while it runs. Other threads read or change it
+/// while the lcore is stopped; port counters they may copy at any time.
 class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot::ReductionHelpers {
  public:
   /// What all lcores share: read-only between two swaps of the rings, or, for the stations, safe to
@@ -78,8 +78,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     l2::Bridge& bridge;
     std::vector<std::uint32_t> max_frame_bytes; // by port
     conn::MagicRule::Settings magic_rule;
-    rte_mempool* pool = nullptr; // that ports receive into; nullptr: nobody looks whether it is dry
-    std::vector<wire::EtherType> outer_tags; // by port; none: all 802.1Q
+    rte_mempool* pool = nullptr; // the ports' mempool; nullptr: do not look whether it is empty
+    std::vector<wire::EtherType> outer_tags; // by port; empty: all 802.1Q
   };
 
   Lcore(unsigned id, Idle idle, const Shared& shared);
@@ -87,24 +87,24 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   Lcore(const Lcore&) = delete;
   Lcore& operator=(const Lcore&) = delete;
 
-  // Wiring, before run().
+  // Setup, before run().
   void add_rx_queue(const RxQueue& queue) { rx_queues_.push_back(queue); }
 
   void add_tx_port(std::uint16_t port, const TxQueues& queues);
-  /// The settings' helpers are those that add_helper() names.
+  /// The helpers are those given by add_helper().
   void make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings);
-  /// Sums of this lcore's worker are made by that other lcore too, when it has time.
+  /// The other lcore also makes reductions for this lcore's worker, when it has time.
   void add_helper(Lcore& helper);
-  /// Packets of this group of rings go to that lcore, which may be this one.
+  /// Packets of this group of rings go to `worker`, which may be this lcore.
   void route_group(std::uint16_t group, Lcore& worker);
-  /// Frames for this port go to that lcore, which may be this one.
+  /// Frames for this port go to `transmitter`, which may be this lcore.
   void route_port(std::uint16_t port, Lcore& transmitter);
 
   /// Runs until stop().
   void run();
 
-  /// What run() repeats, for whoever drives the lcore himself: one look at every queue and hand-off
-  /// ring. Returns the number of frames it moved.
+  /// One round, for callers that drive the lcore themselves: looks at every queue and hand-off ring
+  /// once. Returns the number of frames it moved.
   unsigned round(frame::Instant now);
 
   void wait_until_running() const;
@@ -113,13 +113,12 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   void wait_until_stopped() const;
 
-  /// Stops taking frames from the ports while the rest of the pipeline goes on.
+  /// Stops receiving from the ports. The other stages go on.
   void stop_receiving() { is_receiving_ = false; }
 
-  // For one thread at a time, which wants to look at several lcores at once: first all of them stay
-  // awake, so that none rests while others stand still for it; then all stand still, between two
-  // rounds. Each call returns at once. Until resume(), the caller may read and change what it
-  // likes.
+  // For one thread at a time that wants to read several lcores at once. First all lcores stay
+  // awake, so that none sleeps while others are stopped for it. Then all stop between two rounds.
+  // Each call returns at once. Until resume(), the caller may read and change anything.
   void stay_awake() { wish_.store(Wish::stay_awake, std::memory_order_release); }
 
   bool is_awake() const { return has_come_to(State::awake); }
@@ -132,7 +131,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   unsigned id() const { return id_; }
 
-  // For whoever has it stand still, or after run() has returned.
+  // Only while the lcore is stopped, or after run() has returned.
 
   const frame::FrameCounters& counters() const { return counters_; }
 
@@ -145,10 +144,10 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   frame::Trace& trace() { return trace_; }
 
-  /// Frames that other lcores have handed on to this one, and that wait for its ports.
+  /// Frames handed to this lcore by others, and frames that wait for its ports.
   std::uint64_t queued() const;
-  /// Drops what waits in hand-off rings and backlogs, under the reason that it waited for; for the
-  /// end.
+  /// Drops what waits in hand-off rings and backlogs, each under the reason of the place where it
+  /// waited. Called at the end.
   void discard_queued();
 
   std::vector<RxQueue> rx_queues() const { return rx_queues_; }
@@ -164,9 +163,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
-  static constexpr std::uint64_t kRoundsPerLook = 64; // for mbufs
+  static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
 
-  /// An lcore that does not run need not come to anything.
+  /// True for an lcore that does not run, whatever the state asked for.
   bool has_come_to(State state) const {
     return state_.load(std::memory_order_acquire) == state ||
            !running_.load(std::memory_order_acquire);
@@ -212,9 +211,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::vector<RxQueue> rx_queues_;
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
-      tx_ports_; // set for the ports this lcore transmits on
+      tx_ports_; // set for the ports on which this lcore transmits
 
-  // Where frames go on: nullptr means that this lcore is the next one too.
+  // Where frames go next. nullptr: this lcore has the next stage too.
   std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group
   std::array<std::array<Outbox<TxRequest>*, l2::kMaxPorts>, frame::kTrafficClasses> tx_routes_{};
   std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<rte_mbuf*>>>> worker_outboxes_;
@@ -223,12 +222,13 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::vector<ReductionHandoff*> helpers_;                     // asked in turn
   std::size_t next_helper_ = 0;
 
-  // What others hand to this lcore, one ring for each of them.
+  // What other lcores hand to this one: one ring for each of them.
   std::vector<std::unique_ptr<WorkerHandoff>> worker_inbox_;
   std::array<std::vector<std::unique_ptr<TxHandoff>>, frame::kTrafficClasses> tx_inbox_; // by class
   std::vector<std::unique_ptr<ReductionHandoff>> sum_inbox_;
 
-  // Frames (copies of flooded ones apart) put into and taken out of hand-off rings by this lcore.
+  // Frames that this lcore put into and took out of hand-off rings; copies of flooded frames
+  // excluded.
   std::uint64_t handed_on_ = 0;
   std::uint64_t taken_up_ = 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// A Frame lives in the private area of the mbuf that holds its bytes, so neither needs a pointer
+/// A Frame lives in the private area of the mbuf that holds its bytes. So neither needs a pointer
 /// to the other.
 
 #include "frame/frame.hpp"
@@ -38,7 +38,7 @@ inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress) {
   return *frame;
 }
 
-/// Ends a frame's life.
+/// Frees the mbuf and the Frame in it.
 inline void free_mbuf(rte_mbuf* mbuf) {
   hands_over(mbuf);
   rte_pktmbuf_free(mbuf);

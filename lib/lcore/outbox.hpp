@@ -9,15 +9,15 @@
 
 namespace weir::lcore {
 
-/// The sending side of a Handoff that is used often: values go over in bursts, so that the two
-/// lcores do not take a ring's cache lines from each other for every one. Whoever puts something in
-/// must flush before he rests.
+/// The sending side of a busy Handoff. It sends values in bursts, so that the two lcores do not
+/// take the ring's cache lines from each other for each value. A caller that puts values in must
+/// flush before it goes idle.
 template <typename Value>
 class Outbox {
  public:
   explicit Outbox(Handoff<Value>& ring) : ring_(&ring) {}
 
-  /// `reject` is called with each value that the ring has no room for, in order.
+  /// Calls `reject` with each value that does not fit into the ring, in order.
   template <typename Reject>
   void put(const Value& value, Reject&& reject) {
     waiting_[count_++] = value;
@@ -35,7 +35,7 @@ class Outbox {
     }
   }
 
-  /// Takes back what has not gone over; `reject` gets it.
+  /// Calls `reject` with each value that has not been sent.
   template <typename Reject>
   void discard(Reject&& reject) {
     for (const Value& value : std::span<const Value>(waiting_.data(), std::exchange(count_, 0))) {

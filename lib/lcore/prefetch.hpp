@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a burst will touch is asked for before the first of its frames is looked at: a frame that
-/// no cache has costs a memory latency for each line otherwise.
+/// Prefetches what a burst will read, before its first frame is parsed. Otherwise each cache line
+/// of an uncached frame costs a memory latency.
 
 #include "frame/frame.hpp"
 #include "lcore/mbuf_frame.hpp"
@@ -14,10 +14,10 @@
 
 namespace weir::lcore {
 
-// Ethernet to the INA header's first half.
+// Ethernet up to the first half of the INA header.
 inline constexpr std::uint32_t kHeaderBytes = 2 * RTE_CACHE_LINE_SIZE;
 
-/// The mbufs' first lines and the Frames in their private areas, both about to be written.
+/// The mbufs' first lines and the Frames in their private areas; both will be written soon.
 inline void prefetch_descriptions(std::span<rte_mbuf* const> burst) {
   for (rte_mbuf* mbuf : burst) {
     __builtin_prefetch(mbuf, 1);
@@ -28,7 +28,7 @@ inline void prefetch_descriptions(std::span<rte_mbuf* const> burst) {
   }
 }
 
-/// What parse reads.
+/// What parse() reads.
 inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
   for (const rte_mbuf* mbuf : burst) {
     const auto* data = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
@@ -38,8 +38,8 @@ inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
   }
 }
 
-/// What verification and reduction read. Into the second-level cache: a burst of payloads does not
-/// fit the first.
+/// What verification and reduction read. Into the second-level cache: the payloads of a burst do
+/// not fit the first.
 inline void prefetch_payload(const frame::Frame& frame) {
   for (std::uint32_t at = kHeaderBytes; at < frame.length; at += RTE_CACHE_LINE_SIZE) {
     rte_prefetch1(frame.data + at);

@@ -47,7 +47,7 @@ unsigned TxPort::flush(frame::FrameCounters& counters, frame::PortCounters& port
   }
 }
 
-/// The arbiter's next decisions, tried out on a copy: the device may take fewer frames.
+/// The arbiter's next decisions, made on a copy: the device may take fewer frames.
 TxPort::Plan TxPort::make_plan() const {
   Plan plan;
   TxArbiter arbiter = arbiter_;
@@ -90,7 +90,8 @@ TxPort::Taken TxPort::send_by_one_queue(const Plan& plan) const {
   return taken;
 }
 
-/// Other traffic that has its turn behind a ring's frame which the device does not take waits too.
+/// Frames of the other class keep their turn: they also wait when the device does not take the ring
+/// frame before them.
 TxPort::Taken TxPort::send_by_two_queues(Plan& plan) const {
   Taken taken{};
   taken[kRing] = rte_eth_tx_burst(queues_.device, queues_.queues[kRing], plan.mbufs[kRing].data(),

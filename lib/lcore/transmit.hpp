@@ -13,19 +13,19 @@
 
 namespace weir::lcore {
 
-/// The name of a frame's drop where a port takes no more of its class.
+/// The drop reason when the port's backlog of this class is full.
 constexpr DropReason backlog_full(frame::TrafficClass traffic) {
   return traffic == frame::TrafficClass::ring ? DropReason::ring_tx_backlog_full
                                               : DropReason::tx_backlog_full;
 }
 
-/// The same where the lcore that transmits takes no more of it.
+/// The drop reason when the hand-off to the transmitting lcore is full.
 constexpr DropReason queue_full(frame::TrafficClass traffic) {
   return traffic == frame::TrafficClass::ring ? DropReason::ring_tx_queue_full
                                               : DropReason::tx_queue_full;
 }
 
-/// A frame, or a copy of one, does not leave after all.
+/// Counts a frame, or a copy of one, that does not leave after all.
 inline void count_undelivered(frame::Departure departure, DropReason reason,
                               frame::FrameCounters& counters) {
   if (departure == frame::Departure::copy) {
@@ -35,22 +35,22 @@ inline void count_undelivered(frame::Departure departure, DropReason reason,
   }
 }
 
-/// The transmit queues of a device, by traffic class; one and the same where it has but one.
+/// A device's transmit queues, by traffic class. With one queue, both entries are the same.
 struct TxQueues {
   std::uint16_t device = 0;
   std::array<std::uint16_t, frame::kTrafficClasses> queues{};
 };
 
-/// The last stage: one port's transmit queues, and behind them a backlog of each traffic class for
-/// what the device does not take at once (a completed slot sends H frames in one go). A port that
-/// stays full fills its own backlogs and no other's. Owned by one lcore.
+/// The last stage: the transmit queues of one port. Each traffic class has a backlog for frames
+/// that the device does not take at once (a completed slot sends H frames together). A port that
+/// stays full fills only its own backlogs. One lcore owns it.
 ///
-/// Which class leaves next is TxArbiter's decision, also where the device has a queue for each: a
-/// NIC serves its queues in turn, so that on a full link the other class would get half of it.
+/// TxArbiter decides which class leaves next, even if the device has a queue for each class: a NIC
+/// serves its queues in turn, so the other class would get half of a full link.
 class TxPort {
  public:
-  /// Frames, by class: powers of two. Closing a gap releases many results at once; other traffic
-  /// gains nothing by a longer wait.
+  /// Frames in each class's backlog; powers of two. A filled hole in a sequence releases many
+  /// results at once. Other traffic gains nothing from a longer wait.
   static constexpr std::array<std::uint32_t, frame::kTrafficClasses> kBacklogs{4096, 2048};
 
   explicit TxPort(const TxQueues& queues);
@@ -58,15 +58,15 @@ class TxPort {
   /// False when the backlog of this class is full; the caller keeps the mbuf.
   bool push(rte_mbuf* mbuf, frame::Departure departure, frame::TrafficClass traffic);
 
-  /// Gives the device what it takes; counts what has left. Returns the number of frames.
+  /// Gives the device the frames that it takes, and counts them. Returns their number.
   unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port);
 
-  /// Drops what has not left, for the end.
+  /// Drops all that has not left. Called at the end.
   void discard(frame::FrameCounters& counters, frame::PortCounters& port);
 
   std::uint32_t waiting(frame::TrafficClass traffic) const { return backlog(traffic).size(); }
 
-  /// Of all that waits, entries that stand for a frame rather than for a copy.
+  /// Waiting entries that stand for a frame, not for a copy.
   std::uint32_t frames_waiting() const { return frames_waiting_; }
 
  private:
@@ -74,7 +74,7 @@ class TxPort {
 
   struct Entry {
     rte_mbuf* mbuf = nullptr;
-    std::uint32_t bytes = 0; // the device frees an mbuf when it likes
+    std::uint32_t bytes = 0; // kept here because the device may free the mbuf at any time
     frame::Departure departure{};
   };
 
@@ -101,7 +101,7 @@ class TxPort {
     std::uint32_t tail_ = 0; // next free
   };
 
-  /// What is to leave next, in order, and how far into each backlog that goes.
+  /// The next frames to leave, in order, and how many of each backlog they are.
   struct Plan {
     std::array<frame::TrafficClass, kBurst> turns;
     std::uint16_t size = 0;
@@ -109,7 +109,7 @@ class TxPort {
     std::array<std::uint16_t, frame::kTrafficClasses> counts{};
   };
 
-  /// How many of a plan's frames the device has taken, by class.
+  /// How many of a plan's frames the device took, by class.
   using Taken = std::array<std::uint16_t, frame::kTrafficClasses>;
 
   Backlog& backlog(frame::TrafficClass traffic) {
