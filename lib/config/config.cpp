@@ -46,13 +46,13 @@ constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", 
 constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
 
 /// The history of a connection covers 2N messages (docs/protocol.md §3). A PSN has 24 bits and is
-/// compared as a serial number, so only half of the circle can be told apart, and repeats come from
-/// both sides of the history.
+/// compared as a serial number, so only half of the range has an order. Repeats come from both
+/// sides of the history; that halves the range again.
 constexpr std::uint64_t kHistoryPackets = (1U << 24) / 4;
 
-/// What RoCEv2 adds to a full payload in a frame's Ethernet payload: UDP 8, BTH 12, RETH 16,
-/// immediate 4, ICRC 4 (IBTA §9.2, A17.3.1): the headers of an RDMA WRITE ONLY with immediate, the
-/// longest that is aggregated.
+/// Bytes of Ethernet payload around a full RoCEv2 payload: UDP 8, BTH 12, RETH 16, immediate 4,
+/// ICRC 4 (IBTA §9.2, A17.3.1). This is an RDMA WRITE ONLY with immediate, the longest header that
+/// is aggregated.
 constexpr unsigned kTransportBytes = 8 + 12 + 16 + 4 + 4;
 constexpr unsigned kIpv4Bytes = 20;
 constexpr unsigned kIpv6Bytes = 40;
@@ -75,11 +75,11 @@ void read_optional_power(const YamlReader& node, Range range, T& value) {
   }
 }
 
-/// Remembers which value stood where, and refuses a second one that is equal.
+/// Remembers where each value was used, and rejects an equal second one.
 template <typename T>
 class Once {
  public:
-  /// `found` and `allowed` are what the error says.
+  /// The error text prints `found` and `allowed`.
   void add(const T& value, const YamlReader& node, std::string_view found,
            std::string_view allowed) {
     const auto [first, is_new] = seen_.emplace(value, std::pair{node.key(), node.line()});
@@ -169,7 +169,7 @@ class PortsReader {
   std::string read_device(const YamlReader& node) {
     std::string device =
         node.text(R"(a vdev as "net_tap0,iface=x" or a PCI address as "0000:3b:00.0")");
-    // EAL knows a device by what stands before its arguments.
+    // EAL names a device by the text before its arguments.
     const std::string id = device.substr(0, device.find(','));
     if (id.empty()) {
       node.fail(node.found(), "a device name before the first comma");
@@ -241,7 +241,7 @@ class LcoresReader {
 
   Once<unsigned> ids_;
   Once<Role> control_;
-  std::map<Role, unsigned> players_; // some lcore that plays it
+  std::map<Role, unsigned> players_; // an lcore with that role
 };
 
 L2Config read_l2(const YamlReader& node) {
@@ -266,7 +266,7 @@ ConnectionsConfig read_connections(const YamlReader& node) {
   return connections;
 }
 
-/// An address a host on a wire can send from: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8
+/// Whether a host can send from the address: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8
 /// (RFC 4291).
 bool is_host_address(const wire::IpAddress& address) {
   if (address.is_v4()) {
@@ -334,7 +334,7 @@ class RingsReader {
       addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
       check_one_port(members.back(), item.at("port"));
       if (members.back().ip.is_v4() != members.front().ip.is_v4()) {
-        // A packet from one to the next has one IP header, so one family.
+        // Packets between neighbours have one IP header, so one address family.
         ip.fail(fmt::format("{} in a ring whose first member is {}", ip.found(),
                             to_string(members.front().ip)),
                 "members all IPv4 or all IPv6");
@@ -359,7 +359,7 @@ class RingsReader {
     return member;
   }
 
-  /// Everything to an address leaves by one port (docs/protocol.md §3, "Ports").
+  /// All traffic to an address leaves by one port (docs/protocol.md §3, "Ports").
   void check_one_port(const MemberConfig& member, const YamlReader& node) {
     if (!member.port) {
       return;
@@ -393,7 +393,7 @@ class RingsReader {
                           std::min(bytes, kMessageBytes.most)));
   }
 
-  /// A member without a port may be behind any.
+  /// A member without a port may be behind any port.
   void check_mtu(const YamlReader& node, const RingConfig& ring) const {
     for (const MemberConfig& member : ring.members) {
       const std::size_t first = member.port.value_or(0);
@@ -421,7 +421,7 @@ class RingsReader {
         fmt::format("{} here or at least {} in ports[{}].mtu", join_or(fitting), needed, index));
   }
 
-  /// What a member's address is tied to, and where that is said.
+  /// The port that a member's address is tied to, and the place in the file that says so.
   struct Tie {
     std::uint16_t port;
     std::string key;
@@ -492,7 +492,7 @@ bool sets_lcores(std::string_view eal_option) {
     return eal_option.size() > 1 && eal_option[0] == '-' &&
            letters.find(eal_option[1]) != letters.npos;
   }
-  // getopt_long takes a name's beginning for the name.
+  // getopt_long accepts an abbreviated name.
   const std::string_view name = eal_option.substr(2, eal_option.find('=') - 2);
   return name.size() > 1 && std::ranges::any_of(names, [name](std::string_view full) {
            return full.starts_with(name);

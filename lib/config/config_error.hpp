@@ -5,9 +5,9 @@
 
 namespace weir::config {
 
-/// One mistake in a file that a person wrote: what() reads "FILE:LINE: KEY: found …; allowed: …".
-/// LINE counts from 1; KEY is the path to the value ("rings[0].members[2].ip") or "(document)" for
-/// the file as a whole.
+/// One error in a file that a person wrote. what() reads "FILE:LINE: KEY: found …; allowed: …".
+/// LINE counts from 1. KEY is the path to the value ("rings[0].members[2].ip"), or "(document)" for
+/// the whole file.
 class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -60,8 +60,7 @@ bool has_leading_zero(std::string_view text) {
   return text.size() > 1 && text[0] == '0' && is_all_digits(text, 10);
 }
 
-/// The number that `text` is in the notation of YamlReader::whole_number, 2^64-1 for any that is
-/// larger.
+/// The number in `text`, in the notation of YamlReader::whole_number. 2^64-1 for a larger one.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   const int base = is_hexadecimal(text) ? 16 : 10;
   const std::string_view digits = base == 16 ? text.substr(2) : text;
@@ -73,7 +72,7 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return result.ec == std::errc{} ? number : std::numeric_limits<std::uint64_t>::max();
 }
 
-/// What stands in a number's place; says why where that is not plain to see.
+/// The found text where a number was expected. Adds the reason where it is not obvious.
 std::string found_for_number(const std::string& found) {
   return has_leading_zero(found) ? found + ", octal or decimal by YAML's version" : found;
 }
@@ -86,8 +85,8 @@ std::string lowered(std::string_view word) {
   return lower;
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours that make `b` of `a` (optimal
-/// string alignment). One digit for another counts double: p3 is no misspelt p0.
+/// Insertions, deletions, substitutions and swaps of neighbours from `a` to `b` (optimal string
+/// alignment). Replacing a digit counts double: p3 is not p0 misspelt.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> edits(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -110,7 +109,7 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return edits[a.size()][b.size()];
 }
 
-/// Line `number`, counted from 1; empty past the end.
+/// Line `number`, counted from 1. Empty after the last line.
 std::string_view line_of_text(std::string_view text, int number) {
   for (int line = 1; line < number && !text.empty(); ++line) {
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
@@ -118,8 +117,8 @@ std::string_view line_of_text(std::string_view text, int number) {
   return text.substr(0, text.find('\n'));
 }
 
-/// yaml-cpp takes byte 4 for the end of the file and most others of these for text; an operator's
-/// editor shows none.
+/// yaml-cpp takes byte 4 for the end of the file and most others of these for text. Editors do not
+/// show them.
 void check_characters(std::string_view text, std::string_view file) {
   int line = 1;
   for (const unsigned char c : text) {
@@ -140,7 +139,7 @@ void check_characters(std::string_view text, std::string_view file) {
                                 line_of(mark), kWholeDocument, found));
 }
 
-/// Notes where documents start, and lets everything in them pass.
+/// Notes where documents start; ignores all else.
 class DocumentStarts final : public YAML::EventHandler {
  public:
   std::vector<YAML::Mark> marks;
@@ -167,8 +166,8 @@ class DocumentStarts final : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-/// Not by YAML::LoadAll: on a text that begins with a comma it finds empty documents until memory
-/// ends.
+/// YAML::LoadAll is not used: on text that begins with a comma it finds empty documents until
+/// memory runs out.
 std::pair<YAML::Node, YAML::Mark> load_document(const std::string& text, std::string_view file) {
   try {
     std::istringstream stream(text);
@@ -223,7 +222,7 @@ std::string join_or(std::span<const std::uint64_t> numbers) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> words) {
-  constexpr std::size_t longest = 64; // of a word worth comparing
+  constexpr std::size_t longest = 64; // only words up to this length are compared
   const std::string written = lowered(word.substr(0, longest));
   std::string_view closest;
   std::size_t fewest = longest;
@@ -300,7 +299,7 @@ void YamlReader::check_key(const YAML::Node& key, const YAML::Node& value,
   if (std::ranges::find(known, name) != known.end()) {
     return;
   }
-  // { device: net_tap0,iface=x } is YAML for a key `iface=x` without a value.
+  // YAML reads { device: net_tap0,iface=x } as a key `iface=x` without a value.
   const bool split_at_comma = value.IsNull() && name.find('=') != std::string::npos;
   child(key, path_of(name), line)
       .fail(split_at_comma ? "an unknown key (a value with a comma needs quotes)"
@@ -329,7 +328,7 @@ void YamlReader::expect_map(std::span<const std::string_view> known) const {
 YamlReader YamlReader::at(std::string_view name) const {
   for (const auto& entry : node_) {
     if (entry.first.Scalar() == name) {
-      // yaml-cpp gives a key without a value the place of whatever comes next.
+      // yaml-cpp places a key without a value where the next item is.
       const YAML::Mark mark = entry.second.IsNull() ? entry.first.Mark() : entry.second.Mark();
       return child(entry.second, path_of(name), line_of(mark));
     }
@@ -342,8 +341,8 @@ int YamlReader::line_of_item(const YAML::Node& item) const {
   if (!item.IsNull() || node_.Style() != YAML::EmitterStyle::Block) {
     return marked;
   }
-  // yaml-cpp gives an item without a value ("-") the place of whatever comes next. A null that is
-  // written ("- ~") has its own.
+  // yaml-cpp places an item without a value ("-") where the next item is. A written null ("- ~")
+  // has its own place.
   const auto column = static_cast<std::size_t>(std::max(item.Mark().column, 0));
   const std::string_view there = line_of_text(source_->text, marked).substr(0, column + 1);
   if (there.size() > column && (there.back() == '~' || lowered(there.substr(column)) == "n")) {
