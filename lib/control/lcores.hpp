@@ -11,8 +11,8 @@
 
 namespace weir::control {
 
-/// The data lcores of a placement, in its order, wired to one another and to the ports' devices.
-/// They refer to `shared`. EAL is up.
+/// The data lcores of a placement, in its order, connected to each other and to the ports' devices.
+/// They keep a reference to `shared`. EAL is up.
 std::vector<std::unique_ptr<lcore::Lcore>>
 make_lcores(const Placement& placement, const lcore::Lcore::Shared& shared,
             const stage::Worker::Settings& settings,

@@ -12,7 +12,7 @@
 namespace weir::control {
 namespace {
 
-/// Of `name=value,…`; empty when the name is not there.
+/// The value of `name` in `name=value,…`. Empty when the name is not there.
 std::string_view argument(std::string_view devargs, std::string_view name) {
   while (!devargs.empty()) {
     const std::string_view entry = devargs.substr(0, devargs.find(','));
@@ -24,14 +24,14 @@ std::string_view argument(std::string_view devargs, std::string_view name) {
   return {};
 }
 
-/// Asks by connecting with another type than memif's: where somebody listens, the kernel refuses
-/// the type (EPROTOTYPE) and the listener learns nothing. (DPDK 22.11's aborts when a client leaves
-/// at once.)
+/// Connects with another socket type than memif uses. If a process listens, the kernel rejects the
+/// type (EPROTOTYPE) and the listener does not notice. A normal connection is not possible: DPDK
+/// 22.11's listener aborts when a client leaves at once.
 bool has_listener(const std::string& file) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (file.size() >= sizeof(address.sun_path)) {
-    return true; // nobody could have bound it, nor can we
+    return true; // no process could have bound it
   }
   std::memcpy(address.sun_path, file.data(), file.size());
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -46,7 +46,7 @@ bool has_listener(const std::string& file) {
 std::optional<std::string> memif_socket_file(std::string_view devargs) {
   const bool listens = devargs.starts_with("net_memif") &&
                        (argument(devargs, "role") == "server" ||
-                        argument(devargs, "role") == "master"); // its name before DPDK 20.11
+                        argument(devargs, "role") == "master"); // name before DPDK 20.11
   const std::string_view file = argument(devargs, "socket");
   if (!listens || file.empty() || argument(devargs, "socket-abstract") != "no") {
     return std::nullopt;

@@ -7,12 +7,13 @@
 
 namespace weir::control {
 
-/// Where a device of these devargs will listen: the socket file of a net_memif server. None for any
-/// other device, for clients and for abstract sockets, which leave no file.
+/// The socket file on which a net_memif server with these devargs will listen. None for other
+/// devices, for clients, and for abstract sockets, which have no file.
 std::optional<std::string> memif_socket_file(std::string_view devargs);
 
-/// Removes a socket file at which nobody listens, as a process that was killed leaves it and
-/// binding a new one refuses it. True when it did; what is no socket, or has a listener, stays.
+/// Removes a socket file on which no process listens. A killed process leaves such a file, and a
+/// new bind would fail. True when it removed one. It never removes a file that is no socket or has
+/// a listener.
 bool remove_stale_socket(const std::string& file);
 
 } // namespace weir::control

@@ -25,9 +25,9 @@
 namespace weir::control {
 namespace {
 
-constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts in flight
-constexpr std::uint32_t kSpare = 1024;            // what drivers keep for themselves
-// af_packet wants mbufs for its slots (framesz), which are longer than the frames in them.
+constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts under way
+constexpr std::uint32_t kSpare = 1024;            // for the drivers' own use
+// af_packet needs mbufs for its slots (framesz), which are longer than the frames in them.
 constexpr std::uint32_t kDriverRoom = 256;
 
 std::uint16_t data_room_for(const config::Config& config) {

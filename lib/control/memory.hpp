@@ -13,25 +13,26 @@ namespace weir::control {
 
 inline constexpr double kMiB = 1024.0 * 1024.0; // bytes
 
-/// What the switch takes from EAL's memory, all of it at start.
+/// The memory that the switch takes from EAL, all of it at start.
 struct MemoryPlan {
   std::uint32_t mbufs = 0;
   std::uint16_t data_room = 0; // bytes of an mbuf for a frame and its headroom
-  std::size_t pool_bytes = 0;  // mbufs with their frames' descriptions
+  std::size_t pool_bytes = 0;  // mbufs, with the Frames in them
   std::size_t ring_bytes = 0;  // slots, cached results
 
   std::size_t total() const { return pool_bytes + ring_bytes; }
 
-  std::string explanation; // the sum in words, part by part
+  std::string explanation; // the calculation in words
 };
 
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement);
 
-/// Bytes EAL can still give: its heap, and hugepages it has not taken yet.
+/// Bytes that EAL can still give: free heap, and hugepages that it has not taken yet.
 std::size_t available_memory();
 
-/// rte_malloc as a memory resource: slots and results in hugepages, near the main lcore's node.
+/// rte_malloc as a memory resource: slots and results are in hugepages, on the main lcore's NUMA
+/// node.
 class EalMemory : public std::pmr::memory_resource {
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;

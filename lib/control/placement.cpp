@@ -17,7 +17,7 @@ bool plays_data_role(const config::LcoreConfig& lcore) {
          plays(lcore, config::Role::tx);
 }
 
-/// Deals cards: the lcores with one role, one after the other.
+/// Returns the lcores with one role in turn.
 class Dealer {
  public:
   void add(std::size_t lcore) { lcores_.push_back(lcore); }

@@ -11,7 +11,7 @@
 
 namespace weir::control {
 
-/// Which part of the work each data lcore does. Indices refer to Placement::lcores.
+/// The roles of each data lcore. Indices refer to Placement::lcores.
 struct Placement {
   struct Queue {
     std::uint16_t port = 0;
@@ -25,7 +25,8 @@ struct Placement {
     std::vector<std::uint16_t> transmits; // ports
     std::vector<std::uint16_t> rings;     // indices in the set
     bool works = false;
-    std::optional<std::size_t> helps; // a worker without rings: sums for this lcore's worker
+    // Set for a worker without rings: it makes reductions for this lcore's worker.
+    std::optional<std::size_t> helps;
   };
 
   unsigned control_cpu = 0;
@@ -39,7 +40,8 @@ struct Placement {
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
 Placement place(const config::Config& config, const ring::RingSet& rings);
 
-/// EAL's --lcores: lcore 0 is control's, lcore i + 1 is placement.lcores[i], each bound to its CPU.
+/// EAL's --lcores: lcore 0 is control, lcore i + 1 is placement.lcores[i]; each is bound to its
+/// CPU.
 std::string eal_lcores(const Placement& placement);
 
 } // namespace weir::control

@@ -37,8 +37,8 @@ bool carries_more_than_it_admits(std::string_view driver) {
   return driver == "net_af_packet" || driver == "net_memif";
 }
 
-/// virtio has queues in pairs: with two of them, frames would also come in by a second receive
-/// queue.
+/// False for virtio: it has queues in pairs, so with two transmit queues frames would also come in
+/// by a second receive queue.
 bool is_nic(const rte_eth_dev_info& info) {
   const std::string_view driver = info.driver_name;
   return info.device != nullptr &&
@@ -50,7 +50,7 @@ bool is_nic(const rte_eth_dev_info& info) {
 
 Port::Port(const config::PortConfig& config)
     : config_(config), device_(find_device(config.device)) {
-  if (device_ == kNoDevice) { // otherwise it is a PCI device, probed by EAL
+  if (device_ == kNoDevice) { // EAL has probed PCI devices
     probe();
   }
   choose_tx_queues();
@@ -105,7 +105,8 @@ void Port::start(rte_mempool* pool) {
   set_up_queues(pool);
   check(rte_eth_dev_start(device_), "cannot be started");
   is_started_ = true;
-  // A switch takes frames for everybody. Devices without the notion take them anyway.
+  // A switch receives frames for every address. Devices without promiscuous mode receive them
+  // anyway.
   if (const int answer = rte_eth_promiscuous_enable(device_); answer < 0 && answer != -ENOTSUP) {
     check(answer, "cannot be set to promiscuous mode");
   }
@@ -123,7 +124,7 @@ void Port::configure() {
   conf.rxmode.mtu = std::min(config_.mtu, info.max_mtu);
   if (config_.rx_queues > 1) {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-    // Addresses and UDP ports: a queue pair keeps its source port, so its packets stay on one
+    // Hash addresses and UDP ports: a queue pair keeps its source port, so its packets stay on one
     // queue.
     conf.rx_adv_conf.rss_conf.rss_hf =
         (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
@@ -137,7 +138,8 @@ void Port::configure() {
   set_mtu(info.driver_name);
 }
 
-/// A device that takes no frame of the configured MTU would block on the first one (net_tap does).
+/// Fails when the device does not take the MTU: it could block on the first long frame (net_tap
+/// does).
 void Port::set_mtu(const char* driver) {
   const int answer = rte_eth_dev_set_mtu(device_, config_.mtu);
   std::uint16_t mtu = 0;

@@ -13,16 +13,16 @@ struct rte_mempool;
 
 namespace weir::control {
 
-/// A device that cannot be had or set up; what() names the port, the device and the driver's
+/// A device that cannot be opened or set up. what() has the port, the device and the driver's
 /// answer.
 class PortError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What the switch itself cannot count: frames that the device lost.
+/// Frames that the device lost; the switch cannot count these.
 struct DeviceLosses {
-  std::uint64_t rx_missed = 0; // no descriptor or mbuf for them
+  std::uint64_t rx_missed = 0; // no descriptor or mbuf was free
   std::uint64_t rx_errors = 0;
   std::uint64_t tx_errors = 0;
 };
@@ -45,12 +45,11 @@ class Port {
   Port(Port&& other) noexcept;
   Port& operator=(Port&&) = delete;
 
-  /// As many transmit queues as tx_queues() names, config.rx_queues receive queues fed from `pool`,
-  /// promiscuous. Throws PortError.
+  /// Starts as many transmit queues as tx_queues() has, and config.rx_queues receive queues fed
+  /// from `pool`, in promiscuous mode. Throws PortError.
   void start(rte_mempool* pool);
   void stop();
-  /// Stops it and gives back the mbufs that its driver keeps while it is open. Not to be started
-  /// again.
+  /// Stops the device and frees the mbufs that its driver holds. It cannot be started again.
   void close();
 
   const std::string& name() const { return config_.name; }
@@ -59,12 +58,12 @@ class Port {
 
   std::uint16_t device() const { return device_; }
 
-  /// A NIC has a transmit queue for each traffic class: a result then waits for no frame of other
-  /// traffic that the NIC has already. Virtual devices have one: their other ends need not look at
-  /// a second.
+  /// A NIC has a transmit queue for each traffic class, so a result does not wait behind other
+  /// traffic that the NIC already has. Virtual devices have one: the other end may never read a
+  /// second.
   const lcore::TxQueues& tx_queues() const { return tx_queues_; }
 
-  /// What the driver could not do as configured, in words; empty when all is well.
+  /// Settings that the driver could not apply, in words. Empty when there are none.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   PortInformation information() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// From configuration to what the stages want; the same for the switch and for weir-replay.
+/// Converts the configuration to the stages' settings, for the switch and for weir-replay.
 
 #include "config/config.hpp"
 #include "conn/classifier.hpp"
@@ -16,7 +16,7 @@ constexpr std::uint64_t milliseconds(std::uint32_t seconds) {
   return std::uint64_t{seconds} * 1000;
 }
 
-/// By port, the longest frame it sends.
+/// The longest frame that each port sends, by port.
 inline std::vector<std::uint32_t> frame_limits(const config::Config& config) {
   std::vector<std::uint32_t> limits;
   for (const config::PortConfig& port : config.ports) {
@@ -25,7 +25,7 @@ inline std::vector<std::uint32_t> frame_limits(const config::Config& config) {
   return limits;
 }
 
-/// By port, what a tag outside another is.
+/// The EtherType of each port's outer tags, by port.
 inline std::vector<wire::EtherType> outer_tags(const config::Config& config) {
   std::vector<wire::EtherType> tags;
   for (const config::PortConfig& port : config.ports) {

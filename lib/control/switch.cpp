@@ -29,8 +29,8 @@ constexpr std::chrono::milliseconds kStandStillTimeout{2000};
 constexpr unsigned kSpinsBeforeYield = 1000;
 constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
-constexpr std::size_t kPlacesAtOnce = 256;              // of connections, in one stop
-constexpr std::chrono::microseconds kBetweenParts{100}; // in which lcores work off what has come
+constexpr std::size_t kPlacesAtOnce = 256;              // connections in one stop
+constexpr std::chrono::microseconds kBetweenParts{100}; // time for lcores to work off what has come
 
 int run_lcore(void* lcore) {
   static_cast<Lcore*>(lcore)->run();
@@ -39,8 +39,9 @@ int run_lcore(void* lcore) {
 
 } // namespace
 
-/// While one lives, no lcore runs. All are told before the first is waited for, and the asking
-/// thread spins: each stands still for as long as the slowest one's round takes, and no longer.
+/// All lcores are stopped while an object lives. It tells all of them before it waits for the
+/// first, and the asking thread spins. So each lcore stops for as long as the slowest one's round
+/// takes, and no longer.
 class Switch::Quiesce {
  public:
   explicit Quiesce(Switch& owner)
@@ -124,12 +125,12 @@ Switch::~Switch() {
     if (is_running_) {
       stop();
     }
-  } catch (const LcoreError& error) { // it still runs over what is about to be freed
+  } catch (const LcoreError& error) { // the lcore still uses what would be freed
     fmt::print(stderr, "weir: {}\n", error.what());
     std::abort();
   }
   lcores_.clear();
-  ports_.clear(); // before the pool that their queues hold mbufs of
+  ports_.clear(); // before the pool: their queues hold its mbufs
   rte_mempool_free(pool_);
 }
 
@@ -183,7 +184,7 @@ void Switch::stop() {
     }
   }
   std::this_thread::sleep_for(
-      kDrainTime); // stages hand on what they have, ports take what they can
+      kDrainTime); // until the stages are empty and the ports have taken what they can
   for (const auto& lcore : lcores_) {
     lcore->stop();
   }
@@ -292,7 +293,8 @@ std::size_t places_of(Lcore& lcore) {
 
 std::vector<stage::ConnectionSnapshot> Switch::connections() {
   std::vector<stage::ConnectionSnapshot> all;
-  std::vector<stage::ConnectionSnapshot> part(kPlacesAtOnce); // its pages are there by now
+  // Allocated and touched before the stop.
+  std::vector<stage::ConnectionSnapshot> part(kPlacesAtOnce);
   for (const auto& lcore : lcores_) {
     const std::size_t places = places_of(*lcore);
     for (std::size_t first = 0; first < places; first += kPlacesAtOnce) {

@@ -20,19 +20,19 @@ struct rte_mempool;
 
 namespace weir::control {
 
-/// The configuration does not fit the memory there is; what() says what it needs and what there is.
+/// The configuration needs more memory than there is. what() has both amounts.
 class MemoryError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// An lcore did not come to a stop between two rounds in time.
+/// An lcore did not stop between two rounds in time.
 class LcoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// An lcore at one moment.
+/// One lcore's state at one moment.
 struct LcoreSnapshot {
   unsigned id = 0;
   std::string roles; // "rx,worker"
@@ -42,7 +42,7 @@ struct LcoreSnapshot {
   lcore::RoundCounters rounds;
 };
 
-/// Whom the MAC table knows.
+/// A MAC address of the MAC table.
 struct Station {
   wire::MacAddress mac;
   std::uint16_t port = 0;
@@ -50,33 +50,33 @@ struct Station {
   std::uint64_t pins = 0;   // by rings' members
 };
 
-/// How often all lcores stood still, and for how long; nanoseconds, as the asking thread saw it.
+/// Number and length of the stops; nanoseconds, measured by the asking thread.
 struct StopTimes {
   std::uint64_t stops = 0;
-  frame::Histogram gathering; // from the first lcore that is told until the last one stands
-  frame::Histogram standing;  // from then until they are let go
-  bool kept_cpu = false;      // the asking thread, the last time
+  frame::Histogram gathering; // from the first lcore that is told until the last one has stopped
+  frame::Histogram standing;  // from then until they may go on
+  bool kept_cpu = false;      // whether the asking thread kept its CPU the last time
 };
 
-/// The switch as the prompt and telemetry know it: ports, lcores and what they share. EAL is up
+/// The switch as the prompt and telemetry see it: ports, lcores and what they share. EAL is up
 /// before it is made, with the lcores of eal_lcores(placement).
 ///
-/// Port counters are read while the lcores run. What has to be one consistent picture is copied
-/// while all of them stand still for some microseconds, once for each question, but for lists of
-/// connections; whatever takes longer comes afterwards. Questions may come from several threads.
+/// Port counters are read while the lcores run. Answers that must be consistent are copied while
+/// all lcores are stopped, for some microseconds and once per question; lists of connections take
+/// several stops. All other work is done after the stop. Several threads may ask questions.
 class Switch {
  public:
-  /// Checks memory first, then probes ports. Throws MemoryError, PortError.
+  /// Checks memory, then probes ports. Throws MemoryError, PortError.
   explicit Switch(const config::Config& config);
   ~Switch();
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
 
   void start();
-  /// Receiving ends first, then what is under way leaves, then what rings hold is given up. Not
-  /// while another thread may ask something.
+  /// First receiving ends, then frames under way leave, then frames that rings hold are released.
+  /// Call it when no other thread can ask a question.
   void stop();
-  /// After stop(): gives back the mbufs that drivers keep; the ports' statistics end.
+  /// After stop(): frees the mbufs that drivers hold. The ports' statistics are then gone.
   void close_ports();
 
   const config::Config& config() const { return config_; }
@@ -88,15 +88,15 @@ class Switch {
   /// A withdrawn one too.
   std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const;
 
-  /// Since the last clear_port_counters(). Nobody stands still for it.
+  /// Counts since the last clear_port_counters(). Does not stop the lcores.
   frame::PortCounters port_counters(std::uint16_t port) const;
   void clear_port_counters(std::uint16_t port);
   stage::Accounting accounting();
   std::vector<stage::RingSnapshot> ring_snapshots();
   stage::RingSnapshot ring_snapshot(std::uint16_t ring);
   std::vector<slot::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
-  /// Part by part, with a stop for each: a connection that becomes or ceases to be a ring's
-  /// meanwhile may come twice or not at all.
+  /// Copies in parts, with a stop for each. A connection that joins or leaves a ring between two
+  /// parts may appear twice or not at all.
   std::vector<stage::ConnectionSnapshot> connections();
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
@@ -106,12 +106,12 @@ class Switch {
   std::vector<frame::TraceRecord> trace();
 
   std::vector<LcoreSnapshot> lcores();
-  /// Of the MAC table, in no order. Nobody stands still for it.
+  /// The MAC table, in no order. Does not stop the lcores.
   std::vector<Station> stations() const;
 
   const MemoryPlan& memory_plan() const { return plan_; }
 
-  /// mbufs that are in nobody's hands.
+  /// Number of free mbufs.
   std::uint32_t free_mbufs() const;
 
   std::uint32_t all_mbufs() const { return plan_.mbufs; }
@@ -142,11 +142,11 @@ class Switch {
   std::vector<std::unique_ptr<lcore::Lcore>> lcores_;
   bool is_running_ = false;
   mutable std::mutex one_question_;
-  std::vector<frame::PortCounters> cleared_; // by port: where its counters began
+  std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
   StopTimes stop_times_;
   std::mutex one_writer_;                              // of rings_
   std::mutex one_reader_;                              // of traces
-  std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: what it no longer has itself
+  std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it
 };
 
 } // namespace weir::control
