@@ -27,7 +27,7 @@ constexpr std::array kArguments{
     Argument{"<id>", "id", "", ring_ids},
 };
 
-/// The answer to a question that takes no argument.
+/// Adapts a function without an argument.
 template <Report (*show)(control::Switch&)>
 Report without_argument(control::Switch& weir, std::string_view) {
   return show(weir);

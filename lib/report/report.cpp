@@ -19,7 +19,7 @@ struct CellText {
   std::string operator()(const std::string& text) const { return text; }
 };
 
-/// Columns, not bytes: headings and cells may hold UTF-8.
+/// Counts columns, not bytes: headings and cells may hold UTF-8.
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
@@ -77,7 +77,7 @@ void write_text(std::string& text, const Table& table) {
   }
 }
 
-/// RFC 8259 §7.
+/// As a JSON string (RFC 8259 §7).
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

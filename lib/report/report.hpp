@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What every `show` shows: tables. One description serves the prompt's text, its `json`, the files
-/// of weir-replay and the telemetry socket.
+/// Answers as tables. The prompt's text, its `json`, the files of weir-replay and the telemetry
+/// socket all print the same tables.
 
 #include <cstdint>
 #include <string>
@@ -20,15 +20,15 @@ struct Column {
 };
 
 struct Table {
-  std::string name; // a key of lower case, digits and _; also the title in text
+  std::string name; // lower case, digits and _; the key in JSON, the title in text
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::string note; // a sentence under the text table; may be empty
+  std::string note; // a sentence under the table in text; may be empty
 };
 
 using Report = std::vector<Table>;
 
-/// Titled tables with a frame, numbers to the right; an empty table says "none".
+/// Tables with a title and a frame; numbers are right-aligned. An empty table says "none".
 std::string to_text(const Report& report);
 
 /// {"name": [{"key": value, …}, …], …}

@@ -10,20 +10,20 @@
 
 namespace weir::report {
 
-/// A word that names nothing; what() says what was found and what is allowed.
+/// An unknown name. what() has what was found and what is allowed.
 class UnknownName : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// In place of a name or an id: of every port, of every ring.
+/// Stands for every port or every ring.
 inline constexpr std::string_view kAll = "all";
 
 std::vector<std::string> port_names(const control::Switch& weir);
 std::vector<std::string> ring_ids(const control::Switch& weir);
 
-// The answers to what is asked (report/questions.hpp), and what the prompt does to ports and rings.
-// A `port` is a name or kAll, a `ring` an id or, for show_rings, kAll. Each throws UnknownName.
+// The answers to the questions (report/questions.hpp), and the prompt's actions on ports and rings.
+// A `port` is a name or kAll; a `ring` is an id or, for show_rings, kAll. Each throws UnknownName.
 
 Report show_port_information(control::Switch& weir, std::string_view port);
 Report show_port_statistics(control::Switch& weir, std::string_view port);
@@ -35,7 +35,7 @@ void reset_ring(control::Switch& weir, std::string_view ring);
 void withdraw_ring(control::Switch& weir, std::string_view ring);
 Report show_connections(control::Switch& weir);
 Report show_drops(control::Switch& weir);
-/// The stages in the order of stage::kGraph, with what their drop reasons have counted.
+/// The stages in the order of stage::kGraph, with the counts of their drop reasons.
 Report show_graph(control::Switch& weir);
 Report show_accounting(control::Switch& weir);
 Report show_stations(control::Switch& weir);

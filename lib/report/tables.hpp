@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Snapshots of the switch as tables. Pure functions: what they are given is what they show.
+/// Makes tables of snapshots of the switch. Pure functions.
 
 #include "report/report.hpp"
 #include "ring/ring_set.hpp"
@@ -11,13 +11,14 @@
 
 namespace weir::report {
 
-/// Each reason that has counted something, and what it means.
+/// Each drop reason with a count above 0, and its meaning.
 Table drops_table(const frame::FrameCounters& frames);
-/// The stages of stage::kGraph; a reason that two of them give counts at both.
+/// The stages of stage::kGraph. A reason that two stages have is counted at both.
 Table graph_table(const frame::FrameCounters& frames);
 Table foreign_table(const frame::FrameCounters& frames);
 
-/// I6 as one row: received = forwarded + consumed + dropped + held + queued, and whether it holds.
+/// Protocol I6 in one row: received = forwarded + consumed + dropped + held + queued, and whether
+/// it holds.
 Table accounting_table(const stage::Accounting& accounting);
 
 Table rings_table(std::span<const ring::RingSpec> specs,
@@ -29,7 +30,7 @@ Table stuck_table(const ring::RingSpec& spec, std::span<const slot::StuckSlot> s
 Table connections_table(std::span<const ring::RingSpec> specs,
                         std::span<const stage::ConnectionSnapshot> connections);
 
-/// Rows "from … to …, count, share as a bar" for the buckets in use.
+/// Rows "from … to …, count, share as a bar", for buckets that are not empty.
 Table histogram_table(std::string name, const std::string& unit, const frame::Histogram& histogram);
 
 } // namespace weir::report

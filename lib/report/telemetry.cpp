@@ -28,8 +28,8 @@ void add_cell(rte_tel_data* row, const std::string& key, const Cell& cell) {
   }
 }
 
-/// Tables become dictionaries of numbered rows: DPDK's writer nests dictionaries, but no arrays of
-/// them.
+/// Writes tables as dictionaries of numbered rows: DPDK's writer nests dictionaries, but has no
+/// arrays of them.
 void add_table(rte_tel_data* answer, const Table& table) {
   rte_tel_data* rows = rte_tel_data_alloc();
   rte_tel_data_start_dict(rows);
@@ -40,7 +40,7 @@ void add_table(rte_tel_data* answer, const Table& table) {
       add_cell(row, table.columns[column].key, table.rows[i][column]);
     }
     if (rte_tel_data_add_dict_container(rows, std::to_string(i).c_str(), row, 0) != 0) {
-      rte_tel_data_free(row); // more rows than a dictionary takes
+      rte_tel_data_free(row); // the dictionary is full
       break;
     }
   }
@@ -59,7 +59,7 @@ void add_answer(rte_tel_data* answer, control::Switch& weir, const Question& que
   }
 }
 
-/// Called by DPDK's telemetry thread: `command` is one that Telemetry registered.
+/// DPDK's telemetry thread calls this. `command` is one that Telemetry registered.
 int answer_request(const char* command, const char* parameters, rte_tel_data* answer) {
   const std::lock_guard lock(served_mutex);
   if (served == nullptr) {
@@ -93,7 +93,7 @@ Telemetry::Telemetry(control::Switch& weir) {
   }
   for (const Question& question : questions()) {
     const std::string command(question.telemetry);
-    // DPDK has no way to take a command back, so a second Telemetry finds them there.
+    // DPDK cannot unregister a command, so a second Telemetry finds it registered.
     if (const int error =
             rte_telemetry_register_cmd(command.c_str(), answer_request, help_of(question).c_str());
         error != 0 && error != -EEXIST) {

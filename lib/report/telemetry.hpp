@@ -5,8 +5,8 @@
 
 namespace weir::report {
 
-/// Serves what the prompt shows under /weir/… of DPDK's telemetry socket, as long as it lives. One
-/// at a time: DPDK's callbacks carry no context of their own.
+/// Serves the prompt's answers under /weir/… of DPDK's telemetry socket while it lives. Only one at
+/// a time: DPDK's callbacks have no context argument.
 class Telemetry {
  public:
   explicit Telemetry(control::Switch& weir);
