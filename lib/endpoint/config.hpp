@@ -9,12 +9,12 @@
 
 namespace weir::endpoint {
 
-/// Linux's soft-RoCE takes a retry_cnt of 7 for this (drivers/infiniband/sw/rxe/rxe_comp.c); IBTA
-/// has nothing like it. For an owner with a deadline of his own.
+/// Retry without limit, for an owner that has its own deadline. Linux soft-RoCE does this for a
+/// retry_cnt of 7 (drivers/infiniband/sw/rxe/rxe_comp.c); IBTA has no such value.
 inline constexpr std::uint8_t kRetryForever = 0xff;
 
-/// One end of a reliable connection. What ibverbs spreads over the steps INIT, RTR and RTS is given
-/// at once.
+/// One end of a reliable connection. ibverbs sets these in the steps INIT, RTR and RTS; here they
+/// come at once.
 struct QueuePairConfig {
   wire::MacAddress local_mac;
   wire::MacAddress remote_mac;
@@ -23,24 +23,26 @@ struct QueuePairConfig {
   std::uint16_t udp_source_port = 0xc000; // entropy for ECMP (IBTA annex A17)
   std::uint8_t traffic_class = 0;         // DSCP and ECN
   std::uint8_t hop_limit = 64;
-  std::uint32_t local_qp = 0; // 2 … 2^24-1; 0 and 1 are management's (IBTA §3.9)
+  std::uint32_t local_qp = 0; // 2 … 2^24-1; 0 and 1 are for management (IBTA §3.9)
   std::uint32_t remote_qp = 0;
-  std::uint32_t send_psn = 0;    // of the first request packet we send
-  std::uint32_t receive_psn = 0; // of the first we expect
+  std::uint32_t send_psn = 0;    // of the first request packet that we send
+  std::uint32_t receive_psn = 0; // of the first request packet that we expect
   std::uint32_t path_mtu = 1024; // payload bytes: 256, 512, 1024, 2048 or 4096
 
-  Duration ack_timeout = std::chrono::milliseconds(67); // 0: never; ibverbs' 14 is 67 ms
-  std::uint8_t retry_count = 7;         // 0 … 7 retries without progress, or kRetryForever
-  std::uint8_t rnr_retry = 7;           // 0 … 6, or 7: for ever
-  std::uint8_t rnr_timer = 12;          // code 0 … 31 that our RNR NAKs carry
-  std::uint32_t window = 64;            // request packets in flight, 1 … 2^22
-  std::uint32_t ack_request_every = 8;  // packets; capped at half the window
-  std::uint32_t acknowledge_every = 16; // packets; besides every message's end and every AckReq
-  std::uint32_t send_depth = 64;        // requests posted and not yet polled, at most
+  Duration ack_timeout = std::chrono::milliseconds(67); // 0: never; 67 ms is 14 in ibverbs
+  std::uint8_t retry_count = 7;        // 0 … 7 retries without progress, or kRetryForever
+  std::uint8_t rnr_retry = 7;          // 0 … 6, or 7: for ever
+  std::uint8_t rnr_timer = 12;         // code 0 … 31 that our RNR NAKs carry
+  std::uint32_t window = 64;           // request packets in flight, 1 … 2^22
+  std::uint32_t ack_request_every = 8; // packets; capped at half the window
+  // Packets; also at the end of each message and on each AckReq.
+  std::uint32_t acknowledge_every = 16;
+  std::uint32_t send_depth = 64; // most requests posted and not yet polled
   std::uint32_t receive_depth = 64;
 };
 
-/// What is wrong with a configuration, what was found and what is allowed; empty when nothing is.
+/// The first defect of a configuration: what was found and what is allowed. Empty when there is
+/// none.
 std::string find_defect(const QueuePairConfig& config);
 
 } // namespace weir::endpoint

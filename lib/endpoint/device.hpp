@@ -14,16 +14,16 @@
 
 namespace weir::endpoint {
 
-/// What a device could not hand to any queue pair.
+/// Frames that the device could not give to any queue pair.
 struct DeviceStatistics {
   std::uint64_t not_roce = 0;
   std::uint64_t malformed = 0;
   std::uint64_t unknown_queue_pair = 0;
 };
 
-/// The queue pairs behind one network interface, and the memory that their peers may write. Frames
-/// find their queue pair by destination QP and destination address; queue pairs take turns sending.
-/// One thread at a time. Every call costs a look at each queue pair at most, so this is for tens of
+/// The queue pairs of one network interface, and the memory that their peers may write. A frame's
+/// queue pair is found by destination QP and destination address. Queue pairs take turns sending.
+/// One thread at a time. Every call looks at each queue pair at most once, so this is for tens of
 /// them.
 class Device {
  public:
@@ -33,13 +33,13 @@ class Device {
 
   MemoryTable& memory() { return memory_; }
 
-  /// Throws std::invalid_argument for a bad configuration or a <local_qp, local_ip> that is taken.
-  /// The reference holds as long as the device.
+  /// Throws std::invalid_argument for a bad configuration, or when <local_qp, local_ip> is in use.
+  /// The reference stays valid as long as the device.
   QueuePair& create(const QueuePairConfig& config);
 
   void receive(std::span<std::uint8_t> bytes, TimePoint now);
-  /// The next frame of the next queue pair that has one; 0 when none has. The buffer holds
-  /// max_frame_bytes().
+  /// Writes the next frame of the next queue pair that has one; returns its length, or 0 when none
+  /// has. The buffer holds max_frame_bytes().
   std::size_t transmit(std::span<std::uint8_t> buffer, TimePoint now);
   std::optional<TimePoint> next_deadline() const;
   void expire(TimePoint now);
@@ -50,7 +50,7 @@ class Device {
 
   const DeviceStatistics& statistics() const { return statistics_; }
 
-  /// Of the queue pairs there are.
+  /// The largest of all queue pairs.
   std::size_t max_frame_bytes() const { return max_frame_bytes_; }
 
  private:
@@ -58,7 +58,7 @@ class Device {
 
   MemoryTable memory_;
   std::vector<std::unique_ptr<QueuePair>> queue_pairs_;
-  std::size_t turn_ = 0; // whose turn it is to send
+  std::size_t turn_ = 0; // the queue pair that sends next
   std::size_t max_frame_bytes_ = 0;
   DeviceStatistics statistics_;
 };

@@ -9,8 +9,8 @@
 
 namespace weir::endpoint {
 
-/// A queue that allocates once. Entries are named by their number since the beginning, first() …
-/// end()-1, so a second cursor may walk the queue while its front moves on.
+/// A queue that allocates once. Entries are numbered from the beginning, first() … end()-1. So a
+/// second cursor may walk the queue while entries leave at its front.
 template <typename Entry>
 class FixedRing {
  public:

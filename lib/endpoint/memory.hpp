@@ -8,20 +8,20 @@
 
 namespace weir::endpoint {
 
-/// The memory that peers may write, by rkey. One table serves all queue pairs of a device, which
-/// makes it one protection domain (IBTA §10.2.3).
+/// The memory that peers may write, by rkey. All queue pairs of a device share one table, so they
+/// form one protection domain (IBTA §10.2.3).
 class MemoryTable {
  public:
-  /// Peers address `bytes` from `base` on. The owner keeps the memory alive until remove. False
-  /// when the key is taken or base + size runs over 2^64.
+  /// Peers see `bytes` at address `base`. The owner keeps the memory alive until remove(). False
+  /// when the key is in use or base + size exceeds 2^64.
   bool add(std::uint32_t remote_key, std::uint64_t base, std::span<std::uint8_t> bytes);
 
-  /// As above with the memory's own address for base, as ibverbs has it.
+  /// The same with the memory's own address as base, as ibverbs does.
   bool add(std::uint32_t remote_key, std::span<std::uint8_t> bytes);
 
   bool remove(std::uint32_t remote_key);
 
-  /// The memory behind [address, address + length); nullopt unless one region holds all of it.
+  /// The memory at [address, address + length). nullopt unless one region holds all of it.
   std::optional<std::span<std::uint8_t>> resolve(std::uint32_t remote_key, std::uint64_t address,
                                                  std::uint64_t length) const;
 

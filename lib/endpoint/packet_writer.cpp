@@ -11,7 +11,8 @@ namespace weir::endpoint {
 namespace {
 
 constexpr std::size_t kIpOffset = sizeof(wire::EthernetHeader);
-constexpr std::uint16_t kDefaultPartition = 0xffff; // IBTA §10.9.1.2: full member of the default
+// IBTA §10.9.1.2: full member of the default partition.
+constexpr std::uint16_t kDefaultPartition = 0xffff;
 constexpr std::size_t kMaxExtension = sizeof(wire::Reth) + sizeof(wire::ImmDt);
 
 std::uint8_t* append(std::uint8_t* at, std::span<const std::uint8_t> bytes) {
@@ -27,7 +28,7 @@ std::uint8_t* append_struct(std::uint8_t* at, const Struct& header) {
   return at + sizeof(header);
 }
 
-/// RFC 1071: the sum that an IPv4 header checksum is the complement of, not folded yet.
+/// The one's complement sum of an IPv4 header (RFC 1071), before it is folded to 16 bits.
 std::uint32_t sum_words(const std::uint8_t* bytes, std::size_t count) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i + 1 < count; i += 2) {
@@ -69,7 +70,7 @@ PacketWriter::PacketWriter(const QueuePairConfig& config) {
 void PacketWriter::prepare_ipv4(const QueuePairConfig& config) {
   constexpr std::uint8_t version_and_length = 0x45;
   constexpr std::uint16_t dont_fragment =
-      0x4000; // an atomic datagram: its ID means nothing (RFC 6864)
+      0x4000; // an atomic datagram: its ID has no meaning (RFC 6864)
   auto& ethernet = wire::view_as<wire::EthernetHeader>(template_.data());
   ethernet.type.set(static_cast<std::uint16_t>(wire::EtherType::ipv4));
   auto& ip = wire::view_as<wire::Ipv4Header>(template_.data() + kIpOffset);
@@ -98,8 +99,8 @@ void PacketWriter::prepare_ipv6(const QueuePairConfig& config) {
   template_bytes_ = kIpOffset + sizeof(ip);
 }
 
-/// The UDP checksum stays zero over IPv6 too: the ICRC does its work (IBTA annex A17.3.2, RFC
-/// 6935).
+/// The UDP checksum is zero over IPv6 too, because the ICRC protects the packet (IBTA annex
+/// A17.3.2, RFC 6935).
 void PacketWriter::prepare_transport(const QueuePairConfig& config) {
   auto& udp = wire::view_as<wire::UdpHeader>(template_.data() + template_bytes_);
   udp.source_port.set(config.udp_source_port);
@@ -121,7 +122,7 @@ wire::Bth& PacketWriter::start(std::uint8_t* frame, wire::Opcode opcode, std::ui
   return bth;
 }
 
-/// Fills in what depends on the length; `end` is the offset past the pad.
+/// Fills in the fields that depend on the length. `end` is the offset after the pad.
 std::size_t PacketWriter::finish(std::uint8_t* frame, std::size_t end) {
   const std::size_t frame_bytes = end + wire::kIcrcBytes;
   const std::size_t udp_offset = frame_.packet.bth_offset - sizeof(wire::UdpHeader);

@@ -13,20 +13,21 @@
 
 namespace weir::endpoint {
 
-/// A payload in two pieces, the second right after the first.
+/// A payload in two pieces, sent one after the other.
 struct Gather {
   std::span<const std::uint8_t> first;
   std::span<const std::uint8_t> second;
 
   std::size_t size() const { return first.size() + second.size(); }
 
-  /// `bytes` bytes from `offset` on; the caller has checked that they are there.
+  /// `bytes` bytes from `offset` on. The caller has checked the range.
   Gather slice(std::size_t offset, std::size_t bytes) const;
 };
 
 enum class AckRequest : std::uint8_t { no = 0x00, yes = 0x80 }; // the BTH byte's value
 
-/// What varies between a connection's request packets. The opcode says which fields count.
+/// The fields that differ between a connection's request packets. The opcode decides which are
+/// used.
 struct RequestHeader {
   wire::Opcode opcode = wire::Opcode::send_only;
   AckRequest ack_request = AckRequest::no;
@@ -43,8 +44,8 @@ struct AcknowledgeHeader {
   std::uint32_t message_sequence = 0; // 24 bits
 };
 
-/// Builds the RoCEv2 frames of one connection, Ethernet header to ICRC. Every call returns the
-/// frame's length without FCS; the buffer has room for max_frame_bytes(), or the call returns 0.
+/// Builds the RoCEv2 frames of one connection, from Ethernet header to ICRC. Every function returns
+/// the frame's length without FCS, or 0 when the buffer is shorter than max_frame_bytes().
 class PacketWriter {
  public:
   explicit PacketWriter(const QueuePairConfig& config);
@@ -66,11 +67,12 @@ class PacketWriter {
   wire::Bth& start(std::uint8_t* frame, wire::Opcode opcode, std::uint32_t psn) const;
   std::size_t finish(std::uint8_t* frame, std::size_t end);
 
-  std::array<std::uint8_t, kMaxTemplate> template_{}; // every frame's first bytes, lengths zero
+  // The first bytes of every frame, with lengths of zero.
+  std::array<std::uint8_t, kMaxTemplate> template_{};
   std::size_t template_bytes_ = 0;
   std::size_t max_frame_bytes_ = 0;
   std::uint32_t ipv4_sum_ = 0; // one's complement sum of the template's IPv4 header
-  wire::ParsedBytes frame_;    // the layout, for the ICRC
+  wire::ParsedBytes frame_;    // offsets, for the ICRC
 };
 
 } // namespace weir::endpoint

@@ -28,7 +28,7 @@ const wire::Bth& bth_of(const wire::ParsedBytes& frame) {
   return wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
 }
 
-/// READ responses and atomic ACKs answer requests that we never send.
+/// READ responses and atomic ACKs answer requests that this endpoint never sends.
 bool is_response(std::uint8_t opcode) {
   constexpr std::uint8_t first_read_response = 0x0d;
   constexpr std::uint8_t atomic_acknowledge = 0x12;
@@ -73,7 +73,7 @@ void QueuePair::receive(const wire::ParsedBytes& frame, TimePoint now) {
   spread_failure();
 }
 
-/// IBTA §9.6: is this packet whole, and from the peer to us?
+/// IBTA §9.6: whether this packet is intact and from our peer to us.
 bool QueuePair::admit(const wire::ParsedBytes& frame) {
   const wire::Packet& packet = frame.packet;
   if (packet.parsed == wire::Parsed::malformed) {
@@ -115,7 +115,7 @@ void QueuePair::dispatch(const wire::ParsedBytes& frame, TimePoint now) {
   } else {
     ++statistics_.unsupported;
     if (opcode < kOtherServices && !is_response(opcode)) {
-      responder_.receive(frame); // a request we must refuse
+      responder_.receive(frame); // a request that must be refused
     }
   }
 }
@@ -171,7 +171,7 @@ void QueuePair::close() {
   spread_failure();
 }
 
-/// Whichever half failed takes the other with it.
+/// When one half has failed, fails the other too.
 void QueuePair::spread_failure() {
   if (state_ == State::error) {
     return;

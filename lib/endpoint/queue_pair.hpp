@@ -19,19 +19,19 @@
 namespace weir::endpoint {
 
 /// One end of a reliable connection over RoCEv2: RDMA WRITE and SEND, each with or without
-/// immediate, both ways. It does no I/O, reads no clock and allocates in its constructor alone;
-/// one thread at a time. Its owner, in a loop:
+/// immediate, in both directions. It does no I/O, reads no clock, and allocates only in its
+/// constructor. One thread at a time. The owner's loop:
 ///
-///   receive every frame that came; transmit until 0 and send what it wrote; poll until nullopt;
-///   sleep until a frame comes or next_deadline(), then expire.
+///   receive() every frame that came; transmit() until 0 and send each frame; poll() until nullopt;
+///   sleep until a frame comes or next_deadline(), then expire().
 class QueuePair {
  public:
   enum class State : std::uint8_t {
-    ready, // RTR and RTS at once
-    error, // every request, old and new, completes as flushed; frames are dropped
+    ready, // RTR and RTS in one
+    error, // all requests, old and new, complete as flushed; frames are dropped
   };
 
-  /// Throws std::invalid_argument with find_defect's text. `memory` outlives the queue pair.
+  /// Throws std::invalid_argument with the text of find_defect. `memory` outlives the queue pair.
   QueuePair(const QueuePairConfig& config, const MemoryTable& memory);
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -39,21 +39,22 @@ class QueuePair {
   PostResult post(const SendRequest& request);
   PostResult post(const ReceiveRequest& request);
 
-  /// A frame from the network, Ethernet header first, without FCS. Not changed, not kept.
+  /// A frame from the network, from its Ethernet header on, without FCS. It is neither changed nor
+  /// kept.
   void receive(std::span<std::uint8_t> bytes, TimePoint now);
-  /// The same for a frame that has been parsed.
+  /// The same for a parsed frame.
   void receive(const wire::ParsedBytes& frame, TimePoint now);
 
-  /// Writes the next frame, replies first, and returns its length; 0: nothing to send now. The
-  /// buffer holds max_frame_bytes(), or nothing is ever written.
+  /// Writes the next frame, replies first, and returns its length; 0: nothing to send now. Always 0
+  /// when the buffer is shorter than max_frame_bytes().
   std::size_t transmit(std::span<std::uint8_t> buffer, TimePoint now);
 
-  /// When expire must be called at the latest; nullopt: no timer runs. Any call may change it.
+  /// The latest time for the next expire(). nullopt: no timer runs. Any call may change it.
   std::optional<TimePoint> next_deadline() const;
-  /// Does what is due. Early calls do no harm.
+  /// Runs the timers that are due. Early calls have no effect.
   void expire(TimePoint now);
 
-  /// Completions in the order in which they came about; within each queue, that of posting.
+  /// Completions in the order in which they happened; each queue's are in the order of posting.
   std::optional<Completion> poll();
 
   /// Moves to the error state and flushes, as ibv_modify_qp to IBV_QPS_ERR does.
@@ -61,7 +62,7 @@ class QueuePair {
 
   State state() const { return state_; }
 
-  /// Why the queue pair is in error; flushed when it was closed, nullopt when it is ready.
+  /// The cause of the error state: `flushed` after close(), nullopt while ready.
   std::optional<Status> failure() const { return failure_; }
 
   const Statistics& statistics() const { return statistics_; }

@@ -25,7 +25,7 @@ Requester::Requester(const QueuePairConfig& config, PacketWriter& writer,
                      CompletionRing& completions, Statistics& statistics)
     : config_(config), writer_(writer), completions_(completions), statistics_(statistics),
       messages_(config.send_depth),
-      // A responder may acknowledge on request alone (rxe does), so every full window holds one.
+      // A responder may acknowledge only on request (rxe does), so every full window has a request.
       ack_request_every_(std::min(config.ack_request_every, std::max(1U, config.window / 2))),
       retries_left_(config.retry_count), rnr_retries_left_(config.rnr_retry) {}
 
@@ -126,7 +126,7 @@ std::size_t Requester::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
 void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint now) {
   const std::int32_t ahead = wire::psn_distance(psn_of(oldest_), acknowledgement.psn);
   const std::uint64_t in_flight = state_ == State::failed ? 0 : sent_end_ - oldest_;
-  // IBTA §9.7.6.1: repeats and ghosts, outside what is in flight, are ignored.
+  // IBTA §9.7.6.1: ignore answers to packets that are not in flight.
   if (ahead < 0 || static_cast<std::uint64_t>(ahead) >= in_flight) {
     ++statistics_.stale_acks;
     return;
@@ -138,7 +138,8 @@ void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint no
     ++statistics_.acks_received;
     advance(packet + 1, now);
     break;
-  case SyndromeKind::rnr: // it and every NAK acknowledge all before their PSN (IBTA §9.7.5.1.1)
+  case SyndromeKind::rnr: // an RNR NAK, like every NAK, acknowledges all packets before its PSN
+                          // (IBTA §9.7.5.1.1)
     advance(packet, now);
     wait_for_receiver(value, now);
     break;
@@ -152,7 +153,7 @@ void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint no
   }
 }
 
-/// Everything before packet `to` has arrived.
+/// All packets before `to` have arrived.
 void Requester::advance(std::uint64_t to, TimePoint now) {
   if (to <= oldest_) {
     return;
@@ -182,7 +183,7 @@ void Requester::advance(std::uint64_t to, TimePoint now) {
 void Requester::refuse(NakCode code) {
   switch (code) {
   case NakCode::sequence_error:
-    if (next_ == oldest_) { // a repeat: nothing was sent since the last time we went back
+    if (next_ == oldest_) { // a second NAK: nothing was sent since we went back
       ++statistics_.stale_acks;
       return;
     }
@@ -202,8 +203,8 @@ void Requester::refuse(NakCode code) {
   ++statistics_.malformed; // a reserved code
 }
 
-/// Sends again from the oldest unacknowledged packet, if there is a retry left (IBTA §9.9.2.4.1:
-/// timeouts and NAKs draw on one counter).
+/// Sends again from the oldest unacknowledged packet, if a retry is left (IBTA §9.9.2.4.1: timeouts
+/// and NAKs use the same counter).
 void Requester::go_back() {
   if (retries_left_ == 0) {
     return fail(Status::retry_exceeded);

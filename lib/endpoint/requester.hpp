@@ -22,11 +22,11 @@ struct Acknowledgement {
   std::uint8_t syndrome = 0;
 };
 
-/// The sending half of a queue pair: cuts messages into packets, holds them until they are
-/// acknowledged, goes back on NAK, RNR NAK and silence (IBTA §9.7.6).
+/// The sending half of a queue pair. It cuts messages into packets, keeps them until they are
+/// acknowledged, and goes back on NAK, RNR NAK and timeout (IBTA §9.7.6).
 ///
-/// Inside, packets are counted in 64 bits since the beginning and only frames carry PSNs, so
-/// nothing here wraps. oldest_ <= next_ <= sent_end_ <= posted_end_.
+/// Packets are counted in 64 bits from the beginning; only frames carry PSNs. So nothing here
+/// wraps. oldest_ <= next_ <= sent_end_ <= posted_end_.
 class Requester {
  public:
   enum class State : std::uint8_t {
@@ -48,15 +48,15 @@ class Requester {
     return ack_deadline_ < rnr_deadline_ ? ack_deadline_ : rnr_deadline_;
   }
 
-  /// One of this half's completions was polled: its request's room is free.
+  /// The owner has polled one of this half's completions; its place is free.
   void release() { --unpolled_; }
 
-  /// The oldest request completes with `first`, all others as flushed.
+  /// Completes the oldest request with `first` and all others as flushed.
   void fail(Status first);
 
   State state() const { return state_; }
 
-  /// Why this half failed by itself; nullopt while it has not.
+  /// The cause, when this half failed by itself; else nullopt.
   std::optional<Status> failure() const { return failure_; }
 
  private:
@@ -84,14 +84,14 @@ class Requester {
   CompletionRing& completions_;
   Statistics& statistics_;
   FixedRing<Message> messages_;
-  std::uint64_t cursor_ = 0;     // the message that next_ is in, or messages_.end()
-  std::uint64_t oldest_ = 0;     // not acknowledged
-  std::uint64_t next_ = 0;       // to be sent
-  std::uint64_t sent_end_ = 0;   // past the newest ever sent
-  std::uint64_t posted_end_ = 0; // past the newest posted message
+  std::uint64_t cursor_ = 0;     // the message of packet next_, or messages_.end()
+  std::uint64_t oldest_ = 0;     // first packet not acknowledged
+  std::uint64_t next_ = 0;       // next packet to send
+  std::uint64_t sent_end_ = 0;   // end of what was ever sent
+  std::uint64_t posted_end_ = 0; // end of the newest posted message
   std::uint32_t unpolled_ = 0;   // requests posted and not yet polled
   std::uint32_t ack_request_every_;
-  std::uint32_t since_ack_request_ = 0; // packets
+  std::uint32_t since_ack_request_ = 0; // packets since the last AckReq
   std::uint8_t retries_left_;
   std::uint8_t rnr_retries_left_;
   State state_ = State::sending;

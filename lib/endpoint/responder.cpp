@@ -81,11 +81,12 @@ void Responder::receive(const wire::ParsedBytes& frame) {
   }
 }
 
-/// In the order of IBTA §9.7.4.1: sequence, opcode, length, resources, rights.
+/// Checks in the order of IBTA §9.7.4.1: sequence, opcode, length, resources, rights.
 Responder::Judgement Responder::judge(const wire::ParsedBytes& frame) const {
   const wire::Packet& packet = frame.packet;
   const std::int32_t ahead = wire::psn_distance(expected_psn_, packet.psn);
-  if (ahead != 0) { // IBTA §9.7.4.1.2: the half of the circle behind us holds duplicates
+  // IBTA §9.7.4.1.2: PSNs in the half of the range before the expected one are duplicates.
+  if (ahead != 0) {
     return {ahead < 0 ? Verdict::duplicate : Verdict::gap};
   }
   if (!is_in_turn(frame)) {
@@ -106,7 +107,7 @@ Responder::Kind Responder::kind_of_request(const wire::ParsedBytes& frame) {
   return is_send ? Kind::send : Kind::write;
 }
 
-/// READs and atomics are never in turn here: this endpoint has none.
+/// READs and atomics never are: this endpoint does not support them.
 bool Responder::is_in_turn(const wire::ParsedBytes& frame) const {
   const Kind kind = kind_of_request(frame);
   if (kind == Kind::none) {
@@ -118,7 +119,7 @@ bool Responder::is_in_turn(const wire::ParsedBytes& frame) const {
   return message_.kind == kind;
 }
 
-/// The packet's message, with the packet.
+/// The current message after this packet.
 Responder::Message Responder::message_with(const wire::ParsedBytes& frame) const {
   Message message = message_;
   if (frame.packet.opcode.starts_message()) {
@@ -170,11 +171,11 @@ Responder::Judgement Responder::place_write(const wire::Packet& packet,
   if (packet.opcode.has_immediate != 0 && receives_.empty()) { // IBTA §9.4.3
     return {Verdict::not_ready};
   }
-  if (message.length == 0) { // IBTA C9-88: nothing is written, so the rkey is not looked at
+  if (message.length == 0) { // IBTA C9-88: nothing is written, so the rkey is not checked
     return {Verdict::execute, message};
   }
-  // The whole range on the first packet, so that a bad request writes nothing; then each packet's
-  // own, so that a region may be withdrawn in between.
+  // The first packet checks the whole range, so a bad request writes nothing. Each packet then
+  // checks its own range, because a region may be removed in between.
   const std::uint32_t offset = message.received - packet.payload_bytes;
   const std::uint32_t reach = offset == 0 ? message.length : packet.payload_bytes;
   const auto memory = memory_.resolve(message.remote_key, message.address + offset, reach);
@@ -191,7 +192,7 @@ void Responder::execute(const wire::ParsedBytes& frame, const Judgement& judgeme
   message_ = judgement.message;
   expected_psn_ = wire::psn_add(expected_psn_, 1);
   ++unacknowledged_;
-  const bool answers_refusal = reply_ != Reply::none; // a NAK not sent yet is out of date
+  const bool answers_refusal = reply_ != Reply::none; // replaces a NAK that was not sent yet
   if (answers_refusal || asks_for_acknowledgement(frame) || frame.packet.opcode.ends_message() ||
       unacknowledged_ >= config_.acknowledge_every) {
     reply_ = Reply::acknowledge;

@@ -17,17 +17,17 @@
 
 namespace weir::endpoint {
 
-/// The receiving half of a queue pair: checks each request packet, executes those that come in
-/// order, and owes the peer at most one reply at a time (IBTA §9.7.4, §9.7.5).
+/// The receiving half of a queue pair. It checks each request packet, executes those in order, and
+/// has at most one reply to send at a time (IBTA §9.7.4, §9.7.5).
 class Responder {
  public:
   enum class State : std::uint8_t {
     in_sequence,
-    refused, // a NAK or RNR NAK is owed or sent: what lies past the expected PSN is dropped
+    refused, // a NAK or RNR NAK is due or sent: packets after the expected PSN are dropped
     failed,
   };
 
-  /// What is owed. Each kind acknowledges all packets before the PSN it names, so a later one
+  /// The reply that is due. Each kind acknowledges all packets before its PSN, so a later one
   /// replaces an earlier one.
   enum class Reply : std::uint8_t { none, acknowledge, sequence_error, rnr, fatal };
 
@@ -37,13 +37,13 @@ class Responder {
   PostResult post(const ReceiveRequest& request);
   /// A message packet or an unsupported request from the peer, ICRC verified.
   void receive(const wire::ParsedBytes& frame);
-  /// The reply owed, or 0.
+  /// Writes the reply that is due and returns its length, or 0.
   std::size_t transmit(std::span<std::uint8_t> buffer);
 
   void release() { --unpolled_; }
 
-  /// The oldest receive completes with `first`, all others as flushed; a fatal NAK that is owed is
-  /// still sent.
+  /// Completes the oldest receive with `first` and all others as flushed. A fatal NAK that is due
+  /// is still sent.
   void flush(Status first);
 
   State state() const { return state_; }
@@ -51,7 +51,7 @@ class Responder {
   std::optional<Status> failure() const { return failure_; }
 
  private:
-  /// What one packet deserves.
+  /// The judgement on one packet.
   enum class Verdict : std::uint8_t {
     execute,
     duplicate,
@@ -64,19 +64,19 @@ class Responder {
 
   enum class Kind : std::uint8_t { none, send, write };
 
-  /// The message whose packets are arriving; kind none between messages.
+  /// The message whose packets are arriving. Its kind is `none` between messages.
   struct Message {
     Kind kind = Kind::none;
     std::uint32_t received = 0; // bytes executed
-    std::uint32_t length = 0;   // write: the RETH's
+    std::uint32_t length = 0;   // of a write, from its RETH
     std::uint32_t remote_key = 0;
     std::uint64_t address = 0;
   };
 
   struct Judgement {
     Verdict verdict;
-    Message message{};                // as it stands after the packet
-    std::span<std::uint8_t> target{}; // where the payload goes; execute alone
+    Message message{};                // state after the packet
+    std::span<std::uint8_t> target{}; // where the payload goes; set for execute
   };
 
   Judgement judge(const wire::ParsedBytes& frame) const;

@@ -7,8 +7,7 @@
 
 namespace weir::endpoint {
 
-/// The one list of a queue pair's counters: name, meaning. Bytes are those of whole frames without
-/// FCS.
+/// A queue pair's counters: name and meaning. Bytes count whole frames without FCS.
 #define WEIR_ENDPOINT_COUNTERS(X)                                                                  \
   X(packets_sent, "frames written by transmit")                                                    \
   X(bytes_sent, "bytes of those frames")                                                           \

@@ -26,7 +26,7 @@ enum class NakCode : std::uint8_t {
 };
 
 inline constexpr std::uint8_t kSyndromeValueMask = 0x1f;
-/// An ACK whose credit count says: no limit (IBTA §9.7.7.2).
+/// An ACK whose credit count means: no limit (IBTA §9.7.7.2).
 inline constexpr std::uint8_t kAckUnlimited = 0x1f;
 
 constexpr SyndromeKind kind_of(std::uint8_t syndrome) {
@@ -47,7 +47,7 @@ constexpr std::uint8_t rnr_syndrome(std::uint8_t timer_code) {
                                    (timer_code & kSyndromeValueMask));
 }
 
-/// How long an RNR NAK's timer code asks the requester to wait (IBTA table 45).
+/// How long an RNR NAK with this timer code lets the requester wait (IBTA table 45).
 constexpr Duration rnr_wait(std::uint8_t timer_code) {
   constexpr std::array<std::uint32_t, 32> ten_microseconds{
       65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,

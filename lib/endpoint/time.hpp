@@ -7,8 +7,8 @@ namespace weir::endpoint {
 
 using Duration = std::chrono::nanoseconds;
 
-/// Names the caller's clock and has no now(): time is handed in. Any origin will do, as long as it
-/// never runs backwards.
+/// The caller's clock. It has no now(): the caller passes the time in. It may start anywhere but
+/// never goes backwards.
 struct CallersClock {
   using duration = Duration;
   using rep = duration::rep;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a queue pair's owner hands in and gets back.
+/// Requests and completions of a queue pair.
 
 #include "endpoint/fixed_ring.hpp"
 
@@ -15,21 +15,21 @@ namespace weir::endpoint {
 
 enum class SendKind : std::uint8_t { write, write_immediate, send, send_immediate };
 
-/// One outgoing message: `header` followed by `data`, either may be empty, 2^31 bytes together at
-/// most (IBTA §9.7.7: larger messages do not exist). The bytes stay the caller's, who neither
-/// changes nor frees them before the completion: a retransmission reads them again.
+/// One outgoing message: `header` followed by `data`. Either may be empty; together 2^31 bytes at
+/// most (IBTA §9.7.7). The caller owns the bytes and must neither change nor free them before the
+/// completion, because a retransmission reads them again.
 struct SendRequest {
-  std::uint64_t id = 0; // comes back in the completion
+  std::uint64_t id = 0; // returned in the completion
   SendKind kind = SendKind::write;
   std::span<const std::uint8_t> header;
   std::span<const std::uint8_t> data;
-  std::uint64_t remote_address = 0; // writes alone
-  std::uint32_t remote_key = 0;     // writes alone
-  std::uint32_t immediate = 0;      // the *_immediate kinds alone
+  std::uint64_t remote_address = 0; // for writes
+  std::uint32_t remote_key = 0;     // for writes
+  std::uint32_t immediate = 0;      // for the *_immediate kinds
 };
 
-/// Takes one incoming SEND into `buffer`, or the immediate of one RDMA WRITE, which leaves `buffer`
-/// alone (IBTA §9.4.3). The buffer belongs to the queue pair until the completion.
+/// Takes one incoming SEND into `buffer`, or the immediate of one RDMA WRITE, which does not use
+/// `buffer` (IBTA §9.4.3). The queue pair owns the buffer until the completion.
 struct ReceiveRequest {
   std::uint64_t id = 0;
   std::span<std::uint8_t> buffer;
@@ -37,22 +37,22 @@ struct ReceiveRequest {
 
 enum class PostResult : std::uint8_t {
   posted,
-  queue_full, // as many requests as the queue is deep have not been polled yet
+  queue_full, // the queue's depth of requests has not been polled yet
   too_long,   // over 2^31 bytes
 };
 
-/// IBTA §10.8.3's completion statuses, as far as a software queue pair can have them.
+/// Completion statuses of IBTA §10.8.3 that a software queue pair can have.
 enum class Status : std::uint8_t {
   success,
-  retry_exceeded,         // the peer stayed silent, or a packet was lost, once too often
-  rnr_retry_exceeded,     // the peer had no receive posted, once too often
+  retry_exceeded,         // the peer did not answer, or packets were lost, too many times
+  rnr_retry_exceeded,     // the peer had no receive posted too many times
   remote_access,          // NAK: rkey or range
-  remote_invalid_request, // NAK: what we sent makes no sense to the peer
-  remote_operational,     // NAK: the peer could not go on
+  remote_invalid_request, // NAK: the peer cannot interpret our request
+  remote_operational,     // NAK: the peer could not continue
   local_length,           // an incoming SEND was longer than the receive's buffer
-  local_protection,       // we refused the peer's rkey or range; cause of failure only
-  local_invalid_request,  // we refused the peer's packet; cause of failure only
-  flushed,                // the queue pair failed before this request's turn came
+  local_protection,       // we refused the peer's rkey or range; only a cause of failure
+  local_invalid_request,  // we refused the peer's packet; only a cause of failure
+  flushed,                // the queue pair failed before this request
 };
 
 std::string_view name_of(Status status);
@@ -71,7 +71,7 @@ struct Completion {
   }
 };
 
-/// Deep enough for every request that either queue can hold, so it is never full.
+/// Has room for all requests of one queue, so it is never full.
 using CompletionRing = FixedRing<Completion>;
 
 } // namespace weir::endpoint
