@@ -52,7 +52,7 @@ weir_status status_of(weir::ErrorCode code) {
   return WEIR_INTERNAL_ERROR;
 }
 
-/// No exception passes into C.
+/// Turns exceptions into error codes: none may pass into C.
 template <typename Body>
 weir_status guarded(Body body) {
   try {

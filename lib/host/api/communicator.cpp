@@ -28,37 +28,35 @@ namespace weir {
 namespace {
 
 constexpr double kMaxLoss = 0.9;
-constexpr std::uint64_t kMaxPackets = std::uint64_t{1}
-                                      << 22; // 2N x L: half of what PSNs tell apart
+constexpr std::uint64_t kMaxPackets = std::uint64_t{1} << 22;  // 2N x L: half of what has an order
 constexpr std::chrono::milliseconds kMaxAckTimeout{8'796'093}; // 4.096 us x 2^31, IBTA's longest
 constexpr std::chrono::milliseconds kShortAckTimeout{67};      // 4.096 us x 2^14
 constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
 constexpr std::uint32_t kRingSlotsPerRank = 8;
 constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
 constexpr auto kShortWait = std::chrono::microseconds(200);
-constexpr auto kLongWait = std::chrono::milliseconds(100); // for somebody who says when it is over
+constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
-/// Wall-clock seconds: a job that is started again has a larger epoch, also after a reboot.
+/// Wall-clock seconds. A job that is restarted has a larger epoch, also after a reboot.
 std::uint32_t draw_epoch() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
 }
 
-/// Not 0. From the system's entropy: runs that are started in the same second differ.
+/// Random, not 0. Runs that start in the same second differ.
 std::uint32_t draw_nonce() {
   std::random_device entropy;
   return std::uniform_int_distribution<std::uint32_t>(1, UINT32_MAX)(entropy);
 }
 
-/// 2N, or, where that is more, enough for two blocks of each rank under way on the ring
-/// (host::RingReducer).
+/// 2N, or more where host::RingReducer needs it: two blocks of each rank under way.
 std::uint32_t slots_of(const CommunicatorOptions& options) {
   const std::uint32_t ring = options.fallback == Fallback::ring ? kRingSlotsPerRank : 0;
   return std::max(2 * options.window, ring * options.world);
 }
 
-/// The default has no rank that is late for less than `timeout` end the job. The software queue
-/// pair retries for ever, an HCA gives up after eight tries.
+/// With the default, no rank that is late by less than `timeout` ends the job. The software queue
+/// pair retries without limit; an HCA gives up after eight tries.
 std::chrono::milliseconds ack_timeout_of(const CommunicatorOptions& options) {
   if (options.ack_timeout.count() != 0) {
     return options.ack_timeout;
@@ -89,8 +87,8 @@ std::unique_ptr<host::Transport> software_transport(const CommunicatorOptions& o
                                                    std::move(frames));
 }
 
-/// The outcome of the hellos for the whole job, the same on every rank: the first rank's error that
-/// no fallback mends, or else that nobody aggregates, or else none.
+/// The outcome of the hellos for the whole job, the same on every rank. The first error that a
+/// fallback cannot mend; else that nobody aggregates; else none.
 std::optional<Error> worst_of(const std::vector<host::Blob>& outcomes) {
   std::optional<Error> worst;
   for (const host::Blob& outcome : outcomes) {
@@ -188,9 +186,9 @@ class Pending::State {
   host::Job job;
 };
 
-/// Owns the job's parts and decides who steps the engine: a caller that waits, or else a thread of
-/// its own, which spins while a job is under way and looks in every millisecond otherwise. Who
-/// steps does not hold the lock meanwhile, so that nobody else has to wait for longer than a step.
+/// Owns the job's parts and decides which thread drives the engine: a caller that waits, or else
+/// its own thread. Its own thread spins while a job runs, and else polls every millisecond. The
+/// driving thread does not hold the lock during a step, so nobody waits longer than one step.
 class Communicator::Driver {
  public:
   Driver(const CommunicatorOptions& options, std::unique_ptr<host::Transport> transport)
@@ -201,10 +199,10 @@ class Communicator::Driver {
 
   ~Driver() = default;
 
-  /// False in a child made by fork, where nothing but is_here may be called.
+  /// False in a child made by fork, where only is_here may be called.
   bool is_here() const { return birthplace_.is_here(); }
 
-  /// Before the last reference goes: the jobs' states hold some.
+  /// Call it before the last reference goes away: the jobs' states hold references.
   void close();
   static void keep_for_ever(std::shared_ptr<Driver> driver);
 
@@ -260,16 +258,16 @@ class Communicator::Driver {
   std::unique_ptr<host::JobControl> control_;
   std::unique_ptr<host::Engine> engine_;
 
-  std::mutex mutex_; // of everything below; and of the engine, unless somebody steps it
+  std::mutex mutex_; // guards all below; also the engine, except during a step
   bool is_stepping_ = false;
-  unsigned visitors_ = 0;                            // callers that want the engine to stand still
-  unsigned waiters_ = 0;                             // callers that step the engine themselves
-  std::deque<std::shared_ptr<Pending::State>> jobs_; // the front is the engine's
+  unsigned visitors_ = 0;                            // callers that wait for the engine to pause
+  unsigned waiters_ = 0;                             // callers that drive the engine themselves
+  std::deque<std::shared_ptr<Pending::State>> jobs_; // the engine works on the front one
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;
   bool closing_ = false;
-  std::condition_variable wake_;    // the thread's
-  std::condition_variable changed_; // the callers': something is done, or the engine is free
+  std::condition_variable wake_;    // wakes the own thread
+  std::condition_variable changed_; // wakes callers: something is done, or the engine is free
   std::thread thread_;
 };
 
@@ -293,7 +291,7 @@ void Communicator::Driver::meet() {
 void Communicator::Driver::connect(host::Rendezvous& rendezvous, const host::Blob& predecessor,
                                    const host::Blob& successor) {
   transport_->connect(predecessor, successor);
-  rendezvous.gather({}); // nobody sends before its successor is ready to receive
+  rendezvous.gather({}); // nobody sends before its successor can receive
 }
 
 host::WindowConfig Communicator::Driver::window_config(std::size_t lane) const {
@@ -308,7 +306,7 @@ host::WindowConfig Communicator::Driver::window_config(std::size_t lane) const {
           .ack_timeout = transport_plan(options_).ack_timeout_exponent()};
 }
 
-/// Says hello on every lane; every rank learns how every rank fared, so all choose alike.
+/// Sends a hello on every lane. Every rank learns every rank's outcome, so all decide alike.
 void Communicator::Driver::greet(host::Rendezvous& rendezvous) {
   std::vector<std::unique_ptr<host::Reducer>> lanes;
   std::vector<const host::MessageWindow*> windows;
@@ -320,7 +318,7 @@ void Communicator::Driver::greet(host::Rendezvous& rendezvous) {
   engine_ = std::make_unique<host::Engine>(std::move(lanes), *transport_, options_.timeout);
   const std::optional<Error> outcome = exchange_hellos(windows);
   const host::Blob blob = outcome ? host::encode(*outcome) : host::Blob();
-  // A neighbour whose hello we have may lack our acknowledgement still.
+  // A neighbour may still lack the acknowledgement of its hello.
   const auto outcomes = rendezvous.gather(blob, [this] { step_quietly(); });
   const std::optional<Error> worst = worst_of(outcomes);
   if (!worst) {
@@ -332,7 +330,7 @@ void Communicator::Driver::greet(host::Rendezvous& rendezvous) {
   fall_back(rendezvous, worst->what());
 }
 
-/// What is wrong with the answers; nothing when the switch aggregates every ring.
+/// The error in the answers. None when the switch aggregates every ring.
 std::optional<Error>
 Communicator::Driver::exchange_hellos(const std::vector<const host::MessageWindow*>& windows) {
   try {
@@ -352,7 +350,7 @@ Communicator::Driver::exchange_hellos(const std::vector<const host::MessageWindo
   return std::nullopt;
 }
 
-/// For peers that need an acknowledgement; our own errors are known already.
+/// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.
 void Communicator::Driver::step_quietly() {
   try {
     engine_->step();
@@ -360,7 +358,7 @@ void Communicator::Driver::step_quietly() {
   }
 }
 
-/// On new queue pairs: a switch may know those of the hello for a ring's.
+/// Makes new queue pairs: a switch may have admitted the old ones to a ring.
 void Communicator::Driver::fall_back(host::Rendezvous& rendezvous, std::string_view reason) {
   algorithm_ = Algorithm::ring;
   fallback_reason_ = reason;
@@ -403,7 +401,8 @@ std::shared_ptr<Pending::State> Communicator::Driver::start(const void* in, void
   return state;
 }
 
-/// A child made by fork may find the mutex locked for ever, and shares the connections with us.
+/// In a child made by fork the mutex may stay locked for ever, and the connections are the
+/// parent's.
 void Communicator::Driver::refuse_elsewhere() const {
   if (!is_here()) {
     throw Error(ErrorCode::transport_failure, options_.rank,
@@ -419,7 +418,7 @@ void Communicator::Driver::throw_if_failed() const {
   }
 }
 
-/// What another rank has said meanwhile may end the job here.
+/// Starts the next job. Another rank's message may end the job here.
 void Communicator::Driver::start_next() {
   if (jobs_.empty() || engine_->is_reducing()) {
     return;
@@ -431,8 +430,8 @@ void Communicator::Driver::start_next() {
   }
 }
 
-/// One step, for who has seen that it may; the lock is given back meanwhile. When there is nothing
-/// to do, waits for `timeout` at most. True when it did anything.
+/// Makes one step without the lock; takes the lock again afterwards. Only for a caller that has
+/// checked may_step(). With no work, waits up to `timeout`. True when the step did anything.
 bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds timeout) {
   is_stepping_ = true;
   lock.unlock();
@@ -445,7 +444,7 @@ bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds timeout) {
     }
   } catch (const Error& caught) {
     error = caught;
-  } catch (const std::exception& caught) { // no memory, or a caller's FrameIo
+  } catch (const std::exception& caught) { // out of memory, or thrown by a caller's FrameIo
     error = Error(ErrorCode::transport_failure, options_.rank, caught.what());
   }
   lock.lock();
@@ -454,7 +453,7 @@ bool Communicator::Driver::step(Lock& lock, std::chrono::microseconds timeout) {
   return moved;
 }
 
-/// What a step has changed for others.
+/// Updates the state after a step and wakes waiting threads.
 void Communicator::Driver::settle(const std::optional<Error>& error) {
   const bool is_done = !jobs_.empty() && jobs_.front()->job.done;
   if (is_done) {
@@ -492,13 +491,13 @@ bool Communicator::Driver::wait_until(const Pending::State& state, host::Deadlin
     if (may_step()) {
       step(lock, kShortWait);
     } else if (waiters_ == 1) {
-      give_way(lock); // the thread is at it, and ends with this step
+      give_way(lock); // the own thread is driving, and stops after this step
     } else {
       changed_.wait_until(lock, std::min(deadline, now + kLongWait));
     }
   }
   --waiters_;
-  changed_.notify_all(); // somebody else's turn to step
+  changed_.notify_all(); // another thread may drive now
   if (!jobs_.empty()) {
     wake_.notify_one();
   }
@@ -512,13 +511,13 @@ bool Communicator::Driver::outcome_of(const Pending::State& state) const {
   return state.job.done;
 }
 
-/// In a child made by fork: its thread is not there, its device is the parent's.
+/// For a child made by fork: it has no such thread, and the device is the parent's.
 void Communicator::Driver::keep_for_ever(std::shared_ptr<Driver> driver) {
   static auto* const kept = new std::vector<std::shared_ptr<Driver>>;
   kept->push_back(std::move(driver));
 }
 
-/// The thread.
+/// Body of the own thread.
 void Communicator::Driver::attend() {
   Lock lock(mutex_);
   while (!closing_) {
@@ -528,7 +527,7 @@ void Communicator::Driver::attend() {
     while (waiters_ == 0 && may_step() && step(lock, {})) {
     }
     if (waiters_ != 0) {
-      changed_.notify_all(); // it is theirs
+      changed_.notify_all(); // callers drive now
     } else if (!jobs_.empty()) {
       give_way(lock);
     }
@@ -558,9 +557,9 @@ void Communicator::Driver::close() {
   say_farewell();
 }
 
-/// Stays until every rank has its last acknowledgement, which it has when it leaves: a predecessor
-/// that still repeats a message must find our queue pair, and rank 0's end would end everybody's
-/// stay.
+/// Waits until every rank has its last acknowledgement; each rank leaves when it has it. A
+/// predecessor that still repeats a message needs our queue pair. Also, all ranks would stop
+/// waiting if rank 0 ended.
 void Communicator::Driver::say_farewell() {
   if (failure_) {
     return;
@@ -572,7 +571,7 @@ void Communicator::Driver::say_farewell() {
         transport_->wait(kShortWait);
       }
     }
-  } catch (const std::exception&) { // every call of ours is done, so it is somebody else's error
+  } catch (const std::exception&) { // our calls are all done, so the error is another rank's
   }
 }
 
@@ -582,7 +581,7 @@ CommunicatorStatistics Communicator::Driver::statistics() {
   ++visitors_;
   changed_.wait(lock, [this] { return !is_stepping_; });
   --visitors_;
-  changed_.notify_all(); // may step again, once we have looked
+  changed_.notify_all(); // the engine may go on
   const host::TransportStatistics transport = transport_->statistics();
   return {.messages_sent = engine_->messages_sent(),
           .results_received = engine_->results_received(),
@@ -610,7 +609,7 @@ std::size_t Pending::bytes_done() const {
   return state_ ? state_->job.bytes_done.load(std::memory_order_relaxed) : 0;
 }
 
-/// Windows and messages that the protocol allows may still be more than this machine has room for.
+/// Even windows and messages within the protocol's limits may need more memory than there is.
 template <typename Opening>
 std::shared_ptr<Communicator::Driver> Communicator::open(const CommunicatorOptions& options,
                                                          Opening&& open_transport) {

@@ -48,8 +48,8 @@ void Admission::wait(Deadline deadline) const {
   poll(entries.data(), entries.size(), milliseconds_left(deadline));
 }
 
-/// As many as there is room for; then one, for whom the oldest has to go, that all are heard in
-/// between.
+/// Accepts connections while there is room. When full, accepts one in place of the oldest and
+/// returns, so that all are heard before the next.
 void Admission::open_to_callers() {
   while (Socket socket = accept_waiting(listener_)) {
     if (callers_.size() == kMaxCallers) {
@@ -81,7 +81,7 @@ std::optional<PendingPeer> Admission::hear_callers() {
   return std::nullopt;
 }
 
-/// Who hung up or said something else was a stranger.
+/// A connection that closed or did not speak the protocol was a stranger.
 Admission::Hearing Admission::hear(Caller& caller) {
   while (const std::optional<ControlFrame> frame = caller.stream->receive()) {
     if (caller.claim) {

@@ -12,40 +12,39 @@
 
 namespace weir::host {
 
-/// Who a connection says it is.
+/// A connection and the rank that it says it is.
 struct PendingPeer {
   std::unique_ptr<FramedStream> stream;
   std::uint16_t rank = 0;
   std::uint16_t world = 0;
 };
 
-/// Sends what the acceptor waits for. The acceptor answers with a challenge.
+/// Sends the request to join. The acceptor answers with a challenge.
 void ask_admission(FramedStream& stream, std::uint16_t rank, std::uint16_t world);
 
-/// Sends the challenge back. That done, the caller is let in.
+/// Sends the challenge back. The acceptor then admits the caller.
 void answer_challenge(FramedStream& stream, const ControlFrame& challenge);
 
-/// The acceptor of a rendezvous. Connections are heard side by side: one that stays silent, or
-/// speaks something else, keeps no rank waiting. Bytes that merely look like a join let nobody in:
-/// who joins has to send back a number that was drawn for him.
+/// The acceptor of a rendezvous. It hears all connections at once, so one that is silent or speaks
+/// another protocol delays no rank. Bytes that only look like a join admit nobody: a caller must
+/// send back a random number that was drawn for it.
 class Admission {
  public:
-  /// Who may wait unheard, twice the ranks of the largest job. Past it the oldest has to go: it had
-  /// the most time to say who it is.
+  /// Most connections that wait: twice the ranks of the largest job. When full, the oldest is
+  /// closed: it had the most time to say who it is.
   static constexpr std::size_t kMaxCallers = 512;
 
   explicit Admission(Socket listener) : listener_(std::move(listener)) {}
 
-  /// The next connection that asked for admission and met its challenge, or nobody until the
-  /// deadline.
+  /// The next connection that asked to join and answered its challenge. nullopt at the deadline.
   std::optional<PendingPeer> next(Deadline deadline);
 
  private:
-  /// A connection that is not let in yet.
+  /// A connection that is not admitted yet.
   struct Caller {
     std::unique_ptr<FramedStream> stream;
-    std::optional<JoinBody> claim; // once it has said who it is; it is challenged then
-    std::uint64_t token = 0;       // of the challenge
+    std::optional<JoinBody> claim; // set when it has asked to join; it is then challenged
+    std::uint64_t token = 0;       // the challenge's number
   };
 
   enum class Hearing : std::uint8_t { waiting, stranger, met };
@@ -58,7 +57,7 @@ class Admission {
 
   const Socket listener_;
   std::random_device entropy_;
-  std::vector<Caller> callers_; // the oldest first
+  std::vector<Caller> callers_; // oldest first
 };
 
 } // namespace weir::host

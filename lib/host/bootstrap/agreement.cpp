@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kVersion = 2; // of this blob
 
-/// The options that all ranks share. The ring ids and the address follow.
+/// The options that all ranks share. The ring ids and the address follow it.
 struct IntroductionBody {
   wire::be32 version;
   wire::be32 epoch_option;

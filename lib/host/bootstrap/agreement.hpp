@@ -10,23 +10,23 @@
 
 namespace weir::host {
 
-/// One run of the job, as the switch tells runs apart (docs/protocol.md §2a).
+/// One run of the job (docs/protocol.md §2a).
 struct Incarnation {
   std::uint32_t epoch = 0;
   std::uint32_t nonce = 0; // not 0
 };
 
-/// What a rank brings to the rendezvous.
+/// A rank's contribution to the rendezvous.
 struct Introduction {
-  Incarnation incarnation; // rank 0's counts
-  Blob address;            // the transport's
+  Incarnation incarnation; // only rank 0's is used
+  Blob address;            // of the transport
 };
 
-/// Our own options and address as a blob for Rendezvous::gather.
+/// Makes a blob of our options and address for Rendezvous::gather.
 Blob introduce(const CommunicatorOptions& options, const Incarnation& incarnation,
                std::span<const std::uint8_t> address);
 
-/// Every rank's introduction, by rank. Throws weir::Error (mismatch) that names the first rank
+/// Returns every rank's introduction, by rank. Throws weir::Error (mismatch) with the first rank
 /// whose options differ from ours, the option and both values.
 std::vector<Introduction> agree(const CommunicatorOptions& options, const std::vector<Blob>& blobs);
 

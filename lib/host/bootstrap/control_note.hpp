@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What control frames carry: their kinds, errors, and integers in network order.
+/// The content of control frames: kinds, errors, and integers in network order.
 
 #include "weir/communicator.hpp"
 #include "wire/big_endian.hpp"
@@ -20,13 +20,13 @@ enum class ControlKind : std::uint8_t {
   blob,      // to rank 0: one rank's part of a gather
   blobs,     // from rank 0: all parts in rank order
   enter,     // to rank 0: a rank is ready for a call
-  go,        // from rank 0: all ranks are, and agree
-  failed,    // body: an error's code, rank and text; from rank 0 it is everybody's
-  leave,     // a rank is done for good
+  go,        // from rank 0: all ranks are ready, and agree
+  failed,    // body: an error's code, rank and text; from rank 0: the job's error
+  leave,     // a rank makes no more calls
   all_left,  // from rank 0
-  challenge, // from rank 0 to who asks to join; body: ChallengeBody
+  challenge, // from rank 0 to a caller that asks to join; body: ChallengeBody
   answer,    // the same body back
-  suspect,   // to rank 0: a rank sees nothing move; body: its error
+  suspect,   // to rank 0: a rank sees no progress; body: its error
   question,  // from rank 0: how far are you?
   progress,  // to rank 0: ProgressBody
 };
@@ -35,7 +35,7 @@ constexpr std::uint8_t code(ControlKind kind) {
   return static_cast<std::uint8_t>(kind);
 }
 
-/// Who a connection to rank 0 says it is.
+/// The rank that a connection to rank 0 says it is.
 struct JoinBody {
   wire::be16 rank;
   wire::be16 world;
@@ -43,7 +43,8 @@ struct JoinBody {
 
 static_assert(sizeof(JoinBody) == 4);
 
-/// Drawn at random for each caller: who sends it back speaks this protocol and is there.
+/// Random for each caller. Sending it back proves that the caller speaks this protocol and is
+/// alive.
 struct ChallengeBody {
   wire::be64 token;
 };
@@ -57,7 +58,7 @@ struct ProgressBody {
 
 static_assert(sizeof(ProgressBody) == 8);
 
-/// An Error as it travels.
+/// An Error on the wire.
 struct ErrorBody {
   std::uint8_t code;
   std::uint8_t has_rank;

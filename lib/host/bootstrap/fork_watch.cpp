@@ -10,7 +10,7 @@
 namespace weir::host {
 namespace {
 
-/// Lives as long as the process: static objects of others may end after any of ours.
+/// Never destroyed: static objects of others may outlive ours.
 class ForkWatch {
  public:
   static ForkWatch& instance() {
@@ -20,7 +20,7 @@ class ForkWatch {
 
   unsigned generation() const { return generation_.load(std::memory_order_relaxed); }
 
-  /// Under the lock, so that no fork comes between the opening and the note of it.
+  /// Holds the lock, so that no fork comes between opening the descriptor and noting it.
   int open(const std::function<int()>& call) {
     const std::lock_guard lock(mutex_);
     const int descriptor = call();

@@ -33,7 +33,7 @@ std::vector<std::uint16_t> Inquest::silent() const {
   return ranks;
 }
 
-/// All have answered.
+/// Ranks that have fewer bytes than the furthest one. All have answered.
 std::vector<std::uint16_t> Inquest::behind() const {
   const std::uint64_t furthest = **std::max_element(answers_.begin(), answers_.end());
   std::vector<std::uint16_t> ranks;

@@ -10,36 +10,36 @@
 
 namespace weir::host {
 
-/// What set rank 0 asking.
+/// Why rank 0 asks.
 struct Suspicion {
   enum class Kind : std::uint8_t {
-    late_entry, // ranks have not entered a call; the error names them
-    standstill, // nothing moves in one; the error says what its rank waits for
+    late_entry, // some ranks have not entered a call; the error names them
+    standstill, // no progress in a call; the error says what its rank waits for
   };
 
   Kind kind = Kind::standstill;
-  std::uint16_t by = 0; // the rank that noticed
+  std::uint16_t by = 0; // the rank that noticed it
   Error error;
 };
 
-/// Rank 0's search for who holds up the job. A rank that notices that nothing moves knows that it
-/// waits, and hardly ever for whom: the packets of all others wait in the switch. So rank 0 asks
-/// every rank how far it is. Who is stopped, or gone without a word, does not answer.
+/// Rank 0's search for the rank that holds up the job. A rank that sees no progress usually cannot
+/// tell for whom it waits, because the switch holds all others' packets. So rank 0 asks every rank
+/// how far it is. A rank that is stopped or gone does not answer.
 class Inquest {
  public:
-  /// Ranks have until the deadline to answer.
+  /// Ranks can answer until the deadline.
   Inquest(Suspicion suspicion, std::uint16_t world, Deadline deadline);
 
-  /// The rank has so many bytes of the current call's result.
+  /// The rank has this many bytes of the current call's result.
   void note_answer(std::uint16_t rank, std::uint64_t bytes_done);
 
-  /// It needs no asking: it has left and closed.
+  /// The rank has left and closed; do not ask it.
   void excuse(std::uint16_t rank) { note_answer(rank, UINT64_MAX); }
 
   bool is_over(Deadline now) const;
 
-  /// What the job ends with, once it is over: names the silent, or those who lack results that
-  /// others have, or nobody when all are equally far.
+  /// The job's error, once the search is over. It names the ranks that did not answer, or those
+  /// that lack results that others have, or nobody when all are equally far.
   Error verdict() const;
 
  private:

@@ -10,8 +10,8 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank looks in every millisecond
-constexpr auto kSlack = 2 * kAnswerTime;              // rank 0 knows best who is missing
+constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank polls every millisecond
+constexpr auto kSlack = 2 * kAnswerTime; // more time for rank 0, which knows best who is missing
 
 struct CallBody {
   wire::be64 sequence;
@@ -59,15 +59,15 @@ void JobControl::enter(const Call& call) {
     note_entry(0, call);
     return;
   }
-  if (peers_[0].has_left) { // its connection may be gone already
+  if (peers_[0].has_left) { // its connection may be closed already
     throw left_too_early(0);
   }
   peers_[0].stream->send(code(ControlKind::enter), bytes_of(encode(call)));
   patience_ = deadline_after(deadline_after(Clock::now(), timeout_), kSlack);
 }
 
-/// Whoever waits for an acknowledgement that does not come suspects it after `timeout`, at the time
-/// when the others' stay is over: rank 0 stays to find out for whom.
+/// A rank that lacks an acknowledgement suspects a standstill after `timeout`. The other ranks stop
+/// waiting at that time, so rank 0 waits longer, to find out who is missing.
 void JobControl::leave() {
   peers_[rank_].has_left = true;
   stay_deadline_ = deadline_after(Clock::now(), timeout_);
@@ -106,7 +106,7 @@ void JobControl::suspect(const Error& error) {
   verdict_deadline_ = deadline_after(Clock::now(), kSlack);
 }
 
-/// The first suspicion sets it off; another adds nothing.
+/// The first suspicion starts it; others add nothing.
 void JobControl::open_inquest(const Suspicion& suspicion) {
   if (inquest_) {
     return;
@@ -267,7 +267,7 @@ void JobControl::check_verdict() {
   }
 }
 
-/// The connection of a process that ends is closed by the kernel at once, however it ended.
+/// The kernel closes the connection of a process at once when it ends, for whatever cause.
 void JobControl::check_alive(std::uint16_t rank) {
   Peer& peer = peers_[rank];
   if (peer.stream->is_open()) {
@@ -278,7 +278,7 @@ void JobControl::check_alive(std::uint16_t rank) {
     if (inquest_) {
       inquest_->excuse(rank);
     }
-    all_left_ = all_left_ || rank_ != 0; // without rank 0 nobody else says so
+    all_left_ = all_left_ || rank_ != 0; // without rank 0, nobody else reports it
     return;
   }
   const Error error(ErrorCode::peer_died, rank,
@@ -302,7 +302,7 @@ void JobControl::note_farewells() {
   }
   const auto has_entered = [](const Peer& peer) { return peer.entered.has_value(); };
   if (std::any_of(peers_.begin(), peers_.end(), has_entered)) {
-    begin_when_all_entered(); // who left will never enter
+    begin_when_all_entered(); // a rank that left will never enter
   }
 }
 

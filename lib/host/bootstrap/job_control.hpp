@@ -23,10 +23,10 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
-/// The job's ranks between rendezvous and farewell, over the rendezvous's connections: lets an
-/// all-reduce begin when every rank has entered the same one, and notices the end of a rank's
-/// process. So no packet waits in the switch for a rank that is still computing, and a QP's retries
-/// need not cover that time. Never blocks.
+/// The job's ranks between rendezvous and farewell, over the rendezvous's connections. An
+/// all-reduce begins when every rank has entered it. The end of a rank's process is noticed. So no
+/// packet waits in the switch for a rank that is still computing, and a QP's retries need not cover
+/// that time. Never blocks.
 class JobControl {
  public:
   JobControl(std::uint16_t rank, std::uint16_t world, std::chrono::milliseconds timeout,
@@ -35,32 +35,32 @@ class JobControl {
   /// This rank is ready for the call. Throws weir::Error when rank 0 has left.
   void enter(const Call& call);
 
-  /// All ranks have entered it.
+  /// Whether all ranks have entered it.
   bool may_begin(std::uint64_t sequence) const { return begun_ >= sequence; }
 
-  /// Reads what came; `bytes_done` is how far this rank is in its call. Throws weir::Error for a
-  /// death, a mismatch, a rank that does not enter in time, what another rank failed with, or what
-  /// became of a suspicion.
+  /// Reads what came. `bytes_done` is this rank's progress in its call. Throws weir::Error for: a
+  /// death, a mismatch, a rank that does not enter in time, another rank's error, the outcome of a
+  /// suspicion.
   void poll(std::uint64_t bytes_done);
 
-  /// Nothing moves here, for the reason given. poll throws what rank 0 finds out about it, in
+  /// Reports that this rank sees no progress, and why. poll() throws rank 0's verdict within
   /// bounded time.
   void suspect(const Error& error);
 
-  /// Tells the others what this rank failed with.
+  /// Tells the others this rank's error.
   void report(const Error& error);
 
   /// This rank makes no more calls.
   void leave();
 
-  /// After leave: nobody makes any more calls, or it has taken too long until that is so.
+  /// After leave(): true when no rank makes more calls, or after a time limit.
   bool may_close() const { return all_left_ || Clock::now() >= stay_deadline_; }
 
  private:
-  /// One rank as rank 0 sees it; elsewhere rank 0 alone.
+  /// A rank as rank 0 sees it. Other ranks have only rank 0.
   struct Peer {
-    std::unique_ptr<FramedStream> stream; // none for ourselves
-    std::optional<Call> entered;          // and not begun
+    std::unique_ptr<FramedStream> stream; // none for the own rank
+    std::optional<Call> entered;          // a call that has not begun
     bool has_left = false;
   };
 
@@ -81,12 +81,13 @@ class JobControl {
   const std::chrono::milliseconds timeout_;
   std::vector<Peer> peers_; // by rank
   std::uint64_t begun_ = 0;
-  std::optional<Deadline> patience_; // since the first rank entered the call that has not begun
+  // Time limit since the first rank entered a call that has not begun.
+  std::optional<Deadline> patience_;
   std::uint64_t bytes_done_ = 0;
-  std::optional<Inquest> inquest_;           // rank 0 alone
-  std::optional<Error> suspicion_;           // other ranks alone: what rank 0 was told
-  std::optional<Deadline> verdict_deadline_; // by when it has answered
-  Deadline stay_deadline_;                   // since this rank has left
+  std::optional<Inquest> inquest_;           // only on rank 0
+  std::optional<Error> suspicion_;           // only on other ranks: what they told rank 0
+  std::optional<Deadline> verdict_deadline_; // when its answer must be there
+  Deadline stay_deadline_;                   // time limit since this rank has left
   bool all_left_ = false;
 };
 

@@ -11,7 +11,8 @@ namespace weir::host {
 namespace {
 
 constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
-constexpr auto kSlack = std::chrono::seconds(1); // rank 0 knows best who is missing
+// More time for rank 0, which knows best who is missing.
+constexpr auto kSlack = std::chrono::seconds(1);
 
 /// Waits for bytes on the stream.
 void wait_readable(const FramedStream& stream, Deadline deadline) {
@@ -20,7 +21,7 @@ void wait_readable(const FramedStream& stream, Deadline deadline) {
   poll(&entry, 1, std::min(milliseconds_left(deadline), 50));
 }
 
-/// What it returns; what the system refuses it becomes the rendezvous's error.
+/// Returns what `attempt` returns. Turns a system error into the rendezvous's error.
 template <typename Attempt>
 auto attempted(Attempt&& attempt) {
   try {
@@ -101,7 +102,7 @@ void Rendezvous::admit_all() {
   }
 }
 
-/// Who came and hung up has not come: another process may yet come in its place.
+/// A rank that came and closed counts as missing: another process may still come in its place.
 std::optional<std::uint16_t> Rendezvous::first_missing() {
   std::optional<std::uint16_t> first;
   for (std::uint16_t rank = plan_.world - 1; rank > 0; --rank) {
@@ -124,7 +125,7 @@ void Rendezvous::give_up_on(std::uint16_t first_missing) {
                             missing_ranks(), plan_.world, plan_.timeout.count(), refusal)));
 }
 
-/// Why it cannot be one of us; empty when it can.
+/// Why the peer is none of our ranks. Empty when it is one.
 std::string Rendezvous::objection_to(const PendingPeer& peer) const {
   const std::string claim = fmt::format("rank {} of {}", peer.rank, peer.world);
   if (peer.world != plan_.world) {

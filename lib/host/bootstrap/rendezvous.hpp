@@ -26,26 +26,26 @@ struct RendezvousPlan {
   std::chrono::milliseconds timeout{10'000};
 };
 
-/// Where the ranks of a job meet: rank 0 listens, the others connect to it and stay connected.
-/// Strangers are turned away and end nothing. Until all ranks are there, a rank may come again, as
-/// one that was started anew does: the later one takes the place. Every call ends within the
-/// timeout; it throws weir::Error, which names the rank that is missing.
+/// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers
+/// are rejected and do no harm. Until all ranks are there, a rank may come again, for example after
+/// a restart; the later connection replaces the earlier. Every function ends within the timeout or
+/// throws weir::Error, which names the missing rank.
 class Rendezvous {
  public:
   /// Returns when all ranks are there.
   explicit Rendezvous(const RendezvousPlan& plan);
 
-  /// Done every millisecond while a gather waits. Must not throw.
+  /// Called every millisecond while gather() waits. Must not throw.
   using Meanwhile = std::function<void()>;
 
-  /// Every rank's blob, in rank order. Every rank calls it as often.
+  /// Every rank's blob, in rank order. Every rank must make the same number of calls.
   std::vector<Blob> gather(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile = {});
 
-  /// Fails the job: tells every rank of it, then throws it here.
+  /// Ends the job: tells every rank the error, then throws it here.
   [[noreturn]] void abandon(const Error& error);
 
-  /// The connections, for what comes after: on rank 0 one per rank with none for itself, elsewhere
-  /// the one to rank 0. The rendezvous keeps none.
+  /// Hands over the connections: on rank 0 one per rank with none for itself, on other ranks the
+  /// one to rank 0.
   std::vector<std::unique_ptr<FramedStream>> release() { return std::move(streams_); }
 
  private:

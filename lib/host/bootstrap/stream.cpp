@@ -131,7 +131,7 @@ void FramedStream::flush() {
       if (errno == EAGAIN || errno == EINTR) {
         return;
       }
-      outgoing_.clear(); // the reading side says that it is gone, after what it still had to say
+      outgoing_.clear(); // the reading side reports the end, after it has read what came before it
       return;
     }
     outgoing_.erase(outgoing_.begin(), outgoing_.begin() + sent);

@@ -18,19 +18,19 @@ namespace weir::host {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-/// `timeout` after `start`; the clock's end where that lies beyond it.
+/// `start` + `timeout`, or the clock's maximum if that is less.
 Deadline deadline_after(Deadline start, std::chrono::milliseconds timeout);
 
-/// Milliseconds until the deadline for poll(2): rounded up, 0 when it has passed.
+/// Milliseconds until the deadline, for poll(2): rounded up; 0 when it has passed.
 int milliseconds_left(Deadline deadline);
 
-/// A file descriptor, closed at the end, and in a child made by fork at once: the other end must
-/// see when we end, whoever lives on.
+/// A file descriptor. It is closed with the object, and at once in a child made by fork: the other
+/// end must notice our end, even if a child lives on.
 class Socket {
  public:
   Socket() = default;
 
-  /// What `call` opens, which does not block.
+  /// The descriptor that `call` opens. `call` must not block.
   explicit Socket(const std::function<int()>& call) : descriptor_(open_unshared(call)) {}
 
   ~Socket();
@@ -53,35 +53,36 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/// A message between ranks outside the data path; the meaning of `kind` is its users'.
+/// A message between ranks outside the data path. Users define `kind`.
 struct ControlFrame {
   std::uint8_t kind = 0;
   std::vector<std::uint8_t> body;
 };
 
-/// Control frames over one TCP connection. Nothing blocks but wait.
+/// Control frames over one TCP connection. Only wait() blocks.
 class FramedStream {
  public:
   static constexpr std::uint32_t kMaxBody = std::uint32_t{1} << 24;
 
-  /// A frame with more than `max_body` bytes closes it, so that a stranger's length does not hurt.
+  /// A frame with more than `max_body` bytes closes the connection, so that a stranger cannot make
+  /// us allocate memory.
   explicit FramedStream(Socket socket, std::uint32_t max_body = kMaxBody);
 
-  /// Once it is known who speaks.
+  /// For when the sender is known.
   void allow_bodies_up_to(std::uint32_t bytes) { max_body_ = bytes; }
 
-  /// Queues the frame and sends what the socket takes. Never fails: a peer that is gone shows in
-  /// is_open.
+  /// Queues the frame and sends what the socket takes. Never fails: is_open() tells when the peer
+  /// is gone.
   void send(std::uint8_t kind, std::span<const std::uint8_t> body);
 
-  /// The next frame that is here whole. Frames that came before a peer closed still come out.
+  /// The next complete frame. Frames that came before the peer closed are still returned.
   std::optional<ControlFrame> receive();
 
-  /// Takes in what has come, for receive and is_open to look at.
+  /// Reads what has come, for receive() and is_open().
   void read_available();
 
-  /// False once the peer closed the connection, it broke, or what came is no frame; as far as what
-  /// was read tells.
+  /// False when the connection is closed or broken, or what came is no frame. Knows only what
+  /// read_available() has read.
   bool is_open() const { return open_; }
 
   /// True when there are bytes left to send.
@@ -111,11 +112,12 @@ struct Endpoint {
 /// Throws std::runtime_error with the cause.
 Socket listen_at(const Endpoint& endpoint);
 
-/// A connection that waits at the listener, if there is one. Throws std::runtime_error where the
-/// process may open no more.
+/// A connection that waits at the listener, or an empty socket. Throws std::runtime_error when the
+/// process can open no more descriptors.
 Socket accept_waiting(const Socket& listener);
 
-/// Tries until it succeeds or the deadline passes; then an empty socket and the last cause.
+/// Tries until it succeeds or the deadline passes. Then returns an empty socket and sets `cause` to
+/// the last error.
 Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause);
 
 } // namespace weir::host

@@ -9,10 +9,11 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kControlPeriod = std::chrono::milliseconds(1); // system calls, so not in every step
+// Not in every step, because these are system calls.
+constexpr auto kControlPeriod = std::chrono::milliseconds(1);
 constexpr std::size_t kSliceAlignment = 8;
 
-/// The part of `bytes` that belongs to a lane, cut between elements.
+/// A lane's share of `bytes`, cut between elements.
 struct Share {
   std::size_t offset;
   std::size_t bytes;
@@ -28,7 +29,7 @@ Share share_of(std::size_t bytes, std::size_t lane, std::size_t lanes) {
   return {border(lane), border(lane + 1) - border(lane)};
 }
 
-/// It says that this rank waits, not who is to blame.
+/// Whether the error says only that this rank waits, not who is to blame.
 bool is_standstill(const Error& error) {
   return error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
 }
@@ -95,7 +96,7 @@ bool Engine::consult_control(Deadline now) {
   begin_slices();
   phase_ = Phase::exchanging;
   last_progress_ = now;
-  note_progress(); // an empty tensor is done
+  note_progress(); // an empty tensor is done already
   return true;
 }
 
@@ -111,7 +112,7 @@ bool Engine::post_messages() {
   bool moved = false;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     while (const std::optional<OutgoingMessage> message = lanes_[lane]->next()) {
-      if (!transport_.post(lane, *message)) { // its queue is as deep as any window
+      if (!transport_.post(lane, *message)) { // the send queue has room for every window
         throw Error(ErrorCode::transport_failure, std::nullopt,
                     fmt::format("message {} finds the send queue full", message->number));
       }
@@ -147,11 +148,12 @@ void Engine::note_progress() {
     return;
   }
   job_ = nullptr;
-  job.done.store(true, std::memory_order_release); // its owner may free it from here on
+  job.done.store(true, std::memory_order_release); // its owner may free it from now on
 }
 
-/// While ranks enter, JobControl keeps the timeout. Between jobs there is nothing to wait for.
-/// Frames alone are no progress: repeats may go on for ever.
+/// Throws when nothing moves for the timeout. While ranks enter, JobControl keeps the timeout;
+/// between jobs there is nothing to wait for. Frames alone are no progress, because repeats may go
+/// on for ever.
 void Engine::check_patience(Deadline now) const {
   const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();
   if (!is_waiting || now < deadline_after(last_progress_, timeout_)) {

@@ -23,34 +23,34 @@ struct Job {
   std::uint8_t* out = nullptr;
   Call call;
   std::atomic<std::size_t> bytes_done = 0; // written by the engine
-  std::atomic<bool> done = false;          // written by the engine, after everything else
+  std::atomic<bool> done = false;          // written by the engine, last of all
 
   std::size_t bytes() const { return call.count * element_size(call.type); }
 };
 
-/// Runs one job after the other over all lanes. Never blocks; whoever owns it calls step until the
-/// job is done, and now and then between jobs, for peers that still need an acknowledgement. One
-/// thread at a time.
+/// Runs one job after the other over all lanes. Never blocks. The owner calls step() until the job
+/// is done, and now and then between jobs, for peers that still need an acknowledgement. One thread
+/// at a time.
 class Engine : private TransportListener {
  public:
   Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
          std::chrono::milliseconds timeout);
 
-  /// From now on jobs may start, and the other ranks' ends are noticed.
+  /// From now on jobs may start, and the end of another rank is noticed.
   void attach(JobControl& control);
 
-  /// When the transport was renewed.
+  /// For new lanes after the transport was renewed.
   void replace(std::vector<std::unique_ptr<Reducer>> lanes) { lanes_ = std::move(lanes); }
 
-  /// Only when none is under way.
+  /// Only when no job is running.
   void start(Job& job);
 
-  /// Does what can be done now; true when that was anything. Throws weir::Error.
+  /// Does all work that is possible now; true when there was any. Throws weir::Error.
   bool step();
 
   bool is_reducing() const { return job_ != nullptr; }
 
-  /// Every lane has its results and acknowledgements.
+  /// Whether every lane has its results and acknowledgements.
   bool lanes_are_idle() const;
 
   std::uint64_t messages_sent() const { return messages_sent_; }
@@ -61,7 +61,7 @@ class Engine : private TransportListener {
   enum class Phase : std::uint8_t {
     exchanging,
     entering,
-    suspecting, // nothing moves; the ranks find out why, and JobControl ends the job
+    suspecting, // no progress; the ranks search for the cause, and JobControl ends the job
   };
 
   void arrived(std::size_t lane, std::uint32_t immediate,

@@ -11,7 +11,7 @@
 namespace weir::host {
 namespace {
 
-/// Whose run a hello is of: in its result the nonce stands where a message has its number.
+/// The nonce of a hello's result: it is in the field of the message number.
 std::uint32_t nonce_in(const wire::InaHeader& hello) {
   const bool is_result = (hello.flags & kInaFlagResult) != 0;
   return is_result ? hello.message_id.get() : hello.session.get();
@@ -34,7 +34,7 @@ void MessageWindow::begin(std::size_t bytes, DataType type, Operation operation)
 }
 
 std::optional<MessageWindow::Outgoing> MessageWindow::next() {
-  // The header's room is free once the message 2N before is acknowledged.
+  // The header's place is free once the message 2N before is acknowledged.
   if (next_ == end_ || next_ >= arrived_ + config_.window ||
       next_ >= completed_ + headers_.size()) {
     return std::nullopt;
@@ -124,7 +124,7 @@ MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
   return piece;
 }
 
-/// It may come before our own has left.
+/// The predecessor's hello may come before our own has left.
 MessageWindow::Piece MessageWindow::take_plain_hello() {
   answer_ = Answer::plain;
   ++arrived_;
@@ -177,7 +177,7 @@ void MessageWindow::complete() {
   settle();
 }
 
-/// A hello or a tensor is over when its results are in and its messages acknowledged.
+/// Ends a hello or a tensor when all results are here and all messages acknowledged.
 void MessageWindow::settle() {
   if (arrived_ == end_ && completed_ == end_) {
     state_ = State::idle;

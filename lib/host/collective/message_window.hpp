@@ -19,11 +19,11 @@ struct WindowConfig {
   std::uint32_t window = 1; // N
   std::uint32_t message_bytes = 0;
   std::uint32_t epoch = 0;
-  std::uint32_t nonce = 1;      // of this run of the job: random, not 0, the same on all ranks
-  std::uint32_t qp = 0;         // the queue pair that acknowledgements come back to; 0: not told
-  std::uint8_t ack_timeout = 0; // its local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: not told
+  std::uint32_t nonce = 1;      // of this run of the job: random, not 0, equal on all ranks
+  std::uint32_t qp = 0;         // our queue pair for acknowledgements; 0: not given
+  std::uint8_t ack_timeout = 0; // its local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: not given
 
-  /// Tensor bytes of a full message: a multiple of 8, so that no element straddles two messages.
+  /// Tensor bytes of a full message. A multiple of 8, so that no element lies in two messages.
   std::size_t data_bytes() const { return (message_bytes - kInaHeaderBytes) / 8 * 8; }
 
   std::uint16_t predecessor() const {
@@ -31,26 +31,26 @@ struct WindowConfig {
   }
 };
 
-/// One ring's share of docs/protocol.md §7: which message may be sent, what its header says, and
-/// whether what arrived is its result. No I/O, no clock, no tensor.
+/// One ring's share of docs/protocol.md §7: which message may be sent, its header, and whether an
+/// arrived message is its result. No I/O, no clock, no tensor.
 ///
-/// Messages are numbered in 64 bits, the hello is 0; headers carry the low 32.
+/// Messages are numbered in 64 bits; the hello is 0. Headers carry the low 32.
 class MessageWindow {
  public:
   enum class State : std::uint8_t {
-    greeting, // the hello is not answered
+    greeting, // the hello has no answer yet
     idle,
-    reducing, // a tensor is under way
+    reducing, // a tensor is on its way
   };
 
-  /// What became of the hello.
+  /// The answer to the hello.
   enum class Answer : std::uint8_t {
     none,
-    aggregated, // by the switch, whose session came with it
-    plain,      // the predecessor's own hello came, as it was sent: nobody aggregates
+    aggregated, // by the switch, which sent its session
+    plain,      // the predecessor's own hello came unchanged: nobody aggregates
   };
 
-  /// Bytes of the tensor that a message carries, or that a result is for.
+  /// The bytes of the tensor that a message carries, or that a result is for.
   struct Piece {
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -64,30 +64,31 @@ class MessageWindow {
 
   explicit MessageWindow(const WindowConfig& config);
 
-  /// Starts a tensor of `bytes`; only when idle. No bytes are no messages.
+  /// Starts a tensor of `bytes`; only when idle. An empty tensor has no messages.
   void begin(std::size_t bytes, DataType type, Operation operation);
 
-  /// The next message that may be sent now: the hello first, then m once the result of m-N is in.
+  /// The next message that may be sent now: first the hello, then message m once the result of m-N
+  /// is here.
   std::optional<Outgoing> next();
 
-  /// Checks a message that arrived and tells where its data goes. Throws weir::Error:
-  /// not_aggregated without RESULT, but for a hello, whose answer is then plain; mismatch or
-  /// transport_failure for anything else that is not the result that is due. Results come in the
-  /// order of sending, as RC keeps it. While greeting, what belongs to another run's hello is
-  /// ignored: a dead run's result may come late, and would bring a session that is not ours.
+  /// Checks an arrived message and returns the place for its data. Throws weir::Error:
+  /// not_aggregated when data comes without RESULT (for a hello the answer becomes `plain`
+  /// instead); mismatch or transport_failure when it is not the result that is due. RC keeps
+  /// results in the order of sending. While greeting, messages of another run's hello are ignored:
+  /// a late result of a dead run would bring a wrong session.
   Piece accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
 
-  /// The oldest message under way was acknowledged.
+  /// The oldest message under way has been acknowledged.
   void complete();
 
   State state() const { return state_; }
 
   Answer answer() const { return answer_; }
 
-  /// What not to be aggregated means, for an error's text.
+  /// What it means that nobody aggregates, for an error's text.
   std::string explain_plain() const;
 
-  /// The switch's, once it is past greeting.
+  /// The switch's session; valid after greeting.
   std::uint32_t session() const { return session_; }
 
   std::uint64_t sent() const { return next_; }
@@ -96,7 +97,7 @@ class MessageWindow {
 
   std::uint64_t completed() const { return completed_; }
 
-  /// What it waits for, for an error's text.
+  /// What this window waits for, for an error's text.
   std::string describe() const;
 
  private:
@@ -117,10 +118,10 @@ class MessageWindow {
   DataType type_ = DataType::f32;
   Operation operation_ = Operation::sum;
   std::size_t tensor_bytes_ = 0;
-  std::uint64_t others_hellos_ = 0; // ignored
+  std::uint64_t others_hellos_ = 0; // number ignored
   std::uint64_t first_ = 0;         // the tensor's first message
-  std::uint64_t end_ = 1;           // past its last
-  std::uint64_t next_ = 0;          // to be sent
+  std::uint64_t end_ = 1;           // end of the tensor's messages
+  std::uint64_t next_ = 0;          // next to send
   std::uint64_t arrived_ = 0;       // results so far
   std::uint64_t completed_ = 0;     // acknowledged so far
   std::uint32_t session_ = 0;

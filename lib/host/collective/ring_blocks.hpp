@@ -9,14 +9,14 @@
 
 namespace weir::host {
 
-/// The type that partial folds of a pair travel in: f32 where the result is rounded from it.
+/// The type in which partial results travel: f32 where the result is rounded from f32.
 DataType partial_type(DataType type, Operation operation);
 
-/// How a tensor is cut into blocks for the ring: of equal length but for the last, none too long
-/// for a message, and, where every rank starts some, as many for each.
+/// How a tensor is cut into blocks for the ring. All blocks but the last have equal length, and
+/// each fits in a message. If every rank starts some blocks, all start the same number.
 class RingBlocks {
  public:
-  /// Bytes of the tensor, and of the partial that travels for them.
+  /// A block's place and bytes in the tensor, and the bytes of its partial result.
   struct Piece {
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -24,13 +24,14 @@ class RingBlocks {
   };
 
   RingBlocks() = default;
-  /// `tensor_bytes` are whole elements; `data_bytes`, a multiple of 8, is what a message holds.
+  /// `tensor_bytes` are whole elements. `data_bytes`, a multiple of 8, is the capacity of a
+  /// message.
   RingBlocks(std::size_t tensor_bytes, DataType type, Operation operation, std::uint16_t world,
              std::size_t data_bytes);
 
   std::uint64_t count() const { return count_; }
 
-  /// The rank where the fold of the tensor's block `index` starts.
+  /// The rank where the fold of block `index` starts.
   std::uint16_t starter(std::uint64_t index) const;
 
   Piece piece(std::uint64_t index) const;
@@ -40,7 +41,7 @@ class RingBlocks {
   std::size_t block_bytes_ = 1;
   std::size_t widening_ = 1; // bytes of partial per byte of tensor
   std::uint64_t count_ = 0;
-  std::uint16_t starters_ = 1; // ranks that take turns to start a fold
+  std::uint16_t starters_ = 1; // ranks that start folds, in turn
 };
 
 } // namespace weir::host

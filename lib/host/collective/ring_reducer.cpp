@@ -62,7 +62,7 @@ void RingReducer::join_if_due(std::uint64_t number) {
   if (number >= end_ || number >= finished_ + window()) {
     return;
   }
-  const op::DefaultFloatEnvironment environment; // whatever the caller computes under (I8)
+  const op::DefaultFloatEnvironment environment; // not the caller's (I8)
   const Stage stage = block(number).stage;
   if (stage == Stage::waiting && place(number) == 0) {
     start_fold(number);
@@ -100,7 +100,7 @@ void RingReducer::fold_ours(std::uint64_t number) {
   }
 }
 
-/// Our data of the block, as partials travel. Valid until the next call.
+/// Our data of the block, in the type of partials. Valid until the next call.
 std::span<const std::uint8_t> RingReducer::ours(std::uint64_t number) {
   const RingBlocks::Piece piece = this->piece(number);
   const std::uint8_t* data = slice_.in + piece.offset;
@@ -113,7 +113,7 @@ std::span<const std::uint8_t> RingReducer::ours(std::uint64_t number) {
   return widened_;
 }
 
-/// The last rank's partial, rounded where that is due.
+/// Writes the last rank's partial to the tensor, rounded where needed.
 void RingReducer::put_result(std::uint64_t number, std::span<const std::uint8_t> result) {
   const RingBlocks::Piece piece = this->piece(number);
   std::uint8_t* const out = slice_.out + piece.offset;
@@ -143,8 +143,8 @@ std::optional<OutgoingMessage> RingReducer::next() {
   return write(departure);
 }
 
-/// A fold's first partial is the tensor itself: when a result overwrites it in place, the successor
-/// has had it and will not look at a repeat.
+/// A fold's first partial is the tensor itself. When a result overwrites it in place, the successor
+/// has it already and will ignore a repeat.
 std::span<const std::uint8_t> RingReducer::data_of(const Departure& departure) {
   const RingBlocks::Piece piece = this->piece(departure.block);
   if (departure.content == RingContent::result) {
@@ -218,7 +218,7 @@ void RingReducer::check(const RingHeader& header, std::uint32_t immediate,
   expect_due("message bytes", message_bytes, sizeof(header) + bytes);
 }
 
-/// It may be of a tensor that we have not begun.
+/// The block may be of a tensor that we have not begun.
 void RingReducer::take_partial(std::uint64_t number, std::span<const std::uint8_t> data) {
   Block& block = this->block(number);
   const bool is_due = block.stage == Stage::waiting && (number >= end_ || place(number) != 0);

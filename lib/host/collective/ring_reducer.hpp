@@ -17,14 +17,14 @@
 
 namespace weir::host {
 
-/// What a message between hosts holds of a block.
+/// The content of a message between hosts.
 enum class RingContent : std::uint16_t {
   partial = 0, // the fold so far
   result = 1,
 };
 
-/// First bytes of a message that hosts send each other when nobody aggregates. As long as an INA
-/// header, and never taken for one.
+/// The first bytes of a message between hosts when nobody aggregates. As long as an INA header,
+/// with another magic.
 struct RingHeader {
   wire::be32 magic;
   wire::be32 ring_id;
@@ -45,33 +45,32 @@ struct RingConfig {
   std::uint16_t world = 2;
   std::uint32_t epoch = 0;
   std::uint32_t slots = 4;    // of the transport's inboxes, at least 4
-  std::size_t data_bytes = 8; // of a full message, its header aside; a multiple of 8
+  std::size_t data_bytes = 8; // capacity of a message without its header; a multiple of 8
 };
 
-/// All-reduce without a switch, to the switch's very bits. A block's fold starts at one rank with
-/// that rank's data and goes round the ring, each rank joining its own, until the last rank has the
-/// result; that goes on round the ring to everybody else. So a block crosses 2(H-1) links, whoever
-/// starts it. For a tensor of S bytes over H ranks:
+/// All-reduce without a switch, with bit for bit the switch's result. A block's fold starts at one
+/// rank with that rank's data. It goes round the ring; each rank adds its own data, until the last
+/// rank has the result. The result goes on round the ring to all other ranks. So each block crosses
+/// 2(H-1) links. For a tensor of S bytes and H ranks:
 ///
 /// | schedule        | starts at               | busiest link carries                            |
 /// |-----------------|-------------------------|-------------------------------------------------|
-/// | reduce_scatter  | rank b mod H            | 2(H-1)/H S, which no all-reduce can undercut    |
+/// | reduce_scatter  | rank b mod H            | 2(H-1)/H S, the least of any all-reduce         |
 /// | chain           | rank 0                  | S for H = 2, else 2 S; the mean is 2(H-1)/H S   |
 /// | chain, narrow Σ | rank 0, partials in f32 | (w+1) S (w S for H = 2), w = 4 / element bytes  |
 ///
 /// reduce_scatter is the ring of Patarasuk and Yuan (Bandwidth optimal all-reduce algorithms for
-/// clusters of workstations, JPDC 69, 2009): reduce-scatter, then all-gather; here a rank owns
-/// every H-th block and not one H-th of the tensor, so that both halves overlap. It folds in
-/// another order for every block, which integers do not notice. Floating point does, in sums, in
-/// products, and in which of two zeros is the minimum (docs/protocol.md §2): it takes the chain.
-/// Sums and products of f16, bf16 and f8 are rounded once, at the end, so what is passed on before
-/// is f32.
+/// clusters of workstations, JPDC 69, 2009): reduce-scatter, then all-gather. Here a rank has every
+/// H-th block and not one H-th of the tensor, so that both halves overlap. Its order of folding
+/// differs from block to block. Integers give the same result in any order. Floats do not for sums,
+/// for products, and where two zeros are compared (docs/protocol.md §2); they use the chain. Sums
+/// and products of f16, bf16 and f8 are rounded once at the end, so partials are f32.
 ///
-/// Flow control is docs/protocol.md §4's lemma. With W blocks under way, a rank joins block b only
-/// when b-W and all before are finished there. So whoever has a result of b knows that everybody
-/// had finished b-W; and whoever sends for block b, having b-W's result, knows that its successor
-/// has finished b-2W. Two messages each for fewer than 2W blocks: 4W inbox slots are enough, and 2W
-/// blocks of staging.
+/// Flow control is the lemma of docs/protocol.md §4. With W blocks under way, a rank adds its data
+/// to block b only when it has finished block b-W and all before. So a rank that has a result of b
+/// knows that all ranks have finished b-W. A rank that sends for block b has the result of b-W, so
+/// its successor has finished b-2W. Each block has two messages and fewer than 2W blocks are in
+/// use: 4W inbox slots and 2W blocks of staging are enough.
 class RingReducer : public Reducer {
  public:
   explicit RingReducer(const RingConfig& config);
@@ -90,16 +89,16 @@ class RingReducer : public Reducer {
  private:
   enum class Stage : std::uint8_t {
     waiting, // nothing came, or it is not our turn
-    held,    // the partial is here, not joined
+    held,    // the partial is here, without our data
     joined,
-    done, // the result is out; messages may still be unacknowledged
+    done, // the result is here; messages may be unacknowledged
   };
 
-  /// One block while it is under way.
+  /// One block under way.
   struct Block {
     Stage stage = Stage::waiting;
-    std::uint32_t unacknowledged = 0;  // messages, those not yet sent included
-    std::vector<std::uint8_t> partial; // as it came, then with ours
+    std::uint32_t unacknowledged = 0;  // messages, those not sent yet included
+    std::vector<std::uint8_t> partial; // as it came, then with our data
   };
 
   struct Departure {
@@ -113,7 +112,7 @@ class RingReducer : public Reducer {
 
   RingBlocks::Piece piece(std::uint64_t number) const { return plan_.piece(number - first_); }
 
-  /// How many hops our rank is from the one where the block's fold starts.
+  /// Hops from the rank where the block's fold starts to ours.
   std::uint16_t place(std::uint64_t number) const;
 
   bool is_last(std::uint64_t number) const { return place(number) + 1u == config_.world; }
@@ -135,8 +134,8 @@ class RingReducer : public Reducer {
   const RingConfig config_;
   std::vector<Block> blocks_;           // 2W, by number mod 2W
   std::vector<RingHeader> headers_;     // by message number mod slots
-  std::deque<Departure> ready_;         // to be sent
-  std::deque<std::uint64_t> under_way_; // the block of each message that is not acknowledged
+  std::deque<Departure> ready_;         // to send
+  std::deque<std::uint64_t> under_way_; // the block of each unacknowledged message
   std::vector<std::uint8_t> widened_;   // our share of a block in f32
   std::vector<std::uint8_t> folded_;
   Slice slice_;
@@ -145,8 +144,9 @@ class RingReducer : public Reducer {
   op::ReduceKernel reduce_ = nullptr; // of partials
   op::Conversions conversions_;       // none: partials are of the tensor's type
   std::uint64_t first_ = 0;           // the tensor's first block
-  std::uint64_t end_ = 0;             // past its last
-  std::uint64_t finished_ = 0;        // result here, messages acknowledged; so is every earlier one
+  std::uint64_t end_ = 0;             // end of the tensor's blocks
+  // Blocks before this one have their result and all acknowledgements.
+  std::uint64_t finished_ = 0;
   std::uint64_t next_message_ = 0;
   std::uint64_t next_arrival_ = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace weir::host {
 
-/// The switch reduces; this sends the slice and copies the results out. Starts with the hello.
+/// The switch reduces. This sends the slice and copies the results out. It starts with the hello.
 class SwitchReducer : public Reducer {
  public:
   explicit SwitchReducer(const WindowConfig& config) : window_(config) {}

@@ -39,19 +39,19 @@ constexpr auto kNap = std::chrono::microseconds(100);
               fmt::format("device {}: {}: {}", device, what, rte_strerror(std::abs(error))));
 }
 
-constexpr std::string_view kFilePrefix = "weir-worker-"; // the process's id follows
+constexpr std::string_view kFilePrefix = "weir-worker-"; // the process id follows
 
 bool is_alive(std::string_view process) {
   return std::filesystem::exists(fmt::format("/proc/{}", process));
 }
 
-/// EAL keeps a lock on this file while its process lives, which other PID namespaces see too.
+/// EAL locks this file while its process lives, which other PID namespaces also see.
 bool is_abandoned(const std::filesystem::path& directory) {
   const std::filesystem::path config = directory / "config";
   return std::filesystem::exists(config) && rte_eal_primary_proc_alive(config.c_str()) == 0;
 }
 
-/// Runtime directories of workers that were killed before they could remove their own.
+/// Removes runtime directories of workers that were killed before they could do so.
 void remove_abandoned(const std::filesystem::path& own) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), ignored)) {
@@ -64,13 +64,13 @@ void remove_abandoned(const std::filesystem::path& own) {
   }
 }
 
-/// Held while devices come and go: DPDK's list of them is not safe to change by two threads.
+/// Held while devices come and go: two threads must not change DPDK's list of devices at once.
 std::mutex& device_list() {
   static std::mutex mutex;
   return mutex;
 }
 
-/// The path that the descriptor's other end is bound to; empty for all but sockets that have one.
+/// The path of the socket's other end. Empty for all but sockets that have one.
 std::string peer_path(int descriptor) {
   sockaddr_un address{};
   socklen_t length = sizeof(address);
@@ -81,12 +81,13 @@ std::string peer_path(int descriptor) {
   const std::size_t known = std::min<std::size_t>(length, sizeof(address));
   const std::size_t begin = offsetof(sockaddr_un, sun_path);
   const std::string_view path(address.sun_path, std::max(known, begin) - begin);
-  const std::size_t first = path.find_first_not_of('\0'); // an abstract one begins with it
+  // An abstract path begins with a zero byte.
+  const std::size_t first = path.find_first_not_of('\0');
   return first == std::string_view::npos ? "" : std::string(path.substr(first).data());
 }
 
-/// memif opens its control socket so that a program started by this process inherits it: then the
-/// switch would not see when this process ends.
+/// Keeps programs started by this process from inheriting memif's control socket: with a copy open,
+/// the switch would not see the end of this process.
 void close_on_exec(const std::string& devargs) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
@@ -98,7 +99,7 @@ void close_on_exec(const std::string& devargs) {
   }
 }
 
-/// "0@(0,1,5)": one lcore that the scheduler may run where it could before.
+/// "0@(0,1,5)": one lcore that may run on every CPU where the process could run before.
 std::string floating_lcore() {
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof(allowed), &allowed);
@@ -148,7 +149,7 @@ WorkerEal::~WorkerEal() {
 EthdevIo::EthdevIo(const std::string& devargs) : devargs_(devargs), port_(kNoPort) {}
 
 EthdevIo::EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout)
-    : EthdevIo(devargs) { // so that the destructor undoes what was done when a step fails
+    : EthdevIo(devargs) { // so that the destructor runs when a step fails
   {
     const std::lock_guard lock(device_list());
     probe();
@@ -169,7 +170,7 @@ EthdevIo::~EthdevIo() {
   rte_mempool_free(pool_);
 }
 
-/// Removes the device from its bus too, so that its name can be probed again.
+/// Also removes the device from its bus, so that its name can be probed again.
 void EthdevIo::close() const {
   rte_eth_dev_info info{};
   const std::lock_guard lock(device_list());
@@ -214,7 +215,7 @@ void EthdevIo::configure() {
   check("transmit queue",
         rte_eth_tx_queue_setup(port_, 0, transmit_descriptors, SOCKET_ID_ANY, nullptr));
   check("start", rte_eth_dev_start(port_));
-  rte_eth_promiscuous_enable(port_); // our MAC may be another than the port's
+  rte_eth_promiscuous_enable(port_); // our MAC may differ from the port's
   rte_ether_addr address{};
   check("MAC address", rte_eth_macaddr_get(port_, &address));
   std::memcpy(mac_.bytes.data(), address.addr_bytes, mac_.bytes.size());
@@ -239,7 +240,7 @@ std::size_t EthdevIo::receive(FrameReader& reader) {
   const std::uint16_t count = rte_eth_rx_burst(port_, 0, mbufs.data(), kBurst);
   reader_.leave();
   for (std::uint16_t i = 0; i < count; ++i) {
-    if (mbufs[i]->nb_segs == 1) { // a longer one is no frame of ours
+    if (mbufs[i]->nb_segs == 1) { // our frames fit in one segment
       reader.accept({rte_pktmbuf_mtod(mbufs[i], std::uint8_t*), mbufs[i]->pkt_len});
     }
   }
@@ -272,7 +273,7 @@ void EthdevIo::commit(std::size_t frame_bytes) {
   reserved_ = nullptr;
 }
 
-/// Without link, frames are lost as on a wire, so that the transport's retries run out.
+/// Without a link, frames are lost as on a wire. Then the transport's retries run out.
 void EthdevIo::flush() {
   reader_.enter();
   const std::uint16_t taken =
@@ -290,7 +291,7 @@ bool EthdevIo::has_link() const {
   return rte_eth_link_get_nowait(port_, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
 }
 
-/// A polled port has nothing to sleep on, so the CPU is left to others, and after a while in naps.
+/// A polled port cannot be waited for. Yields the CPU, and after a while sleeps for short times.
 void EthdevIo::wait(std::chrono::microseconds timeout) {
   if (++idle_ < kSpins) {
     sched_yield();

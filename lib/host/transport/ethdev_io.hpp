@@ -16,10 +16,10 @@ struct rte_mempool;
 
 namespace weir::host {
 
-/// EAL for a process that owns one port and nothing else: ordinary memory, no PCI scan, no lcore of
-/// its own, any CPU of the caller's. Up as long as this lives, which outlives every EthdevIo; once
-/// per process. Its runtime directory goes with it, and so do those of workers that were killed.
-/// Throws weir::Error.
+/// EAL for a process that owns one port: ordinary memory, no PCI scan, no lcore of its own, any of
+/// the caller's CPUs. It is up while this object lives, which outlives every EthdevIo; once per
+/// process. At the end it removes its runtime directory, and those of killed workers. Throws
+/// weir::Error.
 class WorkerEal {
  public:
   WorkerEal();
@@ -33,12 +33,12 @@ class WorkerEal {
   std::string runtime_directory_;
 };
 
-/// Frames through one DPDK port given by devargs, such as
+/// Sends and receives frames by one DPDK port. Its devargs are for example
 /// "net_memif0,role=client,id=0,socket=/tmp/weir.sock,socket-abstract=no".
 class EthdevIo : public FrameIo {
  public:
-  /// While a WorkerEal is up. Waits for the link, `timeout` at most. Throws weir::Error
-  /// (transport_failure) with the device and the cause.
+  /// Needs a WorkerEal. Waits for the link up to `timeout`. Throws weir::Error (transport_failure)
+  /// with the device and the cause.
   EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout);
   ~EthdevIo() override;
   EthdevIo(const EthdevIo&) = delete;
@@ -69,7 +69,7 @@ class EthdevIo : public FrameIo {
   std::uint16_t port_;
   rte_mempool* pool_ = nullptr;
   wire::MacAddress mac_;
-  std::vector<rte_mbuf*> outgoing_; // committed, not yet taken by the port
+  std::vector<rte_mbuf*> outgoing_; // committed, not taken by the port yet
   rte_mbuf* reserved_ = nullptr;
   unsigned idle_ = 0; // waits since the last frame
 };

@@ -10,7 +10,7 @@
 
 namespace weir::host {
 
-/// Takes frames as they come in; the bytes are the caller's again after the call.
+/// Takes frames as they come in. The caller owns the bytes again after the call.
 class FrameReader {
  public:
   virtual ~FrameReader() = default;
@@ -18,24 +18,24 @@ class FrameReader {
 };
 
 /// Raw Ethernet frames in and out, without FCS, in bursts. One thread at a time. Throws weir::Error
-/// when the device is gone; a frame that is lost on the way is nobody's error.
+/// when the device is gone. A frame that is lost on the way is no error.
 class FrameIo {
  public:
   virtual ~FrameIo() = default;
 
   virtual wire::MacAddress mac() const = 0;
 
-  /// Hands over what has come, a burst at most; returns how many frames.
+  /// Passes what has come, at most a burst, to `reader`. Returns the number of frames.
   virtual std::size_t receive(FrameReader& reader) = 0;
 
-  /// Room for the next frame to send, `bytes` long at most; empty when the device takes no more
-  /// now. Room that is not committed is given again.
+  /// Room for the next frame to send, up to `bytes` long. Empty when the device is full. Room that
+  /// was not committed is returned again.
   virtual std::span<std::uint8_t> reserve(std::size_t bytes) = 0;
   virtual void commit(std::size_t frame_bytes) = 0;
-  /// Sends what was committed, or as much as the device takes.
+  /// Sends the committed frames, as many as the device takes.
   virtual void flush() = 0;
 
-  /// Returns when a frame may have come, after `timeout` at the latest, or right away.
+  /// Returns when a frame may have come, or at once, or after `timeout` at the latest.
   virtual void wait(std::chrono::microseconds timeout) = 0;
 };
 

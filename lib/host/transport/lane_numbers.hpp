@@ -12,8 +12,8 @@
 
 namespace weir::host {
 
-/// What the neighbours must know of a lane's queue pairs and inbox, whatever the transport; its own
-/// address goes before it in the blob that ranks exchange.
+/// What neighbours must know about a lane's queue pairs and inbox, for every transport. The
+/// transport's own address precedes it in the blob that ranks exchange.
 struct LaneNumbers {
   wire::be32 outgoing_number;
   wire::be32 outgoing_psn;
@@ -23,8 +23,8 @@ struct LaneNumbers {
   wire::be64 inbox_base;
 };
 
-/// The address of one lane in what `rank` sent. Throws Error (mismatch) where that is not `lanes`
-/// of them.
+/// The address of one lane in the blob of `rank`. Throws Error (mismatch) when the blob does not
+/// have `lanes` of them.
 template <typename LaneAddress>
 const LaneAddress& lane_address(std::span<const std::uint8_t> blob, std::size_t lane,
                                 std::size_t lanes, std::uint16_t rank) {

@@ -47,7 +47,8 @@ PacketSocket::PacketSocket(const std::string& interface)
   if (setsockopt(socket_.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) != 0) {
     fail(interface, "PACKET_IGNORE_OUTGOING", errno);
   }
-  for (const int option : {SO_RCVBUF, SO_SNDBUF}) { // more than the limit is cut, which will do
+  // The kernel reduces values over its limit, which is good enough.
+  for (const int option : {SO_RCVBUF, SO_SNDBUF}) {
     setsockopt(socket_.get(), SOL_SOCKET, option, &kBufferBytes, sizeof(kBufferBytes));
   }
   ifreq request{};
@@ -65,7 +66,7 @@ PacketSocket::PacketSocket(const std::string& interface)
   }
   packet_mreq membership{};
   membership.mr_ifindex = static_cast<int>(index);
-  membership.mr_type = PACKET_MR_PROMISC; // our MAC may be another than the interface's
+  membership.mr_type = PACKET_MR_PROMISC; // our MAC may differ from the interface's
   setsockopt(socket_.get(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof(membership));
 }
 
@@ -105,7 +106,7 @@ void PacketSocket::commit(std::size_t frame_bytes) {
   lengths_.push_back(frame_bytes);
 }
 
-/// What the kernel does not take is lost like a frame on the wire: the transport repeats it.
+/// A frame that the kernel does not take is lost as on a wire; the transport sends it again.
 void PacketSocket::flush() {
   std::array<mmsghdr, kBurst> messages{};
   std::array<iovec, kBurst> vectors{};

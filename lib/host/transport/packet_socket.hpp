@@ -11,8 +11,8 @@
 
 namespace weir::host {
 
-/// Frames through a packet socket on one network interface (packet(7)); needs CAP_NET_RAW, and
-/// Linux 4.20 to be spared one's own outgoing frames.
+/// Frames through a packet socket on one network interface (packet(7)). Needs CAP_NET_RAW, and
+/// Linux 4.20 so that it does not receive its own frames.
 class PacketSocket : public FrameIo {
  public:
   /// Throws weir::Error (transport_failure) with the interface and the cause.
@@ -28,7 +28,7 @@ class PacketSocket : public FrameIo {
 
  private:
   static constexpr std::size_t kBurst = 32;
-  static constexpr std::size_t kFrameBytes = 10240; // a path MTU of 4096 and headers, with room
+  static constexpr std::size_t kFrameBytes = 10240; // a path MTU of 4096, headers and spare room
 
   std::uint8_t* outgoing_frame(std::size_t index) { return outgoing_.data() + index * kFrameBytes; }
 

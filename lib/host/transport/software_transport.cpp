@@ -14,14 +14,14 @@
 namespace weir::host {
 namespace {
 
-/// The blob of a lane: where to write, and which queue pairs to meet.
+/// The blob of a lane: where to write, and which queue pairs to connect to.
 struct LaneAddress {
   std::array<std::uint8_t, 16> ip;
   wire::MacAddress mac;
   LaneNumbers numbers;
 };
 
-constexpr std::uint32_t kMaxPacketsInFlight = 128; // go-back-N repeats as many for one loss
+constexpr std::uint32_t kMaxPacketsInFlight = 128; // one loss makes go-back-N repeat as many
 
 std::uint32_t packets_in_flight(const TransportPlan& plan) {
   const std::uint64_t per_message = (plan.slot_bytes + plan.path_mtu - 1) / plan.path_mtu;
@@ -48,7 +48,7 @@ void SoftwareTransport::renew() {
   device_ = std::make_unique<endpoint::Device>();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    // Two apart and the lane's own, so that no two of ours meet; 0 and 1 are management's.
+    // Lane i adds 2i, so that no two numbers are equal. 0 and 1 are for management.
     const std::uint32_t base = (entropy() & 0xfff000) | 0x2;
     lane.outgoing_number = base + static_cast<std::uint32_t>(2 * i);
     lane.incoming_number = lane.outgoing_number + 1;
@@ -84,7 +84,7 @@ endpoint::QueuePairConfig SoftwareTransport::common_config() const {
   config.local_ip = options_.ip;
   config.path_mtu = plan_.path_mtu;
   config.ack_timeout = plan_.exact_ack_timeout();
-  // A rank may be late for as long as the job waits; the engine's deadline ends it.
+  // A rank may be late for as long as the job waits; then the engine's deadline ends the job.
   config.retry_count =
       plan_.retry_count == kMostRetries ? endpoint::kRetryForever : plan_.retry_count;
   config.window = packets_in_flight(plan_);
@@ -208,7 +208,7 @@ bool SoftwareTransport::is_lost() {
 }
 
 bool SoftwareTransport::transmit() {
-  constexpr std::size_t kBurst = 64; // then it is time to look at what came in
+  constexpr std::size_t kBurst = 64; // then look for incoming frames
   bool moved = false;
   for (std::size_t sent = 0; sent < kBurst; ++sent) {
     const std::span<std::uint8_t> room = frames_->reserve(device_->max_frame_bytes());

@@ -18,7 +18,7 @@ namespace weir::host {
 struct SoftwareTransportOptions {
   wire::IpAddress ip;
   wire::MacAddress mac;
-  double loss = 0; // share of our own frames that is dropped on purpose
+  double loss = 0; // share of our own frames that is dropped on purpose, 0 .. 1
   std::uint64_t seed = 1;
 };
 
@@ -41,17 +41,18 @@ class SoftwareTransport : public Transport, private FrameReader {
   TransportStatistics statistics() const override;
 
  private:
-  /// The ends of one ring at this rank.
+  /// This rank's two ends of one ring.
   struct Lane {
-    std::uint32_t outgoing_number = 0; // QP numbers and first PSNs, drawn at random so that a
-    std::uint32_t incoming_number = 0; // restarted job takes no frame of its forerunner's
+    // QP numbers and first PSNs are random, so that a restarted job takes no old job's frames.
+    std::uint32_t outgoing_number = 0;
+    std::uint32_t incoming_number = 0;
     std::uint32_t outgoing_psn = 0;
     std::uint32_t incoming_psn = 0;
     std::uint32_t inbox_key = 0;
     std::vector<std::uint8_t> inbox;
     std::uint32_t successor_key = 0;
     std::uint64_t successor_base = 0;
-    endpoint::QueuePair* outgoing = nullptr; // to the successor; the device's
+    endpoint::QueuePair* outgoing = nullptr; // to the successor; owned by the device
     endpoint::QueuePair* incoming = nullptr;
   };
 

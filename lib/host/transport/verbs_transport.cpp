@@ -27,12 +27,13 @@ namespace {
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
-constexpr std::uint8_t kRnrRetry = 7;  // for ever: the engine's deadline ends a job
-constexpr unsigned kResolutions = 10;  // of the neighbour's MAC address; the kernel waits a second
-constexpr unsigned kSpins = 256;       // waits that only yield, before it sleeps
+constexpr std::uint8_t kRnrRetry = 7;  // without limit: the engine's deadline ends a job
+// Of the neighbour's MAC address; the kernel waits a second for each.
+constexpr unsigned kResolutions = 10;
+constexpr unsigned kSpins = 256; // waits that only yield, before it sleeps
 constexpr auto kNap = std::chrono::microseconds(50);
 
-/// What the neighbours must know of a lane.
+/// What neighbours must know about a lane.
 struct LaneAddress {
   std::array<std::uint8_t, 16> gid;
   LaneNumbers numbers;
@@ -88,11 +89,12 @@ class VerbsTransport : public Transport {
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
  private:
-  /// The ends of one ring at this rank. Members that use others stand after them.
+  /// This rank's two ends of one ring. A member is declared after those that it uses.
   struct Lane {
-    std::vector<std::uint8_t> inbox;  // slots
-    std::vector<std::uint8_t> outbox; // slots: messages as they leave, so that user memory needs
-                                      // no registration and may change under a repeat
+    std::vector<std::uint8_t> inbox; // slots
+    // Slots: copies of outgoing messages. So user memory needs no registration and may change while
+    // a message is repeated.
+    std::vector<std::uint8_t> outbox;
     MemoryRegion inbox_region;
     MemoryRegion outbox_region;
     QueuePair outgoing; // to the successor
@@ -155,7 +157,7 @@ VerbsTransport::VerbsTransport(const TransportPlan& plan, const VerbsOptions& op
   renew();
 }
 
-/// The queue pairs go first: a completion queue outlives them.
+/// Queue pairs go first: their completion queue must outlive them.
 void VerbsTransport::renew() {
   for (Lane& lane : lanes_) {
     lane.outgoing.reset();
@@ -190,9 +192,9 @@ void VerbsTransport::open_device() {
   for (ibv_device* device : devices) {
     names.emplace_back(ibv_get_device_name(device));
     if (names.back() == options_.device) {
-      // Without ibv_fork_init: from Linux 5.12 on, a fork copies pages that a device writes. What
-      // it does before is to take whole pages from children, and the ends of our slots lie on pages
-      // with memory that children may need.
+      // ibv_fork_init is not called: from Linux 5.12 on, a fork copies pages that a device writes.
+      // On older kernels it would take whole pages away from children, and the pages at the ends of
+      // our slots also hold other memory.
       context_.reset(made(ibv_open_device(device), "cannot be opened"));
       return;
     }
@@ -252,7 +254,7 @@ QueuePair VerbsTransport::make_queue_pair() const {
   return queue_pair;
 }
 
-/// RESET to INIT (IBTA §10.3.1). Receives are posted after it: rxe refuses them before.
+/// RESET to INIT (IBTA §10.3.1). Receives are posted later: rxe rejects them before.
 void VerbsTransport::initialize(ibv_qp& queue_pair) const {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
@@ -434,7 +436,7 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
                           ibv_wc_status_str(completion.status), completion.vendor_err, hint));
 }
 
-/// Polled, so the CPU is left to others, and after a while in naps.
+/// A polled queue cannot be waited for. Yields the CPU, and after a while sleeps for short times.
 void VerbsTransport::wait(std::chrono::microseconds timeout) {
   if (++idle_ < kSpins) {
     sched_yield();
