@@ -10,8 +10,8 @@ namespace {
 
 std::uint64_t mix(const wire::IpAddress& address, std::uint64_t seed) {
   const auto [high, low] = address.words();
-  // Multiply-xorshift: addresses of one subnet differ in few low bits, which must reach every
-  // bucket bit.
+  // Multiply-xorshift. Addresses of one subnet differ in few low bits, which must affect every bit
+  // of the bucket number.
   std::uint64_t hash = (seed ^ high) * 0x9e3779b97f4a7c15;
   hash = (hash ^ (hash >> 32) ^ low) * 0xd6e8feb86659fd93;
   return hash ^ (hash >> 32);
@@ -128,7 +128,7 @@ void RingSet::bind_source(std::uint16_t pair, const std::optional<std::uint16_t>
   }
 }
 
-/// Everything to an address leaves by one port, so no address can have two.
+/// Rejects an address that is bound to two ports: all traffic to an address leaves by one port.
 void RingSet::bind_addresses(const RingSpec& ring) {
   for (const Member& member : ring.members) {
     if (member.port && ports_.emplace(member.ip, *member.port).first->second != *member.port) {

@@ -44,7 +44,7 @@ class RingSet {
   std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const;
 
   /// A number of 1 .. pairs() for <a member, its successor> or <a member, its predecessor> in any
-  /// ring; 0 for any other two addresses.
+  /// ring. 0 for any other two addresses.
   std::uint16_t pair_of(const wire::IpAddress& source, const wire::IpAddress& destination) const;
 
   std::size_t pairs() const { return pairs_.size(); }
@@ -67,9 +67,9 @@ class RingSet {
     return sender_pairs_[sender.ring][sender.child];
   }
 
-  /// Rings that share two neighbours, in either direction, must share a worker, since a packet
-  /// names its addresses but only some name their ring. Each such group has a number; groups are
-  /// independent of one another.
+  /// The number of the pair's group. Rings that share two neighbours, in either direction, form a
+  /// group and must share a worker: every packet has its addresses, but only some have their ring.
+  /// Groups are independent of each other.
   std::uint16_t group_of_pair(std::uint16_t pair) const { return pairs_[pair - 1u].group; }
 
   std::uint16_t group_of_ring(std::uint16_t ring) const { return ring_groups_[ring]; }

@@ -11,10 +11,10 @@ namespace weir::ring {
 
 struct Member {
   wire::IpAddress ip;
-  std::optional<std::uint16_t> port; // the one ingress port its packets may come from; absent: any
+  std::optional<std::uint16_t> port; // the only port for this member's packets; absent: any port
 };
 
-/// A ring (one job's H workers) as configured.
+/// A ring (one job's H ranks) as configured.
 struct RingSpec {
   std::uint32_t id = 0;
   std::uint32_t window = 0;            // N, messages, 1 .. 1024
@@ -31,7 +31,7 @@ struct RingSpec {
   /// L of docs/protocol.md §2: packets of the longest message.
   std::uint32_t packets_per_message() const { return (max_message_bytes + mtu - 1) / mtu; }
 
-  /// 2N: messages that slots and histories go back.
+  /// 2N: the number of messages for which slots and histories have room.
   std::uint32_t depth() const { return 2 * window; }
 };
 
