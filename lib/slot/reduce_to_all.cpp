@@ -9,7 +9,8 @@ namespace weir::slot {
 namespace {
 
 constexpr std::size_t kAllRanksBytes = 16384; // half of a small first-level cache
-constexpr std::size_t kLeastBlock = 128;      // below, calls cost more than lines
+// For shorter blocks, calls cost more than cache lines.
+constexpr std::size_t kLeastBlock = 128;
 
 } // namespace
 

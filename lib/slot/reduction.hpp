@@ -10,10 +10,10 @@
 
 namespace weir::slot {
 
-/// The sum of one slot, from its last contribution until its results leave. The ring's worker
-/// offers it, and one thread makes it: a helper, or the worker itself. Only the worker offers, and
-/// looks whether it is made. It may offer the next sum in the same object: whoever comes late then
-/// makes that one, or none.
+/// The reduction of one slot, from its last contribution until its results leave. The ring's worker
+/// offers it, and one thread makes it: a helper or the worker. Only the worker calls offer() and
+/// checks is_made(). It may then offer the next reduction in the same object; a helper that comes
+/// late makes that one, or none.
 class Reduction {
  public:
   struct Task {
@@ -23,18 +23,18 @@ class Reduction {
     std::uint32_t session = 0;
   };
 
-  /// Not while one that was offered is not made.
+  /// Only when the one offered before has been made.
   void offer(const Task& task);
 
-  /// Folds the frames' data and turns them into result packets, unless another thread is at it or
-  /// it is made. True when it did.
+  /// Folds the frames' data and turns the frames into results. False when another thread is making
+  /// it or it has been made.
   bool make();
 
   bool is_made() const { return phase_.load(std::memory_order_acquire) == Phase::made; }
 
   const Task& task() const { return task_; }
 
-  /// Of the result, once it is made.
+  /// CRC of the result, once it is made.
   std::uint32_t crc() const { return crc_; }
 
  private:
@@ -42,15 +42,15 @@ class Reduction {
 
   std::atomic<Phase> phase_{Phase::made};
   Task task_;             // written by the worker
-  std::uint32_t crc_ = 0; // written by who makes the sum
+  std::uint32_t crc_ = 0; // written by the thread that makes the reduction
 };
 
-/// Where a worker may find others to make its sums.
+/// The helpers to which a worker can offer its reductions.
 class ReductionHelpers {
  public:
   virtual ~ReductionHelpers() = default;
 
-  /// False when nobody will look at the sum. Whoever does may come late.
+  /// False when no helper will look at it. A helper may also come too late.
   virtual bool ask(Reduction& sum) = 0;
 };
 

@@ -10,8 +10,8 @@
 
 namespace weir::slot {
 
-/// The sums that a worker waits for, in the order in which their slots were completed: a ring's
-/// results leave in this order, whoever makes the sums and whenever (protocol I7).
+/// The reductions that a worker waits for, in the order in which their slots were completed. A
+/// ring's results leave in this order, whoever makes the reductions, and whenever (protocol I7).
 class ReductionQueue {
  public:
   static constexpr std::uint32_t kMost = 64;
@@ -21,7 +21,8 @@ class ReductionQueue {
     frame::TraceRecord record; // of the results; its child is to be filled in
     std::uint32_t slot = 0;
     Collective collective{};
-    bool has_left = false; // before its turn in the queue, which only its ring's sums have to keep
+    // Left before its turn; only reductions of one ring must keep their order.
+    bool has_left = false;
   };
 
   bool is_empty() const { return head_ == tail_; }
@@ -30,10 +31,10 @@ class ReductionQueue {
 
   std::uint32_t size() const { return tail_ - head_; }
 
-  /// The oldest one is at 0.
+  /// Place 0 has the oldest one.
   Entry& at(std::uint32_t place) { return entries_[(head_ + place) % kMost]; }
 
-  /// Room for one more, when it is not full.
+  /// Adds one; the queue must not be full.
   Entry& add() {
     Entry& entry = entries_[tail_++ % kMost];
     entry.has_left = false;

@@ -13,12 +13,12 @@ namespace {
 void mark_result(wire::InaHeader& ina, std::uint32_t session) {
   ina.flags = kInaFlagResult;
   if (ina.collective == static_cast<std::uint8_t>(Collective::hello)) {
-    ina.message_id.set(ina.session.get()); // the nonce: whose hello this is
+    ina.message_id.set(ina.session.get()); // the nonce tells whose hello this is
     ina.session.set(session);
   }
 }
 
-/// The sender's, if it filled it, would be wrong over other data. The ICRC does not cover it.
+/// A checksum by the sender would be wrong for the new data. The ICRC does not cover it.
 void clear_udp_checksum(frame::Frame& frame) {
   const wire::Packet& packet = frame.packet;
   if (packet.encapsulation != wire::Encapsulation::v1_grh) {

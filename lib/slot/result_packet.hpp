@@ -10,21 +10,21 @@
 
 namespace weir::slot {
 
-/// Turns a rank's own frame, whose data is the result's already (slot::sum_frames), into its
-/// result packet (docs/protocol.md §5): headers, RETH, immediate and pad stay, but for the UDP
-/// checksum, which becomes 0 (none); an INA header gets RESULT, and in a hello the session and, for
-/// a message id, the nonce. The data is summed over once for all ranks: without an INA header the
-/// ICRC changes by the difference of old and new data alone, with one it is the CRC of the rank's
-/// headers combined with the data's.
+/// Turns a rank's frame into its result packet (docs/protocol.md §5). The frame has the result's
+/// data already (slot::sum_frames). Headers, RETH, immediate and pad stay; the UDP checksum becomes
+/// 0 (none). An INA header gets RESULT; in a hello it also gets the session, and the nonce as
+/// message id. The CRC of the data is computed once for all ranks. Without an INA header the ICRC
+/// changes by the difference of old and new data. With one it is the CRC of the rank's headers
+/// combined with that of the data.
 ///
-/// The frame carries exactly result.data.size() bytes of data (SlotTable::arrive has seen to it)
-/// and, without an INA header, its payload_crc.
+/// The frame has exactly result.data.size() bytes of data (SlotTable::arrive checks it) and,
+/// without an INA header, a valid payload_crc.
 void seal_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
 
 /// The same for a frame that still has its rank's own data.
 void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
 
-/// Bytes of INA header in front of a message packet's data: 40 in a FIRST or ONLY, else 0.
+/// Bytes of INA header before a message packet's data: 40 in a FIRST or ONLY, else 0.
 inline std::size_t ina_bytes(const wire::Packet& packet) {
   return packet.opcode.starts_message() ? kInaHeaderBytes : 0;
 }

@@ -13,7 +13,7 @@
 
 namespace weir::slot {
 
-/// The reduced data of one slot and its CRC, ready to be spliced into any rank's frame.
+/// The reduced data of one slot and its CRC. Every rank's result packet gets them.
 struct SlotResult {
   std::span<const std::uint8_t> data;
   std::uint32_t crc = 0;
@@ -25,7 +25,7 @@ struct SlotResult {
 std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
                          std::span<std::uint8_t> result);
 
-/// What a contribution met in its slot: the rows of docs/protocol.md §4.
+/// What happened to a contribution: the rows of docs/protocol.md §4.
 enum class SlotEvent : std::uint8_t {
   stored,
   completed,        // the last bit: reduce, then emit for every child
@@ -52,7 +52,7 @@ struct Contribution {
 
 inline constexpr std::size_t kBitmapWords = kMaxWorld / 64; // of children
 
-/// A copy of a slot that waits.
+/// A copy of a filling slot.
 struct WaitingSlot {
   std::uint32_t slot = 0;
   std::uint64_t message = 0;
@@ -60,7 +60,7 @@ struct WaitingSlot {
   std::array<std::uint64_t, kBitmapWords> children{};
 };
 
-/// A slot that waits, for people.
+/// A filling slot, for reports.
 struct StuckSlot {
   std::uint64_t message = 0;
   std::uint32_t packet = 0;
@@ -68,15 +68,15 @@ struct StuckSlot {
   std::vector<std::uint16_t> missing; // children
 };
 
-/// The 2N x L slots of one ring (docs/protocol.md §4). One worker owns a table; frames stored in it
-/// are the table's until complete() or flush() hands them back.
+/// The 2N x L slots of one ring (docs/protocol.md §4). One worker owns a table. The table owns the
+/// frames stored in it until complete() or flush().
 class SlotTable {
  public:
   struct Dimensions {
     std::uint16_t children = 0;            // H where each is a rank
     std::uint32_t messages = 0;            // 2N
     std::uint32_t packets_per_message = 0; // L
-    std::uint16_t mtu = 0;                 // bytes of payload a packet has at most
+    std::uint16_t mtu = 0;                 // most bytes of payload in a packet
 
     std::size_t slots() const { return std::size_t{messages} * packets_per_message; }
 
@@ -88,19 +88,18 @@ class SlotTable {
 
   SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory);
 
-  /// Applies the table of docs/protocol.md §4. Takes the frame when the answer is stored or
-  /// completed.
+  /// Applies the table of docs/protocol.md §4. Takes the frame on `stored` and `completed`.
   SlotEvent arrive(const Contribution& contribution, frame::Frame* frame);
 
   /// For a slot that arrive() just called completed: its frames in order of children, which the
   /// caller owns again once it has called complete().
   std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
 
-  /// Where the result of such a slot belongs.
+  /// The place for the result of such a slot.
   std::span<std::uint8_t> result_room(std::uint32_t slot);
 
-  /// The result is there: repeats are answered with it from now on. Until then they are repeats in
-  /// a slot that is still filling.
+  /// The result is there. Repeats are answered with it from now on; until then the slot counts as
+  /// filling.
   SlotResult complete(std::uint32_t slot, std::uint32_t crc);
 
   /// The cached result of a complete slot.
@@ -108,7 +107,7 @@ class SlotTable {
 
   std::uint64_t first_arrival_of(std::uint32_t slot) const { return slots_[slot].first_arrival; }
 
-  /// Empties every slot; `release` gets each frame that was held. Takes time for those alone.
+  /// Empties every slot. `release` gets each held frame. Takes time only for these frames.
   template <typename Release>
   void flush(Release&& release);
 
@@ -123,10 +122,10 @@ class SlotTable {
 
   std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 
-  /// The unfinished slots, in no order. All that has to be done while nobody changes the table.
+  /// Copies of the filling slots, in no order. Only this must run on the worker.
   std::vector<WaitingSlot> waiting() const;
 
-  /// Of such copies, those that have waited longest, at most `limit`.
+  /// The copies that have waited longest, at most `limit`.
   std::vector<StuckSlot> longest_of(std::vector<WaitingSlot> waiting, std::size_t limit,
                                     std::uint64_t now) const;
 
@@ -145,7 +144,7 @@ class SlotTable {
     wire::MessageShape shape;
     std::uint64_t tag = 0;
     std::uint64_t generation = 0;
-    std::uint32_t filling_index = 0; // where filling_ has it
+    std::uint32_t filling_index = 0; // index in filling_
     std::uint64_t first_arrival = 0;
     std::array<std::uint64_t, kBitmapWords> children{};
 
@@ -168,8 +167,8 @@ class SlotTable {
   std::pmr::vector<frame::Frame*> frames_;  // slot x children + child
   std::pmr::vector<std::uint8_t> results_;  // slot x mtu
   std::uint64_t held_ = 0;                  // frames stored now
-  std::pmr::vector<std::uint32_t> filling_; // slots in State::filling, in no order
-  std::uint64_t generation_ = 1;            // slots of an older one are empty, whatever they say
+  std::pmr::vector<std::uint32_t> filling_; // filling slots, in no order
+  std::uint64_t generation_ = 1;            // slots of an older generation are empty
 };
 
 template <typename Release>
