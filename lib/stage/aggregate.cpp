@@ -68,7 +68,7 @@ void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame:
 }
 
 void Aggregate::flush(std::uint16_t ring, DropReason reason, frame::Instant now) {
-  emit_.drain_ring(ring, now); // a helper may be at some of its frames
+  emit_.drain_ring(ring, now); // a helper may be using some of its frames
   ++rings_[ring]->counters.flushes;
   rings_[ring]->slots.flush([&](frame::Frame& frame) { drop(frame, ring, reason, now); });
 }

@@ -6,7 +6,7 @@
 
 namespace weir::stage {
 
-/// What a frame brings to its slot, by a verdict to contribute.
+/// The contribution of a frame that was classified as one.
 inline slot::Contribution contribution_of(const frame::Frame& frame, const conn::Verdict& verdict,
                                           frame::Instant now) {
   return {.slot = verdict.record->first_slot + verdict.packet,
@@ -25,7 +25,7 @@ class Aggregate {
 
   void accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
 
-  /// Gives up what the ring holds.
+  /// Drops the frames that the ring holds.
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
 
  private:

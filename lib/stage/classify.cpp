@@ -9,8 +9,8 @@ using conn::Verdict;
 
 namespace {
 
-/// Acknowledgements, responses and CNPs belong to the other direction's connection, or to none, so
-/// they wait for nobody.
+/// False for acknowledgements, responses and CNPs. They belong to the opposite direction's
+/// connection, or to none, so they wait for nothing.
 bool takes_its_turn(const frame::Frame& frame) {
   return frame.packet.opcode.position != wire::Position::none;
 }
@@ -61,7 +61,7 @@ void Classify::forward(frame::Frame& frame, frame::Instant now) {
                 classifier_.ports().destination_of(frame.pair));
 }
 
-/// What the old incarnation holds goes, then the hellos meet in slot 0.
+/// Drops what the old incarnation holds; then the hellos contribute to slot 0.
 void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
   const auto hellos = classifier_.begin(ring, now.ms);

@@ -14,11 +14,10 @@ class Classify {
   Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
            Aggregate& aggregate, Emit& emit, Forward& forward, frame::FrameCounters& counters);
 
-  /// Takes what Dispatch hands to the worker, or another frame that
-  /// conn::Classifier::classify takes.
+  /// Takes what Dispatch hands to the worker, or any frame that conn::Classifier::classify takes.
   void accept(frame::Frame& frame, frame::Instant now);
 
-  /// Gives up what the ring holds and the connections it has admitted.
+  /// Drops the frames that the ring holds and ends its connections.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
   /// The same for good. The ring leaves the set before the next packet comes.

@@ -8,7 +8,7 @@
 
 namespace weir::stage {
 
-/// Where dispatch hands the packets that a ring's worker must see.
+/// The way from dispatch to a ring's worker.
 class WorkerSink {
  public:
   virtual ~WorkerSink() = default;
@@ -17,14 +17,14 @@ class WorkerSink {
   virtual void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) = 0;
 };
 
-/// Parts what lies between ring neighbours from the rest, which is Ethernet's business alone but
-/// for the magic rule.
+/// Separates packets between ring neighbours from all others. The others are plain Ethernet, except
+/// that the magic rule may drop them.
 class Dispatch {
  public:
   Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
            Forward& forward, WorkerSink& workers);
 
-  /// Takes what Receive has seen.
+  /// Takes a frame that Receive has parsed.
   void accept(frame::Frame& frame, frame::Instant now);
 
  private:
@@ -37,7 +37,8 @@ class Dispatch {
   WorkerSink& workers_;
 };
 
-/// The magic rule between strangers remembers as much as the classifier does between neighbours.
+/// The magic rule for strangers remembers as many queue pairs as the classifier does for
+/// neighbours.
 inline conn::MagicRule::Settings magic_rule_settings(const conn::Classifier::Settings& settings) {
   return {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions};
 }

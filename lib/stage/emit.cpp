@@ -64,7 +64,7 @@ void Emit::finish(Entry& entry, frame::Instant now) {
     return;
   }
   if (!entry.reduction.make()) {
-    while (!entry.reduction.is_made()) { // by a helper, which is at it
+    while (!entry.reduction.is_made()) { // a helper is making it
       std::this_thread::yield();
     }
   }
@@ -83,8 +83,8 @@ bool Emit::has_result_on_connection_of(const frame::Frame& frame, const Entry& e
   });
 }
 
-/// A connection is of one ring, so the first reduction that has a result on it tells which. What
-/// other rings wait for goes on waiting.
+/// A connection belongs to one ring, so the first reduction with a result on it names the ring.
+/// Results of other rings are not sent.
 void Emit::drain_connection_of(const frame::Frame& frame, frame::Instant now) {
   for (std::uint32_t place = reductions_.size(); place > 0; --place) {
     const Entry& entry = reductions_.at(place - 1);
@@ -120,7 +120,7 @@ void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, 
 
 void Emit::forward_stale(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
   ++rings_[verdict.ring]->counters.stale_repeats;
-  frame.traffic = frame::TrafficClass::ring; // as the results on its connection
+  frame.traffic = frame::TrafficClass::ring; // like the results on its connection
   send_in_turn(
       frame, frame::Departure::forwarded, now,
       {.ring = verdict.ring, .child = verdict.child, .event = frame::TraceEvent::stale_repeat});

@@ -8,30 +8,30 @@
 
 namespace weir::stage {
 
-/// Lets results leave in the order in which their slots were completed, and what else goes on a
-/// ring's connections in turn behind them (protocol I7).
+/// Sends results in the order in which their slots were completed, and other frames of a ring's
+/// connections in turn after them (protocol I7).
 class Emit {
  public:
   Emit(const ring::CurrentRings& current, const conn::Classifier& classifier, RingStates& rings,
        slot::ReductionQueue& reductions, Forward& forward);
 
-  /// Sends the results of the reductions that are made, oldest first. Returns how many frames that
-  /// were, and one at least while there are more to wait for.
+  /// Sends the results of the reductions that are made, oldest first. Returns the number of frames
+  /// sent, but at least one while more must be waited for.
   unsigned collect(frame::Instant now);
 
-  /// Makes a place in a full queue of reductions.
+  /// Makes a free place in a full queue of reductions.
   void make_room(frame::Instant now);
 
-  /// What is no result overtakes none on its own connection.
+  /// Sends a frame that is no result, after the results before it on its connection.
   void send_in_turn(frame::Frame& frame, frame::Departure departure, frame::Instant now,
                     const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded});
   /// Answers a repeat of a packet whose slot is complete.
   void answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
                          frame::Instant now);
-  /// Lets a repeat of a packet that left the window long ago pass.
+  /// Forwards a repeat of a packet that is older than the window.
   void forward_stale(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
 
-  /// Sends every result that the ring waits for; makes the reductions that nobody has begun.
+  /// Sends every result that the ring waits for. Makes the reductions that nobody has begun.
   void drain_ring(std::uint16_t ring, frame::Instant now);
 
  private:
@@ -48,7 +48,7 @@ class Emit {
   Forward& forward_;
 };
 
-/// What trace says of a packet of a ring's message.
+/// The trace record of a packet of a ring's message.
 inline frame::TraceRecord ring_record(frame::TraceEvent event, const conn::Verdict& verdict) {
   return {.message = verdict.record->message,
           .packet = verdict.packet,

@@ -13,32 +13,32 @@
 
 namespace weir::stage {
 
-/// Longest frame of a port with this MTU: an Ethernet header and two VLAN tags more.
+/// Longest frame of a port with this MTU: with an Ethernet header and two VLAN tags.
 constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) {
   return mtu + 14u + 2 * 4u;
 }
 
-/// Where frames go when a stage is done with them: rte_rings and ports in the switch, a capture in
+/// Where frames go after the last stage: rte_rings and ports in the switch, a capture in
 /// weir-replay, links in the simulation. Each frame ends in exactly one of the two calls.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
 
-  /// Sends the frame once by each port of the (non-empty) set and counts its departure once it has
+  /// Sends the frame once by each port of the (non-empty) set, and counts its departure when it has
   /// left.
   virtual void transmit(frame::Frame& frame, l2::PortSet ports) = 0;
   virtual void release(frame::Frame& frame) = 0;
 };
 
-/// The last stage before transmit: looks a frame's egress up, or drops it under a named reason. One
-/// per lcore.
+/// The last stage before transmit. Finds the frame's egress ports, or drops it under a named
+/// reason. One per lcore.
 class Forward {
  public:
-  /// `max_frame_bytes` by port: the longest frame it sends.
+  /// `max_frame_bytes`: the longest frame that each port sends, by port.
   Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
           frame::FrameCounters& counters, frame::Trace& trace);
 
-  /// By `port` where that is known, else by what the bridge has learnt.
+  /// By `port` if it is given, else as the bridge has learnt.
   void send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
             const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded},
             std::optional<std::uint16_t> port = std::nullopt);
@@ -46,7 +46,7 @@ class Forward {
   /// Ends a frame that a stage drops.
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
 
-  /// Writes down what became of a frame, when tracing is on.
+  /// Records what happened to a frame when tracing is on.
   void note(const frame::Frame& frame, const frame::TraceRecord& record, frame::Instant now) {
     if (trace_.is_on()) [[unlikely]] {
       write_down(frame, record, now);
@@ -60,7 +60,7 @@ class Forward {
 
   const l2::Bridge& bridge_;
   std::vector<std::uint32_t> max_frame_bytes_;
-  std::uint32_t always_fits_; // the least of them
+  std::uint32_t always_fits_; // the smallest of them
   FrameSink& sink_;
   frame::FrameCounters& counters_;
   frame::Trace& trace_;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// The way of a packet, declared once. README's picture, the stages in docs/drops.md and the test
-/// of the edges that packets take come from this table. A new stage is one file and one row.
+/// of the edges that packets take all come from this table. A new stage is one file and one row.
 
 #include "weir/reasons.hpp"
 
@@ -27,7 +27,7 @@ enum class StageId : std::uint8_t {
 
 inline constexpr std::size_t kStages = 8;
 
-/// A set of values of an enum below 64: which stages, which reasons.
+/// A set of enum values below 64, for example stages or reasons.
 template <typename Enum>
 struct SetOf {
   std::uint64_t bits = 0;

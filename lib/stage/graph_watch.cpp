@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Counts what crosses the graph's edges and appends it, at the program's end, to the file that
-/// WEIR_GRAPH names: lines "edge FROM TO COUNT" and "drop STAGE REASON COUNT". For tests/graph.
+/// Counts crossings of the graph's edges. At the end of the program it appends them to the file
+/// that WEIR_GRAPH names: lines "edge FROM TO COUNT" and "drop STAGE REASON COUNT". For
+/// tests/graph.
 
 #include "stage/graph_watch.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Where a stage hands a frame on or drops it, it says so with one of these. An edge that the graph
-/// does not declare does not compile. In the build for tests/graph (WEIR_WATCH_GRAPH) each crossing
-/// is counted too; in every other build there is nothing left of it at run time.
+/// A stage calls one of these where it hands a frame on or drops it. An edge that the graph does
+/// not declare does not compile. In the build for tests/graph (WEIR_WATCH_GRAPH) each crossing is
+/// also counted; in other builds the calls are empty.
 
 #include "stage/graph.hpp"
 

@@ -12,9 +12,9 @@
 
 namespace weir::stage {
 
-/// A whole switch run by plain calls: every stage that ships, no EAL, no threads, no clock. What
-/// weir-replay, the simulation, the fuzzers and the packet tests run; an lcore with all roles does
-/// the same over ports.
+/// A whole switch by plain calls: all stages, no EAL, no threads, no clock. weir-replay, the
+/// simulation, the fuzzers and the packet tests run it. An lcore with all roles does the same with
+/// ports.
 class InlineSwitch : private WorkerSink {
  public:
   struct Settings {
@@ -23,7 +23,7 @@ class InlineSwitch : private WorkerSink {
     Worker::Settings worker;
   };
 
-  /// `max_frame_bytes` by port. `sink` gets every frame back, through transmit or release.
+  /// `max_frame_bytes` is by port. `sink` gets every frame back, through transmit or release.
   InlineSwitch(std::vector<ring::RingSpec> rings, std::vector<std::uint32_t> max_frame_bytes,
                const Settings& settings, FrameSink& sink);
 
@@ -33,7 +33,7 @@ class InlineSwitch : private WorkerSink {
     dispatch_.accept(frame, now);
   }
 
-  /// Sends the results of what helpers have summed.
+  /// Sends the results of reductions that helpers have made.
   void collect(frame::Instant now) { worker_.collect(now); }
 
   /// For the sink: a frame has left.
@@ -42,7 +42,7 @@ class InlineSwitch : private WorkerSink {
   /// For the sink: further copies of a flooded frame have left.
   void count_copies(std::uint64_t copies) { counters_.copies += copies; }
 
-  /// Also for the sink: a frame that was to leave could not.
+  /// For the sink: a frame that should leave could not.
   void count(DropReason reason) { counters_.count(reason); }
 
   void reset_ring(std::uint16_t ring, frame::Instant now) { worker_.reset_ring(ring, now); }

@@ -7,8 +7,8 @@
 namespace weir::stage {
 namespace {
 
-/// An ACK, NAK, CNP or READ response between two neighbours of a ring, in either direction. That
-/// READ responses are among them is the price of their sharing PSNs with ACKs.
+/// An ACK, NAK, CNP or READ response between two ring neighbours, in either direction. READ
+/// responses are included because they share PSNs with ACKs.
 bool is_answer_of_neighbours(const frame::Frame& frame) {
   return frame.pair != 0 && frame.packet.parsed == wire::Parsed::transport &&
          frame.packet.opcode.position == wire::Position::none;

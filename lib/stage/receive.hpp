@@ -9,8 +9,8 @@
 
 namespace weir::stage {
 
-/// The first stage: learns the source, parses, and finds out whether the frame lies between ring
-/// neighbours; then its pair is not 0. Keeps no state of rings, so any lcore may receive any
+/// The first stage. It learns the source, parses, and finds whether the frame is between ring
+/// neighbours; then its `pair` is not 0. It keeps no state of rings, so any lcore may receive any
 /// packet.
 class Receive {
  public:

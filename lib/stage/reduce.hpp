@@ -6,7 +6,7 @@
 
 namespace weir::stage {
 
-/// Begins the reduction of a complete slot: by a helper where one has time, else here and now.
+/// Starts the reduction of a complete slot: by a helper that has time, else at once on this lcore.
 class Reduce {
  public:
   /// `helpers` may be nullptr: then every reduction is made here.

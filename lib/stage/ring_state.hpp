@@ -15,7 +15,7 @@ namespace weir::stage {
 /// What a ring's slots are sized to.
 slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring);
 
-/// What the worker that owns a ring keeps of it, beside its connections. Touched by one lcore.
+/// A ring's state in the worker that owns it, except for its connections. Only one lcore uses it.
 struct RingState {
   RingState(const ring::Ring& ring, std::pmr::memory_resource* memory);
 

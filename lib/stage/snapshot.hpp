@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Copies of the stages' state for people: taken on the lcore that owns it, then read anywhere.
+/// Copies of the stages' state for reports: made on the lcore that owns the state, read anywhere.
 
 #include "conn/classifier.hpp"
 #include "frame/counters.hpp"
@@ -29,7 +29,7 @@ struct ConnectionSnapshot {
   std::uint64_t idle_ms = 0;
 };
 
-/// I6 as an equation: received = forwarded + consumed + dropped + held + queued.
+/// Protocol I6 as an equation: received = forwarded + consumed + dropped + held + queued.
 struct Accounting {
   frame::FrameCounters frames;
   std::uint64_t held = 0;   // in slots
@@ -43,7 +43,7 @@ struct Accounting {
 };
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring);
-/// Appends those connections that are in these of the worker's places().
+/// Appends the connections that are in this range of the worker's places().
 void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
                           std::vector<ConnectionSnapshot>& snapshot);
 

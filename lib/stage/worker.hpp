@@ -8,9 +8,9 @@
 
 namespace weir::stage {
 
-/// The stages from classify to emit, for the rings that one worker owns. All state of a ring is in
-/// here, touched by one lcore. Every packet of a ring's connections passes through here in order,
-/// whatever becomes of it (protocol I7).
+/// The stages from classify to emit, for the rings that one worker owns. All state of these rings
+/// is here, used by one lcore. Every packet of a ring's connections passes through here in order,
+/// of any kind (protocol I7).
 class Worker {
  public:
   struct Settings {
@@ -27,10 +27,10 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker() = default;
 
-  /// As Classify::accept.
+  /// See Classify::accept.
   void accept(frame::Frame& frame, frame::Instant now) { classify_.accept(frame, now); }
 
-  /// As Emit::collect: for the results of reductions that helpers have made.
+  /// See Emit::collect.
   unsigned collect(frame::Instant now) { return emit_.collect(now); }
 
   /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
@@ -39,7 +39,7 @@ class Worker {
   /// As Classify::reset_ring.
   void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
 
-  /// As Classify::withdraw_ring.
+  /// See Classify::withdraw_ring.
   void withdraw_ring(std::uint16_t ring, frame::Instant now) { classify_.withdraw_ring(ring, now); }
 
   const std::vector<std::uint16_t>& rings() const { return owned_; }
@@ -52,7 +52,7 @@ class Worker {
 
   const conn::Classifier& classifier() const { return classifier_; }
 
-  /// Frames in slots, and hellos that wait.
+  /// Frames in slots, and waiting hellos.
   std::uint64_t held() const;
 
  private:
