@@ -5,8 +5,9 @@
 
 namespace weir::op {
 
-/// What the kernels need (kernel.hpp), in a thread whose arithmetic is somebody else's: to nearest,
-/// subnormals kept, no traps. The owner's MXCSR, its sticky flags too, is back when this ends.
+/// Sets the floating-point mode that kernels need (kernel.hpp) in a thread with any other mode:
+/// round to nearest, keep subnormals, no traps. Restores the thread's MXCSR, with its sticky flags,
+/// at the end.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() : owners_(_mm_getcsr()) { _mm_setcsr(kDefault); }

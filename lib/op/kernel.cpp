@@ -14,8 +14,8 @@ namespace {
 
 #if defined(__x86_64__)
 
-/// Asked of CPUID itself, for not every compiler's __builtin_cpu_supports knows the name. The
-/// registers it needs are AVX's, whose presence in the operating system the builtin has checked.
+/// Asks CPUID, because not every compiler's __builtin_cpu_supports knows the name. F16C needs the
+/// registers of AVX; the builtin has checked that the operating system supports these.
 bool has_f16c() {
   unsigned eax = 0;
   unsigned ebx = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The kernels for AVX-512 F, BW, VL and DQ, which every CPU has beside AVX2 and F16C.
+/// The kernels for AVX-512 F, BW, VL and DQ. Every CPU with these also has AVX2 and F16C.
 
 #include "op/kernel_impl.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The kernels for AVX-512 with VBMI, whose lookups of bytes f8 goes by.
+/// The kernels for AVX-512 with VBMI. f8 uses its table lookups of bytes.
 
 #include "op/kernel_impl.hpp"
 

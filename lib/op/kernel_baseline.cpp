@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The kernels for the CPU that the whole build assumes (on x86: corei7, as Debian's DPDK; no more
-/// than SSE4.2).
+/// The kernels for the CPU that the whole build requires (on x86: corei7, as for Debian's DPDK;
+/// SSE4.2 at most).
 
 #include "op/kernel_impl.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Codecs: kVectorBytes of payload to `kParts` vectors of what is computed in, and back. The
-/// elements may lie in the parts in any order, as long as decode and encode agree. Part of
-/// kernel_impl.hpp.
+/// Codecs: from kVectorBytes of payload to `kParts` vectors in the type of computation, and back.
+/// Elements may be in the parts in any order if decode and encode agree. Part of kernel_impl.hpp.
 
 #include "op/kernel_folds.hpp"
 
@@ -16,7 +15,7 @@ struct Parts {
   Vector<T> part[kCount];
 };
 
-/// Elements that are computed in as they are.
+/// Elements whose own type is the type of computation.
 template <typename T>
 struct Plain {
   using Number = T;
@@ -31,8 +30,8 @@ struct Plain {
   }
 };
 
-/// Bytes of which only products are wanted, two to a 16-bit lane: what stands above a lane's low
-/// byte has no influence on it. There is no multiplication of bytes.
+/// Bytes for products, two in each 16-bit lane, since no instruction multiplies bytes. A lane's
+/// high byte does not change the low byte of a product.
 struct BytePairs {
   using Number = std::uint16_t;
   static constexpr unsigned kParts = 2;
@@ -50,9 +49,9 @@ struct BytePairs {
 /// The parts of InOrder.
 enum OrderPart : std::uint8_t { order_key, order_code, order_magnitude, order_parts };
 
-/// The codes of a narrow float, signed integers of its width, of which only the least or the
-/// greatest is wanted: that needs no conversion. Keys are in the order of the values, with one key
-/// for both zeros; the greatest magnitude tells whether there was a NaN.
+/// For min and max of a narrow float: computes on its codes as signed integers of its width, so no
+/// conversion is needed. Keys have the order of the values, with one key for both zeros. The
+/// largest magnitude tells whether there was a NaN.
 template <typename Code, std::int32_t kLargest, std::int32_t kNan>
 struct InOrder {
   using Number = Code;
@@ -83,8 +82,8 @@ using Bfloat16InOrder = InOrder<std::int16_t, 0x7f80, 0x7fc0>;
 using E4m3InOrder = InOrder<std::int8_t, 0x7e, 0x7f>;
 using E5m2InOrder = InOrder<std::int8_t, 0x7c, 0x7e>;
 
-/// The upper half of an f32: part 0 holds the even elements, part 1 the odd ones, so that nothing
-/// is shuffled.
+/// bf16 is the upper half of an f32. Part 0 has the even elements, part 1 the odd ones, so that
+/// nothing is shuffled.
 struct Bfloat16 {
   using Number = float;
   static constexpr unsigned kParts = 2;
@@ -99,21 +98,21 @@ struct Bfloat16 {
   }
 
  private:
-  /// To nearest even at bit 16. The carry takes the largest values to infinity; a canonical NaN
-  /// stays one.
+  /// Rounds to nearest even at bit 16. The carry turns the largest values into infinity; a
+  /// canonical NaN stays the same.
   [[gnu::always_inline]] static Words rounded(Floats value) {
     const auto bits = reinterpret_cast<Words>(value);
     return bits + 0x7fffU + ((bits >> 16) & 1U);
   }
 };
 
-/// What the all-ones exponent means: as in IEEE 754, or (OCP 8-bit formats, "FN") finite but for
-/// the all-ones code.
+/// The meaning of the all-ones exponent: as in IEEE 754, or (OCP 8-bit formats, "FN") finite except
+/// for the code of all ones.
 enum class Specials : std::uint8_t { ieee, nan_only };
 
 /// A binary floating-point format narrower than f32, one element in the low bits of each 32-bit
-/// lane. Lanes are signed, since SSE and AVX2 compare no others; no value here reaches the sign
-/// bit.
+/// lane. Lanes are signed because SSE and AVX2 compare only signed ones; no value here uses the
+/// sign bit.
 template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
 struct NarrowFormat {
   static constexpr unsigned kBits = 1 + kExponentBits + kMantissaBits;
@@ -129,16 +128,16 @@ struct NarrowFormat {
     return reinterpret_cast<Floats>(bits | ((code & kSignBit) << (32 - kBits)));
   }
 
-  /// Rounds to nearest even; what rounds past the largest finite value becomes infinity, or NaN
-  /// where there is none. A NaN must be canonical.
+  /// Rounds to nearest even. Values that round past the largest finite one become infinity, or NaN
+  /// in a format without infinity. A NaN must be canonical.
   [[gnu::always_inline]] static Ints encode(Floats value) {
     const auto bits = reinterpret_cast<Ints>(value);
     const Ints magnitude = bits & 0x7fffffff;
     const Ints normal =
         (magnitude - (kRebias << 23) + ((1 << (kShift - 1)) - 1) + ((magnitude >> kShift) & 1)) >>
         kShift;
-    // Adding a number whose last bit is worth the format's smallest subnormal makes the FPU round
-    // there.
+    // Adds a number whose last bit has the value of the format's smallest subnormal. So the FPU
+    // rounds at that bit.
     const Ints subnormal =
         reinterpret_cast<Ints>(reinterpret_cast<Floats>(magnitude) + as_float(kSubnormalUnit)) -
         kSubnormalUnit;

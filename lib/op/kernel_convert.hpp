@@ -11,7 +11,7 @@ namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): kernel_impl.hpp's
 
 constexpr std::size_t kLanes = kVectorBytes / sizeof(float);
 
-/// The codes of kLanes elements, as they lie in memory.
+/// The codes of kLanes elements, as in memory.
 template <typename Code>
 using Codes = typename VectorOf<Code, kLanes * sizeof(Code)>::type;
 
@@ -36,7 +36,7 @@ struct FromF32 {
   }
 };
 
-/// The ConvertKernel. The lanes that the last elements do not fill go through a buffer.
+/// The ConvertKernel. The last elements go through a buffer when they do not fill all lanes.
 template <typename Conversion>
 void convert(std::byte* out, const std::byte* in, std::size_t elements) {
   std::size_t at = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// How one more value joins the accumulator, and what is done once at the end: part of
-/// kernel_impl.hpp.
+/// How a value joins the accumulator, and what is done once at the end. Part of kernel_impl.hpp.
 
 #include "op/kernel_vectors.hpp"
 
@@ -13,8 +12,8 @@ namespace weir::op {
 
 namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): kernel_impl.hpp's comment says why
 
-/// Every NaN becomes the one positive quiet NaN without payload. Which of two NaNs an addition
-/// keeps depends on the order of its operands, and that the compiler may swap.
+/// Turns every NaN into the positive quiet NaN without payload. Which of two NaNs an addition keeps
+/// depends on the order of its operands, which the compiler may swap.
 template <typename T>
 [[gnu::always_inline]] inline Vector<T> canonical_nan(Vector<T> value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -25,8 +24,8 @@ template <typename T>
   }
 }
 
-/// `right < left ? right : left`, and its mirror image: minps and maxps to the letter, NaN and
-/// zeros included.
+/// `right < left ? right : left`, and the same with `>`: exactly minps and maxps, for NaN and zeros
+/// too.
 template <typename T>
 [[gnu::always_inline]] inline Vector<T> lesser(Vector<T> left, Vector<T> right) {
   return right < left ? right : left;
@@ -38,8 +37,8 @@ template <typename T>
 }
 
 #if defined(__AVX512BW__)
-// With mask registers the compilers compare and move instead. The forms with a mask of ones make no
-// use of _mm512_undefined_*, of which gcc 12 warns (its PR 105593).
+// Compilers would use compare and move when there are mask registers. The forms with a mask of ones
+// avoid _mm512_undefined_*, for which gcc 12 warns (its PR 105593).
 constexpr __mmask16 kAllLanes = 0xffff;
 
 template <>
@@ -80,7 +79,8 @@ struct Product {
   }
 };
 
-/// A NaN on the left stays, for nothing compares with it; one on the right is taken by name.
+/// A NaN on the left stays, because all comparisons with it are false. One on the right is tested
+/// for.
 template <typename T>
 [[gnu::always_inline]] inline Vector<T> unless_nan(Vector<T> right, Vector<T> chosen) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The fast kernels, written once. Each kernel_<level>.cpp includes this file under its own
-/// compiler flags; the vector width and the few conversions done in hardware follow from those.
+/// The fast kernels, written once. Each kernel_<level>.cpp includes this file with its own compiler
+/// flags. These decide the vector width and which conversions the hardware does.
 ///
-/// Everything lies in an unnamed namespace, and no function of the standard library is called: an
-/// inline function that two levels share by name would be merged by the linker, and the baseline
-/// might get the copy compiled for AVX-512.
+/// Everything is in an unnamed namespace, and no function of the standard library is called. The
+/// linker would merge inline functions of two levels that share a name, and the baseline might get
+/// the copy for AVX-512.
 ///
-/// From the vectors to the table of kernels: kernel_vectors, kernel_folds, kernel_codecs,
+/// In order from the vectors to the table of kernels: kernel_vectors, kernel_folds, kernel_codecs,
 /// kernel_narrow, kernel_walk, kernel_convert.
 
 #include "op/kernel_convert.hpp"
@@ -32,7 +32,7 @@ constexpr void add_order(KernelTable& table, DataType type) {
   entry(table, type, Operation::max) = reduce<Codec, Maximum>;
 }
 
-/// Sums and products take `Arithmetic`, minima and maxima `Order`.
+/// Sums and products use `Arithmetic`, minima and maxima `Order`.
 template <typename Arithmetic, typename Order = Arithmetic>
 constexpr void add_float(KernelTable& table, DataType type) {
   entry(table, type, Operation::sum) = reduce<Arithmetic, Sum>;
@@ -40,10 +40,10 @@ constexpr void add_float(KernelTable& table, DataType type) {
   add_order<Order>(table, type);
 }
 
-/// Sums and products of signed integers are those of unsigned ones, whose overflow is defined.
+/// Sums and products of signed integers use unsigned ones, whose overflow is defined.
 template <typename Integer>
 constexpr void add_integer(KernelTable& table, DataType type) {
-  using Bits = Plain<std::uint64_t>; // bitwise operations know no element
+  using Bits = Plain<std::uint64_t>; // bitwise operations need no element size
   using Unsigned = Plain<std::make_unsigned_t<Integer>>;
   using Factors = std::conditional_t<sizeof(Integer) == 1, BytePairs, Unsigned>;
   entry(table, type, Operation::sum) = reduce<Unsigned, Sum>;

@@ -11,8 +11,8 @@ namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): kernel_impl.hpp's
 
 #if defined(__F16C__)
 
-/// Hides from clang 14 where a value comes from: it would compare the f16s instead, for which there
-/// is no instruction.
+/// Hides from clang 14 where a value comes from. Else clang compares the f16s, for which there is
+/// no instruction.
 [[gnu::always_inline]] inline Floats opaque(Floats value) {
 #if defined(__clang__)
   __asm__("" : "+v"(value));
@@ -40,7 +40,7 @@ namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): kernel_impl.hpp's
 }
 #endif
 
-/// f16 by the CPU's own conversions.
+/// f16 by the CPU's conversions.
 struct Float16 {
   using Number = float;
   static constexpr unsigned kParts = 2;
@@ -56,9 +56,9 @@ struct Float16 {
   }
 };
 
-/// `value`, not negative, rounded to nearest even at the last bit of a format with that many
-/// mantissa bits and that smallest normal exponent (of f32, biased): adding a number whose last bit
-/// is worth as much makes the FPU round there.
+/// `value` (not negative) rounded to nearest even, for a format with that many mantissa bits and
+/// that smallest normal exponent (of f32, biased). It adds a number whose last bit has the value of
+/// the format's last bit, so the FPU rounds at that bit.
 template <unsigned kMantissaBits, std::int32_t kSmallestExponent>
 [[gnu::always_inline]] inline Floats round_magnitude(Floats value) {
   const Ints exponent = reinterpret_cast<Ints>(value) & 0x7f800000;
@@ -77,13 +77,14 @@ template <unsigned kMantissaBits, std::int32_t kSmallestExponent>
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(magnitude) | sign);
 }
 
-/// How an 8-bit element in the upper byte of each 16-bit lane becomes an f16, what that must be
-/// multiplied by, and the way back: `rounded` gives an f32 that is exact in f16, `upper` the code
-/// of that f16 in the upper byte.
+/// Converts an 8-bit element in the upper byte of each 16-bit lane to f16 and back. `rounded` gives
+/// an f32 that is exact in f16; `upper` gives the code of that f16 in the upper byte. The f16 must
+/// be multiplied by the given scale.
 template <typename Format>
 struct ByteAsHalf;
 
-/// The same exponent: an f16 cut short. What rounds to 65536 is infinity there too.
+/// E5M2 has the exponent of f16: it is an f16 cut short. Values that round to 65536 become
+/// infinity, as in f16.
 template <>
 struct ByteAsHalf<E5m2> {
   static constexpr float kScale = 1;
@@ -99,8 +100,8 @@ struct ByteAsHalf<E5m2> {
   [[gnu::always_inline]] static Shorts upper(Shorts halves) { return halves & 0xff00; }
 };
 
-/// One exponent bit less: moved down by one, read as 2^-8 of its value. 480 would be the code of
-/// NaN.
+/// E4M3 has one exponent bit less: its code moved down by one bit is 2^-8 of its value in f16. The
+/// code of 480 would be NaN.
 template <>
 struct ByteAsHalf<E4m3> {
   static constexpr float kScale = 256;
@@ -123,8 +124,8 @@ struct ByteAsHalf<E4m3> {
   }
 };
 
-/// Four parts to bytes: 0 and 1 are the even elements, 2 and 3 the odd ones. The sources say where
-/// each of a pair's f16 comes from.
+/// Four parts to bytes: 0 and 1 have the even elements, 2 and 3 the odd ones. The sources tell
+/// where each of a pair's f16 comes from.
 template <typename Format, std::size_t... kSources>
 [[gnu::always_inline]] inline void encode_bytes(std::byte* to, const Parts<float, 4>& value,
                                                 std::index_sequence<kSources...> /*of a pair*/) {
@@ -139,7 +140,7 @@ template <typename Format, std::size_t... kSources>
 
 #if defined(__AVX512VBMI__)
 
-/// The upper half of the f32 that a code without its sign stands for; the lower is 0.
+/// The upper half of the f32 of a code without its sign; the lower half is 0.
 template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
 constexpr unsigned upper_half_of(unsigned code) {
   constexpr unsigned kOnes = (1U << kExponentBits) - 1;
@@ -155,7 +156,7 @@ constexpr unsigned upper_half_of(unsigned code) {
   if (mantissa == 0) {
     return 0;
   }
-  unsigned shift = 0; // that makes the subnormal's first bit the hidden one
+  unsigned shift = 0; // makes a subnormal's first bit the hidden one
   while ((mantissa << shift >> kMantissaBits) == 0) {
     ++shift;
   }
@@ -183,9 +184,9 @@ constexpr UpperHalves kUpperHalves<NarrowFormat<kExponentBits, kMantissaBits, kS
   return halves;
 }();
 
-/// f8 looked up, 64 codes at once. What interleaves bytes does so in each quarter of a vector by
-/// itself, so parts 0 and 1 hold the even elements of each quarter's first and second half, parts 2
-/// and 3 the odd ones.
+/// f8 by table lookup, 64 codes at once. Byte interleaving works within each quarter of a vector,
+/// so parts 0 and 1 have the even elements of each quarter's first and second half, parts 2 and 3
+/// the odd ones.
 template <typename Format>
 struct TabledFloat8 {
   using Number = float;
@@ -214,7 +215,7 @@ struct TabledFloat8 {
     return _mm512_permutex2var_epi8(_mm512_load_si512(table), codes, _mm512_load_si512(table + 64));
   }
 
-  /// Of each quarter four f16 of the first part, then four of the second.
+  /// From each quarter: four f16 of the first part, then four of the second.
   static constexpr std::size_t source_of(std::size_t lane) {
     const std::size_t within = lane / 8 * 4 + lane % 4;
     return lane % 8 < 4 ? within : kVectorBytes / 4 + within;
@@ -232,8 +233,8 @@ using Float8 = TabledFloat8<Format>;
 
 #else
 
-/// f8 by way of f16, which holds each of its values: parts 0 and 1 are the even elements, 2 and 3
-/// the odd ones.
+/// f8 through f16, which has all of its values. Parts 0 and 1 have the even elements, 2 and 3 the
+/// odd ones.
 template <typename Format>
 struct Float8 {
   using Number = float;
@@ -258,7 +259,7 @@ struct Float8 {
     parts[1] = floats_of(slice<kVectorBytes / 4>(halves, Indices())) * ByteAsHalf<Format>::kScale;
   }
 
-  /// Half of the lanes. (Through memory, gcc would leave it there.)
+  /// Half of the lanes. Not through memory: gcc would leave the value there.
   template <std::size_t kFirst, std::size_t... kIndices>
   [[gnu::always_inline]] static HalfVector<std::uint16_t>
   slice(Shorts lanes, std::index_sequence<kIndices...> /*of the result*/) {
@@ -270,7 +271,7 @@ struct Float8 {
 
 #else
 
-/// A narrow format by bit arithmetic: part k holds the k-th element of each 32-bit word.
+/// A narrow format by bit arithmetic. Part k has the k-th element of each 32-bit word.
 template <typename Format>
 struct Narrow {
   using Number = float;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The kernels as one would write them on paper: one element at a time, numbers taken apart and put
-/// together with ldexp and frexp. Shares no line with the fast kernels.
+/// The kernels in the simplest form: one element at a time; numbers are split and joined with ldexp
+/// and frexp. Shares no line with the fast kernels.
 
 #include "op/kernel.hpp"
 
@@ -28,8 +28,8 @@ struct Native {
   static Stored stored_of(Number number) { return number; }
 };
 
-/// bfloat16: the upper half of an f32, so that reading one is exact and writing one chooses between
-/// two neighbours.
+/// bfloat16: the upper half of an f32. Reading it is exact; writing it chooses between two
+/// neighbours.
 struct Bfloat16 {
   using Stored = std::uint16_t;
   using Number = float;
@@ -50,8 +50,8 @@ struct Bfloat16 {
   }
 };
 
-/// What the formats of few bits are made of. `has_infinity` false: OCP's E4M3, whose all-ones
-/// exponent is an ordinary one except for the code of all ones.
+/// The parameters of a narrow format. `has_infinity` is false for OCP's E4M3: its all-ones exponent
+/// is an ordinary one, except for the code of all ones.
 struct Layout {
   int exponent_bits;
   int mantissa_bits;
@@ -71,7 +71,7 @@ struct Layout {
     return has_infinity ? magnitude > infinity() : magnitude == nan();
   }
 
-  /// The code one past the largest finite number's.
+  /// The code after the largest finite number's.
   constexpr unsigned first_special() const { return has_infinity ? infinity() : nan(); }
 };
 
@@ -91,7 +91,7 @@ double magnitude_of(const Layout& layout, unsigned code) {
                     exponent - layout.bias() - layout.mantissa_bits);
 }
 
-/// The code of a finite magnitude, rounded to nearest even; may lie past the largest finite one.
+/// The code of a finite magnitude, rounded to nearest even. It may be above the largest finite one.
 unsigned rounded_code(const Layout& layout, double magnitude) {
   const int smallest = 1 - layout.bias();
   int exponent = smallest;
@@ -100,8 +100,7 @@ unsigned rounded_code(const Layout& layout, double magnitude) {
     --exponent; // frexp's fraction lies in [0.5, 1)
   }
   const double units = std::nearbyint(std::ldexp(magnitude, layout.mantissa_bits - exponent));
-  // Consecutive numbers have consecutive codes, also where the rounding reaches the next power of
-  // two.
+  // Consecutive numbers have consecutive codes, also when rounding reaches the next power of two.
   const int binade_start = (exponent - smallest) * (1 << layout.mantissa_bits);
   return static_cast<unsigned>(binade_start + static_cast<int>(units));
 }
@@ -140,8 +139,8 @@ using Float8E5m2 = Small<std::uint8_t, Layout{5, 2, true}>;
 
 // ---- Operations on two numbers. ----
 
-/// Integers go through uint64_t, where overflow is defined and the lower bits are those of any
-/// narrower wrap.
+/// Integers are computed in uint64_t: its overflow is defined, and its lower bits are those of any
+/// narrower integer.
 template <typename T>
 using Wide = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;
 

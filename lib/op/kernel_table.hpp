@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The tables that the levels' translation units export. Data, not functions: nothing compiled for
-/// a level runs before a CPU that supports it has been seen.
+/// The tables that the levels' translation units export. These are data, not functions, so no code
+/// of a level runs before the CPU is known to support it.
 
 #include "op/kernel.hpp"
 
 namespace weir::op {
 
-/// Indexed by DataType, and by Operation; nullptr where the pair has no meaning.
+/// Indexed by DataType and by Operation. nullptr for a pair that has no meaning.
 struct KernelTable {
   ReduceKernel of[kDataTypes][kOperations];
   Conversions conversions[kDataTypes];

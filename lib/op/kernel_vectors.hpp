@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The vectors that this CPU level computes in: part of kernel_impl.hpp.
+/// The vectors of this CPU level. Part of kernel_impl.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ constexpr std::size_t kVectorBytes = 32;
 constexpr std::size_t kVectorBytes = 16;
 #endif
 
-/// Vector registers of accumulators that one pass over the inputs fills.
+/// Vector registers of accumulators in one pass over the inputs.
 constexpr unsigned kAccumulators = 8;
 
 template <typename T, std::size_t kBytes>

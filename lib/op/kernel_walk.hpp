@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The walk over a payload: part of kernel_impl.hpp.
+/// The walk over a payload. Part of kernel_impl.hpp.
 
 #include "op/kernel_narrow.hpp"
 
@@ -43,8 +43,8 @@ template <typename Codec>
   Codec::encode(to, value);
 }
 
-/// Folds kColumns vectors of payload, starting at byte `at`: the inputs pass by once, the sums stay
-/// in registers, and `out` is written once.
+/// Folds kColumns vectors of payload from byte `at`. It reads each input once, keeps the
+/// accumulators in registers and writes `out` once.
 template <typename Codec, template <typename> class Fold, unsigned kColumns>
 [[gnu::always_inline]] inline void fold_columns(std::byte* out, const std::byte* const* inputs,
                                                 unsigned count, std::size_t at) {
@@ -62,8 +62,8 @@ template <typename Codec, template <typename> class Fold, unsigned kColumns>
   }
 }
 
-/// Folds blocks of kColumns vectors while they fit, then of half as many; returns the first byte
-/// not folded, which is less than a vector from the end.
+/// Folds blocks of kColumns vectors while they fit, then of half as many. Returns the first byte
+/// that is not folded, less than a vector from the end.
 template <typename Codec, template <typename> class Fold, unsigned kColumns>
 [[gnu::always_inline]] inline std::size_t
 fold_blocks(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t at,
@@ -86,7 +86,7 @@ template <typename Codec>
   return Codec::decode(padded);
 }
 
-/// Folds a payload shorter than one vector, so that no byte outside it is touched.
+/// Folds a payload shorter than one vector without reading outside it.
 template <typename Codec, template <typename> class Fold>
 void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
   PartsOf<Codec> sum = decode_short<Codec>(inputs[0], bytes);
@@ -98,8 +98,8 @@ void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, 
   __builtin_memcpy(out, padded, bytes);
 }
 
-/// The ReduceKernel. The end of a payload that fills no vector is folded as the payload's last
-/// whole vector: some elements are computed twice, alike.
+/// The ReduceKernel. If the end of a payload does not fill a vector, the payload's last whole
+/// vector is folded: some elements are computed twice, with the same result.
 template <typename Codec, template <typename> class Fold>
 void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
   if (bytes < kVectorBytes) {
