@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Plans by algorithm. A plan's schedule is all that a simulator needs.
+/// Plans by algorithm. A simulator needs only a plan's schedule.
 
 #include "plan/schedule.hpp"
 #include "plan/topology.hpp"
@@ -16,7 +16,7 @@
 namespace weir::plan {
 
 enum class Algorithm : std::uint8_t {
-  ring,        // in an order that suits the topology: grids' Hamiltonian cycle, else contiguous
+  ring,        // in an order that suits the topology: a grid's Hamiltonian cycle, else contiguous
   ring_across, // MultiTree's authors' order on switch networks: every hop crosses switches
   double_binary_tree, // NCCL's
   ring_2d,            // grids
@@ -27,7 +27,7 @@ enum class Algorithm : std::uint8_t {
 std::string_view name_of(Algorithm algorithm);
 std::optional<Algorithm> algorithm_named(std::string_view name);
 
-/// Empty: the algorithm can be used there. Else why it cannot, in words.
+/// Why the algorithm cannot be used there, in words. Empty when it can.
 std::string why_not(Algorithm algorithm, const Topology& topology,
                     std::span<const VertexId> participants);
 
@@ -38,10 +38,11 @@ struct Plan {
   Schedule schedule;
 };
 
-/// All nodes, in order of their numbers.
+/// All nodes, by number.
 std::vector<VertexId> every_node(const Topology& topology);
 
-/// `participants` are at least two nodes, each once. Errors: PlanError, with why_not's words too.
+/// `participants` are at least two nodes, each once. Errors: PlanError, also with the text of
+/// why_not.
 Plan make_plan(const Topology& topology, Algorithm algorithm,
                std::span<const VertexId> participants);
 Plan make_plan(const Topology& topology, Algorithm algorithm);

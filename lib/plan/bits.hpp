@@ -9,7 +9,7 @@
 
 namespace weir::plan {
 
-/// Fixed number of bits, 64 a word, so that sets of thousands of nodes are compared at once.
+/// A fixed number of bits, 64 in a word, so that sets of thousands of nodes are compared fast.
 class Bits {
  public:
   explicit Bits(std::size_t count = 0) : words_((count + 63) / 64) {}
@@ -29,7 +29,7 @@ class Bits {
     return false;
   }
 
-  /// Whether all of these are in `other`.
+  /// Whether all of these bits are in `other`.
   bool within(const Bits& other) const {
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if ((words_[i] & ~other.words_[i]) != 0) {
@@ -39,7 +39,7 @@ class Bits {
     return true;
   }
 
-  /// The first of begin … end-1 that is here and not in `other`; `end`: none.
+  /// The first of begin … end-1 that is set here and not in `other`. `end`: none.
   std::size_t first_without(const Bits& other, std::size_t begin, std::size_t end) const {
     for (std::size_t at = begin; at < end; at = (at / 64 + 1) * 64) {
       const std::uint64_t rest = (words_[at / 64] & ~other.words_[at / 64]) >> at % 64;

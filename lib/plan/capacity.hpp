@@ -9,12 +9,12 @@
 namespace weir::plan {
 
 /// By link: how many edges of one unit of bandwidth it is (MultiTree §VII-B). The unit is the
-/// greatest rate that divides all rates, or the lowest rate where the former would make more than
-/// kMostUnits of the fastest link; what a link has beyond whole units is left idle.
+/// greatest rate that divides all rates. If the fastest link would then have more than kMostUnits,
+/// the unit is the lowest rate; the part of a link beyond whole units is not used.
 std::vector<std::uint32_t> unit_capacities(const Topology& topology);
 inline constexpr std::uint64_t kMostUnits = 64;
 
-/// bit/s of such a unit.
+/// bit/s of one unit.
 std::uint64_t unit_rate(const Topology& topology);
 
 } // namespace weir::plan

@@ -10,7 +10,7 @@
 namespace weir::plan {
 namespace {
 
-/// By rank: its parent, kNone at the root.
+/// By rank: its parent; kNone at the root.
 using Parents = std::vector<std::uint32_t>;
 
 /// NCCL's binary tree over 0 … ranks-1: odd ranks are leaves, 0 is the root with one child.
@@ -24,8 +24,8 @@ Parents first_tree(std::uint32_t ranks) {
   return parents;
 }
 
-/// The same tree with other ranks for its vertices, such that leaves change places with the rest:
-/// mirrored where that does it, else shifted by one.
+/// The same tree with other ranks, such that leaves become inner vertices and inner vertices
+/// leaves: mirrored where that works, else shifted by one.
 Parents second_tree(const Parents& first) {
   const auto ranks = static_cast<std::uint32_t>(first.size());
   const auto renamed = [&](std::uint32_t vertex) {
@@ -38,7 +38,7 @@ Parents second_tree(const Parents& first) {
   return parents;
 }
 
-/// Edges as positions: the edge above rank r of tree t is t · ranks + r.
+/// Edges as numbers: the edge above rank r of tree t is t · ranks + r.
 class Colours {
  public:
   explicit Colours(const std::array<Parents, 2>& trees)
@@ -77,9 +77,9 @@ class Colours {
     }
   }
 
-  /// An edge differs from its sibling (their parent receives both) and from the other tree's edge
-  /// above the same rank (which sends both). So each has two rivals at most, one of each sort, and
-  /// rivalries form paths and even cycles: two colours do.
+  /// An edge must differ from its sibling (their parent receives both) and from the other tree's
+  /// edge above the same rank (which sends both). So each edge has at most two conflicts, one of
+  /// each kind. The conflicts form paths and even cycles, so two colours are enough.
   void paint(std::uint32_t edge) {
     std::vector<std::uint32_t> open{edge};
     colour_[edge] = 0;

@@ -14,7 +14,7 @@
 namespace weir::plan {
 namespace {
 
-/// In double quotes as DOT wants it.
+/// In double quotes, as DOT requires.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -26,7 +26,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-/// Lines of a grid are straight and its nodes have places; anything else is dot's to lay out.
+/// A grid's lines are straight and its nodes have positions; dot lays out all else.
 std::string head(const Topology& topology) {
   return fmt::format("digraph weir {{\n"
                      "  graph [rankdir=BT, nodesep=0.3, ranksep=0.8, splines={}, "
@@ -68,8 +68,8 @@ std::string vertex_lines(const Topology& topology) {
   return lines;
 }
 
-/// Where a way out of the grid from `node` towards the one at the other end of its row or column
-/// ends: half a pitch outside.
+/// The end of a line that leaves the grid from `node` towards the node at the other end of its row
+/// or column: half a pitch outside.
 Place outside(const Grid& grid, VertexId node, VertexId other) {
   const Place own = place_of(grid, node);
   const Place far = place_of(grid, other);
@@ -87,7 +87,7 @@ bool goes_round(const Grid& grid, VertexId from, VertexId to) {
   return columns + rows > 1;
 }
 
-/// A line between neighbours; what goes round a torus leaves the picture and comes in again.
+/// A line between neighbours. A torus's wrapped link leaves the picture and comes in again.
 std::string edge_lines(const Topology& topology, VertexId from, VertexId to,
                        std::string_view attributes) {
   if (!topology.grid || !goes_round(*topology.grid, from, to)) {
@@ -105,7 +105,7 @@ std::string edge_lines(const Topology& topology, VertexId from, VertexId to,
                      attributes);
 }
 
-/// Cables that differ in nothing are one line with their number. Pale ones say nothing more.
+/// Parallel equal cables become one line with their number. Pale cables have no label.
 std::string cable_lines(const Topology& topology, std::string_view pale) {
   std::map<std::tuple<VertexId, VertexId, std::uint64_t>, std::uint32_t> cables;
   for (LinkId link = 0; link < topology.links().size(); link += 2) {
@@ -126,7 +126,7 @@ std::string cable_lines(const Topology& topology, std::string_view pale) {
 
 constexpr std::string_view kTreeEdge = "color=\"#1b6ca8\", penwidth=2";
 
-/// Parents above their children; what lies between them is left out.
+/// Parents above their children. Vertices between them are left out.
 std::string logical_tree_lines(const Topology& topology, const Tree& tree) {
   std::string lines = vertex_line(topology, tree.root);
   for (const TreeEdge& edge : tree.edges) {

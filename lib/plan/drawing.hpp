@@ -11,7 +11,7 @@
 
 namespace weir::plan {
 
-/// For neato where it is a grid (places are given), for dot otherwise: switches above nodes.
+/// A grid is for neato and has positions. All else is for dot, with switches above nodes.
 struct Drawing {
   std::string engine; // "neato" or "dot"
   std::string text;
@@ -20,11 +20,11 @@ struct Drawing {
 /// Nodes and switches, cables with their rates.
 Drawing draw_topology(const Topology& topology);
 
-/// A tree, its edges with their steps of all-gather: on a grid over the cables that are there,
-/// elsewhere with the root on top.
+/// A tree; each edge has its step of all-gather. On a grid it is drawn over the cables, elsewhere
+/// with the root on top.
 Drawing draw_tree(const Topology& topology, const Forest& forest, const Tree& tree);
 
-/// The tree of switches of a ring, ranks at its leaves.
+/// A ring's tree of switches, with the ranks as leaves.
 Drawing draw_ring(const Topology& topology, const FabricRing& ring);
 
 } // namespace weir::plan

@@ -18,7 +18,7 @@ LinkId cable_of(LinkId link) {
   return link / 2;
 }
 
-/// Switches below a root, breadth first over cables that no other ring has.
+/// Switches below a root, breadth first over cables that no other ring uses.
 struct SwitchTree {
   std::map<VertexId, LinkId> up; // switch → link towards the root; the root is not in it
   VertexId root = kNone;
@@ -61,7 +61,7 @@ class FabricPlanner {
   }
 
  private:
-  /// Each as shallow as the ones before it leave it. The first may take what others need.
+  /// Each tree is as shallow as the earlier ones allow. The first may take cables that others need.
   std::vector<SwitchTree> shallow_trees(std::uint32_t most) {
     is_taken_.assign(is_taken_.size(), false);
     std::vector<SwitchTree> trees;
@@ -72,7 +72,7 @@ class FabricPlanner {
       }
       trees.push_back(tree);
       if (tree.up.empty()) {
-        break; // one switch does it all: another ring would share everything with this one
+        break; // one switch is enough: another ring would share everything with this one
       }
       for (const auto& [vertex, link] : tree.up) {
         is_taken_[cable_of(link)] = true;
@@ -81,8 +81,9 @@ class FabricPlanner {
     return trees;
   }
 
-  /// As many as there are of the cables between switches that have participants. Where all have
-  /// some, as in a BiGraph, the shallowest tree takes all cables of its root, and these do not.
+  /// As many trees as fit on the cables between switches that have participants. Where all switches
+  /// have some, as in a BiGraph, the shallowest tree would take all cables of its root; these trees
+  /// do not.
   std::vector<SwitchTree> spanning_trees(std::uint32_t most) {
     std::vector<std::uint32_t> number(topology_.vertex_count(), kNone);
     std::uint32_t switches = 0;
@@ -111,7 +112,7 @@ class FabricPlanner {
     return trees;
   }
 
-  /// The least deep, then that of the fewest switches, then the first root.
+  /// The least deep; of these the one with the fewest switches; of these the first root.
   SwitchTree best_tree() const {
     SwitchTree best;
     for (VertexId root = topology_.node_count(); root < topology_.vertex_count(); ++root) {
@@ -125,7 +126,7 @@ class FabricPlanner {
     return best;
   }
 
-  /// Root kNone: some participant is out of reach.
+  /// Root kNone: some participant cannot be reached.
   SwitchTree tree_from(VertexId root) const {
     std::map<VertexId, LinkId> up;
     std::map<VertexId, std::uint32_t> depth{{root, 0}};
@@ -143,7 +144,7 @@ class FabricPlanner {
     return pruned(root, up, depth);
   }
 
-  /// Only what leads to participants.
+  /// Keeps only what leads to participants.
   SwitchTree pruned(VertexId root, const std::map<VertexId, LinkId>& up,
                     const std::map<VertexId, std::uint32_t>& depth) const {
     SwitchTree tree;
@@ -170,7 +171,7 @@ class FabricPlanner {
     return ring;
   }
 
-  /// `at` and what is below it, depth first; returns what its parent has as a child.
+  /// Adds `at` and what is below it, depth first. Returns its entry among its parent's children.
   FabricChild add_switch(const SwitchTree& tree, VertexId at, LinkId up, FabricRing& ring) const {
     const std::size_t position = ring.switches.size();
     ring.switches.emplace_back();
@@ -196,7 +197,7 @@ class FabricPlanner {
     return as_child;
   }
 
-  /// A participant that hangs on this switch; by its first cable where it has several.
+  /// A participant on this switch; by its first cable if it has several.
   bool is_member_of(VertexId at, VertexId node, const FabricSwitch& made) const {
     return std::ranges::find(nodes_below_[at], node) != nodes_below_[at].end() &&
            std::ranges::find(made.children, node, &FabricChild::vertex) == made.children.end();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Rings over trees of Weir switches: which ring and which part of its tree each switch holds.
-/// The ranks of a ring, in ring order, are the leaves of its tree, depth first, so every switch
+/// Rings over trees of Weir switches: which rings each switch has, and its part of each ring's
+/// tree. A ring's ranks are the leaves of its tree, in ring order, depth first. So every switch
 /// covers a contiguous range of ranks. Rings share host links and, as far as the topology allows,
 /// no link between switches.
 
@@ -15,10 +15,10 @@
 
 namespace weir::plan {
 
-/// A rank's node or another switch, below a switch.
+/// A child of a switch: a rank's node or another switch.
 struct FabricChild {
   VertexId vertex = kNone;
-  LinkId down = kNone; // from the switch to it; the way up is its reverse
+  LinkId down = kNone; // from the switch to the child; its reverse is the way up
   std::uint32_t first_rank = 0;
   std::uint32_t rank_count = 0;
 };
@@ -41,11 +41,11 @@ struct FabricPlan {
   std::vector<FabricRing> rings; // each carries an equal share of the tensor
 };
 
-/// At most `most_rings` rings over `participants`, fewer where the trees would share a link between
-/// switches; one at least. Trees are as shallow as can be; where more trees have room by being
-/// deeper, there are more. That is the most where all switches have participants, or where all of a
-/// tree's branches end at its root. Errors: PlanError where a participant is on no switch, or where
-/// no tree of switches reaches all.
+/// At most `most_rings` rings over `participants`, at least one. There are fewer when the trees
+/// would share a link between switches. Trees are as shallow as possible, but deeper where that
+/// makes room for more trees. The number is the largest possible where all switches have
+/// participants, or where all branches of a tree end at its root. Errors: PlanError when a
+/// participant is on no switch, or when no tree of switches reaches all.
 FabricPlan plan_fabric(const Topology& topology, std::span<const VertexId> participants,
                        std::uint32_t most_rings);
 

@@ -100,7 +100,7 @@ VertexId FreeLinks::find_child(VertexId parent, const Bits& has) {
       seen_at_[to] = search_;
       came_by_[to] = link;
       if (const VertexId child = child_at(to, has); child != kNone) {
-        return child; // nobody is nearer: all vertices before this one have been asked
+        return child; // none is nearer: all vertices before this one have been tried
       }
       open_.push_back(to);
     }
@@ -110,8 +110,8 @@ VertexId FreeLinks::find_child(VertexId parent, const Bits& has) {
 
 VertexId FreeLinks::child_at(VertexId at, const Bits& has) {
   const Exits& exits = exits_[at];
-  // From where the parent is on its own switch, and round: a parent's children differ from its
-  // neighbours' then, and any number of nodes is done in N-1 steps, not only a power of two.
+  // Starts at the parent's place on its own switch. So a parent's children differ from its
+  // neighbours' children, and any number of nodes takes N-1 steps, not only a power of two.
   const std::uint32_t start =
       exits.first_place + std::min(offset_, exits.end_place - exits.first_place);
   std::size_t place = open_down_.first_without(has, start, exits.end_place);

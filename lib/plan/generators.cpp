@@ -35,7 +35,7 @@ std::vector<std::string> joined(std::vector<std::string> first, std::vector<std:
 
 enum Side : std::size_t { north, south, west, east };
 
-/// The links of a grid's node by side; kNone where the grid ends.
+/// The links of a grid's node by side; kNone at the grid's edge.
 using Sides = std::array<LinkId, 4>;
 
 class GridBuilder {
@@ -98,7 +98,7 @@ Topology make_grid(Grid grid, LinkTraits link) {
   return GridBuilder(grid, link).build();
 }
 
-/// Node i to switch i / nodes_per_switch, for the first `switches` of them.
+/// Connects node i to switch i / nodes_per_switch, for the first `switches` of them.
 void attach_nodes(Topology& topology, std::uint32_t nodes_per_switch, LinkTraits link) {
   for (VertexId node = 0; node < topology.node_count(); ++node) {
     topology.connect(node, topology.node_count() + node / nodes_per_switch, link);

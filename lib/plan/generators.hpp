@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Topologies by formula. Nodes are named n0, n1, …; switches as each function says. Errors:
-/// PlanError for dimensions out of range or more than kMostVertices of nodes and switches.
+/// Topologies by formula. Nodes are n0, n1, …; each function tells its switches' names. Errors:
+/// PlanError for dimensions out of range, or more than kMostVertices nodes and switches.
 
 #include "plan/topology.hpp"
 
@@ -17,8 +17,8 @@ inline constexpr std::uint32_t kMostLinks = 1U << 22;
 Topology make_torus(std::uint32_t rows, std::uint32_t columns, LinkTraits link);
 Topology make_mesh(std::uint32_t rows, std::uint32_t columns, LinkTraits link);
 
-/// Two levels: node i on leaf i / nodes_per_leaf, every leaf linked once to every spine; switches
-/// leaf0 …, then spine0 …
+/// Two levels: node i is on leaf i / nodes_per_leaf, and every leaf has one link to every spine.
+/// Switches are leaf0 …, then spine0 …
 struct LeafSpine {
   std::uint32_t leaves = 0;
   std::uint32_t nodes_per_leaf = 0;
@@ -29,11 +29,11 @@ struct LeafSpine {
 
 Topology make_spine_leaf(const LeafSpine& shape);
 
-/// A spine-leaf as wide above as below (MultiTree §V: 8 leaves, 8 nodes a leaf, 8 spines); unicast
-/// takes the spine of the source's number.
+/// A spine-leaf with as many links up as down (MultiTree §V: 8 leaves, 8 nodes per leaf, 8 spines).
+/// Unicast takes the spine of the source's number.
 Topology make_fat_tree(std::uint32_t leaves, std::uint32_t nodes_per_leaf, LinkTraits link);
 
-/// MultiTree §V, EFLOPS: BiGraph of `nodes_per_switch` x `switches`, an even number; switches
+/// MultiTree §V, EFLOPS: BiGraph of `nodes_per_switch` x `switches`, an even number. Switches are
 /// upper0 …, lower0 …
 Topology make_bigraph(std::uint32_t nodes_per_switch, std::uint32_t switches, LinkTraits host,
                       LinkTraits between);
@@ -41,7 +41,7 @@ Topology make_bigraph(std::uint32_t nodes_per_switch, std::uint32_t switches, Li
 /// MultiTree §V, "DGX-2-like": two switches of 8 nodes, 8 parallel links between them.
 Topology make_dgx2(LinkTraits host, LinkTraits between);
 
-/// One switch, hub.
+/// One switch, named hub.
 Topology make_star(std::uint32_t nodes, LinkTraits link);
 
 } // namespace weir::plan

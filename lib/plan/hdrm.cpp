@@ -37,7 +37,8 @@ Schedule hdrm_schedule(const Topology& topology) {
   ScheduleBuilder builder(topology, ranks);
   Router router(topology);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    // What this rank still adds up: after each round the half on its side of the middle.
+    // The chunks that this rank still adds up: after each round, the half on its side of the
+    // middle.
     ChunkRange own{0, ranks};
     for (std::uint32_t round = 0; round < rounds; ++round) {
       const std::uint32_t partner = rank ^ (1U << round);

@@ -11,17 +11,17 @@
 namespace weir::plan {
 namespace {
 
-/// A tree that still grows.
+/// A tree that is not complete.
 struct Seedling {
   Bits has;                           // participants, by their place in FreeLinks
-  std::vector<VertexId> parents;      // in order of adding, but for those that are spent
-  std::size_t cursor = 0;             // the first of them that may still find a child in this step
-  std::size_t examinable = 0;         // those from earlier steps
-  std::uint32_t missing = 0;          // participants
-  std::vector<VertexId> closed_gates; // switches from which nothing is found in this step
+  std::vector<VertexId> parents;      // in order of adding, without those that are spent
+  std::size_t cursor = 0;             // the first parent that may still find a child in this step
+  std::size_t examinable = 0;         // number of parents from earlier steps
+  std::uint32_t missing = 0;          // number of missing participants
+  std::vector<VertexId> closed_gates; // switches from which nothing can be found in this step
 };
 
-/// Algorithm 1.
+/// Algorithm 1 of MultiTree.
 class Grower {
  public:
   Grower(const Topology& topology, std::span<const VertexId> participants)
@@ -73,7 +73,7 @@ class Grower {
     }
   }
 
-  /// One turn for each tree, by ascending root. Whether any of them has grown.
+  /// Gives each tree one turn, by ascending root. True when any of them has grown.
   bool add_round() {
     bool has_added = false;
     for (std::size_t tree = 0; tree < seedlings_.size(); ++tree) {
@@ -85,8 +85,8 @@ class Grower {
   }
 
   bool add_child(Seedling& seedling, Tree& tree) {
-    // Within a step links are only taken and trees only grow: a parent that finds nothing now will
-    // find nothing until the next.
+    // Within a step links are only taken and trees only grow. So a parent that finds nothing now
+    // finds nothing until the next step.
     for (; seedling.cursor < seedling.examinable; ++seedling.cursor) {
       const VertexId parent = seedling.parents[seedling.cursor];
       const VertexId child = find_child(seedling, parent);

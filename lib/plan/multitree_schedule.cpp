@@ -8,7 +8,7 @@
 namespace weir::plan {
 namespace {
 
-/// What one node can send in a step: the units of all links that leave it.
+/// What one node can send in a step: the units of all its outgoing links.
 std::uint32_t channels_of(const Topology& topology, const Forest& forest) {
   const std::vector<std::uint32_t> capacity = unit_capacities(topology);
   std::uint32_t most = 1;

@@ -23,7 +23,7 @@ constexpr std::string_view name_of(Operation operation) {
   }
 }
 
-/// yaml-cpp quotes what a name needs quotes for.
+/// Uses yaml-cpp, which quotes names where needed.
 class Yaml {
  public:
   Yaml(std::ostream& out, const Topology& topology) : emitter_(out), topology_(topology) {}
@@ -66,8 +66,8 @@ class Yaml {
   const Topology& topology_;
 };
 
-/// A vertex's name as it stands within brackets. What needs quotes yaml-cpp knows, but it looks at
-/// every letter; so it is asked once for each vertex, not for each of a plan's million rows.
+/// Each vertex's name for a YAML list in brackets. yaml-cpp adds quotes where needed, but it is
+/// slow. So it is called once for each vertex, not for each of a plan's million rows.
 std::vector<std::string> names_in_brackets(const Topology& topology) {
   std::vector<std::string> names;
   for (VertexId vertex = 0; vertex < topology.vertex_count(); ++vertex) {

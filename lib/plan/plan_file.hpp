@@ -11,10 +11,11 @@
 
 namespace weir::plan {
 
-/// Trees and, for each participant, its table.
+/// Writes the trees, and each participant's table.
 void write_plan(std::ostream& out, const Topology& topology, const Plan& plan);
 
-/// By ring: its members in rank order, its switches, and of each its parent, ranks and children.
+/// Writes, by ring, its members in rank order and its switches with their parents, ranks and
+/// children.
 void write_fabric(std::ostream& out, const Topology& topology, const FabricPlan& fabric);
 
 } // namespace weir::plan

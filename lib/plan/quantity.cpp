@@ -55,7 +55,7 @@ std::optional<std::uint64_t> whole(std::string_view digits) {
   return value;
 }
 
-/// The part of `factor` that ".digits" is; nullopt where it is not whole.
+/// `factor` times 0.digits. nullopt when the product is not whole.
 std::optional<std::uint64_t> fraction_of(std::uint64_t factor, std::string_view digits) {
   constexpr std::size_t most_digits = 15;
   const auto numerator = whole(digits);
@@ -72,7 +72,7 @@ std::optional<std::uint64_t> fraction_of(std::uint64_t factor, std::string_view 
   return static_cast<std::uint64_t>(product);
 }
 
-/// Digits, a point and digits, spaces, a unit; exact.
+/// Parses digits, an optional point and digits, optional spaces, a unit. Exact.
 std::optional<std::uint64_t> parse_quantity(std::string_view text, std::span<const Unit> units,
                                             std::uint64_t most) {
   const auto number_end = static_cast<std::size_t>(
@@ -95,7 +95,7 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, std::span<con
   return value > most ? std::nullopt : std::optional(value);
 }
 
-/// By the greatest of `units`, in ascending order, of which `value` is a whole number.
+/// In the greatest of `units` (in ascending order) of which `value` is a whole multiple.
 std::string in_units(std::uint64_t value, std::span<const Unit> units) {
   const auto unit = std::find_if(units.rbegin(), units.rend(), [&](const Unit& candidate) {
     return value != 0 && value % candidate.factor == 0;

@@ -12,14 +12,14 @@
 namespace weir::plan {
 
 /// "100Gbit/s", "12.5 Gbit/s", "16GB/s" → bit/s. Units: bit/s or B/s, with k, M, G or T (powers of
-/// 1000). nullopt: not that, a fraction of a bit, or more than 2^53 bit/s.
+/// 1000). nullopt: other text, a fraction of a bit, or more than 2^53 bit/s.
 std::optional<std::uint64_t> parse_rate(std::string_view text);
 
-/// "150ns", "1.5us", "2ms" → ns. nullopt: not that, a fraction of a nanosecond, or over a minute.
+/// "150ns", "1.5us", "2ms" → ns. nullopt: other text, a fraction of a nanosecond, or over a minute.
 std::optional<std::uint64_t> parse_latency(std::string_view text);
 
-/// "4096", "32K", "64KiB", "1G" → bytes; K, M, G are powers of 1024. nullopt: not that or more than
-/// 2^46.
+/// "4096", "32K", "64KiB", "1G" → bytes; K, M, G are powers of 1024. nullopt: other text, or more
+/// than 2^46.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
 inline constexpr std::string_view kRateForm =
@@ -30,8 +30,8 @@ inline constexpr std::string_view kLatencyForm = "a time up to a minute, such as
 std::string rate_text(std::uint64_t bits_per_second);
 std::string size_text(std::uint64_t bytes);
 
-/// "n[0-3]" → n0, n1, n2, n3; a text without brackets stands for itself. nullopt: brackets that are
-/// not [A-B] with A ≤ B, or more than `most` names.
+/// "n[0-3]" → n0, n1, n2, n3. A text without brackets is one name. nullopt: brackets that are not
+/// [A-B] with A ≤ B, or more than `most` names.
 std::optional<std::vector<std::string>> expand_names(std::string_view pattern, std::size_t most);
 
 } // namespace weir::plan

@@ -9,8 +9,8 @@
 namespace weir::plan {
 namespace {
 
-/// Row 0 eastwards, then column by column from the last to the first through rows 1 and on, up and
-/// down in turn. Closes on itself when the number of columns is even.
+/// Row 0 to the right, then the columns from last to first through the other rows, down and up in
+/// turn. It is a cycle when the number of columns is even.
 std::vector<VertexId> snake(std::uint32_t rows, std::uint32_t columns) {
   std::vector<VertexId> order;
   for (std::uint32_t column = 0; column < columns; ++column) {
@@ -60,7 +60,7 @@ std::vector<VertexId> depth_first_order(const Topology& topology,
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
       open.push_back(topology.link(*link).to);
     }
-    // Nodes of this switch before what lies behind other switches.
+    // Nodes of this switch come before nodes behind other switches.
     std::stable_partition(open.begin(), open.end(),
                           [&](VertexId vertex) { return !topology.is_node(vertex); });
   }
@@ -72,7 +72,7 @@ std::vector<VertexId> bigraph_order(const BiGraph& shape) {
   std::vector<VertexId> order;
   std::uint32_t upper = 0;
   for (std::uint32_t round = 0; round < shape.nodes_per_switch; ++round) {
-    // Downwards round places to the right, upwards one more: no link is used twice.
+    // Round i goes down i places to the right, and up one more. So no link is used twice.
     for (std::uint32_t i = 0; i < half; ++i) {
       const std::uint32_t lower = (upper + round) % half;
       order.push_back(upper * shape.nodes_per_switch + round);

@@ -32,7 +32,7 @@ class Passes {
   Passes(const Topology& topology, std::uint32_t quarter)
       : quarter_(quarter), builder_(topology, 4 * quarter), router_(topology) {}
 
-  /// Half the data (0 or 1), a quarter of it each way along every line.
+  /// Half of the data (0 or 1); a quarter goes each way along every line.
   void add(const Lines& lines, std::uint32_t half, Step steps_before) {
     for (std::vector<VertexId> line : lines) {
       for (std::uint32_t direction = 0; direction < 2; ++direction) {

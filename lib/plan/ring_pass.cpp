@@ -21,7 +21,7 @@ void add_ring_pass(ScheduleBuilder& builder, Router& router, const RingPass& pas
                      {}},
                     route);
       };
-      // Piece i starts behind line[i] and comes to it last, then starts there again.
+      // Piece i starts at the node after line[i], reaches line[i] last, then starts there again.
       add(Operation::reduce, (from + length - step) % length, pass.steps_before + step);
       add(Operation::gather, (from + length + 1 - step) % length,
           pass.steps_before + length - 1 + step);

@@ -8,9 +8,9 @@
 
 namespace weir::plan {
 
-/// One ring all-reduce: `chunks`, as many as `line` has nodes or a multiple, are cut into one piece
-/// a node; piece i ends its reduction at line[i]. Takes the 2(L-1) steps after `steps_before` and
-/// flows first_flow … first_flow+L-1.
+/// One ring all-reduce. `chunks` is a multiple of the number of nodes in `line` and is cut into one
+/// piece per node. Piece i ends its reduction at line[i]. Takes the 2(L-1) steps after
+/// `steps_before` and flows first_flow … first_flow+L-1.
 struct RingPass {
   std::span<const VertexId> line;
   ChunkRange chunks;

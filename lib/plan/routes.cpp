@@ -8,8 +8,8 @@
 namespace weir::plan {
 namespace {
 
-/// Where `at` goes next to get from `from` to `to` in a dimension of `size`, the shorter way round;
-/// half way round by the parity of `from`.
+/// The next coordinate after `at` on the shorter way from `from` to `to` in a dimension of `size`.
+/// If both ways are equal, the parity of `from` decides.
 std::uint32_t next_coordinate(std::uint32_t from, std::uint32_t to, std::uint32_t at,
                               std::uint32_t size, Grid::Edges edges) {
   if (edges == Grid::Edges::open) {

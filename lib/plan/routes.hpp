@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Unicast: the one shortest way that a message takes from node to node by the topology's rule.
+/// Unicast: the one shortest way from node to node by the topology's rule.
 
 #include "plan/topology.hpp"
 
@@ -11,14 +11,14 @@
 
 namespace weir::plan {
 
-/// The first switch that a node has a link to; kNone: none.
+/// The first switch that a node has a link to. kNone: none.
 VertexId switch_of(const Topology& topology, VertexId node);
 
 class Router {
  public:
   explicit Router(const Topology& topology) : topology_(topology) {}
 
-  /// Links in order. Errors: PlanError where no way leads there.
+  /// Links in order. Errors: PlanError when there is no way.
   std::vector<LinkId> route(VertexId from, VertexId to);
 
  private:
@@ -29,7 +29,7 @@ class Router {
   LinkId link_between(VertexId from, VertexId to) const;
 
   const Topology& topology_;
-  std::map<VertexId, std::vector<std::uint32_t>> hops_; // by destination: hops left from a vertex
+  std::map<VertexId, std::vector<std::uint32_t>> hops_; // by destination: hops from each vertex
 };
 
 } // namespace weir::plan

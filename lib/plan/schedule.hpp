@@ -2,11 +2,13 @@
 #pragma once
 
 /// What each node of an all-reduce sends, when, and what it waits for: MultiTree's schedule tables
-/// (ISCA'21 §IV-A, Fig. 5), wide enough for the algorithms it is compared with.
+/// (ISCA'21 §IV-A, Fig. 5), extended for the algorithms it is compared with.
 ///
 /// The tensor of D bytes is cut into `chunk_count` chunks of equal size. A message carries a range
-/// of chunks over a fixed route. A reduce is added to what the receiver has, a gather replaces it.
-/// A node works through its table in order: it issues the first entry once the entry's step is the
+/// of chunks over a fixed route. A reduce is added to the receiver's data; a gather replaces it. A
+/// node works through its table in order. It issues an entry when the entry's step is the node's
+/// step and every message that the entry waits for has come (and, for a reduce, has been added).
+/// Its step becomes that of the next entry when everything before has been sent.
 /// node's step and every message that the entry waits for has come (a reduce: and is added). Its
 /// step becomes that of the next entry when everything before is sent.
 
@@ -19,11 +21,11 @@
 
 namespace weir::plan {
 
-/// The tree or pairing that a message belongs to; in MultiTree its root's position among the
+/// The tree or pairing that a message belongs to. In MultiTree: its root's rank among the
 /// participants.
 using FlowId = std::uint32_t;
 using MessageId = std::uint32_t;
-/// From 1. All-gather's steps follow those of reduce-scatter.
+/// From 1. The steps of all-gather follow those of reduce-scatter.
 using Step = std::uint32_t;
 
 enum class Operation : std::uint8_t { reduce, gather, nop };
@@ -35,7 +37,7 @@ struct ChunkRange {
   bool operator==(const ChunkRange&) const = default;
 };
 
-/// Positions in one of the schedule's pools.
+/// A range in one of the schedule's pools.
 struct Slice {
   std::uint32_t begin = 0;
   std::uint32_t count = 0;
@@ -51,19 +53,20 @@ struct Message {
   Slice route; // links in order from `from` to `to`
 };
 
-/// One row of a table. A nop sends nothing: it holds the node for one estimated step (§IV-A,
+/// One row of a table. A nop sends nothing: it delays the node by one estimated step (§IV-A,
 /// footnote 4).
 struct Entry {
   Operation operation = Operation::nop;
   FlowId flow = kNone;
-  VertexId parent = kNone; // reduce: where it goes; gather: whence it came, kNone at the root
+  // Reduce: the receiver; gather: the sender that it came from, kNone at the root.
+  VertexId parent = kNone;
   Step step = 0;
   ChunkRange chunks;
-  Slice sends; // messages with ids begin … begin+count-1; a reduce has one
-  Slice waits; // in the pool of waits; what an earlier row of the node waited for is not repeated
+  Slice sends; // messages begin … begin+count-1; a reduce has one
+  Slice waits; // in the pool of waits, without those that an earlier row of the node waited for
 };
 
-/// Tables of all nodes. Rows of a node are in order of step, within a step in order of flow.
+/// Tables of all nodes. A node's rows are in order of step, and within a step in order of flow.
 struct Schedule {
   std::uint32_t chunk_count = 0;
   Step step_count = 0; // both phases
@@ -77,7 +80,7 @@ struct Schedule {
   std::vector<MessageId> waits;         // pool
   std::vector<LinkId> routes;           // pool
 
-  /// Empty for a node that does not take part.
+  /// Empty for a node that is no participant.
   std::span<const Entry> table(VertexId node) const {
     return std::span(entries).subspan(first_row[node], first_row[node + 1] - first_row[node]);
   }
@@ -95,8 +98,8 @@ struct Schedule {
   }
 };
 
-/// The children column of Fig. 5: of a reduce whose messages it adds first, of a gather to whom it
-/// sends.
+/// The children column of Fig. 5: for a reduce, whose messages it adds first; for a gather, to whom
+/// it sends.
 std::vector<VertexId> children_of(const Schedule& schedule, const Entry& entry);
 
 } // namespace weir::plan

@@ -9,7 +9,7 @@ namespace weir::plan {
 namespace {
 
 bool is_same_row(const Message& a, const Message& b) {
-  // A gather goes to all children at once; a reduce is a row of its own.
+  // A gather to all children is one row; a reduce is a row of its own.
   return a.operation == Operation::gather && b.operation == Operation::gather && a.step == b.step &&
          a.flow == b.flow && a.chunks == b.chunks;
 }

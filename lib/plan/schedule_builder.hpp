@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// From an algorithm's messages to tables: rows, and what each row waits for.
+/// Turns an algorithm's messages into tables: rows, and what each row waits for.
 
 #include "plan/schedule.hpp"
 #include "plan/topology.hpp"
@@ -12,7 +12,7 @@
 
 namespace weir::plan {
 
-/// Whether a node that has nothing to send in a step holds still for it (MultiTree §IV-A).
+/// Whether a node that has nothing to send in a step waits for that step (MultiTree §IV-A).
 enum class Lockstep : std::uint8_t { none, by_nops };
 
 class ScheduleBuilder {
@@ -22,12 +22,12 @@ class ScheduleBuilder {
     schedule_.chunk_count = chunk_count;
   }
 
-  /// `message.route` is set here.
+  /// Sets `message.route`.
   void add(Message message, std::span<const LinkId> route);
 
-  /// A row waits for every message to its node that comes in an earlier step and touches its
-  /// chunks, but for those that a gather in between has replaced, and those that an earlier row of
-  /// the node has waited for: rows leave in order.
+  /// A row waits for every message to its node that comes in an earlier step and has some of its
+  /// chunks. It does not wait for messages that a later gather has replaced, nor for those that an
+  /// earlier row of the node waits for, because rows leave in order.
   Schedule finish(std::uint32_t channels, Lockstep lockstep) &&;
 
  private:
@@ -38,16 +38,16 @@ class ScheduleBuilder {
   void take_in(MessageId id);
   void set_waits(Entry& entry);
 
-  /// What a node has of a chunk.
+  /// A node's messages of one chunk.
   struct Held {
-    std::vector<MessageId> unawaited; // since the last gather, and no row has waited for it
-    MessageId gather = kNone;         // the last
+    std::vector<MessageId> unawaited; // since the last gather; no row waits for them
+    MessageId gather = kNone;         // the last gather
   };
 
   std::uint32_t node_count_;
   Schedule schedule_;
   std::vector<std::uint32_t> first_message_; // by sender; node_count + 1
-  std::vector<Held> holds_;                  // by chunk, at the node in question
+  std::vector<Held> holds_;                  // by chunk, at the present node
   std::vector<bool> is_awaited_;             // by message: a row waits for it
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kNothing = UINT32_MAX;
 
-/// Edges without a circle. Each vertex knows its way to the root of its tree.
+/// Edges without a cycle. Each vertex knows its way to the root of its tree.
 class EdgeForest {
  public:
   EdgeForest(std::uint32_t vertices, std::span<const Edge> edges)
@@ -24,7 +24,7 @@ class EdgeForest {
     return root_[edges_[edge].one] != root_[edges_[edge].other];
   }
 
-  /// Calls `see` with each edge between the ends of one that joins nothing.
+  /// Calls `see` with each edge on the path between the ends of an edge that would close a cycle.
   template <class See>
   void walk_circle(std::uint32_t edge, const See& see) const {
     std::uint32_t one = edges_[edge].one;
@@ -36,7 +36,7 @@ class EdgeForest {
     }
   }
 
-  /// Afterwards there is no circle.
+  /// Replaces `out` by `in`. There is no cycle afterwards.
   void exchange(std::uint32_t out, std::uint32_t in) {
     std::erase(members_, out);
     members_.push_back(in);
@@ -86,7 +86,7 @@ class EdgeForest {
   std::vector<std::uint32_t> depth_;
 };
 
-/// k forests that have as many edges together as k forests can.
+/// k forests with as many edges together as possible.
 class Packing {
  public:
   Packing(std::uint32_t vertices, std::span<const Edge> edges, std::uint32_t count)
@@ -100,8 +100,8 @@ class Packing {
   const std::vector<EdgeForest>& forests() const { return forests_; }
 
  private:
-  /// Finds `added` a forest, where others may have to make room; else leaves all as it is. The
-  /// search is breadth first: a shorter chain of exchanges never makes a circle.
+  /// Finds a forest for `added`, moving other edges if needed. If there is none, changes nothing.
+  /// The search is breadth first: a shortest chain of exchanges never makes a cycle.
   void place(std::uint32_t added) {
     open_.assign(1, added);
     seen_by_[added] = added;
@@ -109,7 +109,7 @@ class Packing {
     for (std::size_t next = 0; next < open_.size(); ++next) {
       const std::uint32_t edge = open_[next];
       for (std::uint32_t turn = 0; turn < forests_.size(); ++turn) {
-        // Another forest first for each edge, or the first ones would fill up alone.
+        // Each edge starts at another forest; else the first forests would fill up alone.
         const auto forest = static_cast<std::uint32_t>((added + turn) % forests_.size());
         if (owner_[edge] == forest) {
           continue;
@@ -128,7 +128,8 @@ class Packing {
     }
   }
 
-  /// `edge` goes to `forest`, whose place was it takes the one that it came from, and so on.
+  /// Moves `edge` to `forest`. The edge that was there moves to the forest where `edge` was, and so
+  /// on.
   void move_along(std::uint32_t edge, std::uint32_t forest) {
     std::uint32_t out = kNothing;
     while (edge != kNothing) {
@@ -144,9 +145,9 @@ class Packing {
   std::span<const Edge> edges_;
   std::vector<EdgeForest> forests_;
   std::vector<std::uint32_t> owner_; // by edge: its forest
-  // Of the search under way.
-  std::vector<std::uint32_t> came_from_; // by edge: which one would take its place
-  std::vector<std::uint32_t> seen_by_;   // by edge: the added one whose search saw it last
+  // State of the present search.
+  std::vector<std::uint32_t> came_from_; // by edge: the edge that would take its place
+  std::vector<std::uint32_t> seen_by_;   // by edge: the added edge whose search saw it last
   std::vector<std::uint32_t> open_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// A network as a graph: nodes that all-reduce, switches between them, directed links. Knows
+/// A network as a graph: nodes that all-reduce, switches between them, directed links. It knows
 /// nothing of algorithms, files or packets.
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace weir::plan {
 
-/// Nodes are 0 … node_count()-1, switches follow.
+/// Nodes are 0 … node_count()-1; switches follow.
 using VertexId = std::uint32_t;
-/// Position in Topology::links().
+/// Index into Topology::links().
 using LinkId = std::uint32_t;
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
-/// A topology or a request that no plan can be made for; what() says what is wrong and what would
+/// A topology or a request for which no plan can be made. what() has what is wrong and what would
 /// be right.
 class PlanError : public std::runtime_error {
  public:
@@ -38,7 +38,7 @@ struct LinkTraits {
   bool operator==(const LinkTraits&) const = default;
 };
 
-/// One direction of a cable; the other is reverse_of(its id). Parallel cables are several of these.
+/// One direction of a cable; the other is reverse_of(its id). Parallel cables are several links.
 struct Link {
   VertexId from = kNone;
   VertexId to = kNone;
@@ -55,15 +55,15 @@ struct Grid {
 };
 
 /// EFLOPS' two-stage network (MultiTree §V): switches 0 … switches/2-1 are the upper side, the rest
-/// the lower, each upper one linked to each lower; node s · nodes_per_switch + j is at switch s.
+/// the lower. Each upper one is linked to each lower. Node s · nodes_per_switch + j is on switch s.
 struct BiGraph {
   std::uint32_t nodes_per_switch = 0;
   std::uint32_t switches = 0;
 };
 
-/// How unicast picks one of several shortest ways; the index is taken modulo their number.
+/// How unicast picks one of several shortest ways. The index is taken modulo their number.
 enum class RouteRule : std::uint8_t {
-  dimension_order,       // grids: along the row (X), then the column; half way round: by parity
+  dimension_order,       // grids: along the row (X), then the column; equal ways: by parity
   by_destination,        // the destination's number
   by_source,             // the source's number
   by_destination_switch, // the number of the destination's switch among those of its side
@@ -71,18 +71,19 @@ enum class RouteRule : std::uint8_t {
 
 class Topology {
  public:
-  /// Names must differ. Errors: PlanError for a name twice and for no node at all.
+  /// Names must differ. Errors: PlanError for a name used twice, or no node at all.
   Topology(std::vector<std::string> nodes, std::vector<std::string> switches);
 
-  /// A cable: a link each way. Returns the one from `a`. Errors: PlanError for a rate of 0, an end
-  /// that does not exist, both ends the same.
+  /// Adds a cable: a link each way. Returns the one from `a`. Errors: PlanError for a rate of 0, an
+  /// end that does not exist, or both ends the same.
   LinkId connect(VertexId a, VertexId b, LinkTraits traits);
-  /// Both directions of a cable that is there already. Errors: PlanError for a rate of 0.
+  /// Sets both directions of an existing cable. Errors: PlanError for a rate of 0.
   void set_traits(LinkId id, LinkTraits traits);
-  /// The order in which trees try the links that leave `vertex`: `order` is a permutation of them.
+  /// Sets the order in which trees try the links that leave `vertex`: `order` is a permutation of
+  /// them.
   void prefer(VertexId vertex, std::vector<LinkId> order);
 
-  /// The name of the port by which `id` leaves; empty where nobody gave one.
+  /// The name of the port by which `id` leaves; empty if none was given.
   void set_port(LinkId id, std::string name) { ports_[id] = std::move(name); }
 
   std::string port(LinkId id) const;
@@ -106,16 +107,17 @@ class Topology {
 
   const Link& link(LinkId id) const { return links_[id]; }
 
-  /// In the order in which they were added, unless prefer() set another; in grids N, S, W, E.
+  /// In the order of adding, unless prefer() set another; in grids N, S, W, E.
   std::span<const LinkId> outgoing(VertexId vertex) const { return outgoing_[vertex]; }
 
-  /// Every link joins two nodes: nodes pass on what is not for them.
+  /// Every link joins two nodes: nodes pass on messages for others.
   bool is_direct() const { return switch_count() == 0; }
 
-  /// Takes messages that are for others: a switch does, a node in a direct network only.
+  /// Whether the vertex passes on messages for others: a switch does, a node only in a direct
+  /// network.
   bool passes_on(VertexId vertex) const { return !is_node(vertex) || is_direct(); }
 
-  /// A vertex that node 0 does not reach; kNone: it reaches all, and they each other.
+  /// A vertex that node 0 does not reach. kNone: all vertices reach each other.
   VertexId find_cut_off() const;
 
   std::optional<Grid> grid;

@@ -49,7 +49,7 @@ std::uint32_t read_count(const YamlReader& map, std::string_view key) {
   return static_cast<std::uint32_t>(map.at(key).whole_number(kCount));
 }
 
-/// One kind of generator: its keys beside kind, rate and latency, and what it makes.
+/// One kind of generator: its keys besides kind, rate and latency, and what it makes.
 struct Generator {
   std::string_view kind;
   std::vector<std::string_view> keys;
@@ -117,7 +117,7 @@ Topology read_generator(const YamlReader& map) {
     kinds.push_back(generator.kind);
     keys.insert(keys.end(), generator.keys.begin(), generator.keys.end());
   }
-  map.expect_map(keys); // of any kind, so that kind can be read
+  map.expect_map(keys); // keys of every kind, because `kind` is read after this
   const Generator& chosen = generators()[map.at("kind").one_of(kinds)];
   std::vector<std::string_view> known{"kind", "rate", "latency"};
   known.insert(known.end(), chosen.keys.begin(), chosen.keys.end());
@@ -130,7 +130,7 @@ Topology read_generator(const YamlReader& map) {
   }
 }
 
-/// Names by pattern, each once in the file.
+/// Names by pattern; each may appear once in the file.
 class NameList {
  public:
   std::vector<std::string> read(const YamlReader& list, Range count, std::string_view what) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Topologies as YAML files (docs/planner.md, "The topology"): either a generator or nodes,
-/// switches and links by name.
+/// Topologies as YAML files (docs/planner.md, "The topology"): a generator, or nodes, switches and
+/// links by name.
 
 #include "plan/topology.hpp"
 
@@ -14,11 +14,11 @@
 namespace weir::plan {
 
 /// Errors: config::ConfigError, "FILE:LINE: KEY: found …; allowed: …", for a file that cannot be
-/// read, YAML that does not parse, unknown, missing or mistyped keys, names twice or unknown, rates
-/// of 0, values out of range, and a topology that is not connected.
+/// read; invalid YAML; unknown, missing or mistyped keys; names used twice or unknown; rates of 0;
+/// values out of range; a topology that is not connected.
 Topology load_topology(const std::filesystem::path& file);
 
-/// The same for text already in memory; `name` stands for the file in errors.
+/// The same for text in memory. `name` stands for the file in errors.
 Topology parse_topology(std::string_view yaml, std::string_view name);
 
 } // namespace weir::plan

@@ -12,18 +12,18 @@
 
 namespace weir::plan {
 
-/// child is added below parent in all-gather's step `step`, from 1.
+/// Child is added below parent in step `step` of all-gather, from 1.
 struct TreeEdge {
   VertexId parent = kNone;
   VertexId child = kNone;
   Step step = 0;
-  Slice route; // in Forest::routes, from parent to child; reduce takes the reverse links back
+  Slice route; // in Forest::routes, from parent to child; reduce uses the reverse links
 };
 
 /// Spans the participants.
 struct Tree {
   VertexId root = kNone;
-  std::vector<TreeEdge> edges; // in order of adding; every parent is the root or a former child
+  std::vector<TreeEdge> edges; // in order of adding; every parent is the root or an earlier child
 };
 
 struct Forest {
@@ -32,9 +32,9 @@ struct Forest {
   Step step_count = 0;        // of one phase
 };
 
-/// One tree for each of `participants` (nodes, each once, two at least). Heterogeneous rates count
-/// as parallel edges (plan/capacity.hpp). Nodes that take no part pass messages on where the
-/// topology lets nodes do so. Errors: PlanError where a participant cannot be reached.
+/// One tree for each of `participants` (nodes, each once, at least two). Different rates count as
+/// parallel edges (plan/capacity.hpp). Nodes that are no participants pass messages on where the
+/// topology lets nodes do so. Errors: PlanError when a participant cannot be reached.
 Forest grow_forest(const Topology& topology, std::span<const VertexId> participants);
 
 /// Longest way from the root, in edges.
