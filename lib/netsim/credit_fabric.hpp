@@ -13,12 +13,13 @@
 namespace weir::netsim {
 
 /// Links whose far ends hold packets in FIFOs, one for each virtual channel. Only the head of a
-/// FIFO can go on, so a packet for a busy link holds up those behind it. A packet is sent when one
-/// of its link's FIFOs has room for all of it (virtual cut-through). What a packet gives back, its
-/// sender knows after the link's latency; counted from the moment at which the packet's head leaves
-/// the FIFO, since flits that come in find the places of those that go out. Where a packet ends its
-/// way there is always room.
+/// FIFO can go on, so a packet for a busy link delays those behind it. A packet is sent when one of
+/// its link's FIFOs has room for all of it (virtual cut-through). The sender learns of freed room
+/// after the link's latency, counted from the time at which the packet's head leaves the FIFO:
+/// incoming flits can use the places of outgoing ones. At the end of a packet's way there is always
+/// room.
 ///
+/// Travellers are those of FifoFabric.
 /// A Traveller is FifoFabric's.
 template <class Traveller>
 class CreditFabric {
@@ -68,18 +69,18 @@ class CreditFabric {
   struct Fifo {
     enum class State : std::uint8_t { empty, waiting, served };
 
-    PacketId first = kFree; // the packets are a list
+    PacketId first = kFree; // head of a linked list of packets
     PacketId last = kFree;
     State state = State::empty;
-    std::uint32_t onward = kFree; // the virtual channel that the message under way holds
+    std::uint32_t onward = kFree; // the virtual channel that the present message holds
   };
 
   /// A link's sending end.
   struct Port {
     Pace pace;
-    std::vector<std::uint32_t> waiting; // FIFOs whose heads want to cross
+    std::vector<std::uint32_t> waiting; // FIFOs whose heads wait for this link
     Time free_from = 0;
-    std::uint32_t last = 0; // virtual channel used; the next search begins behind it
+    std::uint32_t last = 0; // virtual channel used last; the next search begins after it
   };
 
   std::uint32_t first_source() const {
@@ -114,7 +115,7 @@ class CreditFabric {
     start(link, now);
   }
 
-  /// The link has sent what it took from that FIFO.
+  /// The link has sent the packet that it took from that FIFO.
   void served(LinkIndex link, std::uint32_t index, Time now) {
     Fifo& fifo = fifos_[index];
     if (is_source(index) && !sources_[index - first_source()].is_empty()) {
@@ -160,7 +161,7 @@ class CreditFabric {
     return first.since != second.since ? first.since < second.since : a < b;
   }
 
-  /// The virtual channel by which that FIFO's head can cross, or kFree. On a last hop it is 0.
+  /// The virtual channel for that FIFO's head, or kFree. It is 0 on a last hop.
   std::uint32_t channel_for(LinkIndex link, std::uint32_t index) {
     const Fifo& fifo = fifos_[index];
     const Packet& packet = pool_[fifo.first];
@@ -220,7 +221,7 @@ class CreditFabric {
     }
   }
 
-  /// To the far end's FIFO.
+  /// Moves the packet to the far end's FIFO.
   void go_on(LinkIndex link, Fifo& fifo, std::uint32_t channel, PacketId id, Time head_there,
              Time duration) {
     Packet& packet = pool_[id];
@@ -232,7 +233,7 @@ class CreditFabric {
     room_[far] -= packet.bytes;
     ++packet.hop;
     const Time next = ports_[packet.hop->link].pace.time_of(packet.bytes);
-    // A faster link has to wait, or it would run out of bytes.
+    // A faster link must wait, or it would run out of bytes.
     const Time wait = next < duration ? duration - next : 0;
     events_.push(head_there + wait, {EventKind::packet_at_link, id, far});
   }
@@ -253,7 +254,7 @@ class CreditFabric {
   std::vector<LinkUse> use_;
   std::vector<Port> ports_;         // by link
   std::vector<Fifo> fifos_;         // link · count + channel, then sources
-  std::vector<std::uint32_t> room_; // bytes, by link and channel, as the sender knows
+  std::vector<std::uint32_t> room_; // free bytes, by link and channel, as the sender knows
   std::vector<char> is_held_;       // by a message whose last packet has not come
 };
 

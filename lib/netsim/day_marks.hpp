@@ -8,8 +8,8 @@
 
 namespace weir::netsim {
 
-/// Days in a circle, some of them marked. A mark for each word of 64 days besides, so that a search
-/// passes 4096 empty days at a time.
+/// Marks on a circle of days. Each word of 64 days also has a mark, so that a search skips 4096
+/// empty days at a time.
 class DayMarks {
  public:
   explicit DayMarks(std::size_t days)
@@ -27,8 +27,8 @@ class DayMarks {
     }
   }
 
-  /// How many days behind `day` the first marked one is, round the end of the circle; 0: `day`
-  /// itself. The number of days: none is marked.
+  /// Days from `day` to the first marked one, past the end of the circle if needed; 0: `day` is
+  /// marked. The number of all days: none is marked.
   std::size_t distance_to_next(std::size_t day) const {
     const std::uint64_t rest = words_[day / 64] >> (day % 64);
     if (rest != 0) {
@@ -38,7 +38,7 @@ class DayMarks {
     if (word != words_.size()) {
       return first_of(word) - day;
     }
-    word = occupied_from(0); // of the word of `day` itself only earlier days are left
+    word = occupied_from(0); // in the word of `day` only earlier days are left
     return word == words_.size() ? days_ : first_of(word) + days_ - day;
   }
 
@@ -49,7 +49,7 @@ class DayMarks {
     return word * 64 + static_cast<std::size_t>(std::countr_zero(words_[word]));
   }
 
-  /// The first word at `word` or behind it that has marks; words_.size(): none.
+  /// The first word at or after `word` that has marks. words_.size(): none.
   std::size_t occupied_from(std::size_t word) const {
     for (std::size_t at = word; at < words_.size(); at = (at / 64 + 1) * 64) {
       const std::uint64_t rest = occupied_[at / 64] >> (at % 64);

@@ -8,14 +8,14 @@
 namespace weir::netsim {
 
 enum class EventKind : std::uint16_t {
-  packet_at_link, // subject: packet; detail: the FIFO that it enters, if there is one
+  packet_at_link, // subject: packet; detail: the FIFO that it enters, if any
   source_ready,   // subject: source
   link_free,      // subject: link; detail: the FIFO that it has served
   credit,         // subject: link and virtual channel; detail: bytes
   message_there,  // subject: message
   reduced,        // subject: message
   step_over,      // subject: node
-  handed_over,    // subject: node. One of its channels has all of a message that it can hold
+  handed_over,    // subject: node. A channel has as much of a message as it can hold
 };
 
 struct Event {

@@ -11,10 +11,10 @@
 
 namespace weir::netsim {
 
-/// What is to happen, by time; at one time first come, first served. So the order of things does
-/// not depend on how the queue is made: a calendar (R. Brown, CACM 31(10), 1988) whose days are
-/// lists of events in no order. The present day's are a heap of four children a node, and so are
-/// those that are further away than the calendar reaches.
+/// Future events by time; those of equal time come out in the order of pushing. So the order does
+/// not depend on the queue's implementation: a calendar (R. Brown, CACM 31(10), 1988) whose days
+/// are unordered lists of events. Events of the present day, and events after the calendar's end,
+/// are in heaps with four children per node.
 template <class Event>
 class EventQueue {
  public:
@@ -44,7 +44,7 @@ class EventQueue {
     }
   }
 
-  /// The queue is not empty.
+  /// The queue must not be empty.
   Entry pop() {
     if (present_.is_empty()) {
       turn_page();
@@ -54,7 +54,7 @@ class EventQueue {
   }
 
  private:
-  // Days so short that a busy network has few events in each: sorting them takes the longest.
+  // Days are so short that a busy network has few events in each: sorting takes the most time.
   static constexpr unsigned kDayBits = 8;
   static constexpr std::uint64_t kDays = 65536;
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -96,7 +96,7 @@ class EventQueue {
       return (a.time < b.time) | ((a.time == b.time) & (a.order < b.order));
     }
 
-    /// Finds `entry` a place from the root down.
+    /// Moves `entry` down from the root to its place.
     void sink(const Entry& entry) {
       const std::size_t size = entries_.size();
       std::size_t hole = 0;
@@ -127,7 +127,7 @@ class EventQueue {
     std::uint32_t next = kNone;
   };
 
-  /// Into a day of the calendar.
+  /// Puts an event into a day of the calendar.
   void note(std::uint64_t day, const Entry& entry) {
     std::uint32_t place = free_;
     if (place == kNone) {
@@ -143,7 +143,7 @@ class EventQueue {
     marks_.set(slot);
   }
 
-  /// The next day that has anything becomes today; the queue is not empty.
+  /// Makes the next day with events the present one. The queue must not be empty.
   void turn_page() {
     const std::uint64_t noted = next_noted_day();
     const std::uint64_t distant = later_.is_empty() ? UINT64_MAX : later_.first().time >> kDayBits;
@@ -180,11 +180,11 @@ class EventQueue {
     return ahead == kDays ? UINT64_MAX : today_ + 1 + ahead;
   }
 
-  Heap present_; // today's and what is late
-  Heap later_;   // not before today_ + kDays
+  Heap present_; // of today, and late ones
+  Heap later_;   // of today_ + kDays and later
   std::uint64_t today_ = 0;
   std::vector<std::uint32_t> first_ = std::vector(kDays, kNone); // by day: its first note
-  DayMarks marks_ = DayMarks(kDays);                             // days that have notes
+  DayMarks marks_ = DayMarks(kDays);                             // days with notes
   std::vector<Note> notes_;
   std::uint32_t free_ = kNone;
   std::size_t size_ = 0;

@@ -12,12 +12,12 @@
 
 namespace weir::netsim {
 
-/// Links that send packets in the order of their arrival, from a FIFO without an end. A packet goes
-/// on as soon as its head is there (cut-through).
+/// Links that send packets in the order of arrival, from a FIFO without limit. A packet goes on as
+/// soon as its head has come (cut-through).
 ///
-/// A Traveller is told:
-///   packet_leaves(const Packet&, Time)  it has begun to cross its last link, and will be there
-///   then source_sends(source)                a packet has left that source
+/// The fabric calls a Traveller:
+///   packet_leaves(packet, time)  the packet has begun to cross its last link and arrives at `time`
+///   source_sends(source)         a packet has left that source
 template <class Traveller>
 class FifoFabric {
  public:
@@ -83,7 +83,7 @@ class FifoFabric {
     } else {
       ++packet.hop;
       const Time next = ports_[packet.hop->link].pace.time_of(packet.bytes);
-      // A faster link has to wait, or it would run out of bytes.
+      // A faster link must wait, or it would run out of bytes.
       const Time wait = next < duration ? duration - next : 0;
       events_.push(begin + link.latency + wait, {EventKind::packet_at_link, id});
     }

@@ -18,13 +18,13 @@ struct Packet {
   std::uint32_t child = 0;
 };
 
-/// A block that some of the packets have come of.
+/// A block of which some packets have come.
 struct Block {
   Time first_arrival = kNever;
-  std::uint32_t taken = 0; // packets that servers have begun with
+  std::uint32_t taken = 0; // packets that servers have begun
   std::uint32_t done = 0;
-  std::vector<Time> free_from;         // by buffer in use; not tree
-  std::vector<std::vector<char>> sums; // tree: by level and place, which are complete
+  std::vector<Time> free_from;         // by buffer in use; not for tree
+  std::vector<std::vector<char>> sums; // tree: by level and place, which sums are complete
 };
 
 class ServerRun {
@@ -61,7 +61,7 @@ class ServerRun {
 
     Kind kind{};
     Packet packet;
-    std::uint32_t level = 0; // tree: of the sum that is there
+    std::uint32_t level = 0; // tree: of the present sum
     std::uint32_t place = 0;
   };
 
@@ -77,7 +77,7 @@ class ServerRun {
     }
   }
 
-  /// Every port brings a packet in turn.
+  /// The ports bring a packet in turn.
   Packet next_packet() const {
     const auto child = static_cast<std::uint32_t>(arrived_ % settings_.children);
     const std::uint64_t turn = arrived_ / settings_.children;
@@ -104,8 +104,8 @@ class ServerRun {
     }
   }
 
-  /// Von Neumann's way to exponential numbers compares uniform ones and computes nothing (NBS
-  /// Applied Mathematics Series 12, 1951), so every machine draws the same.
+  /// Von Neumann's method for exponential numbers only compares uniform ones (NBS Applied
+  /// Mathematics Series 12, 1951). So every machine draws the same numbers.
   Time interval() {
     if (settings_.arrivals == FoldServers::Arrivals::regular) {
       return settings_.spacing;
@@ -137,14 +137,14 @@ class ServerRun {
     Time& buffer = buffer_of(block);
     buffer = std::max(buffer, now_) + settings_.fold_time;
     Time end = buffer;
-    if (++block.taken == settings_.children) { // it adds up what the buffers hold
+    if (++block.taken == settings_.children) { // it adds up the buffers
       end = *std::max_element(block.free_from.begin(), block.free_from.end()) +
             (block.free_from.size() - 1) * settings_.fold_time;
     }
     events_.push(end, {Step::Kind::sum_there, packet});
   }
 
-  /// One that nobody uses, a new one, or that which is free first; meanwhile the server waits.
+  /// An unused buffer, a new one, or the one that is free first; then the server waits for it.
   Time& buffer_of(Block& block) {
     const auto first = std::min_element(block.free_from.begin(), block.free_from.end());
     const std::uint32_t most =
@@ -177,14 +177,14 @@ class ServerRun {
     }
   }
 
-  /// A sum is complete: if its neighbour is too, the server adds them, else it is free.
+  /// A sum is complete. If its neighbour is too, the server adds them; else it is free.
   void climb(const Step& step) {
     Block& block = blocks_[step.packet.block];
     std::uint32_t level = step.level;
     std::uint32_t place = step.place;
     block.sums[level][place] = 1;
     while (block.sums[level].size() != 1 && (place ^ 1U) >= block.sums[level].size()) {
-      ++level; // nobody to be added to here
+      ++level; // it has no neighbour on this level
       place /= 2;
       block.sums[level][place] = 1;
     }
@@ -219,7 +219,7 @@ class ServerRun {
   }
 
   const FoldServers settings_;
-  std::mt19937_64 random_; // its numbers are the standard's, on every machine
+  std::mt19937_64 random_; // the standard fixes its numbers
   std::vector<Group> groups_;
   std::vector<Block> blocks_;
   EventQueue<Step> events_;

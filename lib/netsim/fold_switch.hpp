@@ -10,48 +10,49 @@
 
 namespace weir::netsim {
 
-/// What a switch sends of a ring. Children are ranks or switches, in ring order; a child's own
-/// connection is that of its last rank, and what enters it that of the rank before its first.
+/// What a switch sends for a ring. Children are ranks or switches, in ring order. A child's own
+/// connection is that of its last rank. The connection into a child is that of the rank before its
+/// first.
 class FoldPorts {
  public:
   enum class Press : std::uint8_t { normal, for_acknowledgement };
 
   virtual ~FoldPorts() = default;
 
-  /// A result into a child.
+  /// Sends a result to a child.
   virtual void send_down(std::uint32_t child, std::uint32_t packet, Press press) = 0;
-  /// A partial sum to the parent.
+  /// Sends a partial sum to the parent.
   virtual void send_up(std::uint32_t packet) = 0;
-  /// To the sender of a child's own connection, in its receiver's name.
+  /// Sends an answer to the sender of a child's own connection, in its receiver's name.
   virtual void answer_down(std::uint32_t child, Frame::Kind kind, std::uint32_t packet) = 0;
-  /// To the sender of what enters the first child, past the parent.
+  /// Sends an answer to the sender of the connection into the first child, through the parent.
   virtual void answer_up(Frame::Kind kind, std::uint32_t packet) = 0;
 };
 
-/// A ring's part of one switch.
+/// One switch's part of a ring.
 class FoldSwitch {
  public:
-  /// Whether what it was shown goes on.
+  /// Whether an answer goes on to its receiver.
   enum class Passage : std::uint8_t { on, absorbed };
 
   virtual ~FoldSwitch() = default;
 
   virtual void take_contribution(std::uint32_t child, std::uint32_t packet, Time now) = 0;
-  /// From the parent.
+  /// A total came from the parent.
   virtual void take_total(std::uint32_t packet, Time now) = 0;
-  /// A receiver in `child` answers what entered it.
+  /// A receiver in `child` answers on the connection into it.
   virtual Passage see_answer_of(std::uint32_t child, Frame::Kind kind, std::uint32_t packet,
                                 Time now) = 0;
-  /// From the parent, on the last child's own connection.
+  /// An answer came from the parent, on the last child's own connection.
   virtual Passage see_answer_from_above(Frame::Kind kind, std::uint32_t packet, Time now) = 0;
-  /// How often it wants to look what has waited too long; kNever.
+  /// How often it wants to check for what has waited too long; kNever.
   virtual Time interval() const = 0;
   virtual void look_again(Time now) = 0;
-  /// The most slots that were filling at once.
+  /// Most slots that were filling at once.
   virtual std::uint32_t most_filling() const = 0;
 };
 
-/// Slots for 2N messages (docs/protocol.md §4): which children's packets are there.
+/// Slots for 2N messages (docs/protocol.md §4): which children's packets have come.
 class SlotTable {
  public:
   SlotTable(std::uint32_t slots, std::uint32_t children)
@@ -62,7 +63,7 @@ class SlotTable {
 
   enum class Finding : std::uint8_t { newer, absent, present, complete };
 
-  /// What the packet of a child finds; `newer`: its slot has gone over to a later message.
+  /// The state of the slot for a child's packet; `newer`: a later message uses the slot.
   Finding look(std::uint32_t packet, std::uint32_t child) const {
     const std::uint32_t slot = slot_of(packet);
     if (tag_[slot] != packet) {
@@ -80,7 +81,7 @@ class SlotTable {
     return tag_[slot] == packet && count_[slot] == children_;
   }
 
-  /// It was absent. Returns whether it was the last.
+  /// The packet must be absent. Returns whether it was the last one.
   bool store(std::uint32_t packet, std::uint32_t child) {
     const std::uint32_t slot = slot_of(packet);
     if (tag_[slot] != packet) {
@@ -97,7 +98,7 @@ class SlotTable {
     return is_last;
   }
 
-  /// Slots that have some packets and not all.
+  /// Slots that have some packets but not all.
   std::uint32_t filling() const { return filling_; }
 
   std::uint32_t most_filling() const { return most_filling_; }
@@ -120,7 +121,7 @@ class SlotTable {
   std::uint32_t most_filling_ = 0;
 };
 
-/// Where a switch stands in a ring's tree.
+/// A switch's place in a ring's tree.
 struct FoldPlace {
   enum class Level : std::uint8_t { root, below };
 

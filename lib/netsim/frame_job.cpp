@@ -36,7 +36,7 @@ plan::LinkId reverse_of(const plan::Topology& topology, plan::LinkId link) {
 
 } // namespace
 
-/// A ring's part of a switch, with the ports that lead to its children and its parent.
+/// A ring's part of a switch, with its ports to children and parent.
 class FrameJob::Hub : public FoldPorts {
  public:
   Hub(FrameJob& job, std::uint32_t ring, const plan::FabricSwitch& part)
@@ -111,7 +111,7 @@ class FrameJob::Hub : public FoldPorts {
     job_.network_.send(frame, link, job_.now_);
   }
 
-  /// Along the rest of the connection's way back.
+  /// Sends an answer along the rest of the connection's way back.
   void send_answer(std::uint32_t rank, Frame::Kind kind, std::uint32_t packet) {
     const Worker& receiver = job_.worker_of(job_.rings_[ring_], rank + 1);
     Frame frame;
@@ -159,7 +159,7 @@ void FrameJob::add_folded_ring(const plan::FabricRing& fabric, std::uint64_t byt
   set_ways(fabric, index);
 }
 
-/// In step s, rank r sends chunk r-s; a chunk is cut into messages.
+/// In step s, rank r sends chunk r-s. A chunk is cut into messages.
 void FrameJob::add_host_ring(std::span<const plan::VertexId> order, std::uint64_t bytes) {
   const auto index = static_cast<std::uint32_t>(rings_.size());
   Ring& ring = rings_.emplace_back();
@@ -229,7 +229,7 @@ void FrameJob::add_hubs(const plan::FabricRing& fabric, std::uint32_t index) {
 /// Both directions of a connection follow the tree.
 void FrameJob::set_ways(const plan::FabricRing& fabric, std::uint32_t index) {
   Ring& ring = rings_[index];
-  // Each rank's links from the root down to it.
+  // Each rank's links from the root to it.
   std::vector<std::vector<plan::LinkId>> from_root(ring.world);
   for (const plan::FabricSwitch& part : fabric.switches) { // depth first
     for (const plan::FabricChild& child : part.children) {
@@ -288,7 +288,7 @@ void FrameJob::dispatch(const FrameEvent& event) {
   }
   case FrameEventKind::worker: {
     Worker& worker = workers_[event.subject];
-    if (worker.timer == now_) { // else it was set anew in between
+    if (worker.timer == now_) { // else it was set again
       worker.timer = kNever;
       worker.sender.expire(now_);
       pump(event.subject);
@@ -326,7 +326,7 @@ void FrameJob::arrive(FrameId id, plan::LinkId link) {
   }
 }
 
-/// When the lcore that is free first has seen to a packet that comes now.
+/// When an lcore has finished a packet that comes now; the first free lcore takes it.
 Time FrameJob::attended_at(plan::VertexId vertex) {
   const SwitchCosts& costs = settings_.costs;
   if (costs.packet_time == 0) {
@@ -392,7 +392,7 @@ void FrameJob::answer(const Frame& frame, Receiver::Reply reply) {
   network_.send(answer, *answer.hop, now_);
 }
 
-/// Does all that it can do now.
+/// Does all that the worker can do now.
 void FrameJob::pump(std::uint32_t index) {
   Worker& worker = workers_[index];
   const Ring& ring = rings_[worker.ring];

@@ -18,27 +18,27 @@
 
 namespace weir::netsim {
 
-/// Of an attempt: everything that travels, its workers and the switches that fold. Frames of a ring
-/// go where its switches say, or, of rings without any, along their connection's way.
+/// One attempt: all frames under way, the workers and the switches that fold. A ring's frames go
+/// where its switches send them. Frames of a ring without switches follow their connection's way.
 class FrameJob {
  public:
-  /// `seed` is of what gets lost.
+  /// `seed` decides which frames are lost.
   FrameJob(const plan::Topology& topology, const WeirSettings& settings, std::uint64_t seed);
   ~FrameJob();
   FrameJob(const FrameJob&) = delete;
   FrameJob& operator=(const FrameJob&) = delete;
 
-  /// A ring whose switches fold `bytes`.
+  /// Adds a ring whose switches fold `bytes`.
   void add_folded_ring(const plan::FabricRing& ring, std::uint64_t bytes);
-  /// A ring of hosts.
+  /// Adds a ring of hosts.
   void add_host_ring(std::span<const plan::VertexId> order, std::uint64_t bytes);
 
   enum class Outcome : std::uint8_t { finished, failed };
 
-  /// Until all is done or a queue pair has failed. Errors: SimulationError after `kPatience`.
+  /// Runs until all is done or a queue pair has failed. Errors: SimulationError after `kPatience`.
   Outcome run();
 
-  /// Its duration, restarts not counted.
+  /// The attempt's own duration, without restarts.
   WeirResult result() const;
 
  private:
@@ -47,7 +47,7 @@ class FrameJob {
   struct Ring {
     std::uint32_t world = 0;
     std::uint32_t first_worker = 0;
-    std::vector<MessageList> messages;   // by rank, or one for all
+    std::vector<MessageList> messages;   // by rank, or one list for all
     std::vector<std::uint32_t> hub_at;   // by vertex; kNobody
     std::vector<std::uint32_t> child_at; // by link into a hub; kNobody: from its parent
     std::vector<plan::VertexId> members;
@@ -78,7 +78,7 @@ class FrameJob {
   std::deque<Ring> rings_;
   std::deque<Worker> workers_;
   std::vector<std::unique_ptr<Hub>> hubs_;
-  std::map<plan::VertexId, std::vector<Time>> lcores_; // when each is free
+  std::map<plan::VertexId, std::vector<Time>> lcores_; // times at which each is free
   std::size_t done_ = 0;
   bool has_failed_ = false;
 };

@@ -15,13 +15,13 @@
 
 namespace weir::netsim {
 
-/// Of a connection from a rank to the next.
+/// A frame of a connection from a rank to the next.
 struct Frame {
   enum class Kind : std::uint8_t {
     data,            // a contribution, a partial sum or a result
     acknowledgement, // of everything before `packet`
     refusal,         // NAK: `packet` is missing
-    hold,            // RNR NAK: the same, later
+    hold,            // RNR NAK: `packet` is missing, send it later
   };
 
   Kind kind = Kind::data;
@@ -30,7 +30,8 @@ struct Frame {
   std::uint32_t rank = 0; // of the connection's sender
   std::uint32_t packet = 0;
   std::uint32_t bytes = 0;
-  const plan::LinkId* hop = nullptr; // that it crosses; where switches choose its way, nothing
+  // The link that it crosses; nullptr where switches choose its way.
+  const plan::LinkId* hop = nullptr;
   const plan::LinkId* end = nullptr;
 };
 
@@ -38,9 +39,9 @@ using FrameId = std::uint32_t;
 
 enum class FrameEventKind : std::uint16_t {
   arrival,  // subject: frame; detail: link
-  attended, // subject: frame; detail: link. A switch has come to it
-  worker,   // subject: worker. Its timer
-  look,     // subject: fold switch. It looks what has waited too long
+  attended, // subject: frame; detail: link. A switch begins with it
+  worker,   // subject: worker, whose timer ends
+  look,     // subject: fold switch, which checks for what has waited too long
 };
 
 struct FrameEvent {
@@ -49,11 +50,12 @@ struct FrameEvent {
   std::uint32_t detail = 0;
 };
 
-/// Links that carry whole frames, one after the other, and may lose them. A lost frame takes its
-/// time on the link too.
+/// Links that carry whole frames, one after the other, and may lose them. A lost frame also takes
+/// its time on the link.
 class FrameNetwork {
  public:
-  /// `host_latency`: besides the link's, of what enters a node. `loss`: 0 … 1, of each frame.
+  /// `host_latency`: added to the link's latency for frames that enter a node. `loss`: 0 … 1, for
+  /// each frame.
   FrameNetwork(const plan::Topology& topology, Time host_latency, double loss, std::uint64_t seed)
       : random_(seed), threshold_(static_cast<std::uint64_t>(std::ldexp(loss, 63))),
         transmitters_(topology.links().size()), use_(topology.links().size()) {
@@ -105,7 +107,7 @@ class FrameNetwork {
 
   std::vector<Link> links_;
   std::vector<Pace> paces_;
-  std::mt19937_64 random_; // its numbers are the standard's, on every machine
+  std::mt19937_64 random_; // the standard fixes its numbers
   std::uint64_t threshold_;
   std::uint64_t lost_ = 0;
   std::vector<Transmitter> transmitters_;

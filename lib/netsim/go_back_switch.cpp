@@ -5,8 +5,8 @@ namespace weir::netsim {
 
 void GoBackSwitch::take_contribution(std::uint32_t child, std::uint32_t packet, Time now) {
   switch (slots_.look(packet, child)) {
-  case SlotTable::Finding::newer:    // a stale repeat, which passes
-  case SlotTable::Finding::complete: // from the cache, on this connection alone
+  case SlotTable::Finding::newer:    // a stale repeat, which goes on
+  case SlotTable::Finding::complete: // from the cache, only on this connection
     ports_.send_down(place_.successor_of(child), packet, FoldPorts::Press::normal);
     return;
   case SlotTable::Finding::present:
@@ -24,7 +24,8 @@ void GoBackSwitch::take_contribution(std::uint32_t child, std::uint32_t packet, 
   }
 }
 
-/// A packet whose message's FIRST was lost cannot be placed, and is dropped.
+/// False when the FIRST of the packet's message was lost: the packet cannot be placed and is
+/// dropped.
 bool GoBackSwitch::knows_first_of(std::uint32_t packet, std::uint32_t child) const {
   const std::uint32_t first = messages_.first_of(messages_.message_of(packet));
   return first == packet || slots_.look(first, child) != SlotTable::Finding::absent;

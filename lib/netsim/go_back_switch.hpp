@@ -5,8 +5,8 @@
 
 namespace weir::netsim {
 
-/// docs/protocol.md §3 and §4: results leave as slots complete, a repeat is answered from its slot,
-/// and what is lost is the queue pairs' affair. In trees nothing may be lost.
+/// docs/protocol.md §3 and §4: results leave when slots are complete, and a repeat is answered from
+/// its slot. The queue pairs repair losses. In trees nothing may be lost.
 class GoBackSwitch : public FoldSwitch {
  public:
   GoBackSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports)

@@ -9,7 +9,7 @@
 
 namespace weir::netsim {
 
-/// Durations in buckets of a thirty-second of their power of two.
+/// Durations in buckets whose width is 1/32 of their power of two.
 class LatencyHistogram {
  public:
   void add(Time duration) {
@@ -20,8 +20,8 @@ class LatencyHistogram {
 
   Time mean() const { return count_ == 0 ? 0 : sum_ / count_; }
 
-  /// The least bucket's lower bound that `per_mille` of a thousand do not exceed by more than the
-  /// bucket; 0 if there are none.
+  /// The lower bound of the smallest bucket such that `per_mille` of a thousand durations are in it
+  /// or below. 0 if there are no durations.
   Time quantile(std::uint64_t per_mille) const {
     const std::uint64_t wanted = (count_ * per_mille + 999) / 1000;
     std::uint64_t seen = 0;

@@ -14,7 +14,7 @@ Time MendingSwitch::timer_of(const Outflow& flow) const {
   return std::max(floor_, flow.round_trip.timeout(interval())) << flow.doublings;
 }
 
-/// How long the oldest slot may lack a child's packet before the child is asked.
+/// How long the oldest slot may lack a child's packet before the child is asked for it.
 Time MendingSwitch::patience_with(std::uint32_t child) const {
   return leads_up(child) ? floor_ : timer_of(outflows_[place_.successor_of(child)]);
 }
@@ -81,7 +81,7 @@ void MendingSwitch::release_ready(Time now) {
 void MendingSwitch::release(std::uint32_t packet, Time now) {
   released_ = packet + 1;
   oldest_since_ = now;
-  // Before a stall the receivers are asked how far they are.
+  // Before the window is full, the receivers are asked how far they are.
   const FoldPorts::Press press = slots_.is_complete(released_)
                                      ? FoldPorts::Press::normal
                                      : FoldPorts::Press::for_acknowledgement;
@@ -109,7 +109,7 @@ void MendingSwitch::take_total(std::uint32_t packet, Time now) {
   }
 }
 
-/// Once for each total that is missing.
+/// Asks once for each missing total.
 void MendingSwitch::ask_parent() {
   if (asked_above_ != released_) {
     asked_above_ = released_;
@@ -142,7 +142,7 @@ void MendingSwitch::ask_again(std::uint32_t child, Time now) {
   }
 }
 
-/// A repeat of something released.
+/// Takes a repeat of a packet whose result was released.
 void MendingSwitch::swallow(std::uint32_t child, std::uint32_t packet, Time now) {
   Inflow& inflow = inflows_[child];
   const std::uint32_t acknowledged = acknowledged_of(child);
@@ -158,7 +158,7 @@ void MendingSwitch::swallow(std::uint32_t child, std::uint32_t packet, Time now)
   }
   inflow.pass = Inflow::Pass::resend;
   if (leads_up(child)) {
-    ports_.send_up(packet); // the parent has the results of that connection
+    ports_.send_up(packet); // the parent has the results for that connection
   } else {
     resend(place_.successor_of(child), acknowledged, now);
   }

@@ -9,18 +9,19 @@
 
 namespace weir::netsim {
 
-/// A switch that mends losses itself: results leave in order; who misses a result gets it from the
-/// cache; whose contribution is missing is asked for it, by a NAK at the oldest packet that its
-/// receiver has not acknowledged, once for each of them and each time that the sender has gone
-/// back, then by RNR NAKs; a repeat of what was released brings back at most one resend for each
-/// time that its sender has gone back. Nothing that the switch says acknowledges more than the
-/// receiver has. In a tree all this is done hop by hop: partial sums are resent to the parent,
+/// A switch that repairs losses itself. Results leave in order. A rank that misses a result gets it
+/// from the cache. A rank whose contribution is missing is asked for it: first by a NAK at the
+/// oldest packet that its receiver has not acknowledged, once for each packet and each time that
+/// the sender has gone back; then by RNR NAKs. A repeat of what was released causes at most one
+/// resend for each time that its sender has gone back. The switch never acknowledges more than the
+/// receiver has. In a tree all this is done hop by hop: partial sums are sent again to the parent,
 /// totals to the children.
 ///
-/// A connection's timer is its measured round trip with four times the deviation, of release to
-/// acknowledgement, and `floor` at least; each resend doubles it until a round trip is measured
-/// again. It says when what was released is sent again, and when a rank whose packet the oldest
-/// slot lacks is asked. A switch knows nothing of the way from its parent: there it is `floor`.
+/// A connection's timer is its measured round trip, from release to acknowledgement, plus four
+/// times the deviation, and at least `floor`. Each resend doubles it until a round trip is measured
+/// again. The timer decides when a released result is sent again, and when a rank whose packet the
+/// oldest slot lacks is asked. A switch cannot measure the way from its parent: there the timer is
+/// `floor`.
 class MendingSwitch : public FoldSwitch {
  public:
   MendingSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports, Time floor);
@@ -31,7 +32,7 @@ class MendingSwitch : public FoldSwitch {
                         Time now) override;
   Passage see_answer_from_above(Frame::Kind kind, std::uint32_t packet, Time now) override;
 
-  /// Half the shortest timer.
+  /// Half of the shortest timer.
   Time interval() const override { return floor_ / 2; }
 
   void look_again(Time now) override;
@@ -42,26 +43,26 @@ class MendingSwitch : public FoldSwitch {
   static constexpr std::uint32_t kNothing = UINT32_MAX;
   static constexpr Time kFirstPause = 15'000 * kMicrosecond;
   static constexpr Time kLongestPause = 100'000 * kMicrosecond;
-  static constexpr std::uint32_t kMostTries = 5; // then it is the sender's affair
+  static constexpr std::uint32_t kMostTries = 5; // after these, the sender must act
 
   /// What comes from a child.
   struct Inflow {
-    std::uint32_t missing = 0;          // the lowest packet that it has not brought
-    std::uint32_t previous = 0;         // packet; a lower or equal one begins a pass
+    std::uint32_t missing = 0;          // the lowest packet that has not come
+    std::uint32_t previous = 0;         // last packet; a lower or equal one begins a pass
     std::uint32_t asked_for = kNothing; // `missing` when its sender was asked, in this pass
     std::uint32_t asked_at = kNothing;  // acknowledged_of() when it was asked by NAK
     Time quiet_until = 0;               // after an RNR NAK
     Time pause = kFirstPause;           // after the next RNR NAK
-    /// What its sender's going back has brought already.
+    /// What the switch has done about the sender's present pass.
     enum class Pass : std::uint8_t { nothing, acknowledgement, resend } pass = Pass::nothing;
   };
 
-  /// What goes into a child.
+  /// What goes to a child.
   struct Outflow {
     std::uint32_t acknowledged = 0; // the lowest packet that its receiver has not acknowledged
-    Time since = 0;                 // when that advanced, or the resend
+    Time since = 0;                 // time of its last advance, or of the resend
     std::uint32_t tries = 0;
-    std::uint32_t doublings = 0; // of the timer since a round trip was measured
+    std::uint32_t doublings = 0; // of the timer, since a round trip was measured
     RoundTrip round_trip;
   };
 
@@ -88,11 +89,12 @@ class MendingSwitch : public FoldSwitch {
   SlotTable slots_;
   std::vector<Inflow> inflows_;
   std::vector<Outflow> outflows_;
-  std::uint32_t released_ = 0;           // results that have gone down: all before it
-  std::uint32_t climbed_ = 0;            // partial sums that have gone up: all before it
-  std::uint32_t above_acknowledged_ = 0; // of the last child's own connection
+  std::uint32_t released_ = 0;           // results before this one have gone down
+  std::uint32_t climbed_ = 0;            // partial sums before this one have gone up
+  std::uint32_t above_acknowledged_ = 0; // on the last child's own connection
   std::uint32_t asked_above_ = kNothing; // released_ when the parent was asked
-  Time oldest_since_ = 0;                // when the oldest slot became that, or was asked for
+  // Since when the oldest slot is the oldest, or when it was asked for.
+  Time oldest_since_ = 0;
 };
 
 } // namespace weir::netsim

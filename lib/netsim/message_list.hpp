@@ -7,12 +7,12 @@
 
 namespace weir::netsim {
 
-/// The messages of a connection, by number, and their packets, numbered through.
+/// The messages of a connection, by number. Packets are numbered over all messages.
 class MessageList {
  public:
   explicit MessageList(std::uint32_t mtu) : mtu_(mtu) {}
 
-  /// Not empty.
+  /// `bytes` is not 0.
   void add(std::uint32_t bytes) {
     first_.push_back(first_.back() + (bytes + mtu_ - 1) / mtu_);
     last_bytes_.push_back(bytes - (bytes - 1) / mtu_ * mtu_);
@@ -26,9 +26,9 @@ class MessageList {
 
   std::uint32_t end_of(std::uint32_t message) const { return first_[message + 1]; }
 
-  /// The message that has that packet; there is one.
+  /// The message of a packet, which must exist.
   std::uint32_t message_of(std::uint32_t packet) const {
-    // Most lists have messages of one size, the last apart.
+    // Most lists have messages of one size, except for the last.
     const std::uint32_t guess = std::min(packet / first_[1], count() - 1);
     if (first_[guess] <= packet && packet < first_[guess + 1]) {
       return guess;
@@ -37,8 +37,8 @@ class MessageList {
                                       first_.begin() - 1);
   }
 
-  /// Of a packet's payload and the headers that depend on its place in its message: RETH in the
-  /// first, immediate data in the last (IBTA §9.4).
+  /// Bytes of a packet's payload and of the headers that depend on its place in the message: RETH
+  /// in the first, immediate data in the last (IBTA §9.4).
   std::uint32_t bytes_of(std::uint32_t packet, std::uint32_t message) const {
     constexpr std::uint32_t kReth = 16;
     constexpr std::uint32_t kImmediate = 4;

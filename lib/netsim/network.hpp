@@ -9,30 +9,30 @@
 
 namespace weir::netsim {
 
-/// Position in Network::links().
+/// Index into Network::links().
 using LinkIndex = std::uint32_t;
 inline constexpr std::uint32_t kNobody = UINT32_MAX;
 
-/// One direction.
+/// One direction of a cable.
 struct Link {
   std::uint64_t bits_per_second = 0;
-  Time latency = 0; // from a bit's sending to its arrival, with what the far end takes to route it
+  Time latency = 0; // from a bit's sending to its arrival, with the far end's routing time
 
   bool operator==(const Link&) const = default;
 };
 
 /// One link of a packet's way.
 struct Hop {
-  /// In a ring of links packets could wait for each other's room in a circle. So on a torus
-  /// those that cross a dimension's dateline, its wrapped links, have other virtual channels there
-  /// than those that don't (Dally and Seitz, IEEE ToC C-36(5), 1987).
+  /// In a ring of links, packets could wait in a circle for each other's room. So on a torus,
+  /// packets that cross a dimension's dateline (its wrapped links) have other virtual channels in
+  /// that dimension than those that do not (Dally and Seitz, IEEE ToC C-36(5), 1987).
   enum class Dateline : std::uint8_t { none, not_crossed, crossed };
 
   LinkIndex link = 0;
   Dateline dateline = Dateline::none;
 };
 
-/// The links that packets cross. Who is at their ends, only routes know.
+/// The links that packets cross. Only routes know what is at their ends.
 class Network {
  public:
   LinkIndex add(Link link) {
@@ -48,7 +48,7 @@ class Network {
   std::vector<Link> links_;
 };
 
-/// What a run tells of a link.
+/// A run's result for one link.
 struct LinkUse {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0; // with headers

@@ -10,24 +10,24 @@ namespace weir::netsim {
 
 using PacketId = std::uint32_t;
 
-/// On its way over links that its sender has chosen. What it carries is its sender's affair.
+/// A packet on links that its sender has chosen. Only the sender knows its content.
 struct Packet {
-  /// Whether the next packet of its message has to follow through the same virtual channels.
+  /// Whether the next packet of its message must use the same virtual channels.
   enum class Follower : std::uint8_t { none, same_channel };
 
   const Hop* hop = nullptr;  // the link that it is on or waits for
   const Hop* end = nullptr;  // of the route
   Time since = 0;            // when it began to wait for the link
-  PacketId next = 0;         // in the FIFO where it waits
+  PacketId next = 0;         // in the FIFO in which it waits
   std::uint32_t bytes = 0;   // on the wire
-  std::uint32_t message = 0; // the sender's number for what this is part of
-  std::uint32_t step = 0;    // arbitration by step: smaller goes first
+  std::uint32_t message = 0; // the sender's number of its message
+  std::uint32_t step = 0;    // arbitration by step: the smaller goes first
   Follower follower = Follower::none;
 
   bool is_on_last_hop() const { return hop + 1 == end; }
 };
 
-/// Packets by number; a number is used again after release.
+/// Packets by number. Numbers are used again after release.
 class PacketPool {
  public:
   PacketId make(const Packet& packet) {

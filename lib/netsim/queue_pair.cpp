@@ -37,7 +37,7 @@ void Sender::refuse(std::uint32_t packet, Time now) {
     return;
   }
   advance(packet, now);
-  if (next_ != oldest_) { // else it is a repeat: nothing was sent since it went back
+  if (next_ != oldest_) { // else a second NAK: nothing was sent since it went back
     go_back();
   }
 }
@@ -48,7 +48,7 @@ void Sender::hold(std::uint32_t packet, Time wait, Time now) {
   }
   advance(packet, now);
   if (hold_until_ == kNever) {
-    ++retries_left_; // RNR retries are unlimited
+    ++retries_left_; // RNR retries have no limit
     go_back();
     hold_until_ = now + wait;
   }
@@ -80,7 +80,7 @@ void Sender::advance(std::uint32_t end, Time now) {
   ack_deadline_ = next_ > oldest_ ? now + traits_.ack_timeout : kNever;
 }
 
-/// Timeouts and NAKs draw on one counter (IBTA §9.9.2.4.1).
+/// Timeouts and NAKs use one counter (IBTA §9.9.2.4.1).
 void Sender::go_back() {
   ack_deadline_ = kNever;
   if (retries_left_ == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Both ends of an RC connection as lib/endpoint has them (IBTA §9.7), without bytes: what is sent,
+/// Both ends of an RC connection, as in lib/endpoint (IBTA §9.7) but without bytes: what is sent,
 /// acknowledged, refused and sent again, and when.
 
 #include "netsim/message_list.hpp"
@@ -13,7 +13,7 @@
 
 namespace weir::netsim {
 
-/// A requester that goes back N.
+/// A requester with go-back-N.
 class Sender {
  public:
   struct Departure {
@@ -27,32 +27,32 @@ class Sender {
   Sender(const HostTraits& traits, const MessageList& messages)
       : traits_(traits), messages_(messages), retries_left_(traits.retry_count) {}
 
-  /// The next message may go.
+  /// The next message may be sent.
   void post() { ++posted_; }
 
   std::uint32_t posted() const { return posted_; }
 
-  /// Messages of which every packet is acknowledged.
+  /// Messages whose packets are all acknowledged.
   std::uint32_t acknowledged() const { return acknowledged_; }
 
-  /// The next packet, if one may go.
+  /// The next packet, if one may be sent.
   std::optional<Departure> transmit(Time now);
 
-  /// ACK: everything before packet `end` has arrived.
+  /// ACK: all packets before `end` have arrived.
   void acknowledge(std::uint32_t end, Time now);
 
-  /// NAK, PSN sequence error: everything before `packet` has arrived, and it has not.
+  /// NAK, PSN sequence error: all packets before `packet` have arrived; `packet` has not.
   void refuse(std::uint32_t packet, Time now);
 
-  /// RNR NAK: the same, and the receiver wants to be left alone for `wait`.
+  /// RNR NAK: the same, and the receiver asks for a pause of `wait`.
   void hold(std::uint32_t packet, Time wait, Time now);
 
-  /// When expire() has something to do; kNever.
+  /// When expire() has work; kNever.
   Time deadline() const { return ack_deadline_ < hold_until_ ? ack_deadline_ : hold_until_; }
 
   void expire(Time now);
 
-  /// It has retried as often as it may.
+  /// It has used all its retries.
   bool has_failed() const { return has_failed_; }
 
   std::uint64_t sent() const { return sent_; }
@@ -69,10 +69,10 @@ class Sender {
   const MessageList& messages_;
   std::uint32_t posted_ = 0;
   std::uint32_t acknowledged_ = 0;
-  std::uint32_t oldest_ = 0; // packet not acknowledged
+  std::uint32_t oldest_ = 0; // first packet not acknowledged
   std::uint32_t next_ = 0;
   std::uint32_t sent_end_ = 0;
-  std::uint32_t cursor_ = 0; // next_'s message
+  std::uint32_t cursor_ = 0; // message of next_
   std::uint32_t since_request_ = 0;
   std::uint32_t retries_left_;
   Time ack_deadline_ = kNever;
@@ -82,26 +82,26 @@ class Sender {
   std::uint64_t repeats_ = 0;
 };
 
-/// A responder: one NAK a gap, cumulative acknowledgements.
+/// A responder: one NAK per gap, cumulative acknowledgements.
 class Receiver {
  public:
   enum class Reply : std::uint8_t { none, acknowledge, refuse };
 
   explicit Receiver(const MessageList& messages) : messages_(messages) {}
 
-  /// What it answers.
+  /// Returns its answer.
   Reply receive(std::uint32_t packet, Sender::Departure::Ack ack);
 
   std::uint32_t expected() const { return expected_; }
 
-  /// Messages that are there as a whole.
+  /// Complete messages.
   std::uint32_t arrived() const { return arrived_; }
 
  private:
   const MessageList& messages_;
   std::uint32_t expected_ = 0; // packet
   std::uint32_t arrived_ = 0;
-  bool has_refused_ = false; // the gap at expected_
+  bool has_refused_ = false; // a NAK was sent for the gap at expected_
 };
 
 } // namespace weir::netsim

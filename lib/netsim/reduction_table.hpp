@@ -8,7 +8,7 @@
 
 namespace weir::netsim {
 
-/// A port's reduction table (Klenk et al. §IV-D): few entries, any address in any of them.
+/// A port's reduction table (Klenk et al. §IV-D): few entries, each for any address.
 class ReductionTable {
  public:
   struct Entry {
@@ -29,7 +29,7 @@ class ReductionTable {
     return found == entries_.end() ? nullptr : &*found;
   }
 
-  /// The table is not full.
+  /// The table must not be full.
   Entry& allocate(std::uint32_t address, std::uint64_t now) {
     return entries_.emplace_back(Entry{address, 0, now});
   }
@@ -39,7 +39,7 @@ class ReductionTable {
     entries_.pop_back();
   }
 
-  /// Frees the entry that was touched longest ago; the table is not empty.
+  /// Frees the entry that was touched longest ago. The table must not be empty.
   Entry evict() {
     const auto oldest =
         std::min_element(entries_.begin(), entries_.end(),

@@ -27,7 +27,7 @@ Time RegionFabric::duration_on(std::uint32_t link, std::uint32_t bytes) {
   return is_slow ? 2 * duration : duration;
 }
 
-/// Returns when the link begins to send it.
+/// Returns when the link begins to send the packet.
 Time RegionFabric::cross(std::uint32_t link, std::uint32_t back, const RegionPacket& packet,
                          Time now) {
   const std::uint32_t payload =

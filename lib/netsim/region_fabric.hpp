@@ -12,10 +12,10 @@
 
 namespace weir::netsim {
 
-/// Of one plane; leaf switches, then spines.
+/// A switch of one plane: leaf switches, then spines.
 using SwitchId = std::uint32_t;
 
-/// What crosses the planes. An address is a packet's number in the message.
+/// A packet on the planes. Its address is its number in the message.
 struct RegionPacket {
   enum class Kind : std::uint8_t {
     contribution, // push: to the address's home
@@ -27,14 +27,14 @@ struct RegionPacket {
 
   Kind kind{};
   std::uint32_t address = 0;
-  std::uint32_t gpu = kNobody;  // who asked, who is to get it, or whose result it is
+  std::uint32_t gpu = kNobody;  // the one that asked, or that gets it, or whose result it is
   std::uint32_t count = 1;      // contributions in it
-  SwitchId came_from = kNobody; // the switch that sent it; of a GPU's or a table's, nobody
+  SwitchId came_from = kNobody; // the switch that sent it; kNobody: a GPU or a table
   Time sent = 0;
 };
 
-/// The planes' links, numbered, and the way over them. All planes are alike, and a packet stays on
-/// that of its address.
+/// The planes' links, numbered, and routing. All planes are alike; a packet stays on the plane of
+/// its address.
 class RegionFabric {
  public:
   enum class Place : std::uint16_t { at_switch, at_gpu, from_memory, timeout };
@@ -43,7 +43,7 @@ class RegionFabric {
     Place place{};
     std::uint16_t plane = 0;
     std::uint32_t at = 0;     // switch or GPU
-    std::uint32_t packet = 0; // of the pool, or a program's number
+    std::uint32_t packet = 0; // index in the pool, or a program's number
   };
 
   RegionFabric(const RegionNetwork& network, const RegionSettings& settings);
@@ -58,13 +58,13 @@ class RegionFabric {
 
   bool is_leaf(SwitchId id) const { return id < network_.groups; }
 
-  /// GPUs that take part in a group.
+  /// Participating GPUs of a group.
   std::uint32_t members_of(SwitchId leaf) const {
     return (settings_.gpus + network_.groups - 1 - leaf) / network_.groups;
   }
 
-  /// The port by which a GPU's leaf switch reaches it, and the one that leads from a leaf to the
-  /// other leaves in that lane.
+  /// The port by which a GPU's leaf switch reaches it, and the port from a leaf to the other leaves
+  /// in that lane.
   std::uint32_t port_of(std::uint32_t gpu) const { return gpu / network_.groups; }
 
   std::uint32_t port_of_lane(std::uint32_t lane) const { return network_.gpus_per_group + lane; }
@@ -76,17 +76,17 @@ class RegionFabric {
 
   SwitchId spine_of_lane(std::uint32_t lane) const { return network_.groups + lane; }
 
-  /// A GPU to its leaf. Returns when its port begins to send it.
+  /// Sends from a GPU to its leaf. Returns when its port begins to send it.
   Time send_up(std::uint32_t gpu, const RegionPacket& packet, Time now);
-  /// A leaf to a GPU.
+  /// Sends from a leaf to a GPU.
   void send_down(std::uint32_t gpu, const RegionPacket& packet, Time now);
 
-  /// To every GPU that takes part but packet.gpu: from a leaf to those of its group and, unless
-  /// another switch sent the packet, in that lane towards the others; from a spine to all leaves
-  /// but that which sent it.
+  /// Sends to every participating GPU but packet.gpu. A leaf sends to the GPUs of its group and,
+  /// unless another switch sent the packet, in that lane to the others. A spine sends to all leaves
+  /// but the sender.
   void spread(SwitchId at, std::uint32_t lane, const RegionPacket& packet, Time now);
 
-  /// One hop towards another switch, in that lane.
+  /// Sends one hop towards another switch, in that lane.
   void send_towards(SwitchId at, SwitchId goal, std::uint32_t lane, const RegionPacket& packet,
                     Time now);
 
@@ -114,10 +114,10 @@ class RegionFabric {
 
   const RegionNetwork network_;
   const RegionSettings settings_;
-  std::mt19937_64 random_; // its numbers are the standard's, on every machine
+  std::mt19937_64 random_; // the standard fixes its numbers
   Pace pace_;
   EventQueue<Event> events_;
-  std::vector<Transmitter> links_; // even: up or forth; odd: down or back
+  std::vector<Transmitter> links_; // even: up or forward; odd: down or back
   std::vector<RegionPacket> packets_;
   std::vector<std::uint32_t> free_;
 };

@@ -10,9 +10,9 @@
 
 namespace weir::netsim {
 
-/// What a GPU injects: a range of addresses, plane by plane, as far as its waves let it (Klenk et
-/// al. §IV-F1, Fig. 6): a wave is credited while fewer than settings.waves are outstanding.
-/// `stride` makes an order of its own of the addresses of a wave; 0: ascending.
+/// What a GPU injects: a range of addresses, plane by plane, as its waves allow (Klenk et al.
+/// §IV-F1, Fig. 6). A wave may start while fewer than settings.waves are outstanding. `stride`
+/// gives each GPU its own order of the addresses of a wave; 0: ascending.
 class WaveControl {
  public:
   WaveControl(const RegionSettings& settings, std::uint32_t planes, std::uint32_t first,
@@ -32,7 +32,7 @@ class WaveControl {
     }
   }
 
-  /// Is there an address of that plane that may be injected now?
+  /// Whether an address of that plane may be injected now.
   bool has_next(std::uint32_t plane) const {
     return next_[plane] < end_ && (next_[plane] - first_) / wave_packets_ < credited_;
   }
@@ -47,7 +47,7 @@ class WaveControl {
 
   enum class Progress : std::uint8_t { within_wave, wave_credited };
 
-  /// What an address wanted is there.
+  /// An address has got what it waited for.
   Progress complete(std::uint32_t address) {
     if (--missing_[(address - first_) / wave_packets_] != 0 || credited_ == missing_.size()) {
       return Progress::within_wave;
@@ -60,8 +60,7 @@ class WaveControl {
   std::uint32_t& reading(std::uint32_t plane) { return reading_[plane]; }
 
  private:
-  /// Another address of the same plane and span; different ones of different ones. 0 strides: the
-  /// same.
+  /// Maps an address to another one of the same plane and span, one to one. Stride 0: to itself.
   std::uint32_t shuffled(std::uint32_t address) const {
     if (stride_ == 0) {
       return address;
@@ -83,8 +82,8 @@ class WaveControl {
   std::uint32_t planes_;
   std::uint64_t stride_;
   std::uint32_t wave_packets_;
-  std::uint32_t span_;                 // packets that are shuffled together
-  std::uint32_t credited_ = 0;         // waves, from the first
+  std::uint32_t span_;                 // number of packets that are shuffled together
+  std::uint32_t credited_ = 0;         // waves that may start, from the first
   std::vector<std::uint32_t> missing_; // by wave
   std::vector<std::uint32_t> next_;    // by plane
   std::vector<std::uint32_t> reading_;

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = RegionPacket::Kind;
 
-/// What both methods have in common.
+/// The common part of both methods.
 class RegionJob {
  public:
   RegionJob(const RegionNetwork& network, std::uint64_t bytes, const RegionSettings& settings)
@@ -51,14 +51,14 @@ class RegionJob {
 
  protected:
   virtual WaveControl& control_of(std::uint32_t gpu) = 0;
-  /// One more read or request of an address.
+  /// Begins one more read or request of an address.
   virtual void begin(std::uint32_t gpu, std::uint32_t address, Time when) = 0;
   virtual void at_switch(SwitchId at, const RegionPacket& packet) = 0;
   virtual void at_gpu(std::uint32_t gpu, const RegionPacket& packet) = 0;
   virtual void from_memory(std::uint32_t gpu, std::uint32_t number) = 0;
   virtual void expire(std::uint32_t table, std::uint32_t address) = 0;
 
-  /// A number of the GPU's own, by the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA
+  /// A number of the GPU's own, from the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA
   /// 2014).
   std::uint64_t stride_of(std::uint32_t gpu) const {
     if (settings_.order == RegionSettings::Order::by_address) {
@@ -106,7 +106,7 @@ class RegionJob {
   std::uint32_t packets_;
   std::uint64_t to_receive_;
   std::uint64_t received_ = 0;
-  std::uint32_t ports_; // of a switch
+  std::uint32_t ports_; // ports of a switch
   std::vector<ReductionTable> tables_;
   LatencyHistogram latency_;
   RegionResult result_;
@@ -129,7 +129,7 @@ class RegionJob {
   }
 };
 
-/// §IV-C, with partial sums going to home GPUs.
+/// §IV-C, with partial sums that go to home GPUs.
 class PushJob : public RegionJob {
  public:
   PushJob(const RegionNetwork& network, std::uint64_t bytes, const RegionSettings& settings)
@@ -147,8 +147,8 @@ class PushJob : public RegionJob {
     std::uint32_t gpu = 0;
   };
 
-  /// Where an address belongs. A plane's addresses take its ports in turn, so those that are under
-  /// way together meet in different tables.
+  /// The home of an address. A plane's addresses take its ports in turn, so those under way at the
+  /// same time are in different tables.
   Home home_of(std::uint32_t address) const {
     const std::uint32_t leaf_ports = network_.gpus_per_group + fabric_.lanes();
     const std::uint32_t on_leaves = network_.groups * leaf_ports;
@@ -230,7 +230,7 @@ class PushJob : public RegionJob {
     fabric_.events().push(until, {RegionFabric::Place::timeout, 0, table, address});
   }
 
-  /// An address that was evicted never gets its count together again.
+  /// An evicted address can never reach its count in the table again.
   void expire(std::uint32_t number, std::uint32_t address) override {
     ReductionTable::Entry* entry = tables_[number].find(address);
     if (entry == nullptr) {
@@ -277,7 +277,7 @@ class PushJob : public RegionJob {
   std::vector<std::uint32_t> partials_; // by address: contributions that its home GPU has
 };
 
-/// §IV-B: each GPU reads its share of the addresses from all others, and multicasts the sums.
+/// §IV-B: each GPU reads its share of the addresses from all others and multicasts the sums.
 class PullJob : public RegionJob {
  public:
   PullJob(const RegionNetwork& network, std::uint64_t bytes, const RegionSettings& settings)
@@ -305,17 +305,17 @@ class PullJob : public RegionJob {
 
   std::uint32_t lane_of(std::uint32_t gpu) const { return fabric_.port_of(gpu) % fabric_.lanes(); }
 
-  /// The entry's place on a switch for what that GPU asked for.
+  /// The table on a switch for what that GPU asked for.
   ReductionTable& table_for(SwitchId at, const RegionPacket& packet) {
     const SwitchId first = fabric_.leaf_of(packet.gpu);
-    std::uint32_t port = first; // a spine's, towards the first leaf
+    std::uint32_t port = first; // a spine's port, towards the first leaf
     if (fabric_.is_leaf(at)) {
       port = at == first ? fabric_.port_of(packet.gpu) : fabric_.port_of_lane(lane_of(packet.gpu));
     }
     return tables_[table_at(fabric_.plane_of(packet.address), at, port)];
   }
 
-  /// Contributions that will come by that switch.
+  /// Contributions that will come through that switch.
   std::uint32_t expected_at(SwitchId at, std::uint32_t gpu) const {
     const SwitchId first = fabric_.leaf_of(gpu);
     if (at == first) {
@@ -336,7 +336,7 @@ class PullJob : public RegionJob {
     }
   }
 
-  /// Without an entry at the first hop a request has to wait.
+  /// A request waits until it gets an entry at the first hop.
   void admit(SwitchId at, const RegionPacket& packet) {
     ReductionTable& table = table_for(at, packet);
     const std::uint32_t plane = fabric_.plane_of(packet.address);
@@ -433,9 +433,9 @@ class PullJob : public RegionJob {
   void expire(std::uint32_t /*table*/, std::uint32_t /*address*/) override {}
 
   std::vector<WaveControl> controls_;
-  std::vector<std::deque<RegionPacket>> stalled_; // by plane and GPU: at its first hop
-  std::vector<RegionPacket> asked_;               // of which the memory is being read
-  std::vector<std::uint32_t> free_;               // places in asked_
+  std::vector<std::deque<RegionPacket>> stalled_; // by plane and GPU: at the first hop
+  std::vector<RegionPacket> asked_;               // requests whose memory is being read
+  std::vector<std::uint32_t> free_;               // free places in asked_
 };
 
 void require_sensible(const RegionNetwork& network, std::uint64_t bytes,

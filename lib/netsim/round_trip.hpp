@@ -8,9 +8,9 @@
 
 namespace weir::netsim {
 
-/// How long acknowledgements take, smoothed as in RFC 6298 §2. One packet at a time is timed, and
-/// none while something is sent again, for its acknowledgement may be of either (Karn and
-/// Partridge, SIGCOMM'87).
+/// The time until an acknowledgement, smoothed as in RFC 6298 §2. One packet at a time is timed,
+/// and none while packets are sent again: their acknowledgement may be for either transmission
+/// (Karn and Partridge, SIGCOMM'87).
 class RoundTrip {
  public:
   /// A packet leaves for the first time.
@@ -22,12 +22,12 @@ class RoundTrip {
     }
   }
 
-  /// Packets leave once more.
+  /// Packets are sent again.
   void sent_again() { is_timing_ = false; }
 
   enum class Sample : std::uint8_t { none, taken };
 
-  /// Everything before `end` has arrived.
+  /// All packets before `end` have arrived.
   Sample acknowledged(std::uint32_t end, Time now) {
     if (!is_timing_ || end <= timed_) {
       return Sample::none;
@@ -37,8 +37,8 @@ class RoundTrip {
     return Sample::taken;
   }
 
-  /// Smoothed, and four times its mean deviation besides, or `granularity`, how often somebody
-  /// looks at the clock; 0 before the first sample.
+  /// The smoothed time plus the larger of four times its mean deviation and `granularity`, the
+  /// interval at which timers are checked. 0 before the first sample.
   Time timeout(Time granularity) const {
     return smoothed_ == 0 ? 0 : smoothed_ + std::max(granularity, 4 * deviation_);
   }

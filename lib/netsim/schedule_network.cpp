@@ -41,15 +41,15 @@ bool is_along_row(const plan::Grid& grid, const plan::Link& link) {
   return link.from / grid.columns == link.to / grid.columns;
 }
 
-/// Neither of the two nodes is the other's next: the link goes round the edge.
+/// Whether the link is a wrapped one: neither node is the other's next.
 bool is_wrapped(const plan::Grid& grid, const plan::Link& link) {
   const std::uint32_t low = std::min(link.from, link.to);
   const std::uint32_t high = std::max(link.from, link.to);
   return high - low > (is_along_row(grid, link) ? 1 : grid.columns);
 }
 
-/// Of a way in a torus; what goes along one dimension without a turn either crosses its dateline or
-/// does not.
+/// Marks the hops of a way in a torus. Along one dimension a way makes no turn, so it either
+/// crosses its dateline or does not.
 void mark_datelines(const plan::Topology& topology, std::span<Hop> way) {
   const auto link_of = [&](const Hop& hop) { return topology.link(hop.link); };
   for (std::size_t begin = 0, end = 0; begin < way.size(); begin = end) {
@@ -97,7 +97,7 @@ void ScheduleNetwork::add_channels(const plan::Topology& topology, const plan::S
   first_ejection_ = add_for_all(nodes.channel_latency);
 }
 
-/// Messages are looked at step by step, within a step in their order.
+/// Adds the routes step by step, and within a step in the order of messages.
 void ScheduleNetwork::add_routes(const plan::Topology& topology, const plan::Schedule& schedule) {
   const std::size_t count = schedule.messages.size();
   const std::uint32_t extra = has_channels_ ? 2 : 0;
@@ -132,8 +132,8 @@ void ScheduleNetwork::add_routes(const plan::Topology& topology, const plan::Sch
   }
 }
 
-/// The messages that a node receives in one step take its channels in turn, as in the public
-/// simulator of MultiTree's authors.
+/// Messages to a node in one step take its channels in turn, as in the public simulator of
+/// MultiTree's authors.
 LinkIndex ScheduleNetwork::ejection_of(const plan::Message& message) {
   if (receiving_step_[message.to] != message.step) {
     receiving_step_[message.to] = message.step;

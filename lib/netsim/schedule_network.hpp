@@ -12,8 +12,8 @@
 
 namespace weir::netsim {
 
-/// A topology's links, numbered as there, and, where nodes are routers, those between a node's
-/// interface and its router: `channels` in and as many out.
+/// A topology's links with the same numbers. Where nodes are routers, also the links between a
+/// node's interface and its router: `channels` in and as many out.
 class ScheduleNetwork {
  public:
   /// Errors: SimulationError for a message whose route does not lead from its sender to its
@@ -23,8 +23,8 @@ class ScheduleNetwork {
 
   const Network& network() const { return network_; }
 
-  /// The way of a message that leaves through that channel of its sender. It stays until the same
-  /// message is asked for again.
+  /// The way of a message that leaves by that channel of its sender. Valid until the same message
+  /// is asked for again.
   std::span<const Hop> route(plan::MessageId message, std::uint32_t channel);
 
  private:

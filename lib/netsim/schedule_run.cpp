@@ -22,7 +22,7 @@ using plan::Operation;
 using plan::Schedule;
 using plan::VertexId;
 
-/// Which rows wait for a message.
+/// The rows that wait for each message.
 class Waiters {
  public:
   explicit Waiters(const Schedule& schedule) : first_(schedule.messages.size() + 1) {
@@ -50,14 +50,14 @@ class Waiters {
   std::vector<std::uint32_t> rows_;
 };
 
-/// How far a node is in its table.
+/// A node's position in its table.
 struct NodeState {
-  std::uint32_t row = 0;    // the first of the step
-  std::uint32_t end = 0;    // the step's end
-  std::uint32_t last = 0;   // the table's end
-  std::uint32_t turn = 0;   // the channel behind the last that took a message
-  std::uint32_t unsent = 0; // of the step's messages
-  bool has_begun = false;   // a message of the step was taken
+  std::uint32_t row = 0;    // first row of the step
+  std::uint32_t end = 0;    // end of the step
+  std::uint32_t last = 0;   // end of the table
+  std::uint32_t turn = 0;   // the channel after the last one that took a message
+  std::uint32_t unsent = 0; // messages of the step
+  bool has_begun = false;   // a channel took a message of the step
   bool has_sent = false;    // the step before sent something
   bool is_held = false;     // by a NOP
   std::deque<MessageId> to_reduce;
@@ -65,7 +65,7 @@ struct NodeState {
 };
 
 struct ChannelState {
-  bool is_full = false; // it has more unsent packets than it may for the next message
+  bool is_full = false; // it has too many unsent packets for another message
   Time handed_over_at = 0;
 };
 
@@ -74,7 +74,7 @@ struct RowState {
   std::uint32_t taken = 0; // messages sent or being sent
 };
 
-/// One run. Fabric is FifoFabric or CreditFabric.
+/// One run. FabricOf is FifoFabric or CreditFabric.
 template <template <class> class FabricOf>
 class Run {
  public:
@@ -108,7 +108,7 @@ class Run {
     return collect();
   }
 
-  // As the fabric's traveller:
+  // The fabric's Traveller:
 
   void packet_leaves(const Packet& packet, Time arrival) {
     if (--packets_left_[packet.message] == 0) {
@@ -139,7 +139,7 @@ class Run {
     }
   }
 
-  /// The rows behind the present ones.
+  /// Opens the rows after the present ones.
   void open_step(NodeState& node) {
     node.row = node.end;
     node.has_begun = false;
@@ -172,7 +172,7 @@ class Run {
     }
   }
 
-  /// Sources tell in the middle of a link's work; their nodes go on when it is done.
+  /// Sources report while a link is being served; their nodes go on when that is done.
   void wake_nodes() {
     while (!woken_.empty()) {
       const VertexId node = woken_.back();
@@ -216,7 +216,8 @@ class Run {
     }
   }
 
-  /// A node's all-gather begins when all its reduces are sent, and so does every step in lockstep.
+  /// Whether a channel is still in use and the node must wait for it. It waits before the first
+  /// step of all-gather, and with StepStart::all_channels before every step.
   bool waits_for_channels(VertexId id) const {
     const NodeState& node = nodes_[id];
     const bool is_new_phase = node.row != schedule_.first_row[id] &&
@@ -226,7 +227,7 @@ class Run {
            !are_all_free(id);
   }
 
-  /// A step without messages.
+  /// Passes a step without messages.
   void pass_nop(VertexId id, Time now) {
     NodeState& node = nodes_[id];
     if (settings_.nodes.lockstep == NodeTraits::Lockstep::ignored) {
@@ -239,10 +240,10 @@ class Run {
     node.has_sent = false;
   }
 
-  /// What a chunk's packets take a channel, but for those that its buffer holds. (ISCA'21 footnote
-  /// 4, as in the authors' simulator: with buffered payloads counted without headers, and a chunk
-  /// that fits into the buffer counted as one unit a packet.) The first NOP behind a step that sent
-  /// waits twice as long, as its start is not that of the step.
+  /// The time for a chunk's packets on a channel, without those that its buffer holds. (ISCA'21
+  /// footnote 4, as in the authors' simulator: buffered payloads count without headers, and a chunk
+  /// that fits into the buffer counts as one unit per packet.) The first NOP after a step that sent
+  /// waits twice as long, because it does not start with the step.
   Time estimated_step(VertexId id) const {
     const Framing& framing = settings_.framing;
     const std::uint64_t packets = framing.packets_of(chunk_bytes_);
@@ -254,7 +255,7 @@ class Run {
     return transmission_time(bytes, topology_.link(links.front()).traits.bits_per_second);
   }
 
-  /// kNobody: none is free. Of equally empty ones the next in turn.
+  /// kNobody: none is free. Of equally empty channels, the next in turn.
   std::uint32_t free_channel(VertexId id) const {
     const bool takes_lowest = settings_.nodes.channel_choice == NodeTraits::ChannelChoice::lowest;
     const std::uint32_t first = id * schedule_.channels;
@@ -271,8 +272,8 @@ class Run {
     return best;
   }
 
-  /// One message of the step, the first that is ready, on a free channel. False: there is none, of
-  /// either.
+  /// Sends the first ready message of the step on a free channel. False when there is no such
+  /// message or channel.
   bool send_one(VertexId id, Time now) {
     NodeState& node = nodes_[id];
     const std::uint32_t channel = free_channel(id);
@@ -352,7 +353,7 @@ class Run {
     clear(id);
   }
 
-  /// Nobody needs to wait for that message any more.
+  /// Nothing waits for that message any more.
   void clear(MessageId id) {
     ++cleared_;
     result_.duration = now_;
@@ -403,7 +404,7 @@ class Run {
   Time now_ = 0;
   std::vector<NodeState> nodes_;
   std::vector<RowState> rows_;
-  std::vector<std::uint64_t> packets_left_; // by message, as they travel
+  std::vector<std::uint64_t> packets_left_; // by message, counted as they travel
   std::vector<VertexId> woken_;
   std::size_t cleared_ = 0;
   ScheduleResult result_;

@@ -19,24 +19,24 @@ namespace weir::netsim {
 
 /// What a node does besides sending and receiving.
 struct NodeTraits {
-  /// Reducing what a message brought takes ceil(bytes / reduction_bytes) of these, one message
-  /// after the other on a node. 0: no time.
+  /// Reducing a message takes ceil(bytes / reduction_bytes) times this; a node reduces one message
+  /// after the other. 0: no time.
   Time reduction_time = 0;
   std::uint32_t reduction_bytes = 1;
 
-  /// From the arrival of a message's last packet to its use: what both ends' interfaces take.
+  /// From the arrival of a message's last packet to its use: time of both ends' interfaces.
   Time interface_latency = 0;
 
-  /// Added to the latency of each link to a router: a switch, in direct networks a node.
+  /// Added to the latency of each link to a router: to a switch, in direct networks to a node.
   Time routing_latency = 0;
 
-  /// Direct networks only, where a node is a router too: the latency of each of the
-  /// schedule.channels links from node to router, and as many back. Their rate is that of the
+  /// Only for direct networks, where a node is also a router: the latency of each of the
+  /// schedule.channels links from node to router, and of as many back. Their rate is that of the
   /// node's fastest link.
   Time channel_latency = 0;
 
-  /// A channel takes its next message when at most so many packets of the last are unsent, and so
-  /// many or all of them were handed to it, each in `handing_over`.
+  /// A channel takes its next message when at most this many packets of the last are unsent, and
+  /// this many (or all) of them were handed to it, each in `handing_over`.
   std::uint32_t buffered_packets = 58;
   Time handing_over = 0;
 
@@ -45,13 +45,13 @@ struct NodeTraits {
   ChannelChoice channel_choice = ChannelChoice::emptiest;
 
   enum class StepStart : std::uint8_t {
-    any_channel,  // a node's next step may begin on the channels that are free
+    any_channel,  // a node's next step may begin on free channels
     all_channels, // when every channel is free
   };
   StepStart step_start = StepStart::any_channel;
 
-  /// NOPs hold a node for the estimated time of a step (MultiTree §IV-A, footnote 4), or are passed
-  /// over.
+  /// NOPs delay a node for the estimated time of a step (MultiTree §IV-A, footnote 4), or are
+  /// ignored.
   enum class Lockstep : std::uint8_t { ignored, estimated };
   Lockstep lockstep = Lockstep::ignored;
 };
@@ -59,32 +59,33 @@ struct NodeTraits {
 struct ScheduleSettings {
   Framing framing;
   NodeTraits nodes;
-  /// Without: one FIFO without an end before each link.
+  /// nullopt: one FIFO without limit before each link.
   std::optional<VirtualChannels> virtual_channels;
 };
 
 struct ScheduleResult {
-  Time duration = 0;            // until every node has what it waits for, and has reduced it
-  Time reduction = 0;           // the sum of a node's reductions, the largest of all nodes
-  std::vector<Time> step_start; // by step from 1: when its first message was taken; [0] unused
-  std::vector<Time> step_end;   // when its last message arrived
-  std::vector<LinkUse> links;   // the topology's, by plan::LinkId
-  std::uint64_t packets = 0;    // all messages'
+  Time duration = 0;  // until every node has and has reduced what it waits for
+  Time reduction = 0; // the largest of all nodes' sums of reduction times
+  // By step from 1: when a channel took its first message; [0] is unused.
+  std::vector<Time> step_start;
+  std::vector<Time> step_end; // when its last message arrived
+  std::vector<LinkUse> links; // the topology's, by plan::LinkId
+  std::uint64_t packets = 0;  // all messages'
   std::uint64_t events = 0;
 
   bool operator==(const ScheduleResult&) const = default;
 };
 
-/// `bytes` is the tensor's size D, cut into schedule.chunk_count chunks of ceil(D / count).
-/// Deterministic: equal arguments, equal results, on every machine. Errors: SimulationError for
-/// settings that make no sense, a route that does not connect, and for a schedule or a network that
-/// comes to a stop (a circular wait, a deadlock of virtual channels), naming a node that waits.
+/// `bytes` is the tensor's size D, cut into schedule.chunk_count chunks of ceil(D / count). Equal
+/// arguments give equal results on every machine. Errors: SimulationError for settings that make no
+/// sense, for a route that does not connect, and for a schedule or network that stops (a circular
+/// wait, a deadlock of virtual channels); it names a node that waits.
 ScheduleResult run_schedule(const plan::Topology& topology, const plan::Schedule& schedule,
                             std::uint64_t bytes, const ScheduleSettings& settings);
 
-/// The public simulator's figures of MultiTree's authors (farabimahmud/accelerator, b241ca1;
+/// Values of the public simulator of MultiTree's authors (farabimahmud/accelerator, b241ca1;
 /// ISCA'21 Table III): 256-byte packets with a 16-byte head flit at 16 GB/s, router 4 ns, interface
-/// 6 ns, channel 1 ns, an accelerator's reduction of 2048 bytes of f32 a 16 ns.
+/// 6 ns, channel 1 ns; an accelerator reduces 2048 bytes of f32 in 16 ns.
 ScheduleSettings multitree_settings();
 
 } // namespace weir::netsim

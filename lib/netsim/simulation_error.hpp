@@ -5,7 +5,7 @@
 
 namespace weir::netsim {
 
-/// A run that cannot be made, or that came to a stop before its end; what() says why.
+/// A run that cannot start, or that stopped before its end. what() has the reason.
 class SimulationError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -10,11 +10,11 @@
 
 namespace weir::netsim {
 
-/// A message that is to cross the network.
+/// A message to send over the network.
 struct Transfer {
   const Hop* begin = nullptr; // of its route
   const Hop* end = nullptr;
-  std::uint64_t bytes = 0; // of payload not yet sent
+  std::uint64_t bytes = 0; // payload not sent yet
   std::uint64_t packets = 0;
   std::uint32_t message = 0;
   std::uint32_t step = 0;
@@ -39,7 +39,7 @@ class Source {
 
   const Transfer& front() const { return transfers_.front(); }
 
-  /// What the next packet takes on the wire. The source is not empty.
+  /// Bytes of the next packet on the wire. The source must not be empty.
   std::uint32_t next_bytes() const {
     const Transfer& transfer = transfers_.front();
     const std::uint64_t packets = packets_of_next();
@@ -86,7 +86,7 @@ class Source {
   const Framing& framing_;
   std::deque<Transfer> transfers_;
   std::uint64_t unsent_ = 0;
-  bool is_at_head_ = false; // the next packet is its message's first
+  bool is_at_head_ = false; // the next packet is the first of its message
 };
 
 } // namespace weir::netsim

@@ -17,7 +17,7 @@ constexpr double to_us(Time time) {
   return static_cast<double>(time) / static_cast<double>(kMicrosecond);
 }
 
-/// How long `bytes` take at a rate, rounded up. bits_per_second is not 0; bytes are below 2^40.
+/// The time for `bytes` at a rate, rounded up. bits_per_second is not 0; bytes are below 2^40.
 constexpr Time transmission_time(std::uint64_t bytes, std::uint64_t bits_per_second) {
   constexpr std::uint64_t kMillion = 1'000'000;
   const std::uint64_t scaled = bytes * 8 * kMillion; // of 10^-6 bits
@@ -27,8 +27,8 @@ constexpr Time transmission_time(std::uint64_t bytes, std::uint64_t bits_per_sec
          static_cast<Time>((rest * kMillion + bits_per_second - 1) / bits_per_second);
 }
 
-/// transmission_time of one rate; remembers a few sizes, as dividing takes longer than an event's
-/// other work.
+/// transmission_time of one rate. It remembers a few sizes, because the division takes longer than
+/// the rest of an event's work.
 class Pace {
  public:
   explicit Pace(std::uint64_t bits_per_second) : bits_per_second_(bits_per_second) {}

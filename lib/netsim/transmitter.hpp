@@ -6,17 +6,17 @@
 
 namespace weir::netsim {
 
-/// The sending end of a link: takes one thing after the other. Times are in any one unit.
+/// The sending end of a link: sends one thing after the other. All times have one unit.
 class Transmitter {
  public:
-  /// Begins to send, at `now` or when all before is sent, for `duration`. Returns the begin.
+  /// Sends for `duration`, from `now` on or after all before. Returns the start.
   std::uint64_t take(std::uint64_t now, std::uint64_t duration) {
     const std::uint64_t begin = std::max(free_from_, now);
     free_from_ = begin + duration;
     return begin;
   }
 
-  /// When all that was taken is sent.
+  /// When everything taken has been sent.
   std::uint64_t free_from() const { return free_from_; }
 
  private:

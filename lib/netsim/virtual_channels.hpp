@@ -5,7 +5,7 @@
 
 namespace weir::netsim {
 
-/// Each link's far end holds what arrives in FIFOs of its own, and the link sends only what fits
+/// Each link's far end holds arriving packets in FIFOs of its own. The link sends only what fits
 /// into one of them. On a torus half of them are for packets that cross their dimension's dateline
 /// (Hop::Dateline).
 struct VirtualChannels {
@@ -13,8 +13,8 @@ struct VirtualChannels {
   std::uint32_t bytes = 318 * 16; // each; at least the largest packet
 
   enum class Arbitration : std::uint8_t {
-    by_arrival, // who has waited longest
-    by_step,    // the schedule's earlier step first, then by arrival
+    by_arrival, // the one that has waited longest
+    by_step,    // the earlier step of the schedule, then by arrival
   };
   Arbitration arbitration = Arbitration::by_arrival;
 };

@@ -47,7 +47,7 @@ void add(WeirResult& sum, const WeirResult& attempt) {
   }
 }
 
-/// A job begins again when a queue pair fails.
+/// Starts a job again when a queue pair fails.
 template <class Prepare>
 WeirResult run_job(const plan::Topology& topology, const WeirSettings& settings,
                    const Prepare& prepare) {

@@ -22,57 +22,58 @@ struct HostTraits {
   std::uint32_t message_bytes = 16384; // a full message, the INA header included
   std::uint32_t window = 32;           // N, messages; the switch has slots for 2N
   std::uint32_t packets_in_flight = 256;
-  std::uint32_t ack_request_every = 8; // packets; each message's last asks besides
+  std::uint32_t ack_request_every = 8; // packets; also on each message's last
   Time ack_timeout = 500 * kMicrosecond;
   std::uint32_t retry_count = 7;
-  Time latency = 0; // of what enters a host, from its interface to the program
+  Time latency = 0; // of frames into a host, from its interface to the program
   std::uint32_t frame_overhead = 14 + 20 + 8 + 12 + 4 + 24; // headers, ICRC, preamble, FCS, gap
 };
 
-/// What a switch takes of itself.
+/// A switch's processing times.
 struct SwitchCosts {
-  Time packet_time = 0; // of an lcore, a packet of a ring
+  Time packet_time = 0; // of an lcore, for each packet of a ring
   std::uint32_t lcores = 1;
-  Time latency = 0; // besides, from the last contribution's arrival to the results' departure
+  Time latency = 0; // added to it, from the last contribution's arrival to the results' departure
 };
 
 enum class Mending : std::uint8_t {
-  none,       // losses are the queue pairs' affair, which go back N
-  from_cache, // results in order; one NAK to whose packet is missing; results again from the cache
+  none,       // the queue pairs repair losses, with go-back-N
+  from_cache, // results in order; one NAK for a missing packet; results again from the cache
 };
 
 struct WeirSettings {
   HostTraits host;
   SwitchCosts costs;
   Mending mending = Mending::none;
-  Time mending_floor = 100 * kMicrosecond; // of its timers; above a host's queueing
-  double loss = 0;                         // share of frames that a link loses, each for itself
+  // Least value of its timers; larger than a host's queueing time.
+  Time mending_floor = 100 * kMicrosecond;
+  double loss = 0; // share of frames that a link loses, each at random
   std::uint64_t seed = 1;
 };
 
 struct WeirResult {
-  Time duration = 0;          // until every host has everything; with the attempts that failed
-  std::uint32_t restarts = 0; // a queue pair retried too often, and the job began again
+  Time duration = 0;          // until every host has everything; includes failed attempts
+  std::uint32_t restarts = 0; // a queue pair ran out of retries and the job began again
   std::uint64_t frames = 0;   // sent by hosts, acknowledgements not counted
-  std::uint64_t repeats = 0;  // of those, sent before
-  std::uint64_t lost = 0;     // frames, of any kind
-  std::uint32_t slots = 0;    // that one switch had filling at once, at most
+  std::uint64_t repeats = 0;  // hosts' frames that had been sent before
+  std::uint64_t lost = 0;     // frames of any kind
+  std::uint32_t slots = 0;    // most slots filling at once in one switch
   std::vector<LinkUse> links; // the topology's
   std::uint64_t events = 0;
 
   bool operator==(const WeirResult&) const = default;
 };
 
-/// `bytes` of tensor, shared equally by the plan's rings. Hellos are done before the clock starts.
-/// Errors: SimulationError for settings without sense, for losses in a tree of several switches
-/// without mending (the protocol that leaves losses to the queue pairs knows one switch), and for a
-/// job that never ends.
+/// `bytes` of tensor, shared equally by the plan's rings. The clock starts after the hellos.
+/// Errors: SimulationError for settings that make no sense; for losses in a tree of several
+/// switches without mending (the protocol in which queue pairs repair losses has one switch only);
+/// for a job that never ends.
 WeirResult run_weir(const plan::Topology& topology, const plan::FabricPlan& plan,
                     std::uint64_t bytes, const WeirSettings& settings);
 
 /// The hosts' own ring, reduce-scatter then all-gather (Patarasuk and Yuan, JPDC 69, 2009), through
-/// switches that only forward: over the same links, queue pairs and losses. A message goes on as
-/// soon as it has come. `order`: the hosts, by rank. Without a switch, mending is not looked at.
+/// switches that only forward, with the same links, queue pairs and losses. A host sends a message
+/// on as soon as it has come. `order` has the hosts by rank. Mending is ignored.
 WeirResult run_host_ring(const plan::Topology& topology, std::span<const plan::VertexId> order,
                          std::uint64_t bytes, const WeirSettings& settings);
 

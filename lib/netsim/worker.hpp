@@ -11,7 +11,7 @@
 namespace weir::netsim {
 
 /// A rank's part of one ring: a queue pair to its successor, one from its predecessor, and when the
-/// next message may go.
+/// next message may be sent.
 struct Worker {
   enum class End : std::uint8_t { arrived, arrived_and_acknowledged };
 
@@ -19,7 +19,7 @@ struct Worker {
       : sender(traits, outgoing), receiver(incoming), to_send(outgoing.count()),
         to_receive(incoming.count()) {}
 
-  /// It may be `lead` messages ahead of what has arrived, and `room` ahead of what is acknowledged.
+  /// Posts up to `lead` messages more than have arrived, and `room` more than are acknowledged.
   void post_all() {
     while (sender.posted() < to_send && sender.posted() < receiver.arrived() + lead &&
            sender.posted() < sender.acknowledged() + room) {
@@ -44,7 +44,7 @@ struct Worker {
   plan::LinkId uplink = plan::kNone;
   std::vector<plan::LinkId> way;      // of data; empty where switches choose it
   std::vector<plan::LinkId> way_back; // of answers to the predecessor
-  Time timer = kNever;                // for which it has an event
+  Time timer = kNever;                // the time of its pending event
   bool was_done = false;
 };
 
