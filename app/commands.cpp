@@ -35,8 +35,8 @@ bool is_choice(const std::string& word) {
   return !is_value(word) && word.find('|') != word.npos;
 }
 
-/// Does `typed` fit where the grammar has `word`? Any text fits a value: the command itself says
-/// what is wrong with it.
+/// Whether `typed` may stand where the grammar has `word`. Any text may stand for a value; the
+/// command itself checks it.
 bool fits(const std::string& word, const std::string& typed) {
   if (is_value(word)) {
     return true;
@@ -195,8 +195,8 @@ std::vector<std::string> Commands::next_words(const Words& words) const {
   return {next.begin(), next.end()};
 }
 
-/// A line that is no command: names the first word that fits nothing, or what is missing at the
-/// end.
+/// The error for a line that is no command: the first word that does not fit, or what is missing at
+/// the end.
 std::string Commands::explain(const Words& words) const {
   Words known;
   for (const std::string& word : words) {

@@ -10,26 +10,26 @@
 
 namespace weir::app {
 
-/// One command of the prompt: the words it is written with, its help and what it does, in one
-/// place. A word in <> stands for a value, `a|b` for a choice.
+/// One command of the prompt: its words, its help and its action. A word in <> stands for a value,
+/// `a|b` for a choice.
 struct Command {
   std::vector<std::string> words;
   std::string help;
-  /// Given the words typed for <> and a|b, in order, returns what to print. Throws for a value that
-  /// names nothing.
+  /// Gets the words typed for <> and a|b, in order; returns the text to print. Throws for an
+  /// unknown value.
   std::function<std::string(const std::vector<std::string>&)> run;
-  bool takes_json = false; // a last `json` asks for JSON
+  bool takes_json = false; // a last word `json` asks for JSON
 };
 
-/// All commands of one switch, for the prompt and for command files alike.
+/// All commands of one switch, for the prompt and for command files.
 class Commands {
  public:
   explicit Commands(control::Switch& weir);
 
-  /// Runs a line and returns what to print; a wrong word gets the list of right ones.
+  /// Runs a line and returns the text to print. For an unknown word this is the list of known ones.
   std::string run(std::string_view line);
 
-  /// The words that may stand where the last word of `line` is being typed.
+  /// All words that may stand in place of the last word of `line`.
   std::vector<std::string> completions(std::string_view line) const;
 
   bool wants_quit() const { return wants_quit_; }

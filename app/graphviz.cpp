@@ -65,7 +65,7 @@ void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
     if (written < 0 && errno != EINTR) {
-      return; // dot has gone: its exit status tells
+      return; // dot has ended; its exit status tells why
     }
     text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }

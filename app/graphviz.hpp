@@ -7,8 +7,8 @@
 
 namespace weir::app {
 
-/// Has Graphviz lay `drawing` out and write it to `file` as SVG. Throws std::runtime_error when it
-/// is not installed or fails.
+/// Lets Graphviz lay out `drawing` and writes it to `file` as SVG. Throws std::runtime_error when
+/// Graphviz is not installed or fails.
 void write_svg(const plan::Drawing& drawing, const std::string& file);
 
 } // namespace weir::app

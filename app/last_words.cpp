@@ -9,13 +9,13 @@
 namespace weir::app {
 namespace {
 
-const char* program_name = ""; // written before the handlers are there
+const char* program_name = ""; // set before the handlers are installed
 
 void write_text(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// Nothing here but what signal-safety(7) allows. The default action, back by SA_RESETHAND, ends
+/// Uses only what signal-safety(7) allows. SA_RESETHAND has restored the default action, which ends
 /// the process as soon as the signal is unblocked.
 void say_and_die(int number) {
   const char* name = sigabbrev_np(number);

@@ -3,9 +3,9 @@
 
 namespace weir::app {
 
-/// From now on a signal that ends the process is named on standard error first, but for SIGKILL:
-/// who looks at the output alone must see why there is no more of it. The status stays the
-/// signal's. `program` lives as long as the process.
+/// From now on, a signal that ends the process is first named on standard error; SIGKILL cannot be.
+/// So the output shows why it ends. The exit status stays that of the signal. `program` must stay
+/// valid until the process ends.
 void name_fatal_signals(const char* program);
 
 } // namespace weir::app

@@ -29,7 +29,7 @@ std::string with_argument(const Option& option) {
   std::exit(EXIT_SUCCESS);
 }
 
-/// One more at the end, of zeros, as getopt_long wants it; `help` is the last before it.
+/// getopt_long needs a last row of zeros; `help` is before it.
 std::vector<option> getopt_table(std::span<const Option> options) {
   std::vector<option> table;
   for (const Option& entry : options) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Long options of a program's command line, and its --help.
+/// Long options of a program's command line, and --help.
 
 #include "usage_error.hpp"
 
@@ -16,7 +16,7 @@
 
 namespace weir::app {
 
-/// One option: its name, its argument (nullptr: a flag), what it is for, and what it does.
+/// One option: its name, its argument (nullptr: a flag), its help and its action.
 struct Option {
   const char* name;
   const char* argument;
@@ -24,7 +24,7 @@ struct Option {
   std::function<void(std::string_view)> set;
 };
 
-/// What --help prints before and behind the options.
+/// What --help prints before and after the options.
 struct HelpText {
   std::string_view program;
   std::string_view head;
@@ -34,24 +34,24 @@ struct HelpText {
 /// Where words that are no options may stand.
 enum class WordOrder : std::uint8_t {
   anywhere,
-  last, // behind all options
+  last, // after all options
 };
 
 struct CommandLine {
-  std::set<std::string_view> options; // names of those given
-  std::span<char* const> words;       // what is no option
+  std::set<std::string_view> options; // names of the options given
+  std::span<char* const> words;       // words that are no options
   bool has_separator = false;         // "--" stands before the words
 };
 
-/// Sets what `argv` asks for. `--help` is understood beside `options`; it prints and exits. Errors:
-/// UsageError for an unknown option or a missing argument, and what Option::set throws.
+/// Applies the options in `argv`. Also knows `--help`, which prints and exits. Errors: UsageError
+/// for an unknown option or a missing argument, and what Option::set throws.
 CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
                               std::span<const Option> options, WordOrder order);
 
-/// Errors: UsageError, always.
+/// Throws UsageError.
 [[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view allowed);
 
-/// nullopt when that is not all of the text.
+/// The number that is all of the text, or nullopt.
 template <typename Number>
 std::optional<Number> parsed(std::string_view text) {
   Number value{};
@@ -62,11 +62,11 @@ std::optional<Number> parsed(std::string_view text) {
   return value;
 }
 
-/// An option's value. Errors: UsageError for anything but a number from `least` to `most`.
+/// An option's value. Errors: UsageError unless it is a number from `least` to `most`.
 template <typename Number>
 Number number(std::string_view option, std::string_view text, Number least, Number most) {
   const std::optional<Number> value = parsed<Number>(text);
-  if (!value || !(*value >= least && *value <= most)) { // a NaN is neither
+  if (!value || !(*value >= least && *value <= most)) { // false for NaN, too
     refuse(option, text, fmt::format("{} .. {}", least, most));
   }
   return *value;

@@ -23,13 +23,14 @@ constexpr std::uint32_t kMtu = 4096;
 constexpr std::uint32_t kFramesAChannel =
     18; // as 318 flits hold packets of 17 (ISCA'21, Table III)
 constexpr std::uint32_t kCacheLine = 64;
-constexpr std::uint64_t kMostPackets = 1U << 21; // of a run over FIFOs; beyond, they go in waves
+// Most packets of a run over FIFOs; larger runs simulate waves.
+constexpr std::uint64_t kMostPackets = 1U << 21;
 
 constexpr std::array kAlgorithms{
     plan::Algorithm::ring,    plan::Algorithm::ring_across, plan::Algorithm::double_binary_tree,
     plan::Algorithm::ring_2d, plan::Algorithm::hdrm,        plan::Algorithm::multitree};
 
-/// bit/s that the slowest participant can send.
+/// bit/s of the slowest participant's sending.
 double slowest_host(const plan::Topology& topology, std::span<const plan::VertexId> participants) {
   double slowest = 0;
   for (const plan::VertexId node : participants) {
@@ -42,8 +43,8 @@ double slowest_host(const plan::Topology& topology, std::span<const plan::Vertex
   return slowest;
 }
 
-/// Microseconds that no all-reduce of this sort can undercut: a host sends all of the tensor to a
-/// switch that adds, or 2(N-1)/N of it to other hosts (Patarasuk and Yuan, JPDC 69, 2009).
+/// The least time in microseconds for this kind of all-reduce. A host sends all of the tensor to a
+/// switch that reduces, or 2(N-1)/N of it to other hosts (Patarasuk and Yuan, JPDC 69, 2009).
 double bound(const plan::Topology& topology, std::span<const plan::VertexId> participants,
              std::string_view algorithm, std::uint64_t bytes) {
   const auto nodes = static_cast<double>(participants.size());
@@ -60,8 +61,7 @@ void note_links(Comparison& comparison, std::span<const netsim::LinkUse> links,
   }
 }
 
-/// RoCEv2 frames. A grid's routers have virtual channels, Ethernet
-/// switches have queues.
+/// RoCEv2 frames. A grid's routers have virtual channels, Ethernet switches have queues.
 netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan::Plan& plan,
                                       std::uint64_t bytes, const OwnCosts& costs) {
   using Traits = netsim::NodeTraits;
@@ -69,7 +69,7 @@ netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan
   settings.framing.payload_bytes = kMtu;
   settings.framing.header_bytes = netsim::HostTraits{}.frame_overhead;
   settings.framing.unit_bytes = 4;
-  // A channel's next message waits for its last: an interface that takes more gives all to one.
+  // A channel takes no message before its last has left. Otherwise one channel would get all.
   settings.nodes.buffered_packets = 0;
   settings.nodes.interface_latency = costs.host_latency_ns * netsim::kNanosecond;
   if (costs.host_addition != 0) {
@@ -111,7 +111,7 @@ Comparison run_weir(const plan::Topology& topology, const plan::FabricPlan& fabr
   settings.costs.latency = costs.switch_latency_ns * netsim::kNanosecond;
   settings.costs.lcores = costs.switch_lcores;
   settings.host.mtu = kMtu;
-  // As weir-worker has them unless told otherwise.
+  // The defaults of weir-worker.
   settings.host.message_bytes = 64 * 1024;
   settings.host.window = 8;
   settings.host.ack_timeout = 67'000 * netsim::kMicrosecond;
@@ -129,7 +129,7 @@ std::vector<std::uint64_t> sizes_of(const ComparisonSettings& settings) {
   return sizes;
 }
 
-/// The algorithms that fit.
+/// The algorithms that can be used on this topology.
 std::vector<plan::Algorithm> fitting(const plan::Topology& topology,
                                      std::span<const plan::VertexId> participants) {
   std::vector<plan::Algorithm> algorithms;

@@ -108,7 +108,7 @@ plan::Drawing drawing_of(const plan::Topology& topology, const app::PlanOptions&
   return plan::draw_ring(topology, made.rings[options.ring - 1]);
 }
 
-/// As text for Graphviz where the file's name ends in .gv.
+/// Writes text for Graphviz when the file's name ends in .gv.
 void draw(const plan::Topology& topology, const app::PlanOptions& options) {
   const plan::Drawing drawing = drawing_of(topology, options);
   if (options.out.ends_with(".gv")) {

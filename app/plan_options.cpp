@@ -73,7 +73,7 @@ void set_sizes(PlanOptions& options, std::string_view text) {
   options.most_bytes = *most;
 }
 
-/// The quantity that `parse` makes of `text`. `form`: what would be right, in words.
+/// The quantity that `parse` finds in `text`. `form` is the allowed form, for errors.
 template <class Parse>
 std::uint64_t quantity(std::string_view option, std::string_view text, const Parse& parse,
                        std::string_view form) {

@@ -19,13 +19,13 @@ struct PlanOptions {
   PlanCommand command = PlanCommand::make;
   std::string topology; // a file
   plan::Algorithm algorithm = plan::Algorithm::multitree;
-  std::vector<std::string> nodes; // that take part; none: all
-  std::uint32_t rings = 64;       // at most
+  std::vector<std::string> nodes; // participants; none: all
+  std::uint32_t rings = 64;       // most rings
   std::string tree;               // draw: the tree of this node
   std::uint32_t ring = 0;         // draw: this ring, from 1
-  std::string out;                // a file, or empty: standard output
-  std::string plot;               // compare: an SVG file, or empty
-  std::uint64_t least_bytes = 0;  // compare: sizes from … to, by doubling
+  std::string out;                // a file; empty: standard output
+  std::string plot;               // compare: an SVG file; empty: none
+  std::uint64_t least_bytes = 0;  // compare: sizes from least to most, by doubling
   std::uint64_t most_bytes = 0;
   OwnCosts costs; // compare
 };

@@ -6,8 +6,8 @@
 
 namespace weir::app {
 
-/// One line on stderr that tells how far a long piece of work is; nothing where stderr is no
-/// terminal. Wipes itself at its end.
+/// One line on stderr with the progress of a long piece of work. Prints nothing when stderr is no
+/// terminal. It is erased at the end.
 class ProgressBar {
  public:
   explicit ProgressBar(std::size_t pieces);
@@ -15,7 +15,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// The next piece begins; `about` names it.
+  /// The next part begins; `about` is its name.
   void next(std::string_view about);
 
  private:

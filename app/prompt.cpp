@@ -17,7 +17,7 @@ namespace {
 constexpr int kPollMs = 100;
 constexpr int kHistoryLines = 500;
 
-/// What libedit's callbacks find behind EL_CLIENTDATA.
+/// What libedit's callbacks get as EL_CLIENTDATA.
 struct Session {
   Commands& commands;
   const std::atomic<bool>& stop;
@@ -33,7 +33,7 @@ const char* prompt_text(EditLine*) {
   return "weir> ";
 }
 
-/// Reads a key, looking now and then whether a signal wants the switch to stop.
+/// Reads a key. Checks from time to time whether a signal has asked the switch to stop.
 int read_key(EditLine* editor, wchar_t* key) {
   const Session& session = session_of(editor);
   pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -58,7 +58,7 @@ std::string common_prefix(const std::vector<std::string>& words) {
   return prefix;
 }
 
-/// Tab: completes the word as far as it is certain, or lists what it may be.
+/// Tab: completes the word as far as it is unique, or lists the possible words.
 unsigned char complete(EditLine* editor, int) {
   const LineInfo* line = el_line(editor);
   const std::string typed(line->buffer, line->cursor);

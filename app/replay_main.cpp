@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// weir-replay: a capture in, a capture out. One thread, no clock, no EAL; time is the capture's.
+/// weir-replay: reads a capture and writes a capture. One thread, no EAL; the time is that of the
+/// capture.
 
 #include "config/config.hpp"
 #include "control/settings.hpp"
@@ -94,7 +95,7 @@ struct ClosePcap {
   void operator()(pcap_dumper_t* dumper) const { pcap_dump_close(dumper); }
 };
 
-/// The capture to read; frames must be Ethernet.
+/// Reads a capture of Ethernet frames.
 class CaptureReader {
  public:
   explicit CaptureReader(const std::string& file) : file_(file) {
@@ -153,11 +154,11 @@ class CaptureWriter {
   std::unique_ptr<pcap_dumper_t, ClosePcap> dumper_;
 };
 
-/// The switch's time is the capture's, but stands still where that goes back, as it does in merged
-/// captures: ages are differences without sign.
+/// The switch's time: that of the capture. It does not go back where the capture does (merged
+/// captures do), because ages are unsigned differences.
 class CaptureClock {
  public:
-  /// `stamp` in nanoseconds, as CaptureReader asks for.
+  /// `stamp` is in nanoseconds: CaptureReader opens the file so.
   frame::Instant advance_to(const timeval& stamp) {
     const auto ns = static_cast<std::uint64_t>(stamp.tv_sec) * 1'000'000'000u +
                     static_cast<std::uint64_t>(stamp.tv_usec);
@@ -169,7 +170,7 @@ class CaptureClock {
   std::uint64_t latest_ns_ = 0;
 };
 
-/// A frame with its bytes behind it, freed when the switch is done with it.
+/// A frame followed by its bytes, freed when the switch is done with it.
 struct OwnedFrame : frame::Frame {
   OwnedFrame(const std::uint8_t* bytes, std::uint32_t count, std::uint16_t port)
       : storage(bytes, bytes + count) {
@@ -181,7 +182,7 @@ struct OwnedFrame : frame::Frame {
   std::vector<std::uint8_t> storage;
 };
 
-/// Writes what leaves to the capture, one copy for each egress port of the configuration.
+/// Writes frames that leave to the capture, one copy for each egress port of the configuration.
 class CaptureSink : public stage::FrameSink {
  public:
   CaptureSink(CaptureWriter& writer, std::size_t ports)
@@ -220,7 +221,7 @@ std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const config::Config& con
   return ports;
 }
 
-/// Sources in the capture that no port's list names.
+/// Sources in the capture that are in no port's list.
 std::set<wire::MacAddress>
 stations_outside(const std::string& capture,
                  const std::map<wire::MacAddress, std::uint16_t>& ports) {
@@ -239,7 +240,7 @@ stations_outside(const std::string& capture,
   return outside;
 }
 
-/// Reading frames and telling where they came in.
+/// Reads frames, finds the port of each and gives them to the switch.
 class Replay {
  public:
   Replay(const Options& options, const config::Config& config)
@@ -302,7 +303,7 @@ class Replay {
     return settings;
   }
 
-  /// One port more for the stations outside, when there are any.
+  /// One more port for stations that are behind no port, if there are any.
   std::vector<std::uint32_t> limits(const config::Config& config) const {
     std::vector<std::uint32_t> limits = control::frame_limits(config);
     if (!outside_.empty()) {
@@ -313,7 +314,7 @@ class Replay {
 
   std::uint16_t ingress_of(const std::uint8_t* bytes, std::uint32_t length) const {
     if (length < sizeof(wire::EthernetHeader)) {
-      return 0; // a runt: dropped and counted, wherever it came from
+      return 0; // too short: dropped and counted, from any port
     }
     return ports_.at(wire::view_as<wire::EthernetHeader>(bytes).source);
   }

@@ -16,7 +16,7 @@ struct TimeCurve {
   std::vector<Point> points; // both numbers above 0
 };
 
-/// Time by size as SVG, both axes logarithmic. Empty text for no points.
+/// Time by size as SVG, both axes logarithmic. Empty when there are no points.
 std::string plot_times(const std::string& title, const std::vector<TimeCurve>& curves);
 
 } // namespace weir::app

@@ -5,8 +5,8 @@
 
 namespace weir::app {
 
-/// What is wrong with the command line, or with a file that it names. A configuration's own
-/// mistakes are control::ConfigError, which knows the line.
+/// An error in the command line, or in a file that it names. Errors in a configuration are
+/// config::ConfigError, which has the line.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

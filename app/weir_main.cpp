@@ -90,7 +90,7 @@ void catch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-/// The configuration's own are refused where they are read.
+/// For the command line's options. Those of the configuration are checked when it is read.
 void refuse_core_options(const std::vector<std::string>& options) {
   for (const std::string& option : options) {
     if (config::sets_lcores(option)) {
@@ -110,7 +110,7 @@ void check_cpus(const Options& options, const config::Config& config) {
   }
 }
 
-/// EAL, up as long as this lives.
+/// EAL, while this object lives.
 class Eal {
  public:
   Eal(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
@@ -123,7 +123,7 @@ class Eal {
     }
     const std::string problem = fmt::format("EAL does not start ({}) with: {}",
                                             rte_strerror(rte_errno), fmt::join(arguments_, " "));
-    if (rte_errno == EINVAL) { // it does not understand its options
+    if (rte_errno == EINVAL) { // it does not know one of its options
       throw config::ConfigError("eal.options: " + problem);
     }
     throw std::runtime_error(problem);
@@ -153,7 +153,7 @@ std::vector<std::string> eal_arguments(const Options& options, const config::Con
   return arguments;
 }
 
-/// Read before any port is touched, like the configuration. None without --cmd-file.
+/// Read before any port is touched, like the configuration. Empty without --cmd-file.
 std::vector<std::string> read_command_file(const std::string& file) {
   std::vector<std::string> lines;
   if (file.empty()) {
@@ -185,7 +185,7 @@ void wait_for_signal() {
   }
 }
 
-/// What ports, rings and lcores look like before they stop.
+/// All ports, rings and lcores, for the report at the end.
 report::Report everything(control::Switch& weir) {
   report::Report report;
   for (report::Report part : {report::show_port_statistics(weir, "all"),
@@ -214,7 +214,7 @@ void run_switch(const Options& options, const config::Config& config,
   } else if (!commands.wants_quit()) {
     wait_for_signal();
   }
-  telemetry.reset(); // no more questions from its thread
+  telemetry.reset(); // its thread asks no more questions
   const report::Report last_seen = everything(weir);
   weir.stop();
   fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),

@@ -39,11 +39,11 @@ class WrongResult : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What nccl-tests call algorithm and bus bandwidth (its doc/PERFORMANCE.md), in GB/s.
+/// Algorithm and bus bandwidth in GB/s, as nccl-tests define them (its doc/PERFORMANCE.md).
 struct Timing {
   std::uint64_t bytes = 0; // of one all-reduce
   std::uint32_t repetitions = 0;
-  double seconds = 0; // of all of them, verification aside
+  double seconds = 0; // of all of them, without verification
   std::uint16_t world = 0;
 
   double mean() const { return seconds / repetitions; }
@@ -112,7 +112,7 @@ class Worker {
                                             communicator_->fallback_reason());
   }
 
-  /// How the ring reduces this type; empty when it is the switch that does.
+  /// How the hosts' ring reduces this type. Empty when the switch reduces.
   std::string_view schedule() const {
     return communicator_->algorithm() == Algorithm::ring ? name_of(ring_schedule(options_.type))
                                                          : std::string_view();
@@ -204,7 +204,7 @@ class Worker {
   const WorkerOptions& options_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
-  std::unique_ptr<Communicator> communicator_; // ends before the tensors it works on
+  std::unique_ptr<Communicator> communicator_; // destroyed before its tensors
   double seconds_ = 0;
 };
 

@@ -34,7 +34,7 @@ constexpr const char* kTail =
 
 constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
 
-/// 4096, 64KiB, 64MiB, 1GiB.
+/// A number of bytes such as 4096, 64KiB, 64MiB, 1GiB.
 std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t most) {
   struct Unit {
     std::string_view suffix;
@@ -182,7 +182,7 @@ std::vector<Option> options_of(WorkerOptions& o) {
   };
 }
 
-/// Those without which nobody can say which job this is.
+/// Checks for the options that define the job.
 void require_options(const std::set<std::string_view>& given) {
   std::vector<std::string> missing;
   for (const char* option : {"rank", "world", "rendezvous", "device"}) {

@@ -14,8 +14,8 @@ enum class Verification : std::uint8_t { every_element, none };
 enum class Progress : std::uint8_t { quiet, lines };
 
 struct WorkerOptions {
-  CommunicatorOptions communicator; // its device: a network interface, or empty for DPDK
-  std::string devargs;              // a DPDK device, or empty
+  CommunicatorOptions communicator; // its device: a network interface; empty for DPDK
+  std::string devargs;              // a DPDK device; empty: none
   std::uint64_t bytes = std::uint64_t{64} << 20;
   DataType type = DataType::f32;
   Operation operation = Operation::sum;
@@ -23,7 +23,7 @@ struct WorkerOptions {
   Placement placement = Placement::in_place;
   Verification verification = Verification::every_element;
   Progress progress = Progress::quiet;
-  std::string json; // a file, or empty
+  std::string json; // a file; empty: none
 };
 
 /// Throws UsageError. `--help` prints and exits.

@@ -12,7 +12,7 @@
 namespace weir::app {
 namespace {
 
-constexpr std::size_t kBlockBytes = 65536; // of each rank; compared at a time
+constexpr std::size_t kBlockBytes = 65536; // of each rank, compared at a time
 
 /// Floating point formats: bits of mantissa, exponent bias, width.
 struct FloatFormat {
@@ -61,7 +61,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t first,
           const FloatFormat& format) {
   for (std::size_t at = 0; at < bytes.size(); at += Bytes, ++first) {
     const std::uint64_t bits = element_bits(mix(seed + first), format);
-    std::memcpy(bytes.data() + at, &bits, Bytes); // little-endian, as the wire has it
+    std::memcpy(bytes.data() + at, &bits, Bytes); // little-endian, as on the wire
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The tensors of weir-worker: every rank can compute every rank's, so each checks its result
-/// alone.
+/// The tensors of weir-worker. Every rank can compute those of all ranks, so each can check its
+/// result alone.
 
 #include "weir/ina.hpp"
 
@@ -15,18 +15,19 @@
 
 namespace weir::app {
 
-/// Which tensor: values depend on these, the rank and the element's index alone.
+/// Names a tensor. Its values depend only on this, the rank and the element's index.
 struct TensorId {
   std::uint32_t epoch = 0;
   std::uint32_t repetition = 0;
 };
 
-/// Elements first, first+1, … of `rank`'s tensor, as many as `bytes` holds.
+/// Elements first, first+1, … of `rank`'s tensor, as many as fit into `bytes`.
 ///
-/// With mix(x) the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-/// Generators, OOPSLA'14) and h = mix(mix(mix(epoch·2^32 + repetition) + rank) + index): an integer
-/// is h's low bits. A float has h's lowest bits for mantissa, h's highest bit for sign, and an
-/// exponent of bias - 2 + (h >> 60 & 3), so 1/4 <= |value| < 4: sums round, products stay finite.
+/// mix(x) is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Generators, OOPSLA'14), and h = mix(mix(mix(epoch·2^32 + repetition) + rank) + index). An
+/// integer is h's low bits. A float has h's lowest bits as mantissa, h's highest bit as sign, and
+/// the exponent bias - 2 + (h >> 60 & 3). So 1/4 <= |value| < 4: sums are rounded, products stay
+/// finite.
 void fill_tensor(std::span<std::byte> bytes, const TensorId& id, std::uint16_t rank,
                  std::uint64_t first, DataType type);
 
