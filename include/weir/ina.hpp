@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Wire constants of the INA header (docs/protocol.md §2): what a host and the switch must agree
-/// on.
+/// Wire constants of the INA header (docs/protocol.md §2), shared by hosts and switch.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +13,9 @@ namespace weir {
 inline constexpr std::uint32_t kInaMagic = 0x57454952; // "WEIR"
 inline constexpr std::uint8_t kInaVersion = 2;
 inline constexpr std::size_t kInaHeaderBytes = 40;
-inline constexpr std::uint8_t kInaFlagResult = 0x01;  // set by the switch alone
-inline constexpr std::uint8_t kInaFlagPartial = 0x02; // likewise: a sum of some ranks only
+inline constexpr std::uint8_t kInaFlagResult = 0x01; // set only by the switch
+// Set only by a switch: the result of some ranks.
+inline constexpr std::uint8_t kInaFlagPartial = 0x02;
 inline constexpr std::uint16_t kMinWorld = 2;
 inline constexpr std::uint16_t kMaxWorld = 256;
 
@@ -64,7 +64,7 @@ std::string_view name_of(Operation operation);
 std::optional<DataType> data_type_named(std::string_view name);
 std::optional<Operation> operation_named(std::string_view name);
 
-/// False for the pairs that have no meaning: bitwise operations on floating point.
+/// False for pairs without a meaning: bitwise operations on floats.
 bool is_reducible(DataType type, Operation operation);
 
 } // namespace weir

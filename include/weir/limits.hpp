@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a ring may be, beside its number of ranks (weir/ina.hpp). The switch's configuration, the
-/// host library and the programs that use it hold to the same.
+/// Limits of a ring; that of its number of ranks is in weir/ina.hpp. The switch's configuration,
+/// the host library and the programs use the same ones.
 
 #include <array>
 #include <cstdint>

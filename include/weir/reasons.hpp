@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Why the switch drops a frame, and why it leaves an INA header alone. One list each makes the
-/// enum, the counters, the prompt's and telemetry's names and the table in docs/drops.md (a test
-/// holds that table to this list).
+/// Why the switch drops a frame, and why it forwards an INA header unchanged. Each list makes the
+/// enum, the counters, the names in prompt and telemetry, and the table in docs/drops.md (a test
+/// compares that table with the list).
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@
   X(transport_version,   "BTH transport version is not 0")                                                              \
   X(bad_icrc,            "ICRC does not match the frame")                                                               \
   /* the INA header of a member */                                                                                      \
-  X(result_flag,         "a host set RESULT, which is the switch's alone")                                              \
-  X(partial_flag,        "a host set PARTIAL, which is the switches' alone")                                            \
+  X(result_flag,         "a host set RESULT; only the switch may")                                                      \
+  X(partial_flag,        "a host set PARTIAL; only a switch may")                                                       \
   X(reserved_bits,       "reserved flags are not zero")                                                                 \
   X(unsupported_collective, "collective is none of all-reduce, hello, broadcast and barrier")                           \
   X(unsupported_pair,    "operation and data type cannot be reduced together, or are unknown")                          \
@@ -31,22 +31,22 @@
   X(wrong_epoch,         "epoch is not that of the ring's incarnation")                                                 \
   X(wrong_session,       "session is not that of the ring's incarnation: it is over, or the switch was restarted")      \
   X(message_too_long,    "message is longer than the ring's max_message_bytes")                                         \
-  X(partial_element,     "data is no whole number of elements")                                                         \
+  X(partial_element,     "data is not a whole number of elements")                                                      \
   /* hellos and incarnations */                                                                                         \
   X(old_epoch,           "hello with an epoch older than the ring's")                                                   \
   X(retired_nonce,       "hello of an incarnation that is over")                                                        \
-  X(hello_elsewhere,     "hello of the ring's incarnation on another connection than the rank's")                       \
+  X(hello_elsewhere,     "hello of the ring's incarnation, not on the rank's connection")                               \
   X(hello_conflict,      "hello on another QP or PSN than the one that waits")                                          \
-  X(hello_displaced,     "waiting hello given up for the rank's four newer ones")                                       \
+  X(hello_displaced,     "waiting hello given up for four newer ones of its rank")                                      \
   X(hello_overtaken,     "waiting hello given up because its sender went on without a result")                          \
   X(hello_given_up,      "waiting hello given up because another incarnation began")                                    \
   /* connection and message history */                                                                                  \
   X(no_connection,       "message on a connection that no hello has admitted")                                          \
   X(unclassified,        "mid-message packet between ring neighbours on a QP not yet classified")                       \
   X(dead_connection,     "connection of an incarnation that is over")                                                   \
-  X(wrong_port,          "RoCE between neighbours of a ring from another port than the source's own")                   \
+  X(wrong_port,          "RoCE between ring neighbours, not from the source's own port")                                \
   X(unsupported_request, "READ, atomic or other request that cannot be aggregated, on a ring's connection")             \
-  X(unannounced,         "INA header of no ring here on a connection whose hello did not pass, and what follows it")    \
+  X(unannounced,         "INA header of no ring here, on a connection whose hello did not pass; and its later packets") \
   X(window_exceeded,     "message more than N beyond the newest")                                                       \
   X(history_conflict,    "message begins at another PSN than before")                                                   \
   X(unknown_message,     "packet inside no known message: its FIRST was lost")                                          \
@@ -59,7 +59,7 @@
   X(disagree_root,       "root differs from the other ranks'")                                                          \
   X(disagree_payload,    "payload size differs from the other ranks'")                                                  \
   X(repeat_held,         "repeat of a contribution that is already held")                                               \
-  X(window_violation,    "would reclaim a slot that is still filling")                                                  \
+  X(window_violation,    "the slot is still filling for an older message")                                              \
   X(incarnation_flush,   "contribution given up because a new incarnation began")                                       \
   X(ring_reset,          "contribution or waiting hello given up because the ring was reset")                           \
   X(ring_withdrawn,      "contribution or waiting hello given up because the ring was withdrawn")                       \
@@ -73,9 +73,9 @@
   X(not_contiguous,      "frame in several segments that do not fit one buffer")                                        \
   X(worker_queue_full,   "worker lcore is behind")                                                                      \
   X(tx_queue_full,       "transmit lcore is behind")                                                                    \
-  X(tx_backlog_full,     "egress port takes no more")                                                                   \
+  X(tx_backlog_full,     "egress port is full")                                                                         \
   X(ring_tx_queue_full,  "transmit lcore is behind: a result, or an answer between ring neighbours")                     \
-  X(ring_tx_backlog_full, "egress port takes no more results or answers between ring neighbours")
+  X(ring_tx_backlog_full, "egress port is full: a result, or an answer between ring neighbours")
 
 #define WEIR_FOREIGN_REASONS(X)                                                                                         \
   X(unknown_version,     "INA version is not 2")                                                                        \
@@ -91,10 +91,10 @@ namespace weir {
 
 #define WEIR_ENUMERATOR(name, text) name,
 
-/// Each ends a frame's way through the switch.
+/// Why a frame ended in the switch.
 enum class DropReason : std::uint8_t { WEIR_DROP_REASONS(WEIR_ENUMERATOR) count };
 
-/// Each says why a frame with an INA header was forwarded as somebody else's.
+/// Why a frame with an INA header was forwarded unchanged.
 enum class ForeignReason : std::uint8_t { WEIR_FOREIGN_REASONS(WEIR_ENUMERATOR) count };
 
 #undef WEIR_ENUMERATOR
