@@ -92,7 +92,7 @@ def measure_world(lab: Lab, ring: Ring, options: argparse.Namespace) -> list[Row
             for kind in COMPARISONS]
     for guest in lab.guests:
         guest.limit_rate(options.rate)
-    for _ in range(options.runs):  # in turn, so that all meet the same weather
+    for _ in range(options.runs):  # in turn, so that all run under the same conditions
         for row in rows:
             row.switch.append(by_switch(lab, ring, row.comparison, size))
             row.ring.append(by_ring(lab, ring, row.comparison, size))
@@ -142,20 +142,20 @@ def page(rows: list[Row], options: argparse.Namespace, command: str) -> str:
     return f"""<!-- SPDX-License-Identifier: BSD-3-Clause -->
 # The claim in numbers
 
-The switch carries a tensor of S bytes once over each link, in each direction, whatever the number of ranks n. The best
-that hosts can do by themselves, a ring of reduce-scatter and all-gather, carries 2(n-1)/n S over each link in each
-direction. So where links are the bottleneck the switch should be 2(n-1)/n times as fast. Is it?
+With the switch, a tensor of S bytes crosses each link once in each direction, for any number of ranks n. The best method without
+a switch, a ring of reduce-scatter and all-gather, sends 2(n-1)/n S over each link in each direction. So where links are the
+bottleneck, the switch should be 2(n-1)/n times as fast. This page measures it.
 
 Made by `{command}` on {date.today().isoformat()}:
 emulated guests (QEMU TCG; {os.cpu_count()} CPU cores for all of them and Weir), load average {os.getloadavg()[2]:.1f}
 over the last 15 minutes, soft-RoCE, path MTU 1024, messages of 16 packets, window 4. Every guest sends at
 {options.rate:g} Mbit/s at most (`tc tbf`). An all-reduce of {options.size} KiB, sum, every element checked; median of
-{options.runs} jobs each, taken in turn, in brackets the fastest and the slowest; a job's time is its slowest rank's.
+{options.runs} jobs each, run in turn, in brackets the fastest and the slowest; a job's time is that of its slowest rank.
 
 ## Integers: the ring of the literature
 
-Where the order of a fold cannot show, here i32, `--fallback ring` is that ring (`lib/host/collective/ring_reducer.hpp`). Theory:
-2(n-1)/n.
+For types whose result does not depend on the order, here i32, `--fallback ring` is that ring
+(`lib/host/collective/ring_reducer.hpp`). Theory: 2(n-1)/n.
 
 {table(rows, "i32", once)}
 
@@ -163,26 +163,25 @@ Where the order of a fold cannot show, here i32, `--fallback ring` is that ring 
 
 ## Floating point: a ring with the switch's bits
 
-The switch folds in rank order. To come to the same bits, here for f32, every fold of the hosts' ring starts at rank 0,
-goes on to rank n-1, and the result goes round once more. The bytes are as many in all, but not spread evenly: the
-busiest links carry 2 S (S for two ranks). Theory: 1 for two ranks, otherwise 2. A job that does not need rank order
-could use the other ring, and then 2(n-1)/n is what it should be compared with.
+The switch folds in rank order. To get the same bits, here for f32, every fold of the hosts' ring starts at rank 0 and goes to rank
+n-1; then the result goes round once more. The total of bytes is the same, but the busiest links carry 2 S (S for two ranks). Theory:
+1 for two ranks, otherwise 2. A job that does not need rank order could use the other ring; compare it with 2(n-1)/n.
 
 {table(rows, "f32", once)}
 
 ## How to read them
 
-- **switch**: Weir aggregates. **ring**: the same workers, verbs, links and Weir, but a ring id that Weir does not know:
-  it forwards, and the workers reduce.
+- **switch**: Weir aggregates. **ring**: the same workers, verbs, links and Weir, but with a ring id that Weir does not know. Weir
+  forwards, and the workers reduce.
 - **Link time** is what a port needs for S in frames, {once:.2f} s: 1024 bytes of payload in 1082 on the link, 40 bytes
-  of header in 16384, acknowledgements not counted. The two columns with it say how near each way comes to its own
-  bound, 1.00. Above it are start and end of the pipeline, acknowledgements and the emulation; below it, by up to
-  {BURST_BYTES / (options.size * 1024):.1%}, only the burst of {BURST_BYTES} bytes with which a rested port begins.
-- **ring / switch above the theory** is not Weir's merit: then the emulation has slowed the ring more than the switch, or
-  the ring's pipeline is not full, as the two columns of link times show.
-- **without limit**, one job each: what the emulation could do at the time. Where it is not well below the figures with
-  the limit, CPUs and not ports were the bottleneck, and the row proves nothing. The rate was chosen for this: emulated
-  guests that share {os.cpu_count()} cores do not reach the tens of Mbit/s that one would like to limit them to.
+  of header in 16384, without acknowledgements. The two columns with it compare each method with its own bound, 1.00. Values above
+  it come from start and end of the pipeline, acknowledgements and the emulation. Values below it, by up to
+  {BURST_BYTES / (options.size * 1024):.1%}, come from the burst of {BURST_BYTES} bytes that an idle port may send at once.
+- **ring / switch above the theory** is not an advantage of Weir: the emulation has slowed the ring more than the switch, or the
+  ring's pipeline was not full; the two columns of link times show it.
+- **without limit**, one job each: the fastest that the emulation allowed at the time. If it is not well below the figures with the
+  limit, CPUs and not ports were the bottleneck, and the row proves nothing. The rate was chosen for this reason: emulated
+  guests that share {os.cpu_count()} cores are too slow for a limit of tens of Mbit/s.
 """
 
 
