@@ -6,6 +6,28 @@
 
 namespace weir::frame {
 
+std::string_view name_of(TraceEvent event) {
+  switch (event) {
+  case TraceEvent::forwarded:
+    return "forwarded";
+  case TraceEvent::stale_repeat:
+    return "stale repeat";
+  case TraceEvent::waits:
+    return "waits";
+  case TraceEvent::held:
+    return "held";
+  case TraceEvent::completed:
+    return "completed";
+  case TraceEvent::result:
+    return "result";
+  case TraceEvent::cached_result:
+    return "cached result";
+  case TraceEvent::dropped:
+    return "dropped";
+  }
+  return "unknown";
+}
+
 void Trace::switch_on() {
   records_.assign(kRecords, {});
   next_ = 0;

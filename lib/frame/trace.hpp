@@ -4,8 +4,14 @@
 #include "weir/reasons.hpp"
 #include "wire/packet.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
+
+namespace weir::stage {
+enum class StageId : std::uint8_t; // stage/graph.hpp
+}
 
 namespace weir::frame {
 
@@ -21,6 +27,8 @@ enum class TraceEvent : std::uint8_t {
   dropped,
 };
 
+inline constexpr std::size_t kTraceEvents = 8;
+
 struct TraceRecord {
   std::uint64_t now_ns = 0;
   std::uint64_t message = 0; // for ring events
@@ -34,8 +42,11 @@ struct TraceRecord {
   std::uint16_t child = 0;
   wire::Parsed parsed{};
   TraceEvent event{};
-  DropReason drop{};
+  DropReason drop{};           // for dropped
+  stage::StageId dropped_by{}; // likewise
 };
+
+std::string_view name_of(TraceEvent event);
 
 /// The last events of one lcore; the oldest is overwritten first. Only that lcore uses it.
 class Trace {

@@ -225,7 +225,7 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
   ports_[port].rx_bytes += frame.length;
   if (!is_whole) {
     ++counters_.received;
-    forward_.drop(frame, DropReason::not_contiguous, now);
+    forward_.drop<stage::StageId::receive>(frame, DropReason::not_contiguous, now);
     return nullptr;
   }
   receive_.accept(frame, now);
@@ -336,7 +336,7 @@ void Lcore::take_back(const TxRequest& request) {
 /// For a frame that the worker is too slow to take.
 void Lcore::take_back(rte_mbuf* mbuf, frame::Instant now) {
   --handed_on_;
-  forward_.drop(frame_of(mbuf), DropReason::worker_queue_full, now);
+  forward_.drop<stage::StageId::dispatch>(frame_of(mbuf), DropReason::worker_queue_full, now);
 }
 
 void Lcore::hand_on(frame::Instant now) {

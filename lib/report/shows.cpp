@@ -52,28 +52,6 @@ std::string names_of_ports(control::Switch& weir, l2::PortSet ports) {
   return names;
 }
 
-std::string_view name_of(frame::TraceEvent event) {
-  switch (event) {
-  case frame::TraceEvent::forwarded:
-    return "forwarded";
-  case frame::TraceEvent::stale_repeat:
-    return "stale repeat";
-  case frame::TraceEvent::waits:
-    return "waits";
-  case frame::TraceEvent::held:
-    return "held";
-  case frame::TraceEvent::completed:
-    return "completed";
-  case frame::TraceEvent::result:
-    return "result";
-  case frame::TraceEvent::cached_result:
-    return "cached result";
-  case frame::TraceEvent::dropped:
-    return "dropped";
-  }
-  return "unknown";
-}
-
 bool names_a_slot(frame::TraceEvent event) {
   return event == frame::TraceEvent::held || event == frame::TraceEvent::completed ||
          event == frame::TraceEvent::result || event == frame::TraceEvent::cached_result;

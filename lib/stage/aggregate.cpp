@@ -75,9 +75,8 @@ void Aggregate::flush(std::uint16_t ring, DropReason reason, frame::Instant now)
 
 void Aggregate::drop(frame::Frame& frame, std::uint16_t ring, DropReason reason,
                      frame::Instant now) {
-  drops<StageId::aggregate>(reason);
   ++rings_[ring]->counters.dropped[static_cast<std::size_t>(reason)];
-  forward_.drop(frame, reason, now);
+  forward_.drop<StageId::aggregate>(frame, reason, now);
 }
 
 } // namespace weir::stage

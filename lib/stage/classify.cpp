@@ -38,7 +38,7 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     passes<StageId::classify, StageId::emit>();
     return emit_.forward_stale(frame, verdict, now);
   case Verdict::Step::drop:
-    return drop(frame, verdict.drop, now);
+    return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
@@ -98,13 +98,8 @@ void Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
 void Classify::drop_given_up_hellos(frame::Instant now) {
   for (const conn::GivenUp& hello : classifier_.take_given_up()) {
     ++rings_[hello.ring]->counters.dropped[static_cast<std::size_t>(hello.reason)];
-    drop(*hello.frame, hello.reason, now);
+    forward_.drop<StageId::classify>(*hello.frame, hello.reason, now);
   }
-}
-
-void Classify::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
-  drops<StageId::classify>(reason);
-  forward_.drop(frame, reason, now);
 }
 
 } // namespace weir::stage

@@ -28,7 +28,6 @@ class Classify {
   void begin_incarnation(std::uint16_t ring, frame::Instant now);
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
-  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
 
   conn::Classifier& classifier_;
   RingStates& rings_;

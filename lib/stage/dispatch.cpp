@@ -14,7 +14,7 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
     return forward_foreign(frame, now);
   }
   if (!current_->may_enter(frame.pair, frame.ingress)) {
-    return drop(frame, DropReason::wrong_port, now);
+    return forward_.drop<StageId::dispatch>(frame, DropReason::wrong_port, now);
   }
   passes<StageId::dispatch, StageId::classify>();
   workers_.to_worker(frame, current_->group_of_pair(frame.pair), now);
@@ -23,16 +23,11 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
 void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
   if (frame.packet.parsed != wire::Parsed::other) {
     if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms)) {
-      return drop(frame, *reason, now);
+      return forward_.drop<StageId::dispatch>(frame, *reason, now);
     }
   }
   passes<StageId::dispatch, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now);
-}
-
-void Dispatch::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
-  drops<StageId::dispatch>(reason);
-  forward_.drop(frame, reason, now);
 }
 
 } // namespace weir::stage

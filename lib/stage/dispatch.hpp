@@ -29,7 +29,6 @@ class Dispatch {
 
  private:
   void forward_foreign(frame::Frame& frame, frame::Instant now);
-  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
 
   const ring::CurrentRings& current_;
   conn::MagicRule magic_rule_;

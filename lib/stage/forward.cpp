@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/forward.hpp"
 
-#include "stage/graph_watch.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -20,11 +18,11 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
   const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
                                  : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms);
   if (egress.ports == 0) {
-    return refuse(frame, egress.drop, now);
+    return drop<StageId::forward>(frame, egress.drop, now);
   }
   const l2::PortSet ports = that_take(egress.ports, frame.length);
   if (ports == 0) {
-    return refuse(frame, DropReason::too_long, now);
+    return drop<StageId::forward>(frame, DropReason::too_long, now);
   }
   if (trace_.is_on()) [[unlikely]] {
     frame::TraceRecord sent = record;
@@ -39,14 +37,9 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
   sink_.transmit(frame, ports);
 }
 
-void Forward::refuse(frame::Frame& frame, DropReason reason, frame::Instant now) {
-  drops<StageId::forward>(reason);
-  drop(frame, reason, now);
-}
-
-void Forward::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+void Forward::end(frame::Frame& frame, StageId stage, DropReason reason, frame::Instant now) {
   counters_.count(reason);
-  note(frame, {.event = frame::TraceEvent::dropped, .drop = reason}, now);
+  note(frame, {.event = frame::TraceEvent::dropped, .drop = reason, .dropped_by = stage}, now);
   sink_.release(frame);
 }
 

@@ -6,6 +6,7 @@
 #include "frame/instant.hpp"
 #include "frame/trace.hpp"
 #include "l2/bridge.hpp"
+#include "stage/graph_watch.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -43,8 +44,12 @@ class Forward {
             const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded},
             std::optional<std::uint16_t> port = std::nullopt);
 
-  /// Ends a frame that a stage drops.
-  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
+  /// Ends a frame that this stage drops.
+  template <StageId kStage>
+  void drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+    count_drop(kStage, reason);
+    end(frame, kStage, reason, now);
+  }
 
   /// Records what happened to a frame when tracing is on.
   void note(const frame::Frame& frame, const frame::TraceRecord& record, frame::Instant now) {
@@ -54,7 +59,7 @@ class Forward {
   }
 
  private:
-  void refuse(frame::Frame& frame, DropReason reason, frame::Instant now);
+  void end(frame::Frame& frame, StageId stage, DropReason reason, frame::Instant now);
   void write_down(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now);
   l2::PortSet that_take(l2::PortSet ports, std::uint32_t frame_bytes) const;
 

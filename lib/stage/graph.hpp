@@ -4,6 +4,7 @@
 /// The way of a packet, declared once. README's picture, the stages in docs/drops.md and the test
 /// of the edges that packets take all come from this table. A new stage is one file and one row.
 
+#include "frame/trace.hpp"
 #include "weir/reasons.hpp"
 
 #include <algorithm>
@@ -49,6 +50,7 @@ struct StageRow {
   std::string_view about; // what it does to a frame, in a few words
   SetOf<StageId> next;
   SetOf<DropReason> drops;
+  SetOf<frame::TraceEvent> traces; // beside dropped
 };
 
 namespace rows {
@@ -57,12 +59,24 @@ using enum StageId;
 using enum DropReason;
 using Stages = SetOf<StageId>;
 using Drops = SetOf<DropReason>;
+using Event = frame::TraceEvent;
+using Traces = SetOf<Event>;
 
 inline constexpr std::array<StageRow, kStages> kGraph{{
-    {receive, "receive", "stage/receive.cpp", "learn the source, parse the headers",
-     Stages::of(dispatch), Drops::of(not_contiguous)},
-    {dispatch, "dispatch", "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",
-     Stages::of(classify, forward), Drops::of(wrong_port, unannounced, worker_queue_full)},
+    {receive,
+     "receive",
+     "stage/receive.cpp",
+     "learn the source, parse the headers",
+     Stages::of(dispatch),
+     Drops::of(not_contiguous),
+     {}},
+    {dispatch,
+     "dispatch",
+     "stage/dispatch.cpp",
+     "separate ring neighbours' packets from the rest",
+     Stages::of(classify, forward),
+     Drops::of(wrong_port, unannounced, worker_queue_full),
+     {}},
     {classify, "classify", "stage/classify.cpp", "find its ring, rank, message and packet",
      Stages::of(aggregate, emit, forward),
      Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag,
@@ -72,32 +86,37 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
                hello_conflict, hello_displaced, hello_overtaken, hello_given_up, no_connection,
                unclassified, dead_connection, wrong_port, unsupported_request, unannounced,
                window_exceeded, history_conflict, unknown_message, connection_table_full,
-               disagree_operation, disagree_type, repeat_held, ring_reset, ring_withdrawn)},
+               disagree_operation, disagree_type, repeat_held, ring_reset, ring_withdrawn),
+     Traces::of(Event::waits)},
     {aggregate, "aggregate", "stage/aggregate.cpp",
      "hold it in its slot until every rank's has come", Stages::of(reduce, emit),
      Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,
                disagree_root, disagree_payload, repeat_held, window_violation, incarnation_flush,
-               ring_reset, ring_withdrawn)},
+               ring_reset, ring_withdrawn),
+     Traces::of(Event::held, Event::completed)},
     {reduce,
      "reduce",
      "stage/reduce.cpp",
      "fold the slot in rank order, here or on a helper",
      Stages::of(emit),
+     {},
      {}},
     {emit,
      "emit",
      "stage/emit.cpp",
      "send results in order, other frames in turn after them",
      Stages::of(forward),
-     {}},
+     {},
+     Traces::of(Event::result, Event::cached_result, Event::stale_repeat)},
     {forward, "forward", "stage/forward.cpp", "find the egress ports", Stages::of(transmit),
-     Drops::of(runt, same_port, link_local, no_egress, too_long)},
+     Drops::of(runt, same_port, link_local, no_egress, too_long), Traces::of(Event::forwarded)},
     {transmit,
      "transmit",
      "lcore/transmit.cpp",
      "send by traffic class, through a backlog",
      {},
-     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full)},
+     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full),
+     {}},
 }};
 
 } // namespace rows
@@ -119,5 +138,32 @@ constexpr bool is_declared(StageId from, StageId to) {
 constexpr bool is_declared(StageId stage, DropReason reason) {
   return row_of(stage).drops.has(reason);
 }
+
+/// The stage that wrote the record.
+constexpr StageId stage_of(const frame::TraceRecord& record) {
+  if (record.event == frame::TraceEvent::dropped) {
+    return record.dropped_by;
+  }
+  return std::find_if(kGraph.begin(), kGraph.end(),
+                      [&](const StageRow& row) { return row.traces.has(record.event); })
+      ->id;
+}
+
+constexpr bool is_of_one_stage(frame::TraceEvent event) {
+  return std::count_if(kGraph.begin(), kGraph.end(),
+                       [&](const StageRow& row) { return row.traces.has(event); }) == 1;
+}
+
+constexpr bool has_one_stage_for_each_event() {
+  for (std::size_t event = 0; event < frame::kTraceEvents; ++event) {
+    const auto named = static_cast<frame::TraceEvent>(event);
+    if (is_of_one_stage(named) == (named == frame::TraceEvent::dropped)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static_assert(has_one_stage_for_each_event());
 
 } // namespace weir::stage

@@ -24,9 +24,4 @@ inline void passes() {
   count_edge(kFrom, kTo);
 }
 
-template <StageId kStage>
-inline void drops(DropReason reason) {
-  count_drop(kStage, reason);
-}
-
 } // namespace weir::stage

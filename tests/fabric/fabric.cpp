@@ -31,28 +31,6 @@ bool is_answer(const Packet& packet) {
          packet.data[bth_at] == kAcknowledge;
 }
 
-std::string_view name_of(frame::TraceEvent event) {
-  switch (event) {
-  case frame::TraceEvent::forwarded:
-    return "forwards";
-  case frame::TraceEvent::stale_repeat:
-    return "forwards stale";
-  case frame::TraceEvent::waits:
-    return "lets wait";
-  case frame::TraceEvent::held:
-    return "holds";
-  case frame::TraceEvent::completed:
-    return "completes";
-  case frame::TraceEvent::result:
-    return "sends result";
-  case frame::TraceEvent::cached_result:
-    return "answers from its cache";
-  case frame::TraceEvent::dropped:
-    return "drops";
-  }
-  return "?";
-}
-
 } // namespace
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)

@@ -1752,21 +1752,26 @@ TEST(Switch, TraceTellsAFramesStory) {
 
   struct Row {
     frame::TraceEvent event;
+    StageId stage;
     std::uint16_t rank;
     std::uint64_t egress;
   };
 
   const std::vector<Row> expected{
-      {frame::TraceEvent::held, 0, 0},           {frame::TraceEvent::dropped, 0, 0},
-      {frame::TraceEvent::completed, 1, 0},      {frame::TraceEvent::result, 0, 0b10},
-      {frame::TraceEvent::result, 1, 0b01},      {frame::TraceEvent::cached_result, 1, 1},
-      {frame::TraceEvent::forwarded, 0, 0b0111},
+      {frame::TraceEvent::held, StageId::aggregate, 0, 0},
+      {frame::TraceEvent::dropped, StageId::aggregate, 0, 0},
+      {frame::TraceEvent::completed, StageId::aggregate, 1, 0},
+      {frame::TraceEvent::result, StageId::emit, 0, 0b10},
+      {frame::TraceEvent::result, StageId::emit, 1, 0b01},
+      {frame::TraceEvent::cached_result, StageId::emit, 1, 1},
+      {frame::TraceEvent::forwarded, StageId::forward, 0, 0b0111},
   };
   const auto records = trace.snapshot();
   ASSERT_EQ(records.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     SCOPED_TRACE(i);
     EXPECT_EQ(records[i].event, expected[i].event);
+    EXPECT_EQ(stage_of(records[i]), expected[i].stage);
     EXPECT_EQ(records[i].child, expected[i].rank);
     EXPECT_EQ(records[i].egress, expected[i].egress);
     EXPECT_EQ(records[i].now_ns, bench.now.ns);
