@@ -2,9 +2,11 @@
 #include "report/questions.hpp"
 
 #include "report/shows.hpp"
+#include "report/table_shapes.hpp"
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 namespace weir::report {
 namespace {
@@ -33,34 +35,42 @@ Report without_argument(control::Switch& weir, std::string_view) {
   return show(weir);
 }
 
+template <const TableShape&... shapes>
+constexpr std::array answer{&shapes...};
+
 constexpr std::array kQuestions{
     Question{"show port info <name|all>", "/weir/port/info", "devices, links, MTUs", Stops::none,
-             show_port_information},
+             answer<tables::kPortInfo>, show_port_information},
     Question{"show port stats <name|all>", "/weir/port/stats", "packets and bytes", Stops::none,
-             show_port_statistics},
+             answer<tables::kPortStats>, show_port_statistics},
     Question{"show port xstats <name|all>", "/weir/port/xstats", "the driver's own statistics",
-             Stops::none, show_port_extended},
+             Stops::none, answer<tables::kPortXstats>, show_port_extended},
     Question{"show ring <id|all>", "/weir/ring",
-             "members, slots, results, drops and slot times of a ring", Stops::one, show_rings},
+             "members, slots, results, drops and slot times of a ring", Stops::one,
+             answer<tables::kRings, tables::kMembers, tables::kRingDrops, tables::kSlotTime>,
+             show_rings},
     Question{"show ring <id> stuck", "/weir/ring/stuck",
-             "the oldest unfinished slots and the ranks they wait for", Stops::one, show_stuck},
+             "the oldest unfinished slots and the ranks they wait for", Stops::one,
+             answer<tables::kStuck>, show_stuck},
     Question{"show conn all", "/weir/conn", "queue pairs between ring neighbours",
-             Stops::one_for_each_part, without_argument<show_connections>},
+             Stops::one_for_each_part, answer<tables::kConnections>,
+             without_argument<show_connections>},
     Question{"show drops", "/weir/drops", "every drop reason that has counted", Stops::one,
-             without_argument<show_drops>},
+             answer<tables::kDrops, tables::kForeign>, without_argument<show_drops>},
     Question{"show accounting", "/weir/accounting",
              "received = forwarded + consumed + dropped + held + queued", Stops::one,
-             without_argument<show_accounting>},
+             answer<tables::kAccounting>, without_argument<show_accounting>},
     Question{"show graph", "/weir/graph", "the stages, where they hand frames on, what they drop",
-             Stops::one, without_argument<show_graph>},
-    Question{"show fdb", "/weir/fdb", "stations and their ports", Stops::none,
+             Stops::one, answer<tables::kGraph>, without_argument<show_graph>},
+    Question{"show fdb", "/weir/fdb", "stations and their ports", Stops::none, answer<tables::kFdb>,
              without_argument<show_stations>},
     Question{"show lcores", "/weir/lcores", "roles, load and packets per burst", Stops::one,
+             answer<tables::kLcores, tables::kRxBurst, tables::kStoodStill>,
              without_argument<show_lcores>},
     Question{"show memory", "/weir/memory", "the frame pool and the rings' memory", Stops::none,
-             without_argument<show_memory>},
+             answer<tables::kMemory>, without_argument<show_memory>},
     Question{"show trace", "/weir/trace", "what became of each frame since `set trace on`",
-             Stops::one, without_argument<show_trace>},
+             Stops::one, answer<tables::kTrace>, without_argument<show_trace>},
 };
 
 constexpr const Argument* find_argument(std::string_view grammar) {
@@ -87,7 +97,15 @@ const Argument* argument_in(std::string_view grammar) {
 
 Report Question::ask(control::Switch& weir, std::string_view argument) const {
   const Argument* taken = argument_in(grammar);
-  return answer(weir, argument.empty() && taken != nullptr ? taken->fallback : argument);
+  Report report = answer(weir, argument.empty() && taken != nullptr ? taken->fallback : argument);
+  const bool is_as_declared =
+      !report.empty() && report.size() <= tables.size() &&
+      std::equal(report.begin(), report.end(), tables.begin(),
+                 [](const Table& table, const TableShape* shape) { return table.shape == shape; });
+  if (!is_as_declared) {
+    throw std::logic_error(std::string(grammar) + " has other tables than its row says");
+  }
+  return report;
 }
 
 std::span<const Question> questions() {

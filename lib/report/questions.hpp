@@ -38,9 +38,12 @@ struct Question {
   std::string_view telemetry; // on the telemetry socket: "/weir/ring/stuck"
   std::string_view help;      // what the answer shows, without a full stop
   Stops stops;
+  /// The tables of the answer, in order. One for all rings has the first alone.
+  std::span<const TableShape* const> tables;
   Report (*answer)(control::Switch& weir, std::string_view argument);
 
   /// An empty `argument` means the argument's fallback. Throws UnknownName for an unknown value.
+  /// std::logic_error when the answer has other tables than the row says.
   Report ask(control::Switch& weir, std::string_view argument) const;
 };
 

@@ -32,8 +32,8 @@ std::string padded(std::string_view text, std::size_t width, bool to_right) {
 
 std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    std::size_t width = display_width(table.columns[column].heading);
+  for (std::size_t column = 0; column < table.shape->columns.size(); ++column) {
+    std::size_t width = display_width(table.shape->columns[column].heading);
     for (const auto& row : table.rows) {
       width = std::max(width, display_width(std::visit(CellText{}, row[column])));
     }
@@ -48,14 +48,14 @@ void write_line(std::string& text, std::string line) {
 }
 
 void write_text(std::string& text, const Table& table) {
-  text += table.name + "\n";
+  text += std::string(table.shape->name) + "\n";
   const std::vector<std::size_t> widths = column_widths(table);
   std::string heading = " ";
   std::string rule = " ";
   for (std::size_t column = 0; column < widths.size(); ++column) {
     const bool numeric =
         !table.rows.empty() && !std::holds_alternative<std::string>(table.rows[0][column]);
-    heading += " " + padded(table.columns[column].heading, widths[column], numeric) + " ";
+    heading += " " + padded(table.shape->columns[column].heading, widths[column], numeric) + " ";
     rule += " " + std::string(widths[column], '-') + " ";
   }
   if (table.rows.empty()) {
@@ -105,7 +105,7 @@ std::string row_json(const Table& table, const std::vector<Cell>& row) {
   std::string json = "{";
   for (std::size_t column = 0; column < row.size(); ++column) {
     fmt::format_to(Out(json), "{}{}: {}", column == 0 ? "" : ", ",
-                   quoted(table.columns[column].key), std::visit(CellJson{}, row[column]));
+                   quoted(table.shape->columns[column].key), std::visit(CellJson{}, row[column]));
   }
   return json + "}";
 }
@@ -127,7 +127,7 @@ std::string to_json(const Report& report) {
   std::string json = "{";
   for (const Table& table : report) {
     json += json.size() > 1 ? ",\n " : "\n ";
-    json += quoted(table.name) + ": [";
+    json += quoted(table.shape->name) + ": [";
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       json += (row == 0 ? "\n  " : ",\n  ") + row_json(table, table.rows[row]);
     }

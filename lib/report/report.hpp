@@ -5,6 +5,7 @@
 /// socket all print the same tables.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,15 +16,23 @@ namespace weir::report {
 using Cell = std::variant<std::uint64_t, double, std::string>;
 
 struct Column {
-  std::string key;     // in JSON and telemetry
-  std::string heading; // in text
+  std::string_view key;     // in JSON and telemetry
+  std::string_view heading; // in text
+};
+
+/// What all tables of one kind have in common.
+struct TableShape {
+  std::string_view name; // lower case, digits and _; the key in JSON, the title in text
+  std::span<const Column> columns;
+  std::string_view note; // a sentence under the table in text; may be empty
 };
 
 struct Table {
-  std::string name; // lower case, digits and _; the key in JSON, the title in text
-  std::vector<Column> columns;
+  explicit Table(const TableShape& of) : shape(&of), note(of.note) {}
+
+  const TableShape* shape;
   std::vector<std::vector<Cell>> rows;
-  std::string note; // a sentence under the table in text; may be empty
+  std::string note; // the shape's, unless this table says more
 };
 
 using Report = std::vector<Table>;

@@ -2,7 +2,9 @@
 #include "report/shows.hpp"
 
 #include "frame/frame.hpp"
+#include "report/table_shapes.hpp"
 #include "report/tables.hpp"
+#include "stage/graph.hpp"
 
 #include <fmt/format.h>
 
@@ -58,21 +60,7 @@ bool names_a_slot(frame::TraceEvent event) {
 }
 
 Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
-  Table table{"lcores",
-              {{"lcore", "lcore"},
-               {"roles", "roles"},
-               {"rings", "rings"},
-               {"rounds", "rounds"},
-               {"starved_rounds", "without mbufs"},
-               {"sums_for_others", "sums for others"},
-               {"busy_percent", "busy %"},
-               {"received", "received"},
-               {"forwarded", "forwarded"},
-               {"consumed", "consumed"},
-               {"dropped", "dropped"},
-               {"held", "held"}},
-              {},
-              {}};
+  Table table(tables::kLcores);
   for (const control::LcoreSnapshot& lcore : lcores) {
     const auto& rounds = lcore.rounds;
     const double busy = rounds.rounds == 0
@@ -106,18 +94,7 @@ std::vector<std::string> ring_ids(const control::Switch& weir) {
 }
 
 Report show_port_information(control::Switch& weir, std::string_view name) {
-  Table table{"port_info",
-              {{"port", "port"},
-               {"device", "device"},
-               {"driver", "driver"},
-               {"mac", "MAC"},
-               {"link", "link"},
-               {"mtu", "MTU"},
-               {"rx_queues", "rx queues"},
-               {"numa_node", "NUMA node"},
-               {"promiscuous", "promiscuous"}},
-              {},
-              {}};
+  Table table(tables::kPortInfo);
   for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
     const control::PortInformation information = port.information();
     table.rows.push_back({port.name(), port.config().device, information.driver, information.mac,
@@ -130,21 +107,7 @@ Report show_port_information(control::Switch& weir, std::string_view name) {
 }
 
 Report show_port_statistics(control::Switch& weir, std::string_view name) {
-  Table table{"port_stats",
-              {{"port", "port"},
-               {"rx_packets", "rx packets"},
-               {"rx_bytes", "rx bytes"},
-               {"rx_missed", "rx missed"},
-               {"rx_errors", "rx errors"},
-               {"tx_packets", "tx packets"},
-               {"tx_bytes", "tx bytes"},
-               {"tx_errors", "tx errors"},
-               {"tx_ring_packets", "of rings"},
-               {"tx_ring_dropped", "dropped"},
-               {"tx_other_packets", "others"},
-               {"tx_other_dropped", "dropped"}},
-              {},
-              {}};
+  Table table(tables::kPortStats);
   for_ports(weir, name, [&](std::uint16_t index, const control::Port& port) {
     const frame::PortCounters counters = weir.port_counters(index);
     const control::DeviceLosses losses = port.losses();
@@ -159,7 +122,7 @@ Report show_port_statistics(control::Switch& weir, std::string_view name) {
 }
 
 Report show_port_extended(control::Switch& weir, std::string_view name) {
-  Table table{"port_xstats", {{"port", "port"}, {"name", "name"}, {"value", "value"}}, {}, {}};
+  Table table(tables::kPortXstats);
   for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
     for (const auto& [statistic, value] : port.extended_statistics()) {
       table.rows.push_back({port.name(), statistic, value});
@@ -215,8 +178,7 @@ Report show_accounting(control::Switch& weir) {
 }
 
 Report show_stations(control::Switch& weir) {
-  Table table{
-      "fdb", {{"mac", "MAC"}, {"port", "port"}, {"age_s", "age s"}, {"pins", "pinned by"}}, {}, {}};
+  Table table(tables::kFdb);
   for (const control::Station& station : weir.stations()) {
     table.rows.push_back({wire::to_string(station.mac), weir.ports()[station.port].name(),
                           static_cast<double>(station.age_ms) / 1000.0, station.pins});
@@ -233,21 +195,14 @@ Report show_lcores(control::Switch& weir) {
     bursts += lcore.rounds.rx_burst;
     stood_still += lcore.rounds.quiescent_ns;
   }
-  Table stops = histogram_table("stood_still", "ns", stood_still);
-  stops.note = "each time that an lcore stood still for a question";
-  return {lcores_table(lcores), histogram_table("rx_burst", "packets", bursts), stops};
+  return {lcores_table(lcores), histogram_table(tables::kRxBurst, bursts),
+          histogram_table(tables::kStoodStill, stood_still)};
 }
 
 Report show_memory(control::Switch& weir) {
   const control::MemoryPlan& plan = weir.memory_plan();
-  Table table{"memory",
-              {{"mbufs", "mbufs"},
-               {"free_mbufs", "free"},
-               {"data_room", "data room"},
-               {"pool_mib", "pool MiB"},
-               {"ring_mib", "rings MiB"}},
-              {},
-              plan.explanation};
+  Table table(tables::kMemory);
+  table.note = plan.explanation;
   table.rows.push_back({std::uint64_t{plan.mbufs}, std::uint64_t{weir.free_mbufs()},
                         std::uint64_t{plan.data_room},
                         static_cast<double>(plan.pool_bytes) / control::kMiB,
@@ -256,20 +211,7 @@ Report show_memory(control::Switch& weir) {
 }
 
 Report show_trace(control::Switch& weir) {
-  Table table{"trace",
-              {{"time_us", "time us"},
-               {"ingress", "from"},
-               {"event", "event"},
-               {"egress", "to"},
-               {"ring", "ring"},
-               {"rank", "rank"},
-               {"message", "message"},
-               {"packet", "packet"},
-               {"qp", "to QP"},
-               {"psn", "PSN"},
-               {"bytes", "bytes"}},
-              {},
-              {}};
+  Table table(tables::kTrace);
   const auto records = weir.trace();
   const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
   for (const frame::TraceRecord& record : records) {
@@ -282,10 +224,10 @@ Report show_trace(control::Switch& weir) {
                                   : std::string(name_of(record.event));
     table.rows.push_back(
         {static_cast<double>(record.now_ns - start) / 1000.0, weir.ports()[record.ingress].name(),
-         event, names_of_ports(weir, record.egress),
-         ring_cell(in_ring ? weir.rings()[record.ring].id : 0), ring_cell(record.child),
-         ring_cell(record.message), ring_cell(record.packet), std::uint64_t{record.qp},
-         std::uint64_t{record.psn}, std::uint64_t{record.length}});
+         std::string(stage::row_of(stage::stage_of(record)).name), event,
+         names_of_ports(weir, record.egress), ring_cell(in_ring ? weir.rings()[record.ring].id : 0),
+         ring_cell(record.child), ring_cell(record.message), ring_cell(record.packet),
+         std::uint64_t{record.qp}, std::uint64_t{record.psn}, std::uint64_t{record.length}});
   }
   return {table};
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/tables.hpp"
 
+#include "report/table_shapes.hpp"
 #include "stage/graph.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace weir::report {
 
@@ -19,9 +19,8 @@ namespace {
 constexpr std::size_t kBarWidth = 30;
 
 template <typename Reason, std::size_t Count>
-Table reasons_table(std::string name, const std::array<std::uint64_t, Count>& counts) {
-  Table table{
-      std::move(name), {{"reason", "reason"}, {"count", "count"}, {"meaning", "meaning"}}, {}, {}};
+Table reasons_table(const TableShape& shape, const std::array<std::uint64_t, Count>& counts) {
+  Table table(shape);
   for (std::size_t i = 0; i < Count; ++i) {
     const auto reason = static_cast<Reason>(i);
     if (counts[i] != 0) {
@@ -66,14 +65,11 @@ std::string bar(std::uint64_t count, std::uint64_t most) {
 } // namespace
 
 Table drops_table(const frame::FrameCounters& frames) {
-  return reasons_table<DropReason>("drops", frames.dropped);
+  return reasons_table<DropReason>(tables::kDrops, frames.dropped);
 }
 
 Table graph_table(const frame::FrameCounters& frames) {
-  Table table{"graph",
-              {{"stage", "stage"}, {"file", "file"}, {"next", "hands on to"}, {"drops", "drops"}},
-              {},
-              "a drop reason that two stages give counts at both"};
+  Table table(tables::kGraph);
   for (const stage::StageRow& row : stage::kGraph) {
     std::string next;
     for (const stage::StageRow& other : stage::kGraph) {
@@ -91,23 +87,12 @@ Table graph_table(const frame::FrameCounters& frames) {
 }
 
 Table foreign_table(const frame::FrameCounters& frames) {
-  Table table = reasons_table<ForeignReason>("foreign", frames.foreign);
-  table.note = "frames with an INA header that belongs to no ring here: forwarded untouched";
-  return table;
+  return reasons_table<ForeignReason>(tables::kForeign, frames.foreign);
 }
 
 Table accounting_table(const stage::Accounting& accounting) {
   const frame::FrameCounters& frames = accounting.frames;
-  Table table{"accounting",
-              {{"received", "received"},
-               {"forwarded", "= forwarded"},
-               {"consumed", "+ consumed"},
-               {"dropped", "+ dropped"},
-               {"held", "+ held"},
-               {"queued", "+ queued"},
-               {"balances", "balances"}},
-              {},
-              {}};
+  Table table(tables::kAccounting);
   table.rows.push_back({frames.received, frames.forwarded, frames.consumed, frames.all_dropped(),
                         accounting.held, accounting.queued,
                         std::string(accounting.balances() ? "yes" : "no")});
@@ -115,23 +100,7 @@ Table accounting_table(const stage::Accounting& accounting) {
 }
 
 Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot> rings) {
-  Table table{"rings",
-              {{"ring", "ring"},
-               {"world", "ranks"},
-               {"window", "window"},
-               {"mtu", "mtu"},
-               {"epoch", "epoch"},
-               {"connected", "connected"},
-               {"hellos", "hellos"},
-               {"slots_completed", "slots done"},
-               {"filling", "filling"},
-               {"held", "held frames"},
-               {"results", "results"},
-               {"cached_results", "cached"},
-               {"stale_repeats", "stale"},
-               {"reduced_bytes", "bytes in"}},
-              {},
-              {}};
+  Table table(tables::kRings);
   for (const RingSnapshot& ring : rings) {
     const RingSpec& spec = specs[ring.ring];
     const auto connected = static_cast<std::uint64_t>(
@@ -149,15 +118,7 @@ Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot>
 }
 
 Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
-  Table table{"members",
-              {{"rank", "rank"},
-               {"ip", "address"},
-               {"state", "state"},
-               {"qp", "to QP"},
-               {"newest_message", "newest message"},
-               {"packets", "packets"}},
-              {},
-              {}};
+  Table table(tables::kMembers);
   for (std::uint16_t rank = 0; rank < ring.children.size(); ++rank) {
     const conn::ChildStatus& child = ring.children[rank];
     table.rows.push_back({std::uint64_t{rank}, wire::to_string(spec.members[rank].ip),
@@ -168,23 +129,15 @@ Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
 }
 
 Table ring_drops_table(const RingSnapshot& ring) {
-  return reasons_table<DropReason>("ring_drops", ring.counters.dropped);
+  return reasons_table<DropReason>(tables::kRingDrops, ring.counters.dropped);
 }
 
 Table slot_time_table(const RingSnapshot& ring) {
-  Table table = histogram_table("slot_time", "ns", ring.counters.slot_time_ns);
-  table.note = "from a slot's first contribution to its last";
-  return table;
+  return histogram_table(tables::kSlotTime, ring.counters.slot_time_ns);
 }
 
 Table stuck_table(const RingSpec& spec, std::span<const slot::StuckSlot> slots) {
-  Table table{"stuck",
-              {{"message", "message"},
-               {"packet", "packet"},
-               {"waiting_ms", "waiting ms"},
-               {"missing", "waits for ranks"}},
-              {},
-              {}};
+  Table table(tables::kStuck);
   table.note = fmt::format("ring {}: the unfinished slots that have waited longest", spec.id);
   for (const slot::StuckSlot& slot : slots) {
     table.rows.push_back({slot.message, std::uint64_t{slot.packet},
@@ -196,16 +149,7 @@ Table stuck_table(const RingSpec& spec, std::span<const slot::StuckSlot> slots) 
 
 Table connections_table(std::span<const RingSpec> specs,
                         std::span<const ConnectionSnapshot> connections) {
-  Table table{"connections",
-              {{"pair", "pair"},
-               {"qp", "to QP"},
-               {"state", "state"},
-               {"ring", "ring"},
-               {"rank", "rank"},
-               {"packets", "packets"},
-               {"idle_ms", "idle ms"}},
-              {},
-              {}};
+  Table table(tables::kConnections);
   for (const ConnectionSnapshot& row : connections) {
     const conn::Connection& connection = row.connection;
     const bool is_ring = connection.state == conn::ConnectionState::live ||
@@ -219,13 +163,8 @@ Table connections_table(std::span<const RingSpec> specs,
   return table;
 }
 
-Table histogram_table(std::string name, const std::string& unit,
-                      const frame::Histogram& histogram) {
-  Table table{
-      std::move(name),
-      {{"from", "from " + unit}, {"to", "to " + unit}, {"count", "count"}, {"bar", "share"}},
-      {},
-      {}};
+Table histogram_table(const TableShape& shape, const frame::Histogram& histogram) {
+  Table table(shape);
   const std::uint64_t most = *std::max_element(histogram.counts.begin(), histogram.counts.end());
   for (std::size_t bucket = 0; bucket < histogram.counts.size(); ++bucket) {
     const std::uint64_t count = histogram.counts[bucket];

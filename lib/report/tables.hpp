@@ -31,6 +31,6 @@ Table connections_table(std::span<const ring::RingSpec> specs,
                         std::span<const stage::ConnectionSnapshot> connections);
 
 /// Rows "from … to …, count, share as a bar", for buckets that are not empty.
-Table histogram_table(std::string name, const std::string& unit, const frame::Histogram& histogram);
+Table histogram_table(const TableShape& shape, const frame::Histogram& histogram);
 
 } // namespace weir::report

@@ -18,7 +18,8 @@ namespace {
 std::mutex served_mutex;
 control::Switch* served = nullptr;
 
-void add_cell(rte_tel_data* row, const std::string& key, const Cell& cell) {
+void add_cell(rte_tel_data* row, std::string_view column, const Cell& cell) {
+  const std::string key(column);
   if (const auto* number = std::get_if<std::uint64_t>(&cell)) {
     rte_tel_data_add_dict_u64(row, key.c_str(), *number);
   } else if (const auto* real = std::get_if<double>(&cell)) {
@@ -36,15 +37,15 @@ void add_table(rte_tel_data* answer, const Table& table) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     rte_tel_data* row = rte_tel_data_alloc();
     rte_tel_data_start_dict(row);
-    for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      add_cell(row, table.columns[column].key, table.rows[i][column]);
+    for (std::size_t column = 0; column < table.shape->columns.size(); ++column) {
+      add_cell(row, table.shape->columns[column].key, table.rows[i][column]);
     }
     if (rte_tel_data_add_dict_container(rows, std::to_string(i).c_str(), row, 0) != 0) {
       rte_tel_data_free(row); // the dictionary is full
       break;
     }
   }
-  rte_tel_data_add_dict_container(answer, table.name.c_str(), rows, 0);
+  rte_tel_data_add_dict_container(answer, std::string(table.shape->name).c_str(), rows, 0);
 }
 
 void add_answer(rte_tel_data* answer, control::Switch& weir, const Question& question,

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The columns of every table that an answer may have, once. The table of questions names them, and
+/// each view prints them.
+
+#include "report/report.hpp"
+
+#include <array>
+
+namespace weir::report::tables {
+
+namespace columns {
+
+inline constexpr std::array kPortInfo{
+    Column{"port", "port"},
+    Column{"device", "device"},
+    Column{"driver", "driver"},
+    Column{"mac", "MAC"},
+    Column{"link", "link"},
+    Column{"mtu", "MTU"},
+    Column{"rx_queues", "rx queues"},
+    Column{"numa_node", "NUMA node"},
+    Column{"promiscuous", "promiscuous"},
+};
+inline constexpr std::array kPortStats{
+    Column{"port", "port"},
+    Column{"rx_packets", "rx packets"},
+    Column{"rx_bytes", "rx bytes"},
+    Column{"rx_missed", "rx missed"},
+    Column{"rx_errors", "rx errors"},
+    Column{"tx_packets", "tx packets"},
+    Column{"tx_bytes", "tx bytes"},
+    Column{"tx_errors", "tx errors"},
+    Column{"tx_ring_packets", "of rings"},
+    Column{"tx_ring_dropped", "dropped"},
+    Column{"tx_other_packets", "others"},
+    Column{"tx_other_dropped", "dropped"},
+};
+inline constexpr std::array kPortXstats{
+    Column{"port", "port"},
+    Column{"name", "name"},
+    Column{"value", "value"},
+};
+inline constexpr std::array kRings{
+    Column{"ring", "ring"},           Column{"world", "ranks"},
+    Column{"window", "window"},       Column{"mtu", "mtu"},
+    Column{"epoch", "epoch"},         Column{"connected", "connected"},
+    Column{"hellos", "hellos"},       Column{"slots_completed", "slots done"},
+    Column{"filling", "filling"},     Column{"held", "held frames"},
+    Column{"results", "results"},     Column{"cached_results", "cached"},
+    Column{"stale_repeats", "stale"}, Column{"reduced_bytes", "bytes in"},
+};
+inline constexpr std::array kMembers{
+    Column{"rank", "rank"},
+    Column{"ip", "address"},
+    Column{"state", "state"},
+    Column{"qp", "to QP"},
+    Column{"newest_message", "newest message"},
+    Column{"packets", "packets"},
+};
+inline constexpr std::array kReasons{
+    Column{"reason", "reason"},
+    Column{"count", "count"},
+    Column{"meaning", "meaning"},
+};
+inline constexpr std::array kNanoseconds{
+    Column{"from", "from ns"},
+    Column{"to", "to ns"},
+    Column{"count", "count"},
+    Column{"bar", "share"},
+};
+inline constexpr std::array kStuck{
+    Column{"message", "message"},
+    Column{"packet", "packet"},
+    Column{"waiting_ms", "waiting ms"},
+    Column{"missing", "waits for ranks"},
+};
+inline constexpr std::array kConnections{
+    Column{"pair", "pair"},       Column{"qp", "to QP"},  Column{"state", "state"},
+    Column{"ring", "ring"},       Column{"rank", "rank"}, Column{"packets", "packets"},
+    Column{"idle_ms", "idle ms"},
+};
+inline constexpr std::array kAccounting{
+    Column{"received", "received"},   Column{"forwarded", "= forwarded"},
+    Column{"consumed", "+ consumed"}, Column{"dropped", "+ dropped"},
+    Column{"held", "+ held"},         Column{"queued", "+ queued"},
+    Column{"balances", "balances"},
+};
+inline constexpr std::array kGraph{
+    Column{"stage", "stage"},
+    Column{"file", "file"},
+    Column{"next", "hands on to"},
+    Column{"drops", "drops"},
+};
+inline constexpr std::array kFdb{
+    Column{"mac", "MAC"},
+    Column{"port", "port"},
+    Column{"age_s", "age s"},
+    Column{"pins", "pinned by"},
+};
+inline constexpr std::array kLcores{
+    Column{"lcore", "lcore"},
+    Column{"roles", "roles"},
+    Column{"rings", "rings"},
+    Column{"rounds", "rounds"},
+    Column{"starved_rounds", "without mbufs"},
+    Column{"sums_for_others", "sums for others"},
+    Column{"busy_percent", "busy %"},
+    Column{"received", "received"},
+    Column{"forwarded", "forwarded"},
+    Column{"consumed", "consumed"},
+    Column{"dropped", "dropped"},
+    Column{"held", "held"},
+};
+inline constexpr std::array kPackets{
+    Column{"from", "from packets"},
+    Column{"to", "to packets"},
+    Column{"count", "count"},
+    Column{"bar", "share"},
+};
+inline constexpr std::array kMemory{
+    Column{"mbufs", "mbufs"},         Column{"free_mbufs", "free"},
+    Column{"data_room", "data room"}, Column{"pool_mib", "pool MiB"},
+    Column{"ring_mib", "rings MiB"},
+};
+inline constexpr std::array kTrace{
+    Column{"time_us", "time us"}, Column{"ingress", "from"},    Column{"stage", "stage"},
+    Column{"event", "event"},     Column{"egress", "to"},       Column{"ring", "ring"},
+    Column{"rank", "rank"},       Column{"message", "message"}, Column{"packet", "packet"},
+    Column{"qp", "to QP"},        Column{"psn", "PSN"},         Column{"bytes", "bytes"},
+};
+
+} // namespace columns
+
+inline constexpr TableShape kPortInfo{"port_info", columns::kPortInfo, {}};
+inline constexpr TableShape kPortStats{"port_stats", columns::kPortStats, {}};
+inline constexpr TableShape kPortXstats{"port_xstats", columns::kPortXstats, {}};
+inline constexpr TableShape kRings{"rings", columns::kRings, {}};
+inline constexpr TableShape kMembers{"members", columns::kMembers, {}};
+inline constexpr TableShape kRingDrops{"ring_drops", columns::kReasons, {}};
+inline constexpr TableShape kSlotTime{"slot_time", columns::kNanoseconds,
+                                      "from a slot's first contribution to its last"};
+inline constexpr TableShape kStuck{"stuck", columns::kStuck, {}};
+inline constexpr TableShape kConnections{"connections", columns::kConnections, {}};
+inline constexpr TableShape kDrops{"drops", columns::kReasons, {}};
+inline constexpr TableShape kForeign{
+    "foreign", columns::kReasons,
+    "frames with an INA header that belongs to no ring here: forwarded untouched"};
+inline constexpr TableShape kAccounting{"accounting", columns::kAccounting, {}};
+inline constexpr TableShape kGraph{"graph", columns::kGraph,
+                                   "a drop reason that two stages give counts at both"};
+inline constexpr TableShape kFdb{"fdb", columns::kFdb, {}};
+inline constexpr TableShape kLcores{"lcores", columns::kLcores, {}};
+inline constexpr TableShape kRxBurst{"rx_burst", columns::kPackets, {}};
+inline constexpr TableShape kStoodStill{"stood_still", columns::kNanoseconds,
+                                        "each time that an lcore stood still for a question"};
+inline constexpr TableShape kMemory{"memory", columns::kMemory, {}};
+inline constexpr TableShape kTrace{"trace", columns::kTrace, {}};
+
+} // namespace weir::report::tables
