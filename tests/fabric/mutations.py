@@ -176,7 +176,7 @@ MUTATIONS = [
     Mutation("hello-session", "a hello's result lacks the session", [
         Edit("lib/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
-        Edit("lib/slot/result_packet.cpp", "    ina.message_id.set(ina.session.get()); // the nonce: whose hello this is\n", "")]),
+        Edit("lib/slot/result_packet.cpp", "    ina.message_id.set(ina.session.get()); // the nonce tells whose hello this is\n", "")]),
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
@@ -188,7 +188,7 @@ MUTATIONS = [
     Mutation("sum-twice", "results that had to leave before their turn leave again in it", [
         Edit(EMIT, "    if (entry.has_left) {\n      continue;", "    if (false) {\n      continue;")]),
     Mutation("sum-flushed", "a flush does not wait for helpers", [
-        Edit(AGGREGATE, "  emit_.drain_ring(ring, now); // a helper may be at some of its frames\n", "")]),
+        Edit(AGGREGATE, "  emit_.drain_ring(ring, now); // a helper may be using some of its frames\n", "")]),
     Mutation("sum-unfinished", "results leave before their sum is made", [
         Edit(EMIT, "    if (!entry.reduction.is_made()) {\n      return frames + 1;", "    if (false) {\n      return frames + 1;")]),
 ]
