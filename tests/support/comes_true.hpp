@@ -6,7 +6,7 @@
 
 namespace weir::test {
 
-/// Asks until the condition holds. False when it still does not after `timeout`.
+/// Polls until the condition holds. False when it does not hold after `timeout`.
 template <typename Condition>
 bool comes_true(Condition&& condition, std::chrono::seconds timeout = std::chrono::minutes(1)) {
   constexpr std::chrono::milliseconds kPause{1};

@@ -39,7 +39,7 @@ std::uint16_t ethertype_of(Network network) {
   return 0;
 }
 
-/// RFC 1071.
+/// The checksum of RFC 1071.
 std::uint16_t internet_checksum(std::span<const std::uint8_t> header) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i + 1 < header.size(); i += 2) {
@@ -80,7 +80,7 @@ Bytes ipv6_header(const FrameSpec& spec, std::size_t rest) {
   return header;
 }
 
-/// The extended headers: RETH and immediate where the opcode has them, else a pattern.
+/// The extended headers: RETH and immediate where the opcode has them, else a fixed pattern.
 Bytes extended_headers(const FrameSpec& spec) {
   Bytes bytes;
   const bool has_reth = spec.opcode == 0x06 || spec.opcode == 0x0a || spec.opcode == 0x0b;
@@ -102,7 +102,7 @@ Bytes extended_headers(const FrameSpec& spec) {
   return bytes;
 }
 
-/// Which bits of the byte at `offset` the sum reads as ones.
+/// Which bits of the byte at `offset` the CRC reads as ones.
 std::uint8_t mask_at(const Built& frame, std::size_t offset) {
   const std::size_t in_ip = offset - frame.ip;
   const bool is_ipv4 = frame.bytes[frame.ip] >> 4 == 4;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Builds RoCE frames from their fields and computes their ICRC, without a line of lib/wire's parse
-/// or icrc, so that either can be wrong alone.
+/// Builds RoCE frames from their fields and computes their ICRC without lib/wire's parse or icrc.
+/// So an error in either shows.
 
 #include "wire/address.hpp"
 
@@ -32,7 +32,7 @@ struct Tag {
   std::uint16_t control = 0;
 };
 
-/// The fields of a RoCE frame; what is not named has a plain value.
+/// The fields of a RoCE frame; each has a plain default.
 struct FrameSpec {
   Network network = Network::ipv4;
   wire::MacAddress destination_mac{{0x02, 0, 0, 0, 0, 0x02}};
@@ -63,7 +63,7 @@ struct FrameSpec {
   Bytes payload;
 };
 
-/// A frame and where its parts lie, in bytes from its first.
+/// A frame and the offsets of its parts.
 struct Built {
   Bytes bytes;
   std::size_t ip = 0;
@@ -77,18 +77,18 @@ struct Built {
 
 Built build(const FrameSpec& spec);
 
-/// Bytes of extended headers that an opcode has between BTH and payload (IBTA tables 38 and 39; 0
-/// for those not listed there).
+/// Bytes of extended headers that an opcode has between BTH and payload (IBTA tables 38 and 39); 0
+/// for opcodes not listed there.
 std::size_t extension_bytes(std::uint8_t opcode);
 
-/// docs/protocol.md §6 to the letter: a copy of the covered bytes in which each byte that may
-/// change on the way is 0xff, summed one bit at a time. `mask` tells which those are.
+/// docs/protocol.md §6, literally: a copy of the covered bytes in which each byte that may change
+/// on the way is 0xff (by `mask`), summed one bit at a time.
 std::uint32_t reference_icrc(const Built& frame);
 
-/// True for frame offsets whose bits the ICRC covers.
+/// True for bits that the ICRC covers.
 bool is_covered(const Built& frame, std::size_t offset, unsigned bit);
 
-/// Makes the ICRC right again after a change to the bytes.
+/// Computes the ICRC again after a change to the bytes.
 void seal(Built& frame);
 
 bool has_valid_icrc(const Built& frame);
@@ -115,7 +115,7 @@ struct InaSpec {
 
 Bytes encode(const InaSpec& ina);
 
-/// Offsets inside the INA header that tests poke at.
+/// Offsets inside the INA header, for tests that change it.
 inline constexpr std::size_t kInaVersionAt = 4;
 inline constexpr std::size_t kInaOperationAt = 5;
 inline constexpr std::size_t kInaTypeAt = 6;
@@ -140,8 +140,7 @@ std::uint32_t get32(const Bytes& bytes, std::size_t at);
 wire::IpAddress ip(std::string_view text);
 wire::MacAddress mac(std::string_view text);
 
-/// A copy on the heap of exactly its size, so that AddressSanitizer sees the first byte read past
-/// it.
+/// A copy on the heap of exactly its size, so that AddressSanitizer sees a read after its end.
 class ExactCopy {
  public:
   explicit ExactCopy(std::span<const std::uint8_t> bytes);

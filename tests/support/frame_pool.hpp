@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Where the tests' frames live, and a sink that writes down what leaves.
+/// The tests' frames, and a sink that records the frames that leave.
 
 #include "frame/frame.hpp"
 #include "stage/inline_switch.hpp"
@@ -52,7 +52,7 @@ class FramePool {
   std::unordered_map<const frame::Frame*, std::unique_ptr<Owned>> live_;
 };
 
-/// A frame as it left.
+/// A frame when it left.
 struct Sent {
   Bytes bytes;
   l2::PortSet ports = 0;
@@ -61,7 +61,7 @@ struct Sent {
   bool operator==(const Sent&) const = default;
 };
 
-/// Keeps what was sent and gives every frame back to its pool.
+/// Records what was sent and returns every frame to its pool.
 class RecordingSink : public stage::FrameSink {
  public:
   explicit RecordingSink(FramePool& pool) : pool_(pool) {}
@@ -82,7 +82,7 @@ class RecordingSink : public stage::FrameSink {
 
   void release(frame::Frame& frame) override { pool_.release(frame); }
 
-  /// The class of each frame that has been sent since this was asked last.
+  /// The traffic class of each frame sent since the last call.
   std::vector<frame::TrafficClass> take_classes() { return std::exchange(traffic_, {}); }
 
   /// What was sent since the last call.

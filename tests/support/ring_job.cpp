@@ -22,7 +22,7 @@ void RingJob::forget_psns() {
   psns_.clear();
   next_psn_.clear();
   for (std::uint16_t rank = 0; rank < spec_.world; ++rank) {
-    next_psn_.push_back(spec_.first_psn + 0x10000u * rank + 1); // past the hello
+    next_psn_.push_back(spec_.first_psn + 0x10000u * rank + 1); // after the hello
   }
 }
 

@@ -37,11 +37,11 @@ struct JobSpec {
   std::uint32_t epoch = 1;
   std::uint32_t nonce = kNonce;
   std::uint32_t session = kSession;
-  std::uint32_t first_psn = 0xfffff0; // of rank 0's hello: every job meets the wrap soon
+  std::uint32_t first_psn = 0xfffff0; // of rank 0's hello: PSNs of every job wrap soon
   std::uint32_t first_qp = 0x100;
   std::uint16_t ports = 4;      // rank r is behind port r mod ports
   bool pins_ports = false;      // the configuration names each member's port
-  std::uint16_t network_id = 0; // sets the addresses of one job apart from another's
+  std::uint16_t network_id = 0; // makes the addresses of this job differ from another's
 };
 
 class RingJob {
@@ -52,7 +52,7 @@ class RingJob {
 
   JobSpec& spec() { return spec_; }
 
-  /// As the switch is configured with it.
+  /// The ring as the switch has it configured.
   ring::RingSpec ring() const;
 
   std::uint16_t port_of(std::uint16_t rank) const {
@@ -68,24 +68,23 @@ class RingJob {
 
   std::uint32_t qp_of(std::uint16_t rank) const { return spec_.first_qp + rank; }
 
-  /// Any frame from `rank` to its successor on the job's QP; fields that say nothing else are the
-  /// job's.
+  /// A frame from `rank` to its successor on the job's QP. Its other fields have the job's values.
   FrameSpec frame_of(std::uint16_t rank) const;
 
-  /// The INA header that `rank` puts in front of a message of this many bytes of data.
+  /// `rank`'s INA header for a message with this many bytes of data.
   InaSpec ina_of(std::uint16_t rank, std::uint32_t message, std::uint32_t data_bytes) const;
 
   Built hello(std::uint16_t rank) const;
 
-  /// The packets of a message. Its PSNs are the next of the rank's connection the first time, and
-  /// the same whenever it is asked for again, so a second call gives a repeat.
+  /// The packets of a message. The first call uses the next PSNs of the rank's connection. Later
+  /// calls use the same ones, so they give repeats.
   std::vector<Built> message(std::uint16_t rank, std::uint32_t id, const Bytes& data);
 
-  /// The same under another INA header.
+  /// The same with another INA header.
   std::vector<Built> message(std::uint16_t rank, const InaSpec& ina, const Bytes& data);
 
-  /// Forgets every PSN and takes other QPs and another nonce, as a restarted job does; `epoch` is
-  /// what it says then. The session is one more, as of a switch that counts them.
+  /// Forgets every PSN and takes other QPs and another nonce, as a restarted job does, with the new
+  /// `epoch`. The session is increased by one, as in a switch that counts sessions.
   void restart(std::uint32_t epoch);
 
  private:
@@ -100,11 +99,11 @@ class RingJob {
 /// The opcode of a packet of a message (IBTA table 38).
 std::uint8_t opcode_of(Verb verb, std::size_t packet, std::size_t packets);
 
-/// docs/protocol.md §5: what must leave for `frame`, given the reduced data of that packet. Built
-/// on the frame as its rank sent it.
+/// docs/protocol.md §5: the frame that must leave for `frame`, given the reduced data of that
+/// packet. It is built from the frame that the rank sent.
 Built result_of(Built frame, const Bytes& data, std::uint32_t session = kSession);
 
-/// True when the frame starts a message, so that an INA header stands before its data.
+/// True when the frame starts a message, so that its data begins with an INA header.
 bool starts_message(const Built& frame);
 
 /// A packet's share of the tensor.
