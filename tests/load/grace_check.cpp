@@ -16,16 +16,16 @@
 namespace weir::load {
 namespace {
 
-constexpr std::chrono::milliseconds kBurst{50}; // far longer than an alarm takes to begin
+constexpr std::chrono::milliseconds kBurst{50}; // far longer than an alarm takes to start
 
-/// A page that the interrupt thread unmaps when told to.
+/// A page that the interrupt thread unmaps on request.
 class Page {
  public:
   Page() : address_(mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
 
   void unmap_by_interrupt_thread() { rte_eal_alarm_set(1, unmap, this); }
 
-  /// As the kernel sees it, without touching it.
+  /// The kernel's view, without access to the page.
   bool is_mapped() const { return msync(address_, kBytes, MS_ASYNC) == 0 || errno != ENOMEM; }
 
   bool has_begun() const { return begun_; }
@@ -47,9 +47,9 @@ class Page {
   std::atomic<bool> done_{false};  // written by the interrupt thread
 };
 
-/// `ends_burst` is how the reader tells that it is outside one.
+/// `ends_burst` is the call by which the reader says that it is outside a burst.
 std::string check(ethdev::MemifReader& reader, void (ethdev::MemifReader::*ends_burst)()) {
-  static Page pages[2]; // outlive an interrupt thread that comes late
+  static Page pages[2]; // must outlive a late interrupt thread
   Page& page = pages[ends_burst == &ethdev::MemifReader::leave ? 1 : 0];
   reader.enter();
   page.unmap_by_interrupt_thread();
@@ -71,7 +71,7 @@ std::string check(ethdev::MemifReader& reader, void (ethdev::MemifReader::*ends_
 
 std::string check_grace_period() {
   ethdev::MemifReader reader;
-  const ethdev::MemifReader elsewhere; // never in a burst: nobody waits for it
+  const ethdev::MemifReader elsewhere; // never in a burst: nothing waits for it
   const std::string error = check(reader, &ethdev::MemifReader::between_bursts);
   return error.empty() ? check(reader, &ethdev::MemifReader::leave) : error;
 }

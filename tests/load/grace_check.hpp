@@ -5,9 +5,9 @@
 
 namespace weir::load {
 
-/// EAL's interrupt thread unmaps a page while a reader of memif ports is in a burst: it must wait
-/// for the reader to be between two bursts, and not wait for one that left. Returns what went
-/// wrong; empty when nothing did.
+/// EAL's interrupt thread unmaps a page while a reader of memif ports is in a burst. It must wait
+/// until the reader is between two bursts, and must not wait for a reader that left. Returns what
+/// went wrong; empty when nothing did.
 std::string check_grace_period();
 
 } // namespace weir::load

@@ -14,10 +14,10 @@ namespace weir::load {
 namespace {
 
 constexpr unsigned kEntries = 64;
-constexpr std::size_t kBlocks = 40; // fewer than entries: a push that fails is a mistake
+constexpr std::size_t kBlocks = 40; // fewer than entries: a push must not fail
 constexpr std::size_t kBurst = 8;
 
-/// Plain memory, as a frame is: what orders the two threads' accesses is the queue alone.
+/// Plain memory, like a frame: only the queue orders the two threads' accesses.
 struct Block {
   std::uint64_t number = 0;
   std::array<std::uint64_t, 16> words{};
@@ -36,8 +36,8 @@ struct Block {
 
 using Queue = lcore::Handoff<Block*>;
 
-/// Takes `times` blocks and sends each on under a number that is kBlocks higher: the two sides take
-/// turns with the numbers, kBlocks at a time.
+/// Takes `times` blocks and sends each on with a number that is kBlocks higher. The two sides
+/// alternate, kBlocks numbers at a time.
 std::string pass_on(Queue& from, Queue& to, std::uint64_t first, std::uint64_t times) {
   std::array<Block*, kBurst> burst;
   std::uint64_t taken = 0;

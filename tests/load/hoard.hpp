@@ -9,7 +9,7 @@
 
 namespace weir::load {
 
-/// Takes the switch's mbufs, all that its lcores have not in their caches, and keeps them. For the
+/// Takes all of the switch's mbufs, except those in its lcores' caches, and keeps them. For the
 /// main lcore.
 class Hoard {
  public:
@@ -27,9 +27,9 @@ class Hoard {
   Hoard(const Hoard&) = delete;
   Hoard& operator=(const Hoard&) = delete;
 
-  /// Takes what there is now; returns how many it has.
+  /// Takes the mbufs that are free now; returns how many it has.
   std::size_t grab() {
-    void* mbuf = nullptr; // not looked at
+    void* mbuf = nullptr; // not used
     while (rte_mempool_get(pool_, &mbuf) == 0) {
       taken_.push_back(mbuf);
     }

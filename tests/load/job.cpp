@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kTensorBytes = 64 * 1024;
 constexpr DataType kType = DataType::f32;
 constexpr Operation kOperation = Operation::sum;
-// Repeats do not fill a dry pool.
+// So long that repeats do not fill an empty mempool.
 constexpr std::chrono::milliseconds kAckTimeout{500};
 constexpr std::chrono::seconds kPatience{120};
 
@@ -89,7 +89,7 @@ void Job::reduce(Communicator& communicator, std::uint16_t rank) {
   }
 }
 
-/// Once the job is to end, only rounds that some member has begun.
+/// The next round to begin. When the job is to end, only a round that some member has begun.
 std::optional<std::uint32_t> Job::next_round(std::uint16_t rank) {
   const std::scoped_lock lock(mutex_);
   const std::uint32_t round = done_[rank] + 1;

@@ -14,8 +14,8 @@
 
 namespace weir::load {
 
-/// The ring's members, a thread each: they all-reduce again and again through the host library and
-/// compare every element.
+/// The ring's members, one thread each. They all-reduce again and again through the host library
+/// and compare every element.
 class Job {
  public:
   explicit Job(const Lab& lab);
@@ -23,10 +23,10 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// All-reduces that every member has finished and found exact.
+  /// All-reduces that every member has finished with exact results.
   std::uint32_t rounds_done() const;
 
-  /// Lets what has begun come to its end. Returns what went wrong, empty when nothing did.
+  /// Lets the rounds that have begun finish. Returns what went wrong; empty when nothing did.
   std::string finish();
 
   std::uint64_t retransmissions() const { return retransmissions_; }
@@ -38,7 +38,7 @@ class Job {
   void fail(std::uint16_t rank, const std::string& what);
 
   std::atomic<std::uint64_t> retransmissions_{0};
-  mutable std::mutex mutex_;        // of all below but the threads
+  mutable std::mutex mutex_;        // guards all below except the threads
   std::vector<std::uint32_t> done_; // rounds, by rank
   std::uint32_t begun_ = 0;
   bool is_ending_ = false;

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kRoleNames{"one-lcore", "two-lcores", 
 constexpr std::uint16_t kPorts = static_cast<std::uint16_t>(Place::count);
 constexpr std::chrono::seconds kLinkPatience{20};
 
-/// By lcore; the first is control's.
+/// By lcore; the first is the control lcore.
 std::vector<std::string> roles_by_lcore(Roles roles) {
   switch (roles) {
   case Roles::one_lcore:
@@ -37,8 +37,8 @@ std::vector<std::string> roles_by_lcore(Roles roles) {
   return {};
 }
 
-/// The switch and its other end name one socket in two ways: memif keeps servers and clients of one
-/// process apart by the name.
+/// The switch and its other end use two names for one socket, because memif distinguishes servers
+/// and clients in one process by the name.
 std::string device(const std::filesystem::path& folder, std::uint16_t port, bool is_server) {
   return fmt::format("net_memif_{0}{1},role={2},id={1},socket={3}/{4}sock{1},socket-abstract=no",
                      is_server ? "switch" : "host", port, is_server ? "server" : "client",

@@ -20,30 +20,30 @@ inline constexpr std::uint32_t kWindow = 8;
 inline constexpr std::uint16_t kPathMtu = 1024;
 inline constexpr std::uint32_t kMessageBytes = 8192;
 
-/// Of two members and the noise, and never begun: what the noise sends to a member is between
-/// neighbours, so the members' worker gets it, and no port is its own yet.
+/// A ring of two members and the noise that never begins. It makes the noise's frames to a member
+/// go to the members' worker, and ties no port.
 inline constexpr std::uint32_t kIdleRing = 2;
 
-/// What is behind the switch's ports: the members of the ring first.
+/// The hosts at the switch's ports, members of the ring first.
 enum class Place : std::uint16_t { noise = kMembers, deaf, talker, listener, passer, count };
 
-/// Which lcores play which roles.
+/// Which lcores have which roles.
 enum class Roles : std::uint8_t {
   one_lcore,     // run to completion
-  two_lcores,    // rx and tx beside a worker
-  pipeline,      // rx, worker and tx apart
-  two_pipelines, // two of each, so that an lcore hands on to several and takes from several
-  helped,        // two workers for one ring: one makes sums for the other
+  two_lcores,    // one is rx and tx, one is worker
+  pipeline,      // one each for rx, worker and tx
+  two_pipelines, // two of each, so that lcores hand on to several and take from several
+  helped,        // two workers for one ring: one makes reductions for the other
 };
 
 std::string_view name_of(Roles roles);
-/// Throws std::invalid_argument with what is allowed.
+/// Throws std::invalid_argument with the allowed names.
 Roles roles_named(std::string_view name);
 
 wire::IpAddress ip_of(std::uint16_t port);
 wire::MacAddress mac_of(std::uint16_t port);
 
-/// EAL without hugepages; its lcores run wherever the scheduler likes.
+/// EAL without hugepages. Its lcores may run on any CPU.
 class Eal {
  public:
   explicit Eal(Roles roles);
@@ -55,7 +55,7 @@ class Eal {
   std::vector<std::string> arguments_; // EAL keeps pointers into them
 };
 
-/// A switch with memif ports, and the other ends of them in the same process. EAL is up.
+/// A switch with memif ports, and their other ends in the same process. EAL is up.
 class Lab {
  public:
   explicit Lab(Roles roles);
@@ -65,7 +65,7 @@ class Lab {
 
   control::Switch& weir() { return *weir_; }
 
-  /// The wire to a port of the switch, with its link up.
+  /// The other end of a port, with its link up.
   std::unique_ptr<host::FrameIo> open(std::uint16_t port) const;
 
   std::unique_ptr<host::FrameIo> open(Place place) const {
@@ -77,7 +77,7 @@ class Lab {
   std::unique_ptr<control::Switch> weir_;
 };
 
-/// A frame that the device takes as it is; false when it takes none now.
+/// Sends a frame unchanged. False when the device is full.
 bool send(host::FrameIo& wire, std::span<const std::uint8_t> frame);
 
 } // namespace weir::load

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// load_test [--roles NAME] [--seconds N]: the switch on several lcores, with more to do than it
-/// can, then with no mbufs left. docs/load.md says what it holds the switch to. Ends in
-/// "load: N passed, N failed, 0 skipped".
+/// load_test [--roles NAME] [--seconds N]: the switch on several lcores, overloaded and then
+/// without mbufs. docs/load.md lists what it checks. Ends in "load: N passed, N failed, 0 skipped".
 
 #include "frame/frame.hpp"
 #include "grace_check.hpp"
@@ -44,18 +43,18 @@ constexpr milliseconds kLook{500};
 constexpr std::uint64_t kHandoffs = 200'000;
 constexpr std::chrono::seconds kDry{1};
 constexpr std::chrono::seconds kShared{1};
-/// How long a port may take to fill up; under ThreadSanitizer it may never.
+/// Time for a port to fill up. Under ThreadSanitizer it may never fill.
 constexpr std::chrono::seconds kUntilFull{lcore::kUnderThreadSanitizer ? 10 : 60};
 constexpr std::uint16_t kBulkMember = 1;
 constexpr unsigned kPassers = 30;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 #ifdef WEIR_THREAD_SANITIZER
-constexpr std::size_t kGrowth = 1024 * kMiB; // its shadow memory
+constexpr std::size_t kGrowth = 1024 * kMiB; // ThreadSanitizer's shadow memory
 #else
-constexpr std::size_t kGrowth = 8 * kMiB; // of resident memory that nobody need explain
+constexpr std::size_t kGrowth = 8 * kMiB; // allowed growth of resident memory
 #endif
 
-/// What overload may bring about: full queues, and what a ring does after a loss.
+/// Drop reasons that overload may cause: full queues, and a ring's after a loss.
 constexpr std::array kExpectedDrops{
     DropReason::worker_queue_full, DropReason::tx_queue_full, DropReason::tx_backlog_full,
     DropReason::unclassified,      DropReason::repeat_held,   DropReason::unknown_message,
@@ -84,7 +83,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-/// Counts what held.
+/// Counts the checks that passed and failed.
 class Checks {
  public:
   void expect(bool holds, const std::string& what) {
@@ -111,7 +110,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// All packet buffers, so that using one for the first time takes no new page.
+/// Touches all packet buffers, so that their first use needs no new page.
 void make_pools_resident() {
   const auto populate = [](rte_mempool*, void*, rte_mempool_memhdr* chunk, unsigned) {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -130,7 +129,7 @@ std::uint64_t drops_of(control::Switch& weir, DropReason reason) {
   return weir.accounting().frames.dropped[static_cast<std::size_t>(reason)];
 }
 
-/// Prints all drops; returns those under names that overload does not account for.
+/// Prints all drops; returns those with a reason that overload does not explain.
 std::string unexpected_drops(control::Switch& weir) {
   std::string names;
   const auto frames = weir.accounting().frames;
@@ -149,7 +148,7 @@ std::string unexpected_drops(control::Switch& weir) {
   return names;
 }
 
-/// Everything that people may ask for while the switch runs.
+/// Asks every question while the switch runs.
 void ask_everything(control::Switch& weir) {
   weir.trace_on();
   weir.ring_snapshots();
@@ -162,7 +161,7 @@ void ask_everything(control::Switch& weir) {
   weir.trace_off();
 }
 
-/// A count of all lcores, added up.
+/// The sum of a counter over all lcores.
 std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounters::*count) {
   std::uint64_t sum = 0;
   for (const control::LcoreSnapshot& lcore : weir.lcores()) {
@@ -190,8 +189,8 @@ bool is_as_declared(report::Stops declared, std::uint64_t stops) {
   return false;
 }
 
-/// How often everybody stands still for an answer: as often as the question's row says, whatever
-/// its argument.
+/// Checks how often all lcores stop for each answer: as often as the question's row says, for every
+/// argument.
 void ask_with_few_stops(control::Switch& weir, Checks& checks) {
   for (const report::Question& question : report::questions()) {
     const report::Argument* argument = report::argument_in(question.grammar);
@@ -214,7 +213,7 @@ void print_times(std::string_view what, const frame::Histogram& ns) {
   fmt::print("\n");
 }
 
-/// For people: where threads share CPUs, these times are the scheduler's.
+/// Only printed: where threads share CPUs, the scheduler decides these times.
 void print_stop_times(control::Switch& weir) {
   const control::StopTimes times = weir.stop_times();
   frame::Histogram stood_still;
@@ -227,10 +226,10 @@ void print_stop_times(control::Switch& weir) {
   print_times("an lcore at a time", stood_still);
 }
 
-/// Looks on for a while, at what must hold at any time.
+/// Watches the switch for a while and checks what must always hold.
 struct Watch {
   bool balances = true;
-  std::uint64_t least_progress = UINT64_MAX; // of the stream, frames in one look
+  std::uint64_t least_progress = UINT64_MAX; // of the stream: least frames between two looks
 
   void look(control::Switch& weir, const Stream& stream) {
     const std::uint64_t before = stream.received();
@@ -241,7 +240,7 @@ struct Watch {
   }
 };
 
-/// Who is at the switch's ports.
+/// The hosts at the switch's ports.
 struct Hosts {
   explicit Hosts(const Lab& lab) : stream(lab), noise(lab), job(lab) {}
 
@@ -250,7 +249,7 @@ struct Hosts {
   Job job;
 };
 
-/// After whatever it was.
+/// Checks that everything works again after a disturbance.
 void recover(Hosts& hosts, Checks& checks) {
   hosts.noise.stop();
   hosts.noise.drain();
@@ -289,7 +288,7 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
   recover(hosts, checks);
 }
 
-/// Other traffic, as much as anybody can send, for one member of the ring.
+/// Sends as much other traffic as possible to one member of the ring.
 void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const auto of = [&](frame::TrafficClass traffic) {
     return weir.port_counters(kBulkMember).sent(traffic);
@@ -311,7 +310,7 @@ void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
              hosts.job.rounds_done() - rounds);
   if (is_full || !lcore::kUnderThreadSanitizer) {
     checks.expect(is_full, "a member's port had more than it could take");
-  } else { // ThreadSanitizer makes the switch slower than the host that reads at the port
+  } else { // ThreadSanitizer makes the switch slower than the host that reads from the port
     fmt::print("  the port was never full in this build: that bulk starves no ring is not shown\n");
   }
   checks.expect(goes_on && ring.packets > ring_before.packets, "results left all the same");
@@ -320,7 +319,7 @@ void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
   recover(hosts, checks);
 }
 
-/// Hosts that leave without a word, while the switch is in the middle of their frames.
+/// Hosts leave without notice while the switch has frames of theirs.
 void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
   const std::uint64_t frames = let_pass(lab, kPassers);
   checks.expect(frames != 0,
@@ -328,14 +327,14 @@ void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
   recover(hosts, checks);
 }
 
-/// For less time than the members' queue pairs go on repeating.
+/// Takes all mbufs for less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const std::uint64_t starved = all_lcores(weir, &lcore::RoundCounters::starved_rounds);
   Watch watch;
   {
     Hoard hoard;
     hosts.noise.start(
-        all_sorts()); // whose frames wait for the deaf station, the last mbufs with them
+        all_sorts()); // frames for the station that never receives take the last mbufs
     const auto end = Clock::now() + kDry;
     while (Clock::now() < end) {
       hoard.grab();

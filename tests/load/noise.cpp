@@ -26,7 +26,7 @@ test::FrameSpec from_noise() {
   return spec;
 }
 
-/// Any frame tells the switch where its sender is.
+/// The switch learns a sender's port from any frame.
 test::Bytes announcement(std::uint16_t port) {
   test::FrameSpec spec = from_noise();
   spec.source_mac = mac_of(port);

@@ -13,18 +13,18 @@
 
 namespace weir::load {
 
-/// From a station at that port, for a connection that nobody opened: dropped as unclassified.
+/// A MIDDLE from a station at that port on a connection without a FIRST: dropped as unclassified.
 test::Bytes middle_from_nowhere(std::uint16_t port);
 
 /// Plain RoCE messages to a member from a neighbour in another ring, which pass the worker and
-/// compete with the ring's results for the member's port; the middles of messages that never began;
-/// and frames for a station that takes none.
+/// compete with the ring's results for the member's port; MIDDLEs of messages without a FIRST; and
+/// frames for a station that never receives.
 std::vector<test::Bytes> all_sorts();
 
-/// What any host may send to a member: no RoCE, full-sized frames.
+/// What any host may send to a member: full-sized frames, no RoCE.
 std::vector<test::Bytes> bulk_for(std::uint16_t member);
 
-/// One sender that offers more than the switch can take, between start() and stop().
+/// A sender of more frames than the switch can take, between start() and stop().
 class Noise {
  public:
   explicit Noise(const Lab& lab);
@@ -32,16 +32,17 @@ class Noise {
   Noise(const Noise&) = delete;
   Noise& operator=(const Noise&) = delete;
 
-  /// Sends these frames in turn.
+  /// Sends these frames in turn, again and again.
   void start(std::vector<test::Bytes> frames);
   void stop();
 
-  /// Frames that the switch's port had no room for.
+  /// Frames for which the switch's port had no room.
   std::uint64_t refused() const { return refused_; }
 
   std::uint64_t sent() const { return sent_; }
 
-  /// Takes what waits for the deaf station, so that nothing is left in the switch. After stop().
+  /// Takes the frames that wait for the station that never receives, so that none is left in the
+  /// switch. After stop().
   void drain();
 
  private:

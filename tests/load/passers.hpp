@@ -7,8 +7,8 @@
 
 namespace weir::load {
 
-/// One host after another comes to the passers' port, sends as fast as it can and is gone in the
-/// middle of it. Returns the number of frames that they put on the wire.
+/// One host after another connects to the passers' port, sends as fast as it can and leaves in the
+/// middle of it. Returns the number of frames that they sent.
 std::uint64_t let_pass(const Lab& lab, unsigned passers);
 
 } // namespace weir::load

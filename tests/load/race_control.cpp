@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// race_control none|queue|mbuf: two threads pass memory on, by a Handoff and by a pool, as lcores
-/// do. With `queue` or `mbuf` the one writes into it once more after it has passed it on that way:
-/// a mistake that ThreadSanitizer must report, for all that happens_before.hpp told it.
+/// do. With `queue` or `mbuf` one of them writes into it again after it has passed it on.
+/// ThreadSanitizer must report this error, in spite of what happens_before.hpp tells it.
 /// tests/load/races.py runs it.
 
 #include "frame/frame.hpp"
@@ -56,7 +56,7 @@ void pass_by_queue(Mistake mistake) {
   taker.join();
 }
 
-/// As a driver does before it receives into one.
+/// Takes an mbuf as a driver does before it receives into it.
 rte_mbuf* take_mbuf(rte_mempool* pool) {
   void* mbuf = nullptr;
   while (rte_mempool_get(pool, &mbuf) != 0) {

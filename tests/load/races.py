@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether ThreadSanitizer would see what it is there to see: it reports planted races, and none where there is none.
+"""Checks ThreadSanitizer: it must report races made on purpose, and none where there is none.
 
 tests/load/races.py, in the build that WEIR_BUILD names. Ends in "races: N passed, N failed, 0 skipped".
 """
@@ -19,7 +19,7 @@ SUMMARY = {"queue": "pass_by_queue", "mbuf": "pass_by_pool"}
 
 
 def defect(mistake: str) -> str:
-    """What is wrong with the sanitizer's verdict; empty when nothing is."""
+    """What is wrong with the sanitizer's verdict; empty when nothing is wrong."""
     done = subprocess.run([CONTROL, mistake], text=True, errors="replace", stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=60, env=os.environ | SANITIZER)
     if mistake == "none":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The switch on several lcores under more load than it can take, in each placement of its roles (docs/load.md).
+"""The switch on several lcores under overload, in each placement of its roles (docs/load.md).
 
-tests/load/run.py [--seconds N] [ROLES ...]; seconds of overload in each placement. WEIR_BUILD names another build, such as
+tests/load/run.py [--seconds N] [ROLES ...]; N is the overload in each placement. WEIR_BUILD names another build, such as
 one with ThreadSanitizer, whose reports fail the run. Ends in "load: N passed, N failed, 0 skipped".
 """
 
@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / os.environ.get("WEIR_BUILD", "build") / "tests/load/load_test"
 ROLES = ["one-lcore", "two-lcores", "pipeline", "two-pipelines", "helped"]
 COUNT = re.compile(r"^load: (\d+) passed, (\d+) failed, 0 skipped$", re.MULTILINE)
-PATIENCE_S = 600  # beside the overload itself
-# In quotes: a blank ends an option.
+PATIENCE_S = 600  # without the overload itself
+# In quotes: a space ends an option.
 SANITIZER = {"TSAN_OPTIONS": f"suppressions='{ROOT / 'tests/load/tsan.supp'}':history_size=7"}
 
 
 def run(roles: str, seconds: int) -> tuple[int, int]:
-    """Checks that passed and that failed."""
+    """Returns the numbers of passed and failed checks."""
     command = [str(PROGRAM), "--roles", roles, "--seconds", str(seconds)]
     try:
         done = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

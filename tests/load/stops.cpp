@@ -32,10 +32,10 @@ constexpr std::array kQuestions{
     Question{"trace", [](control::Switch& weir) { weir.trace(); }},
 };
 
-/// Nanoseconds, one for each stop and lcore.
+/// Nanoseconds, one value for each stop and lcore.
 struct Durations {
-  std::vector<std::uint64_t> all_ran;    // lcores and the asking thread
-  std::vector<std::uint64_t> others_not; // the lcore itself ran
+  std::vector<std::uint64_t> all_ran;    // all lcores and the asking thread kept their CPUs
+  std::vector<std::uint64_t> others_not; // this lcore kept its CPU, another thread did not
   std::vector<std::uint64_t> itself_not;
 };
 

@@ -5,9 +5,9 @@
 
 namespace weir::load {
 
-/// Asks each question many times and prints for how long lcores stood still for it: apart those
-/// stops in which every thread concerned kept its CPU, which tell what a stop costs, and those in
-/// which one lost it, which tell what the scheduler does. For people; nothing is judged.
+/// Asks each question many times and prints how long the lcores stopped for it. It separates the
+/// stops in which every thread kept its CPU, which show the cost of a stop, from the others, which
+/// show the scheduler. Nothing is checked.
 void print_stops(control::Switch& weir);
 
 } // namespace weir::load

@@ -24,7 +24,8 @@ test::FrameSpec between(std::uint16_t from, std::uint16_t to) {
 Stream::Stream(const Lab& lab)
     : talker_(lab.open(Place::talker)), listener_(lab.open(Place::listener)),
       frame_(test::build(between(kTalker, kListener))) {
-  send(*listener_, test::build(between(kListener, kTalker)).bytes); // the switch learns where
+  // The switch learns the listener's port.
+  send(*listener_, test::build(between(kListener, kTalker)).bytes);
   listener_->flush();
   thread_ = std::thread([this] { run(); });
 }
@@ -52,7 +53,7 @@ void Stream::send_next() {
 }
 
 void Stream::accept(std::span<std::uint8_t> frame) {
-  if (frame.size() != frame_.bytes.size()) { // what is flooded
+  if (frame.size() != frame_.bytes.size()) { // a flooded frame
     return;
   }
   const std::uint32_t number = test::get32(test::Bytes(frame.begin(), frame.end()), frame_.payload);

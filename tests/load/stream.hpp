@@ -11,8 +11,8 @@
 
 namespace weir::load {
 
-/// Other traffic, between two ports that are nobody's bottleneck: numbered frames at a steady, low
-/// rate. They have to come all the time, and in order.
+/// Other traffic between two ports that are no bottleneck: numbered frames at a steady, low rate.
+/// They must come all the time and in order.
 class Stream : private host::FrameReader {
  public:
   explicit Stream(const Lab& lab);
