@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// A sequence of frames to the classifier: what it says of each lies inside its ring's slots, only
-/// what a ring's member may send gets there, and nothing but all ranks' hellos begins an
+/// A sequence of frames to the classifier. Checks: each contribution is inside its ring's slots;
+/// only frames that a ring's member may send get there; only the hellos of all ranks begin an
 /// incarnation.
 
 #include "conn/classifier.hpp"
@@ -42,7 +42,7 @@ void check_contribution(const conn::Verdict& verdict, const frame::Frame& frame,
   fuzz::require(frame.packet.payload_bytes <= ring.mtu, "a payload longer than a slot");
 }
 
-/// A frame and its bytes, which stay where they are: the classifier keeps hellos.
+/// A frame and its bytes. They stay at their address, because the classifier keeps hellos.
 struct Kept {
   explicit Kept(fuzz::ScriptedFrame scripted) : bytes(std::move(scripted.bytes)) {
     frame.data = bytes.data();
@@ -135,7 +135,8 @@ class Harness {
     fuzz::require(classifier_.waiting_hellos() == waiting_.size(), "waiting hellos are miscounted");
   }
 
-  /// Every rank's hello, its own and one that waited, makes an incarnation (protocol I11).
+  /// An incarnation must begin with a hello of each rank: its own and one that waited (protocol
+  /// I11).
   void begin(std::uint16_t ring) {
     const auto hellos = classifier_.begin(ring, now_ * 50);
     take_back_given_up();
@@ -159,7 +160,7 @@ class Harness {
                                 .foreign_sessions = &foreign_sessions_},
                                [](const ring::RingChild& /*sender*/) { return false; }};
   std::deque<Kept> frames_;
-  std::set<const frame::Frame*> waiting_; // the classifier's
+  std::set<const frame::Frame*> waiting_; // owned by the classifier
   std::uint64_t now_ = 0;
 };
 

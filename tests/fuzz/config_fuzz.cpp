@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Any text is a configuration or a ConfigError, and what is accepted can be turned into rings.
+/// Any text gives a configuration or a ConfigError. An accepted one can be turned into rings.
 
 #include "config/config.hpp"
 #include "ring/ring_set.hpp"

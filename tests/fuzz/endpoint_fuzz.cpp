@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// A sequence of frames to a software queue pair with requests under way: it survives, and writes
-/// nothing outside its registered memory.
+/// A sequence of frames to a software queue pair with requests under way. It must not crash, and
+/// must write nothing outside its registered memory.
 
 #include "endpoint/device.hpp"
 #include "frame_script.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// How the fuzzers read one input as a sequence of frames: per frame a byte of flags and port, two
-/// bytes of length (little-endian), then the frame. The last frame may be cut short. Before a frame
-/// comes, somebody may reset or withdraw a ring at the prompt.
+/// How the fuzzers read one input as a sequence of frames: for each frame a byte of flags and port,
+/// two bytes of length (little-endian), then the frame. The last frame may be cut. Before a frame,
+/// the flags may reset or withdraw a ring.
 
 #include "frame/frame.hpp"
 #include "wire/icrc.hpp"
@@ -21,7 +21,7 @@ enum class Order : std::uint8_t { none, reset_rings, withdraw_first_ring };
 
 struct ScriptedFrame {
   std::uint16_t port = 0;
-  Order before = Order::none; // what the operator does first
+  Order before = Order::none; // an operator's action before the frame
   std::vector<std::uint8_t> bytes;
 };
 
@@ -51,7 +51,7 @@ class FrameScript {
   static constexpr std::uint8_t kKeepIcrc = 0x80;
   static constexpr std::uint8_t kOrderBits = 0x70;
 
-  /// One value of eight each, so that most of what is tried has incarnations that last.
+  /// One value of eight for each action, so that most inputs have incarnations that last.
   static Order order_of(std::uint8_t flags) {
     switch (flags & kOrderBits) {
     case 0x60:
@@ -78,7 +78,7 @@ class FrameScript {
   std::span<const std::uint8_t> rest_;
 };
 
-/// Ends the run: libFuzzer keeps the input.
+/// Ends the run on failure; libFuzzer keeps the input.
 inline void require(bool holds, const char* what) {
   if (!holds) {
     __builtin_printf("broken: %s\n", what);

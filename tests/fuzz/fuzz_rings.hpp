@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The rings of the fuzzers that have a switch or a part of one, and what speaks to them.
+/// The rings of the fuzzers that have a switch or a part of one, and frames for them.
 
 #include "ring/ring_spec.hpp"
 #include "support/ring_job.hpp"
@@ -23,7 +23,7 @@ inline ring::RingSpec captured_ring(std::uint32_t id, std::uint32_t window, std:
   return spec;
 }
 
-/// One job for each encapsulation, of three members that are tied to their ports.
+/// One job for each encapsulation, with three members that are tied to their ports.
 inline std::vector<test::JobSpec> job_specs() {
   std::vector<test::JobSpec> specs;
   for (const test::Network network : test::kNetworks) {
@@ -38,7 +38,7 @@ inline std::vector<test::JobSpec> job_specs() {
   return specs;
 }
 
-/// The ring of the captures, a second one over two of its hosts, and those of the jobs.
+/// The ring of the captures, a second ring over two of its hosts, and the rings of the jobs.
 inline std::vector<ring::RingSpec> rings() {
   std::vector<ring::RingSpec> rings{captured_ring(7, 1, 3), captured_ring(8, 2, 2)};
   for (const test::JobSpec& spec : job_specs()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// One frame: whatever parse says of it lies inside it.
+/// One frame: all offsets that parse() returns are inside it.
 
 #include "frame/frame.hpp"
 #include "frame_script.hpp"

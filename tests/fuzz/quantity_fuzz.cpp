@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Any text is a rate, a time, a size or names, or it is not: what is accepted is within its bounds
-/// and comes back from its own text.
+/// Any text is a rate, a time, a size or names, or is rejected. An accepted value is within its
+/// bounds, and printing and parsing it gives the same value.
 
 #include "plan/quantity.hpp"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the fuzzers with clang, ASan and UBSan, seeds them from captures, packet tables and configurations, and runs
-each for a while.
+each for some time.
 
 tests/fuzz/run.py [--seconds N] [NAME ...]; --seconds 0 runs until interrupted. A crash leaves its input under
 build-fuzz/crashes/NAME/ and the command that replays it is printed. Ends in "fuzz: N passed, …".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// table_seeds FOLDER: writes inputs for the fuzzers that no capture has. Each is a script
-/// (frame_script.hpp) of a job as the packet tables of tests/unit build it: hellos, messages in
+/// (frame_script.hpp) of a job, built as in the packet tables of tests/unit: hellos, messages in
 /// each verb, collective and encapsulation, with repeats, gaps, disagreements and restarts.
 
 #include "fuzz_rings.hpp"
@@ -21,7 +21,7 @@ using namespace weir;
 constexpr std::array kVerbs{test::Verb::send, test::Verb::send_immediate, test::Verb::write,
                             test::Verb::write_immediate};
 
-/// Frames in the order they come to the switch.
+/// Frames in the order in which they come to the switch.
 class Script {
  public:
   explicit Script(const test::JobSpec& spec) : job_(spec) {}
@@ -64,7 +64,7 @@ class Script {
   test::Bytes bytes_;
 };
 
-/// Every rank's messages, twice the window of them.
+/// Every rank's messages, two windows of them.
 void add_whole_job(Script& script, std::size_t bytes) {
   script.hellos();
   for (std::uint32_t message = 1; message <= 2 * script.job().spec().window; ++message) {
@@ -76,7 +76,7 @@ void add_whole_job(Script& script, std::size_t bytes) {
   }
 }
 
-/// A FIRST is lost, its message comes again, then once more after its result; then a newer epoch.
+/// A FIRST is lost; its message comes again, and once more after its result; then a newer epoch.
 void add_trouble(Script& script) {
   script.hellos();
   for (std::uint16_t rank = 0; rank < script.job().spec().world; ++rank) {
@@ -94,7 +94,7 @@ void add_trouble(Script& script) {
   script.hellos();
 }
 
-/// Ranks that do not mean the same message, and one that leaves its window.
+/// Ranks that disagree about a message, and one that leaves its window.
 void add_disagreement(Script& script) {
   script.hellos();
   test::InaSpec ina = script.ina(0, 1, 64);
@@ -121,8 +121,8 @@ void add_message_of_all(Script& script, std::uint32_t message, Collective collec
   }
 }
 
-/// A broadcast and a barrier; then the job runs again in the same epoch while the first run's
-/// hellos are late.
+/// A broadcast and a barrier. Then the job runs again with the same epoch while the first run's
+/// hellos come late.
 void add_second_run(Script& script) {
   const test::RingJob first = script.job();
   script.hellos();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// A sequence of frames through all stages: the accounting balances after each, no frame is lost or
-/// freed twice, what is forwarded leaves as it came, and no frame leaves by its ingress port.
+/// A sequence of frames through all stages. Checks: the accounting balances after each frame; no
+/// frame is lost or freed twice; forwarded frames are unchanged and do not leave by their ingress
+/// port.
 
 #include "frame/frame.hpp"
 #include "frame_script.hpp"

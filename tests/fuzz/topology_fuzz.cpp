@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Any text is a topology or a ConfigError; of what is accepted, and small, every plan is a plan or
-/// a PlanError, and can be written.
+/// Any text gives a topology or a ConfigError. For a small topology every plan is made and written,
+/// or gives a PlanError.
 
 #include "config/config_error.hpp"
 #include "plan/algorithms.hpp"
