@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds the graph of stages (lib/stage/graph.hpp) to what packets do, and the pages to the graph.
+"""Compares the graph of stages (lib/stage/graph.hpp) with the packets' ways, and the pages with the graph.
 
     tests/graph/run.py            checks
-    tests/graph/run.py --write    writes README.md's picture and docs/drops.md's stages anew
+    tests/graph/run.py --write    writes README.md's picture and docs/drops.md's stages
 
-Captures and a seed campaign run through the very stages, built so that they count each edge. An edge that nobody takes
-fails, as does a drop that the stage does not declare. (An edge that is taken and not declared does not compile.) Needs
+Captures and a seed campaign run through the stages, built so that they count each edge. An edge without packets fails,
+and so does a drop that the stage does not declare. (An edge that is used and not declared does not compile.) Needs
 build/. Ends in "graph: N passed, N failed, N skipped".
 """
 
@@ -72,7 +72,7 @@ def check_files(graph: Graph) -> list[str]:
 
 
 def picture(graph: Graph) -> str:
-    """The graph for README.md: drawn, then file by file."""
+    """The graph for README.md: a picture, then a table of files."""
     nodes = [f"  {row['name']}[\"{row['name']}<br/><i>{row['file']}</i>\"]" for row in graph]
     arrows = [f"  {row['name']} --> {to}" for row in graph for to in row["next"]]
     table = [f"| {row['name']} | [`lib/{row['file']}`](lib/{row['file']}) | {row['about']} | "
