@@ -14,12 +14,12 @@
 namespace weir::fabric {
 namespace {
 
-constexpr std::uint64_t kRepeatEvery = 64; // seeds run twice, for I8
+constexpr std::uint64_t kRepeatEvery = 64; // these seeds run twice, for I8
 constexpr std::chrono::seconds kTellEvery{5};
 
 thread_local volatile std::uint64_t seed_under_way = 0;
 
-/// Says which seed it was before the process ends.
+/// Prints the seed before the process ends.
 void note_crash(int signal) {
   char text[96];
   const int length = std::snprintf(text, sizeof text, "\nseed %llu: I4 violated: signal %d\n",
@@ -35,7 +35,7 @@ Outcome run_seed(std::uint64_t seed, Tracing tracing, Coverage& coverage) {
   return Simulation(seed, tracing, coverage).run();
 }
 
-/// The seed once, and now and then a second time for I8.
+/// Runs the seed once, and every kRepeatEvery-th seed a second time for I8.
 Outcome examine(std::uint64_t seed, Tracing tracing, Coverage& coverage) {
   Outcome outcome = run_seed(seed, tracing, coverage);
   if (outcome.is_sound() && seed % kRepeatEvery == 0) {
@@ -90,7 +90,7 @@ std::optional<std::uint64_t> Campaign::next_seed() {
   return is_over ? std::nullopt : std::optional(plan_.first + dealt);
 }
 
-/// `failure` is empty when the seed passed.
+/// `failure` is empty when the seed has passed.
 void Campaign::note(std::uint64_t seed, const std::string& failure) {
   const std::scoped_lock lock(mutex_);
   ++done_;

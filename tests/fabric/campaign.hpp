@@ -18,20 +18,20 @@ enum class OnFailure : std::uint8_t { stop, go_on };
 struct CampaignPlan {
   std::uint64_t first = 1;
   std::uint64_t count = 2000;
-  std::optional<double> minutes; // instead of the count
+  std::optional<double> minutes; // instead of a number of seeds
   unsigned jobs = 1;             // threads
   Tracing tracing = Tracing::off;
   OnFailure on_failure = OnFailure::stop;
-  std::string program; // for the command that replays a seed
+  std::string program; // for the printed command that replays a seed
 };
 
-/// Runs of many seeds, dealt out to threads one by one. A run has no part in another's, and what
-/// they reached is summed up, so the result does not depend on the number of threads.
+/// Runs many seeds on several threads, one seed at a time. Runs are independent and their coverage
+/// is added up, so the result does not depend on the number of threads.
 class Campaign {
  public:
   explicit Campaign(CampaignPlan plan) : plan_(std::move(plan)) {}
 
-  /// Prints failures as they come, and every few seconds how far it is.
+  /// Prints failures as they come, and the progress every few seconds.
   void run();
 
   const Coverage& coverage() const { return coverage_; }
@@ -57,14 +57,14 @@ class Campaign {
   std::atomic<std::uint64_t> dealt_{0};
   std::atomic<bool> is_stopped_{false};
 
-  std::mutex mutex_; // of all below and of standard output
+  std::mutex mutex_; // guards all below and standard output
   Clock::time_point told_;
   std::uint64_t done_ = 0;
   std::uint64_t failed_ = 0;
   Coverage coverage_;
 };
 
-/// I4: from now on a signal that ends the process is reported with the seed that its thread ran.
+/// For I4: from now on, a signal that ends the process is reported with the seed of its thread.
 void report_crashes();
 
 } // namespace weir::fabric

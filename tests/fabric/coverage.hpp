@@ -13,7 +13,7 @@
 
 namespace weir::fabric {
 
-/// Rows of the tables of docs/protocol.md §3 and §4 that no drop reason names.
+/// Rows of the tables of docs/protocol.md §3 and §4 that have no drop reason.
 #define WEIR_FABRIC_ROWS(X)                                                                        \
   X(slot_stored, "slot: stored")                                                                   \
   X(slot_completed, "slot: stored, and it was the last")                                           \
@@ -32,7 +32,7 @@ enum class Row : std::uint8_t { WEIR_FABRIC_ROWS(WEIR_FABRIC_ENUMERATOR) count }
 #undef WEIR_FABRIC_ENUMERATOR
 inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
 
-/// What the network and the hosts did, for the statistics.
+/// Actions of the network and the hosts, for the statistics.
 #define WEIR_FABRIC_EVENTS(X)                                                                      \
   X(frames_lost)                                                                                   \
   X(answers_lost)                                                                                  \
@@ -60,7 +60,7 @@ enum class Happening : std::uint8_t { WEIR_FABRIC_EVENTS(WEIR_FABRIC_ENUMERATOR)
 #undef WEIR_FABRIC_ENUMERATOR
 inline constexpr std::size_t kHappenings = static_cast<std::size_t>(Happening::count);
 
-/// What a number of runs reached.
+/// What a number of runs have reached.
 class Coverage {
  public:
   void hit(Row row) { ++rows_[static_cast<std::size_t>(row)]; }
@@ -73,15 +73,15 @@ class Coverage {
     happenings_[static_cast<std::size_t>(happening)] += times;
   }
 
-  /// What a switch counted until it ended.
+  /// Adds what a switch counted until its end.
   void add(const frame::FrameCounters& counters);
 
-  /// What other runs reached.
+  /// Adds what other runs reached.
   Coverage& operator+=(const Coverage& other);
 
-  /// Rows, drop and foreign reasons that should occur and did not.
+  /// Rows, drop reasons and foreign reasons that should occur and did not.
   std::size_t missing() const;
-  /// Rows, drop and foreign reasons that should occur.
+  /// Rows, drop reasons and foreign reasons that should occur.
   static std::size_t expected();
 
   std::string table() const;
@@ -94,7 +94,7 @@ class Coverage {
   frame::FrameCounters counters_;
 };
 
-/// Why a drop reason cannot occur here; empty when it can.
+/// Why a drop reason cannot occur here. Empty when it can.
 std::string_view why_unreachable(DropReason reason);
 
 } // namespace weir::fabric

@@ -8,13 +8,13 @@
 
 namespace weir::fabric {
 
-/// Parts in a million.
+/// Millionths.
 using Ppm = std::uint32_t;
 inline constexpr Ppm kAlways = 1'000'000;
 inline constexpr Ppm kPercent = 10'000;
 
-/// All of a run's randomness. The generator is fixed by the standard and what is made of it by this
-/// class, so a seed means the same run everywhere.
+/// All of a run's randomness. The standard defines the generator and this class its use, so a seed
+/// gives the same run everywhere.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}

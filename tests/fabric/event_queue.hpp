@@ -16,16 +16,16 @@ enum class EventKind : std::uint8_t {
   at_switch,    // packet
   at_port,      // packet, at the far end of port `place`
   timer,        // member
-  application,  // member's application goes on
+  application,  // a member's application continues
   start_member, // ring, rank, generation
   stop_member,  //
   start_epoch,  // ring
   fault_begins, // number `place`
   fault_ends,   //
-  rogue,        // a stranger does something
+  rogue,        // a stranger acts
   ghosts,       // ring: its hellos come once more
   stream,       // a plain stream sends its next frame
-  helper,       // one of the switch's helpers makes a sum
+  helper,       // one of the switch's helpers makes a reduction
 };
 
 struct Event {
@@ -37,7 +37,7 @@ struct Event {
   Packet* packet = nullptr;
 };
 
-/// Among events of one time: first come, first served.
+/// Events of equal time come out in the order of pushing.
 class EventQueue {
  public:
   void push(const Event& event) { queue_.push(event.time, event); }

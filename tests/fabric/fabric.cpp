@@ -14,14 +14,14 @@
 namespace weir::fabric {
 namespace {
 
-constexpr std::uint32_t kHostFrameBytes = 512; // all that rings need
+constexpr std::uint32_t kHostFrameBytes = 512; // enough for all rings
 constexpr std::uint8_t kAcknowledge = 0x11;
 
 Packet& packet_of(frame::Frame& frame) {
   return static_cast<Packet&>(frame);
 }
 
-/// True for the acknowledgements of hosts, whose frames have neither tags nor options.
+/// True for acknowledgements of hosts, whose frames have neither tags nor options.
 bool is_answer(const Packet& packet) {
   constexpr std::size_t ethernet_type_at = 12;
   const bool is_ipv4 = packet.data[ethernet_type_at] == 0x08;
@@ -73,7 +73,7 @@ void Fabric::forget_ring(std::uint16_t ring) {
   replace_switch(scenario_.specs_without(ring));
 }
 
-/// What the old one held is lost with it.
+/// Everything that the old switch held is lost.
 void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
   for (std::uint16_t ring = 0; ring < switch_->rings().rings().size(); ++ring) {
     switch_->reset_ring(ring, frame::Instant::from_ns(world_.now));
@@ -135,7 +135,7 @@ void Fabric::send(std::uint16_t port, Packet& packet) {
   carry(to_switch_[port], packet, EventKind::at_switch, port);
 }
 
-/// Loses, doubles, damages and delays.
+/// Loses, duplicates, damages and delays.
 void Fabric::carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t port) {
   if (!link.is_up()) {
     coverage_.hit(Happening::frames_at_dead_links);
@@ -164,8 +164,7 @@ void Fabric::carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t 
                       .packet = &packet});
 }
 
-/// Turns a few bits over, behind the Ethernet header: what happens to addresses there, the FCS
-/// finds.
+/// Flips a few bits after the Ethernet header. (The FCS detects damaged addresses.)
 void Fabric::damage(Packet& packet) {
   if (packet.length <= sizeof(wire::EthernetHeader)) {
     return;
@@ -234,7 +233,8 @@ void Fabric::transmit(frame::Frame& frame, l2::PortSet ports) {
 
 void Fabric::release(frame::Frame& frame) {
   Packet& packet = packet_of(frame);
-  const bool was_given_up = &packet != accepting_; // and with it its place in the order
+  // A packet that was given up has lost its place in the order.
+  const bool was_given_up = &packet != accepting_;
   if (was_given_up && packet.origin.kind == Origin::Kind::member) {
     watches_[packet.origin.ring].forget_order();
   }
@@ -265,7 +265,7 @@ void Fabric::check_unaltered(const Packet& packet) const {
   }
 }
 
-/// docs/protocol.md §5: headers as they came, but for RESULT and a hello's session and nonce; no
+/// docs/protocol.md §5: headers unchanged, except for RESULT and a hello's session and nonce; no
 /// UDP checksum.
 void Fabric::check_result(const Packet& packet) const {
   frame::Frame original = packet;
@@ -321,7 +321,7 @@ void Fabric::check_balance() const {
   }
 }
 
-/// What the last frame brought about: its own record and, before it, those of a completed slot.
+/// Prints the trace records of the last frame: those of a completed slot, then its own.
 void Fabric::tell_verdict() const {
   const std::vector<frame::TraceRecord> records = switch_->trace().snapshot();
   for (const frame::TraceRecord& record : records) {
@@ -336,7 +336,7 @@ void Fabric::tell_verdict() const {
     world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
                 record.ingress);
   }
-  switch_->trace().switch_on(); // empty again
+  switch_->trace().switch_on(); // makes it empty again
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {

@@ -18,8 +18,8 @@
 
 namespace weir::fabric {
 
-/// The switch and its links. Checks at every frame what can be seen from outside: I2, I6, I7; and
-/// makes the hash of everything that leaves (I8).
+/// The switch and its links. At every frame it checks what is visible from outside (I2, I6, I7),
+/// and it makes the hash of everything that leaves (I8).
 class Fabric : private stage::FrameSink {
  public:
   Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage);
@@ -32,18 +32,18 @@ class Fabric : private stage::FrameSink {
   /// A packet has come to the switch.
   void accept(Packet& packet);
 
-  /// A helper makes a sum, and the worker looks what there is.
+  /// A helper makes a reduction, and the worker collects it.
   void let_helper_sum();
 
   void restart_switch();
-  /// By one whose configuration has another ring in the place of this one.
+  /// The new switch's configuration has another ring in place of this one.
   void forget_ring(std::uint16_t ring);
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
   void end_noise();
-  /// A new epoch of the job begins: what its order is told by starts anew.
+  /// A new epoch of the job begins: the check of its order starts again.
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);
-  /// Where a member's packets begin.
+  /// The first PSN of a member's packets.
   void expect_member(std::uint16_t ring, std::uint16_t rank, std::uint32_t first_psn);
 
   Link& to_switch(std::uint16_t port) { return to_switch_[port]; }
@@ -52,14 +52,14 @@ class Fabric : private stage::FrameSink {
 
   const stage::InlineSwitch& engine() const { return *switch_; }
 
-  /// Of the ring with this number, as the switch has it.
+  /// The session of the switch's ring with this id.
   std::uint32_t session_of(std::uint32_t ring_id) const;
   /// The nonce of the ring's incarnation; 0: none.
   std::uint32_t nonce_of(std::uint16_t ring) const;
 
   std::uint64_t hash() const { return hash_; }
 
-  /// What a ring waits for, for a failure's text.
+  /// What a ring waits for, for the text of a failure.
   std::string waiting_of(std::uint16_t ring) const;
 
  private:
@@ -89,8 +89,9 @@ class Fabric : private stage::FrameSink {
   std::uint64_t accepted_ = 0;
   const Packet* accepting_ = nullptr;
   std::vector<RingWatch> watches_;
-  std::vector<IncarnationWatch> incarnations_;            // by ring
-  std::map<std::uint16_t, std::uint64_t> last_of_stream_; // arrival number of the last that left
+  std::vector<IncarnationWatch> incarnations_; // by ring
+  // Arrival number of its last frame that left.
+  std::map<std::uint16_t, std::uint64_t> last_of_stream_;
 };
 
 } // namespace weir::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Many seeds, or one with a trace. docs/simulation.md says what is simulated.
+/// Runs many seeds, or one with a trace. docs/simulation.md says what is simulated.
 
 #include "campaign.hpp"
 
@@ -80,7 +80,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-/// The seeds are one test, however many they are, and each row of coverage asked for is another.
+/// All seeds are one test; each required row of coverage is another.
 int run(const Options& options) {
   Campaign campaign(options.plan);
   campaign.run();

@@ -10,14 +10,14 @@
 
 namespace weir::fabric {
 
-/// A copy of a frame to be changed and signed anew.
+/// A copy of a frame that a test changes, with a new ICRC.
 class Forgery {
  public:
   explicit Forgery(std::span<const std::uint8_t> bytes);
 
   bool starts_message() const { return layout_.opcode.starts_message(); }
 
-  /// Of a FIRST or ONLY of a ring.
+  /// For a FIRST or ONLY of a ring.
   wire::InaHeader& ina();
   wire::Bth& bth();
 
@@ -28,10 +28,10 @@ class Forgery {
   wire::EthernetHeader& ethernet();
   void set_psn(std::uint32_t psn);
   void set_queue_pair(std::uint32_t queue_pair);
-  /// "More fragments"; IPv4 alone.
+  /// Sets "more fragments"; only IPv4.
   void make_fragment();
 
-  /// Makes the ICRC right, unless the frame is no transport packet any more.
+  /// Makes the ICRC valid, unless the frame is no transport packet any more.
   void sign();
 
   std::span<const std::uint8_t> bytes() const { return bytes_; }

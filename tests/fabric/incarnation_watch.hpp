@@ -14,25 +14,26 @@
 
 namespace weir::fabric {
 
-/// An outsider's view of one ring's incarnations: which hellos came to the switch. Throws Violation
-/// I11 when an incarnation begins, ends or is emptied by anything but all ranks' hellos or an
-/// operator, or when it begins twice.
+/// One ring's incarnations, seen from outside: which hellos came to the switch. Throws Violation
+/// I11 when an incarnation begins twice, or when anything but all ranks' hellos or an operator
+/// begins, ends or empties it.
 class IncarnationWatch {
  public:
   IncarnationWatch(const ring::RingSpec& spec, std::uint16_t ring, Coverage& coverage)
       : spec_(spec), ring_(ring), coverage_(coverage) {}
 
-  /// Around InlineSwitch::accept of any packet.
+  /// Call them around InlineSwitch::accept of any packet.
   void before(const Packet& packet, const stage::InlineSwitch& engine);
   void after(const stage::InlineSwitch& engine);
 
-  /// A reset, a withdrawal or another switch: what is now is as it should be.
+  /// After a reset, a withdrawal or a replacement of the switch: takes the present state as
+  /// correct.
   void operator_acted(const stage::InlineSwitch& engine);
 
  private:
   using Name = std::pair<std::uint32_t, std::uint32_t>; // epoch, nonce
 
-  /// What the switch shows.
+  /// The state that the switch shows.
   struct Sight {
     std::optional<Name> incarnation;
     std::uint64_t flushes = 0;
@@ -46,8 +47,8 @@ class IncarnationWatch {
   const ring::RingSpec& spec_;
   std::uint16_t ring_;
   Coverage& coverage_;
-  std::map<Name, std::uint64_t> hellos_; // ranks that came since the operator acted
-  std::set<std::uint32_t> begun_;        // nonces, likewise
+  std::map<Name, std::uint64_t> hellos_; // ranks that have come since the operator acted
+  std::set<std::uint32_t> begun_;        // nonces that have begun since then
   Sight before_;
 };
 

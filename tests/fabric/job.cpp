@@ -10,7 +10,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr Time kStartSpread = 3; // ACK timeouts between the first member's start and the last's
-constexpr Time kGrace = 4;       // ACK timeouts after which no fault is to blame any more
+constexpr Time kGrace = 4;       // ACK timeouts after which a fault is no excuse any more
 
 std::string_view name_of(Job::State state) {
   switch (state) {
@@ -52,7 +52,7 @@ Seat Job::draw_seat(const Seat* old) {
     if (old != nullptr && plan_.psns == FirstPsns::again) {
       return old_psn;
     }
-    if (old != nullptr) { // far from whatever a host that slept may still have in store
+    if (old != nullptr) { // far from anything that a stopped host may still hold
       return (old_psn + (1u << 22)) % past_last_psn;
     }
     const bool is_near_wrap = dice.chance(plan_.near_wrap);
@@ -69,8 +69,8 @@ Seat Job::draw_seat(const Seat* old) {
   return seat;
 }
 
-/// Mostly a larger one, as it should be; often the same, since clocks have seconds; now and then a
-/// smaller one, which an operator's mistake makes and the switch refuses.
+/// Usually a larger one. Often the same, because clocks count seconds. Sometimes a smaller one, as
+/// by an operator's error; the switch rejects it.
 std::uint32_t Job::draw_epoch() {
   const bool is_first = run_ == nullptr;
   Dice& dice = shared_.world.dice;
@@ -252,7 +252,7 @@ void Job::finish() {
   shared_.coverage.hit(Happening::jobs_finished);
   world.tell("ring {} has finished epoch {}", plan_.spec.id, run_->epoch);
   if (jobs_done_ < plan_.jobs) {
-    state_ = State::failing; // goes down and starts anew
+    state_ = State::failing; // stops and starts again
     schedule_epoch(world.now + world.dice.below(3 * shared_.scenario.ack_timeout) + 1);
   }
 }

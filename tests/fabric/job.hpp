@@ -11,13 +11,13 @@
 
 namespace weir::fabric {
 
-/// Where hosts are: those that are dead or frozen start nothing.
+/// The state of hosts. Dead and stopped ones start nothing.
 struct HostState {
   bool is_alive = true;
   Time frozen_until = 0;
 };
 
-/// Queue pair numbers, none twice; strangers take theirs from kStrangerQueuePair on.
+/// Queue pair numbers, each once. Strangers take theirs from kStrangerQueuePair on.
 class QueuePairNumbers {
  public:
   std::uint32_t draw(Dice& dice) {
@@ -31,16 +31,16 @@ class QueuePairNumbers {
 
 inline constexpr std::uint32_t kStrangerQueuePair = 0x800000;
 
-/// A ring's job with its operator: starts the members, starts all anew under a larger epoch when
-/// one fails, and says when it is done.
+/// A ring's job with its operator. It starts the members, starts all again with a larger epoch when
+/// one fails, and reports the end.
 class Job {
  public:
   enum class State : std::uint8_t {
-    starting,  // members come up
+    starting,  // members start
     running,   //
-    failing,   // members go down
+    failing,   // members stop
     finished,  //
-    abandoned, // failed, and nobody starts it again
+    abandoned, // failed, and not started again
   };
 
   Job(const Member::Shared& shared, const RingPlan& plan, std::uint16_t ring,
@@ -51,22 +51,22 @@ class Job {
   void start_member(std::uint16_t rank, std::uint32_t generation);
   void stop_member(std::uint16_t rank, std::uint32_t generation);
   void host_died(std::uint16_t host);
-  /// The rank's application computes until then, if it is there.
+  /// The rank's application computes until then, if it runs.
   void stall_member(std::uint16_t rank, Time until);
 
-  /// Something happened that a job need not survive: a failure from now on is no violation.
+  /// After an event that a job need not survive: a failure is no violation from now on.
   void excuse() { is_excused_ = true; }
 
-  /// A rank's process is killed, and the job started again in the same moment or later.
+  /// Kills a rank's process. The job is started again at once or later.
   void kill_member(std::uint16_t rank);
 
-  /// The switch's ring is in this incarnation: another than this run's may be the end of the run.
+  /// The switch's ring has this incarnation. If it is not this run's, the run may fail.
   void notice_incarnation(std::uint32_t nonce);
 
-  /// Looks whether members have failed or finished.
+  /// Checks whether members have failed or finished.
   void review();
 
-  /// nullptr when it is not there (any more).
+  /// nullptr when it does not exist (any more).
   Member* member(std::uint16_t rank, std::uint32_t generation);
   Member* member_with(std::uint16_t host, std::uint32_t queue_pair);
 
@@ -93,7 +93,7 @@ class Job {
   const std::vector<HostState>& hosts_;
   QueuePairNumbers& numbers_;
   std::unique_ptr<JobRun> run_;
-  std::vector<std::unique_ptr<JobRun>> old_runs_; // their members may still be there
+  std::vector<std::unique_ptr<JobRun>> old_runs_; // their members may still run
   std::vector<std::unique_ptr<Member>> members_;  // by rank
   std::vector<std::uint32_t> generations_;        // of the members
   State state_ = State::starting;
@@ -101,7 +101,7 @@ class Job {
   std::uint32_t next_epoch_;
   std::uint32_t jobs_done_ = 0;
   bool is_excused_ = false;
-  bool has_begun_ = false; // this run's incarnation
+  bool has_begun_ = false; // the incarnation of this run
   std::string last_failure_;
 };
 

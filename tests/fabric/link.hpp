@@ -17,11 +17,11 @@ struct LinkTraits {
   Ppm duplication = 0;
   Ppm corruption = 0;
   Time delay = 1000;
-  Time spread = 0; // 0 … spread more
+  Time spread = 0; // a random time up to this is added
   Order order = Order::kept;
 };
 
-/// One direction between a port and what is behind it.
+/// One direction between a port and its host.
 class Link {
  public:
   explicit Link(const LinkTraits& traits) : traits_(traits) {}

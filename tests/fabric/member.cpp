@@ -11,7 +11,8 @@
 namespace weir::fabric {
 namespace {
 
-constexpr std::uint8_t kPatientTimer = 1; // RNR code: 10 us, for hosts live in microseconds here
+// RNR code: 10 us, because hosts here count in microseconds.
+constexpr std::uint8_t kPatientTimer = 1;
 
 host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
   const ring::RingSpec& spec = run.plan.spec;
@@ -111,7 +112,7 @@ void Member::receive(Packet& packet) {
 }
 
 void Member::timer() {
-  if (shared_.world.now < armed_for_) { // it was set anew in between
+  if (shared_.world.now < armed_for_) { // it was set again since then
     return;
   }
   armed_for_ = kNoTime;
@@ -164,7 +165,7 @@ bool Member::take_results() {
   return moved;
 }
 
-/// False when the window refused it, which only a victim's may.
+/// False when the window rejected it; only a victim's may do so.
 bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
   try {
     const host::MessageWindow::Piece piece = window_.accept(immediate, message);
@@ -214,7 +215,7 @@ bool Member::take_completions() {
   return moved;
 }
 
-/// The next tensor, after some time of computing.
+/// Begins the next tensor after some time of computing.
 bool Member::begin_next_tensor() {
   if (window_.state() != host::MessageWindow::State::idle || state_ != State::working) {
     return false;

@@ -16,17 +16,17 @@
 
 namespace weir::fabric {
 
-/// What a member and its neighbours know of it before it starts.
+/// What a member and its neighbours know before it starts.
 struct Seat {
   std::uint32_t outgoing_qp = 0;
   std::uint32_t incoming_qp = 0;
   std::uint32_t outgoing_psn = 0;
   std::uint32_t incoming_psn = 0;
   std::uint32_t inbox_key = 0;
-  std::uint64_t inbox_base = 0; // any number: hosts have address spaces of their own
+  std::uint64_t inbox_base = 0; // any number: each host has its own address space
 };
 
-/// One run of a ring's job, as all its members see it.
+/// One run of a ring's job, shared by its members.
 struct JobRun {
   const RingPlan& plan;
   std::uint16_t ring = 0; // index
@@ -40,7 +40,7 @@ struct JobRun {
 };
 
 /// One rank's process: a device with a queue pair to its successor and one from its predecessor, an
-/// inbox, and the host library's window. Checks every result that arrives (I1).
+/// inbox, and the host library's window. It checks every result that arrives (I1).
 class Member {
  public:
   enum class State : std::uint8_t { working, finished, failed };
@@ -61,10 +61,10 @@ class Member {
 
   void receive(Packet& packet);
   void timer();
-  /// Does all that can be done now.
+  /// Does all that is possible now.
   void pump();
 
-  /// The application computes until then; its queue pairs work on.
+  /// The application computes until then; its queue pairs go on.
   void stall_until(Time time);
 
   State state() const { return state_; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks the switch in one place at a time and looks which invariant of the simulation notices, after how many seeds.
+"""Breaks the switch in one place at a time and finds which invariant of the simulation notices it, after how many seeds.
 
 Works on a copy of the tree with a build directory of its own. Ends in "mutations: N passed, N failed, 0 skipped"; a
-mutation that survives without a reason has failed.
+mutation that survives without a reason is a failure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Mutation:
     name: str
     about: str
     edits: list[Edit] = field(default_factory=list)
-    why_harmless: str = ""  # of one that no invariant can notice
+    why_harmless: str = ""  # for a mutation that no invariant can notice
 
 
 CLASSIFY = "lib/conn/classifier.cpp"
@@ -195,7 +195,7 @@ MUTATIONS = [
 
 
 def stale_edits(mutations: list[Mutation]) -> list[str]:
-    """Edits whose place is no longer in the tree, or more than once."""
+    """Edits whose text is not exactly once in its file."""
     mistakes = []
     for mutation in mutations:
         for edit in mutation.edits:
@@ -219,7 +219,7 @@ def copy_tree(target: Path) -> None:
 
 
 class Workshop:
-    """The copy and its build directory."""
+    """A copy of the tree and its build directory."""
 
     def __init__(self, directory: Path):
         self.tree = directory / "tree"

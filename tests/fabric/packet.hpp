@@ -15,7 +15,7 @@ namespace weir::fabric {
 
 inline constexpr std::size_t kMaxFrameBytes = 768;
 
-/// Who sent a packet.
+/// The sender of a packet.
 struct Origin {
   enum class Kind : std::uint8_t { stranger, member, stream };
   Kind kind = Kind::stranger;
@@ -24,21 +24,22 @@ struct Origin {
   std::uint32_t generation = 0; // member
 };
 
-/// A frame on its way, on a link or in the switch.
+/// A frame on a link or in the switch.
 struct Packet : frame::Frame {
   enum class Place : std::uint8_t { free, on_link, in_switch };
 
   Place place = Place::free;
   Origin origin;
   bool is_damaged = false;
-  std::uint64_t arrival = 0; // how many of its stream or connection came to the switch before it
+  // Packets of its stream or connection that came to the switch before it.
+  std::uint64_t arrival = 0;
   std::array<std::uint8_t, kMaxFrameBytes> storage{};
-  std::array<std::uint8_t, kMaxFrameBytes> original{}; // as it came to the switch
+  std::array<std::uint8_t, kMaxFrameBytes> original{}; // its bytes when it came to the switch
 
   std::span<std::uint8_t> room() { return storage; }
 };
 
-/// Packets in blocks that are used again. A packet that is not where it should be is a violation.
+/// Packets in blocks that are used again. A packet in the wrong place is a violation.
 class PacketPool {
  public:
   Packet& make() {
@@ -87,7 +88,7 @@ class PacketPool {
     in_switch_ -= from == Packet::Place::in_switch ? 1 : 0;
   }
 
-  /// Frames that the switch was given and has not given back.
+  /// Frames that are in the switch.
   std::uint64_t in_switch() const { return in_switch_; }
 
  private:

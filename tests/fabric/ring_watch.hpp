@@ -12,9 +12,9 @@
 
 namespace weir::fabric {
 
-/// An outsider's view of one ring: which packets of its present job came to the switch, and in
-/// which order they left (I7); and which rows of the tables of docs/protocol.md they met, told from
-/// counters and from what is known of the job.
+/// One ring, seen from outside: which packets of its present job came to the switch, and in which
+/// order they left (I7). Also finds the rows of docs/protocol.md's tables that they met, from
+/// counters and from what is known about the job.
 class RingWatch {
  public:
   RingWatch(const RingPlan& plan, std::uint16_t ring, Coverage& coverage);
@@ -22,10 +22,10 @@ class RingWatch {
   void begin(std::uint32_t generation);
   void expect(std::uint16_t rank, std::uint32_t first_psn);
 
-  /// The switch lost what it knew.
+  /// The switch has lost its state.
   void forget_order() { is_in_order_ = false; }
 
-  /// Around InlineSwitch::accept of a packet of a member.
+  /// Call them around InlineSwitch::accept of a member's packet.
   void before(const Packet& packet, const stage::InlineSwitch& engine);
   void after(const Packet& packet, const stage::InlineSwitch& engine);
 
@@ -41,7 +41,7 @@ class RingWatch {
   struct Connection {
     std::uint32_t next_in = 0;     // PSN
     std::uint32_t next_out = 0;    //
-    std::vector<Message> messages; // noted by the switch, by ascending PSN
+    std::vector<Message> messages; // as noted by the switch, by ascending PSN
   };
 
   struct Counts {
@@ -53,7 +53,7 @@ class RingWatch {
     std::uint64_t repeats_held = 0;
   };
 
-  /// What the packet's bytes say, read anew.
+  /// The content of the packet's bytes, parsed again.
   struct Reading {
     bool starts_message = false;
     std::uint32_t qp = 0;
@@ -79,7 +79,7 @@ class RingWatch {
   bool is_in_order_ = true; // every packet came, once and in order
   std::vector<Connection> connections_;
   Counts before_;
-  std::uint64_t newest_ = 0; // M of the packet's connection before the packet
+  std::uint64_t newest_ = 0; // M of the packet's connection, before the packet
   Reading reading_;
 };
 

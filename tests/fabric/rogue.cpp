@@ -16,7 +16,7 @@ constexpr std::uint32_t kUnknownRing = 777;
 constexpr std::uint32_t kFarAway = 100'000; // messages
 constexpr std::uint32_t kStrangersQueuePairs = 40;
 
-/// Some of them again and again, so that the switch knows them as plain.
+/// Uses some of them several times, so that the switch knows them as plain.
 std::uint32_t nobodys_queue_pair(Dice& dice) {
   const std::uint64_t numbers = dice.pick<std::uint64_t>({2, 1u << 20});
   return kStrangerQueuePair + static_cast<std::uint32_t>(dice.below(numbers));
@@ -74,13 +74,13 @@ void Rogue::send(std::uint16_t port, std::span<const std::uint8_t> bytes) {
   fabric_.send(port, world_.packets.make(bytes));
 }
 
-/// A station's MAC address stays where it is: bridges believe whoever spoke last.
+/// Keeps the station's MAC address at its port, because bridges learn from the last frame.
 void Rogue::send_from_elsewhere(Forgery& forgery) {
   forgery.ethernet().source = kStrangerMac;
   send(scenario_.stranger_port(), forgery.bytes());
 }
 
-/// What a network does to a packet that it delays for long, several of them at once.
+/// Sends several packets again, as a network does that has delayed them for long.
 void Rogue::replay(const Seen& seen) {
   coverage_.hit(Happening::replayed_frames);
   if (world_.dice.chance(70 * kPercent)) {
@@ -117,7 +117,7 @@ void Rogue::forge_first(Forgery& forgery, const Seen& seen) {
   }
 }
 
-/// A hello that belongs: refused, or one more that waits for others that never come.
+/// A hello that belongs to a ring: rejected, or one more that waits for others that never come.
 void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
   Dice& dice = world_.dice;
   wire::InaHeader& ina = forgery.ina();
@@ -146,8 +146,8 @@ void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
   send(seen.port, forgery.bytes());
 }
 
-/// The header of a message that belongs, with something in it that the switch must refuse before
-/// it believes anything else.
+/// A message header that belongs to a ring, with a field for which the switch must drop it first of
+/// all.
 void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   Dice& dice = world_.dice;
   wire::InaHeader& ina = forgery.ina();
@@ -189,10 +189,11 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   case 11:
     ina.message_id.set(ina.message_id.get() + kFarAway);
     break;
-  case 12: // so far back that receivers take it for a repeat, should it be stale and forwarded
+  // So old that receivers take it for a repeat, if the switch takes it for stale and forwards it.
+  case 12:
     forgery.set_psn(forgery.layout().psn - (1u << 22));
     break;
-  case 13: // what would be the next message, were the queue pair the rank's
+  case 13: // as if it were the next message on the rank's queue pair
     forgery.set_queue_pair(nobodys_queue_pair(dice));
     forgery.set_psn(forgery.layout().psn + 1);
     ina.message_id.set(ina.message_id.get() + 1);
@@ -207,7 +208,7 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   case 16:
     ina.collective = static_cast<std::uint8_t>(Collective::barrier); // with data
     break;
-  default: // not signed
+  default: // without a valid ICRC
     ina.message_id.set(ina.message_id.get() + 1);
     return send(seen.port, forgery.bytes());
   }
@@ -219,7 +220,7 @@ bool Rogue::is_pinned(const Seen& seen) const {
   return scenario_.rings[seen.ring].spec.members.front().port.has_value();
 }
 
-/// The same sender's header in another of his rings, in which the destination does not follow him.
+/// The same sender's header in another of its rings, in which the destination is not its successor.
 bool Rogue::claim_other_ring(Forgery& forgery, const Seen& seen) const {
   for (const RingPlan& other : scenario_.rings) {
     const ring::RingSpec& spec = other.spec;
@@ -237,7 +238,7 @@ bool Rogue::claim_other_ring(Forgery& forgery, const Seen& seen) const {
   return false;
 }
 
-/// A header that belongs to no ring, on its way to a queue pair that nobody has.
+/// A header that belongs to no ring, on a queue pair that no host has.
 void Rogue::forge_foreign(Forgery& forgery, const Seen& seen) {
   Dice& dice = world_.dice;
   wire::InaHeader& ina = forgery.ina();
@@ -297,12 +298,12 @@ void Rogue::forge_other(Forgery& forgery, const Seen& seen) {
     }
     forgery.make_fragment();
     break;
-  case 4: // a MIDDLE in place of a LAST and the other way round: both wrong where they stand
+  case 4: // a MIDDLE in place of a LAST, or the reverse: both wrong at this place
     forgery.bth().opcode = forgery.layout().opcode.ends_message()
                                ? static_cast<std::uint8_t>(wire::Opcode::write_middle)
                                : static_cast<std::uint8_t>(wire::Opcode::write_last);
     break;
-  default: // not signed
+  default: // without a valid ICRC
     forgery.byte(forgery.layout().payload_offset) ^= 0x80;
     return send(seen.port, forgery.bytes());
   }
@@ -310,7 +311,7 @@ void Rogue::forge_other(Forgery& forgery, const Seen& seen) {
   send(seen.port, forgery.bytes());
 }
 
-/// Whatever comes to mind, as long as it stays the victim's.
+/// Any change, as long as the packet stays the victim's.
 void Rogue::forge_wildly(Forgery& forgery, const Seen& seen) {
   Dice& dice = world_.dice;
   for (std::uint64_t i = dice.between(1, 3); i > 0; --i) {
@@ -360,7 +361,7 @@ test::FrameSpec Rogue::between_neighbours() {
   return frame;
 }
 
-/// Frames that have nothing to do with anything.
+/// Frames that belong to no job.
 void Rogue::be_odd() {
   Dice& dice = world_.dice;
   test::FrameSpec frame = between_neighbours();
@@ -370,7 +371,7 @@ void Rogue::be_odd() {
   case 0:
     cut = dice.below(14);
     break;
-  case 9: // a thief of addresses
+  case 9: // uses another host's MAC address
     frame.source_mac = mac_of_host(static_cast<std::uint16_t>(dice.below(scenario_.hosts)));
     frame.udp_destination = 5000;
     break;
@@ -385,14 +386,14 @@ void Rogue::be_odd() {
     frame.destination_mac = mac_of_host(port);
     break;
   case 4:
-    frame.opcode = 0x07; // a MIDDLE from nowhere
+    frame.opcode = 0x07; // a MIDDLE without a FIRST
     break;
   case 5:
     frame.network = test::Network::ipv6;
     frame.source = ip_of_host(0, true);
     frame.destination = ip_of_host(1, true);
     break;
-  case 6: // of use where the hosts' addresses are IPv6
+  case 6: // has an effect where the hosts' addresses are IPv6
     frame.network = test::Network::ipv6;
     frame.next = 60;
     frame.ip_extensions = {17, 0, 1, 4, 0, 0, 0, 0};
@@ -409,7 +410,7 @@ void Rogue::be_odd() {
   send(port, std::span(bytes).first(std::min(cut, bytes.size())));
 }
 
-/// Makes the switch forget queue pairs that it may forget.
+/// Makes the switch forget the queue pairs that it may forget.
 void Rogue::fill_table(std::uint32_t queue_pairs) {
   const test::Bytes plain = test::build(between_neighbours()).bytes;
   const auto first = kStrangerQueuePair + static_cast<std::uint32_t>(world_.dice.below(1u << 20));
@@ -421,7 +422,7 @@ void Rogue::fill_table(std::uint32_t queue_pairs) {
   }
 }
 
-/// There are places for the plain ones and twice each ring's members.
+/// The table has places for the plain ones and for twice each ring's members.
 void Rogue::bury_connections() {
   std::uint32_t places = scenario_.plain_entries;
   for (const ring::RingSpec& ring : scenario_.specs()) {

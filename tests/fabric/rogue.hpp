@@ -14,21 +14,21 @@
 
 namespace weir::fabric {
 
-/// Strangers. They see what the rings' members send and send it again, or nearly so. What they make
-/// of a sound ring's packets can by docs/protocol.md §3 never become a contribution: the switch has
-/// to drop it, or it goes to a queue pair that nobody has. What they make of a victim's may be
-/// anything that is not another ring's.
+/// Strangers. They see the members' packets and send them again, unchanged or changed. By
+/// docs/protocol.md §3, a packet made from a sound ring's packet can never become a contribution:
+/// the switch must drop it, or it goes to a queue pair that no host has. A packet made from a
+/// victim's may be anything, but not another ring's.
 class Rogue {
  public:
   Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& coverage);
 
-  /// A member's packet comes to the switch unhurt.
+  /// A member's packet comes to the switch undamaged.
   void notice(const Packet& packet);
   void act();
 
   /// Makes the switch forget the dead connections of a ring that was just reset …
   void bury_connections();
-  /// … and brings the hellos that admitted them once more: late copies, all at once.
+  /// … and sends again the hellos that had admitted them: late copies, all at once.
   void repeat_hellos(std::uint16_t ring);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint16_t kMtu = 256;
 constexpr Time kMicrosecond = 1000;
 
-/// How rough the network is.
+/// The quality of the network.
 enum class Weather : std::uint8_t { calm, lossy, stormy };
 
 Weather draw_weather(Dice& dice) {
@@ -48,7 +48,7 @@ void draw_links(Scenario& scenario, Dice& dice) {
     scenario.from_switch.push_back(draw_link(dice, weather, spread, order));
   }
   scenario.round_trip = 4 * (4 * kMicrosecond + spread);
-  // Once in a while too short, so that everything is repeated.
+  // Sometimes too short, so that everything is repeated.
   const Time tenths = dice.pick<Time>({8, 13, 13, 20, 40});
   scenario.ack_timeout = scenario.round_trip * tenths / 10;
 }
@@ -132,8 +132,8 @@ Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
   return fault;
 }
 
-/// Answers get lost everywhere, then the switch is replaced or the first ring reset: all hosts go
-/// back to messages of which some have the result already.
+/// Acknowledgements are lost everywhere; then the switch is replaced or the first ring reset. So
+/// all hosts go back to messages whose result some have already.
 void draw_treacherous_restart(Scenario& scenario, Dice& dice) {
   const Time restart = dice.below(scenario.faults_end);
   const Time before = std::min(restart, dice.below(2 * scenario.ack_timeout) + 1);
@@ -218,8 +218,8 @@ Scenario draw_scenario(Dice& dice) {
   draw_faults(scenario, dice);
   if (dice.chance(50 * kPercent)) {
     scenario.rogue_acts = static_cast<std::uint32_t>(dice.between(5, 60));
-    // A queue pair's number may be used again when all its packets are gone that name no session;
-    // replays never are.
+    // A queue pair number may be used again only when all its packets without a session are gone.
+    // Replayed packets never are.
     const bool reuses = std::any_of(scenario.rings.begin(), scenario.rings.end(),
                                     [](const RingPlan& ring) { return ring.reuse != 0; });
     scenario.replayed = reuses ? Replayed::openings : Replayed::all;

@@ -15,7 +15,7 @@
 
 namespace weir::fabric {
 
-/// One list makes the enum and the names.
+/// One list for the enum and the names.
 #define WEIR_FABRIC_FAULTS(X)                                                                      \
   X(link_down, "a host's link is down, both ways")                                                 \
   X(answers_lost, "no acknowledgement passes to or from a host")                                   \
@@ -45,8 +45,8 @@ struct Fault {
 
 enum class RingRole : std::uint8_t {
   sound,  // every result is checked and the job must finish
-  victim, // strangers forge its packets: it may get anything
-  doomed, // a member dies and nobody restarts the job: results are checked
+  victim, // strangers forge its packets: its results are not checked
+  doomed, // a member dies and the job is not restarted: results are checked
 };
 
 struct TensorPlan {
@@ -65,8 +65,8 @@ struct RingPlan {
   std::vector<std::uint16_t> hosts; // by rank
   RingRole role = RingRole::sound;
   Buffers buffers = Buffers::in_place;
-  Ppm near_wrap = 0; // first PSNs a few packets before 2^24
-  Ppm reuse = 0;     // a restarted job takes its old queue pairs' numbers
+  Ppm near_wrap = 0; // chance of first PSNs a few packets before 2^24
+  Ppm reuse = 0;     // chance that a restarted job takes its old queue pair numbers
   FirstPsns psns = FirstPsns::elsewhere;
   std::uint32_t jobs = 1; // one after the other
   std::uint32_t packets_in_flight = 4;
@@ -74,7 +74,7 @@ struct RingPlan {
   std::vector<TensorPlan> tensors;
 };
 
-/// What strangers send again: a FIRST or ONLY tells its incarnation, another packet does not.
+/// What strangers send again: all packets, or only FIRST and ONLY, which carry their incarnation.
 enum class Replayed : std::uint8_t { all, openings };
 
 /// Everything that the seed decides before the run starts.
@@ -84,28 +84,29 @@ struct Scenario {
   std::vector<RingPlan> rings;
   std::vector<LinkTraits> to_switch; // by port
   std::vector<LinkTraits> from_switch;
-  Time round_trip = 0; // of a packet and its acknowledgement, at most
+  Time round_trip = 0; // of a packet and its acknowledgement, longest
   Time ack_timeout = 0;
   Time faults_end = 0;
   std::vector<Fault> faults;
-  std::uint32_t rogue_acts = 0;    // of strangers
-  std::uint32_t stream_frames = 0; // of each plain stream
+  std::uint32_t rogue_acts = 0;    // number of strangers' acts
+  std::uint32_t stream_frames = 0; // frames of each plain stream
   Ppm replays = 0;                 // share of rogue acts
   Replayed replayed = Replayed::all;
-  std::uint32_t plain_entries = 0; // the switch's room for queue pairs that are no ring's
+  std::uint32_t plain_entries = 0; // the switch's room for plain queue pairs
 
-  /// Where strangers are.
+  /// The port of the strangers.
   std::uint16_t stranger_port() const { return hosts; }
 
   std::uint16_t ports() const { return static_cast<std::uint16_t>(hosts + 1); }
 
-  /// Rings of the jobs, and the one that a script plays.
+  /// Rings of the jobs, and the script's ring.
   std::vector<ring::RingSpec> specs() const;
-  /// The same, where one has another number and nobody's: its neighbours are known, it is not.
+  /// The same, but one ring has another number that no job uses: its neighbours are known, the ring
+  /// is not.
   std::vector<ring::RingSpec> specs_without(std::uint16_t ring) const;
 };
 
-/// Ring number of the script, and how it is configured.
+/// The id of the script's ring, and its configuration.
 inline constexpr std::uint32_t kScriptRing = 900;
 ring::RingSpec script_ring();
 
@@ -114,7 +115,7 @@ wire::MacAddress mac_of_host(std::uint16_t host);
 
 Scenario draw_scenario(Dice& dice);
 
-/// For a failure's text.
+/// For the text of a failure.
 std::string describe(const Scenario& scenario);
 
 } // namespace weir::fabric

@@ -24,7 +24,7 @@ test::JobSpec spec() {
   return spec;
 }
 
-/// The members agree on it by the message's number.
+/// All members derive it from the message number.
 Collective collective_of(std::uint32_t message) {
   constexpr std::array collectives{Collective::all_reduce, Collective::all_reduce,
                                    Collective::broadcast, Collective::barrier};
@@ -77,7 +77,7 @@ void Script::disagree(Dice& dice, test::InaSpec& ina) const {
   }
 }
 
-/// Mostly the next message, now and then one as far ahead as the history takes.
+/// Usually the next message, sometimes one as far ahead as the history allows.
 void Script::advance(Dice& dice, std::uint16_t rank) {
   next_[rank] += dice.pick<std::uint32_t>({0, 1, 1, 1, kWindow});
 }

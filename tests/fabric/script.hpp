@@ -10,7 +10,7 @@
 namespace weir::fabric {
 
 /// A ring whose members break the rules: they disagree, leave their window, leave packets out, say
-/// hello at any time. Nobody takes its results; what matters is what the switch does meanwhile.
+/// hello at any time. Its results are not used; the switch must survive it.
 class Script {
  public:
   struct Sent {

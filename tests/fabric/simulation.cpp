@@ -11,11 +11,11 @@ namespace weir::fabric {
 namespace {
 
 constexpr std::uint64_t kMostEvents = 2'000'000;
-constexpr Time kBound = 150; // ACK timeouts after the faults in which every job finishes
+constexpr Time kBound = 150; // ACK timeouts after the faults within which every job finishes
 constexpr std::uint16_t kStreams = 2;
 constexpr std::uint32_t kStreamQueuePair = 0xf00000;
 
-/// Where the frame says it goes; nullopt when it is too short to say.
+/// The frame's destination; nullopt when it is too short.
 std::optional<std::uint32_t> queue_pair_of(const Packet& packet) {
   constexpr std::size_t ethernet_type_at = 12;
   if (packet.length < sizeof(wire::EthernetHeader)) {
@@ -42,12 +42,12 @@ Outcome Simulation::run() {
   try {
     set_up();
     run_until_finished();
-    fabric_.restart_switch(); // which finds frames that leaked
+    fabric_.restart_switch(); // finds leaked frames
   } catch (const Violation& violation) {
     outcome.invariant = violation.invariant();
     outcome.text = fmt::format("{} at {:.3f} us\n  {}", violation.what(),
                                static_cast<double>(world_.now) / 1000, describe());
-  } catch (const std::exception& error) { // parts that are used as they must not be
+  } catch (const std::exception& error) { // thrown by parts that were used wrongly
     outcome.invariant = "I4";
     outcome.text = error.what();
   }
@@ -254,7 +254,7 @@ void Simulation::begin_fault(const Fault& fault) {
   }
 }
 
-/// Now and then with late copies of what had connected it.
+/// Resets a ring, sometimes followed by late copies of its hellos.
 void Simulation::reset_ring(std::uint16_t ring) {
   fabric_.reset_ring(ring);
   jobs_[ring]->excuse();
@@ -283,7 +283,7 @@ void Simulation::end_fault(const Fault& fault) {
   }
 }
 
-/// Stream 0 is no RoCE at all, stream 1 is a plain queue pair between two ring neighbours.
+/// Stream 0 is no RoCE; stream 1 is a plain queue pair between two ring neighbours.
 void Simulation::send_stream_frame(std::uint16_t stream) {
   coverage_.hit(Happening::stream_frames);
   const RingPlan& ring = scenario_.rings.front();
@@ -301,7 +301,7 @@ void Simulation::send_stream_frame(std::uint16_t stream) {
   fabric_.send(ring.hosts[0], packet);
 }
 
-/// Of a run that has failed, so that not even this can be relied on.
+/// The run has failed, so nothing about its state can be relied on here.
 std::string Simulation::describe() const {
   std::string text = fabric::describe(scenario_);
   try {

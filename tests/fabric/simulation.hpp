@@ -16,17 +16,17 @@
 
 namespace weir::fabric {
 
-/// What became of a seed.
+/// The result of a seed.
 struct Outcome {
-  std::uint64_t hash = 0; // of all that left the switch, and when
-  std::string invariant;  // that was violated; empty: none
+  std::uint64_t hash = 0; // of all that left the switch, with times
+  std::string invariant;  // the violated one; empty: none
   std::string text;
 
   bool is_sound() const { return invariant.empty(); }
 };
 
-/// One run: hosts, links, a switch, strangers and faults, as the seed has them. Ends when every job
-/// that must finish has.
+/// One run of a seed: hosts, links, a switch, strangers and faults. It ends when every job that
+/// must finish has finished.
 class Simulation {
  public:
   Simulation(std::uint64_t seed, Tracing tracing, Coverage& coverage);

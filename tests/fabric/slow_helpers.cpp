@@ -6,7 +6,7 @@ namespace {
 
 constexpr Ppm kHasHelpers = 50 * kPercent;
 constexpr Ppm kRefuses = 20 * kPercent;
-constexpr Time kSlowest = 5'000; // ns: several packets come meanwhile
+constexpr Time kSlowest = 5'000; // ns; several packets come in that time
 
 } // namespace
 
@@ -28,7 +28,7 @@ bool SlowHelpers::ask(slot::Reduction& sum) {
 }
 
 void SlowHelpers::make_one() {
-  if (asked_.empty()) { // it was another switch's
+  if (asked_.empty()) { // it belonged to another switch
     return;
   }
   const std::size_t chosen = dice_.below(asked_.size());

@@ -10,26 +10,26 @@
 
 namespace weir::fabric {
 
-/// Other lcores that make a worker's sums: some at once, some late, in any order, and some not
-/// before the worker has done it itself. One switch has them or has none.
+/// Other lcores that make a worker's reductions: some at once, some late, in any order, and some
+/// only after the worker has made them. A switch has all of these or none.
 class SlowHelpers : public slot::ReductionHelpers {
  public:
   SlowHelpers(World& world, std::uint64_t seed, Coverage& coverage);
 
-  /// Draws whether the next switch has helpers; what the last one asked for is forgotten. Returns
-  /// what its worker is to be told.
+  /// Draws whether the next switch has helpers, and forgets what the last one asked for. Returns
+  /// the helpers for its worker.
   slot::ReductionHelpers* for_next_switch();
 
   bool ask(slot::Reduction& sum) override;
 
-  /// One of the helpers comes round to a sum.
+  /// One of the helpers tries to make a reduction.
   void make_one();
 
  private:
   World& world_;
-  Dice dice_; // its own: a seed's other draws stay what they are
+  Dice dice_; // its own, so that the seed's other draws do not change
   Coverage& coverage_;
-  std::vector<slot::Reduction*> asked_; // for these
+  std::vector<slot::Reduction*> asked_; // reductions offered to the helpers
 };
 
 } // namespace weir::fabric

@@ -9,7 +9,7 @@
 
 namespace weir::fabric {
 
-/// Names a tensor that a rank contributes.
+/// Names a rank's tensor.
 struct TensorKey {
   std::uint32_t ring = 0;
   std::uint32_t nonce = 0; // of the run
@@ -18,7 +18,7 @@ struct TensorKey {
 };
 
 /// The rank's data, a hash of its key and the element's number: any i32; any f32 from 2^-12 to
-/// 2^12, now and then a zero, an infinity, a NaN or a subnormal.
+/// 2^12, sometimes a zero, an infinity, a NaN or a subnormal.
 void fill(std::span<std::uint8_t> data, DataType type, const TensorKey& key);
 
 /// docs/protocol.md §2, "Arithmetic", for i32 and f32 with sum, min and max: a plain loop over the

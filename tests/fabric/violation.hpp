@@ -7,7 +7,7 @@
 
 namespace weir::fabric {
 
-/// An invariant of docs/protocol.md §8 that did not hold.
+/// A violated invariant of docs/protocol.md §8.
 class Violation : public std::runtime_error {
  public:
   Violation(std::string invariant, const std::string& text)

@@ -14,7 +14,7 @@ namespace weir::fabric {
 
 enum class Tracing : std::uint8_t { off, on };
 
-/// What all parts of a run share: the time, the dice, what is to happen, and packets.
+/// What all parts of a run share: time, dice, events and packets.
 struct World {
   World(std::uint64_t seed, Tracing with_trace) : dice(seed), tracing(with_trace) {}
 
@@ -24,10 +24,10 @@ struct World {
   PacketPool packets;
   const Tracing tracing;
 
-  /// None twice.
+  /// Each value once.
   std::uint32_t draw_nonce() { return ++nonces_ * 0x9e3779b1u; }
 
-  /// A line of the trace.
+  /// Prints a line of the trace.
   template <typename... Arguments>
   void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
     if (tracing == Tracing::on) {
