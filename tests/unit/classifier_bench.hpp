@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// A classifier for a few rings, what it answers in words, and the frames that its tests send.
+/// A classifier for a few rings, its verdicts in words, and the frames of its tests.
 
 #include "conn/classifier.hpp"
 #include "frame/frame.hpp"
@@ -44,8 +44,8 @@ inline std::string text_of(const Verdict& verdict) {
   return "?";
 }
 
-/// Frames go straight in. Keeps those of waiting hellos, and holds the classifier to giving back
-/// each of them once.
+/// Passes frames in directly. Keeps the frames of waiting hellos, and checks that the classifier
+/// returns each of them once.
 class ClassifierBench {
  public:
   explicit ClassifierBench(const std::vector<ring::RingSpec>& rings,
@@ -60,7 +60,7 @@ class ClassifierBench {
                       return holds.contains({sender.ring, sender.child});
                     }) {}
 
-  /// What becomes of the frame, and of hellos that waited.
+  /// The verdict on the frame, and on hellos that waited.
   std::string classify(const test::Built& built, std::uint16_t port = 0) {
     auto owned = std::make_unique<Owned>(built, port, *rings_);
     if (owned->frame.pair == 0) {
@@ -79,7 +79,7 @@ class ClassifierBench {
     return text;
   }
 
-  /// Says hello for every rank, rank r by port r where the ring is bound to its ports, else by 0.
+  /// Says hello for every rank: rank r by port r if the ring is bound to its ports, else by port 0.
   void admit(const test::RingJob& job) {
     for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
       const auto port = job.spec().pins_ports ? job.port_of(rank) : std::uint16_t{0};
@@ -89,13 +89,13 @@ class ClassifierBench {
     }
   }
 
-  /// As stage::InlineSwitch::withdraw_ring.
+  /// See stage::InlineSwitch::withdraw_ring.
   void withdraw(std::uint16_t ring) {
     classifier_.withdraw(ring, now);
     rings_.swap(std::make_unique<const ring::RingSet>(rings_->without(ring)));
   }
 
-  /// What reset(), withdraw() or the last packet made of hellos that waited.
+  /// What reset(), withdraw() or the last packet did with hellos that waited.
   std::string take_given_up() {
     std::string text;
     for (const GivenUp& hello : classifier_.take_given_up()) {
@@ -131,7 +131,7 @@ class ClassifierBench {
     return numbers;
   }
 
-  /// As the worker does: the ranks' hellos are message 0.
+  /// Does what the worker does: the ranks' hellos are message 0.
   void begin(std::uint16_t ring) {
     const auto hellos = classifier_.begin(ring, now);
     for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
@@ -171,7 +171,7 @@ inline constexpr std::uint8_t kMiddle = 0x07;
 inline constexpr std::uint8_t kLast = 0x08;
 inline constexpr std::uint8_t kOnly = 0x0a;
 
-/// A packet of this rank's QP without an INA header, of any opcode.
+/// A packet on this rank's QP without an INA header, with any opcode.
 inline test::Built plain(const test::RingJob& job, std::uint16_t rank, std::uint8_t opcode,
                          std::uint32_t psn = 0x777) {
   test::FrameSpec spec = job.frame_of(rank);
@@ -218,7 +218,7 @@ inline test::Built poked_byte(test::Built frame, std::size_t ina_at, std::uint8_
   return frame;
 }
 
-/// From host 1 back to host 0, where the ring's acknowledgements flow.
+/// From host 1 back to host 0, the way of the ring's acknowledgements.
 inline test::Built backwards(const test::RingJob& job, const test::Built& frame) {
   test::FrameSpec spec = job.frame_of(0);
   spec.source = job.ip_of(1);

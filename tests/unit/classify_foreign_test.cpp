@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3, "Belonging" and "The magic": what neighbours may say of rings that are none
-/// of this switch's.
+/// docs/protocol.md §3, "Belonging" and "The magic": headers between neighbours for rings that are
+/// not on this switch.
 
 #include "classifier_bench.hpp"
 
@@ -17,7 +17,7 @@ using Bench = ClassifierBench;
 
 // ---- Belonging. ----
 
-/// A header that is foreign never touches a ring, whatever else it says.
+/// A foreign header never changes a ring, whatever its other fields are.
 TEST(Foreign, ImpostorsChangeNothing) {
   RingJob job({.world = 3});
   Bench bench({job.ring()});
@@ -61,7 +61,7 @@ constexpr std::uint32_t kOtherRing = 77;
 struct OtherRing {
   Built hello() const { return poked(job.hello(0), test::kInaRingAt, kOtherRing); }
 
-  /// What another switch answers rank 0's host, on its way from host 2.
+  /// Another switch's answer to rank 0's host, from host 2.
   Built answer(std::uint32_t session = kSession) const {
     const Built named = poked(job.hello(2), test::kInaRingAt, kOtherRing);
     return poked_byte(poked(named, test::kInaSessionAt, session), test::kInaFlagsAt, 1);
@@ -162,7 +162,7 @@ TEST(Magic, ForeignConnectionsAgeWhenSilent) {
                              {"and its hello", other.first(), "drop unannounced"}});
 }
 
-/// A ring withdrawn in mid-message would else let raw data through.
+/// Otherwise a ring withdrawn during a message would let raw data through.
 TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
   OtherRing other;
   RingJob& job = other.job;

@@ -149,7 +149,7 @@ TEST(Incarnation, NothingComesAfterTheLastEpoch) {
   bench.admit(job);
   EXPECT_EQ(bench.classify(hello_of_run(job, 0, 0, 9)), "drop old_epoch");
   bench.admit([&] {
-    job.restart(0xffffffff); // but another run of it
+    job.restart(0xffffffff); // but another run of this epoch
     return job;
   }());
 }
@@ -257,7 +257,7 @@ TEST(Incarnation, SixteenNoncesStayRetired) {
     job.spec().nonce = nonce;
     bench.admit(job);
   };
-  for (std::uint32_t nonce = 1; nonce <= 17; ++nonce) { // 1 .. 16 are over then
+  for (std::uint32_t nonce = 1; nonce <= 17; ++nonce) { // 1 .. 16 are over afterwards
     run(nonce);
   }
   for (std::uint32_t nonce = 1; nonce <= 16; ++nonce) {
@@ -330,7 +330,7 @@ TEST(Incarnation, AQpThatGoesToAnotherRingLeavesItsOwn) {
   const auto message = two.message(0, 1, three_packets());
   EXPECT_EQ(bench.classify(old[0]), "drop no_connection");
   EXPECT_EQ(bench.classify(message[0]), "1.0 message 1 packet 0");
-  bench.classifier().reset(0, bench.now); // must not touch the QP that is ring 2's now
+  bench.classifier().reset(0, bench.now); // must not change the QP, which is now ring 2's
   EXPECT_EQ(bench.classify(message[1]), "1.0 message 1 packet 1");
 }
 
@@ -394,7 +394,7 @@ TEST(Connections, ADeadOneTurnsPlainFromItsOwnPortAlone) {
 
 struct DeadAge {
   std::uint8_t ack_timeout;
-  std::uint64_t milliseconds; // 16 x 4.096 us x 2^x, an hour if untold
+  std::uint64_t milliseconds; // 16 x 4.096 us x 2^x; an hour if not given
 };
 
 TEST(Connections, DeadOnesAgeAfterSixteenAckTimeouts) {
@@ -417,7 +417,7 @@ TEST(Connections, DeadOnesAgeAfterSixteenAckTimeouts) {
   }
 }
 
-/// A message of the old run is a packet of the connection as much as any other.
+/// A message of the old run counts as a packet of the connection.
 TEST(Connections, MessagesOfAnOldRunKeepItsConnectionDead) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});

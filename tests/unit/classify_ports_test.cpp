@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3, "Ports": what neighbours send comes in where they are.
+/// docs/protocol.md §3, "Ports": neighbours' frames must enter by their own ports.
 
 #include "classifier_bench.hpp"
 
@@ -14,7 +14,7 @@ using test::kSession;
 using test::RingJob;
 using Bench = ClassifierBench;
 
-/// Ring of three whose rank 1 sits at port 1.
+/// A ring of three whose rank 1 is at port 1.
 struct PortRow {
   const char* description;
   std::function<Built(RingJob&)> frame;
@@ -98,7 +98,7 @@ TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
   EXPECT_EQ(bench.classify(other_qp, 1), "forward");
 }
 
-/// A member that has moved cannot say hello before its old run is over.
+/// A member that has moved can say hello only after its old run is over.
 TEST(Ports, TheNextRunMayComeByOthers) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});

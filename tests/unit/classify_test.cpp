@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §2 and §3: what becomes of a packet between ring neighbours.
+/// docs/protocol.md §2 and §3: the verdict on a packet between ring neighbours.
 
 #include "classifier_bench.hpp"
 
@@ -240,7 +240,7 @@ struct Unacceptable {
   const char* expected;
 };
 
-/// Makes a message a hello: message 0, without data.
+/// Turns a message into a hello: message 0, without data.
 void hello(InaSpec& ina, Bytes& data) {
   ina.collective = 1;
   ina.message = 0;
@@ -533,7 +533,7 @@ TEST(Classifier, NamesLengthsThatDoNotFit) {
 
 // ---- Many queue pairs. ----
 
-/// However many QPs neighbours open, a ring's own find their places, and keep them.
+/// Neighbours may open any number of QPs; the ring's own find places in the table and keep them.
 TEST(Classifier, PlainQpsDoNotCrowdOutARing) {
   RingJob job({.world = 2});
   Bench bench({job.ring()}, 64);

@@ -18,8 +18,8 @@
 namespace weir::config {
 namespace {
 
-/// Every key once. The rows below change one thing in it; line numbers in the expected errors count
-/// from its first line.
+/// Has every key once. The rows below change one thing in it. Line numbers in the expected errors
+/// count from its first line.
 constexpr std::string_view kGood = R"(eal:
   options: ["--no-huge", "-m", "512"]
 ports:
@@ -663,7 +663,7 @@ TEST(Config, LeastFileTakesEveryDefault) {
 }
 
 TEST(Config, InterfaceExample) {
-  // The example that the interface was agreed on with.
+  // The example on which the interface was agreed.
   const Config config = parse_config(R"(eal:
   options: ["--no-huge", "-m", "512", "--no-pci"]   # passed as they are; the command line's come after
 ports:
@@ -764,7 +764,8 @@ TEST(Config, NamesRoles) {
   EXPECT_EQ(name_of(Role::tx), "tx");
 }
 
-/// Whatever the text, a Config or one line in the promised form, on a line that the text has.
+/// Any text gives a Config, or one line of error in the promised form that names a line of the
+/// text.
 void expect_config_or_error(const std::string& yaml) {
   constexpr std::string_view file = "f.yaml:";
   const std::optional<std::string> error = error_of(yaml);
@@ -809,7 +810,7 @@ TEST(ConfigFuzz, EveryLineLeftOut) {
   }
 }
 
-/// A folder of this test's own, gone afterwards.
+/// A folder of this test, removed at its end.
 class ConfigFiles : public testing::Test {
  protected:
   void SetUp() override {
@@ -889,7 +890,7 @@ TEST(ReadyConfigurations, AllLoad) {
   }
 }
 
-/// 128 rings of 256: one member more than the switch can number.
+/// 128 rings of 256: one member more than the switch has numbers for.
 TEST(Config, SaysWhichRingHasOneMemberTooMany) {
   std::string members;
   for (unsigned member = 0; member < 256; ++member) {

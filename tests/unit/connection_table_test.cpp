@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3, "connection table": which queue pairs are remembered, and for how long.
+/// docs/protocol.md §3, "Connections": which queue pairs are remembered, and for how long.
 
 #include "conn/connection_table.hpp"
 
@@ -23,13 +23,13 @@ using Numbers = BucketTable<std::uint64_t>;
 
 constexpr HashKey kOneKey{.first = 0x0123456789abcdef, .second = 0xfedcba9876543210};
 constexpr HashKey kAnotherKey{.first = 0x1122334455667788, .second = 0x99aabbccddeeff01};
-constexpr std::size_t kPlaces = 16; // that a key has: two buckets of eight
+constexpr std::size_t kPlaces = 16; // places of a key: two buckets of eight
 
 std::optional<std::uint64_t> never_given_up(std::uint64_t /*entry*/) {
   return std::nullopt;
 }
 
-/// How many of the keys find room when none makes room for another.
+/// How many of the keys find room when no entry makes room for another.
 std::size_t room_for(const std::vector<std::uint64_t>& keys, const HashKey& hash_key) {
   Numbers table(64, hash_key);
   std::size_t taken = 0;
@@ -39,7 +39,7 @@ std::size_t room_for(const std::vector<std::uint64_t>& keys, const HashKey& hash
   return taken;
 }
 
-/// Keys whose places some others have filled, under that hash key.
+/// Keys whose places are all taken by others, with that hash key.
 std::vector<std::uint64_t> keys_that_collide(const HashKey& hash_key, std::size_t count) {
   Numbers table(64, hash_key);
   std::uint64_t key = 0;
@@ -47,7 +47,7 @@ std::vector<std::uint64_t> keys_that_collide(const HashKey& hash_key, std::size_
     ++key;
   }
   std::vector<std::uint64_t> refused;
-  Numbers full = table; // what is refused now stays refused
+  Numbers full = table; // a key that is rejected now stays rejected
   for (; refused.size() < count; ++key) {
     Numbers untouched = full;
     if (untouched.insert(key, never_given_up) == nullptr) {
@@ -81,8 +81,8 @@ TEST(BucketTable, HasRoomForItsCapacity) {
   }
 }
 
-/// Whatever fills the table, an insertion looks at the key's own places, and gives up the oldest
-/// entry there.
+/// With any content of the table, an insertion looks only at the key's own places, and replaces the
+/// oldest entry there.
 TEST(BucketTable, AnInsertionLooksAtABoundedPart) {
   std::mt19937_64 random(8);
   for (const std::uint32_t capacity : {8u, 1024u, 16384u}) {
@@ -120,14 +120,14 @@ TEST(BucketTable, TheEntryWithTheGreatestAgeMakesRoom) {
       ASSERT_EQ(table.find(key_of_age[oldest]), nullptr) << key;
       age_of_key.erase(key_of_age[oldest]);
     }
-    *place = 1 + key * 7919 % 16'381; // a prime: no two alike
+    *place = 1 + key * 7919 % 16'381; // modulo a prime: all different
     age_of_key[key] = *place;
     key_of_age[*place] = key;
     ASSERT_EQ(table.size(), age_of_key.size());
   }
 }
 
-/// Entries stay where they are while others come and go.
+/// Entries stay in their places while others come and go.
 TEST(BucketTable, EqualsAMapUnderRandomTraffic) {
   std::mt19937_64 random(9);
   Numbers table(64, kOneKey);
@@ -194,8 +194,8 @@ struct AgingRow {
   ConnectionState state;
   std::uint16_t hellos;
   std::uint64_t aging;
-  std::uint64_t lasts;                 // silence after which it is still what it was
-  std::optional<ConnectionState> then; // what find says one millisecond later
+  std::uint64_t lasts;                 // silence after which it is unchanged
+  std::optional<ConnectionState> then; // result of find() one millisecond later
 };
 
 const std::vector<AgingRow> kAgingRows{
@@ -258,7 +258,7 @@ TEST(ConnectionTable, AStrangerSilentForLongestGivesWay) {
   ASSERT_NE(oldest, nullptr);
   oldest->last_seen = 1;
   const std::uint32_t oldest_qp = qp - 1;
-  for (const std::uint32_t end = qp + 6; qp < end; ++qp) { // some look at the other bucket alone
+  for (const std::uint32_t end = qp + 6; qp < end; ++qp) { // some look only at the other bucket
     add_plain(table, qp, 40);
   }
   EXPECT_EQ(table.find(1, oldest_qp, 40), nullptr);
@@ -307,7 +307,7 @@ TEST(ConnectionTable, TakingInForgetsAnAgedStranger) {
   EXPECT_EQ(table.size(), 1u);
 }
 
-/// A table of rings' connections in one state, which has no free place. The first was silent for
+/// A table with rings' connections in one state and no free place. The first one was silent for
 /// longest.
 ConnectionTable full_of(ConnectionState state, std::uint16_t hellos) {
   ConnectionTable table(settings(8, 8)); // two buckets, sixteen places
@@ -330,7 +330,7 @@ ConnectionTable full_of(ConnectionState state, std::uint16_t hellos) {
 
 TEST(ConnectionTable, ADeadConnectionSilentForLongestGivesWayToAHello) {
   ConnectionTable table = full_of(ConnectionState::dead, 0);
-  for (std::uint32_t qp = 5000; qp < 5006; ++qp) { // some look at the other bucket alone
+  for (std::uint32_t qp = 5000; qp < 5006; ++qp) { // some look only at the other bucket
     ASSERT_NE(table.take_in(1, qp, 50), nullptr);
   }
   EXPECT_EQ(table.find(1, 0, 50), nullptr);
@@ -390,7 +390,7 @@ TEST(ConnectionTable, ConnectionsGoBackToWhereTheirStateBelongs) {
   }
 }
 
-/// A connection among the strangers is where it belongs.
+/// settle() does not move a connection that is among the strangers.
 TEST(ConnectionTable, SettlesNoStranger) {
   ConnectionTable table(settings(8, 8));
   Connection& stranger = add_plain(table, 5, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Two queue pairs over a channel that loses, doubles, delays and corrupts, driven by a seed: what
-/// arrives must be what was sent, once and in order.
+/// Two queue pairs over a channel that loses, duplicates, delays and corrupts, driven by a seed.
+/// All that was sent must arrive once and in order.
 
 #include "endpoint/queue_pair.hpp"
 #include "endpoint_support.hpp"
@@ -39,7 +39,7 @@ class Dice {
 struct Faults {
   double loss = 0;
   double duplication = 0;
-  double delay = 0; // of frames that come late, so behind later ones
+  double delay = 0; // of frames that come late, after later ones
   double corruption = 0;
 };
 
@@ -60,7 +60,7 @@ class Channel {
 
   TimePoint next() const { return under_way_.empty() ? kNever : under_way_.front().arrival; }
 
-  /// Hands over the first frame under way.
+  /// Delivers the first frame under way.
   void deliver(std::array<QueuePair*, 2> ends, TimePoint now) {
     std::pop_heap(under_way_.begin(), under_way_.end(), later);
     Flight flight = std::move(under_way_.back());
@@ -69,7 +69,7 @@ class Channel {
     spare_.push_back(std::move(flight.bytes));
   }
 
-  /// From now on nothing arrives any more.
+  /// From now on nothing arrives.
   void fall_silent() { silent_ = true; }
 
  private:
@@ -101,7 +101,7 @@ class Channel {
     std::push_heap(under_way_.begin(), under_way_.end(), later);
   }
 
-  /// A burst of up to 32 bits, which no CRC-32 misses, or the end cut off.
+  /// Flips a burst of up to 32 bits, which every CRC-32 detects, or cuts the end off.
   void corrupt(Bytes& bytes) {
     if (dice_.hit(0.2)) {
       bytes.resize(dice_.below(bytes.size()));
@@ -133,9 +133,9 @@ struct Plan {
 constexpr std::size_t kSlots = 4;
 constexpr std::size_t kHeaderBytes = 40;
 
-/// One direction of traffic with the model that it is held against. Writes go round a few slots of
-/// the receiver's memory; the owner of a slot scrubs it once it was told that a write is complete,
-/// so a write executed once more leaves traces.
+/// One direction of traffic with its model. Writes use a few slots of the receiver's memory in
+/// turn. The owner of a slot clears it when it has been told that a write is complete, so a second
+/// execution of a write would be visible.
 class Flow {
  public:
   Flow(const Plan& plan, Dice& dice)
@@ -195,7 +195,7 @@ class Flow {
   void received(const Completion& completion) {
     ASSERT_EQ(completion.status, Status::success);
     while (next_visible_ < messages_.size() && messages_[next_visible_].kind == SendKind::write) {
-      apply(messages_[next_visible_++]); // it came before, without a word
+      apply(messages_[next_visible_++]); // it came before, without a completion
     }
     ASSERT_LT(next_visible_, messages_.size()) << "a message too many";
     const Message& message = messages_[next_visible_++];
@@ -218,7 +218,7 @@ class Flow {
 
   bool all_sent() const { return completed_ == messages_.size(); }
 
-  /// Once everything was acknowledged.
+  /// Call it when everything is acknowledged.
   void check_end(const QueuePair& receiver) {
     while (next_visible_ < messages_.size() && messages_[next_visible_].kind == SendKind::write) {
       apply(messages_[next_visible_++]);
@@ -266,14 +266,14 @@ class Flow {
   const Plan& plan_;
   Dice& dice_;
   Bytes memory_;
-  Bytes expected_; // the same, as far as the receiver can tell
+  Bytes expected_; // the same, as the receiver must see it
   MemoryTable table_;
   std::vector<Bytes> receive_buffers_;
   std::deque<std::size_t> unposted_;
   std::vector<Message> messages_;
   std::size_t posted_ = 0;
   std::size_t completed_ = 0;
-  std::size_t next_visible_ = 0; // whose receive completion is due, writes aside
+  std::size_t next_visible_ = 0; // the next message with a receive completion
 };
 
 /// Two ends and the time. Flow i goes from end i to end 1-i.
@@ -292,7 +292,7 @@ class World {
 
   bool all_sent() const { return flows_[0].all_sent() && flows_[1].all_sent(); }
 
-  /// Everything that happens without time passing.
+  /// Does all that happens at the present time.
   void act() {
     for (const std::size_t i : {0, 1}) {
       while (const std::optional<Completion> completion = end(i).poll()) {
@@ -312,7 +312,7 @@ class World {
     }
   }
 
-  /// To the next arrival or timer; false when there is none.
+  /// Goes to the next arrival or timer; false when there is none.
   bool step() {
     const TimePoint arrival = channel_.next();
     const TimePoint timer =
@@ -355,7 +355,7 @@ Plan random_plan(Dice& dice) {
   plan.config.send_depth = static_cast<std::uint32_t>(dice.between(1, 6));
   plan.config.receive_depth = static_cast<std::uint32_t>(dice.between(1, 6));
   plan.config.rnr_timer = 2;
-  const auto psn = [&dice] { // half of them soon wrap
+  const auto psn = [&dice] { // half of them wrap soon
     return static_cast<std::uint32_t>(dice.hit(0.5) ? 0xffffff - dice.below(60)
                                                     : dice.below(1 << 24));
   };
@@ -391,7 +391,7 @@ TEST(Channel, EveryMessageArrivesOnceInOrder) {
       ASSERT_TRUE(world.step()) << "nothing under way, no timer, and not everything sent";
       ASSERT_LT(++steps, step_limit) << "no end in sight";
     }
-    while (world.step()) { // what still wanders about must do no harm
+    while (world.step()) { // frames still under way must do no harm
       world.act();
     }
     world.check_end();
@@ -401,7 +401,8 @@ TEST(Channel, EveryMessageArrivesOnceInOrder) {
       add(total, world.end(i).statistics());
     }
   }
-  for (const CounterInfo& counter : kCounters) { // a simulation that never met them shows nothing
+  // A simulation without these events would show nothing.
+  for (const CounterInfo& counter : kCounters) {
     const bool expected_zero = counter.value == &Statistics::cnps_received ||
                                counter.value == &Statistics::unsupported ||
                                counter.value == &Statistics::dropped_in_error;
@@ -410,8 +411,8 @@ TEST(Channel, EveryMessageArrivesOnceInOrder) {
   }
 }
 
-/// The peer dies at a random moment of the conversation: its partner notices in the time that its
-/// timers allow, every request completes, in order, and nothing runs on.
+/// The peer dies at a random time. Its partner must notice within the time of its timers; every
+/// request completes, in order, and no timer runs afterwards.
 TEST(Channel, SilenceIsNoticedInTime) {
   for (std::uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -458,7 +459,7 @@ TEST(Channel, SilenceIsNoticedInTime) {
       }
     }
     if (pair.a.state() == QueuePair::State::ready) {
-      continue; // all was said before the silence
+      continue; // everything had been sent before
     }
     EXPECT_LE(now - last_heard, (config.retry_count + 1) * config.ack_timeout);
     EXPECT_EQ(pair.a.failure(), Status::retry_exceeded);

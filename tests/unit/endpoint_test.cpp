@@ -123,7 +123,7 @@ TEST_P(RequestFrames, EqualScapys) {
   ASSERT_FALSE(expected.empty());
   const Bytes data = pattern(row.bytes);
   const std::span<const std::uint8_t> all = data;
-  // Wherever the message is cut into header and data, the frames are the same.
+  // However the message is cut into header and data, the frames are the same.
   for (const std::size_t cut : {std::size_t{0}, data.size() / 3, data.size() / 2, data.size()}) {
     const MemoryTable memory;
     QueuePair queue_pair(config, memory);
@@ -228,7 +228,7 @@ std::vector<std::uint32_t> psns(std::uint32_t first, std::uint32_t count) {
   return all;
 }
 
-/// Writes a new ICRC over whatever a test did to a frame.
+/// Computes a new ICRC after a test's change to a frame.
 void sign(Bytes& bytes) {
   frame::Frame frame;
   frame.data = bytes.data();
@@ -247,7 +247,7 @@ Bytes acknowledgement(const Pair& pair, std::uint32_t psn, std::uint8_t syndrome
 Bytes request_frame(const Pair& pair, const RequestHeader& header, std::size_t payload) {
   const Bytes data = pattern(payload);
   QueuePairConfig config = pair.a.config();
-  config.path_mtu = 4096; // so that payloads may break the rules
+  config.path_mtu = 4096; // so that payloads may violate the rules
   PacketWriter writer(config);
   Bytes frame(writer.max_frame_bytes());
   frame.resize(writer.write_request(frame, header, {data, {}}));
@@ -1007,7 +1007,7 @@ TEST(QueuePair, DropsUnderAName) {
   }
 }
 
-/// IBTA annex A17.3.3: what routers change is not covered.
+/// IBTA annex A17.3.3: the ICRC does not cover what routers change.
 TEST(QueuePair, TakesFramesThatRoutersTouched) {
   Pair pair;
   const Bytes data = pattern(10);
@@ -1021,8 +1021,8 @@ TEST(QueuePair, TakesFramesThatRoutersTouched) {
   EXPECT_EQ(pair.b.statistics().messages_received, 1U);
 }
 
-/// Whoever can sign a frame can write anything into it: nothing outside the region and the receive
-/// buffers may change, and nothing may break (run this under ASan).
+/// A sender that computes a valid ICRC can write anything into a frame. Nothing outside the region
+/// and the receive buffers may change, and nothing may crash (run this under ASan).
 TEST(QueuePair, SurvivesSignedNonsense) {
   std::mt19937_64 random(1);
   const Bytes data = pattern(3 * 256 + 5);
@@ -1032,7 +1032,7 @@ TEST(QueuePair, SurvivesSignedNonsense) {
     for (int i = 0; i < 4; ++i) {
       pair.b.post(ReceiveRequest{.id = 1, .buffer = buffer});
     }
-    pair.b.post(request_of(SendKind::write, data)); // so that ACKs have something to hit
+    pair.b.post(request_of(SendKind::write, data)); // so that ACKs have something to acknowledge
     drain(pair.b);
     pair.a.post(request_of(static_cast<SendKind>(random() % 4), data));
     for (Bytes& frame : drain(pair.a)) {
@@ -1248,7 +1248,7 @@ std::vector<Bytes> capture(const std::string& name) {
   return frames;
 }
 
-/// Plain offsets into the captures' frames: Ethernet, IPv4 without options, UDP, BTH.
+/// Fixed offsets in the captures' frames: Ethernet, IPv4 without options, UDP, BTH.
 namespace offset {
 constexpr std::size_t ip_id = 18;
 constexpr std::size_t ip_checksum = 24;
@@ -1291,7 +1291,7 @@ Captured first_connection(const std::string& name) {
   return captured;
 }
 
-/// Rank 1's end as the capture shows it.
+/// Rank 1's end, from the capture.
 QueuePairConfig receiver_of(const Captured& captured, std::uint32_t mtu) {
   const Bytes& request = captured.requests.front();
   const Bytes& reply = captured.replies.front();
@@ -1305,13 +1305,13 @@ QueuePairConfig receiver_of(const Captured& captured, std::uint32_t mtu) {
   config.remote_qp = static_cast<std::uint32_t>(number_at(reply, offset::destination_qp, 3));
   config.receive_psn = static_cast<std::uint32_t>(number_at(request, offset::psn, 3));
   config.path_mtu = mtu;
-  config.acknowledge_every = 1U << 20; // rxe acknowledges on request alone
+  config.acknowledge_every = 1U << 20; // rxe acknowledges only on request
   config.receive_depth = 256;
   return config;
 }
 
-/// What lies in the receiver's memory when each packet, in PSN order and once, is put where its
-/// message's RETH says.
+/// The receiver's memory after each packet, in PSN order and once, was written where its message's
+/// RETH says.
 struct NaiveMemory {
   std::uint64_t base = ~std::uint64_t{0};
   std::uint32_t remote_key = 0;
@@ -1352,7 +1352,7 @@ struct NaiveMemory {
   }
 };
 
-/// rxe counts its IP IDs; ours are zero. The rest must be equal.
+/// rxe counts its IP IDs; ours are zero. All else must be equal.
 Bytes without_ip_id(Bytes frame) {
   put(frame, offset::ip_id, {0, 0});
   put(frame, offset::ip_checksum, {0, 0});
@@ -1363,7 +1363,7 @@ Bytes without_ip_id(Bytes frame) {
 struct CaptureRow {
   const char* name;
   std::uint32_t mtu;
-  std::size_t replies; // as another reader counts them, tests/replay/roce.py
+  std::size_t replies; // counted by another program, tests/replay/roce.py
   bool lossy;
 };
 
@@ -1373,9 +1373,9 @@ void PrintTo(const CaptureRow& row, std::ostream* out) {
 
 class SoftRoce : public testing::TestWithParam<CaptureRow> {};
 
-/// Feeds one captured direction to a responder: its memory is what the packets say, and every reply
-/// that the real receiver sent, it sends, in the same order. (It may send more: in the capture with
-/// losses some of the real replies were lost before the bridge.)
+/// Feeds one captured direction to a responder. Its memory must be what the packets say. It must
+/// send every reply that the real receiver sent, in the same order. (It may send more: in the
+/// capture with losses some real replies were lost before the bridge.)
 TEST_P(SoftRoce, ResponderDoesWhatTheRealOneDid) {
   const Captured captured = first_connection(GetParam().name);
   ASSERT_EQ(captured.replies.size(), GetParam().replies);
@@ -1405,8 +1405,8 @@ TEST_P(SoftRoce, ResponderDoesWhatTheRealOneDid) {
   EXPECT_EQ(queue_pair.statistics().malformed, 0U);
 }
 
-/// The captured messages posted to a requester: it sends what the real one sent, byte for byte.
-/// Only captures in which nothing was lost.
+/// Posts the captured messages to a requester. It must send what the real one sent, byte for byte.
+/// Only captures without losses.
 TEST_P(SoftRoce, RequesterSendsWhatTheRealOneSent) {
   if (GetParam().lossy) {
     return;

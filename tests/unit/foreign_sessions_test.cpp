@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3, "The magic": whose hello another switch has answered.
+/// docs/protocol.md §3, "The magic": hosts whose hello another switch has answered.
 
 #include "conn/foreign_sessions.hpp"
 #include "support/frame_builder.hpp"
@@ -51,7 +51,7 @@ TEST(ForeignSessions, NobodyElseMay) {
   EXPECT_FALSE(sessions->has(packet("10.0.0.3", "10.0.0.4"), header(kRing, kSessionThere)));
 }
 
-/// However many there are, the latest is known.
+/// With any number of sessions, the latest is known.
 TEST(ForeignSessions, TheLaterOfTwoThatMeetStays) {
   const auto sessions = std::make_unique<ForeignSessions>(HashKey{});
   std::uint32_t known = 0;

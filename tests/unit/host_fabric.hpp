@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// A switch in memory, shared by the threads of one process: what the host library's tests plug
-/// into instead of a network.
+/// A switch in memory, shared by the threads of one process. The host library's tests use it
+/// instead of a network.
 
 #include "frame/frame.hpp"
 #include "host/transport/frame_io.hpp"
@@ -31,7 +31,7 @@ class HostFabric {
   HostFabric(const HostFabric&) = delete;
   HostFabric& operator=(const HostFabric&) = delete;
 
-  /// The same configuration, but a fresh switch: no slots, no connections, another session.
+  /// The same configuration with a new switch: no slots, no connections, another session.
   void restart(std::uint32_t session) {
     const std::scoped_lock lock(mutex_);
     remove();

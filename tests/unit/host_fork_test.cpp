@@ -32,8 +32,8 @@ constexpr bool kIsSanitized = false;
 
 } // namespace
 
-/// LeakSanitizer's hook. A child that exits unwinds no stack, and the parent's other threads, which
-/// own the rest, are not there: all of it looks leaked.
+/// LeakSanitizer's hook. A child that exits unwinds no stack, and it lacks the parent's other
+/// threads, which own the rest. So all of it would look leaked.
 extern "C" int __lsan_is_turned_off() {
   return getpid() != kParent ? 1 : 0;
 }
@@ -41,8 +41,8 @@ extern "C" int __lsan_is_turned_off() {
 namespace weir::host {
 namespace {
 
-/// The exit status of a child that runs the body, whose answer it is; nothing when it had to be
-/// killed after ten seconds.
+/// Forks a child that runs the body and exits with its result. Returns the exit status, or nullopt
+/// when the child had to be killed after ten seconds.
 std::optional<int> status_of_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -66,7 +66,7 @@ void reduce(Communicator& communicator) {
   EXPECT_EQ(data, std::vector<float>(3000, 3));
 }
 
-/// A job of two ranks; between two all-reduces rank 1 forks a child for each body and waits until
+/// A job of two ranks. Between two all-reduces rank 1 forks a child for each body and waits until
 /// it has ended with status 0.
 void fork_between_calls(
     const std::vector<std::function<int(std::unique_ptr<Communicator>&)>>& bodies) {
@@ -149,7 +149,7 @@ TEST(Fork, AChildMayOpenACommunicatorOfItsOwn) {
     const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
       Communicator own(options_of(plan, rank, address), fabric.open(rank));
       if (rank == 0) {
-        communicator.reset(); // the parent's: its descriptors may be ours by now
+        communicator.reset(); // the parent's; its descriptors may now be used by others
       }
       reduce(own);
     });
@@ -157,14 +157,14 @@ TEST(Fork, AChildMayOpenACommunicatorOfItsOwn) {
   }});
 }
 
-/// Ends when nobody holds the other end of the pipe any more.
+/// Returns when no process has the other end of the pipe open.
 void wait_for_end(int pipe_end) {
   char byte = 0;
   while (read(pipe_end, &byte, 1) > 0) {
   }
 }
 
-/// Rank 1's process leaves a helper behind that neither execs nor ends.
+/// Rank 1's process leaves a child that neither execs nor ends.
 TEST(Fork, AHelperThatOutlivesItsParentHoldsNoConnection) {
   const std::string address = free_address();
   int until_test_ends[2];
@@ -183,7 +183,7 @@ TEST(Fork, AHelperThatOutlivesItsParentHoldsNoConnection) {
   const Ending ending = ending_of([&] {
     Rendezvous rendezvous({0, 2, address, milliseconds(10'000)});
     rendezvous.gather({});
-    rendezvous.gather({}); // for this one rank 1 does not come
+    rendezvous.gather({}); // rank 1 does not come to this one
   });
   EXPECT_LT(Clock::now() - start, milliseconds(5000));
   EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Jobs whose ranks are threads of one process: where they meet, their options, and how each ended.
+/// Jobs whose ranks are threads of one process: their rendezvous, their options, and how each
+/// ended.
 
 #include "host/bootstrap/stream.hpp"
 #include "host/transport/frame_io.hpp"
@@ -30,7 +31,7 @@ using test::HostFabric;
 
 constexpr std::uint32_t kSession = 7;
 
-/// A loopback port that nobody listens at.
+/// A loopback port on which no process listens.
 inline std::string free_address() {
   const Socket socket([] { return ::socket(AF_INET, SOCK_STREAM, 0); });
   sockaddr_in address{};
@@ -42,7 +43,7 @@ inline std::string free_address() {
   return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
-/// How a rank ended: with an error, or without.
+/// How a rank ended: the error, if any.
 struct Ending {
   std::optional<ErrorCode> code;
   std::optional<std::uint16_t> rank;
@@ -114,7 +115,7 @@ inline CommunicatorOptions options_of(const JobPlan& plan, std::uint16_t rank,
   options.path_mtu = plan.mtu;
   options.ip = ip_of(rank);
   options.ack_timeout = milliseconds(40);
-  options.epoch = 1; // every fabric is a fresh switch
+  options.epoch = 1; // every fabric has a new switch
   options.loss = plan.loss;
   options.fallback = plan.fallback;
   options.seed = plan.seed * 1000 + rank;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Ranks that stop for a while, or for good: what the job bears, and whom it names.
+/// Ranks that stop for some time or for good: what the job survives, and which rank errors name.
 
 #include "host_job.hpp"
 
@@ -14,8 +14,8 @@
 namespace weir::host {
 namespace {
 
-/// Stops whoever polls it, from the first frame after `is_due` on: as a rank that the scheduler or
-/// a debugger has stopped, whose connections stay.
+/// Stops the thread that polls it, from the first frame after `is_due` on. This is like a rank that
+/// the scheduler or a debugger has stopped: its connections stay.
 class StoppingIo : public ForwardingIo {
  public:
   StoppingIo(std::unique_ptr<FrameIo> device, const std::atomic<bool>& is_due, milliseconds pause)
@@ -52,8 +52,8 @@ constexpr std::uint16_t kWorld = 4;
 
 using MakeIo = std::function<std::unique_ptr<FrameIo>(std::unique_ptr<FrameIo>)>;
 
-/// Two all-reduces of four ranks, the second once `is_due` is set; `odd` is the rank whose device
-/// is made by `make`. How each rank's second ended.
+/// Two all-reduces of four ranks, the second when `is_due` is set. The device of rank `odd` is made
+/// by `make`. Returns how each rank's second one ended.
 std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<bool>& is_due,
                              const std::function<void(CommunicatorOptions&)>& change,
                              std::size_t elements = 50'000) {
@@ -81,7 +81,7 @@ std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<
   });
 }
 
-/// The options are the defaults, but for what makes the test's job.
+/// The options are the defaults, except those that define the test's job.
 TEST(Stall, ARankMayStopForASecondByDefault) {
   std::atomic<bool> is_due = false;
   const auto stop = [&](std::unique_ptr<FrameIo> device) {
@@ -118,9 +118,9 @@ TEST_P(StoppedRank, IsTheOneThatErrorsName) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank, testing::Values(0, 1, 3));
 
-/// The last message's results are out, and all ranks but two go: the one that stops with the
-/// acknowledgement still to be sent, and the one that waits for it and would be left without a word
-/// of why, were rank 0 gone.
+/// The last message's results are out. Two ranks remain: one stops before it sends its
+/// acknowledgement, the other waits for it. Rank 0 must stay, or the waiting rank would not learn
+/// the cause.
 TEST(Stall, ARankThatStopsBeforeItsLastAcknowledgementIsTheOneThatErrorsName) {
   constexpr std::uint16_t kStopped = 2;
   std::atomic<bool> is_due = false;
@@ -137,7 +137,7 @@ TEST(Stall, ARankThatStopsBeforeItsLastAcknowledgementIsTheOneThatErrorsName) {
   EXPECT_TRUE(endings[1].text.starts_with("no answer from rank 2:")) << endings[1].text;
 }
 
-/// With retries that end, so that its neighbours' queue pairs fail first.
+/// Retries are limited, so that its neighbours' queue pairs fail first.
 TEST(Stall, ARankThatReceivesNothingIsTheOneThatErrorsName) {
   std::atomic<bool> is_due = false;
   const auto deafen = [&](std::unique_ptr<FrameIo> device) {

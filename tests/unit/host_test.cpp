@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The host library: whole jobs whose ranks are threads around a switch in memory. Sums are held
-/// against straight loops.
+/// The host library: whole jobs whose ranks are threads around a switch in memory. Results are
+/// compared with plain loops.
 
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
@@ -135,8 +135,9 @@ INSTANTIATE_TEST_SUITE_P(Plans, RingFallback,
 
 // ------------------------------------------------------------------------------- on the wire
 
-/// What a rank's frames to its successor say, by docs/protocol.md §2 and IBTA §9.2: Ethernet, IPv4,
-/// UDP and a BTH; an RDMA WRITE ONLY with immediate has RETH and immediate before its payload.
+/// The content of a rank's frames to its successor, by docs/protocol.md §2 and IBTA §9.2: Ethernet,
+/// IPv4, UDP and a BTH. An RDMA WRITE ONLY with immediate has RETH and immediate before its
+/// payload.
 struct Sent {
   std::vector<Bytes> hellos;          // INA headers of ONLY packets
   std::set<std::uint32_t> others_to;  // queue pairs of requests without the magic
@@ -277,7 +278,8 @@ TEST(Communicator, SeveralCallsMayBeUnderWay) {
     }
     const auto deadline = Clock::now() + milliseconds(10'000);
     while (!pending[0].test() && Clock::now() < deadline) {
-      std::this_thread::sleep_for(milliseconds(1)); // the communicator's own thread does the work
+      // The communicator's own thread drives the engine.
+      std::this_thread::sleep_for(milliseconds(1));
     }
     pending[4].wait();
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -325,7 +327,7 @@ TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
   expect_none(endings);
 }
 
-/// Losses put rank 0 behind now and then: it has learnt that rank 1 is gone when it starts the
+/// Losses sometimes delay rank 0, so that it knows that rank 1 has left before it starts the
 /// second.
 TEST(Communicator, ARankThatLeavesEndsTheCallsAfterItsLast) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -359,7 +361,7 @@ TEST(Communicator, ARankThatLeavesEndsTheCallsAfterItsLast) {
   }
 }
 
-/// Frames of another device, until it breaks in a way that the library does not know.
+/// Frames of another device, until it throws an error that the library does not know.
 class FragileIo : public ForwardingIo {
  public:
   FragileIo(std::unique_ptr<FrameIo> device, const std::atomic<bool>& is_broken)
@@ -408,7 +410,7 @@ TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
   expect_none(endings);
 }
 
-/// How long rank 0 takes to close when rank 1 does so `later`.
+/// How long rank 0 takes to close when rank 1 closes `later`.
 milliseconds closing_time(milliseconds timeout, milliseconds later) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
@@ -532,7 +534,7 @@ TEST(Communicator, ARestartedSwitchEndsTheJobInBoundedTime) {
   EXPECT_LT(Clock::now() - start, milliseconds(8000));
 }
 
-/// How ranks end whose link is cut from the beginning.
+/// How ranks end when their link is cut from the beginning.
 std::vector<Ending> endings_behind_a_cut(std::uint8_t retry_count) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
@@ -627,7 +629,7 @@ TEST(Communicator, NamesTheRankThatLeft) {
   }
 }
 
-/// Rank 0 knows of all calls, so that nobody can call without it.
+/// Rank 0 must know of all calls, so no rank can call without it.
 TEST(Communicator, CallsAfterRankZeroClosedSaySo) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
@@ -729,7 +731,7 @@ TEST(Communicator, TheLongestTimeoutIsPatience) {
   });
 }
 
-/// As many elements as make four bytes modulo 2^64.
+/// A number of elements whose bytes are four modulo 2^64.
 TEST(Communicator, ACountThatNoMemoryHoldsIsRefused) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The ICRC against scapy's (icrc_vectors.txt), against a bytewise reading of docs/protocol.md §6,
-/// and against captures; CRC-32 against one bit at a time.
+/// The ICRC compared with scapy's (icrc_vectors.txt), with a bytewise implementation of
+/// docs/protocol.md §6, and with captures. CRC-32 compared with one bit at a time.
 
 #include "support/frame_builder.hpp"
 #include "wire/crc32.hpp"
@@ -31,7 +31,7 @@ using test::FrameSpec;
 
 const std::string kTests = WEIR_SOURCE_ROOT "/tests/";
 
-/// A frame with what parse finds in it.
+/// A frame and what parse() finds in it.
 struct Held {
   explicit Held(std::span<const std::uint8_t> bytes) : copy(bytes) {
     frame.data = copy.data();
@@ -84,7 +84,8 @@ TEST(IcrcVectors, AreAllReproduced) {
     EXPECT_EQ(compute_icrc(held.frame), stored_icrc(held.frame));
     EXPECT_TRUE(icrc_is_valid(held.frame));
     EXPECT_EQ(held.frame.packet.icrc_offset + 4u, held.frame.length);
-    if (held.frame.packet.parsed == Parsed::message) { // their author counted the bytes, too
+    // The vectors' author counted these bytes, too.
+    if (held.frame.packet.parsed == Parsed::message) {
       const Packet& packet = held.frame.packet;
       const std::string counted =
           "/payload" + std::to_string(packet.payload_bytes) + "/pad" + std::to_string(packet.pad);
@@ -109,7 +110,7 @@ constexpr Header kHeaders[] = {
     {test::Network::v1, 0, 0},    {test::Network::v1, 1, 0},
 };
 
-/// Every field anything, so that each masked byte differs from its mask.
+/// Random values in every field, so that each masked byte differs from its mask.
 FrameSpec random_spec(std::mt19937& random, const Header& header, std::uint8_t opcode,
                       std::size_t payload) {
   FrameSpec spec;
@@ -137,7 +138,8 @@ TEST(Icrc, EqualsTheBytewiseReadingForEveryLength) {
   std::mt19937 random(3);
   std::size_t turn = 0;
   for (std::size_t payload = 0; payload <= 4096; ++payload) {
-    // Short ones under every header, the long ones in turn: one bit at a time is slow.
+    // Short payloads with every header; long ones with one header each, because one bit at a time
+    // is slow.
     const std::size_t headers = payload <= 64 ? std::size(kHeaders) : 1;
     for (std::size_t i = 0; i < headers; ++i, ++turn) {
       const Header& header = kHeaders[turn % std::size(kHeaders)];
@@ -324,7 +326,7 @@ std::vector<Bytes> read_capture(const std::filesystem::path& file) {
   return frames;
 }
 
-/// Of tests/replay/expected/NAME.txt; 0 when it counts none.
+/// The count in tests/replay/expected/NAME.txt; 0 when it has none.
 std::size_t expected_bad_icrcs(const std::filesystem::path& capture) {
   const auto name = capture.stem().string() + ".txt";
   std::ifstream file(capture.parent_path().parent_path() / "expected" / name);
@@ -338,7 +340,7 @@ std::size_t expected_bad_icrcs(const std::filesystem::path& capture) {
   return 0;
 }
 
-/// Where parse put things, for the mask; the captures have no IP options.
+/// The offsets for the mask; the captures have no IP options.
 Built layout_of(const Held& held) {
   const Packet& packet = held.frame.packet;
   const auto bytes = held.copy.bytes();

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames with the right ICRC at their end, computed without Weir's code; written to icrc_vectors.txt beside this file.
+"""Writes frames with valid ICRCs, computed without Weir's code, to icrc_vectors.txt in this folder.
 
 One line each: source, description, whole Ethernet frame in hex. The source is
-    scapy   scapy's contrib.roce (RoCEv2 over IPv4, the only case it knows); the rule below agrees, asserted here
+    scapy   scapy's contrib.roce (RoCEv2 over IPv4, the only case it supports); asserted to agree with the rule below
     rule    a bitwise CRC over docs/protocol.md §6 (IBTA annexes A16 and A17), for IPv6 and RoCE v1
 
     icrc_vectors.py            write icrc_vectors.txt
-    icrc_vectors.py --check    it is what would be written
+    icrc_vectors.py --check    check that the file is up to date
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def crc32_bitwise(data: bytes) -> int:
 
 
 def icrc_by_rule(l3: bytes, l3_length: int, version: int) -> bytes:
-    """§6: l3 runs from the IP header or GRH (l3_length bytes) to the last pad byte; version is RoCE's."""
+    """§6: l3 is from the IP header or GRH (l3_length bytes) to the last pad byte; version is that of RoCE."""
     masked = bytearray(l3)
     if l3[0] >> 4 == 4:
         masked[1] = masked[8] = masked[10] = masked[11] = 0xFF  # TOS, TTL, header checksum
@@ -81,7 +81,7 @@ def ipv4_checksum(header: bytes) -> int:
 
 
 def transport(rng: random.Random, kind: str) -> tuple[bytes, int, int]:
-    """BTH to the last pad byte; payload length; pad."""
+    """Returns the bytes from BTH to the last pad byte, the payload length, and the pad."""
     opcode, extended, has_payload = KINDS[kind]
     if not has_payload:
         length = 0
@@ -96,7 +96,7 @@ def transport(rng: random.Random, kind: str) -> tuple[bytes, int, int]:
 
 
 def network_v4(rng: random.Random, options: int, rest: int) -> bytes:
-    """IPv4 header; options of no-ops closed by end-of-list, which scapy rebuilds as they are."""
+    """An IPv4 header. Options are no-ops and an end-of-list, which scapy rebuilds unchanged."""
     head = struct.pack(">BBHHHBBH", 0x45 + options // 4, rng.getrandbits(8), 20 + options + rest, rng.getrandbits(16),
                        rng.choice((0, 0x4000)), rng.getrandbits(8), 17, 0)
     head += rng.randbytes(8) + (b"\x01" * (options - 1) + b"\x00" if options else b"")
@@ -104,7 +104,7 @@ def network_v4(rng: random.Random, options: int, rest: int) -> bytes:
 
 
 def network_v6(rng: random.Random, next_header: int, rest: int) -> bytes:
-    """IPv6 header, or GRH: the same fields."""
+    """An IPv6 header or GRH: the same fields."""
     fixed = struct.pack(">IHBB", 6 << 28 | rng.getrandbits(28), rest, next_header, rng.getrandbits(8))
     return fixed + rng.randbytes(32)
 

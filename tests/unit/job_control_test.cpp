@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The job's ranks over sockets whose other ends the test has: whom errors name while ranks close.
+/// The job's ranks over sockets whose other ends the test has: which ranks errors name while ranks
+/// close.
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/job_control.hpp"
@@ -35,7 +36,7 @@ std::pair<Stream, Stream> connection() {
 
 const Error kStandstill(ErrorCode::timeout, std::nullopt, "nothing moved");
 
-/// What poll throws, which it does within three seconds.
+/// The error that poll() throws within three seconds.
 std::optional<Error> error_of(JobControl& control) {
   const Deadline deadline = Clock::now() + std::chrono::seconds(3);
   while (Clock::now() < deadline) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The reference kernels against values from kernel_vectors.py, the fast kernels of every level
-/// against the reference kernels, bit for bit.
+/// The reference kernels compared with values from kernel_vectors.py. The fast kernels of every
+/// level compared with the reference kernels, bit for bit.
 
 #include "op/kernel.hpp"
 
@@ -57,8 +57,8 @@ FloatLayout layout_of(DataType type) {
   }
 }
 
-/// Zeros, subnormals, ones, the largest finite numbers, infinities and NaNs with their neighbours;
-/// an integer's ends.
+/// Zeros, subnormals, ones, the largest finite numbers, infinities and NaNs, each with neighbours.
+/// For an integer: its limits.
 std::vector<std::uint64_t> special_codes(DataType type) {
   const std::size_t bits = 8 * element_size(type);
   const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
@@ -81,7 +81,8 @@ std::vector<std::uint64_t> special_codes(DataType type) {
 
 enum class Flavour : std::uint8_t { random, special, tame };
 
-/// Codes near one, whose sums and products stay finite and round often; any code for integers.
+/// Codes near one, whose sums and products stay finite and are often rounded. For integers: any
+/// code.
 std::uint64_t tame_code(DataType type, Random& random) {
   const FloatLayout layout = layout_of(type);
   const std::uint64_t code = random();
@@ -112,7 +113,7 @@ Bytes make_input(DataType type, Flavour flavour, std::size_t bytes, Random& rand
   return input;
 }
 
-/// Inputs at addresses of all alignments, each ending where its allocation ends.
+/// Inputs at addresses of all alignments. Each ends at the end of its allocation.
 class Inputs {
  public:
   Inputs(DataType type, Flavour flavour, unsigned count, std::size_t bytes, Random& random) {
@@ -134,7 +135,7 @@ class Inputs {
   std::vector<const std::byte*> pointers_;
 };
 
-/// What the kernel wrote; fails when it wrote anything else.
+/// The bytes that the kernel wrote. Fails when it wrote any others.
 template <typename Kernel>
 Bytes run_guarded(Kernel kernel, const std::byte* const* inputs, unsigned count,
                   std::size_t bytes) {
@@ -155,7 +156,7 @@ Bytes run_reference(DataType type, Operation operation, const Inputs& inputs, st
   return out;
 }
 
-/// The first byte that differs, for the message; -1 when none does.
+/// The first byte that differs, for messages; -1 when none does.
 std::ptrdiff_t first_difference(std::span<const std::byte> left, std::span<const std::byte> right) {
   const auto [at, other] = std::mismatch(left.begin(), left.end(), right.begin());
   return at == left.end() ? -1 : at - left.begin();
@@ -241,7 +242,7 @@ bool is_float(DataType type) {
   return layout_of(type).exponent_bits != 0;
 }
 
-/// Few enough codes to try each.
+/// Whether the type has few enough codes to try all.
 bool is_short(DataType type) {
   return element_size(type) <= 2;
 }
@@ -282,13 +283,14 @@ class FastKernel : public testing::TestWithParam<Case> {
 
   static ReduceKernel kernel() { return find_kernel(type(), operation(), level()); }
 
-  /// Reduces one long payload by the reference, then every shorter one by the kernel: a shorter
-  /// one's result is the beginning of the long one's.
+  /// Reduces one long payload by the reference and every shorter one by the kernel. A shorter one's
+  /// result must be the beginning of the long one's.
   static void expect_every_length(Flavour flavour, unsigned count) {
     Random random(count);
     const Inputs inputs(type(), flavour, count, kLongest, random);
     const Bytes expected = run_reference(type(), operation(), inputs, kLongest);
-    // Many inputs take longer, and every length is seen with few: then some lengths will do.
+    // With many inputs only some lengths are tried, because it takes longer; few inputs cover every
+    // length.
     const std::size_t step = element_size(type()) * (count <= 8 ? 1 : 13);
     for (std::size_t bytes = 0; bytes <= kLongest; bytes += step) {
       const Bytes result = run_guarded(kernel(), inputs.data(), count, bytes);
@@ -297,7 +299,7 @@ class FastKernel : public testing::TestWithParam<Case> {
     }
   }
 
-  /// Every code against every code of `others`.
+  /// Tries every code with every code of `others`.
   static void expect_every_code(std::span<const std::uint64_t> others) {
     const std::size_t size = element_size(type());
     const std::size_t codes = std::size_t{1} << (8 * size);
@@ -372,7 +374,7 @@ TEST_P(FastFloatKernel, GivesTheOneNanWhicheverCameIn) {
   }
 }
 
-/// One readable page between two that are not.
+/// One readable page between two unreadable ones.
 class FencedPage {
  public:
   FencedPage() {

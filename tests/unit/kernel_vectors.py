@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes kernel_vectors.inc: reductions of single elements worked out in exact rational arithmetic.
+"""Writes kernel_vectors.inc: reductions of single elements, computed in exact rational arithmetic.
 
 Source of the expected values: the formats' definitions (IEEE 754-2019 binary16/32/64, bfloat16 as the upper half of
 binary32, OCP 8-bit Floating Point Specification 1.0 E4M3 and E5M2) and docs/protocol.md section 2, applied with
-Python's fractions and integers. No floating-point unit and no code of Weir's takes part.
+Python's fractions and integers, without floating-point hardware and without Weir's code.
 
 Usage: kernel_vectors.py > kernel_vectors.inc
 """
@@ -52,7 +52,7 @@ class Format:
         return Value(FINITE, sign, fraction * Fraction(2) ** power)
 
     def encode(self, value):
-        """Round to nearest, ties to even; a NaN, also one made by overflow, is the positive quiet one."""
+        """Rounds to nearest, ties to even. A NaN, also one from overflow, is the positive quiet one."""
         if value.kind == NAN or (value.kind == INF and not self.has_infinity):
             return self.nan
         sign = self.sign_bit if value.sign < 0 else 0
@@ -158,7 +158,7 @@ def special_codes(stored):
 
 
 def float_inputs(stored, rng):
-    """Specials alone and in pairs, then random codes: some with exponents near each other, some wild."""
+    """Special values alone and in pairs, then random codes, some of them with similar exponents."""
     specials = special_codes(stored)
     yield from ([code] for code in specials)
     yield from ([a, b] for a in specials for b in rng.sample(specials, 3))

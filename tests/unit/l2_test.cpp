@@ -87,7 +87,7 @@ TEST(MacTable, AFullBucketGivesUpItsLongestSilentStation) {
   for (std::uint32_t i = 1; i <= 8; ++i) {
     table.learn(station(i), static_cast<std::uint16_t>(i), 10 * i);
   }
-  table.learn(station(1), 1, 90); // now 2 is the longest silent
+  table.learn(station(1), 1, 90); // now 2 was silent for longest
   table.learn(station(9), 9, 100);
   for (std::uint32_t i = 1; i <= 9; ++i) {
     const auto expected = i == 2 ? std::nullopt : std::optional(static_cast<std::uint16_t>(i));
@@ -128,7 +128,7 @@ TEST(MacTable, ShowsEveryFreshStation) {
 
 TEST(MacTable, EqualsAMapWhileThereIsRoom) {
   std::mt19937 random(21);
-  MacTable table(1 << 14, 50); // 60 stations in 2048 buckets of 8: none fills up
+  MacTable table(1 << 14, 50); // 60 stations in 2048 buckets of 8: none is full
   std::map<std::uint32_t, std::pair<std::uint16_t, std::uint64_t>> model;
   std::uint64_t now = 0;
   for (int round = 0; round < 50000; ++round) {
@@ -157,11 +157,11 @@ TEST(MacTable, RoundsItsSizeUp) {
   EXPECT_EQ(smallest.port_of(station(1), 0), 3);
 }
 
-/// For ThreadSanitizer, and for the promise that a reader sees a station whole: two lcores learn
-/// while both read. A station is only ever learnt on ports that its number allows.
+/// For ThreadSanitizer, and to check that a reader sees all of a station or nothing. Two lcores
+/// learn while both read. A station is learnt only on ports that its number allows.
 TEST(MacTable, TwoLcoresLearnAndLookUpAtOnce) {
   constexpr int kRounds = 20000;
-  MacTable table(16, 1000); // two buckets, fought over
+  MacTable table(16, 1000); // two buckets, used by both
   std::atomic<int> wrong{0};
   const auto lcore = [&](std::uint32_t seed) {
     std::mt19937 random(seed);
@@ -262,10 +262,11 @@ TEST(MacTable, APinnedStationMakesNoRoom) {
   }
 }
 
-/// One lcore pins and unpins stations at their own ports, the other pretends to be them elsewhere.
+/// One lcore pins and unpins stations at their own ports. The other sends with their addresses from
+/// other ports.
 TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
   constexpr int kRounds = 20000;
-  MacTable table(16, 1'000'000); // two buckets, fought over
+  MacTable table(16, 1'000'000); // two buckets, used by both
   std::atomic<bool> is_over{false};
   std::thread thief([&] {
     std::mt19937 random(3);
@@ -296,7 +297,7 @@ TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
 
 constexpr std::uint64_t kAging = 1000;
 
-/// Four ports; stations 1, 2, 3 have been heard on ports 1, 2, 3.
+/// Four ports; stations 1, 2, 3 have sent frames from ports 1, 2, 3.
 class FourPorts : public testing::Test {
  protected:
   FourPorts() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3, "The magic", between addresses that are no ring's neighbours.
+/// docs/protocol.md §3, "The magic", between addresses that are not ring neighbours.
 
 #include "conn/magic_rule.hpp"
 #include "frame/frame.hpp"
@@ -55,7 +55,7 @@ Built hello(std::uint32_t qp = 0x12) {
   return with_header({.session = 0xc0ffee, .collective = 1}, qp);
 }
 
-/// What another switch answers the host that sends these, on its way from a third.
+/// Another switch's answer to the host that sends these, through a third port.
 Built answer() {
   FrameSpec frame = spec(kOnly);
   frame.source = test::ip("10.0.0.1");
@@ -190,7 +190,7 @@ TEST_F(Magic, QueuePairsAgeWhenSilent) {
                 {"barred no longer", plain(kMiddle, 0x13), true}});
 }
 
-/// Many more than there are places for.
+/// Many more queue pairs than places.
 constexpr std::uint32_t kFloodFirst = 0x1000;
 constexpr std::uint32_t kFloodEnd = 0x1400;
 

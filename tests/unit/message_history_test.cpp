@@ -19,7 +19,7 @@
 namespace weir::conn {
 namespace {
 
-/// No test can send 2^32 messages one by one, so those about the id's wrap start in front of it. An
+/// No test can send 2^32 messages one by one, so tests of the id's wrap start just before it. An
 /// explicit instantiation may name a private member.
 template <std::uint64_t MessageHistory::*Member>
 struct Newest {
@@ -39,7 +39,8 @@ class History {
 
   MessageHistory* operator->() { return &history_; }
 
-  /// As if messages up to `newest` had come and gone unseen; the next begins at `psn`.
+  /// As if messages up to `newest` had come and gone without this history. The next begins at
+  /// `psn`.
   void start_at(std::uint64_t newest, std::uint32_t psn) {
     history_.begin(0, {});
     for (MessageRecord& record : records_) {
@@ -80,7 +81,7 @@ class History {
     return "?";
   }
 
-  /// What locate must find: whichever record has it. Empty when none has.
+  /// The record that locate() must find. Empty when none has the PSN.
   std::string scan(std::uint32_t psn) const {
     for (const MessageRecord& record : records_) {
       const std::uint32_t packet = (psn - record.first_psn) & 0xffffff;
@@ -210,7 +211,7 @@ TEST(MessageHistory, MessageIdsWrapForAnyWindow) {
     std::map<std::uint64_t, std::uint32_t> begins;
     for (std::uint64_t m = start + 1; m < wrap + 20; ++m, psn += 2) {
       begins[m] = psn;
-      const auto slot = m % (2 * window) * kPackets; // continuous, where id mod 2N is not
+      const auto slot = m % (2 * window) * kPackets; // continuous; id mod 2N is not
       EXPECT_EQ(history.enter(static_cast<std::uint32_t>(m), psn, 2),
                 fmt::format("entered {} slot {}", m, slot));
       EXPECT_EQ(history.locate(psn + 1), fmt::format("packet 1 of {}", m));
@@ -227,8 +228,8 @@ TEST(MessageHistory, MessageIdsWrapForAnyWindow) {
   }
 }
 
-/// §3's words with numbers that never wrap: messages and PSNs as 64-bit integers, nothing forgotten
-/// but by rule.
+/// §3 with numbers that never wrap: messages and PSNs as 64-bit integers. It forgets only by the
+/// rules.
 class HistoryModel {
  public:
   HistoryModel(std::int64_t window, std::int64_t newest) : window_(window), newest_(newest) {}
@@ -316,8 +317,8 @@ TEST(MessageHistory, EqualsTheModelUnderLossAndRepetition) {
   }
 }
 
-/// Messages with gaps between them, some never entered, some where they do not belong, in an order
-/// that only the window bounds.
+/// Messages with gaps between them, some never entered, some at wrong places, in an order that only
+/// the window limits.
 TEST(MessageHistory, LocateFindsWhatAScanOfAllRecordsFinds) {
   std::mt19937 random(37);
   const auto below = [&](std::uint32_t limit) {

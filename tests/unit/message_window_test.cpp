@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The message window, by tables.
+/// The message window, as tables.
 
 #include "host/collective/message_window.hpp"
 #include "host_job.hpp"
@@ -25,8 +25,8 @@ constexpr WindowConfig kWindow{.ring = 9,
                                .qp = 0x0a0b0c,
                                .ack_timeout = 14};
 
-/// The result of a message as the switch sends it: the predecessor's header with RESULT; a hello's
-/// with its nonce for a message number.
+/// The result of a message as the switch sends it: the predecessor's header with RESULT. A hello's
+/// result has the nonce as message number.
 Bytes result_for(const MessageWindow::Outgoing& message, std::uint32_t session = kSession) {
   Bytes bytes(message.header.begin(), message.header.end());
   bytes.resize(kInaHeaderBytes + message.piece.bytes, 0xab);
@@ -201,7 +201,8 @@ TEST(MessageWindow, AHelloWithoutSessionIsRefused) {
   EXPECT_EQ(ending_of([&] { window.accept(0, result_for(*hello, 0)); }).code, ErrorCode::mismatch);
 }
 
-/// Of our epoch, but of a run that died: with or without RESULT, it neither answers nor ends ours.
+/// A hello of our epoch, but of a run that died. With or without RESULT, it neither answers nor
+/// ends ours.
 TEST(MessageWindow, IgnoresTheHelloOfAnotherRun) {
   for (const std::uint8_t flags : {kInaFlagResult, std::uint8_t{0}}) {
     MessageWindow window(kWindow);

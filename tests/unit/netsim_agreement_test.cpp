@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// lib/netsim against the real code: the same all-reduces by queue pairs and switch as they ship
-/// (tests/bench/allreduce_job.hpp) and by the model of them.
+/// lib/netsim compared with the real code: the same all-reduces by the real queue pairs and switch
+/// (tests/bench/allreduce_job.hpp) and by their model.
 
 #include "allreduce_job.hpp"
 #include "netsim/weir_run.hpp"
@@ -73,9 +73,9 @@ TEST_P(Agreement, RoundTheRing) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Agreement,
                          testing::Combine(testing::Values(2, 4, 8), testing::Values(64, 1024)));
 
-/// What is lost differs, so the times do: here by their medians, and to a factor that a wrong rule
-/// would miss by far (without go-back-N storms four ranks would take 1.1 link times and not some
-/// twenty).
+/// Different packets are lost, so the times differ. This compares the medians, with a factor that a
+/// wrong rule would exceed by far: without go-back-N storms four ranks would take 1.1 link times
+/// and not some twenty.
 TEST(AgreementUnderLoss, MediansAreOfOneKind) {
   const bench::AllReduce wanted{.ranks = 4, .bytes = 2 << 20, .loss = 1e-2};
   std::vector<double> ratios[2];

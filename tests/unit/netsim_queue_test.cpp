@@ -16,13 +16,13 @@
 namespace weir::netsim {
 namespace {
 
-/// Against a search for the least. Most events are soon, some of them at one time, some so far away
-/// that the calendar does not reach there, and some before what was given last.
+/// Compared with a search for the smallest. Most events are soon, some at the same time, some
+/// beyond the calendar's end, and some before the last one taken.
 TEST(EventQueue, GivesByTimeThenByArrival) {
   std::mt19937_64 random(1);
   std::uint64_t now = 0;
   EventQueue<int> queue;
-  std::vector<std::pair<std::uint64_t, int>> reference; // of what is in the queue
+  std::vector<std::pair<std::uint64_t, int>> reference; // what is in the queue
   for (int i = 0; i < 20000; ++i) {
     const bool takes = !reference.empty() && random() % 5 < 2;
     if (takes) {
@@ -42,7 +42,8 @@ TEST(EventQueue, GivesByTimeThenByArrival) {
   EXPECT_EQ(queue.size(), reference.size());
 }
 
-/// Against a walk. At most four days are marked, so searches pass empty words and the circle's end.
+/// Compared with a walk. At most four days are marked, so searches pass empty words and the end of
+/// the circle.
 TEST(DayMarks, FindsTheNextRoundTheEnd) {
   constexpr std::size_t kDays = 3 * 4096;
   std::mt19937_64 random(2);
@@ -55,7 +56,7 @@ TEST(DayMarks, FindsTheNextRoundTheEnd) {
       marks.clear(oldest);
       std::erase(marked, oldest);
     }
-    // Often a neighbour of another, or the same once more.
+    // Often near another one, or the same again.
     const std::size_t near = marked.empty() ? 0 : marked.back() + random() % 3;
     marked.push_back((random() % 2 == 0 ? near : random()) % kDays);
     marks.set(marked.back());

@@ -25,8 +25,8 @@ RegionSettings two_gpus(RegionSettings::Method method) {
   return settings;
 }
 
-/// Address 0 is at home on the first group's switch. GPU 1's write crosses its own switch and then
-/// that one; the sum comes back the same way.
+/// The home of address 0 is the first group's switch. GPU 1's write crosses its own switch and that
+/// one. The sum comes back the same way.
 TEST(Region, PushOfOnePacket) {
   const RegionResult result =
       run_region(without_chance(), 128, two_gpus(RegionSettings::Method::push));
@@ -35,17 +35,17 @@ TEST(Region, PushOfOnePacket) {
   EXPECT_EQ(result.evictions, 0U);
 }
 
-/// GPU 1 asks: a header over two switches to GPU 0, whose memory answers over two switches; then
-/// GPU 1's write over two switches.
+/// GPU 1 asks: a header over two switches to GPU 0, whose memory answers over two switches. Then
+/// GPU 1's write goes over two switches.
 TEST(Region, PullOfOnePacket) {
   const RegionResult result =
       run_region(without_chance(), 128, two_gpus(RegionSettings::Method::pull));
   EXPECT_EQ(result.duration,
             2 * (kHeader + kSwitch) + kHeader + kMemory + 2 * (2 * (kPacket + kSwitch) + kPacket));
-  EXPECT_EQ(result.folded, 2U); // on the second switch's way, then at the first hop
+  EXPECT_EQ(result.folded, 2U); // on the way at the second switch, then at the first hop
 }
 
-/// §VI-A: 150 GB/s · 128 / (144 + 16) = 120 GB/s is the most that a GPU's ports leave to payload.
+/// §VI-A: 150 GB/s · 128 / (144 + 16) = 120 GB/s is the most payload that a GPU's ports can carry.
 TEST(Region, LargeMessagesComeNearTheBound) {
   RegionSettings settings;
   settings.waves = 64;
@@ -61,7 +61,7 @@ TEST(Region, LargeMessagesComeNearTheBound) {
   EXPECT_LT(pull, bound * 115 / 100);
 }
 
-/// §VI-C: without waves packets meet full tables, and partial sums travel to home GPUs.
+/// §VI-C: without waves packets find full tables, and partial sums go to home GPUs.
 TEST(Region, PushWithoutWavesEvicts) {
   RegionSettings settings;
   settings.waves = 64;
@@ -72,7 +72,7 @@ TEST(Region, PushWithoutWavesEvicts) {
   EXPECT_GT(none.duration, waves.duration * 13 / 10);
 }
 
-/// A full table at the first hop holds requests back; nothing is evicted.
+/// A full table at the first hop delays requests; nothing is evicted.
 TEST(Region, PullWithSmallTablesIsSlower) {
   RegionSettings settings;
   settings.method = RegionSettings::Method::pull;
@@ -92,7 +92,7 @@ TEST(Region, SynchronisationComesFirst) {
   EXPECT_EQ(run_region(without_chance(), 128, settings).duration, pull + flags);
 }
 
-/// On a fat tree, in every method, each GPU gets every sum, and twice the same run is the same.
+/// On a fat tree, in every method, each GPU gets every sum, and two equal runs give equal results.
 TEST(Region, FatTreeEnds) {
   for (const auto method : {RegionSettings::Method::push, RegionSettings::Method::pull}) {
     RegionSettings settings;

@@ -15,14 +15,15 @@ using plan::Operation;
 
 constexpr plan::LinkTraits kByteANanosecond{8'000'000'000, 100};
 
-/// A schedule by hand: every message is an entry of its own.
+/// A schedule written by hand: every message is an entry of its own.
 class Tables {
  public:
   explicit Tables(const plan::Topology& topology) : topology_(topology) {
     schedule_.chunk_count = 1;
   }
 
-  /// In order of senders, then of steps. Links: the way. Waits for the messages in `waits`.
+  /// Call it in order of senders, then of steps. `links` is the way. The entry waits for the
+  /// messages in `waits`.
   Tables& add(Operation operation, plan::VertexId from, plan::VertexId to, plan::Step step,
               const std::vector<plan::LinkId>& way,
               const std::vector<plan::MessageId>& waits = {}) {
@@ -116,7 +117,7 @@ TEST(Schedule, LatenciesAddUp) {
   EXPECT_EQ(one_message(topology, 256, settings), (272 + 100 + 2 + 20 + 7) * kNanosecond);
 }
 
-/// A single message fills the pipe whatever its packets are.
+/// A single message uses the link fully for any packet size.
 TEST(Schedule, FidelityDoesNotMatterToASingleMessage) {
   const plan::Topology topology = two_nodes();
   for (const std::uint32_t at_once : {0, 1, 3, 100}) {
@@ -127,8 +128,8 @@ TEST(Schedule, FidelityDoesNotMatterToASingleMessage) {
   }
 }
 
-/// The second reduction begins when the first is done: messages come at 372 and 644 ns, and take
-/// 3 x 200 ns each.
+/// The second reduction begins when the first is done. The messages come at 372 and 644 ns, and
+/// take 3 x 200 ns each.
 TEST(Schedule, NodeReducesOneMessageAfterTheOther) {
   const plan::Topology topology = two_nodes();
   const plan::Schedule schedule = Tables(topology)
@@ -154,8 +155,8 @@ TEST(Schedule, EntryWaitsForItsMessages) {
   EXPECT_EQ(run_schedule(topology, schedule, 256, {}).duration, 744 * kNanosecond);
 }
 
-/// A NOP holds a node for a step. A chunk of 100 packets is 27,200 ns on the wire; the buffer of 58
-/// holds 58 x 256 ns of it: 12,352 ns.
+/// A NOP delays a node by a step. A chunk of 100 packets takes 27,200 ns on the wire; the buffer of
+/// 58 packets holds 58 x 256 ns of it: 12,352 ns.
 TEST(Schedule, NopHoldsForTheEstimatedStep) {
   const plan::Topology topology = two_nodes();
   const plan::Schedule schedule =
@@ -167,8 +168,8 @@ TEST(Schedule, NopHoldsForTheEstimatedStep) {
             (27'300 + 12'352) * kNanosecond);
 }
 
-/// Four packets at a time, a channel passes by the number of packets at which it takes the next
-/// message: 101 packets leave 61 unsent, then 57.
+/// With waves of four packets, a channel jumps over the number of packets at which it takes the
+/// next message: 101 packets leave 61 unsent, then 57.
 TEST(Schedule, WavesMakeAChannelFreeToo) {
   const plan::Topology topology = two_nodes();
   const plan::Schedule schedule = Tables(topology)
@@ -181,7 +182,7 @@ TEST(Schedule, WavesMakeAChannelFreeToo) {
             (2 * 101 * 272 + 100) * kNanosecond);
 }
 
-/// A channel to which a packet is being handed is not free: the second message begins 5 ns later.
+/// A channel that is taking over a packet is not free: the second message begins 5 ns later.
 TEST(Schedule, HandingOverTakesTime) {
   const plan::Topology topology = two_nodes();
   const plan::Schedule schedule = Tables(topology)
@@ -193,7 +194,8 @@ TEST(Schedule, HandingOverTakesTime) {
   EXPECT_EQ(run_schedule(topology, schedule, 256, settings).step_start[2], 5 * kNanosecond);
 }
 
-/// Two messages of a packet each, over links of their own, leave by channels of their own at once.
+/// Two messages of one packet each, with different links, leave by different channels at the same
+/// time.
 TEST(Schedule, ShortMessagesTakeDifferentChannels) {
   plan::Topology topology({"a", "b", "c"}, {});
   topology.connect(0, 1, kByteANanosecond);
@@ -225,7 +227,7 @@ TEST(FifoLinks, ServeInOrderOfArrival) {
   EXPECT_EQ(result.links[down].busy, 544 * kNanosecond);
 }
 
-/// A packet of 272 bytes comes in 272 ns; a link twice as fast needs 136, so it begins 136 later
+/// A packet of 272 bytes comes in 272 ns. A link twice as fast needs 136, so it begins 136 later
 /// than it could, and both end together.
 TEST(FifoLinks, FasterLinkDoesNotRunAheadOfThePacket) {
   plan::Topology topology({"a", "b"}, {"s"});
@@ -243,8 +245,9 @@ plan::Topology long_way() {
   return topology;
 }
 
-/// One place at the far end: the next packet goes when word is back that the last has left it, 500
-/// ns there and 500 ns back. The third begins at 2000, is handed on at 2500 and there at 3272.
+/// The far end has room for one packet. The next goes when the sender knows that the last has left,
+/// after 500 ns there and 500 ns back. The third begins at 2000, is handed on at 2500 and arrives
+/// at 3272.
 TEST(VirtualChannels, CreditsLimitTheRate) {
   const plan::Topology topology = long_way();
   const plan::Schedule schedule = Tables(topology).add(Operation::gather, 0, 1, 1, {0, 2}).build();
@@ -256,7 +259,7 @@ TEST(VirtualChannels, CreditsLimitTheRate) {
             (3 * 272 + 1000) * kNanosecond);
 }
 
-/// Node 0 sends to 2, then to 3, in one FIFO; node 1 keeps the link to 2 busy. The packet for 3
+/// Node 0 sends to 2, then to 3, in one FIFO. Node 1 keeps the link to 2 busy. The packet for 3
 /// waits behind that for 2, unless it has a virtual channel of its own.
 TEST(VirtualChannels, HeadOfAFifoHoldsUpWhatIsBehind) {
   const plan::Topology star = plan::make_star(4, kByteANanosecond);
@@ -280,7 +283,7 @@ TEST(VirtualChannels, HeadOfAFifoHoldsUpWhatIsBehind) {
           .add(Operation::gather, 1, 2, 1, {second_up, link_between(star, hub, 2)})
           .add(Operation::gather, 1, 3, 2, {second_up, link_between(star, hub, 3)})
           .build();
-  // Node 1's packet for 2 has to wait until 372, and is sent until 644; then the one behind it.
+  // Node 1's packet for 2 must wait until 372 and is sent until 644; then the one behind it.
   EXPECT_EQ(run_schedule(star, other_first, 256, settings).step_end[2],
             (644 + 272 + 100) * kNanosecond);
   settings.virtual_channels->count = 2;
@@ -288,7 +291,8 @@ TEST(VirtualChannels, HeadOfAFifoHoldsUpWhatIsBehind) {
             (272 + 100 + 272 + 100) * kNanosecond);
 }
 
-/// Three heads wait for the link to 3 when it becomes free, the last to come of the earliest step.
+/// Three heads wait for the link to 3 when it becomes free. The last one to come has the earliest
+/// step.
 TEST(VirtualChannels, ArbitrationGoesByArrivalOrByStep) {
   const plan::Topology star = plan::make_star(4, kByteANanosecond);
   const plan::VertexId hub = 4;
@@ -303,7 +307,7 @@ TEST(VirtualChannels, ArbitrationGoesByArrivalOrByStep) {
           .build();
   ScheduleSettings settings;
   settings.virtual_channels.emplace();
-  // Node 0's crosses 100 … 372, at which node 2's second head comes; node 1's waits since 100.
+  // Node 0's crosses 100 … 372. Then node 2's second head comes; node 1's has waited since 100.
   settings.framing.header_bytes = 0; // 256 ns a packet: 100 … 356, and 2's second comes at 356
   ScheduleResult result = run_schedule(star, schedule, 256, settings);
   EXPECT_LT(result.step_end[3], result.step_end[2]);
@@ -349,8 +353,8 @@ TEST(Schedule, RefusesChannelsThatHoldNoPacket) {
 constexpr plan::LinkTraits kMultiTreeLink{128'000'000'000, 150};
 
 /// RING on a 4x4 torus in closed form: 30 steps of a chunk of 64 packets, 17 ns each, with 150 ns
-/// of link, two routers of 4, two channels of 1 and interfaces of 6; 15 reductions of 16 KiB by 2
-/// KiB a 16 ns. MultiTree's authors' simulator has 39.58 us.
+/// of link, two routers of 4, two channels of 1 and interfaces of 6; 15 reductions of 16 KiB at 16
+/// ns per 2 KiB. The simulator of MultiTree's authors gives 39.58 us.
 TEST(Schedule, RingOnATorusIsTheClosedForm) {
   const plan::Topology torus = plan::make_torus(4, 4, kMultiTreeLink);
   const plan::Plan plan = plan::make_plan(torus, plan::Algorithm::ring);
@@ -372,7 +376,7 @@ TEST(Schedule, MultiTreeDriftsApartWithoutArbitrationByStep) {
   settings.virtual_channels->arbitration = VirtualChannels::Arbitration::by_step;
   const ScheduleResult in_step = run_schedule(torus, plan.schedule, 1 << 19, settings);
   EXPECT_LT(in_step.duration * 10, drifting.duration * 9);
-  // No link can be faster than what it has to carry.
+  // No link can be faster than its load allows.
   for (const LinkUse& use : in_step.links) {
     EXPECT_LE(use.busy, in_step.duration);
   }

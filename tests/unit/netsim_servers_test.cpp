@@ -33,14 +33,14 @@ TEST(FoldServers, SingleBufferIsACriticalSection) {
   EXPECT_EQ(run_fold_servers(two_packets(FoldServers::Buffers::single, 2)).duration, 200U);
 }
 
-/// 10 … 110 into the other buffer, and 100 for adding up both.
+/// 10 … 110 into the other buffer, and 100 to add up both.
 TEST(FoldServers, LastHandlerAddsTheBuffersUp) {
   const FoldServersResult result = run_fold_servers(two_packets(FoldServers::Buffers::multiple, 2));
   EXPECT_EQ(result.duration, 210U);
   EXPECT_EQ(result.most_buffers, 2U);
 }
 
-/// Copies until 10 and 20; the second finds the first and adds: 120.
+/// Copies until 10 and 20. The second finds the first and adds: 120.
 TEST(FoldServers, TreeAddsWhatItFinds) {
   const FoldServersResult result = run_fold_servers(two_packets(FoldServers::Buffers::tree, 2));
   EXPECT_EQ(result.duration, 120U);
@@ -48,16 +48,16 @@ TEST(FoldServers, TreeAddsWhatItFinds) {
 }
 
 /// Five leaves: the fifth has no neighbour below the root. Copies end at 10 … 50; 0+1 at 120, 2+3
-/// at 140, those at 240, and the fifth, which waits at the top since 50, at 340.
+/// at 140, those two at 240. The fifth, which waits at the top since 50, ends at 340.
 TEST(FoldServers, TreeOfAnOddNumber) {
   FoldServers settings = two_packets(FoldServers::Buffers::tree, 5);
   settings.children = 5;
   EXPECT_EQ(run_fold_servers(settings).duration, 340U);
 }
 
-/// Two blocks, two servers, each block's packets on a server of its own: the sending order decides
-/// whether both work at once. In order: 0, 10 to the first; 20, 30 to the second, which ends at
-/// 220. Staggered: the second begins at 10 and ends at 210.
+/// Two blocks, two servers; each block's packets go to a server of its own. The sending order
+/// decides whether both work at the same time. In order: 0, 10 to the first; 20, 30 to the second,
+/// which ends at 220. Staggered: the second begins at 10 and ends at 210.
 TEST(FoldServers, StaggeredSendingSpreadsABlock) {
   FoldServers settings = two_packets(FoldServers::Buffers::single, 2);
   settings.servers_a_block = 1;

@@ -10,15 +10,15 @@
 namespace weir::netsim {
 namespace {
 
-/// One byte a nanosecond, a microsecond of cable.
+/// One byte per nanosecond, a microsecond of cable.
 constexpr plan::LinkTraits kLink{8'000'000'000, 1000};
-/// At which full queues are no longer than the timers.
+/// With this link, full queues are no longer than the timers.
 constexpr plan::LinkTraits kFastLink{100'000'000'000, 1000};
 
 /// A message of one element: 40 bytes of header, 4 of data, RETH, immediate data; Ethernet, IPv4,
 /// UDP, BTH, ICRC; preamble, FCS, gap.
 constexpr std::uint64_t kFrame = 40 + 4 + 16 + 4 + (14 + 20 + 8 + 12 + 4) + 24;
-/// An acknowledgement: AETH and the same around it.
+/// An acknowledgement: AETH and the same headers.
 constexpr std::uint64_t kAnswer = 4 + (14 + 20 + 8 + 12 + 4) + 24;
 
 plan::Topology racks(std::uint32_t leaves, std::uint32_t hosts, std::uint32_t spines,
@@ -42,7 +42,7 @@ TEST(Weir, OneFrameThroughOneSwitch) {
   EXPECT_EQ(result.slots, 1U);
 }
 
-/// Both frames come at once; one lcore sees to the second when it has done with the first.
+/// Both frames come at once. One lcore begins the second when it has finished the first.
 TEST(Weir, SwitchTakesItsTime) {
   const plan::Topology star = plan::make_star(2, kLink);
   WeirSettings settings;
@@ -63,8 +63,8 @@ TEST(Weir, TreeOfTwoLevels) {
   }
 }
 
-/// NetReduce §3.3: an uplink carries one share of the data a rack, not one a host. What else is on
-/// it are acknowledgements of the one connection that enters the rack and the one that leaves it.
+/// NetReduce §3.3: an uplink carries one share of the data per rack, not one per host. It also
+/// carries the acknowledgements of the connection into the rack and of the one out of it.
 TEST(Weir, UplinkCarriesOneShareARack) {
   const plan::Topology topology = racks(4, 8, 1, kFastLink);
   constexpr std::uint64_t kBytes = 1 << 18;
@@ -87,7 +87,7 @@ TEST(Weir, RingsShareTheTensor) {
               static_cast<double>(one.duration) * 0.05);
 }
 
-/// But for the acknowledgements that it asks for before a stall.
+/// Except for the acknowledgements that it asks for before a stall.
 TEST(Weir, MendingCostsNoTimeWhereNothingIsLost) {
   const plan::Topology star = plan::make_star(4, kFastLink);
   WeirSettings settings;
@@ -98,7 +98,7 @@ TEST(Weir, MendingCostsNoTimeWhereNothingIsLost) {
   EXPECT_EQ(mended.repeats, 0U);
 }
 
-/// The switch's timers follow the round trip of 800 us, though their floor is 100: before anything
+/// The switch's timers follow the round trip of 800 us, though their floor is 100. Before anything
 /// is measured they run out after 100, 200 and 400 more, each time for a window of 32 messages of
 /// 16 packets, and never again.
 TEST(Weir, LongWaysAreNotTakenForLosses) {
@@ -181,8 +181,9 @@ TEST(Weir, RefusesALossOfAll) {
   EXPECT_THROW(reduce(plan::make_star(2, kLink), 4, settings), SimulationError);
 }
 
-/// Two hosts: a step of reduce-scatter and one of all-gather, each half of 8 bytes: a frame of one
-/// element without a header, over two links. The last is not waited for to be acknowledged.
+/// Two hosts: one step of reduce-scatter and one of all-gather, with half of 8 bytes each: a frame
+/// of one element without a header, over two links. The time does not include the last
+/// acknowledgement.
 TEST(HostRing, TwoStepsOfTwoHosts) {
   const plan::Topology star = plan::make_star(2, kLink);
   const WeirResult result = run_host_ring(star, plan::every_node(star), 8, {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Who does what: rows of lcores' roles and, for each data lcore, what it is dealt.
+/// Placement: rows of lcores' roles and, for each data lcore, what it gets.
 
 #include "control/placement.hpp"
 
@@ -20,7 +20,8 @@ const std::vector<config::Role> kTx{config::Role::tx};
 const std::vector<config::Role> kEnds{config::Role::rx, config::Role::tx};
 const std::vector<config::Role> kAll{config::Role::rx, config::Role::worker, config::Role::tx};
 
-/// Rings of two members each, no two of which are neighbours in another ring unless they share all.
+/// Rings of two members each. No two members are neighbours in another ring, unless the rings share
+/// all.
 std::vector<ring::RingSpec> rings(std::size_t count, bool share_members = false) {
   std::vector<ring::RingSpec> rings;
   for (std::size_t i = 0; i < count; ++i) {
@@ -35,7 +36,7 @@ std::vector<ring::RingSpec> rings(std::size_t count, bool share_members = false)
   return rings;
 }
 
-/// "rx 0,2 tx 1 ring 0 | helps 0": what each data lcore is dealt.
+/// "rx 0,2 tx 1 ring 0 | helps 0": what each data lcore gets.
 std::string dealt(const std::vector<std::vector<config::Role>>& roles, std::size_t ports,
                   std::vector<ring::RingSpec> specs, std::uint16_t rx_queues = 1) {
   config::Config config;

@@ -28,8 +28,8 @@ const FabricSwitch& switch_named(const Topology& topology, const FabricRing& rin
   return *std::ranges::find(ring.switches, topology.find(name), &FabricSwitch::vertex);
 }
 
-/// Every child's ranks follow its brother's, the switch covers them all, and a switch below is the
-/// same in its own entry.
+/// Each child's ranks follow those of the child before, the switch covers them all, and a switch
+/// below has the same range in its own entry.
 void expect_contiguous(const FabricRing& ring) {
   for (const FabricSwitch& one : ring.switches) {
     std::uint32_t next = one.first_rank;
@@ -117,14 +117,16 @@ TEST(Fabric, NoMoreRingsThanAsked) {
   EXPECT_EQ(fabric_of(make_bigraph(2, 16, kLink, kLink), 3).rings.size(), 3U);
 }
 
-/// One ring of a BiGraph is as shallow as can be: a root, the other side, and the root's own side.
+/// One ring of a BiGraph is as shallow as possible: a root, the other side, and the root's own
+/// side.
 TEST(Fabric, OneRingIsTheShallowest) {
   const FabricPlan plan = fabric_of(make_bigraph(2, 8, kLink, kLink), 1);
   ASSERT_EQ(plan.rings.size(), 1U);
   EXPECT_EQ(plan.rings[0].switches.front().children.size(), 2U + 4U);
 }
 
-/// Core, two aggregation switches, two racks each: ranks go depth first through three levels.
+/// Core, two aggregation switches, two racks each: ranks are numbered depth first through three
+/// levels.
 TEST(Fabric, DeepTreesCoverRanksDepthFirst) {
   Topology topology({"a", "b", "c", "d", "e"}, {"r0", "r1", "r2", "r3", "g0", "g1", "core"});
   const auto join = [&](std::string_view up, std::string_view down) {

@@ -227,7 +227,7 @@ TEST(TopologyFile, ThoseOfTheTreeLoad) {
   EXPECT_GE(files, 2U);
 }
 
-/// Another program reads it: here yaml-cpp, with names that YAML would take for something else.
+/// Another program reads it, here yaml-cpp, with names that YAML could take for other types.
 TEST(PlanFile, AFabricIsYamlThatNamesWhatEachSwitchHolds) {
   Topology topology({"yes", "1e3", "a: b"}, {"- s", "t"});
   topology.connect(0, 3, {1000, 1});
@@ -269,7 +269,8 @@ TEST(PlanFile, APlanHasItsTreesAndTables) {
   EXPECT_EQ(row["children"].as<std::vector<std::string>>(), std::vector<std::string>{"n1"});
 }
 
-/// yaml-cpp must read the names that a topology may have, not take one for two or for a truth.
+/// yaml-cpp must read all names that a topology may have, and not take one for two or for a
+/// boolean.
 TEST(PlanFile, APlanKeepsNamesThatYamlWouldTakeForSomethingElse) {
   const std::vector<std::string> names{"yes", "1e3",  "a: b", "- s",  "#c", "a,b",
                                        "{d}", "\"q'", "",     "e\nf", "~"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// MultiTree's trees against what Algorithm 1 gives by two other implementations (an independent
-/// one and the authors' public simulator) and against the paper's Figs 3 and 5.
+/// MultiTree's trees compared with those of two other implementations of Algorithm 1 (an
+/// independent one and the authors' public simulator) and with the paper's Figs 3 and 5.
 
 #include "plan/algorithms.hpp"
 #include "plan/generators.hpp"
@@ -103,7 +103,7 @@ TEST(MultiTree, GrowsThePapersTreesOnA2x2Mesh) {
   EXPECT_EQ(edges_of(forest.trees[3]), (std::vector<Edge>{{3, 1, 1}, {3, 2, 1}, {1, 0, 2}}));
 }
 
-/// Every edge's way is free of other trees' in its step, and leads from parent to child.
+/// Every edge's way shares no link with other trees in its step, and leads from parent to child.
 void expect_no_contention(const Topology& topology, const Forest& forest,
                           const std::vector<std::uint32_t>& units) {
   std::map<std::pair<Step, LinkId>, std::uint32_t> used;
@@ -121,7 +121,7 @@ void expect_no_contention(const Topology& topology, const Forest& forest,
   }
 }
 
-/// Every participant once, children of those that were there in an earlier step.
+/// Every participant once; each parent was there in an earlier step.
 void expect_spans(const Forest& forest, const std::vector<VertexId>& participants) {
   ASSERT_EQ(forest.trees.size(), participants.size());
   for (std::size_t rank = 0; rank < participants.size(); ++rank) {
@@ -150,8 +150,8 @@ TEST(MultiTree, TreesSpanAndLinksAreNotShared) {
   }
 }
 
-/// Of two levels and as many hosts as a large job has: trees, links, and the steps that a host's
-/// one link needs at least.
+/// Two levels and as many hosts as a large job has: trees, links, and the least number of steps
+/// with one link per host.
 TEST(MultiTree, AThousandHostsOnAFatTree) {
   constexpr std::uint32_t kNodes = 1024;
   const Topology topology = make_fat_tree(32, 32, kLink);
@@ -170,8 +170,8 @@ TEST(MultiTree, AnyNodesMayTakePart) {
   }
 }
 
-/// §VII-B: two leaves of four nodes each, one cable of four times the rate between them, against
-/// four cables of the simple rate.
+/// §VII-B: two leaves of four nodes each. One cable of four times the rate between them is compared
+/// with four cables of the simple rate.
 TEST(MultiTree, AFastLinkCountsAsParallelOnes) {
   const auto two_leaves = [](std::uint32_t cables, LinkTraits between) {
     Topology topology({"a", "b", "c", "d", "e", "f", "g", "h"}, {"left", "right"});

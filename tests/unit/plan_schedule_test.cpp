@@ -33,8 +33,9 @@ void add(Counts& to, const Counts& more) {
   std::ranges::transform(to, more, to.begin(), std::plus());
 }
 
-/// What chunks become, from the rows' waits alone: a value sent is the node's own data with every
-/// reduce that this row or one before it waits for, or the gather that it waits for instead.
+/// The values of chunks, computed only from the rows' waits. A value sent is the node's own data
+/// plus every reduce that this row or an earlier one waits for, or the gather that it waits for
+/// instead.
 class Values {
  public:
   Values(const Topology& topology, const Schedule& schedule)
@@ -50,7 +51,7 @@ class Values {
     }
   }
 
-  /// The value of `chunk` at `node` when all has come, by step.
+  /// The value of `chunk` at `node` at the end, by step.
   Counts result(VertexId node, std::uint32_t chunk) const {
     std::vector<MessageId> arrivals;
     for (MessageId id = 0; id < schedule_.messages.size(); ++id) {
@@ -104,7 +105,7 @@ class Values {
   std::vector<std::vector<MessageId>> awaited_; // by node, by its rows so far
 };
 
-/// Whether every table can be worked through in order; what a node waits for comes in the end.
+/// Whether every table can be processed in order, so that all messages that a node waits for come.
 bool tables_finish(const Topology& topology, const Schedule& schedule) {
   std::vector<bool> has_come(schedule.messages.size());
   std::vector<std::size_t> next(topology.node_count());
@@ -126,7 +127,7 @@ bool tables_finish(const Topology& topology, const Schedule& schedule) {
   return std::ranges::all_of(has_come, std::identity());
 }
 
-/// The most messages that share a link (or leave, or enter a node) in a step.
+/// The largest number of messages that share a link (or leave, or enter a node) in a step.
 std::uint32_t
 greatest_share(const Schedule& schedule,
                const std::function<std::vector<std::uint32_t>(const Message&)>& uses) {
@@ -281,7 +282,7 @@ TEST(Schedules, TwoTreesNeverSendOrReceiveTwiceInAStep) {
   }
 }
 
-/// In each of the trees a rank is an inner vertex, in the other a leaf.
+/// Each rank is an inner vertex in one of the trees and a leaf in the other.
 TEST(Schedules, TwoTreesShareTheWork) {
   const Schedule schedule = schedule_on(make_star(16, kLink), Algorithm::double_binary_tree);
   std::map<VertexId, std::set<bool>> inner_in; // node → trees in which it receives reduces
@@ -365,7 +366,7 @@ TEST(Schedules, TheTableOfThePapersFigure5) {
                                                     {gather, 2, 2, {1}, 4}}));
 }
 
-/// ISCA'21 §V: a table has at most 2N entries (nops are not among them).
+/// ISCA'21 §V: a table has at most 2N entries, without nops.
 TEST(Schedules, TablesHaveAtMost2NRows) {
   const Topology torus = make_torus(8, 8, kLink);
   const Schedule schedule = schedule_on(torus, Algorithm::multitree);
@@ -377,7 +378,7 @@ TEST(Schedules, TablesHaveAtMost2NRows) {
   }
 }
 
-/// §IV-A: a node with nothing to send in a step holds still for it.
+/// §IV-A: a node with nothing to send in a step waits for that step.
 TEST(Schedules, EveryStepBeforeANodesLastHasARow) {
   const Topology mesh = make_mesh(4, 4, kLink);
   const Schedule schedule = schedule_on(mesh, Algorithm::multitree);

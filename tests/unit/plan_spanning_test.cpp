@@ -14,8 +14,8 @@ namespace {
 
 using Parts = std::vector<std::uint32_t>; // by vertex: its part
 
-/// The next partition as a restricted growth string: each part's number is at most one above those
-/// before it.
+/// The next partition as a restricted growth string: each part's number is at most one more than
+/// the largest before it.
 bool advance(Parts& parts) {
   for (std::size_t at = parts.size() - 1; at != 0; --at) {
     const std::uint32_t most =

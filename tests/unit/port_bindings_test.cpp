@@ -33,13 +33,13 @@ ring::RingSpec ring_of(std::uint32_t id, const std::vector<int>& members) {
   return ring;
 }
 
-/// Bindings, asked by hosts.
+/// Bindings of hosts.
 class Ports {
  public:
   explicit Ports(const std::vector<ring::RingSpec>& rings)
       : rings_(ring::RingSet(rings)), bindings(rings_) {}
 
-  /// By which packets of one to the other may come in.
+  /// The ports by which packets of one to the other may enter.
   Set source(int from, int to) const {
     Set ports;
     for (const std::uint16_t port : kAny) {
@@ -115,7 +115,7 @@ TEST(PortBindings, OneRingsEndLeavesAnothersBinding) {
   EXPECT_EQ(ports.source(1, 2), kAny);
 }
 
-/// One ring's data flow where the other's acknowledgements do.
+/// One ring's data goes where the other's acknowledgements go.
 TEST(PortBindings, RingsInOppositeDirectionsBindTheSamePairs) {
   Ports ports({ring_of(1, {1, 2, 3}), ring_of(2, {2, 1, 4})});
   ports.bindings.bind({1, 1}, 5); // host 1, of the second ring
@@ -124,7 +124,7 @@ TEST(PortBindings, RingsInOppositeDirectionsBindTheSamePairs) {
   EXPECT_EQ(ports.source(2, 1), kAny);
 }
 
-/// Nobody who breaks into one ring bars another from its own ports.
+/// An intruder in one ring cannot block another ring's ports.
 TEST(PortBindings, WhereHellosDisagreeEachRingHasItsOwn) {
   Ports ports({ring_of(1, {1, 2, 3}), ring_of(2, {1, 2, 4})});
   ports.bindings.bind({0, 0}, 5);

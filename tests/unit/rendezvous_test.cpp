@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The rendezvous over loopback: ranks that come, ranks that do not, and strangers.
+/// The rendezvous over loopback: ranks that come, ranks that do not come, and strangers.
 
 #include "host/bootstrap/admission.hpp"
 #include "host/bootstrap/rendezvous.hpp"
@@ -132,7 +132,7 @@ TEST(Rendezvous, ToleratesStrangers) {
   const std::string address = free_address();
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     Socket stranger;
-    if (rank == 1) { // before it joins, while the door is sure to be open
+    if (rank == 1) { // before it joins, while rank 0 surely accepts
       stranger = connected_to(address);
       say(stranger, "GET / HTTP/1.1\r\n\r\n");
     }
@@ -142,7 +142,7 @@ TEST(Rendezvous, ToleratesStrangers) {
   expect_none(endings);
 }
 
-/// A join as rank 1 of `world`, and nothing after it.
+/// A join as rank 1 of `world`, and nothing more.
 Socket thirteen_bytes(const std::string& address, char world) {
   Socket stranger = connected_to(address);
   const std::string join{'W', 'C', 'T', 'L', 1, 0, 0, 0, 4, 0, 1, 0, world};
@@ -178,7 +178,7 @@ std::unique_ptr<Rendezvous> join_as_rank_1(const std::string& address) {
   return std::make_unique<Rendezvous>(RendezvousPlan{1, 3, address, milliseconds(5000)});
 }
 
-/// Whether the first process of rank 1 still holds its connection when the second comes.
+/// Whether rank 1's first process still has its connection when the second comes.
 class RelaunchedRank : public testing::TestWithParam<bool> {};
 
 TEST_P(RelaunchedRank, TakesItsPredecessorsPlace) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// All-reduce between hosts, without a transport: reducers joined by queues, messages and
-/// acknowledgements moved in a random order. Results are held against the reference kernels.
+/// All-reduce between hosts without a transport: reducers connected by queues; messages and
+/// acknowledgements move in a random order. Results are compared with the reference kernels.
 
 #include "host/collective/ring_reducer.hpp"
 #include "op/kernel.hpp"
@@ -48,8 +48,8 @@ std::vector<Pair> all_pairs() {
   return pairs;
 }
 
-/// Every rank's tensor. Random codes are of any magnitude; one byte in four is of a number that
-/// arithmetic treats as none other: zeros of both signs, infinities, NaNs, ends of integers.
+/// Every rank's tensor. Random codes have any magnitude. One byte in four belongs to a special
+/// number: zeros of both signs, infinities, NaNs, limits of integers.
 std::vector<Bytes> tensors_of(std::uint16_t world, const Pair& pair, std::size_t count,
                               Random& random) {
   const std::size_t size = element_size(pair.type);
@@ -80,8 +80,8 @@ Bytes expected_of(const std::vector<Bytes>& tensors, const Pair& pair) {
   return result;
 }
 
-/// Ranks in a ring. A message lies in the queue of its link as the spans it was posted with, and is
-/// read when it is delivered: as late as a transport that repeats packets may read it.
+/// Ranks in a ring. The queue of a link holds a message as the spans it was posted with, and reads
+/// them at delivery: as late as a transport that repeats packets may read them.
 class Ring {
  public:
   Ring(std::uint16_t world, std::uint32_t slots, std::size_t data_bytes, std::uint64_t seed)
@@ -96,7 +96,7 @@ class Ring {
     }
   }
 
-  /// All-reduces one tensor per rank; each rank begins when chance has it begin.
+  /// All-reduces one tensor per rank. Each rank begins at a random time.
   void reduce(std::vector<Bytes>& in, std::vector<Bytes>& out, const Pair& pair) {
     std::vector<bool> begun(ranks_.size());
     const auto begin = [&](std::size_t rank) {
@@ -127,8 +127,8 @@ class Ring {
   static constexpr unsigned kPatience = 2000;
 
   struct Link {
-    std::deque<OutgoingMessage> posted; // and not delivered
-    std::uint64_t delivered = 0;        // and not acknowledged
+    std::deque<OutgoingMessage> posted; // not delivered yet
+    std::uint64_t delivered = 0;        // not acknowledged yet
     std::size_t carried = 0;
   };
 
@@ -190,7 +190,8 @@ std::vector<std::size_t> counts_of(std::uint16_t world) {
 
 class RingOf : public testing::TestWithParam<std::uint16_t> {};
 
-/// Tensors of all pairs follow each other, so blocks of the next come before a rank has begun it.
+/// Tensors of all pairs follow each other, so blocks of the next one come before a rank has begun
+/// it.
 TEST_P(RingOf, ReducesEveryPairToTheReferencesBits) {
   const std::uint16_t world = GetParam();
   Random random(world);
@@ -268,7 +269,7 @@ class CallersMxcsr {
   unsigned before_;
 };
 
-/// Subnormal numbers, and numbers whose sums have to be rounded.
+/// Subnormal numbers, and numbers whose sums must be rounded.
 std::vector<Bytes> delicate_tensors(std::uint16_t world, DataType type, Random& random) {
   constexpr std::size_t kCount = 200;
   const std::size_t size = element_size(type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/protocol.md §3: who is whose neighbour, and which rings share a worker.
+/// docs/protocol.md §3: which addresses are neighbours, and which rings share a worker.
 
 #include "ring/ring_set.hpp"
 #include "support/ring_job.hpp"
@@ -135,7 +135,7 @@ TEST(RingSet, AMembersPacketsEnterByItsPort) {
   EXPECT_TRUE(may_enter(3, 2, 4));
 }
 
-/// Everything to an address leaves by one port.
+/// All traffic to an address leaves by one port.
 TEST(RingSet, RefusesAnAddressWithTwoPorts) {
   const RingSpec one = with_port(ring_of(1, {1, 2, 3}), 1, 5);
   const RingSpec other = ring_of(2, {2, 8, 9});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The slot table of docs/protocol.md §4, row by row, and against a model under random traffic.
+/// The slot table of docs/protocol.md §4, row by row, and compared with a model under random
+/// traffic.
 
 #include "frame/frame.hpp"
 #include "slot/slot_table.hpp"
@@ -30,7 +31,7 @@ using test::Bytes;
 constexpr std::uint16_t kMtu = 256;
 constexpr std::size_t kPayloadAt = 54;
 
-/// A frame whose payload is `skip` bytes of something and the data.
+/// A frame whose payload is `skip` arbitrary bytes and the data.
 struct Packet {
   explicit Packet(const Bytes& data, std::size_t skip = 0) : bytes(kPayloadAt + skip, 0xee) {
     bytes.insert(bytes.end(), data.begin(), data.end());
@@ -68,7 +69,7 @@ class Table {
 
   SlotTable* operator->() { return &table_; }
 
-  /// The same shape and 16 bytes of data unless the caller changes them.
+  /// The usual shape and 16 bytes of data; callers may change them.
   Contribution of(std::uint64_t message, std::uint32_t packet, std::uint16_t rank) const {
     const auto slot = static_cast<std::uint32_t>(message % dimensions_.messages *
                                                  dimensions_.packets_per_message) +
@@ -81,7 +82,7 @@ class Table {
             .now = 0};
   }
 
-  /// A frame that the table may keep; it lives as long as this.
+  /// Gives the table a frame, which lives as long as this object.
   SlotEvent arrive(const Contribution& contribution, const Bytes& data = Bytes(16, 1),
                    std::size_t skip = 0) {
     packets_.push_back(std::make_unique<Packet>(data, skip));
@@ -103,7 +104,7 @@ class Table {
     return op::find_kernel(DataType::i32, Operation::sum, op::CpuLevel::baseline);
   }
 
-  /// Of the frames in a slot that arrive() just called completed; becomes its result.
+  /// Reduces the frames of a slot that arrive() just called completed, and stores the result.
   SlotResult sum(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
     return table_.complete(
         slot, sum_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
@@ -243,7 +244,8 @@ TEST(SlotTable, NamesWhatDisagrees) {
   };
   for (const Disagreement& row : rows) {
     for (const bool is_complete : {false, true}) {
-      for (const std::uint16_t rank : {0, 1}) { // a repeat that disagrees is no repeat
+      // A repeat that disagrees is dropped for the disagreement.
+      for (const std::uint16_t rank : {0, 1}) {
         SCOPED_TRACE(std::string(row.description) + (is_complete ? ", complete" : ", filling") +
                      ", rank " + std::to_string(rank));
         Table table(2);
@@ -288,7 +290,7 @@ TEST(SlotTable, ResultsAreTheFoldInRankOrder) {
       Table table(world, 4, 1);
       const std::size_t elements = (kMtu - skip) / sizeof(float);
       std::vector<std::vector<float>> inputs(world, std::vector<float>(elements));
-      for (auto& input : inputs) { // magnitudes far apart: another order is another sum
+      for (auto& input : inputs) { // very different magnitudes: another order gives another sum
         for (float& value : input) {
           value = std::ldexp(static_cast<float>(random()) / 4e9f - 0.5f,
                              static_cast<int>(random() % 40));
@@ -392,7 +394,7 @@ TEST(SlotTable, KnowsWhoseFramesFillIt) {
   EXPECT_FALSE(table->holds(0));
 }
 
-/// A broadcast: signalling NaNs of every payload are bits like others.
+/// A broadcast: signalling NaNs of every payload are bits like any others.
 TEST(SlotTable, ACopyOfTheRootsDataKeepsEveryBit) {
   const op::ReduceKernel bits =
       op::find_kernel(DataType::u8, Operation::bitwise_or, op::CpuLevel::baseline);
@@ -447,7 +449,7 @@ TEST(SlotTable, NamesWhatWaitsLongest) {
 
 // ---- Memory. ----
 
-/// Counts what it hands out.
+/// Counts what it allocates.
 class CountingMemory : public std::pmr::memory_resource {
  public:
   std::size_t bytes = 0;
@@ -481,7 +483,7 @@ TEST(SlotTable, TakesTheMemoryThatItSays) {
 
 // ---- Against a model. ----
 
-/// The page's table in the obvious way: one map entry a slot.
+/// The table of docs/protocol.md in the simplest way: one map entry for each slot.
 struct ModelSlot {
   std::uint64_t tag = 0;
   std::map<std::uint16_t, std::int32_t> values;

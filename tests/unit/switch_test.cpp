@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The whole switch without EAL: frames in, frames out. What must leave is built by tests/support
-/// from docs/protocol.md §5, never by lib/splice.
+/// The whole switch without EAL: frames in, frames out. tests/support builds the expected frames
+/// from docs/protocol.md §5.
 
 #include "frame/frame.hpp"
 #include "stage/inline_switch.hpp"
@@ -46,8 +46,8 @@ using test::Verb;
 
 constexpr std::uint32_t kMaxFrame = 1500 + 22;
 
-/// A switch, the frames in it and what left it. After every frame the books must balance and the
-/// frames alive must be those that slots hold (protocol I6).
+/// A switch, the frames in it and the frames that left it. After every frame the accounting must
+/// balance, and the frames alive must be those in slots (protocol I6).
 class Bench {
  public:
   explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {},
@@ -65,7 +65,7 @@ class Bench {
 
   std::vector<Sent> send(const Built& frame, std::uint16_t port) { return send(frame.bytes, port); }
 
-  /// What leaves when the worker looks for sums that others have made.
+  /// The frames that leave when the worker collects reductions that others have made.
   std::vector<Sent> collect() {
     switch_.collect(now);
     expect_balance();
@@ -104,7 +104,7 @@ class Bench {
     return sink_.take();
   }
 
-  /// The classes of the frames that have left since this was asked last.
+  /// The classes of the frames that have left since the last call.
   std::vector<frame::TrafficClass> classes() { return sink_.take_classes(); }
 
   Accounting accounting() const { return switch_.accounting(); }
@@ -184,7 +184,7 @@ Bytes fold_as(Operation operation, const std::vector<Bytes>& inputs) {
   return folded;
 }
 
-/// The left fold in rank order. Signed sums go by unsigned words, which wrap.
+/// The left fold in rank order. Signed sums use unsigned words, which wrap.
 Bytes fold(DataType type, Operation operation, const std::vector<Bytes>& inputs) {
   const bool is_sum = operation == Operation::sum;
   switch (type) {
@@ -215,13 +215,13 @@ l2::PortSet port_behind(const RingJob& job, std::uint16_t rank) {
   return l2::PortSet{1} << job.port_of(job.successor_of(rank));
 }
 
-/// What rank's successor must get for `frame`.
+/// The frame that the rank's successor must get for `frame`.
 Sent result_sent(const RingJob& job, std::uint16_t rank, const Built& frame, const Bytes& data) {
   return {result_of(frame, data, job.spec().session).bytes, port_behind(job, rank),
           Departure::consumed};
 }
 
-/// From one host to another, of no queue pair that a ring knows.
+/// A frame between two hosts on a queue pair of no ring.
 Built between(RingJob& job, std::uint16_t from, std::uint16_t to, std::uint8_t opcode,
               std::size_t payload) {
   FrameSpec spec = job.frame_of(from);
@@ -233,7 +233,7 @@ Built between(RingJob& job, std::uint16_t from, std::uint16_t to, std::uint8_t o
   return build(spec);
 }
 
-/// From an address that is no member's.
+/// From an address of no member.
 Built stranger_to_member(RingJob& job, std::uint8_t opcode) {
   FrameSpec spec = job.frame_of(0);
   spec.source = test::ip("192.0.2.1");
@@ -270,8 +270,8 @@ Exchange random_exchange(std::mt19937& random, RingJob& job, std::uint32_t id, s
   return exchange(job, id, inputs);
 }
 
-/// Sends every packet once, each rank's in order, ranks mixed at random, and holds what leaves
-/// after every packet against the page.
+/// Sends every packet once, each rank's in order, ranks mixed at random. After every packet,
+/// compares what leaves with docs/protocol.md.
 void expect_completes(std::mt19937& random, Bench& bench, const RingJob& job,
                       const Exchange& exchange) {
   const std::uint16_t world = job.spec().world;
@@ -387,7 +387,7 @@ TEST(Switch, TypesAndOperations) {
   }
 }
 
-/// The last packet's payload may end anywhere; the pad behind it stays the sender's.
+/// The last packet's payload may have any length; the pad after it stays the sender's.
 TEST(Switch, OddPayloadsKeepTheirPad) {
   std::mt19937 random(43);
   for (const Network network : kNetworks) {
@@ -398,7 +398,7 @@ TEST(Switch, OddPayloadsKeepTheirPad) {
       std::uint32_t id = 0;
       for (const std::size_t bytes : {1, 2, 3, 5, 215, 216, 217, 218, 219, 471, 474, 983}) {
         Exchange made = random_exchange(random, job, ++id, bytes);
-        for (auto& packets : made.packets) { // pads that are not zero, each rank's its own
+        for (auto& packets : made.packets) { // pads that are not zero, different for each rank
           Built& last = packets.back();
           for (std::size_t at = last.icrc - last.pad; at < last.icrc; ++at) {
             last.bytes[at] = static_cast<std::uint8_t>(random());
@@ -471,7 +471,7 @@ Exchange broadcast(RingJob& job, std::uint32_t id, std::uint16_t root,
   return made;
 }
 
-/// Bytes as they are: random bits are NaNs of every payload among others.
+/// Bytes unchanged: random bits include NaNs of every payload.
 TEST(Switch, ABroadcastGivesEveryoneTheRootsBytes) {
   std::mt19937 random(55);
   RingJob job({.world = 3, .type = DataType::f16});
@@ -515,7 +515,7 @@ TEST(Switch, ABarrierEndsWhenEveryoneIsThere) {
 
 // ---- Repeats and losses. ----
 
-/// In-place all-reduce: the repeat's payload is no longer the gradient (protocol §4).
+/// In-place all-reduce: the repeat's payload is not the gradient any more (protocol §4).
 TEST(Switch, ARepeatOfACompletePacketGetsTheCachedResult) {
   std::mt19937 random(45);
   RingJob job({.world = 3});
@@ -536,7 +536,8 @@ TEST(Switch, ARepeatOfACompletePacketGetsTheCachedResult) {
             (std::vector<Sent>{result_sent(job, 1, job.hello(1), {})}));
 }
 
-/// What a step does, told without slots: who has contributed to which packet.
+/// The expected outcome of a step, computed without slots: which ranks have contributed to which
+/// packet.
 class Expectation {
  public:
   Expectation(const RingJob& job, const Exchange& exchange)
@@ -571,7 +572,8 @@ class Expectation {
   std::vector<std::set<std::uint16_t>> contributed_;
 };
 
-/// Every sequence of six packets out of two ranks' two: every order, loss and repetition.
+/// Every sequence of six packets of two ranks with two packets each: every order, loss and
+/// repetition.
 TEST(Switch, EveryOrderOfLossAndRepetition) {
   RingJob job({.world = 2, .window = 1, .max_message_bytes = 512});
   const Exchange made = exchange(job, 1, {Bytes(300, 5), Bytes(300, 6)});
@@ -679,7 +681,7 @@ TEST(Switch, AStalledRingHoldsUpNobody) {
   ASSERT_EQ(snapshot.children.size(), 3u);
   EXPECT_EQ(snapshot.children[0].newest_message, 2u);
   EXPECT_EQ(snapshot.children[2].newest_message, 0u);
-  for (const Exchange& made : waiting) { // the slow rank arrives
+  for (const Exchange& made : waiting) { // the slow rank's packets come
     for (std::size_t k = 0; k < made.reduced.size(); ++k) {
       const auto sent = bench.send(made.packets[2][k], stalled.port_of(2));
       ASSERT_EQ(sent.size(), 3u);
@@ -854,7 +856,7 @@ TEST(Switch, RefusesARingThatThereIsNoRoomForAndStaysAsItWas) {
 
 // ---- Ports (protocol I12). ----
 
-/// A frame of somebody at `port` who pretends to be `station`.
+/// A frame from `port` with the address of `station`.
 Bytes pretence(const wire::MacAddress& station) {
   Bytes frame(60, 0xff);
   std::copy(station.bytes.begin(), station.bytes.end(), frame.begin() + 6);
@@ -878,7 +880,7 @@ TEST(Switch, NobodyStealsAMembersAddress) {
   EXPECT_EQ(where(), 3) << "free again";
 }
 
-/// Whatever Ethernet address stands in front of it.
+/// With any Ethernet address.
 TEST(Switch, WhatIsForAMemberLeavesByItsPort) {
   RingJob job({.world = 3});
   Bench bench({&job});
@@ -913,7 +915,7 @@ TEST(Switch, HellosWaitInTheBooks) {
 
 // ---- Sums that helpers make. ----
 
-/// Helpers that wait until they are told which sum to make. Hellos they leave to the worker.
+/// Helpers that wait until they are told which reduction to make. They leave hellos to the worker.
 class PatientHelpers : public slot::ReductionHelpers {
  public:
   bool ask(slot::Reduction& sum) override {
@@ -926,11 +928,11 @@ class PatientHelpers : public slot::ReductionHelpers {
   std::vector<slot::Reduction*> asked;
 };
 
-/// A ring of two, its messages of one packet, and helpers.
+/// A ring of two with messages of one packet, and helpers.
 struct HelpedRing {
   HelpedRing() { bench.start(job); }
 
-  /// All of one message; the last contribution's doing.
+  /// Sends all of one message; returns what the last contribution caused.
   std::vector<Sent> complete(std::uint32_t id) {
     messages.push_back(random_exchange(random, job, id, 128));
     EXPECT_TRUE(bench.send(messages.back().packets[0][0], 0).empty());
@@ -943,7 +945,7 @@ struct HelpedRing {
             result_sent(job, 1, message.packets[1][0], message.reduced[0])};
   }
 
-  /// The results of messages, then what else.
+  /// The results of messages, then other frames.
   std::vector<Sent> results_then(std::vector<std::size_t> indices,
                                  const std::vector<Sent>& others) const {
     std::vector<Sent> all;
@@ -1053,7 +1055,7 @@ TEST(HelpedSwitch, ARingDoesNotWaitForAnothersSums) {
   EXPECT_EQ(bench.collect(), results(quick, first));
 
   const Exchange held = random_exchange(random, slow, 1, 128);
-  complete(held); // a helper's, which does not come to it
+  complete(held); // for a helper that never makes it
   std::vector<Sent> expected;
   for (std::uint32_t id = 2; id <= 3; ++id) {
     const Exchange next = random_exchange(random, quick, id, 128);
@@ -1124,7 +1126,7 @@ struct Scene {
                .network_id = 6}};
   Bench bench;
 
-  /// Rank 0's next message of `four`, of one packet.
+  /// Rank 0's next message of `four`, with one packet.
   Built only(const std::function<void(test::InaSpec&, FrameSpec&)>& change,
              std::size_t data_bytes = 16, std::uint16_t rank = 0) {
     test::InaSpec ina = four.ina_of(rank, 1, static_cast<std::uint32_t>(data_bytes));
@@ -1243,7 +1245,7 @@ TEST(Switch, LeavesEverythingElseAlone) {
       const wire::MacAddress to =
           is_known ? scene.four.mac_of(2) : wire::MacAddress{{0x02, 0xdd, 0, 0, 0, 1}};
       std::copy(to.bytes.begin(), to.bytes.end(), frame.bytes.begin());
-      const l2::PortSet elsewhere = is_known ? 0b0100 : 0b1110; // Ethernet's answer
+      const l2::PortSet elsewhere = is_known ? 0b0100 : 0b1110; // the result of plain Ethernet
       const l2::PortSet ports = row.member ? l2::PortSet{1} << *row.member : elsewhere;
       SCOPED_TRACE(std::string(row.description) + (is_known ? "" : ", flooded"));
       EXPECT_EQ(scene.bench.send(frame, 0),
@@ -1295,7 +1297,7 @@ Built on_another_qp(Built frame) {
   return frame;
 }
 
-/// All of message 1 of `four` up to packet `packets` of rank `rank`.
+/// Message 1 of `four`, up to packet `packets` of rank `rank`.
 void send_message(Scene& s, std::uint16_t rank, std::uint32_t id, std::size_t packets = 3) {
   const auto message = s.four.message(rank, id, Bytes(700, 1));
   for (std::size_t k = 0; k < packets; ++k) {
@@ -1483,7 +1485,7 @@ const std::vector<DropRow> kDropRows{
      [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1), kMaxFrame + 1), 0); }},
 };
 
-/// Why no frame can bring the stages to these.
+/// Why no frame can cause these drop reasons.
 const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::not_contiguous, "lcores over DPDK's mbufs"},
     {DropReason::worker_queue_full, "lcores"},
@@ -1664,8 +1666,8 @@ TEST(Switch, ATruncatedFrameNeverContributes) {
   }
 }
 
-/// Any covered bit of a ring's frame: dropped, or taken for something else and forwarded as it
-/// came.
+/// Any covered bit of a ring's frame is damaged: the frame is dropped, or taken for something else
+/// and forwarded unchanged.
 TEST(Switch, ADamagedFrameNeverContributes) {
   for (const Network network : kNetworks) {
     RingJob job({.world = 2, .network = network});
@@ -1718,7 +1720,7 @@ TEST(Switch, SurvivesNoiseAndLeaksNothing) {
           static_cast<std::uint8_t>(random());
     }
     if (random() % 2 == 0) {
-      seal(frame); // a liar with a good ICRC
+      seal(frame); // a forger with a valid ICRC
     }
     if (random() % 8 == 0) {
       frame.bytes.resize(random() % (frame.bytes.size() + 9));

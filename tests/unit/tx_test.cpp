@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// What leaves a port, and in which order: TxPort over a device whose wires are rte_rings
-/// (net_ring). The shares that are expected are those of TxArbiter's description, counted here by
-/// hand.
+/// (net_ring). The expected shares are those of TxArbiter's description, computed here by hand.
 
 #include "frame/frame.hpp"
 #include "lcore/mbuf_frame.hpp"
@@ -55,7 +54,7 @@ rte_mempool* pool() {
   return eal.pool;
 }
 
-/// A frame as it came off a wire.
+/// A frame received from a wire.
 struct Seen {
   TrafficClass traffic{};
   std::uint32_t number = 0;
@@ -63,7 +62,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-/// A device with two transmit queues of so many places each, and a TxPort on one or on both.
+/// A device with two transmit queues with this many places each, and a TxPort on one or on both.
 class Wire {
  public:
   Wire(unsigned places, std::array<std::uint16_t, kQueues> queues) {
@@ -103,7 +102,7 @@ class Wire {
             frame::Departure departure = frame::Departure::forwarded) {
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
     mbuf->pkt_len = mbuf->data_len = static_cast<std::uint16_t>(bytes);
-    mbuf->port = static_cast<std::uint16_t>(traffic); // nobody looks at these but take()
+    mbuf->port = static_cast<std::uint16_t>(traffic); // only take() reads these
     mbuf->hash.usr = next_number_[static_cast<std::size_t>(traffic)]++;
     const bool is_taken = port_->push(mbuf, departure, traffic);
     if (!is_taken) {
@@ -114,7 +113,7 @@ class Wire {
 
   unsigned flush() { return port_->flush(counters, port_counters); }
 
-  /// What has left by a queue, the first so many.
+  /// The first frames that have left by a queue.
   std::vector<Seen> take(unsigned queue, unsigned most) {
     std::vector<Seen> seen;
     void* taken = nullptr;
@@ -240,7 +239,7 @@ TEST(TxPort, AloneEachClassHasTheWholeLink) {
 TEST(TxPort, WhatIsNotWantedIsNotSavedUp) {
   Wire wire(1, kOneQueue);
   EXPECT_TRUE(wire.push(TrafficClass::other, 64));
-  for (unsigned i = 0; i < 500; ++i) { // the other class waits a while, has its turn and is gone
+  for (unsigned i = 0; i < 500; ++i) { // the other class waits for some time, has its turn and ends
     EXPECT_TRUE(wire.push(TrafficClass::ring, 1500));
   }
   for (unsigned i = 0; i < 400; ++i) {
@@ -251,7 +250,7 @@ TEST(TxPort, WhatIsNotWantedIsNotSavedUp) {
   for (unsigned i = 0; i < 10; ++i) {
     EXPECT_TRUE(wire.push(TrafficClass::other, 1500));
   }
-  for (unsigned i = 0; i < 6; ++i) { // seven of the same length have to go before
+  for (unsigned i = 0; i < 6; ++i) { // seven of the same length must go before
     wire.flush();
     EXPECT_EQ(wire.take(0, 1).at(0).traffic, TrafficClass::ring) << i;
   }

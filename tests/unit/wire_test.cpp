@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// What parse makes of frames, and the small types of lib/wire. Offsets and numbers here are
+/// What parse() finds in frames, and the small types of lib/wire. Offsets and numbers here are
 /// counted by hand from the header layouts, not taken from lib/wire's structs.
 
 #include "support/frame_builder.hpp"
@@ -353,8 +353,8 @@ std::vector<Mutated> length_rows() {
     put16(b.bytes, b.udp + 4, 8 + 12);
     b.bytes.resize(b.bth + 12);
   }));
-  // IEEE 802.3 §4.2.3.3: the shortest frames are padded to 60 bytes, 64 with a tag. A SEND of
-  // nothing over IPv4 is 58 bytes long, and no contradiction.
+  // IEEE 802.3 §4.2.3.3: short frames are padded to 60 bytes, 64 with a tag. An empty SEND over
+  // IPv4 has 58 bytes, so its padding is no contradiction.
   rows.push_back({"SEND of nothing", spec_of(ipv4, 0, 0x04), longer(0), Parsed::message});
   rows.push_back({"padded SEND of nothing", spec_of(ipv4, 0, 0x04), longer(2), Parsed::message});
   rows.push_back({"tagged, padded SEND of nothing", with_tags(spec_of(ipv4, 0, 0x04), {{}}),
