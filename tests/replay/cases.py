@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The replays: captures, what is made of them, and the configurations of the switch that they meet."""
+"""The replays: captures, frames derived from them, and the switch's configurations."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ Derivation = Callable[[list[bytes]], Iterator[bytes]]
 
 
 def hellos_first(frames: list[bytes]) -> Iterator[bytes]:
-    """What hosts that wait for their hello's result send: no capture but one was taken of such. The frames are the
-    captured ones, the first hello of each connection before all the others."""
+    """The frames of hosts that wait for their hello's result; only one capture has such hosts. These are the captured
+    frames, with the first hello of each connection before all others."""
     hellos: dict[tuple[str, str, int], int] = {}
     for number, frame in enumerate(frames):
         roce = parse_roce(frame)
@@ -35,7 +35,7 @@ def restart(frames: list[bytes]) -> Iterator[bytes]:
 
 
 def hurt(frames: list[bytes]) -> Iterator[bytes]:
-    """Every good packet stays, in its order, so every slot must still complete with the right sum."""
+    """Keeps every good packet in its order, so every slot must still complete with the right result."""
     for number, frame in enumerate(frames):
         roce = parse_roce(frame)
         assert roce
@@ -46,14 +46,14 @@ def hurt(frames: list[bytes]) -> Iterator[bytes]:
             yield resigned(frame, roce.payload_at + 28, (ina.session + 1).to_bytes(4, "big"))
             yield frame
             other_psn = (roce.psn + 5) % (1 << 24)
-            yield resigned(frame, roce.bth_at + 9, other_psn.to_bytes(3, "big"))  # of a message known by now
+            yield resigned(frame, roce.bth_at + 9, other_psn.to_bytes(3, "big"))  # of a known message
         else:
             yield frame
 
 
 @dataclass(frozen=True)
 class Case:
-    """One replay: what comes, and the switch's configuration. Port i is named p<i>."""
+    """One replay: the input frames and the switch's configuration. Port i is named p<i>."""
 
     name: str
     capture: str
@@ -62,9 +62,9 @@ class Case:
     window: int  # N
     members: tuple[str, ...]  # IPv4, in rank order
     port_macs: tuple[str, ...]  # one station per port
-    member_ports: bool  # configuration names each member's port (§3, Ports)
+    member_ports: bool  # the configuration names each member's port (§3, Ports)
     note: str
-    derivation: Derivation | None = None  # what comes, of the capture; None: the capture as it is
+    derivation: Derivation | None = None  # input frames from those of the capture; None: the capture unchanged
     job: Job | None = None  # instead of a derivation: frames made of the capture's hellos
 
     @property
@@ -78,7 +78,7 @@ class Case:
 
     @property
     def source(self) -> str:
-        """What comes, in words."""
+        """The input in words."""
         if self.job:
             return f"the job {self.job.__name__} of jobs.py"
         return f"captures/{self.capture}" + (f", {self.derivation.__name__}" if self.derivation else "")
@@ -87,11 +87,11 @@ class Case:
         return read_stamped(HERE / "captures" / self.capture)
 
     def steps(self) -> list[Step]:
-        """Of a job; no others have any."""
+        """The steps of a job; other cases have none."""
         return list(self.job(hellos_of(self.captured()))) if self.job else []
 
     def frames(self) -> list[Stamped]:
-        """What comes, and when."""
+        """The input frames with their times."""
         if self.job:
             times = accumulate(step.after_ns for step in self.steps())
             return [Stamped(ns, step.frame) for ns, step in zip(times, self.steps())]
@@ -155,7 +155,7 @@ CASES = {c.name: c for c in WHOLE + (
 
 
 def ring_yaml(case: Case) -> str:
-    """The configuration weir-replay reads."""
+    """The configuration for weir-replay."""
     ports = "".join(f'  - {{ name: p{i}, device: "net_null{i}", macs: ["{m}"] }}\n' for i, m in
                     enumerate(case.port_macs))
     members = "".join(f"      - {{ ip: {ip}{f', port: p{r}' if case.member_ports else ''} }}\n"

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What weir-replay must send for each capture, worked out without any of Weir's own code.
+"""What weir-replay must send for each capture, computed without Weir's own code.
 
-switch_model.py reads docs/protocol.md a second time, cases.py and jobs.py have what it and the switch meet: captures as
-they are, captures changed, and jobs made up frame by frame. ICRCs are held against scapy's.
+switch_model.py is a second implementation of docs/protocol.md. cases.py and jobs.py have the input: captures,
+changed captures, and jobs written frame by frame. ICRCs are compared with scapy's.
 
     expect.py --write                         write rings/*.yaml and expected/*.txt
-    expect.py --check                         those files are what the model says, which is what the tables of jobs.py
-                                              say; results carry scapy's ICRC
+    expect.py --check                         those files are equal to the model's output, the model agrees with the tables
+                                              of jobs.py, and results have scapy's ICRC
     expect.py --check-captures                every ICRC in the captures is the one scapy computes
-    expect.py --trace CASE                    the fate of every input frame
+    expect.py --trace CASE                    the outcome for every input frame
     expect.py --input CASE FILE.pcap          the case's frames as a capture, for weir-replay
     expect.py --pcap CASE FILE.pcap           the expected frames as a capture
     expect.py --verify OUT.pcap --expected expected/CASE.txt      exit 1 and explain the first difference
@@ -40,7 +40,7 @@ def run(case: Case) -> tuple[list[bytes], Switch]:
 
 
 def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
-    """Each received frame is counted once (I6), each sent frame once; both sums are asserted."""
+    """Counts each received frame once (I6) and each sent frame once; asserts both sums."""
     fates, kinds = Counter(switch.fate.values()), Counter(s.kind for s in switch.sent)
     complete = sum(slot.result is not None for slot in switch.slots.values())
     result = {
@@ -66,19 +66,18 @@ def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
 
 
 def reached(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
-    """Which (message, packet) each rank reached, by PSN alone: no history, no slots, no order of arrival.
+    """Which (message, packet) each rank reached, only by PSN: no history, no slots, no order of arrival.
 
-    Every message of these captures but the hello has the same number of packets, so a packet's PSN minus its
-    connection's hello's, wherever in the capture that is, names its slot. Asserted on the way: a repeat carries the
-    data of the original, so whichever copy is summed, the sum is the same; and every result that leaves carries the
-    sum of what the capture has from each rank at its PSN."""
+    All messages of these captures except the hello have the same number of packets, so a packet's PSN minus that of
+    its connection's hello gives its slot. Also asserted: a repeat has the data of the original, so the result is the
+    same for any copy; and every result that leaves is the reduction of each rank's data at its PSN."""
     packets = [(i, roce) for i, roce in enumerate(map(parse_roce, frames))
                if roce and roce.opcode in RC_DATA and (roce.src, roce.dst) in switch.neighbours()]
     hello = {roce.connection: roce.psn for _, roce in packets
              if (ina := roce.ina()) and ina.ring == RING and ina.collective == HELLO}
     headers = {serial(roce.psn, hello[roce.connection], 24): ina for _, roce in packets
                if roce.connection in hello and (ina := roce.ina())}
-    planted = ("drop.bad_icrc", "drop.wrong_session", "drop.history_conflict")  # by hurt() alone: no copies of anything
+    planted = ("drop.bad_icrc", "drop.wrong_session", "drop.history_conflict")  # only from hurt(): no copies of other packets
     taken = ("held", "aggregated", "cached-repeat", "drop.repeat_held")
     present: dict[int, set[int]] = {}
     accepted: dict[int, set[int]] = {}
@@ -119,7 +118,7 @@ def expectation(case: Case) -> tuple[str, Switch]:
     frames, switch = run(case)
     counts = counters(case, frames, switch)
     all_met = case.window == 32 and not case.job
-    if all_met:  # then no slot is ever reclaimed, and none of those all ranks reached may be missing
+    if all_met:  # then no slot is used twice, and none that all ranks reached may be missing
         assert counts["slots_reached_by_all_ranks"] == counts["slots_completed"], counts
     text = [f"# {case.name}: what leaves, in order, when rings/{case.name}.yaml meets {case.source}",
             "# Written by tests/replay/expect.py --write. Frame lines: index, input frame that caused it, kind, egress",
@@ -147,7 +146,7 @@ def write() -> int:
 
 
 def check() -> int:
-    """The files are current, and of the ICRCs the model wrote scapy confirms each 50th and each kind of header."""
+    """Checks that the files are current; scapy confirms each 50th ICRC of the model and each kind of header."""
     bad = 0
     for case in CASES.values():
         switch = None
@@ -173,7 +172,7 @@ def check() -> int:
 
 
 def wrong_fates(case: Case, switch: Switch) -> int:
-    """A job's frames must fare as its table says."""
+    """Compares the outcomes of a job's frames with its table."""
     wrong = [(index, step, switch.fate[index]) for index, step in enumerate(case.steps())
              if step.fate != switch.fate[index]]
     for index, step, fate in wrong:

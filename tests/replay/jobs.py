@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs that come, go and misbehave: tables of frames, each with the fate that docs/protocol.md gives it.
+"""Jobs that start, end and break the rules: tables of frames, each with its outcome by docs/protocol.md.
 
-The fates are written by hand. expect.py --check holds the model to them, and run.py the switch to the model. Frames are
-made from the hellos of a soft-RoCE capture (their Ethernet, IP, UDP and RETH headers), with headers, PSNs and data of
-our own. Ranks 0 to 2 are behind ports p0 to p2, MTU is 256, N is 4.
+The outcomes are written by hand. expect.py --check compares the model with them, and run.py the switch with the
+model. Frames are made from the hellos of a soft-RoCE capture (their Ethernet, IP, UDP and RETH headers), with headers,
+PSNs and data of our own. Ranks 0 to 2 are behind ports p0 to p2, MTU is 256, N is 4.
 """
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STRANGER = bytes.fromhex("5254000000fe")  # a station behind p3
 WRITE_FIRST, WRITE_LAST, WRITE_ONLY, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x06, 0x08, 0x0A, 0x01, 0x02, 0x04
 ACKNOWLEDGE = 0x11
 EXTENSION = {RC_READ: 16, RC_COMPARE_SWAP: 28, RC_FETCH_ADD: 28, SEND_LAST_INVALIDATE: 4, SEND_ONLY_INVALIDATE: 4,
-             ACKNOWLEDGE: 4}  # bytes behind the BTH (IBTA 9.2), beside those of RC_DATA
+             ACKNOWLEDGE: 4}  # bytes after the BTH (IBTA 9.2), in addition to RC_DATA
 SECOND = 10**9
 AGEING = 600 * SECOND  # connections.aging_s
 
 
 class Step(NamedTuple):
-    """A frame, what becomes of it, and how long after the step before it comes."""
+    """A frame, its outcome, and the time since the step before."""
 
     frame: bytes
     fate: str
@@ -69,7 +69,7 @@ def from_stranger(frame: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Run:
-    """What the hosts of one run of a job send. A message but a barrier has two packets: FIRST and LAST."""
+    """The frames of the hosts of one run of a job. Each message except a barrier has two packets: FIRST and LAST."""
 
     hellos: Hellos
     epoch: int
@@ -117,7 +117,7 @@ class Run:
                                      for i in range(64)))
 
     def plain(self, rank: int, opcode: int, place: int) -> bytes:
-        """Bytes that are nobody's."""
+        """A plain packet."""
         return self.packet(rank, opcode, place, bytes(range(64)))
 
 
@@ -165,8 +165,8 @@ def equal_epoch_restart(hellos: Hellos) -> Steps:
 
 
 def queue_pair_used_again(hellos: Hellos) -> Steps:
-    """A restarted rank has its predecessor's queue pair number, and lower PSNs. What the dead one still has in the
-    network takes the waiting hello out; the living repeats it."""
+    """A restarted rank has its predecessor's queue pair number, and lower PSNs. Late packets of the dead process make
+    the switch give up the waiting hello; the living one repeats it."""
     old = Run(hellos, epoch=5, nonce=0xA, psn=0x500000)
     new = replace(old, nonce=0xB, session=2, psn=0x001000)
     yield from begun(old)
@@ -184,7 +184,7 @@ def queue_pair_used_again(hellos: Hellos) -> Steps:
 
 
 def late_hello_of_a_dead_run(hellos: Hellos) -> Steps:
-    """It completes the dead run's incarnation. The living repeat their hellos, which were given up, and go on."""
+    """It completes the dead run's incarnation. The living ranks' hellos are given up; they repeat them and go on."""
     dead = Run(hellos, epoch=5, nonce=0xA)
     living = replace(dead, nonce=0xB, session=2, qp=0x40, psn=0x500000)
     yield Step(dead.hello(0), "aggregated")
@@ -203,7 +203,7 @@ def late_hello_of_a_dead_run(hellos: Hellos) -> Steps:
 
 
 def epochs(hellos: Hellos) -> Steps:
-    """Nothing but a full set of hellos moves a ring, however large the epoch."""
+    """Only a complete set of hellos changes a ring, however large the epoch is."""
     old = Run(hellos, epoch=5, nonce=0xA)
     new = replace(old, epoch=6, nonce=0xB, session=2, qp=0x40, psn=0x500000)
     huge = replace(old, epoch=0xFFFFFFFF, nonce=0xF, qp=0x66, psn=0x600000)
@@ -224,13 +224,13 @@ def epochs(hellos: Hellos) -> Steps:
     yield Step(old.last(0, 2), "drop.dead_connection")
     yield Step(old.hello(0), "drop.old_epoch")
     yield from whole(new, 1)
-    same_nonce = replace(new, epoch=7, session=3, qp=0x50, psn=0x800000)  # its epoch makes it another
+    same_nonce = replace(new, epoch=7, session=3, qp=0x50, psn=0x800000)  # another run, because of its epoch
     yield from begun(same_nonce)
     yield from whole(same_nonce, 1)
 
 
 def retired_nonces(hellos: Hellos) -> Steps:
-    """The last sixteen are known; which of them a hello brings makes no difference."""
+    """The last sixteen are known; a hello with any of them is dropped."""
     runs = [Run(hellos, epoch=5, nonce=0xA0 + i, session=i + 1, psn=0x10000 * (i + 1)) for i in range(18)]
     for run in runs[:17]:
         yield from begun(run)
@@ -243,7 +243,7 @@ def retired_nonces(hellos: Hellos) -> Steps:
 
 
 def waiting(hellos: Hellos) -> Steps:
-    """Each rank keeps its last four waiting hellos. What comes behind one on its connection takes it out."""
+    """Each rank keeps its last four waiting hellos. A later packet on its connection makes the switch give one up."""
     run = Run(hellos, epoch=5, nonce=0xA)
     yield Step(run.hello(0), "drop.hello_overtaken")
     yield Step(run.hello(0), "drop.repeat_held")
@@ -262,30 +262,30 @@ def waiting(hellos: Hellos) -> Steps:
     yield Step(run.hello(0), "drop.hello_overtaken")
     yield Step(run.packet(0, RC_READ, 1), "flood")
     yield Step(replace(run, psn=run.psn - 1).hello(0), "drop.hello_overtaken")
-    yield Step(run.hello(0), "aggregated")  # "any packet behind": another hello too
+    yield Step(run.hello(0), "aggregated")  # a later hello counts as a later packet too
     yield Step(run.hello(1), "aggregated")
     yield Step(run.hello(2), "aggregated")
     yield from whole(run, 1)
 
 
 def five_waiting(hellos: Hellos) -> Steps:
-    """The fifth pushes the oldest out, whatever their epochs; other ranks' are not touched."""
+    """The fifth replaces the oldest, whatever their epochs are; other ranks' hellos stay."""
     runs = [Run(hellos, epoch=9 - i, nonce=0xA0 + i, qp=0x20 + i) for i in range(5)]
     yield Step(runs[0].hello(1), "drop.hello_given_up")
     yield Step(runs[0].hello(0), "drop.hello_displaced")
     yield Step(runs[1].hello(0), "drop.hello_given_up")
     yield Step(runs[2].hello(0), "drop.hello_given_up")
     yield Step(runs[3].hello(0), "aggregated")
-    yield Step(runs[1].hello(0), "drop.repeat_held")  # no newer for that
+    yield Step(runs[1].hello(0), "drop.repeat_held")  # it is not the newest for that
     yield Step(runs[4].hello(0), "drop.hello_given_up")
-    yield Step(runs[0].hello(2), "drop.hello_given_up")  # now rank 0's is missing
+    yield Step(runs[0].hello(2), "drop.hello_given_up")  # rank 0's is missing now
     yield Step(runs[3].hello(1), "aggregated")
     yield Step(runs[3].hello(2), "aggregated")
     yield from whole(runs[3], 1)
 
 
 def hello_of_the_current_incarnation(hellos: Hellos) -> Steps:
-    """Message 0 on its own connection, nothing anywhere else."""
+    """It is message 0 on its own connection, and dropped on any other."""
     run = Run(hellos, epoch=5, nonce=0xA)
     yield from begun(run)
     yield Step(run.hello(1), "cached-repeat")
@@ -303,7 +303,7 @@ def hello_of_the_current_incarnation(hellos: Hellos) -> Steps:
 
 
 def refused_headers(hellos: Hellos) -> Steps:
-    """What a member may not say. The job itself is none the worse for it."""
+    """Headers that a member may not send. They do not disturb the job."""
     run = Run(hellos, epoch=5, nonce=0xA)
     for fate, said in (("bad_nonce", {"session": 0}), ("bad_ack_timeout", {"ack_timeout": 32}),
                        ("bad_ack_timeout", {"ack_timeout": 255}), ("bad_hello", {"msg": 1}),
@@ -340,7 +340,7 @@ def collectives(hellos: Hellos) -> Steps:
     yield Step(run.only(1, 6), "drop.disagree_collective")
 
 
-# --------------------------------------------------------------------------------------- doors, magic
+# --------------------------------------------------------------------------------------- ports, magic
 
 
 def other_port(hellos: Hellos) -> Steps:
@@ -349,7 +349,7 @@ def other_port(hellos: Hellos) -> Steps:
     new = replace(old, nonce=0xB, session=2, qp=0x40, psn=0x500000)
     plain = replace(old, qp=0x77)
     silent = replace(old, qp=0x78)
-    yield Step(silent.plain(0, SEND_ONLY, 0), "forward")  # its station has said nothing yet, but its port is known
+    yield Step(silent.plain(0, SEND_ONLY, 0), "forward")  # its station has sent nothing yet, but its port is known
     yield Step(from_stranger(old.hello(0)), "drop.wrong_port")
     yield from begun(old)
     yield Step(from_stranger(old.first(0, 1)), "drop.wrong_port")
@@ -366,16 +366,16 @@ def other_port(hellos: Hellos) -> Steps:
     yield Step(no_roce(hellos[0].frame), "forward")
     yield Step(from_stranger(no_roce(hellos[0].frame)), "forward")
     yield from begun(new)
-    yield Step(from_stranger(old.plain(0, SEND_ONLY, 5)), "drop.wrong_port")  # once, this revived the dead connection
+    yield Step(from_stranger(old.plain(0, SEND_ONLY, 5)), "drop.wrong_port")  # an older version revived the dead connection here
     yield Step(old.last(0, 1), "drop.dead_connection")
     yield from whole(new, 1)
 
 
 def port_of_the_hello(hellos: Hellos) -> Steps:
-    """No port is configured: for an incarnation it is the hello's."""
+    """No port is configured: the hello's port counts for the incarnation."""
     run = Run(hellos, epoch=5, nonce=0xA)
     plain = replace(run, qp=0x77)
-    yield Step(plain.plain(1, SEND_ONLY, 0), "flood")  # rank 2's station has said nothing yet
+    yield Step(plain.plain(1, SEND_ONLY, 0), "flood")  # rank 2's station has sent nothing yet
     yield Step(from_stranger(plain.plain(1, SEND_ONLY, 1)), "flood")
     yield from begun(run)
     yield Step(from_stranger(plain.plain(1, SEND_ONLY, 2)), "drop.wrong_port")
@@ -385,7 +385,7 @@ def port_of_the_hello(hellos: Hellos) -> Steps:
 
 
 def acknowledgement(run: Run, rank: int) -> bytes:
-    """What the successor's receiver sends back to `rank`: the other direction of the pair."""
+    """The successor's acknowledgement to `rank`: the other direction of the pair."""
     return rebuilt(turned_around(run.hellos[rank]), ACKNOWLEDGE, 0x11, (run.psn + 0x1000 * rank) % (1 << 24), b"", 0)
 
 
@@ -395,7 +395,7 @@ def no_roce(frame: bytes) -> bytes:
 
 
 def other_requests(hellos: Hellos) -> Steps:
-    """What has no place in a message of a ring, on each kind of queue pair."""
+    """Requests that cannot be part of a ring's message, on each kind of queue pair."""
     run = Run(hellos, epoch=5, nonce=0xA)
     kinds = (RC_READ, RC_COMPARE_SWAP, RC_FETCH_ADD, SEND_ONLY_INVALIDATE, SEND_LAST_INVALIDATE)
     unknown, plain = replace(run, qp=0x76), replace(run, qp=0x77)
@@ -407,7 +407,7 @@ def other_requests(hellos: Hellos) -> Steps:
         yield Step(plain.plain(0, opcode, 1), "forward")
         yield Step(unknown.plain(0, opcode, 1),
                    "drop.unclassified" if opcode == SEND_LAST_INVALIDATE else "forward")
-    yield Step(unknown.packet(0, SEND_LAST, 2, bytes(8)), "drop.unclassified")  # nothing was learnt of it
+    yield Step(unknown.packet(0, SEND_LAST, 2, bytes(8)), "drop.unclassified")  # the switch knows nothing of it
     yield Step(run.last(0, 1), "aggregated")
     for rank in (1, 2):
         yield Step(run.first(rank, 1), "aggregated")
@@ -418,14 +418,14 @@ def other_requests(hellos: Hellos) -> Steps:
 
 
 def unknown_ring(hellos: Hellos) -> Steps:
-    """A ring that this switch does not know, as after a restart with another configuration, or another switch's."""
+    """A ring that this switch does not know, after a restart with another configuration or on another switch."""
     ours = Run(hellos, epoch=5, nonce=0xA)
     theirs = replace(ours, ring=9, qp=0x30)
     unseen, mixed = replace(theirs, qp=0x31), replace(theirs, qp=0x32)
     yield from begun(ours)
     yield Step(theirs.hello(0), "forward")
     yield Step(theirs.last(0, 1), "drop.unannounced")
-    yield Step(theirs.first(0, 1), "drop.unannounced")  # nobody has answered: a repeat of a withdrawn ring's hello?
+    yield Step(theirs.first(0, 1), "drop.unannounced")  # no answer was seen: it may be a repeat of a withdrawn ring's hello
     yield Step(theirs.last(0, 1), "drop.unannounced")
     yield Step(answer(theirs, 0), "forward")
     yield Step(theirs.first(0, 1), "drop.unannounced")
@@ -438,7 +438,7 @@ def unknown_ring(hellos: Hellos) -> Steps:
     yield Step(theirs.hello(1, flags=RESULT), "forward")
     yield Step(theirs.first(1, 1, flags=RESULT, session=99), "forward")  # a result, on its way from another switch
     yield Step(theirs.last(1, 1), "forward")
-    yield Step(unseen.first(0, 1), "drop.unannounced")  # its hello passed before this switch began
+    yield Step(unseen.first(0, 1), "drop.unannounced")  # its hello passed before this switch started
     yield Step(unseen.last(0, 1), "drop.unclassified")
     yield Step(mixed.plain(0, SEND_ONLY, 0), "forward")
     yield Step(mixed.first(0, 1), "drop.unannounced")
@@ -446,7 +446,7 @@ def unknown_ring(hellos: Hellos) -> Steps:
     yield Step(mixed.plain(0, RC_READ, 3), "drop.unannounced")
     yield Step(mixed.plain(0, SEND_ONLY, 3), "forward")
     yield Step(mixed.packet(0, SEND_LAST, 4, bytes(8)), "forward")
-    yield Step(ours.first(0, 1, ring=9), "drop.unannounced")  # no packet but hellos ends anything
+    yield Step(ours.first(0, 1, ring=9), "drop.unannounced")  # only hellos end an incarnation
     yield Step(ours.hello(0, ring=9), "forward")
     yield Step(ours.first(0, 1, ring=9), "drop.unannounced")
     yield from whole(ours, 1)
@@ -462,12 +462,12 @@ def unknown_ring(hellos: Hellos) -> Steps:
 
 
 def answer(run: Run, rank: int) -> bytes:
-    """The result of a hello, on its way from another switch to a host."""
+    """The result of a hello, from another switch to a host."""
     return run.hello((rank - 1) % run.world, flags=RESULT, session=run.session, msg=run.nonce)
 
 
 def version_1(hellos: Hellos) -> Steps:
-    """Its headers are foreign: a hello is forwarded, other messages only behind one that was answered."""
+    """Its headers are foreign: a hello is forwarded, other messages only after an answered hello."""
     ours = Run(hellos, epoch=5, nonce=0xA)
     old, unseen = replace(ours, qp=0x30), replace(ours, qp=0x31)
     yield from begun(ours)
@@ -482,7 +482,7 @@ def version_1(hellos: Hellos) -> Steps:
 
 
 def strangers_headers(hellos: Hellos) -> Steps:
-    """Each way in which a header is somebody else's, by hellos."""
+    """Every reason for which a header is foreign, with hellos."""
     run = Run(hellos, epoch=5, nonce=0xA)
     said: tuple[dict[str, int], ...] = ({"version": 1}, {"ring": 8}, {"world": 2}, {"rank": 3}, {"rank": 1})
     yield from begun(run)
@@ -495,15 +495,15 @@ def strangers_headers(hellos: Hellos) -> Steps:
 
 
 def magic_between_others(hellos: Hellos) -> Steps:
-    """The rule of the magic holds between all addresses: against a ring's direction, and where no ring is."""
+    """The rule of the magic holds between all addresses: against a ring's direction, and between strangers."""
     run = Run(hellos, epoch=5, nonce=0xA)
     yield from begun(run)
-    yield Step(from_stranger(no_roce(hellos[0].frame)), "forward")  # the stranger makes itself known
+    yield Step(from_stranger(no_roce(hellos[0].frame)), "forward")  # the switch learns the stranger's port
     for others in ([turned_around(h) for h in hellos], [between_strangers(h) for h in hellos]):
         announced = replace(run, hellos=others, qp=0x50, ring=9)
         answering = replace(announced, hellos=[turned_around(h) for h in others])
         unseen = replace(announced, qp=0x51)
-        yield Step(announced.last(0, 1), "forward")  # no ring's neighbours: nothing has to be guessed
+        yield Step(announced.last(0, 1), "forward")  # not ring neighbours: "never guess" does not apply
         yield Step(announced.hello(0), "forward")
         yield Step(announced.last(0, 1), "drop.unannounced")
         yield Step(announced.first(0, 1), "drop.unannounced")
@@ -523,7 +523,7 @@ def magic_between_others(hellos: Hellos) -> Steps:
 
 
 def turned_around(hello: Roce) -> Roce:
-    """From its destination to its source: a ring's data does not go that way."""
+    """With source and destination exchanged: a ring's data does not go that way."""
     frame = hello.frame
     return template(frame[6:12] + frame[:6] + frame[12:26] + frame[30:34] + frame[26:30] + frame[34:])
 
@@ -535,14 +535,14 @@ def between_strangers(hello: Roce) -> Roce:
 
 
 def template(frame: bytes) -> Roce:
-    """Checksums do not matter: `rebuilt` makes them new."""
+    """Checksums do not matter: `rebuilt` computes them."""
     roce = parse_roce(frame)
     assert roce
     return roce
 
 
 def ageing(hellos: Hellos) -> Steps:
-    """Live connections do not age, dead ones late, plain ones after aging_s."""
+    """Live connections do not age, dead ones age late, plain ones after aging_s."""
     run = Run(hellos, epoch=5, nonce=0xA)
     plain = replace(run, qp=0x77)
     below = replace(run, qp=0x78, nonce=0xB)
@@ -553,9 +553,9 @@ def ageing(hellos: Hellos) -> Steps:
     yield Step(plain.packet(0, SEND_LAST, 1, bytes(8)), "forward", AGEING - SECOND)
     yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "forward")
     yield Step(plain.packet(0, SEND_LAST, 1, bytes(8)), "drop.unclassified", AGEING + SECOND)
-    yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "drop.unclassified")  # a hello that waits keeps nothing plain
+    yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "drop.unclassified")  # a waiting hello does not keep a connection plain
     yield Step(run.first(0, 1), "aggregated", 100 * AGEING)
-    yield Step(run.plain(0, SEND_ONLY, 0x200), "forward")  # it changes nothing: the connection is not silent
+    yield Step(run.plain(0, SEND_ONLY, 0x200), "forward")  # no change: the connection is not silent
     yield Step(run.last(0, 1), "aggregated")
     for rank in (1, 2):
         yield Step(run.first(rank, 1), "aggregated")
@@ -565,13 +565,13 @@ def ageing(hellos: Hellos) -> Steps:
     yield Step(run.first(0, 2), "held")
     yield Step(run.plain(0, SEND_ONLY, 0x200), "forward", AGEING + SECOND)  # silent, but a slot holds its packet
     yield Step(run.first(0, 2), "drop.repeat_held")
-    yield Step(run.plain(1, SEND_ONLY, 0x200), "forward")  # silent, and nothing held: plain from here on
+    yield Step(run.plain(1, SEND_ONLY, 0x200), "forward")  # silent, and nothing held: plain from now on
     yield Step(run.packet(1, SEND_LAST, 0x201, bytes(8)), "forward")
     yield Step(run.first(1, 2), "drop.no_connection")
 
 
 def dead_connections(hellos: Hellos) -> Steps:
-    """They stay dead for an hour at least, or for sixteen of the ACK timeouts that their hellos told."""
+    """They stay dead for at least an hour, or for sixteen of the ACK timeouts in their hellos."""
     old = Run(hellos, epoch=5, nonce=0xA)
     yield Step(old.hello(0, ack_timeout=31), "aggregated")  # 4.096 us * 2^31, sixteen times: 39 hours
     yield Step(old.hello(1), "aggregated")

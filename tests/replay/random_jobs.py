@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random jobs through weir-replay and through the model: every byte and every counter must be equal.
 
-    random_jobs.py --seeds 1:500             so many jobs
-    random_jobs.py --seeds 7 --keep DIR      one, with its capture and its configuration left in DIR
+    random_jobs.py --seeds 1:500             this many jobs
+    random_jobs.py --seeds 7 --keep DIR      one, and keep its capture and configuration in DIR
 
-A job has restarts, repeats, strangers and noise in an order that nobody would write down. Needs build/app/weir-replay.
+A job has restarts, repeats, strangers and noise in a random order. Needs build/app/weir-replay.
 Ends in "random jobs: N passed, N failed, N skipped", where all seeds are one test; status 1 when one failed.
 """
 from __future__ import annotations
@@ -33,7 +33,7 @@ MESSAGES = 12
 
 
 class Author:
-    """Writes a job while the model reads it, so that most of it makes sense."""
+    """Writes a job while the model processes it, so that most of its frames are plausible."""
 
     def __init__(self, seed: int, case: Case, hellos: Hellos) -> None:
         self._random = random.Random(seed)
@@ -69,7 +69,7 @@ class Author:
         return self._random.randrange(self._world)
 
     def some_run(self) -> Run:
-        """Some run, mostly with the session that counts."""
+        """Some run, usually with the valid session."""
         now = self._switch.incarnation
         if now is None:
             return self._random.choice(self._runs)
@@ -91,7 +91,7 @@ class Author:
             yield run.hello(rank)
 
     def message(self) -> Iterator[bytes]:
-        """A message of some ranks, near the one that is next."""
+        """A message of some ranks, near the next one."""
         run, now = self.some_run(), self._switch.incarnation
         newest = max((c.newest for c in now.connections), default=0) if now else 0
         msg = max(1, min(MESSAGES, newest + self._random.choice((-9, -4, -1, 0, 0, 1, 1, 1, 2, 5))))
@@ -147,7 +147,7 @@ class Author:
 
 
 def job_of(seed: int) -> Case:
-    """Of two ranks or three, with members' ports tied by the configuration or open."""
+    """A job of two or three ranks; the configuration ties members to ports or does not."""
     case = replace(TEMPLATE, name=f"random-{seed}", note=f"random job {seed}", member_ports=seed % 2 == 0)
     if seed % 4 < 2:
         case = replace(case, members=case.members[:2], port_macs=case.port_macs[:2] + case.port_macs[3:])
@@ -173,7 +173,7 @@ def check(case: Case, directory: Path) -> None:
 
 
 def difference(case: Case, steps: list[Step], directory: Path) -> str | None:
-    """Between switch and model when these frames come."""
+    """The difference between switch and model for these frames."""
     try:
         check(replace(case, job=lambda hellos: iter(steps)), directory)
     except (replays.Failed, AssertionError) as problem:
@@ -182,7 +182,7 @@ def difference(case: Case, steps: list[Step], directory: Path) -> str | None:
 
 
 def shortened(case: Case, directory: Path) -> list[Step]:
-    """A few of a failing job's frames that fail too: the shortest beginning, then all those left out that may be."""
+    """A few of a failing job's frames that also fail: the shortest beginning, without all frames that are not needed."""
     steps, last = case.steps(), 0
     while difference(case, steps[:last + 1], directory) is None:
         last += 1

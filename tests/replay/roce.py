@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Captures and RoCE frames in plain Python: pcap files, headers, ICRC, the INA header. None of Weir's code is used.
 
-`icrc` is held against scapy's by expect.py --check and --check-captures.
+expect.py --check and --check-captures compare `icrc` with scapy's.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class Stamped(NamedTuple):
-    """A frame and when it came."""
+    """A frame and its time."""
 
     ns: int
     frame: bytes
@@ -28,7 +28,7 @@ def read_pcap(path: Path) -> list[bytes]:
 
 
 def read_stamped(path: Path) -> list[Stamped]:
-    """Of a classic pcap file, either byte order, micro- or nanoseconds."""
+    """Frames with times of a classic pcap file, either byte order, micro- or nanoseconds."""
     data = path.read_bytes()
     if len(data) < 24:
         sys.exit(f"{path}: {len(data)} bytes are no pcap file; its header alone is 24")
@@ -119,7 +119,7 @@ class Roce:
     psn: int
     ip_at: int
     bth_at: int
-    payload_at: int  # meaningful for RC_DATA alone
+    payload_at: int  # only for RC_DATA
     payload_end: int  # pad excluded
     end: int  # first byte of the ICRC
 
@@ -140,7 +140,7 @@ class Roce:
         return self.src, self.dst, self.qp
 
     def ina(self) -> Ina | None:
-        """The INA header, where the payload starts with one."""
+        """The INA header, if the payload starts with one."""
         if not self.starts_message or len(self.payload) < INA_LEN:
             return None
         header = Ina(*Ina.LAYOUT.unpack_from(self.payload))
@@ -193,7 +193,7 @@ def icrc(frame: bytes, ip_at: int, bth_at: int, end: int) -> bytes:
 
 
 def scapy_icrc(frame: bytes) -> bytes:
-    """The same by scapy's contrib.roce, which rebuilds the packet from its fields."""
+    """The same with scapy's contrib.roce, which rebuilds the packet from its fields."""
     from scapy.contrib.roce import BTH  # type: ignore[import-untyped]
     from scapy.layers.l2 import Ether  # type: ignore[import-untyped]
 
@@ -216,7 +216,7 @@ def flipped(frame: bytes, at: int) -> bytes:
 
 
 def resigned(frame: bytes, at: int, new: bytes) -> bytes:
-    """Other bytes under a right ICRC."""
+    """Other bytes with a valid ICRC."""
     roce = parse_roce(frame)
     assert roce
     frame = frame[:at] + new + frame[at + len(new):]
@@ -228,7 +228,7 @@ def resigned(frame: bytes, at: int, new: bytes) -> bytes:
 
 
 def describe(frame: bytes) -> str:
-    """One line a person can compare."""
+    """One line for comparison by a person."""
     text = f"{len(frame)} bytes, {mac_text(frame[6:12])} > {mac_text(frame[:6])}, type {frame[12:14].hex()}"
     roce = parse_roce(frame)
     if roce is None:
@@ -254,7 +254,7 @@ def hex_rows(want: bytes, got: bytes) -> str:
 
 
 def field_at(frame: bytes, at: int) -> str:
-    """The part of the expected frame that byte `at` lies in."""
+    """The part of the expected frame that contains byte `at`."""
     roce = parse_roce(frame)
     parts = [(14, "Ethernet")]
     if roce:

@@ -57,7 +57,7 @@ def wanted_reasons(want: dict[str, int], prefix: str) -> dict[str, int]:
 
 
 def compare_counters(want: dict[str, int], stats: Any) -> None:
-    """The expectation's counters in the switch's terms. A drop reason that is not listed must not have counted."""
+    """Compares the expected counters with the switch's. A drop reason that is not listed must have no count."""
     accounting, ring = stats["accounting"][0], stats["rings"][0]
     drops, wanted_drops = reasons_in(stats, "drops"), wanted_reasons(want, "drop.")
     pairs = {

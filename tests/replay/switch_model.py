@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A slow, obvious second reading of docs/protocol.md (§ numbers below are that page's): one ring, one frame at a time.
+"""A slow and simple second implementation of docs/protocol.md (§ means that page): one ring, one frame at a time.
 
-It shares nothing with the switch but the names of the drops, which are those of docs/drops.md.
+It shares only the names of the drops with the switch, those of docs/drops.md.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATION_NS = 300 * 10**9  # l2.aging_s unless configured
 AGEING_NS = 600 * 10**9  # connections.aging_s unless configured
 SHORTEST_ACK_TIMEOUT = 12  # 1 .. 11 count as that
 UNTOLD_DEAD_NS = 3600 * 10**9
-FIRST_SESSION = 1  # weir-replay's unless told; the hosts in the captures were told 1
+FIRST_SESSION = 1  # weir-replay's default; the hosts in the captures had 1
 
 # -- reduction
 
@@ -28,7 +28,7 @@ FIRST_SESSION = 1  # weir-replay's unless told; the hosts in the captures were t
 def sum_f32(parts: list[bytes]) -> bytes:
     """Left fold in the order given (§2), rounded to f32 at each step.
 
-    Python adds the two f32 as doubles and struct rounds that to f32. Rounding twice is innocuous here: a double has
+    Python adds the two f32 as doubles and struct rounds that to f32. Rounding twice does no harm here: a double has
     53 bits of precision, at least 2*24+2, so the result is that of one correctly rounded f32 addition (Figueroa 1995).
     """
     count = len(parts[0]) // 4
@@ -64,7 +64,7 @@ def is_reducible(ina: Ina) -> bool:
 
 
 def result_of(ina: Ina, parts: list[bytes]) -> bytes:
-    """What all ranks' data, in rank order, becomes (§2, collective)."""
+    """The result of all ranks' data, in rank order (§2, collective)."""
     if ina.collective == BROADCAST:
         return parts[ina.root]
     return REDUCERS[ina.op, ina.dtype](parts)
@@ -74,7 +74,7 @@ def result_of(ina: Ina, parts: list[bytes]) -> bytes:
 
 
 class Configuration(Protocol):
-    """What the switch is told of its ports and its ring, which is number 7."""
+    """The switch's configuration of ports and of its ring, number 7."""
 
     @property
     def mtu(self) -> int: ...
@@ -100,7 +100,7 @@ Key = tuple[str, str, int]  # <source IP, destination IP, destination QP>
 
 @dataclass
 class Message:
-    """A message whose FIRST was seen: what its later packets cannot say for themselves."""
+    """A message whose FIRST was seen: what its later packets do not carry."""
 
     ina: Ina
     psn: int  # of the FIRST packet
@@ -108,34 +108,34 @@ class Message:
 
 
 def agreement(ina: Ina) -> tuple[int, ...]:
-    """What all ranks must agree on (§2)."""
+    """The fields on which all ranks must agree (§2)."""
     return ina.op, ina.dtype, ina.msg_len, ina.collective, ina.root
 
 
 def disagreement_of(theirs: tuple[int, ...], own: tuple[int, ...]) -> str | None:
-    """The name of the first difference between two agreements, which may have the payload's size at their ends."""
+    """The name of the first difference between two agreements; the payload's size may be their last item."""
     subjects = "operation", "type", "length", "collective", "root", "payload"
     return next((f"disagree_{name}" for name, a, b in zip(subjects, theirs, own) if a != b), None)
 
 
 class State(Enum):
-    """What is known of a queue pair."""
+    """What the switch knows about a queue pair."""
 
     PLAIN = auto()
-    ANNOUNCED = auto()  # a hello was forwarded as somebody else's
+    ANNOUNCED = auto()  # a foreign hello was forwarded
     FOREIGN = auto()  # and messages too
     LIVE = auto()  # admitted by the current incarnation
     DEAD = auto()  # admitted by a former one
     BARRED = auto()  # a message with the magic, but of no ring, was dropped on it
 
 
-# Where packets other than a FIRST or ONLY are dropped, and under which name.
+# The states in which packets other than a FIRST or ONLY are dropped, and the reason.
 STOPPED = {State.DEAD: "dead_connection", State.BARRED: "unannounced", State.ANNOUNCED: "unannounced"}
 
 
 @dataclass
 class Connection:
-    """A queue pair, and a ring's message history of it (§3)."""
+    """A queue pair and its message history (§3)."""
 
     state: State
     seen_ns: int  # of its last packet
@@ -143,11 +143,11 @@ class Connection:
     ack_timeout: int = 0
     newest: int = 0  # M
     known: dict[int, Message] = field(default_factory=dict)  # messages M-2N+1 .. M, holes left out
-    floor: int | None = None  # None until a message has left: then nothing is "before" it
+    floor: int | None = None  # None until a message has left: nothing is "before" it until then
 
 
 class Packet(NamedTuple):
-    """A packet on its way into a slot."""
+    """A packet for a slot."""
 
     index: int  # of the input frame
     roce: Roce
@@ -165,7 +165,7 @@ class Packet(NamedTuple):
 class Slot:
     tag: int
     terms: tuple[int, ...]  # agreement and payload size
-    packets: dict[int, Packet] = field(default_factory=dict)  # by rank; stays for the explanation of differences
+    packets: dict[int, Packet] = field(default_factory=dict)  # by rank; kept to explain differences
     result: bytes | None = None
 
 
@@ -216,7 +216,7 @@ class Switch:
     def __init__(self, case: Configuration) -> None:
         self.case = case
         self.port_of_source = {bytes.fromhex(m.replace(":", "")): i for i, m in enumerate(case.port_macs)}
-        self.fdb: dict[bytes, tuple[int, int]] = {}  # station: port, when last heard of
+        self.fdb: dict[bytes, tuple[int, int]] = {}  # station: port, time of its last frame
         self.connections: dict[Key, Connection] = {}
         self.waiting: list[list[Waiting]] = [[] for _ in case.members]  # by rank, oldest first
         self.incarnation: Incarnation | None = None
@@ -226,7 +226,7 @@ class Switch:
         self.sent: list[Sent] = []
         self.fate: dict[int, str] = {}  # exactly one for each input frame (I6)
         self.answered: set[tuple[str, int, int]] = set()  # host, ring, session: by another switch
-        self.foreign: Counter[str] = Counter()  # why headers were somebody else's
+        self.foreign: Counter[str] = Counter()  # why headers were foreign
         self.now = 0  # ns
 
     # -- the plain switch
@@ -251,14 +251,14 @@ class Switch:
         self.forward(index, frame, port)
 
     def port_of(self, station: bytes) -> int | None:
-        """That of a living incarnation's member, otherwise where the station was last heard of."""
+        """The port of a living incarnation's member, otherwise that of the station's last frame."""
         if self.incarnation and station in self.incarnation.stations:
             return self.incarnation.ports[self.incarnation.stations.index(station)]
         port, heard = self.fdb.get(station, (None, 0))
         return port if self.now - heard <= STATION_NS else None
 
     def forward(self, index: int, frame: bytes, port: int, kind: str = "forward") -> None:
-        """As it came, by destination MAC; flooded when that is a group or unknown."""
+        """Forwards unchanged, by destination MAC; floods when that is a group or unknown."""
         ports, known = self.egress(frame, port)
         self.fate[index] = (kind if known else "flood") if ports else "drop.same_port"
         for p in ports:
@@ -284,14 +284,14 @@ class Switch:
         return {(ips[r], ips[(r + 1) % len(ips)]): r for r in range(len(ips))}
 
     def enters_elsewhere(self, roce: Roce, port: int) -> bool:
-        """§3, Ports: between two neighbours, in either direction, by another port than its source's."""
+        """§3, Ports: RoCE between two neighbours, in either direction, that enters by another port than its source's."""
         return self.between_neighbours(roce) and self.bound_port(roce.src) not in (None, port)
 
     def between_neighbours(self, roce: Roce) -> bool:
         return (roce.src, roce.dst) in self.neighbours() or (roce.dst, roce.src) in self.neighbours()
 
     def bound_port(self, member: str) -> int | None:
-        """By configuration, or by its hello for the incarnation."""
+        """The port from the configuration, or from its hello for the incarnation."""
         rank = list(self.case.members).index(member)
         if self.case.member_ports:
             return rank
@@ -300,7 +300,7 @@ class Switch:
     # -- queue pairs (§3)
 
     def connection(self, roce: Roce) -> Connection | None:
-        """The entry that has not aged."""
+        """The connection's entry, unless it has aged."""
         entry = self.connections.get(roce.connection)
         if entry is None or entry.state is State.LIVE:
             return entry
@@ -336,7 +336,7 @@ class Switch:
         self.forward(index, roce.frame, port)
 
     def first_or_only(self, index: int, roce: Roce, port: int) -> None:
-        """The ICRC comes first: a ring's FIRST whose magic was hit by noise must not turn its connection plain."""
+        """The ICRC is checked first: a ring's FIRST with a damaged magic must not make its connection plain."""
         if not roce.icrc_is_right():
             return self.drop(index, "bad_icrc")
         self.overtake(roce)
@@ -364,7 +364,7 @@ class Switch:
         self.forward(index, roce.frame, port)
 
     def stranger(self, ina: Ina, roce: Roce) -> str | None:
-        """Why a header is somebody else's (§3, Belonging)."""
+        """Why a header is foreign (§3, Belonging)."""
         ips = self.case.members
         if ina.version != VERSION:
             return "unknown_version"
@@ -381,7 +381,7 @@ class Switch:
         return None
 
     def foreign_start(self, index: int, roce: Roce, port: int, ina: Ina, why: str) -> None:
-        """§3, the magic, between a ring's neighbours."""
+        """§3, the magic, between ring neighbours."""
         entry = self.connection(roce)
         state = self.after_foreign_header(entry, roce, ina)
         if entry and entry.state is State.DEAD and ina.collective == HELLO:
@@ -394,8 +394,8 @@ class Switch:
         self.forward(index, roce.frame, port)
 
     def after_foreign_header(self, entry: Connection | None, roce: Roce, ina: Ina) -> State:
-        """Behind a hello that passed, a ring's messages pass once another switch has answered that host's hello. The
-        hello alone opens nothing: a host that goes back as far as its hello repeats that too."""
+        """After a hello that passed, a ring's messages pass once another switch has answered that host's hello. The
+        hello alone opens nothing: a host that goes back to its hello repeats the hello too."""
         if ina.collective == HELLO:
             if ina.flags & RESULT:
                 self.answered.add((roce.dst, ina.ring, ina.session))
@@ -405,7 +405,7 @@ class Switch:
         return State.FOREIGN if greeted and answered else State.BARRED
 
     def passes_between_strangers(self, roce: Roce) -> bool:
-        """The same rule for a pair of addresses that no ring's data has: there, what is not stopped passes."""
+        """The same rule for addresses between which no ring has data: there, all that is not stopped passes."""
         entry, ina = self.connection(roce), roce.ina()
         if not roce.starts_message or not roce.icrc_is_right():
             return entry is None or entry.state is State.FOREIGN
@@ -417,7 +417,7 @@ class Switch:
         return state is not State.BARRED
 
     def middle_or_last(self, index: int, roce: Roce, port: int) -> None:
-        """The history's table (§3), its rows for the other packets, and "never guess"."""
+        """The history's table (§3): the rows for other packets, and "never guess"."""
         if roce.icrc_is_right():
             self.overtake(roce)
         entry = self.connection(roce)
@@ -440,13 +440,13 @@ class Switch:
             return self.stale(index, roce)
         return self.drop(index, "unknown_message")
 
-    # -- what a header of a member says (§2)
+    # -- the header of a member (§2)
 
     def message_of(self, ina: Ina, psn: int) -> Message:
         return Message(ina, psn, -(-(INA_LEN + ina.msg_len) // self.case.mtu))
 
     def refusal(self, ina: Ina, roce: Roce) -> str | None:
-        """What no state of the switch can make acceptable."""
+        """The reason why no state of the switch makes the header acceptable."""
         if ina.flags & RESULT:
             return "result_flag"
         if ina.flags & PARTIAL:
@@ -483,7 +483,7 @@ class Switch:
     # -- incarnations (§2a)
 
     def overtake(self, roce: Roce) -> None:
-        """A packet behind a waiting hello on its connection: the sender is past that hello."""
+        """A packet after a waiting hello on its connection: the sender has passed that hello."""
         ina = roce.ina() if roce.opcode in RC_DATA else None
         for waiting in self.waiting:
             for hello in list(waiting):
@@ -572,7 +572,7 @@ class Switch:
         self.enter(Packet(index, roce, ina.rank, self.message_of(ina, roce.psn), 0), entry)
 
     def enter(self, packet: Packet, connection: Connection) -> None:
-        """The history's table (§3), its rows for FIRST and ONLY."""
+        """The history's table (§3): the rows for FIRST and ONLY."""
         window = self.case.window
         msg = 0 if packet.message.ina.collective == HELLO else packet.message.ina.msg
         ahead = serial(msg, connection.newest, 32)
@@ -584,16 +584,16 @@ class Switch:
             return self.drop(packet.index, "history_conflict")
         connection.known.setdefault(msg, packet.message)
         if ahead > 0:
-            connection.newest = msg  # even where the slot then refuses the packet
+            connection.newest = msg  # even if the slot then drops the packet
             for old in sorted(connection.known, key=lambda m: serial(m, msg, 32)):
                 if serial(old, msg, 32) <= -2 * window:
-                    gone = connection.known.pop(old)  # a hole that leaves has no PSN and moves no floor
+                    gone = connection.known.pop(old)  # a hole that leaves has no PSN and does not change the floor
                     connection.floor = (gone.psn + gone.count) % (1 << 24)
         self.into_slot(packet)
 
     @staticmethod
     def contradicts(known: dict[int, Message], msg: int, said: Message) -> bool:
-        """Not what was said of that message before, or inside another: a host numbers its packets without overlap."""
+        """Whether it differs from what is known of the message, or lies inside another: a host numbers packets without overlap."""
         if msg in known:
             noted = known[msg]
             return (noted.psn, noted.count, agreement(noted.ina)) != (said.psn, said.count, agreement(said.ina))
@@ -603,7 +603,7 @@ class Switch:
                 or any(serial(m.psn, said.psn + said.count, 24) < 0 for m in behind))
 
     def stale(self, index: int, roce: Roce) -> None:
-        """What has left the history or its slot only lacks its ACK (§4, "why stale repeats may pass")."""
+        """A packet that has left the history or its slot lacks only its ACK (§4, "why stale repeats may pass")."""
         self.forward(index, roce.frame, self.port_of_source[roce.frame[6:12]], "stale-forward")
 
     # -- slots (§4)
@@ -632,7 +632,7 @@ class Switch:
             self.fate[packet.index] = "cached-repeat"
             return self.emit(packet, slot, packet.index, "cached-result")
         if packet.rank in slot.packets:
-            return self.drop(packet.index, "repeat_held")  # "keep one copy": the one already there
+            return self.drop(packet.index, "repeat_held")  # the first copy stays
         slot.packets[packet.rank] = packet
         self.fate[packet.index] = "held"
         if len(slot.packets) == self.case.world:
@@ -647,7 +647,7 @@ class Switch:
             self.emit(slot.packets[r], slot, last, "result")
 
     def emit(self, own: Packet, slot: Slot, cause: int, kind: str) -> None:
-        """The result packet of a rank (§5). `own` gives the headers: of a repeat, the repeat."""
+        """The result packet of a rank (§5). `own` gives the headers; for a repeat it is the repeat."""
         assert slot.result is not None and self.incarnation is not None
         roce, header = own.roce, b""
         if own.k == 0:
