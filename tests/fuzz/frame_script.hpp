@@ -63,7 +63,7 @@ class FrameScript {
     }
   }
 
-  /// No fuzzer guesses a CRC, and most of what is worth fuzzing lies behind the check.
+  /// A fuzzer cannot guess a CRC, and most of the code is behind this check.
   static void make_icrc_valid(std::vector<std::uint8_t>& bytes) {
     frame::Frame frame;
     frame.data = bytes.data();
