@@ -269,6 +269,7 @@ FrameJob::Outcome FrameJob::run() {
                                         now_ / kSecond, workers_.size() - done_, workers_.size()));
     }
     const auto entry = network_.events().pop();
+    network_.prefetch_soon();
     now_ = entry.time;
     dispatch(entry.event);
   }
@@ -395,8 +396,7 @@ void FrameJob::answer(const Frame& frame, Receiver::Reply reply) {
 /// Does all that the worker can do now.
 void FrameJob::pump(std::uint32_t index) {
   Worker& worker = workers_[index];
-  const Ring& ring = rings_[worker.ring];
-  const MessageList& messages = ring.messages[worker.rank % ring.messages.size()];
+  const MessageList& messages = worker.sender.messages();
   worker.post_all();
   while (const auto departure = worker.sender.transmit(now_)) {
     Frame frame;

@@ -55,8 +55,9 @@ class FrameJob {
 
   class Hub;
 
+  /// `rank` may be one behind the last: the ring closes there.
   Worker& worker_of(const Ring& ring, std::uint32_t rank) {
-    return workers_[ring.first_worker + rank % ring.world];
+    return workers_[ring.first_worker + (rank == ring.world ? 0 : rank)];
   }
 
   void add_workers(Ring& ring, std::uint32_t index);

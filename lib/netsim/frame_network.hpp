@@ -87,6 +87,14 @@ class FrameNetwork {
 
   const Frame& operator[](FrameId id) const { return frames_[id]; }
 
+  /// Asks for the frame of the event after the next one.
+  void prefetch_soon() const {
+    const FrameEvent* event = events_.after_next();
+    if (event != nullptr && event->subject < frames_.size()) { // else it is another number
+      __builtin_prefetch(&frames_[event->subject]);
+    }
+  }
+
   void release(FrameId id) { free_.push_back(id); }
 
   const std::vector<LinkUse>& use() const { return use_; }

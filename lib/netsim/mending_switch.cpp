@@ -44,7 +44,8 @@ void MendingSwitch::take_contribution(std::uint32_t child, std::uint32_t packet,
     }
     return;
   }
-  if (!knows_first_of(packet, child)) {
+  // What comes in order has what is before it there.
+  if (packet != inflow.missing && !knows_first_of(packet, child)) {
     return ask(child);
   }
   const bool is_last = slots_.store(packet, child);

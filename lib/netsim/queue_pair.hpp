@@ -27,7 +27,9 @@ class Sender {
   Sender(const HostTraits& traits, const MessageList& messages)
       : traits_(traits), messages_(messages), retries_left_(traits.retry_count) {}
 
-  /// The next message may be sent.
+  const MessageList& messages() const { return messages_; }
+
+  /// The next message may go.
   void post() { ++posted_; }
 
   std::uint32_t posted() const { return posted_; }

@@ -38,7 +38,8 @@ Time RegionFabric::cross(std::uint32_t link, std::uint32_t back, const RegionPac
   return links_[link].take(now, duration_on(link, settings_.header_bytes + payload));
 }
 
-void RegionFabric::arrive(Place place, std::uint32_t at, const RegionPacket& packet, Time time) {
+void RegionFabric::arrive(Place place, std::uint32_t at, const RegionPacket& packet,
+                          SwitchId came_from, Time time) {
   std::uint32_t id = 0;
   if (free_.empty()) {
     id = static_cast<std::uint32_t>(packets_.size());
@@ -48,6 +49,7 @@ void RegionFabric::arrive(Place place, std::uint32_t at, const RegionPacket& pac
     free_.pop_back();
     packets_[id] = packet;
   }
+  packets_[id].came_from = came_from;
   const auto plane = static_cast<std::uint16_t>(plane_of(packet.address));
   events_.push(time, {place, plane, at, id});
 }
@@ -56,18 +58,18 @@ Time RegionFabric::send_up(std::uint32_t gpu, const RegionPacket& packet, Time n
   const std::uint32_t link = gpu_link(plane_of(packet.address), gpu);
   const Time begin = cross(link, link + 1, packet, now);
   const Time sent = links_[link].free_from();
-  arrive(Place::at_switch, leaf_of(gpu), packet, sent + network_.switch_latency);
+  arrive(Place::at_switch, leaf_of(gpu), packet, packet.came_from, sent + network_.switch_latency);
   return begin;
 }
 
 void RegionFabric::send_down(std::uint32_t gpu, const RegionPacket& packet, Time now) {
   const std::uint32_t link = gpu_link(plane_of(packet.address), gpu);
   cross(link + 1, link, packet, now);
-  arrive(Place::at_gpu, gpu, packet, links_[link + 1].free_from());
+  arrive(Place::at_gpu, gpu, packet, packet.came_from, links_[link + 1].free_from());
 }
 
-void RegionFabric::send_across(SwitchId from, SwitchId to, std::uint32_t lane, RegionPacket packet,
-                               Time now) {
+void RegionFabric::send_across(SwitchId from, SwitchId to, std::uint32_t lane,
+                               const RegionPacket& packet, Time now) {
   const std::uint32_t plane = plane_of(packet.address);
   std::uint32_t link = 0;
   std::uint32_t back = 0;
@@ -82,8 +84,7 @@ void RegionFabric::send_across(SwitchId from, SwitchId to, std::uint32_t lane, R
     link = back + 1;
   }
   cross(link, back, packet, now);
-  packet.came_from = from;
-  arrive(Place::at_switch, to, packet, links_[link].free_from() + network_.switch_latency);
+  arrive(Place::at_switch, to, packet, from, links_[link].free_from() + network_.switch_latency);
 }
 
 void RegionFabric::spread(SwitchId at, std::uint32_t lane, const RegionPacket& packet, Time now) {

@@ -92,6 +92,14 @@ class RegionFabric {
 
   const RegionPacket& operator[](std::uint32_t packet) const { return packets_[packet]; }
 
+  /// Asks for the packet of the event after the next one.
+  void prefetch_soon() const {
+    const Event* event = events_.after_next();
+    if (event != nullptr && event->packet < packets_.size()) { // else it is a program's number
+      __builtin_prefetch(&packets_[event->packet]);
+    }
+  }
+
   void release(std::uint32_t packet) { free_.push_back(packet); }
 
   Time memory_latency() {
@@ -105,9 +113,11 @@ class RegionFabric {
            packet.kind != RegionPacket::Kind::response;
   }
 
-  void send_across(SwitchId from, SwitchId to, std::uint32_t lane, RegionPacket packet, Time now);
+  void send_across(SwitchId from, SwitchId to, std::uint32_t lane, const RegionPacket& packet,
+                   Time now);
   Time cross(std::uint32_t link, std::uint32_t back, const RegionPacket& packet, Time now);
-  void arrive(Place place, std::uint32_t at, const RegionPacket& packet, Time time);
+  void arrive(Place place, std::uint32_t at, const RegionPacket& packet, SwitchId came_from,
+              Time time);
   std::uint32_t gpu_link(std::uint32_t plane, std::uint32_t gpu) const;
   std::uint32_t across_link(std::uint32_t plane, SwitchId leaf, std::uint32_t lane) const;
   Time duration_on(std::uint32_t link, std::uint32_t bytes);

@@ -38,6 +38,7 @@ class RegionJob {
                                           received_, to_receive_));
       }
       const auto entry = fabric_.events().pop();
+      fabric_.prefetch_soon();
       now_ = entry.time;
       dispatch(entry.event);
     }

@@ -48,7 +48,7 @@ bool SimulatedNetwork::advance() {
   if (events_.empty()) {
     return false;
   }
-  const auto [time, order, event] = events_.pop();
+  const auto [time, event] = events_.pop();
   now_ = time;
   switch (event.kind) {
   case EventKind::at_switch:

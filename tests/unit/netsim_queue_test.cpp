@@ -42,10 +42,30 @@ TEST(EventQueue, GivesByTimeThenByArrival) {
   EXPECT_EQ(queue.size(), reference.size());
 }
 
-/// Compared with a walk. At most four days are marked, so searches pass empty words and the end of
-/// the circle.
+/// As many events as a day is sorted by either method, at few times, so that many are of one.
+TEST(EventQueue, KeepsTheOrderOfComingWithinADay) {
+  constexpr std::uint64_t kMorning = std::uint64_t{1} << 20;
+  for (const int events : {2, 3, 64, 65, 1000}) {
+    std::mt19937_64 random(3);
+    EventQueue<int> queue;
+    std::vector<std::pair<std::uint64_t, int>> expected;
+    for (int i = 0; i < events; ++i) {
+      expected.emplace_back(kMorning + random() % 4 * 50, i);
+      queue.push(expected.back().first, i);
+    }
+    std::sort(expected.begin(), expected.end());
+    for (const auto& [time, event] : expected) {
+      const auto entry = queue.pop();
+      ASSERT_EQ(entry.time, time);
+      ASSERT_EQ(entry.event, event) << "of " << events;
+    }
+    EXPECT_TRUE(queue.empty());
+  }
+}
+
+/// Against a walk. At most four days are marked, so searches pass empty words and the circle's end.
 TEST(DayMarks, FindsTheNextRoundTheEnd) {
-  constexpr std::size_t kDays = 3 * 4096;
+  constexpr std::size_t kDays = std::size_t{3} * 4096;
   std::mt19937_64 random(2);
   DayMarks marks(kDays);
   EXPECT_EQ(marks.distance_to_next(5), kDays);
