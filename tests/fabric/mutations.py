@@ -53,7 +53,7 @@ WHOLE_FLIGHT = ("these senders go back over all that is in flight; its later pac
 
 MUTATIONS = [
     Mutation("bitmap", "a repeat counts as another rank's contribution", [
-        Edit(SLOTS, "if (slot.has(contribution.rank)) {", "if (false) {")]),
+        Edit(SLOTS, "if (slot.has(contribution.child)) {", "if (false) {")]),
     Mutation("cache-forward", "no cache: a repeat in a complete slot is forwarded", [
         Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, contribution.slot, now);",
              "return forward_.send(frame, frame::Departure::forwarded, now);")]),
@@ -71,7 +71,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (state.retired.has(incarnation.nonce)) {", "if (false) {")]),
     Mutation("data-epoch", "a message of a newer epoch ends the incarnation", [
         Edit(CLASSIFY, "    return dropped(DropReason::wrong_epoch);",
-             "    if (opening.ina.epoch.get() > state.incarnation->epoch) {\n      end_incarnation(opening.ring);\n    }\n"
+             "    if (opening.ina.epoch.get() > state.incarnation->epoch) {\n      end_incarnation(opening.sender.ring);\n    }\n"
              "    return dropped(DropReason::wrong_epoch);")]),
     Mutation("session-again", "a new incarnation keeps the session", [
         Edit(CLASSIFY, "state.session = sessions_.draw(state.session);",
@@ -106,7 +106,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "  if (connection == nullptr) {\n    return dropped(DropReason::unclassified);",
              "  if (connection == nullptr) {\n    return forwarded();")]),
     Mutation("magic", "messages of unknown rings are forwarded", [
-        Edit(CLASSIFY, "  return dropped(DropReason::unannounced);\n}\n\nstd::optional", "  return forwarded();\n}\n\nstd::optional"),
+        Edit(CLASSIFY, "  return dropped(DropReason::unannounced);\n}\n\n/// docs/protocol.md §2a", "  return forwarded();\n}\n\n/// docs/protocol.md §2a"),
         Edit(CLASSIFY, "Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {\n"
              "  if (connection == nullptr) {\n    return dropped(DropReason::unannounced);",
              "Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {\n"
@@ -117,7 +117,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame.packet, ina))) {",
              "if (was_greeted) {")]),
     Mutation("slots-n", "N messages of slots instead of 2N", [
-        Edit(RING_STATE, "ring.world(), ring.depth(),", "ring.world(), ring.window,"),
+        Edit(RING_STATE, "ring.children(), spec.depth(),", "ring.children(), spec.window,"),
         Edit(HISTORY, "static_cast<std::uint32_t>(message % depth()) * packets_per_message_",
              "static_cast<std::uint32_t>(message % (depth() / 2)) * packets_per_message_")]),
     Mutation("slot-stale-off", "a slot's tag is not looked at for stale repeats", [
@@ -138,7 +138,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (opening.ina.session.get() != state.session) {", "if (false) {")]),
     Mutation("hole", "a hole is taken for stale", [
         Edit(CLASSIFY, "return dropped(DropReason::unknown_message);",
-             "return {.step = Step::forward_stale, .ring = connection.ring, .rank = connection.rank};")]),
+             "return {.step = Step::forward_stale, .ring = connection.ring, .child = connection.child};")]),
     Mutation("dead", "packets of dead connections are forwarded", [
         Edit(CLASSIFY, "    return forwarded();\n  case ConnectionState::dead:\n    return dropped(DropReason::dead_connection);\n"
              "  case ConnectionState::announced:", "    return forwarded();\n  case ConnectionState::dead:\n    return forwarded();\n"
@@ -147,7 +147,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {", "if (false) {"),
         Edit(CLASSIFY, "return connection.state == ConnectionState::live && connection.port != frame.ingress;",
              "return false && connection.port != frame.ingress;"),
-        Edit(DISPATCH, "if (!directory_.may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
+        Edit(DISPATCH, "if (!current_->may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
     Mutation("port-of-another", "what one ring's hellos say of ports bars another ring", [
         Edit(CLASSIFY, " && !greets_unbound_ring(frame)) {", ") {")]),
     Mutation("admission", "a queue pair without hello is taken for its rank's", [
@@ -165,14 +165,17 @@ MUTATIONS = [
         Edit(SLOTS, "  reduce_to_all(fold,",
              "  std::reverse(payloads.begin(), payloads.begin() + static_cast<std::ptrdiff_t>(frames.size()));\n"
              "  reduce_to_all(fold,")]),
+    Mutation("withdrawn", "a withdrawn ring stays in the set", [
+        Edit("lib/ring/ring_set.cpp", "  less.ring_by_id_.erase(rings_[ring].spec().id);\n", "")],
+        "its hosts form again, and their sums are right; ring_set_test and switch_test hold the rule by themselves"),
     Mutation("rank-missing", "a slot is complete when one rank is still missing", [
-        Edit(SLOTS, "slot.arrived == dimensions_.world ?", "slot.arrived + 1 >= dimensions_.world ?")]),
+        Edit(SLOTS, "slot.arrived == dimensions_.children ?", "slot.arrived + 1 >= dimensions_.children ?")]),
     Mutation("ingress", "floods reach the ingress too", [
         Edit("lib/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
              "return {all_, DropReason::no_egress};")]),
     Mutation("flush-leak", "a flush forgets the frames of the last rank", [
-        Edit("lib/slot/slot_table.hpp", "if (slots_[index].has(rank)) {",
-             "if (slots_[index].has(rank) && rank + 1 != dimensions_.world) {")]),
+        Edit("lib/slot/slot_table.hpp", "if (slots_[index].has(child)) {",
+             "if (slots_[index].has(child) && child + 1 != dimensions_.children) {")]),
     Mutation("hello-session", "a hello's result lacks the session", [
         Edit("lib/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
