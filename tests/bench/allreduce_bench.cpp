@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// How long an all-reduce takes in a network of equal links, through the switch and round the ring,
-/// in virtual time: hosts' queue pairs and the switch are the real ones, links have a rate, a delay
-/// and a loss rate, and computing takes no time. A round is a seed of what gets lost.
+/// The time of an all-reduce in a network of equal links, through the switch and on the hosts'
+/// ring, in virtual time. The hosts' queue pairs and the switch are the real ones; links have a
+/// rate, a delay and a loss rate; computing takes no time. A round is a seed of the losses.
 
 #include "allreduce_job.hpp"
 #include "measurement.hpp"
@@ -24,7 +24,7 @@ struct Setting {
 };
 
 struct Job {
-  double us = 0; // with the attempts that failed
+  double us = 0; // includes failed attempts
   double repeated = 0;
   double restarts = 0;
 };
@@ -48,7 +48,7 @@ Job run_job(Outcome (*reduce)(const AllReduce&, std::uint64_t), const Setting& s
   throw std::runtime_error("a job that never finishes: " + setting.parameters.text());
 }
 
-/// What a link needs for the tensor in frames of full payload.
+/// Time of a link for the tensor in frames of full payload.
 double link_time_ns(std::size_t bytes) {
   const double frames = static_cast<double>(bytes) / kMtu;
   return frames * 8 * (kMtu + kFrameHeaders + kWireOverhead) / kBitsPerNs;

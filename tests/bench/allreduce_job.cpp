@@ -40,7 +40,7 @@ Tensors make_tensors(const AllReduce& wanted) {
   return tensors;
 }
 
-/// A fast wrong all-reduce is worth nothing.
+/// A fast but wrong all-reduce is worthless.
 void expect_sums(const Tensors& tensors) {
   const auto ranks = static_cast<std::int32_t>(tensors.size());
   for (const std::vector<std::uint8_t>& tensor : tensors) {
@@ -63,7 +63,7 @@ std::deque<SimulatedHost> make_hosts(SimulatedNetwork& network, auto& exchanges)
   return hosts;
 }
 
-/// Lets the hosts begin and things happen until every exchange is done, or a queue pair fails.
+/// Runs until every exchange is done or a queue pair fails.
 bool run(SimulatedNetwork& network, std::deque<SimulatedHost>& hosts, const auto& exchanges) {
   const auto is_done = [](const Exchange& exchange) { return exchange.is_done(); };
   try {

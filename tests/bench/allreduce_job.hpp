@@ -18,13 +18,14 @@ struct AllReduce {
 };
 
 struct Outcome {
-  Time duration = 0;          // the hellos' not counted
+  Time duration = 0;          // without the hellos
   std::uint64_t repeated = 0; // packets, of all ranks
-  bool is_finished = false;   // else a queue pair has failed
+  bool is_finished = false;   // false: a queue pair has failed
 };
 
-/// One all-reduce in a star of equal links, by real queue pairs and the real switch, from what gets
-/// lost by that seed. Errors: std::logic_error for a wrong sum, or when it comes to a stop.
+/// One all-reduce in a star of equal links, with real queue pairs and the real switch. The seed
+/// decides the losses. Errors: std::logic_error for a wrong result, or when there is no more
+/// progress.
 Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed);
 
 /// The same by the hosts alone; the switch only forwards.

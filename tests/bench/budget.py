@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds the packet path to its instruction budget: what callgrind counts per packet and stage.
+"""Compares the packet path with its instruction budget: instructions per packet and stage by callgrind.
 
-Instruction counts do not depend on what else the machine does, so a few per cent more are a change's doing. The budget
+Instruction counts do not depend on other work of the machine, so a few per cent more come from a change. The budget
 was recorded with one compiler and one ISA-L; with others the counts are shown and not judged. `--record` writes a new one.
 Ends in "budget: N passed, N failed, N skipped".
 """
@@ -28,7 +28,7 @@ RECORD = "tests/bench/budget.py --record"
 TOLERANCE = 0.03
 ROUNDING = 1  # instruction per packet
 
-# A stage begins in these functions. What they call counts as theirs until another stage begins.
+# A stage begins in these functions. The functions that they call count for it until another stage begins.
 STAGES = {
     "receive": ("weir::stage::Receive::", "weir::stage::Dispatch::"),
     "learn": ("weir::l2::Bridge::learn(",),
@@ -53,8 +53,8 @@ def stage_of(function: str) -> str | None:
 def share_out(profile: callgrind.Profile) -> dict[str, float]:
     """Instructions by stage; "other" is what belongs to none.
 
-    A function outside the stages is its callers', in proportion to what each has it do; those come out by going round
-    until nothing changes, for such functions call each other.
+    A function outside the stages counts for its callers, in proportion to the work of each call. Such functions call each
+    other, so the shares are computed again until they do not change.
     """
     inclusive: dict[str, int] = dict(profile.own)
     for (caller, _), cost in profile.calls.items():
@@ -106,7 +106,7 @@ def environment() -> dict[str, str]:
 
 
 def compare(traffic: str, counts: Counts, budget: Counts) -> list[str]:
-    """What exceeds the budget, a line each; shows all of it."""
+    """Returns a line for each count over the budget; prints all counts."""
     mistakes = []
     print(f"{traffic}: instructions per packet\n  {'stage':10} {'budget':>9} {'now':>9} {'change':>8}")
     for stage in dict.fromkeys([*budget, *counts]):

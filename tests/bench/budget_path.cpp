@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The packet path without EAL, for callgrind: frames prepared beforehand go through an
-/// InlineSwitch inside drive_packets(), which budget.py has collect. Prints how many frames that
-/// were.
+/// The packet path without EAL, for callgrind. Prepared frames go through an InlineSwitch inside
+/// drive_packets(), whose instructions budget.py collects. Prints the number of these frames.
 ///
 /// budget_path ring    a ring of four: every packet is held, or completes its slot
 /// budget_path plain   plain RDMA between two hosts: every packet is forwarded
@@ -24,7 +23,7 @@ constexpr std::uint32_t kMessages = 16;
 constexpr std::uint16_t kMtu = 1024;
 constexpr std::uint32_t kFrameBytes = 1600;
 
-/// Frames with their bytes, prepared once and used once.
+/// Frames with their bytes, made before the measurement; each is used once.
 class Stock {
  public:
   void add(const test::Built& built, std::uint16_t ingress) {
@@ -42,7 +41,7 @@ class Stock {
   std::deque<frame::Frame> frames_;
 };
 
-/// Takes what leaves and counts it, as every sink must.
+/// Counts frames that leave, as every sink must.
 class Departures : public stage::FrameSink {
  public:
   void attach(stage::InlineSwitch& owner) { owner_ = &owner; }
@@ -73,7 +72,7 @@ test::JobSpec job_spec() {
 stage::InlineSwitch::Settings settings() {
   stage::InlineSwitch::Settings settings;
   settings.worker.classifier.sessions = conn::SessionSource::counting_from(test::kSession);
-  // valgrind knows no AVX-512, and the same code must run everywhere.
+  // valgrind does not support AVX-512, and all machines must run the same code.
   settings.worker.level = op::CpuLevel::avx2;
   return settings;
 }
@@ -84,14 +83,14 @@ void add_hellos(test::RingJob& job, Stock& stock) {
   }
 }
 
-/// What makes of a job's frame the frame that is sent.
+/// Turns a job's frame into the frame that is sent.
 using Disguise = test::Built (*)(test::Built);
 
 test::Built as_it_is(test::Built frame) {
   return frame;
 }
 
-/// Without the magic a message is nobody's but its receiver's.
+/// Without the magic a message is a plain one.
 test::Built without_magic(test::Built frame) {
   if (test::starts_message(frame)) {
     test::put32(frame.bytes, frame.payload, 0);
@@ -100,7 +99,7 @@ test::Built without_magic(test::Built frame) {
   return frame;
 }
 
-/// Packet by packet, each rank's in turn.
+/// Adds the messages packet by packet, the ranks in turn.
 void add_messages(test::RingJob& job, Stock& stock, Disguise disguise) {
   const test::Bytes data(kMtu * kPacketsPerMessage - kInaHeaderBytes, 0x3c);
   for (std::uint32_t message = 1; message <= kMessages; ++message) {
@@ -123,7 +122,7 @@ extern "C" [[gnu::noinline]] void drive_packets(stage::InlineSwitch& engine, Sto
   }
 }
 
-/// The job's frames through a switch that has a ring for them, or has none.
+/// Sends the job's frames through a switch with or without a ring for them.
 int run(std::vector<ring::RingSpec> rings, Disguise disguise) {
   test::RingJob job(job_spec());
   Stock hellos;

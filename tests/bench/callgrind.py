@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads callgrind's output (valgrind manual, "Callgrind Format Specification") into costs by function and call."""
+"""Reads callgrind's output (valgrind manual, "Callgrind Format Specification"): costs by function and call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMED = re.compile(r"^(fn|cfn)=\((\d+)\)(?: (.*))?$")
 
 @dataclass
 class Profile:
-    """Instructions: of each function itself, and of each call, that is, of a callee on behalf of a caller."""
+    """Instructions of each function itself, and of each call: those of a callee for a caller."""
     own: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     calls: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
 

@@ -15,12 +15,12 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::uint16_t kHeaderBytes = 58; // Ethernet, IPv4, UDP, BTH, and what alignment there is
+constexpr std::uint16_t kHeaderBytes = 58; // Ethernet, IPv4, UDP, BTH, and padding for alignment
 constexpr std::uint16_t kTailBytes = 4;    // ICRC
 constexpr std::uint16_t kRanks = 8;
 constexpr std::size_t kFrames = 4096;
 
-/// The mbufs that each way of sending a result needs.
+/// The mbufs that each method of sending a result needs.
 struct Supplies {
   explicit Supplies(std::uint16_t payload)
       : frames(make_pool("bench_frames", kFrames, 128u + payload)),
@@ -31,7 +31,7 @@ struct Supplies {
   Pool segments;
 };
 
-/// The frames of one slot, one of each rank.
+/// The frames of one slot, one for each rank.
 using Slot = std::span<rte_mbuf* const, kRanks>;
 
 std::array<std::byte*, kRanks> payloads_of(Slot slot) {
@@ -42,7 +42,7 @@ std::array<std::byte*, kRanks> payloads_of(Slot slot) {
   return payloads;
 }
 
-/// Ways to have the sum of a slot's frames leave in each of them.
+/// Methods to send the sum of a slot's frames in each of them.
 class Emission {
  public:
   explicit Emission(std::uint16_t payload)
@@ -64,7 +64,7 @@ class Emission {
   Emission(const Emission&) = delete;
   Emission& operator=(const Emission&) = delete;
 
-  /// Nanoseconds a frame that one way takes for all of them.
+  /// Nanoseconds per frame of one method.
   double ns_of(void (Emission::*way)(Slot)) {
     return seconds_of([&] {
              for (std::size_t at = 0; at < kFrames; at += kRanks) {
@@ -74,20 +74,20 @@ class Emission {
            1e9 / kFrames;
   }
 
-  /// What all ways have in common.
+  /// The part that all methods share.
   void sum(Slot slot) {
     const auto payloads = payloads_of(slot);
     kernel_(result(), payloads.data(), kRanks, payload_);
   }
 
-  /// As the switch does: written into each frame by the summation.
+  /// Like the switch: the kernel writes the sum into each frame.
   void sum_to_all(Slot slot) {
     auto payloads = payloads_of(slot);
     slot::reduce_to_all({kernel_}, result(), payloads, payload_);
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.
-  /// The segments are given back at once, as a NIC's driver does after a while.
+  /// The segments are freed at once; a NIC's driver does that later.
   void sum_and_chain(Slot slot) {
     sum(slot);
     std::array<rte_mbuf*, 2 * kRanks> parts;
@@ -123,7 +123,7 @@ class Emission {
 
 void measure(std::uint16_t payload, const Case& parameters, unsigned round) {
   Emission emission(payload);
-  emission.ns_of(&Emission::sum); // for the caches, and for what verification leaves there
+  emission.ns_of(&Emission::sum); // warms the caches, and overwrites what verification left there
   const double sum = emission.ns_of(&Emission::sum);
   const double chained = emission.ns_of(&Emission::sum_and_chain);
   const double written = emission.ns_of(&Emission::sum_to_all);

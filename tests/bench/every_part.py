@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs tools/bench --quick and looks whether every part left its rows and its section of the page; no figure is judged.
+"""Runs tools/bench --quick and checks that every part has its rows and its section of the page. Judges no figure.
 
 Ends in "bench: N passed, N failed, 0 skipped".
 """
@@ -22,7 +22,7 @@ NO_CASE = "no case is called so"
 
 
 def run(*arguments: str | Path) -> int:
-    """tools/bench's status; what it says goes where ours does, but for the tables."""
+    """The status of tools/bench. Its output goes where ours goes, except for the tables."""
     return subprocess.run([BENCH, "--quick", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=sys.stdout).returncode
 
@@ -54,7 +54,7 @@ def main() -> int:
         page = (folder / "README.md").read_text() if (folder / "README.md").exists() else ""
         found = {part.name: mistakes_of(part, folder, page) for part in PARTS}
         found["exit status"] = [f"tools/bench ended with {status}"] if status != 0 else []
-        # A part that measures nothing has not run.
+        # A part that measures nothing must fail.
         unheard = run(PARTS[0].name, "--only", NO_CASE, "--out", folder / "nothing")
         found["exit status without rows"] = ["0, though no case was measured"] if unheard == 0 else []
     for name, mistakes in found.items():

@@ -13,10 +13,10 @@ namespace weir::bench {
 /// Part of a tensor, in bytes.
 using Piece = host::MessageWindow::Piece;
 
-inline constexpr std::uint32_t kMessageBytes = 16384; // of a full message, a header included
+inline constexpr std::uint32_t kMessageBytes = 16384; // of a full message, its header included
 
-/// One rank's side of an all-reduce of i32 sums: which messages it sends its successor and what it
-/// makes of those from its predecessor. Messages arrive in the order of sending.
+/// One rank's side of an all-reduce of i32 sums: which messages it sends to its successor, and what
+/// it does with those from its predecessor. Messages arrive in the order of sending.
 class Exchange {
  public:
   struct Message {
@@ -26,19 +26,19 @@ class Exchange {
 
   virtual ~Exchange() = default;
 
-  /// The next message if it may be sent now. Its bytes stay until it is acknowledged.
+  /// The next message, if it may be sent now. Its bytes must stay until it is acknowledged.
   virtual std::optional<Message> next() = 0;
   virtual void arrived(std::uint32_t number, std::span<const std::uint8_t> message) = 0;
   virtual void acknowledged() = 0;
   virtual bool is_done() const = 0;
 };
 
-/// Through the switch: docs/protocol.md §7 by the host library's window. Says hello first.
+/// Through the switch: docs/protocol.md §7 with the host library's window. Says hello first.
 class SwitchExchange : public Exchange {
  public:
   SwitchExchange(const host::WindowConfig& config, std::span<std::uint8_t> tensor);
 
-  /// When is_done().
+  /// Only when is_done().
   void begin();
 
   std::optional<Message> next() override;
@@ -53,10 +53,10 @@ class SwitchExchange : public Exchange {
   std::span<std::uint8_t> tensor_;
 };
 
-/// Round the ring: reduce-scatter, then all-gather (Patarasuk and Yuan, "Bandwidth optimal
+/// On the hosts' ring: reduce-scatter, then all-gather (Patarasuk and Yuan, "Bandwidth optimal
 /// all-reduce algorithms for clusters of workstations", JPDC 69, 2009). In step s of 2(n-1), rank r
-/// sends chunk r-s and gets chunk r-s-1; it adds what comes in the first n-1 steps and copies what
-/// comes after. A message goes on as soon as it has come, so the steps overlap. Adding takes no
+/// sends chunk r-s and gets chunk r-s-1. It adds what comes in the first n-1 steps and copies what
+/// comes later. It sends a message on as soon as it has come, so the steps overlap. Adding takes no
 /// time.
 class RingExchange : public Exchange {
  public:
@@ -74,10 +74,10 @@ class RingExchange : public Exchange {
 
   std::uint16_t world_;
   std::span<std::uint8_t> tensor_;
-  std::vector<Piece> outgoing_; // the first chunk's, then incoming_ without the last step's
+  std::vector<Piece> outgoing_; // the first chunk's, then incoming_ without those of the last step
   std::vector<Piece> incoming_;
-  std::size_t first_chunk_ = 0; // messages that wait for none
-  std::size_t to_add_ = 0;      // of incoming_, the reduce-scatter's
+  std::size_t first_chunk_ = 0; // messages that need not wait
+  std::size_t to_add_ = 0;      // of incoming_, those of reduce-scatter
   std::size_t sent_ = 0;
   std::size_t arrived_ = 0;
 };

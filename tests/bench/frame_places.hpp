@@ -15,9 +15,9 @@ struct Unmap {
   void operator()(std::byte* memory) const;
 };
 
-/// Frames of 1 KiB payload with valid ICRCs in more memory than the last-level cache holds, laid
-/// out as the switch has them: each in an mbuf of its own, with its frame::Frame in the private
-/// area. In random order, as a pool gives them out after a while.
+/// Frames of 1 KiB payload with valid ICRCs in more memory than the last-level cache holds, with
+/// the switch's layout: each in an mbuf of its own, with its frame::Frame in the private area. In
+/// random order, as in a mempool that has been used for some time.
 class FramePlaces {
  public:
   static constexpr std::size_t kPayload = 1024;
@@ -25,15 +25,15 @@ class FramePlaces {
 
   FramePlaces();
 
-  /// A multiple of kMostRanks. Any kMostRanks in a row are those of ranks 0, 1, …
+  /// A multiple of kMostRanks. Each kMostRanks in a row are from ranks 0, 1, …
   std::size_t size() const { return frames_.size(); }
 
   frame::Frame* const* frames() const { return frames_.data(); }
 
-  /// What frame.data is, told from where the frame lies, so that the frame itself is not read.
+  /// The value of frame.data, computed from the frame's address, so that the frame is not read.
   static const std::byte* data_of(const frame::Frame& frame);
 
-  /// Where the payload of each frame is.
+  /// The address of each frame's payload.
   const std::byte* const* payloads() const { return payloads_.data(); }
 
  private:

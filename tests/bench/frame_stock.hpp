@@ -11,9 +11,8 @@
 
 namespace weir::bench {
 
-/// A workload's frames in mbufs, which lie in memory in no order, as those of a switch that has run
-/// for a while do. The stock keeps the mbufs; passes over it change them, refill() makes them what
-/// they were.
+/// A workload's frames in mbufs in random places of memory, as in a switch that has run for some
+/// time. The stock keeps the mbufs. Passes change them; refill() restores them.
 class FrameStock {
  public:
   FrameStock(const std::vector<Arrival>& arrivals, rte_mempool* pool);
@@ -27,8 +26,8 @@ class FrameStock {
 
   void refill();
 
-  /// Puts the sessions that a switch drew for the rings into the INA headers. `session_of` takes a
-  /// ring's number in the workload.
+  /// Writes the sessions that a switch has drawn for the rings into the INA headers. `session_of`
+  /// takes a ring's number in the workload.
   void enter_sessions(const std::function<std::uint32_t(std::uint16_t)>& session_of);
 
   /// Puts every frame into its port's receive ring.
@@ -44,7 +43,8 @@ class FrameStock {
   std::uint64_t bytes_ = 0;
 };
 
-/// Room for so many frames and for what the stages allocate on the way. Throws std::runtime_error.
+/// A pool with room for this many frames and for what the stages allocate. Throws
+/// std::runtime_error.
 Pool make_pool(const char* name, std::size_t frames, std::size_t longest);
 
 /// The longest of the frames, in bytes.

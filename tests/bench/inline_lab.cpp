@@ -81,8 +81,8 @@ void swap_addresses(rte_mbuf* frame) {
   std::swap(ethernet->src_addr, ethernet->dst_addr);
 }
 
-/// Adds up the frame by words of 64 bytes; the sum goes where the compiler cannot see that nobody
-/// wants it.
+/// Adds up the frame in words of 64 bytes. The sum goes where the compiler cannot see that it is
+/// not used.
 void read_all(const rte_mbuf* frame) {
   using Line = std::uint64_t __attribute__((vector_size(64), aligned(1)));
   const auto* lines = rte_pktmbuf_mtod(frame, const Line*);

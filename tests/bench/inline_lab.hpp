@@ -13,29 +13,29 @@
 
 namespace weir::bench {
 
-/// The switch of a workload with all roles on one lcore, driven round by round by the thread that
-/// measures.
+/// The switch of a workload with all roles on one lcore. The measuring thread drives it round by
+/// round.
 class InlineLab {
  public:
-  /// `depth` is the most frames that wait in one port's receive ring.
+  /// `depth` is the largest number of frames in one port's receive ring.
   InlineLab(const Workload& workload, std::uint32_t depth);
 
   RingPorts& ports() { return ports_; }
 
   lcore::Lcore& lcore() { return *lcore_; }
 
-  /// Rounds until `frames` have left by the ports. Throws when something else became of them.
+  /// Runs rounds until `frames` have left by the ports. Throws when a frame had another outcome.
   void run_until_sent(std::uint64_t frames);
 
-  /// Sends the hellos through, so that what follows is the rings' data.
+  /// Sends the hellos, so that all later frames are the rings' data.
   void open_connections();
 
-  /// Of each ring, once its hellos have been through.
+  /// The session of each ring, after its hellos.
   std::uint32_t session_of(std::uint16_t ring) const {
     return lcore_->worker()->classifier().session_of(ring);
   }
 
-  /// A switch that has just been started, over the same ports.
+  /// Starts a new switch over the same ports.
   void restart();
 
  private:
@@ -48,14 +48,15 @@ class InlineLab {
   std::unique_ptr<lcore::Lcore> lcore_;
 };
 
-/// The most frames that come in by one port.
+/// The largest number of frames that come in by one port.
 std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals);
 
-/// DPDK's macswap over the same ports: receive a burst, exchange the MAC addresses, transmit it by
-/// the port it came from. Until `frames` have left.
+/// DPDK's macswap over the same ports: receives a burst, exchanges the MAC addresses, and sends it
+/// back by the same port, until `frames` have left.
 void macswap_until_sent(RingPorts& ports, std::uint64_t frames);
 
-/// The same, but every byte of every frame is read: what nobody who verifies an ICRC can undercut.
+/// The same, but it reads every byte of every frame: the least work of a switch that verifies
+/// ICRCs.
 void read_until_sent(RingPorts& ports, std::uint64_t frames);
 
 } // namespace weir::bench

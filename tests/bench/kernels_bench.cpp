@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Bytes of payload per second that each kernel reduces, that the ICRC check passes, and that both
-/// together do, beside plain reading of payloads in the same memory, in turn with it.
+/// Bytes of payload per second that each kernel reduces, that the ICRC check handles, and that both
+/// together do. Plain reading of payloads in the same memory is measured in turn with them.
 
 #include "frame/frame.hpp"
 #include "frame_places.hpp"
@@ -26,7 +26,8 @@ namespace {
 constexpr std::string_view kPart = "kernels";
 constexpr std::size_t kPayload = FramePlaces::kPayload;
 
-/// Enough for the clock, little enough that what disturbs the work disturbs the reading next to it.
+/// Long enough for the clock. Short enough that a disturbance of the work also disturbs the reading
+/// next to it.
 constexpr std::size_t kSliceBytes = std::size_t{2} << 20;
 constexpr unsigned kSlices = 15;
 
@@ -67,7 +68,7 @@ WEIR_EVERY_LEVEL void read_payloads(std::byte* out, const std::byte* const* inpu
   std::memcpy(out, &all, sizeof all);
 }
 
-/// Keeps the compiler from leaving out stores that nobody reads.
+/// Stops the compiler from removing stores that are not read.
 void keep(const void* memory) {
   __asm__ volatile("" : : "g"(memory) : "memory");
 }
@@ -83,9 +84,9 @@ Work reduction(const FramePlaces& places, op::ReduceKernel kernel) {
   };
 }
 
-/// Whether the first lines of the frames that come next are asked for while those at hand are
-/// worked on. The CPU follows a payload by itself once it is being read, but it cannot guess the
-/// next one.
+/// Whether the first lines of the next frames are prefetched during the work on the present ones.
+/// The CPU prefetches the rest of a payload once it is being read, but it cannot guess the next
+/// payload.
 enum class Ahead : std::uint8_t { nothing, first_lines };
 
 constexpr unsigned kLine = 64;
@@ -100,7 +101,7 @@ void ask_for(const frame::Frame& frame) {
   }
 }
 
-/// Asks for the frames behind these as it goes through them.
+/// Prefetches the frames after these while it goes through them.
 template <Ahead kAhead, typename Visit>
 void for_each(frame::Frame* const* frames, unsigned count, Visit&& visit) {
   for (unsigned i = 0; i < count; ++i) {
@@ -129,8 +130,9 @@ Work verification(const FramePlaces& places) {
   };
 }
 
-/// What a slot costs beside its bookkeeping: every frame checked as it comes, the fold when the
-/// last is there, an ICRC for each result (kept elsewhere, for the frames are wanted again).
+/// The cost of a slot without its bookkeeping: every frame is checked as it comes, the fold when
+/// the last is there, an ICRC for each result (stored elsewhere, because the frames are used
+/// again).
 template <Ahead kAhead>
 Work slot_arithmetic(const FramePlaces& places, op::ReduceKernel kernel) {
   return [&places, kernel](const Groups& groups) {
@@ -140,7 +142,8 @@ Work slot_arithmetic(const FramePlaces& places, op::ReduceKernel kernel) {
       const std::size_t at = groups.first + group * groups.stride;
       for_each<kAhead>(places.frames() + at, groups.ranks,
                        [&icrcs](frame::Frame& frame, unsigned rank) {
-                         frame.icrc = wire::IcrcState::unverified; // for it was here before
+                         // It was verified in an earlier pass.
+                         frame.icrc = wire::IcrcState::unverified;
                          expect_valid(wire::verify_icrc(frame));
                          icrcs[rank] = wire::stored_icrc(frame) ^ frame.payload_crc;
                        });
@@ -167,7 +170,7 @@ struct Measured {
   Work work;
 };
 
-/// Walks through the frames, so that what is read next from memory is what was read longest ago.
+/// Goes through the frames, so that the next one from memory is the one that was read longest ago.
 class Walk {
  public:
   explicit Walk(std::size_t frames) : frames_(frames) {}
@@ -282,7 +285,7 @@ class Bench {
     }
   }
 
-  /// The median slice of each: one that was disturbed says nothing.
+  /// Takes the median slice of each, because a disturbed one shows nothing.
   void measure(const Measured& measured, unsigned round) {
     std::array<double, kSlices> work;
     std::array<double, kSlices> reading;

@@ -20,13 +20,13 @@ double ns_of(std::uint64_t ticks) {
   return static_cast<double>(ticks) * 1e9 / static_cast<double>(rte_get_tsc_hz());
 }
 
-/// The value that this share of the sorted times does not exceed.
+/// The smallest of the sorted times such that this share of them is not larger.
 double quantile(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(share * static_cast<double>(sorted.size()));
   return sorted[std::min(rank, sorted.size() - 1)];
 }
 
-/// Beside what the machine itself is late by (empty: not asked).
+/// Reports the times, and the lateness of the machine (empty: not measured).
 void report_times(std::vector<double> times, std::vector<double> machine, const char* load,
                   unsigned round) {
   std::sort(times.begin(), times.end());
@@ -41,9 +41,9 @@ void report_times(std::vector<double> times, std::vector<double> machine, const 
   report("latency", Case().with("load", load), round, figures);
 }
 
-/// How late a loop is that does nothing but wait for the times at which slots would be complete:
-/// what the hypervisor and the kernel take away. Whoever keeps a pace gets all of it, since what
-/// was due meanwhile is late too; where one slot is timed at a time, few slots meet it.
+/// How late a loop is that only waits for the times at which slots would be complete: the time that
+/// hypervisor and kernel take away. A loop that keeps a pace sees all of it, because later slots
+/// are late too. Where one slot is timed at a time, few slots see it.
 std::vector<double> lateness_of_nothing(std::size_t slots, double ticks_between_slots) {
   std::vector<double> times;
   const std::uint64_t start = rte_rdtsc();
@@ -59,8 +59,8 @@ std::vector<double> lateness_of_nothing(std::size_t slots, double ticks_between_
   return times;
 }
 
-/// Contributions slot by slot, all ranks of a slot in a row: the order in which they arrive where
-/// hosts keep in step.
+/// Contributions slot by slot, all ranks of a slot in a row: the order in which they arrive from
+/// hosts in step.
 std::vector<std::size_t> slot_by_slot(const Workload& workload) {
   const Shape& shape = workload.shape();
   const std::size_t message = std::size_t{shape.world} * shape.packets;
@@ -89,7 +89,7 @@ class LatencyLab {
 
   std::size_t slots() const { return order_.size() / world_; }
 
-  /// One slot at a time, nothing else under way.
+  /// Times one slot after the other, with nothing else under way.
   std::vector<double> idle() {
     std::vector<double> times;
     for (std::size_t slot = 0; slot < slots(); ++slot) {
@@ -109,8 +109,8 @@ class LatencyLab {
     return times;
   }
 
-  /// Contributions come in at this interval whatever the switch does. Times count from when a frame
-  /// was due, so a switch that falls behind is not excused.
+  /// Contributions come at this interval, whatever the switch does. Times count from when a frame
+  /// was due, so a switch that falls behind shows it.
   std::vector<double> paced(double ticks_between_frames) {
     std::vector<double> times;
     const std::uint64_t start = rte_rdtsc();
@@ -138,7 +138,7 @@ class LatencyLab {
     lab_.ports().put(stock_.port_of(frame), stock_.frame(frame));
   }
 
-  /// A switch that drops what it should add up is no reason to wait for ever.
+  /// Throws when the switch drops what it should add, instead of waiting for ever.
   void expect_to_go_on(unsigned rounds_without_result) const {
     constexpr unsigned most = 100'000'000; // some seconds
     if (rounds_without_result == most) {
@@ -146,7 +146,7 @@ class LatencyLab {
     }
   }
 
-  /// How many slots have left by all ports.
+  /// Takes the slots' results that have left by all ports; returns their number.
   std::size_t take_results() {
     std::array<rte_mbuf*, 64> frames;
     for (std::uint16_t port = 0; port < world_; ++port) {
@@ -164,7 +164,7 @@ class LatencyLab {
   std::vector<std::size_t> emitted_; // by port
 };
 
-/// What one frame takes when the switch is never without one.
+/// Time per frame of a switch that always has frames waiting.
 double ticks_per_frame_at_capacity(const Workload& workload) {
   LatencyLab lab(workload);
   const std::uint64_t start = rte_rdtsc();

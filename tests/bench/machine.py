@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run must say about the machine it ran on."""
+"""What a run reports about its machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What every measuring program shares: its options and the lines it prints (README.md beside this
-/// file).
+/// The common part of all measuring programs: options, and the lines that they print (README.md in
+/// this folder).
 
 #include <chrono>
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class Effort : std::uint8_t { full, quick };
 struct Options {
   unsigned rounds = 0;
   Effort effort = Effort::full;
-  std::string part; // empty: all that the program has
-  std::string only; // what a case's text must contain
+  std::string part; // empty: all parts of the program
+  std::string only; // only cases whose text contains this
 
   bool wants_part(std::string_view name) const { return part.empty() || part == name; }
 };
@@ -28,12 +28,12 @@ struct DefaultRounds {
   unsigned quick = 0;
 };
 
-/// `parts` are the program's. Explains a wrong option on stderr and ends the program with status 2.
+/// `parts` are those of the program. Explains a wrong option on stderr and exits with status 2.
 Options read_options(int argc, char** argv, const std::vector<std::string_view>& parts,
                      const DefaultRounds& defaults);
 
-/// The parameters of one measurement, in the order in which they were named. Names and texts hold
-/// no character that JSON would want escaped.
+/// The parameters of one measurement, in the order in which they were added. Names and texts need
+/// no escapes in JSON.
 class Case {
  public:
   Case& with(std::string_view name, std::string_view value);
@@ -78,11 +78,11 @@ double seconds_of(Work&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Seconds that this thread has computed: what others make it wait for is not counted. (What a
-/// hypervisor takes away is.)
+/// Seconds of computing of this thread. Time in which it waits is not counted. (Time that a
+/// hypervisor takes away is counted.)
 double cpu_seconds();
 
-/// Seconds of computing that a piece of work took.
+/// Seconds of computing of a piece of work.
 template <typename Work>
 double cpu_seconds_of(Work&& work) {
   const double start = cpu_seconds();

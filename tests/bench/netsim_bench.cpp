@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// How many events a second lib/netsim gets through on a core, by what it simulates.
+/// Events per second of lib/netsim on one core, by what it simulates.
 
 #include "measurement.hpp"
 #include "netsim/region_run.hpp"
@@ -22,7 +22,7 @@ constexpr std::string_view kPart = "netsim";
 constexpr plan::LinkTraits kLink{128'000'000'000, 150}; // 16 GB/s
 constexpr std::uint64_t kMiB = 1 << 20;
 
-/// Returns the events.
+/// Returns the number of events.
 using Work = std::function<std::uint64_t()>;
 
 Work torus_run(plan::Algorithm algorithm, const netsim::ScheduleSettings& settings) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables and plots of a part, and the page that holds them all."""
+"""Tables and plots of a part, and the page with all of them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fill_all(cases: list[Measured]) -> Rows:
 
 
 def tables_of(part: Part, cases: list[Measured]) -> Iterator[tuple[str, Rows]]:
-    """Titles and contents; a table that would be empty is left out."""
+    """Titles and contents, without empty tables."""
     for table in part.tables:
         rows = fill(table, cases)
         if len(rows) > 1:
@@ -68,7 +68,7 @@ def tables_of(part: Part, cases: list[Measured]) -> Iterator[tuple[str, Rows]]:
 
 
 def as_text(rows: Rows) -> str:
-    """Aligned: the first column to the left, the others to the right."""
+    """Aligned text: the first column to the left, the others to the right."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     return "\n".join("  ".join(entry.ljust(width) if index == 0 else entry.rjust(width)
                                for index, (entry, width) in enumerate(zip(row, widths, strict=True))).rstrip()
@@ -120,7 +120,7 @@ def bound_of(chosen: list[Measured], one: Plot, places: list[Any]) -> list[plot.
 
 
 def draw(one: Plot, cases: list[Measured]) -> str | None:
-    """The plot as SVG, or None when there is nothing to show."""
+    """The plot as SVG, or None when it would be empty."""
     chosen = [measured for measured in cases if measured.matches(one.where) and one.x in measured.case
               and one.figure in measured.figures]
     places = values_of(chosen, one.x)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of tools/bench: which program measures each, and the tables and plots that show it best.
+"""The parts of tools/bench: the program of each, and its tables and plots.
 
 A part without tables gets one of all its cases; one without plots gets a line chart of each figure that has a baseline,
-over the numeric parameter with most values.
+over the numeric parameter with the most values.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ bool has_hugepages() {
   return file >> pages && 2 * pages >= kMegabytes;
 }
 
-/// An lcore on each CPU that this process may use. They sleep until a part wants them.
+/// An lcore on each CPU that this process may use. They sleep until a part uses them.
 std::string every_cpu() {
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof(allowed), &allowed);
@@ -51,7 +51,7 @@ std::string every_cpu() {
   return option;
 }
 
-/// Without hugepages every frame costs some misses of the TLB more, in the baselines too.
+/// Without hugepages every frame costs some more TLB misses, also in the baselines.
 void start_eal() {
   std::vector<std::string> arguments{"pipeline_bench",          "--no-pci",  "--no-telemetry",
                                      "--log-level=*:4",         every_cpu(), "-m",

@@ -46,7 +46,7 @@ class Axis:
 
 
 def round_step(span: float) -> float:
-    """The step of 1, 2 or 5 times a power of ten that cuts the span into about TICKS pieces."""
+    """The step of 1, 2 or 5 times a power of ten that divides the span into about TICKS pieces."""
     power = 10 ** math.floor(math.log10(span / TICKS))
     return next(step * power for step in (1, 2, 5, 10) if span / (step * power) <= TICKS + 1)
 
@@ -106,7 +106,7 @@ def document(title: str, parts: list[str]) -> str:
 
 
 def line_chart(title: str, x_label: str, y_label: str, series: list[Series], is_logarithmic: bool) -> str:
-    """Series over a numeric parameter. Values of 0 have no place on a logarithmic axis and are left out."""
+    """Series over a numeric parameter. A logarithmic axis leaves values of 0 out."""
     if is_logarithmic:
         series = [Series(one.name, [point for point in one.points if point.x > 0], one.is_bound) for one in series]
     places = sorted({point.x for one in series for point in one.points})

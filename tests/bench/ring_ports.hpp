@@ -18,11 +18,12 @@ struct FreePool {
 
 using Pool = std::unique_ptr<rte_mempool, FreePool>;
 
-/// Ethernet ports whose wires are rte_rings (DPDK's net_ring): what is put into a port's receive
-/// ring beforehand is received from it, what the switch transmits lies in its transmit ring.
+/// Ethernet ports whose wires are rte_rings (DPDK's net_ring). Frames put into a port's receive
+/// ring are received from it; frames that the switch transmits are in its transmit ring.
 class RingPorts {
  public:
-  /// `depth` frames fit into each ring at least. Throws std::runtime_error when EAL has no memory.
+  /// Each ring has room for at least `depth` frames. Throws std::runtime_error when EAL has no
+  /// memory.
   RingPorts(std::uint16_t ports, std::uint32_t depth);
   ~RingPorts();
   RingPorts(const RingPorts&) = delete;
@@ -34,11 +35,11 @@ class RingPorts {
 
   void put(std::uint16_t port, rte_mbuf* frame);
 
-  /// Takes transmitted frames off the wires and frees what a NIC would have freed once it had read
-  /// them: segments that a frame shares with others. Returns the number of frames.
+  /// Takes transmitted frames off the wires, and frees what a NIC would free after reading them:
+  /// segments that a frame shares with others. Returns the number of frames.
   std::uint64_t take_transmitted();
 
-  /// The same for one port, at most `limit` frames, which stay whole.
+  /// The same for one port, at most `limit` frames; the frames stay complete.
   unsigned take(std::uint16_t port, rte_mbuf** frames, unsigned limit);
 
  private:
@@ -52,11 +53,11 @@ class RingPorts {
     std::uint16_t device = 0;
   };
 
-  Pool pool_; // ethdev wants one of every receive queue; net_ring takes nothing from it
+  Pool pool_; // ethdev requires one for every receive queue; net_ring takes nothing from it
   std::vector<Port> ports_;
 };
 
-/// Gives back what of a transmitted frame is not the frame's own first segment.
+/// Frees all segments of a transmitted frame except its own first one.
 void free_shared_segments(rte_mbuf& frame);
 
 } // namespace weir::bench

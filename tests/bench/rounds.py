@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the measuring programs print (README.md), grouped by case over rounds: medians and quartiles."""
+"""The output of the measuring programs (README.md), grouped by case over rounds: medians and quartiles."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Measured:
 
 
 def group(lines: Iterable[str], part: str) -> list[Measured]:
-    """The cases of one part, in the order in which they came. ValueError for a line that is not of the contract."""
+    """The cases of one part, in the order in which they came. ValueError for a line that README.md does not allow."""
     cases: dict[str, Measured] = {}
     for line in lines:
         given = json.loads(line)
@@ -91,7 +91,7 @@ def parameter_names(cases: Iterable[Measured]) -> list[str]:
 
 
 def values_of(cases: Iterable[Measured], name: str) -> list[Any]:
-    """The values that a parameter takes, numbers in their order, text as it came."""
+    """The values of a parameter: numbers sorted, text in the order in which it came."""
     values = list(dict.fromkeys(measured.case[name] for measured in cases if name in measured.case))
     return sorted(values) if all(isinstance(value, int | float) for value in values) else values
 

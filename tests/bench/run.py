@@ -29,7 +29,7 @@ def tell(text: str) -> None:
 def build(build_folder: Path, parts: list[Part]) -> None:
     targets = sorted({f"tests/bench/{part.program}" for part in parts})
     tell(f"bench: building {', '.join(targets)} in {build_folder}")
-    quiet = [] if sys.stderr.isatty() else ["--quiet"]  # a log gets only what went wrong
+    quiet = [] if sys.stderr.isatty() else ["--quiet"]  # a log gets only errors
     if subprocess.run(["ninja", "-C", str(build_folder), *quiet, *targets], stdout=sys.stderr).returncode != 0:
         sys.exit("tools/bench: the measuring programs do not build")
 

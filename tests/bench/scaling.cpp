@@ -18,7 +18,7 @@ namespace {
 
 using config::Role;
 
-/// Frames are in memory, where several lcores share what they wait for.
+/// Frames are in memory, where several lcores share the waiting time.
 constexpr Shape kShape{.bytes = kInMemory};
 
 const std::vector<Role> kAll{Role::rx, Role::worker, Role::tx};
@@ -28,7 +28,7 @@ void add(Team& team, std::size_t lcores, const std::vector<Role>& roles) {
   team.lcores.insert(team.lcores.end(), lcores, roles);
 }
 
-/// The ways in which people would place roles on so many lcores.
+/// The usual placements of roles on this many lcores.
 std::vector<Team> teams_of(std::size_t lcores) {
   std::vector<Team> teams{{"all", {}}};
   add(teams.back(), lcores, kAll);
@@ -53,10 +53,10 @@ double frames_per_second(const Workload& workload, const Team& team, FrameStock&
   return static_cast<double>(stock.size()) / ScalingLab(workload, team).seconds_of(stock);
 }
 
-/// A cache line that two lcores take from each other, as every hand-off does.
+/// A cache line that two lcores take from each other, as in every hand-off.
 class Ball {
  public:
-  /// Nanoseconds there and back, between this lcore and the next.
+  /// Nanoseconds from this lcore to the next and back.
   double round_trip_ns() {
     const unsigned partner = rte_get_next_lcore(rte_lcore_id(), 1, 1);
     rte_eal_remote_launch(return_it, this, partner);
@@ -91,7 +91,7 @@ class Ball {
   alignas(64) std::atomic<std::uint32_t> at_{0};
 };
 
-/// All teams that this machine has lcores for, on one workload.
+/// Measures all teams for which this machine has lcores, on one workload.
 void measure(const Workload& workload, const Options& options, unsigned round) {
   const auto& data = workload.data();
   const Pool pool = make_pool("bench_data", data.size(), longest_of(data));

@@ -122,7 +122,7 @@ void ScalingLab::drive_lcore(std::size_t index) {
   }
 }
 
-/// What a rank sends leaves by its successor's port.
+/// A rank's frames leave by its successor's port.
 std::uint16_t ScalingLab::predecessor_of(std::uint16_t port) const {
   return static_cast<std::uint16_t>((port + ports_.size() - 1) % ports_.size());
 }

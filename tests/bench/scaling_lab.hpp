@@ -22,29 +22,29 @@ struct Team {
   std::vector<std::vector<config::Role>> lcores;
 };
 
-/// The switch of a workload over several EAL lcores, each driven by a thread of its own. Hosts are
-/// simulated by the same threads: a port's next frame arrives when the result of the frame
-/// kWindow before it has left, as docs/protocol.md §7 has it, so that nothing overflows however
-/// unequal the lcores are. Every rank has a port of its own.
+/// The switch of a workload over several EAL lcores, each driven by a thread of its own. The same
+/// threads simulate the hosts: a port's next frame arrives when the result of the frame kWindow
+/// before it has left (docs/protocol.md §7), so nothing overflows, however unequal the lcores are.
+/// Every rank has a port of its own.
 class ScalingLab {
  public:
   static constexpr std::size_t kWindow = 128; // frames: 8 messages of 16
 
   ScalingLab(const Workload& workload, const Team& team);
 
-  /// Starts the switch anew, opens the connections, and sends every frame of the stock through.
-  /// Returns the seconds of the last. Throws std::runtime_error when not every frame comes back.
+  /// Restarts the switch, opens the connections, and sends every frame of the stock. Returns the
+  /// seconds of the last part. Throws std::runtime_error when a frame does not come back.
   double seconds_of(FrameStock& stock);
 
  private:
-  /// One host's two sides, each touched by one thread.
+  /// One host's two sides, each used by one thread.
   struct alignas(64) Host {
     std::vector<rte_mbuf*> frames;
-    std::size_t arrived = 0;                          // of these; the receiving lcore's
-    alignas(64) std::atomic<std::size_t> answered{0}; // the transmitting lcore's
+    std::size_t arrived = 0;                          // of these; written by the receiving lcore
+    alignas(64) std::atomic<std::size_t> answered{0}; // written by the transmitting lcore
   };
 
-  /// What an EAL lcore is launched with.
+  /// The argument with which an EAL lcore is launched.
   struct Driver {
     ScalingLab* lab = nullptr;
     std::size_t lcore = 0;

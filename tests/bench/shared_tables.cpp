@@ -10,7 +10,7 @@ constexpr std::uint32_t kStations = 65536;
 constexpr std::uint64_t kAgingMs = 300'000;
 constexpr std::uint16_t kMtu = 9000;
 
-/// The longest frame that every port takes.
+/// A limit that every frame of the workload fits, for every port.
 std::vector<std::uint32_t> frame_limits(const Workload& workload) {
   return std::vector<std::uint32_t>(workload.ports(), stage::max_frame_bytes(kMtu));
 }

@@ -9,11 +9,11 @@
 
 namespace weir::bench {
 
-/// What all lcores of a workload's switch look things up in.
+/// The tables that all lcores of a workload's switch share.
 struct SharedTables {
   explicit SharedTables(const Workload& workload);
 
-  /// How a worker of such a switch is set up.
+  /// The settings of a worker of such a switch.
   stage::Worker::Settings worker_settings();
 
   ring::CurrentRings rings;

@@ -15,7 +15,7 @@ constexpr std::uint32_t kInboxKey = 0x77;
 constexpr std::uint32_t kPacketsInFlight = 256;
 constexpr std::uint8_t kPatientTimer = 1; // RNR code: 10 us
 
-/// Some round trips with full queues.
+/// Several round trips with full queues.
 constexpr endpoint::Duration kAckTimeout = std::chrono::microseconds(500);
 
 std::uint16_t successor_of(std::uint16_t rank, std::uint16_t world) {
@@ -96,7 +96,7 @@ void SimulatedHost::receive(std::span<std::uint8_t> frame) {
 }
 
 void SimulatedHost::expire() {
-  if (network_.now() < armed_for_) { // it was set anew in between
+  if (network_.now() < armed_for_) { // it was set again since then
     return;
   }
   armed_for_ = UINT64_MAX;

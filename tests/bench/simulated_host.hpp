@@ -14,18 +14,18 @@ namespace weir::bench {
 inline constexpr std::uint16_t kMtu = 1024;
 inline constexpr std::uint32_t kInboxes = 64; // messages, twice the switch's window
 
-/// Where rank r is: port r.
+/// Rank r is at port r.
 wire::MacAddress mac_of(std::uint16_t rank);
 wire::IpAddress ip_of(std::uint16_t rank);
 
-/// A queue pair has retried as often as it may without getting on: the job is to start again.
+/// A queue pair has used all its retries without progress: the job must start again.
 class QueuePairFailed : public std::runtime_error {
  public:
   explicit QueuePairFailed(std::uint16_t rank);
 };
 
 /// One rank: the software endpoint with a queue pair to its successor and one from its predecessor,
-/// and an exchange that says what goes over them.
+/// and an exchange that decides what they carry.
 class SimulatedHost : public Station {
  public:
   SimulatedHost(SimulatedNetwork& network, Exchange& exchange, std::uint16_t rank,
@@ -33,10 +33,10 @@ class SimulatedHost : public Station {
 
   void receive(std::span<std::uint8_t> frame) override;
   void expire() override;
-  /// Does all that can be done now. Throws QueuePairFailed, as do the two above.
+  /// Does all that is possible now. Throws QueuePairFailed, as the two functions above do.
   void pump();
 
-  /// Packets sent again so far.
+  /// Packets sent again until now.
   std::uint64_t repeated() const { return outgoing_.statistics().packets_retransmitted; }
 
  private:

@@ -28,7 +28,7 @@ SimulatedNetwork::SimulatedNetwork(std::uint16_t ports, const LinkTraits& traits
 
 void SimulatedNetwork::introduce(std::uint16_t port, const wire::MacAddress& mac) {
   wire::EthernetHeader header;
-  header.destination = mac; // to itself: learnt from and dropped
+  header.destination = mac; // to itself: the switch learns it and drops the frame
   header.source = mac;
   header.type.set(0x88b5); // IEEE 802, local experimental
   Packet& packet = make({reinterpret_cast<const std::uint8_t*>(&header), sizeof header});
@@ -99,7 +99,7 @@ void SimulatedNetwork::push(Time time, EventKind kind, std::uint16_t port, Packe
   events_.push(time, {kind, port, packet});
 }
 
-/// A lost frame takes its time on the link too.
+/// A lost frame also takes its time on the link.
 void SimulatedNetwork::carry(netsim::Transmitter& link, EventKind arrival, std::uint16_t port,
                              Packet& packet) {
   const double bits = 8.0 * (packet.length + kWireOverhead);

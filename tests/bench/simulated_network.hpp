@@ -18,17 +18,17 @@ namespace weir::bench {
 /// Virtual nanoseconds.
 using Time = std::uint64_t;
 
-/// Every link's, in both directions.
+/// For every link, in both directions.
 struct LinkTraits {
   double bits_per_ns = 100;
   Time delay = 1000;
   double loss = 0; // share of frames
 };
 
-/// Bytes that a frame takes on the wire besides its own: preamble, FCS and gap.
+/// Bytes on the wire in addition to a frame's own: preamble, FCS and gap.
 inline constexpr std::uint32_t kWireOverhead = 8 + 4 + 12;
 
-/// What hangs on a port of the network.
+/// What is connected to a port of the network.
 class Station {
  public:
   virtual ~Station() = default;
@@ -36,8 +36,8 @@ class Station {
   virtual void expire() = 0;
 };
 
-/// A star of stations around one InlineSwitch, in virtual time. Links take frames one after the
-/// other at their rate, and may lose them. The switch itself takes no time.
+/// A star of stations around one InlineSwitch, in virtual time. Links carry frames one after the
+/// other at their rate, and may lose them. The switch takes no time.
 class SimulatedNetwork : private stage::FrameSink {
  public:
   static constexpr std::uint32_t kFrameBytes = 1280;
@@ -47,15 +47,15 @@ class SimulatedNetwork : private stage::FrameSink {
 
   void attach(std::uint16_t port, Station& station) { stations_[port] = &station; }
 
-  /// The switch learns where a station is, as from a frame of some earlier time.
+  /// The switch learns a station's port, as from an earlier frame.
   void introduce(std::uint16_t port, const wire::MacAddress& mac);
 
-  /// From the station to the switch.
+  /// Sends a frame from the station to the switch.
   void send(std::uint16_t port, std::span<const std::uint8_t> frame);
 
   void wake(std::uint16_t port, Time time);
 
-  /// Lets the next thing happen. False when nothing is left to happen.
+  /// Executes the next event. False when there is none.
   bool advance();
 
   Time now() const { return now_; }

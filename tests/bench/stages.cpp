@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 10> kStageNames{"receive",  "parse",  "le
                                                        "classify", "verify", "store", "reduce",
                                                        "splice",   "egress"};
 
-/// Adds the time since the last look to a stage.
+/// Adds the time since the last call to a stage.
 class StageClock {
  public:
   void start() { last_ = rte_rdtsc(); }
@@ -167,7 +167,7 @@ class StageLab {
   std::vector<std::uint32_t> completed_; // slots of the burst
   op::ReduceKernel kernel_;
   StageClock clock_;
-  volatile l2::PortSet sent_to_ = 0; // so that the look-up is not left out
+  volatile l2::PortSet sent_to_ = 0; // so that the compiler does not remove the look-up
 };
 
 void take_all(StageLab& lab, RingPorts& ports) {

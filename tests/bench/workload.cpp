@@ -8,7 +8,7 @@
 namespace weir::bench {
 namespace {
 
-/// Numbers as gradients are: small, of both signs.
+/// Numbers like gradients: small, of both signs.
 test::Bytes gradient(std::size_t bytes, std::minstd_rand& random) {
   std::uniform_real_distribution<float> values(-0.1F, 0.1F);
   test::Bytes data(bytes);

@@ -10,28 +10,28 @@
 
 namespace weir::bench {
 
-/// A frame and the port it comes in by.
+/// A frame and its ingress port.
 struct Arrival {
   std::uint16_t port = 0;
   test::Bytes bytes;
 };
 
-/// How much data a workload has in all: so little that it stays in a cache, as it does where a NIC
+/// The amount of data of a workload: either so little that it stays in a cache, as where a NIC
 /// writes into one (DDIO), or much more than any cache holds.
 inline constexpr std::uint32_t kInCache = 1u << 20;
 inline constexpr std::uint32_t kInMemory = 64u << 20;
 
-/// What jobs send: f32 sums, each ring with a network of its own.
+/// The kind of frames that jobs send: f32 sums; each ring has a network of its own.
 struct Shape {
   std::uint16_t world = 8; // H
   std::uint16_t rings = 1;
   std::uint16_t payload = 1024;   // path MTU, bytes
   std::uint32_t packets = 16;     // of a message
-  std::uint32_t bytes = kInCache; // payload of all data frames together, about
+  std::uint32_t bytes = kInCache; // payload of all data frames together, approximately
 };
 
-/// The frames of some jobs with real headers, PSNs and ICRCs, made beforehand, in the order in
-/// which each port receives them.
+/// The prepared frames of some jobs with real headers, PSNs and ICRCs, in the order in which each
+/// port receives them.
 class Workload {
  public:
   static constexpr std::uint16_t kMaxPorts = 32; // rank r is behind port r mod 32
@@ -57,7 +57,7 @@ class Workload {
   std::vector<Arrival> data_;
 };
 
-/// Frames that no ring knows: UDP datagrams between stations that all ports have.
+/// Frames of no ring: UDP datagrams between stations of all ports.
 std::vector<Arrival> plain_frames(std::uint16_t ports, std::uint16_t payload, std::uint32_t count);
 
 } // namespace weir::bench
