@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scenarios in which weir-worker all-reduces over the guests' own soft-RoCE queue pairs, through Weir.
+"""Scenarios in which weir-worker all-reduces over the guests' soft-RoCE queue pairs, through Weir.
 
-Every worker compares every element of its result with a reference of its own, bit for bit, so status 0 says "exact".
+Every worker compares every element of its result with its own reference, bit for bit, so status 0 means "exact".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def worker(lab: Lab, ring: Ring, rank: int, options: str, epoch: int) -> str:
 
 
 class Epochs:
-    """Larger from job to job, whatever scenario it is of: packets of one that was killed may still be under way."""
+    """Larger from job to job in all scenarios: packets of a killed job may still be under way."""
 
     last = 0
 
@@ -70,7 +70,7 @@ def run_job(lab: Lab, options: str, ring: Ring | None = None) -> float:
 
 @scenario(PLAIN, JUMBO, needs_weir=True, programs=(WORKER,))
 def all_reduce(lab: Lab) -> str:
-    """Types, operations and sizes, the awkward ones too: one element, less than a packet, not a whole message."""
+    """Types, operations and sizes, also special ones: one element, less than a packet, not a whole message."""
     cases = ["--size 1MiB --repeat 2", "--size 4 --type i32 --op max", "--size 1004 --type i32",
              "--size 100000 --type f64 --op min", "--size 65538 --type bf16 --out-of-place"]
     seconds = [run_job(lab, case) for case in cases]
@@ -106,12 +106,12 @@ def c_api(lab: Lab) -> str:
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
 def ipv6_members(lab: Lab) -> str:
-    """RoCE v2 over IPv6: the ring's members are named by their IPv6 addresses."""
+    """RoCE v2 over IPv6: the ring's members have IPv6 addresses."""
     indices = {guest.add_ip6() for guest in lab.guests}
     expect(len(indices) == 1, f"the guests have their IPv6 addresses at other GIDs: {indices}")
     capture = lab.fabric.capture(1, "in")
     seconds = run_job(lab, f"--size 200000 --repeat 2 --gid-index {indices.pop()}", RING6)
-    time.sleep(1.0)  # what tcpdump has not read yet
+    time.sleep(1.0)  # time for tcpdump to read the rest
     capture.stop()
     over_ipv6 = sum(frame[12:14] == IPV6_ETHERTYPE and frame[20] == UDP for frame in read_frames(capture.file))
     due = 2 * (12 * 16 + 4)  # packets of twelve whole messages and the rest, twice
@@ -121,7 +121,7 @@ def ipv6_members(lab: Lab) -> str:
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
 def all_reduce_with_loss(lab: Lab) -> str:
-    """1 % of all that every guest sends is lost, acknowledgements included."""
+    """1 % of all packets from every guest are lost, acknowledgements included."""
     for guest in lab.guests:
         guest.netem("loss 1%")
     seconds = run_job(lab, "--size 256KiB")
@@ -130,7 +130,7 @@ def all_reduce_with_loss(lab: Lab) -> str:
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
 def straggler(lab: Lab) -> str:
-    """One rank stands still for some seconds; the others' queue pairs wait for it."""
+    """One rank stops for some seconds; the others' queue pairs wait for it."""
     jobs = start_job(lab, "--size 1MiB --repeat 6 --retries 7 --ack-timeout-ms 4000")
     jobs[1].wait_for("algorithm=switch")
     lab.guests[1].run("busybox killall -STOP weir-worker; sleep 3; busybox killall -CONT weir-worker")
@@ -139,7 +139,7 @@ def straggler(lab: Lab) -> str:
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
 def killed_worker(lab: Lab) -> str:
-    """A worker is killed in the middle: the others say which rank it was, and the next job finds a clean ring."""
+    """A worker is killed during a job: the others name its rank, and the next job finds a clean ring."""
     jobs = start_job(lab, "--size 4MiB --repeat 50")
     jobs[1].wait_for("algorithm=switch")
     jobs[1].kill()
@@ -155,7 +155,7 @@ def killed_worker(lab: Lab) -> str:
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
 def killed_switch(lab: Lab) -> str:
-    """Weir is killed and started again under a running job: errors, no wrong sum; a new job succeeds."""
+    """Weir is killed and started again during a job: errors, no wrong sum; a new job succeeds."""
     jobs = start_job(lab, "--size 4MiB --repeat 50 --ack-timeout-ms 100")
     jobs[0].wait_for("algorithm=switch")
     lab.switch.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames of a capture file, and the test that a switch passed them on untouched (docs/protocol.md, I2 and I7)."""
+"""Frames of a capture file, and the check that a switch forwarded them unchanged (docs/protocol.md, I2 and I7)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_frames(file: Path) -> list[bytes]:
 
 
 def is_ours(frame: bytes) -> bool:
-    """IPv4 and ARP: what the scenarios send. IPv6 housekeeping comes when it likes, also as captures start or end."""
+    """IPv4 and ARP: the scenarios' frames. The kernel's IPv6 frames come at any time, also while captures start or end."""
     return frame[12:14] in (ETHERTYPE_IPV4, ETHERTYPE_ARP)
 
 
@@ -53,7 +53,7 @@ def is_answer(frame: bytes) -> bool:
 
 
 def in_classes(frames: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """What must keep its order: the answers, and everything else."""
+    """The two classes of frames that must keep their order: the answers, and all others."""
     return [frame for frame in frames if is_answer(frame)], [frame for frame in frames if not is_answer(frame)]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the comparison of captures must notice: `tests/guest/capture_test.py`. Needs neither root nor guests."""
+"""Tests the comparison of captures: `tests/guest/capture_test.py`. Needs neither root nor guests."""
 
 from __future__ import annotations
 

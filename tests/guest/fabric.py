@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The network the guests are plugged into: a namespace of its own, TAP ports, and what joins them.
+"""The guests' network: a namespace of its own, TAP ports, and the switch between them.
 
-The namespace has no name. It lives as long as a process in it, and each of those dies with the process that made the
-fabric, so nothing is left behind even by SIGKILL; no packet can leave it, because nothing in it leads out.
+The namespace has no name. It exists as long as a process in it, and each of these is killed with the process that made
+the fabric. So nothing is left behind, even after SIGKILL. No packet can leave the namespace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Capture:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Ends it; FabricError when it has missed frames."""
+        """Ends the capture; FabricError when it has missed frames."""
         self._process.send_signal(signal.SIGINT)
         self._process.wait()
         text = self._log.read_text()
@@ -62,7 +62,7 @@ class Fabric:
             self.namespace = Namespace()
             stack.callback(self.namespace.close)
             taps = [Identity(port).tap for port in range(ports)]
-            # Before a link exists: the kernel's own neighbour discovery would be noise on every port.
+            # Before a link exists, because the kernel's neighbour discovery would send frames on every port.
             self.namespace.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
             for tap in taps:
                 self.namespace.run("ip", "tuntap", "add", tap, "mode", "tap")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One guest: a virtual machine on one TAP port, and commands in it.
 
-Commands travel over virtio-serial channels, one command at a time on each, so that several run at once in a guest. The
-channels are socket pairs and leave nothing in the file system. The first channel is kept for killing what runs on the
-others, and for boot.
+Commands use virtio-serial channels, one command at a time on each, so that several can run in a guest. The channels are
+socket pairs and leave nothing in the file system. The first channel is reserved for boot and for killing commands on the
+others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from image import Image
 
 CHANNELS = 8
 MEMORY_MB = 256
-BURST_BYTES = 8192  # what a rate-limited port may send at once: less, and a guest that was not scheduled is slower
+BURST_BYTES = 8192  # of a rate-limited port: with less, a guest that was not scheduled would be slower
 BOOT_TIMEOUT_S = 180.0  # 4 s on an idle machine; many guests on a loaded one take much longer
-# A second CPU that never comes. With one possible CPU, QEMU's translator leaves the guest's memory barriers out, as if no
-# I/O thread ran beside it; then driver and device now and then miss each other's notification, and the guest sends
-# nothing ever after.
+# A second CPU that is never added. With one possible CPU, QEMU's translator omits the guest's memory barriers, as if there
+# were no I/O thread. Then driver and device sometimes miss each other's notification, and the guest never sends again.
 ONE_CPU = "1,maxcpus=2"
 OFFLOADS_OFF = ",".join(
     f"{offload}=off"
@@ -39,12 +38,12 @@ OFFLOADS_OFF = ",".join(
 
 
 class GuestError(Exception):
-    """A guest did not do what it was told. The text holds what it said."""
+    """A guest did not do what it should. The text has its output."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who guest number `rank` is on the network."""
+    """The addresses of guest number `rank`."""
 
     rank: int
 
@@ -58,7 +57,7 @@ class Identity:
 
     @property
     def ip6(self) -> str:
-        """The guest has it once a scenario has asked for it (Guest.add_ip6)."""
+        """Set after Guest.add_ip6."""
         return f"fd77::{self.rank + 1:x}"
 
     @property
@@ -112,7 +111,7 @@ class Job:
         return self.status is None and self.guest.is_alive
 
     def wait(self, timeout: float = 120.0) -> Result:
-        """The end of the command. Past `timeout` seconds it is killed, and GuestError says what it had printed."""
+        """Waits for the end of the command. After `timeout` seconds it is killed, and GuestError has its output."""
         if not self.guest.wait_until_true(lambda: self.status is not None, timeout):
             died = not self.guest.is_alive
             said = self._report("the guest died under" if died else f"not done after {timeout:.0f} s:")
@@ -134,7 +133,7 @@ class Job:
         return match
 
     def kill(self, signal: str = "KILL") -> None:
-        """Sends `signal` to the command and to all it started. No effect once it ended."""
+        """Sends `signal` to the command and to all its children. No effect after its end."""
         if self.is_running:
             # A job that has not written its number yet is about to.
             file = f"/run/job.{self.number}"
@@ -203,7 +202,7 @@ class Guest:
         return text[-characters:] + emulator[-characters:]
 
     def power_off(self) -> None:
-        """Ends the machine at once, as a pulled plug does, and waits until it is gone. May be called twice."""
+        """Ends the machine at once, as a power failure does, and waits for its end. May be called twice."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -212,7 +211,7 @@ class Guest:
         self._transcript.close()
 
     def add_ip6(self) -> int:
-        """Gives it its IPv6 address, if it has none yet, and returns the index of the GID that comes of it."""
+        """Gives the guest its IPv6 address, if it has none yet, and returns the index of the address's GID."""
         self.run(f"ip -6 address replace {self.who.ip6}/64 dev eth0 nodad")
         gid = ipaddress.IPv6Address(self.who.ip6).exploded
         table = "/sys/class/infiniband/rxe0/ports/1/gids"
@@ -223,7 +222,7 @@ class Guest:
     # -- commands
 
     def run(self, command: str, timeout: float = 120.0, check: bool = True) -> Result:
-        """Runs a shell command to its end; unless `check` is off, another status than 0 is a GuestError."""
+        """Runs a shell command to its end. A status other than 0 is a GuestError, unless `check` is off."""
         result = self.start(command).wait(timeout)
         if check and result.status != 0:
             raise GuestError(f"{self.who.name}: {result.complaint}")
@@ -234,7 +233,7 @@ class Guest:
         return self._start(command, self._channels[1:])
 
     def control(self, command: str) -> None:
-        """Runs a short command on the channel kept for this."""
+        """Runs a short command on the first channel."""
         self._start(command, self._channels[:1]).wait(30.0)
 
     def wait_until(self, condition: str, timeout: float = 60.0) -> None:
@@ -256,11 +255,11 @@ class Guest:
         return base64.b64decode(self.run(f"base64 {shlex.quote(path)}").output)
 
     def netem(self, settings: str) -> None:
-        """What the guest sends is treated so from now on ("loss 2% delay 1ms"); reset() ends it."""
+        """Applies `settings` ("loss 2% delay 1ms") to all that the guest sends, until reset()."""
         self._queue_through(f"netem {settings}")
 
     def netem_both_ways(self, settings: str) -> None:
-        """What the guest sends, and what it receives, as if the switch's end of the link did the same."""
+        """Applies `settings` to all that the guest sends and receives, as if both ends of the link had them."""
         self.netem(settings)
         self._receives_through_ifb = True
         self.run("ip link set ifb0 up; tc qdisc replace dev eth0 ingress && "
@@ -268,11 +267,11 @@ class Guest:
                  f"tc qdisc replace dev ifb0 root netem {settings}")
 
     def limit_rate(self, megabits: float) -> None:
-        """What the guest sends goes out no faster, Ethernet headers counted; reset() ends it. Nothing is dropped."""
+        """Limits the guest's sending rate, Ethernet headers included, until reset(). Nothing is dropped."""
         self._queue_through(f"tbf rate {megabits}mbit burst {BURST_BYTES} limit 4mb")
 
     def ask_nobody(self, neighbours: Sequence[Identity]) -> None:
-        """Fixes its neighbours' MAC addresses, so that no ARP comes when it likes; reset() ends it."""
+        """Fixes its neighbours' MAC addresses, so that there is no ARP, until reset()."""
         self._asks_nobody = True
         self.run(" && ".join(f"ip neigh replace {who.ip} lladdr {who.mac} nud permanent dev eth0"
                              for who in neighbours if who != self.who))
@@ -282,7 +281,7 @@ class Guest:
         self.run(f"tc qdisc replace dev eth0 root {discipline}")
 
     def reset(self) -> None:
-        """Back to how it was after boot, as far as the network and running commands go."""
+        """Restores the network and ends all commands, as after boot."""
         for channel in self._channels[1:]:
             if (job := channel.job) is not None:
                 job.kill()
@@ -298,7 +297,7 @@ class Guest:
             self._has_discipline = False
 
     def wait_until_true(self, predicate: Callable[[], bool], timeout: float) -> bool:
-        """Waits for what the reader thread brings; false when `timeout` passed or the guest died without it."""
+        """Waits until the predicate is true; false when `timeout` has passed or the guest has died."""
         deadline = time.monotonic() + timeout
         with self._changed:
             while not predicate():
@@ -353,7 +352,7 @@ class Guest:
             return
         job = channel.job
         if job is None:
-            return  # a process left behind by an earlier command still talks
+            return  # output of a process that an earlier command left behind
         job.raw += data
         end = re.search(rb"\n%s (\d+)\n" % job.mark.encode(), job.raw[-(len(data) + 128):])
         if end is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The guests' operating system: Debian's own kernel and an initramfs made of this machine's packages.
 
-The image is cached by a hash of all that goes into it, so a changed program or init script makes a new one and nothing
-else does. Nothing is downloaded and nothing outside the cache directory is written.
+The image is cached by a hash of its content, so only a changed program or init script makes a new one. Nothing is
+downloaded, and nothing outside the cache directory is written.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / "build" / "guest"
 CACHED_IMAGES = 4  # older ones are deleted
 
-# In the order in which they are loaded; what they depend on is loaded before them. Those that a kernel has built in are
-# left out.
+# In the order of loading; their dependencies are loaded before them. Those built into the kernel are left out.
 MODULES = (
     "virtio_pci", "virtio_net", "virtio_console",
-    "crc32_generic",  # rdma_rxe asks the crypto layer for "crc32" when it is loaded: no dependency says so
+    "crc32_generic",  # rdma_rxe needs "crc32" from the crypto layer when it is loaded; modules.dep does not list it
     "ib_uverbs", "ib_umad", "rdma_rxe", "rdma_ucm",
     "sch_netem", "sch_tbf",
-    "sch_ingress", "cls_matchall", "act_mirred", "ifb",  # what a guest receives goes through ifb0 to meet netem there
+    "sch_ingress", "cls_matchall", "act_mirred", "ifb",  # received frames go through ifb0, where netem acts on them
 )
 
-# Program and the Debian package it comes from.
+# Each program and its Debian package.
 PROGRAMS = {
     "dash": "dash",
     "ip": "iproute2", "tc": "iproute2", "rdma": "iproute2", "ping": "iputils-ping",
@@ -41,8 +40,8 @@ PROGRAMS = {
     "ib_write_bw": "perftest", "ib_read_bw": "perftest", "ib_send_bw": "perftest", "ib_atomic_bw": "perftest",
 }
 
-# /usr/bin holds the real programs and comes first, or busybox's own `ip`, `tc` and `ping` would shadow them. The shell
-# is dash for the same reason: busybox's looks at its own applets before PATH.
+# /usr/bin has the real programs and comes first; otherwise busybox's `ip`, `tc` and `ping` would be used. The shell is
+# dash for the same reason: that of busybox prefers its own applets to PATH.
 INIT = """#!/usr/bin/dash
 export PATH=/usr/bin:/bin HOME=/root
 mount -t proc proc /proc
@@ -95,7 +94,7 @@ done
 
 
 class ImageError(Exception):
-    """Something that belongs in the image is not on this machine."""
+    """A part of the image is not on this machine."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class Entry:
 
 
 def build_image(extra_programs: Sequence[Path] = ()) -> Image:
-    """Returns the image, made if it is not cached. `extra_programs` land in /usr/bin under their own names."""
+    """Returns the image; builds it if it is not cached. `extra_programs` go to /usr/bin with their own names."""
     kernel, modules = _newest_kernel()
     entries = _entries(modules, extra_programs)
     digest = hashlib.sha256()
@@ -133,7 +132,7 @@ def build_image(extra_programs: Sequence[Path] = ()) -> Image:
 
 
 def _newest_kernel() -> tuple[Path, Path]:
-    """The newest kernel in /boot whose modules know soft-RoCE (Debian's cloud kernels do not), and those modules."""
+    """The newest kernel in /boot whose modules have soft-RoCE (Debian's cloud kernels do not), and these modules."""
     def version_key(kernel: Path) -> list[int]:
         return [int(number) for number in re.findall(r"\d+", kernel.name)]
 
@@ -159,7 +158,7 @@ def _entries(modules: Path, extra_programs: Sequence[Path]) -> dict[str, Entry]:
     for distribution in Path("/usr/lib/tc").glob("*.dist"):  # netem's delay distributions
         files[str(distribution).lstrip("/")] = distribution.read_bytes()
     for library in _libraries([*programs.values(), provider]):
-        # One from a build tree is moved to where the loader looks by itself.
+        # One from a build tree is moved to a place where the loader finds it.
         standard = any(library.is_relative_to(folder) for folder in ("/lib", "/lib64", "/usr/lib"))
         home = str(library).lstrip("/") if standard else f"lib/x86_64-linux-gnu/{library.name}"
         files[home] = _stripped(library)
@@ -214,7 +213,7 @@ def _libraries(binaries: Iterable[Path]) -> list[Path]:
 
 
 def _modules_in_order(modules: Path) -> list[Path]:
-    """Files of MODULES with what they depend on, each after its own dependencies."""
+    """Files of MODULES and their dependencies, each after its own dependencies."""
     dependencies: dict[str, tuple[str, list[str]]] = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         file, _, needs = line.partition(":")
@@ -235,7 +234,7 @@ def _module_name(file: str) -> str:
 
 
 def _stripped(binary: Path) -> bytes:
-    """The file without debugging information, which would fill a small guest's memory."""
+    """The file without debugging information, which is too large for a small guest's memory."""
     data = binary.read_bytes()
     if not data.startswith(b"\x7fELF") or b".debug_info" not in data or shutil.which("strip") is None:
         return data

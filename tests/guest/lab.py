@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fabric with booted guests in it, and what scenarios do with them."""
+"""A fabric with booted guests, and what scenarios can do with them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from switch import Ring, Switch, Weir
 
 
 class ScenarioFailed(Exception):
-    """What was seen and what should have been."""
+    """What was seen and what was expected."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What scenarios share when they have an equal one: guests are booted once for all of them."""
+    """Scenarios with equal setups share their guests, which are booted once."""
 
     guests: int
     link_mtu: int = 1500
@@ -37,7 +37,7 @@ class Setup:
 
 
 class Lab:
-    """Everything one setup needs, running. A context manager; make it in the main thread."""
+    """All parts of one setup, running. A context manager; make it in the main thread."""
 
     def __init__(self, setup: Setup, switch: str, image: Image, logs: Path) -> None:
         self.setup = setup
@@ -65,7 +65,7 @@ class Lab:
 
     @property
     def weir(self) -> Weir:
-        """The switch, where a scenario is about Weir itself and says so (`needs_weir`)."""
+        """The switch, for scenarios that need Weir itself (`needs_weir`)."""
         assert isinstance(self.fabric.switch, Weir)
         return self.fabric.switch
 
@@ -84,7 +84,7 @@ class Lab:
         return results
 
     def reboot(self, rank: int) -> None:
-        """A new machine in the place of guest `rank`, as after a crash: the same addresses, nothing remembered."""
+        """A new machine in the place of guest `rank`, as after a crash: the same addresses, no state."""
         self.guests[rank].power_off()
         self.guests[rank] = self._boot(rank)
         self.guests[rank].wait_ready()
@@ -92,7 +92,7 @@ class Lab:
     # -- for the runner
 
     def reset(self) -> None:
-        """After a scenario. GuestError when the lab is not fit for another."""
+        """Call it after a scenario. GuestError when the lab cannot be used for another."""
         for guest in self.guests:
             guest.reset()
         if not self.switch.is_alive:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures the all-reduce through the switch against the hosts' own ring, and writes docs/numbers.md.
+"""Compares the all-reduce through the switch with the hosts' own ring, and writes docs/numbers.md.
 
     tests/guest/measure.py                     2 to 6 ranks, medians of three, docs/numbers.md
     tests/guest/measure.py --rate 20 --size 4096 --runs 5 --output FILE
 
 Six guests around one Weir, each port limited by tc tbf in its guest. Both ways use the same links, the same soft-RoCE
-verbs and the same Weir: for the second, the workers name a ring that it does not know, so that nobody aggregates and
-`--fallback ring` takes over. Both check every element. Needs root, like tests/guest/run.py.
+verbs and the same Weir. For the second, the workers use a ring that Weir does not know, so nobody aggregates and
+`--fallback ring` is used. Both check every element. Needs root, like tests/guest/run.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FRAMES = 16384 + 16 * (14 + 20 + 8 + 12 + 4) + 16 + 4   # its bytes on the link:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One data type's way through the switch and round the ring."""
+    """One data type, compared through the switch and on the hosts' ring."""
 
     data_type: str
     schedule: str                   # by which the ring reduces that type
@@ -54,7 +54,7 @@ COMPARISONS = (Comparison("i32", "reduce-scatter", lambda n: 2 * (n - 1) / n),
 
 @dataclass(frozen=True)
 class Row:
-    """Seconds, of one number of ranks and one data type."""
+    """Seconds for one number of ranks and one data type."""
 
     world: int
     comparison: Comparison
@@ -64,7 +64,7 @@ class Row:
     ring: list[float] = field(default_factory=list)
 
 
-# What queues before a slow port must not look like a loss.
+# Long enough that frames in the queue of a slow port do not look lost.
 PATIENT = "--ack-timeout-ms 8000 --timeout 120"
 
 
@@ -102,7 +102,7 @@ def measure_world(lab: Lab, ring: Ring, options: argparse.Namespace) -> list[Row
 
 
 def link_seconds(options: argparse.Namespace) -> float:
-    """What a port needs for the tensor once, in whole messages' frames, acknowledgements not counted."""
+    """Time of a port for the tensor in frames of whole messages, without acknowledgements."""
     return options.size * 1024 / PAYLOAD * FRAMES * 8 / (options.rate * 1e6)
 
 
@@ -124,7 +124,7 @@ def line(row: Row, once: float) -> str:
 
 
 def answer(rows: list[Row]) -> str:
-    """How far from the theory the integers' gains are."""
+    """Compares the integers' gains with the theory."""
     shares = [gain(row) / row.comparison.theory(row.world) for row in rows if row.comparison is COMPARISONS[0]]
     return f"**ring / switch** is {min(shares):.2f} to {max(shares):.2f} times the theory."
 

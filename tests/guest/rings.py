@@ -26,7 +26,7 @@ SIX_SHORT = Ring(ALL, 61, window=8, max_message_bytes=256, mtu=256)
 RINGS = Setup(guests=6, rings=(TWO, THREE, FOUR, SIX, SIX_SHORT))
 
 FIRST_PSN = 0xFFFFE0
-PSN_OFFSET = 14 + 20 + 8 + 9  # behind Ethernet, IPv4 and UDP headers, in the BTH
+PSN_OFFSET = 14 + 20 + 8 + 9  # after Ethernet, IPv4 and UDP headers, in the BTH
 
 
 def title(ring: Ring) -> str:
@@ -56,7 +56,7 @@ def two_rings_at_once(lab: Lab) -> str:
 
 @scenario(RINGS, needs_weir=True, programs=(WORKER,))
 def without_the_switch(lab: Lab) -> str:
-    """Rings that Weir does not know: the workers reduce, by the schedule that is the type's, and say so."""
+    """Rings that Weir does not know: the workers reduce, by the type's schedule, and print it."""
     said = []
     for ring, kind, schedule in ((TWO, "i64", "reduce-scatter"), (THREE, "f32", "chain"), (FOUR, "bf16", "chain"),
                                  (SIX, "i32", "reduce-scatter"), (SIX, "f64", "chain")):
@@ -71,14 +71,14 @@ def without_the_switch(lab: Lab) -> str:
 
 @scenario(RINGS, needs_weir=True, programs=(WORKER,))
 def psn_wrap(lab: Lab) -> str:
-    """All connections start 32 packets before the largest PSN. The frames themselves must show that they passed it."""
+    """All connections start 32 packets before the largest PSN. The frames must show that they passed it."""
     shim = build_shim()
     for member in THREE.guests:
         lab.guests[member].put("/tmp/fixed_psn.so", shim)
     capture = lab.fabric.capture(THREE.guests[1], "in")
     jobs = start_job(lab, "--size 50000", THREE, f"LD_PRELOAD=/tmp/fixed_psn.so WEIR_FIRST_PSN={FIRST_PSN:#x}")
     finish_job(jobs)
-    time.sleep(1.0)  # what tcpdump has not read yet
+    time.sleep(1.0)  # time for tcpdump to read the rest
     capture.stop()
     numbers = [int.from_bytes(frame[PSN_OFFSET:PSN_OFFSET + 3], "big")
                for frame in read_frames(capture.file) if is_rocev2(frame)]
@@ -100,7 +100,7 @@ def build_shim() -> bytes:
 
 
 def over_bad_links(lab: Lab, settings: str, size: int) -> str:
-    """Exact sums over four and six ranks, with both ways of every link so; what was lost and dropped meanwhile."""
+    """Exact sums over four and six ranks with these settings on both directions of every link; returns losses and drops."""
     for guest in lab.guests:
         guest.netem_both_ways(settings)
     said = meanwhile(lab, size)[1]
@@ -111,7 +111,7 @@ def over_bad_links(lab: Lab, settings: str, size: int) -> str:
 
 
 def meanwhile(lab: Lab, size: int) -> tuple[dict[str, int], str]:
-    """Exact sums over four and six ranks; what Weir dropped meanwhile, by reason."""
+    """Exact sums over four and six ranks; Weir's drops during the run, by reason."""
     before = drops(lab)
     options = f"--size {size} --ack-timeout-ms 250"
     seconds = [run_job(lab, options, ring) for ring in (FOUR, SIX)]
@@ -122,7 +122,7 @@ def meanwhile(lab: Lab, size: int) -> tuple[dict[str, int], str]:
 
 
 def lost_on(lab: Lab, device: str) -> int:
-    """Frames that netem lost on this device of all guests. ScenarioFailed when a guest's frames have not met it."""
+    """Frames that netem lost on this device of all guests. ScenarioFailed when netem has seen no frame of a guest."""
     lost = 0
     for guest in lab.guests:
         said = guest.run(f"tc -s qdisc show dev {device} root").output
@@ -156,9 +156,9 @@ def reordering(lab: Lab) -> str:
 
 @scenario(RINGS, needs_weir=True, programs=(WORKER,))
 def corruption(lab: Lab) -> str:
-    """One bit in one frame of a hundred on its way to Weir, which must have noticed those that came to it as RoCE. Not on
-    the way back: a guest's GRO has checked a TCP checksum before its netem would turn the bit, and the rendezvous would
-    read it. Nor has ARP a checksum; a link's FCS would spare it both."""
+    """One bit in one frame of a hundred on its way to Weir, which must have noticed those that came as RoCE. Not on the way
+    back: a guest's GRO checks TCP checksums before its netem flips the bit, so the rendezvous would read wrong data. ARP
+    has no checksum at all. On a real link the FCS protects both."""
     for guest in lab.guests:
         guest.ask_nobody([other.who for other in lab.guests])
         guest.netem("corrupt 1%")

@@ -5,13 +5,13 @@
     tests/guest/run.py                       all of them
     tests/guest/run.py --list                what there is
     tests/guest/run.py --scenario 'rping*'   those whose name matches (may be repeated)
-    tests/guest/run.py --fabric bridge       the kernel's bridge in the place of Weir: is it Weir, or is it the test?
-    tests/guest/run.py --repeat 5            all of it five times over, in the same guests and the same Weir
+    tests/guest/run.py --fabric bridge       the kernel's bridge instead of Weir, to see whether Weir or the test is wrong
+    tests/guest/run.py --repeat 5            all of it five times, in the same guests and the same Weir
     tests/guest/run.py --keep-logs DIR       consoles, commands, captures, configuration and Weir's output go there
 
-Needs root and Debian's packages; what is missing is named. The last line is `guest: N passed, N failed, N skipped`; the
-status is 0 when none failed, 1 when one did, 2 when nothing could be tried. Scenarios are skipped, all and loudly, only
-on a machine that cannot run the emulator.
+Needs root and Debian's packages; it names the missing ones. The last line is `guest: N passed, N failed, N skipped`; the
+status is 0 when none failed, 1 when one did, 2 when nothing could be tried. On a machine that cannot run the emulator,
+all scenarios are skipped, with a message.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def attempt(lab: Lab, chosen: Scenario) -> Outcome:
         verdict, detail = "passed", chosen.body(lab)
     except FAILURES as failure:
         verdict, detail = "failed", str(failure)
-    except Exception:  # a mistake in the scenario is a failure of it, and no reason to leave the others out
+    except Exception:  # an error in the scenario is a failure; the others still run
         verdict, detail = "failed", traceback.format_exc()
     if verdict == "failed" and (report := lab.switch.report()):
         detail += f"\n-- {lab.switch.name} said last:\n{report}"
@@ -120,7 +120,7 @@ def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Imag
                     clean_stop = Scenario(name, setup, lambda lab: lab.switch.stop())
                     outcomes.append(attempt(lab, clean_stop))
                     progress(outcomes[-1])
-        except FAILURES as failure:  # the lab could not be made, so another would not come up either
+        except FAILURES as failure:  # the lab could not be made, and a second one would fail too
             say(f"guest: no lab: {failure}")
             reason = f"no lab: {str(failure).splitlines()[0]}"
             outcomes += [Outcome(left.name, "failed", 0.0, reason) for left in waiting]
@@ -160,7 +160,7 @@ def summarize(outcomes: Sequence[Outcome]) -> int:
 
 def stop_on_signal(number: int, _: FrameType | None) -> None:
     for repeated in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(repeated, signal.SIG_IGN)  # cleaning up takes a moment and must not be cut short
+        signal.signal(repeated, signal.SIG_IGN)  # cleaning up takes some time and must finish
     raise SystemExit(f"guest: stopped by {signal.Signals(number).name}")
 
 

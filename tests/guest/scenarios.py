@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scenarios. Each is a function of a Lab; it returns a few words for the results table or raises ScenarioFailed.
 
-To add one, decorate a function with @scenario. The lab is shared by all scenarios of an equal Setup, and between two of
-them every command still running in a guest is killed and netem taken away: nothing needs cleaning up. With a Weir:
+To add one, decorate a function with @scenario. All scenarios with an equal Setup share the lab. Between two of them all
+commands in guests are killed and netem is removed, so a scenario need not clean up. With a Weir:
 
     FOUR = Setup(guests=4, rings=(Ring(guests=(0, 1, 2, 3)),))
 
@@ -13,8 +13,8 @@ them every command still running in a guest is killed and netem taken away: noth
         lab.run_on_all(lambda guest: f"weir-worker … --rank {guest.who.rank}")
         return f"{lab.weir.telemetry('/weir/…')['completed']} slots"
 
-`guest.start(…)` gives a Job: wait(), wait_for(pattern), kill(). `guest.power_off()` and `lab.reboot(rank)` are a
-machine's death and return, `lab.switch.stop()`, `.kill()` and `.start()` the switch's.
+`guest.start(…)` gives a Job: wait(), wait_for(pattern), kill(). `guest.power_off()` and `lab.reboot(rank)` end and
+restart a machine; `lab.switch.stop()`, `.kill()` and `.start()` do so with the switch.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from guest import Guest
 from lab import Lab, ScenarioFailed, Setup
 from switch import Ring
 
-# The rings are there to be left alone: plain traffic between their members must pass like any other's. The others but
-# for the first are for single scenarios of allreduce.py.
+# Plain traffic between members of these rings must pass like any other. All but the first ring are for single scenarios
+# of allreduce.py.
 RING = Ring(guests=(0, 1, 2))
 SECOND_RING = Ring(guests=(0, 1, 2), ring_id=8)
 C_RING = Ring(guests=(0, 1, 2), ring_id=9)
@@ -79,7 +79,7 @@ def expect(holds: bool, otherwise: str) -> None:
 
 @scenario(PLAIN, JUMBO)
 def devices(lab: Lab) -> str:
-    """What all other scenarios take for granted of the guests: link and path MTU, GID index 1 the IPv4 one."""
+    """What all other scenarios assume about the guests: link and path MTU; GID index 1 is the IPv4 one."""
     for guest in lab.guests:
         link = guest.run("ip link show eth0").output
         expect(f"mtu {lab.setup.link_mtu} " in link, f"{guest.who.name}: not of MTU {lab.setup.link_mtu}: {link}")
@@ -94,11 +94,11 @@ def devices(lab: Lab) -> str:
 def icmp_ping(lab: Lab) -> str:
     """Every pair, with the smallest packet and the largest that fits.
 
-    Nothing that IP cuts in pieces: DPDK's net_af_packet has the kernel put fragments together again before it delivers
-    them (PACKET_FANOUT_FLAG_DEFRAG, not to be switched off), so Weir gets one frame that is too long to go out.
+    No IP fragments: DPDK's net_af_packet lets the kernel reassemble them (PACKET_FANOUT_FLAG_DEFRAG, which cannot be
+    switched off), so Weir gets one frame that is too long to leave.
 
-    After its last echo ping waits no longer than an interval or twice the slowest answer, whatever -W says: with an
-    interval of 20 ms a machine that was busy elsewhere "lost" the last two of 20.
+    After its last echo ping waits for one interval or twice the slowest answer, whatever -W says. With an interval of
+    20 ms a busy machine "lost" the last two of 20.
     """
     count, pairs = 10, 0
     for source in lab.guests:
@@ -130,7 +130,7 @@ def tcp_files(lab: Lab) -> str:
         got = job.wait(180.0).output
         expect(got == sums[server], f"file of {server.who.name}: SHA-256 {sums[server]!r} there, {got!r} here")
     seconds = time.monotonic() - started
-    # The listener's own input stays open, or it would half-close at once and the sender take that for the end.
+    # The listener's input stays open. Otherwise it would half-close at once, and the sender would take that for the end.
     sink = right.start(f"mkfifo /tmp/open; exec 9<>/tmp/open; nc -l -p {NETCAT_PORT} <&9 | sha256sum")
     right.wait_listening(NETCAT_PORT)
     left.run(f"nc -w 60 {right.who.ip} {NETCAT_PORT} < /srv/file")
@@ -145,7 +145,7 @@ def tcp_files(lab: Lab) -> str:
 
 
 def between_two(lab: Lab, command: str, tcp_port: int, timeout: float = 180.0) -> str:
-    """A program whose server takes no address and whose client takes the server's; returns the client's output."""
+    """A program whose server has no address argument and whose client has the server's; returns the client's output."""
     server, client = lab.guests[:2]
     serving = server.start(command)
     server.wait_listening(tcp_port)
@@ -212,8 +212,8 @@ def ib_atomic_bw(lab: Lab) -> str:
 def connected_by_cm(lab: Lab, server: Guest, client: Guest, rounds: int) -> None:
     """rping: a connection made by the RDMA CM, then READ and WRITE in turn, each round's data checked and printed.
 
-    Its exit status says little. It is 0 also for a connection lost half-way, so rounds are counted; and 255 when its
-    event thread, which rdma-core 44 never joins, wakes up once more on a channel that is already closed.
+    Its exit status is not reliable. It is 0 even when the connection is lost, so rounds are counted. It is 255 when its
+    event thread, which rdma-core 44 never joins, wakes up on a channel that is already closed.
     """
     options = f"-C {rounds} -S 4000 -V"
     serving = server.start(f"rping -s -a {server.who.ip} {options}")
@@ -239,12 +239,12 @@ def rping(lab: Lab) -> str:
 
 @scenario(PLAIN, JUMBO)
 def untouched(lab: Lab) -> str:
-    """By the frame: what a guest sends leaves through the other's port bit for bit, in order, once, nowhere else."""
-    for guest in lab.guests:  # everybody is known to everybody, so nothing but broadcast may be flooded
+    """Frame by frame: a guest's frames leave by the other's port unchanged, in order, once, and by no other port."""
+    for guest in lab.guests:  # all know each other, so only broadcasts may be flooded
         for other in lab.guests:
             if other is not guest:
                 guest.run(f"ping -c 1 -W 10 {other.who.ip}")
-    # Captures begin and end one after the other: what comes by itself in between would be in some of them alone.
+    # Captures begin and end one after the other, so frames in between would be in only some of them.
     for guest in lab.guests:
         guest.ask_nobody([other.who for other in lab.guests])
     time.sleep(2.0)

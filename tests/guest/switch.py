@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What joins the ports: Weir, or the kernel's bridge in its place, in a network namespace without a name."""
+"""The switch between the ports: Weir, or the kernel's bridge, in a network namespace without a name."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _numbers = itertools.count()
 
 
 class FabricError(Exception):
-    """A part of the network, or Weir itself, did not do what it had to."""
+    """A part of the network, or Weir itself, did not do what it should."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A ring as Weir's configuration has it. Rank r is guest `guests[r]`, on the port of that number."""
+    """A ring of Weir's configuration. Rank r is guest `guests[r]`, on the port of that number."""
 
     guests: tuple[int, ...]
     ring_id: int = 7
@@ -51,7 +51,7 @@ class Ring:
 
 
 def remove_leftovers() -> None:
-    """Directories of runs that were killed before they could remove them. Their processes and links went with them."""
+    """Removes directories of killed runs. Their processes and links have already ended."""
     directories = [*DPDK_RUNTIME.glob("weir-guest-*"), *Path(tempfile.gettempdir()).glob("weir-guest-*")]
     for directory in directories:
         owner = re.match(r"weir-guest-(\d+)-", directory.name)
@@ -63,7 +63,7 @@ class Namespace:
     """A network namespace without a name, held by a sleeping process."""
 
     def __init__(self) -> None:
-        # A child of this process dies with it: setpriv's death signal survives the programs it starts.
+        # A child is killed with this process: setpriv's death signal stays set in the programs that it starts.
         self._holder = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -87,7 +87,7 @@ class Namespace:
 
 
 class Switch(ABC):
-    """What joins the ports."""
+    """The switch between the ports."""
 
     name: str
 
@@ -96,7 +96,7 @@ class Switch(ABC):
 
     @abstractmethod
     def stop(self) -> str:
-        """Ends it the way an operator would, and says how it went; FabricError when it did not go cleanly."""
+        """Ends it as an operator would, and returns a summary; FabricError when it did not end cleanly."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -108,11 +108,11 @@ class Switch(ABC):
 
     @abstractmethod
     def report(self) -> str:
-        """What it has printed, for whoever has to find out what went wrong."""
+        """Its output, to find out what went wrong."""
 
 
 class Bridge(Switch):
-    """The kernel's bridge: what a plain switch does, and nothing more."""
+    """The kernel's bridge: a plain switch."""
 
     name = "bridge"
 
@@ -194,7 +194,7 @@ class Weir(Switch):
 
     @staticmethod
     def _check_totals(said: str) -> str:
-        """Every frame accounted for (docs/protocol.md, I6) and every buffer back (I5), by Weir's own last words."""
+        """Checks in Weir's last output that every frame is accounted for (docs/protocol.md, I6) and every buffer is back (I5)."""
         accounts = re.search(r"^ *(\d+) +(\d+) .* (yes|no)$", said, re.MULTILINE)
         buffers = re.search(r"weir: stopped, (\d+) of (\d+) mbufs free", said)
         if accounts is None or buffers is None:
@@ -218,7 +218,7 @@ class Weir(Switch):
         return self._log.read_text(errors="replace")[-6000:] if self._log.exists() else ""
 
     def telemetry(self, command: str) -> Any:
-        """What the telemetry socket answers to `command` ("/weir/drops", "/ethdev/stats,0"); null: no such command."""
+        """The telemetry socket's answer to `command` ("/weir/drops", "/ethdev/stats,0"); null: no such command."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(10.0)
             connection.connect(str(self._runtime / "dpdk_telemetry.v2"))
@@ -232,16 +232,15 @@ class Weir(Switch):
 
 
 def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring], file_prefix: str) -> str:
-    # A slot of the AF_PACKET ring takes a frame (18 bytes more than the MTU, with a VLAN tag) behind 66 bytes of the
-    # kernel's own. The driver counts slots as if no gaps lay between them, so they must fill their blocks, which are
-    # pages.
+    # A slot of the AF_PACKET ring has 66 bytes of the kernel and then a frame (18 bytes more than the MTU, with a VLAN
+    # tag). The driver assumes that there are no gaps between slots, so slots must fill their blocks, which are pages.
     slot = 2048
     while slot < link_mtu + AF_PACKET_OVERHEAD:
         slot += 1024
-    # The driver wants mbufs for all that fits into a slot, and Weir makes them for its largest port MTU: so a port gets
-    # the MTU that a slot can carry. The links keep theirs: the guests hold to it.
+    # The driver needs mbufs for all that fits into a slot, and Weir makes them for its largest port MTU. So a port gets
+    # the largest MTU that fits a slot. The links keep their own MTU, which the guests use.
     port_mtu = link_mtu if slot == 2048 else slot - AF_PACKET_OVERHEAD
-    # Past the queueing discipline, as is the driver's default, captures would not see what Weir sends.
+    # By default the driver bypasses the queueing discipline; then captures would not see Weir's frames.
     sizes = f"blocksz={slot * 4 if slot > 2048 else 4096},framesz={slot},framecnt=512,qdisc_bypass=0"
     lines = [
         "eal:",
