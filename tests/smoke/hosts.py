@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Four hosts of a ring that are none of our code: they send what soft-RoCE sent in a capture, and know what must come.
+"""Four hosts of a ring without Weir's code: they send the frames of a soft-RoCE capture and know the expected results.
 
-A live switch draws a session for each incarnation, so a host reads it from its hello's result and puts it into the
-frames that follow; a job that runs again has a nonce and queue pairs of its own. Expected results are worked out here,
-with tests/replay's second reading of docs/protocol.md: the rank's own headers, RESULT, the f32 sum in rank order, a new
-ICRC.
+A live switch draws a session for each incarnation, so a host reads it from its hello's result and writes it into its
+later frames. A job that runs again has a new nonce and new queue pairs. Expected results are computed here, with
+tests/replay's second implementation of docs/protocol.md: the rank's own headers, RESULT, the f32 sum in rank order, a
+new ICRC.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SO_RCVBUFFORCE = 33
 
 @dataclass(frozen=True)
 class Contribution:
-    """A data packet of a rank as it was captured."""
+    """A captured data packet of a rank."""
 
     roce: model.Roce
     ina: model.Ina | None
@@ -51,15 +51,15 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Incarnation:
-    """One run of the job: what its frames have that those of another run have not."""
+    """One run of the job: the fields in which its frames differ from those of other runs."""
 
     epoch: int
     nonce: int
-    queue_pair: int  # that every rank sends to
-    session: int = 0  # once the switch has told it
+    queue_pair: int  # the destination of every rank's frames
+    session: int = 0  # known after the hello's result
 
     def again(self, epoch: int | None = None) -> Incarnation:
-        """The job once more, with a nonce and queue pairs of its own."""
+        """The job once more, with a new nonce and new queue pairs."""
         return Incarnation(self.epoch if epoch is None else epoch, self.nonce + 1, self.queue_pair + 1)
 
     def header(self, ina: model.Ina) -> model.Ina:
@@ -75,7 +75,7 @@ def captured_incarnation() -> Incarnation:
 
 @cache
 def frame_of(rank: int, place: int, incarnation: Incarnation) -> bytes:
-    """The frame with which a rank contributes."""
+    """A rank's contribution."""
     own = contributions()[rank][place]
     frame, payload_at = own.roce.frame, own.roce.payload_at
     if own.ina:
@@ -107,7 +107,7 @@ def captured() -> list[bytes]:
 
 @cache
 def acknowledgements() -> list[tuple[int, bytes]]:
-    """Sender's rank and frame of what is no data: to be forwarded as it is."""
+    """Sender's rank and frame of all packets without data; the switch forwards them unchanged."""
     frames = [frame for frame in captured() if (roce := model.parse_roce(frame)) and roce.opcode not in model.RC_DATA]
     return [(frame[11] - 1, frame) for frame in frames]
 
@@ -121,19 +121,19 @@ def sums() -> list[bytes]:
 
 @cache
 def result(rank: int, place: int, incarnation: Incarnation) -> bytes:
-    """The frame that must come to the successor of `rank`."""
+    """The frame that the successor of `rank` must get."""
     return result_of(frame_of(rank, place, incarnation), sums()[place], incarnation.session)
 
 
 def result_of(frame: bytes, data: bytes, session: int) -> bytes:
-    """What must come of a contribution when `data` is what the collective makes of all ranks'."""
+    """The result of a contribution when `data` is the collective's result."""
     roce = model.parse_roce(frame)
     assert roce
     header, ina = b"", roce.ina()
     if ina:
         said = ina._replace(flags=model.RESULT, session=session)
         if ina.collective == model.HELLO:
-            said = said._replace(msg=ina.session)  # whose result it is: the nonce
+            said = said._replace(msg=ina.session)  # the nonce tells whose result it is
         header = model.Ina.LAYOUT.pack(*said)
     changed = frame[:roce.payload_at] + header + data + frame[roce.payload_end:roce.end]
     return changed + model.icrc(changed, roce.ip_at, roce.bth_at, roce.end)
@@ -141,11 +141,11 @@ def result_of(frame: bytes, data: bytes, session: int) -> bytes:
 
 @dataclass
 class Seen:
-    """What a whole job met on its way."""
+    """Counts of a whole job."""
 
     results: int = 0
-    repeats: int = 0  # results that had come before
-    gaps: int = 0  # results that came before one that was missing
+    repeats: int = 0  # results that came a second time
+    gaps: int = 0  # results that came before a missing one
     timeouts: int = 0
 
 
@@ -175,7 +175,7 @@ class Hosts:
         self.send_raw(rank, frame_of(rank, place, self.incarnation))
 
     def received(self, seconds: float) -> list[tuple[int, bytes]]:
-        """What has come, by host; waits for something."""
+        """The frames that have come, by host; waits for at least one."""
         frames = []
         for link in select.select(self._sockets, [], [], seconds)[0]:
             try:
@@ -186,7 +186,7 @@ class Hosts:
         return frames
 
     def collect(self, count: int) -> list[tuple[int, bytes]]:
-        """Exactly `count` frames, and no more for a moment."""
+        """Waits for exactly `count` frames, and checks that no more come for some time."""
         frames: list[tuple[int, bytes]] = []
         deadline = time.monotonic() + PATIENCE_S
         while len(frames) < count and time.monotonic() < deadline:
@@ -212,7 +212,7 @@ class Hosts:
         expect(sorted(frames) == sorted(wanted), "the hellos' results are others than expected")
 
     def pass_acknowledgements(self) -> None:
-        """Each comes to its destination, as it was sent and in the order sent."""
+        """Checks that each comes to its destination unchanged and in order."""
         for rank, frame in acknowledgements():
             self.send_raw(rank, frame)
         got = self.collect(len(acknowledgements()))
@@ -226,7 +226,7 @@ class Hosts:
 
 
 class Job:
-    """The places from `first` on, with the window kept and, if told so, frames lost; those before it are done."""
+    """Sends the places from `first` on, within the window and with losses if wanted. Earlier places are done."""
 
     def __init__(self, hosts: Hosts, lost_on_way_in: Set[tuple[int, int]] = frozenset(),
                  lost_on_way_out: Set[tuple[int, int]] = frozenset(), seed: int = 1, first: int = 1,
@@ -236,7 +236,7 @@ class Job:
         self._lossy = bool(self._lost_in or self._lost_out)
         self._places = sum(packet.message <= last for packet in contributions()[0])
         self._next = [first] * RANKS  # by rank, the next place to send
-        self._progress = [first] * RANKS  # by rank, the places that its successor has got without a gap
+        self._progress = [first] * RANKS  # by rank, the places that its successor has received without a gap
         self.seen = Seen()
 
     def run(self) -> Seen:
@@ -251,14 +251,14 @@ class Job:
                 quiet_since = now
             elif self._lossy and now - quiet_since > STALL_S:
                 self.seen.timeouts += 1
-                self._next = list(self._progress)  # every sender goes back to what its receiver lacks
+                self._next = list(self._progress)  # every sender goes back to the first packet that its receiver lacks
             if now - began > PATIENCE_S:
                 raise Failed(f"places received: {self._progress}, sent: {self._next}, of {self._places}; {self.seen}")
         expect(not self._lost_in and not self._lost_out, "not every frame that was to be lost was met")
         return self.seen
 
     def _send_burst(self, rank: int) -> int:
-        """A few packets, if the window is open: message m only after result m-N came whole."""
+        """Sends a few packets if the window allows it: message m only after all of result m-N has come."""
         burst = 0
         for _ in range(self._random.randint(1, 8)):
             place = self._next[rank]
@@ -273,7 +273,7 @@ class Job:
         return burst
 
     def _whole(self, host: int) -> int:
-        """The newest message whose result has come whole to a host."""
+        """The newest message whose whole result has come to a host."""
         predecessor = (host - 1) % RANKS
         got = self._progress[predecessor]
         packets = contributions()[predecessor]
@@ -327,5 +327,5 @@ def ring_7(window: int = WINDOW, max_message_bytes: int = 16384) -> str:
 
 
 def ring_row(switch: Weir) -> dict[str, int]:
-    """Of ring 7, what telemetry counts."""
+    """Telemetry's row of ring 7."""
     return dict(switch.ask("/weir/ring,7")["rings"]["0"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a test gets: namespaces, switches and files that go when it ends; and the list of tests."""
+"""What a test uses: namespaces, switches and files that are removed at its end; and the list of tests."""
 from __future__ import annotations
 
 import tempfile
@@ -15,7 +15,7 @@ from weir import Weir
 class Lab:
     def __init__(self, name: str) -> None:
         self._cleanup = ExitStack()
-        # Not below /tmp: there the switch sees files of its own.
+        # Not in /tmp: the switch has a private /tmp.
         directory = tempfile.TemporaryDirectory(prefix=f"weir-smoke-{name}-", dir="/var/tmp")
         self.directory = Path(self._cleanup.enter_context(directory))
         self._switches = 0
@@ -32,7 +32,7 @@ class Lab:
 
     def weir(self, namespace: Namespace, config: str | Path, *arguments: str, directory: Path | None = None,
              terminal: int | None = None) -> Weir:
-        """A switch that has just been started; `config` is a file or the text of one."""
+        """Starts a switch; `config` is a file or its text."""
         self._switches += 1
         if isinstance(config, str):
             config = self.file(f"weir{self._switches}.yaml", config)
@@ -64,7 +64,7 @@ TESTS: list[Test] = []
 
 
 def smoke_test(name: str, hidden: bool = False) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
-    """Enters a function into the list of tests. The function raises for a failure."""
+    """Adds a function to the list of tests. The function raises an exception on failure."""
     def enter(body: Callable[[Lab], None]) -> Callable[[Lab], None]:
         TESTS.append(Test(name, body, hidden))
         return body

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Network namespaces without names, and links in them.
 
-A namespace lives as long as somebody holds it: this process by a file descriptor, a child by running in it. So it goes
-with the last of them, however they end, and its interfaces go with it.
+A namespace exists as long as something holds it: a file descriptor of this process, or a child that runs in it. So it
+ends with the last of them, however they end, and its interfaces end with it.
 """
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
 THIS_THREAD = "/proc/thread-self/ns/net"
-KILLED_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # the children of a runner that is killed go too
+KILLED_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # children end with a runner that is killed
 
 SIOCETHTOOL = 0x8946
-# linux/ethtool.h: what makes a kernel leave work to a device that is not there
+# linux/ethtool.h: features by which a kernel leaves work to a device
 OFFLOADS = {"ETHTOOL_STXCSUM": 0x17, "ETHTOOL_SSG": 0x19, "ETHTOOL_STSO": 0x1F, "ETHTOOL_SGSO": 0x24,
             "ETHTOOL_SGRO": 0x2C}
 
@@ -42,7 +42,7 @@ def run(*command: str) -> str:
 
 
 class Namespace:
-    """A network namespace of its own, with loopback up and IPv6 off: nothing in it speaks unless a test makes it."""
+    """A network namespace with loopback up and IPv6 off: it sends nothing unless a test does."""
 
     def __init__(self) -> None:
         with _back_home():
@@ -64,13 +64,13 @@ class Namespace:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Sockets and children that this thread makes meanwhile belong to the namespace, and stay there."""
+        """Sockets and children that this thread makes inside the block belong to the namespace, and stay there."""
         with _back_home():
             _checked(_libc.setns(self._descriptor, CLONE_NEWNET), "setns")
             yield
 
     def ip(self, arguments: str) -> None:
-        """`ip ARGUMENTS` inside; a word of the arguments holds no blank."""
+        """Runs `ip ARGUMENTS` inside; no argument may contain a space."""
         with self.entered():
             run("ip", *arguments.split())
 
@@ -79,7 +79,7 @@ class Namespace:
             return sorted(name for _, name in socket.if_nameindex())
 
     def no_offloads(self, interface: str) -> None:
-        """What the kernel cannot turn off there is not on either (EOPNOTSUPP)."""
+        """Turns offloads off. EOPNOTSUPP means that the interface does not have one."""
         with self.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for command in OFFLOADS.values():
                 value = array.array("B", struct.pack("II", command, 0))
@@ -102,7 +102,7 @@ def _back_home() -> Iterator[None]:
 
 
 def veth(switch: Namespace, port: str, host: Namespace, name: str, mtu: int = 1500) -> None:
-    """A cable: `port` in the switch's namespace, `name` in the host's, both up, nothing left to hardware."""
+    """A cable: `port` in the switch's namespace, `name` in the host's, both up, without offloads."""
     switch.ip(f"link add {port} mtu {mtu} type veth peer name {name} netns {host.path} mtu {mtu}")
     for namespace, interface in ((switch, port), (host, name)):
         namespace.no_offloads(interface)

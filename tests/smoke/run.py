@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Smoke tests: the built switch among hosts in network namespaces, its prompt, its telemetry, its ends.
+"""Smoke tests: the built switch with hosts in network namespaces, its prompt, its telemetry, its start and end.
 
     tests/smoke/run.py                  all
     tests/smoke/run.py --list           their names
@@ -20,7 +20,7 @@ import time
 import traceback
 from types import FrameType
 
-# Each enters its tests into lab.TESTS.
+# Each adds its tests to lab.TESTS.
 import test_aggregation  # noqa: F401
 import test_cleanup  # noqa: F401
 import test_configs  # noqa: F401
@@ -45,7 +45,7 @@ class Stopped(BaseException):
 
 def stop_on_signal(number: int, _: FrameType | None) -> None:
     for repeated in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(repeated, signal.SIG_IGN)  # cleaning up takes a moment and must not be cut short
+        signal.signal(repeated, signal.SIG_IGN)  # cleaning up takes some time and must finish
     raise Stopped(signal.Signals(number).name)
 
 
@@ -70,7 +70,7 @@ def passes(test: Test) -> bool:
         test.body(lab)
     except Failed as failure:
         problem = str(failure)
-    except Exception:  # a mistake in a test is a failure of it, and no reason to leave the others out
+    except Exception:  # an error in a test is a failure; the others still run
         problem = traceback.format_exc()
     finally:
         signal.alarm(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The prompt as a person has it: a switch on a pseudo-terminal."""
+"""The prompt on a pseudo-terminal."""
 from __future__ import annotations
 
 import fcntl
@@ -17,14 +17,14 @@ from netns import Namespace
 from weir import START_S, STOP_S, Ended, Failed, wait_for
 
 PROMPT = "weir> "
-# What may stand for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
+# Values for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
 VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
 TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
 
 
 def lines_of(grammar: str) -> list[tuple[str, str]]:
-    """Each line that a command can be given as, and the value in it; "" where it takes none."""
+    """Each possible line of a command, and its value; "" where it has none."""
     placeholders = re.findall(r"<.*?>", grammar)
     if not placeholders:
         return [(grammar, "")]
@@ -42,12 +42,12 @@ class Terminal:
         self.banner = self.until(PROMPT, START_S)
 
     def press(self, keys: str) -> None:
-        """Once the line is being edited: libedit writes the prompt before it turns the terminal's own echo off."""
+        """Waits until the line is being edited: libedit writes the prompt before it turns the terminal's echo off."""
         wait_for(lambda: not termios.tcgetattr(self._master)[3] & termios.ECHO, 10, "the prompt does not take keys")
         os.write(self._master, keys.encode())
 
     def until(self, text: str, seconds: float = 10.0) -> str:
-        """What is said up to and with `text`, as a person sees it; what comes after stays for the next call."""
+        """The output up to and including `text`, as a person sees it; later output is for the next call."""
         deadline = time.monotonic() + seconds
         while text not in self._said:
             if time.monotonic() > deadline or not self._read(deadline):
@@ -72,11 +72,11 @@ class Terminal:
         return self.until("\n" + PROMPT).removesuffix(PROMPT)
 
     def questions(self) -> list[str]:
-        """The grammar of each `show`, as `help` has it: "show ring <id> stuck"."""
+        """The grammar of each `show` from `help`: "show ring <id> stuck"."""
         return re.findall(r"^  (show .*?) \[json\]  ", self.ask("help"), re.MULTILINE)
 
     def end(self) -> Ended:
-        """The rest, up to the switch's end."""
+        """The rest of the output, up to the switch's end."""
         deadline = time.monotonic() + STOP_S
         while self._read(deadline):
             if time.monotonic() > deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results byte for byte: config/af_packet.yaml as it is, losses on both sides of the switch, placements of roles."""
+"""Results byte for byte: config/af_packet.yaml unchanged, losses on both sides of the switch, placements of roles."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ def aggregate(lab: Lab) -> None:
 
 @smoke_test("aggregate-with-loss")
 def aggregate_with_loss(lab: Lab) -> None:
-    """Contributions that never reach the switch, FIRSTs and LASTs among them, and results that reach nobody."""
+    """Contributions that do not reach the switch, also FIRSTs and LASTs, and results that do not reach their host."""
     fabric, hosts = ring_of_hosts(lab)
     switch = lab.ready_weir(fabric, ROOT / "config/af_packet.yaml")
     hosts.say_hello()
@@ -53,7 +53,7 @@ def aggregate_with_loss(lab: Lab) -> None:
 
 @smoke_test("cached-result")
 def cached_result(lab: Lab) -> None:
-    """A repeat after completion brings the cached result to its rank's successor alone, even if its data changed."""
+    """A repeat after completion brings the cached result only to its rank's successor, even if its data has changed."""
     fabric, hosts = ring_of_hosts(lab)
     switch = lab.ready_weir(fabric, ROOT / "config/af_packet.yaml")
     hosts.say_hello()
@@ -70,7 +70,7 @@ def cached_result(lab: Lab) -> None:
 
 
 def placements() -> list[tuple[str, str, str]]:
-    """Lcores of rx, worker and tx: each on 0, on 1 or on both; what is another with 0 and 1 swapped is left out."""
+    """Lcores of rx, worker and tx: each on 0, on 1 or on both; without those that are equal after swapping 0 and 1."""
     kept: list[tuple[str, str, str]] = []
     for rx, worker, tx in product(("0", "1", "01"), repeat=3):
         swapped = tuple("".join(sorted("10"[int(lcore)] for lcore in lcores)) for lcores in (rx, worker, tx))
@@ -104,7 +104,7 @@ def aggregate_placed(lab: Lab, places: tuple[str, str, str], idle: str) -> None:
 
 
 def datagrams(source_ports: Iterable[int]) -> list[bytes]:
-    """From host 0 to a neighbour: an acknowledgement with its UDP ports changed, so no RoCE any more."""
+    """From host 0 to a neighbour: an acknowledgement with other UDP ports, so it is no RoCE any more."""
     frame = next(frame for rank, frame in acknowledgements() if rank == 0)
     return [frame[:34] + port.to_bytes(2, "big") + b"\x27\x0f" + frame[38:] for port in source_ports]
 
@@ -116,7 +116,7 @@ def queues_with_frames(switch: Weir, port: int) -> list[int]:
 
 @smoke_test("aggregate-two-rx-queues")
 def aggregate_two_rx_queues(lab: Lab) -> None:
-    """The kernel deals each port's frames to two queues by their addresses and UDP ports, one queue for each rx lcore."""
+    """The kernel spreads each port's frames over two queues by addresses and UDP ports, one queue for each rx lcore."""
     fabric, hosts = ring_of_hosts(lab)
     ports = [f'{port[:-1]},qpairs=2", rx_queues: 2' for port in ring_ports()]
     switch = lab.ready_weir(fabric, configuration(ports, lcores_of(("01", "1", "1"), "yield"), ring_7()))

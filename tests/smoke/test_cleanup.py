@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run that is interrupted leaves no process, namespace, interface or file behind."""
+"""An interrupted run leaves no process, namespace, interface or file behind."""
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +22,7 @@ VICTIM = "hang"
 
 @smoke_test(VICTIM, hidden=True)
 def hang(lab: Lab) -> None:
-    """Says what it has made, and stays."""
+    """Prints what it has made, and waits."""
     fabric, _ = ring_of_hosts(lab)
     taps = configuration(['name: weir0, device: "net_tap0,iface=weir0"'])
     switch = lab.ready_weir(fabric, taps)
@@ -31,7 +31,7 @@ def hang(lab: Lab) -> None:
 
 
 def holders_of(inode: int) -> list[str]:
-    """Processes in a network namespace, or with a descriptor of it."""
+    """Processes that are in a network namespace or have a descriptor of it."""
     links = (link for process in Path("/proc").glob("[0-9]*")
              for link in (process / "ns/net", *_descriptors(process)))
     found = []
@@ -45,7 +45,7 @@ def holders_of(inode: int) -> list[str]:
 def _descriptors(process: Path) -> list[Path]:
     try:
         return list((process / "fd").iterdir())
-    except OSError:  # gone meanwhile
+    except OSError:  # it has ended
         return []
 
 
@@ -69,7 +69,7 @@ def interrupt(number: signal.Signals) -> None:
     wait_for(lambda: not process.exists(), 10, f"{number.name}: process {made[2]} is left behind")
     wait_for(lambda: not holders_of(inode), 10, f"{number.name}: the namespace is left behind: {holders_of(inode)}")
     expect(socket.if_nameindex() == before, f"{number.name}: interfaces are left behind: {socket.if_nameindex()}")
-    if number is signal.SIGKILL:  # nobody could take the directory away: its text is all that is left
+    if number is signal.SIGKILL:  # nothing could remove the directory; only its text may be left
         subprocess.run(["rm", "-r", directory], check=True)
         return
     expect(not directory.exists(), f"{number.name}: {directory} is left behind")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every file of config/ is good for what it says: those that need no NIC start, the others are read without error."""
+"""Every file of config/ works: those that need no NIC start, the others are read without error."""
 from __future__ import annotations
 
 import stat
@@ -34,7 +34,7 @@ def tap(lab: Lab) -> None:
 
 @smoke_test("config-pcap")
 def pcap(lab: Lab) -> None:
-    """A capture for each port in, what each port sends out: the hellos' results, and acknowledgements as they came."""
+    """One capture per port as input. Each port sends the hellos' results, and acknowledgements unchanged."""
     inputs = [[contributions()[rank][0].roce.frame, *(frame for sender, frame in acknowledgements() if sender == rank)]
               for rank in range(RANKS)]
     for rank, own in enumerate(inputs):
@@ -65,7 +65,7 @@ def demo(lab: Lab) -> None:
 
 @smoke_test("config-lab")
 def others_parse(lab: Lab) -> None:
-    """No NIC here: weir-replay reads the same file with the same eyes, and touches no port."""
+    """There is no NIC here: weir-replay reads the same file with the same code, and touches no port."""
     nothing = lab.directory / "nothing.pcap"
     nothing.write_bytes(model.pcap_bytes([]))
     others = sorted(file for file in CONFIG.glob("*.yaml") if file.name not in STARTED)

@@ -11,8 +11,8 @@ from vlan import FrameSocket, VlanInterface
 from weir import ROOT, Failed, Weir, configuration, expect, wait_for
 
 JUMBO = 9000
-# The driver lays slots without gaps, the kernel fills blocks of whole pages: so slots must fill blocks. 84 bytes of a
-# slot are not the IP packet: 66 before the frame, 14 + 4 of Ethernet and VLAN headers.
+# The driver assumes slots without gaps, and the kernel uses blocks of whole pages, so slots must fill blocks. 84 bytes of
+# a slot are not the IP packet: 66 before the frame, 14 + 4 of Ethernet and VLAN headers.
 JUMBO_SLOTS = "blocksz=36864,framesz=9216,framecnt=512"
 
 
@@ -36,7 +36,7 @@ def veth_ports(mtu: int = 1500, more: str = "", keys: str = "") -> str:
 
 
 def tap_hosts(lab: Lab, config: str, mtu: int = 1500) -> tuple[Weir, list[Namespace]]:
-    """weir makes its taps where it starts; from there they are moved to the hosts."""
+    """weir makes its taps in its own namespace; then they are moved to the hosts."""
     fabric = lab.namespace()
     switch = lab.ready_weir(fabric, config)
     hosts = [lab.namespace(), lab.namespace()]
@@ -114,7 +114,7 @@ def tap_vlan(lab: Lab) -> None:
 
 @smoke_test("forward-tap-jumbo-refused")
 def tap_jumbo(lab: Lab) -> None:
-    """DPDK's tap driver takes no longer frames; a port that only seemed to have the MTU would block on the first."""
+    """DPDK's tap driver takes no longer frames. A port with a wrong MTU would block on the first one."""
     config = configuration(['name: weir0, device: "net_tap0,iface=weir0", mtu: 9000'])
     ended = lab.weir(lab.namespace(), config, "--no-interactive").wait()
     expect(ended.status == 1 and "port weir0: mtu: found 9000; allowed for net_tap: up to 1500" in ended.output,
@@ -129,12 +129,12 @@ STACKED_SERVICE_TAGS = ["88a8006481000002", "88a8006488a80002", "88a800018100000
 
 
 def tagged_frames(destination: bytes, source: bytes, tags: list[str]) -> list[bytes]:
-    """Tags before an unknown protocol, short and long."""
+    """Frames with tags before an unknown protocol, short and long."""
     start = destination + source
     frames = [start + bytes.fromhex(tag) + b"\x88\xb5" + bytes([number]) * length
               for length in (46, 200, 1488) for number, tag in enumerate(tags)]
     single = next(tag for tag in tags if len(tag) == 8)
-    longest = 1500 if single.startswith("8100") else 1496  # beyond its MTU the sender's kernel lets an 802.1Q tag alone
+    longest = 1500 if single.startswith("8100") else 1496  # the sender's kernel allows only an 802.1Q tag above its MTU
     return [*frames, start + bytes.fromhex(single) + b"\x88\xb5" + bytes(longest)]
 
 
@@ -152,7 +152,7 @@ def same_bytes_come(lab: Lab, hosts: list[Namespace], interface: str, tags: list
 
 @smoke_test("tags-af_packet")
 def tags_af_packet(lab: Lab) -> None:
-    """Without 802.1ad tags: of a tag that AF_PACKET took off, DPDK's driver does not tell the protocol."""
+    """Without 802.1ad tags: DPDK's driver does not report the protocol of a tag that AF_PACKET took off."""
     fabric, hosts = two_hosts_on_veth(lab)
     switch = lab.ready_weir(fabric, veth_ports())
     same_bytes_come(lab, hosts, "eth0", UNTAGGED + CUSTOMER_TAGS + STACKED_CUSTOMER_TAGS)
@@ -161,7 +161,7 @@ def tags_af_packet(lab: Lab) -> None:
 
 @smoke_test("tags-af_packet-802.1ad")
 def service_tags_af_packet(lab: Lab) -> None:
-    """The configuration says what the driver does not, of a tag that is alone too."""
+    """The configuration gives the tag's protocol, which the driver does not report, also for a single tag."""
     fabric, hosts = two_hosts_on_veth(lab)
     switch = lab.ready_weir(fabric, veth_ports(keys=", outer_tag: 802.1ad"))
     same_bytes_come(lab, hosts, "eth0", UNTAGGED + SERVICE_TAGS + STACKED_SERVICE_TAGS)
@@ -178,7 +178,7 @@ def tags_tap(lab: Lab) -> None:
 
 @smoke_test("too-long")
 def too_long(lab: Lab) -> None:
-    """A frame that the egress port's MTU does not let pass is dropped under its reason; what fits still passes."""
+    """A frame that is too long for the egress port's MTU is dropped under its reason; shorter ones pass."""
     fabric = lab.namespace()
     hosts = [lab.namespace(), lab.namespace()]
     for number, (host, mtu) in enumerate(zip(hosts, (JUMBO, 1500), strict=True)):

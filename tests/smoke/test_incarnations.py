@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs that end and run again, and what a stranger, a thief and the operator can and cannot do to a running one."""
+"""Jobs that end and run again, and what strangers, stolen addresses and the operator can and cannot do to a running job."""
 from __future__ import annotations
 
 import re
@@ -35,7 +35,7 @@ def wait_for_drops(switch: Weir, wanted: dict[str, int]) -> None:
 
 
 def hold(switch: Weir, hosts: Hosts, place: int) -> int:
-    """All ranks but the last contribute; returns how many frames the switch holds then."""
+    """All ranks but the last contribute; returns the number of frames that the switch then holds."""
     for rank in range(RANKS - 1):
         hosts.send(rank, place)
     wait_for(lambda: ring_row(switch)["held"] == RANKS - 1, 5, f"the packets of place {place} are not held")
@@ -43,7 +43,7 @@ def hold(switch: Weir, hosts: Hosts, place: int) -> int:
 
 
 def complete(hosts: Hosts, place: int) -> None:
-    """The last rank contributes, and everybody gets the sum."""
+    """The last rank contributes, and all get the sum."""
     hosts.send(RANKS - 1, place)
     wanted = sorted(((rank + 1) % RANKS, result(rank, place, hosts.incarnation)) for rank in range(RANKS))
     came = sorted(hosts.collect(RANKS))
@@ -52,7 +52,7 @@ def complete(hosts: Hosts, place: int) -> None:
 
 @smoke_test("same-epoch-again")
 def same_epoch_again(lab: Lab) -> None:
-    """A job that is killed in mid-message and runs again in the same epoch is added up anew, not answered from a cache."""
+    """A job that is killed during a message and runs again with the same epoch gets new sums, not cached results."""
     fabric, hosts = ring_of_hosts(lab)
     switch = lab.ready_weir(fabric, CONFIG)
     hosts.say_hello()
@@ -62,7 +62,7 @@ def same_epoch_again(lab: Lab) -> None:
     hosts.incarnation = first.again()
     hosts.say_hello()
     expect(hosts.incarnation.session != first.session, "the session of the first run again")
-    for rank in range(RANKS):  # what the first run still had under way
+    for rank in range(RANKS):  # the first run's packets that were still under way
         hosts.send_raw(rank, frame_of(rank, 0, first))
         hosts.send_raw(rank, frame_of(rank, SECOND, first))
         hosts.send_raw(rank, frame_of(rank, SECOND + 1, first))
@@ -75,7 +75,7 @@ def same_epoch_again(lab: Lab) -> None:
 
 @smoke_test("forged-epoch")
 def forged_epoch(lab: Lab) -> None:
-    """One header with the highest epoch, and one rank's hello with it, do nothing to a ring that runs."""
+    """One header with the highest epoch, and one rank's hello with it, do not change a running ring."""
     fabric, hosts = ring_of_hosts(lab)
     switch = lab.ready_weir(fabric, CONFIG)
     hosts.say_hello()
@@ -90,7 +90,7 @@ def forged_epoch(lab: Lab) -> None:
     complete(hosts, 1)
     Job(hosts, first=2).run()
     totals = switch.stop()
-    expect(totals.drops == {"wrong_epoch": 2, "ring_reset": 1}, f"{totals}")  # the hello waited to the end
+    expect(totals.drops == {"wrong_epoch": 2, "ring_reset": 1}, f"{totals}")  # the hello waited until the end
 
 
 def mac_of(rank: int) -> bytes:
@@ -98,7 +98,7 @@ def mac_of(rank: int) -> bytes:
 
 
 def claim(thief: int, victim: int) -> bytes:
-    """To the thief itself under the victim's MAC: it goes nowhere, but the switch hears who is where."""
+    """A frame to the thief itself with the victim's MAC: it is not forwarded, but the switch sees its source."""
     return mac_of(thief) + mac_of(victim) + b"\x88\xb5" + bytes(46)
 
 
@@ -123,13 +123,13 @@ def steal(lab: Lab, rings: str) -> None:
 
 @smoke_test("mac-thief")
 def mac_thief(lab: Lab) -> None:
-    """Who sends under a member's MAC from another port gets none of its results, and what it forges is dropped."""
+    """A host with a member's MAC at another port gets none of its results, and its forged frames are dropped."""
     steal(lab, ring_7())
 
 
 @smoke_test("mac-thief-unpinned")
 def mac_thief_unpinned(lab: Lab) -> None:
-    """The same where the configuration names no ports: the members' hellos do."""
+    """The same without ports in the configuration: the members' hellos tie them."""
     steal(lab, re.sub(r", port: p\d", "", ring_7()))
 
 
@@ -142,7 +142,7 @@ def told(terminal: Terminal) -> Totals:
 
 @smoke_test("reset-then-same-epoch")
 def reset_then_same_epoch(lab: Lab) -> None:
-    """`reset ring` ends the run that is; the next one may say the same epoch, and even an older one."""
+    """`reset ring` ends the present run; the next one may use the same epoch, or even an older one."""
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, CONFIG)
     hosts.incarnation = hosts.incarnation.again(epoch=5)
@@ -160,7 +160,7 @@ def reset_then_same_epoch(lab: Lab) -> None:
 
 @smoke_test("withdraw-ring")
 def withdraw_ring(lab: Lab) -> None:
-    """After `withdraw ring` nobody adds up, and no raw data of the ring's hosts passes, whatever they begin."""
+    """After `withdraw ring` the switch does not aggregate, and no raw data of the ring's hosts passes."""
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, CONFIG)
     hosts.say_hello()
@@ -188,7 +188,7 @@ def in_collective(own: Contribution, rank: int, place: int, incarnation: Incarna
 
 @smoke_test("broadcast-and-barrier")
 def broadcast_and_barrier(lab: Lab) -> None:
-    """Everybody gets the root's data; nobody passes a barrier before the last has come to it."""
+    """All get the root's data; no rank passes a barrier before the last has reached it."""
     fabric, hosts = ring_of_hosts(lab)
     switch = lab.ready_weir(fabric, CONFIG)
     hosts.say_hello()
@@ -214,7 +214,7 @@ def broadcast_and_barrier(lab: Lab) -> None:
 
 
 def barrier_of(rank: int, incarnation: Incarnation) -> bytes:
-    """Message 2 as a barrier: a message of its header alone, as the hello is."""
+    """Message 2 as a barrier: only a header, like the hello."""
     hello, second = contributions()[rank][0].roce, contributions()[rank][SECOND].roce
     frame = model.resigned(frame_of(rank, 0, incarnation), hello.bth_at + 9, second.psn.to_bytes(3, "big"))
     return with_header(frame, collective=model.BARRIER, msg=2, session=incarnation.session, ack_timeout=0, qp=0)

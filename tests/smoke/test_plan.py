@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir-plan as a person meets it: what it prints, draws and refuses."""
+"""weir-plan: what it prints, draws and rejects."""
 from __future__ import annotations
 
 import re
@@ -67,7 +67,7 @@ def drawings(lab: Lab) -> None:
 
 @smoke_test("plan-compare")
 def compare(lab: Lab) -> None:
-    """Nobody beats the hosts' links, large tensors come closer to them, and a switch that adds is nearly twice as fast."""
+    """No method is faster than the hosts' links, large tensors come closer to them, and a switch that adds is nearly twice as fast."""
     plot = lab.directory / "times.svg"
     answer = plan("compare", "--topology", RACKS, "--sizes", "64K:1M", "--plot", plot)
     expect(answer.status == 0 and not answer.errors, f"{answer}")
@@ -83,7 +83,7 @@ def compare(lab: Lab) -> None:
 
 @smoke_test("plan-own-costs")
 def own_costs(_: Lab) -> None:
-    """What hosts and switches take comes on top, for those who take it: hosts add in a ring, lcores for Weir alone."""
+    """Processing times are added where they occur: the hosts' for a ring, the lcores' only for Weir."""
     def times(*costs: str) -> dict[str, float]:
         answer = plan("compare", "--topology", RACKS, "--sizes", "1M", *costs)
         expect(answer.status == 0, f"{costs}: {answer}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the switch begins and ends: exit statuses, messages, totals, mbufs."""
+"""How the switch starts and ends: exit statuses, messages, totals, mbufs."""
 from __future__ import annotations
 
 import re
@@ -28,7 +28,7 @@ PIPELINE = "  - { id: 0, roles: [control, rx, tx], idle: sleep }\n  - { id: 1, r
 
 @dataclass(frozen=True)
 class Mistake:
-    """PLAIN with `old` made `new`; `key` and `found` are what the error must say, on the line of `new`."""
+    """PLAIN with `old` replaced by `new`; the error must have `key` and `found`, and the line of `new`."""
 
     name: str
     old: str
@@ -56,7 +56,7 @@ MISTAKES = (
 
 
 def refused(ended: Ended, *said: str) -> None:
-    """Exit status 2, and EAL has not even begun."""
+    """Exit status 2, before EAL has started."""
     expect(ended.status == 2, f"exit status {ended.status}, not 2: {ended}")
     expect("EAL" not in ended.output and "EAL:" not in ended.errors, f"EAL was started: {ended}")
     for text in said:
@@ -96,7 +96,7 @@ def command_line_errors(lab: Lab) -> None:
 
 @smoke_test("eal-errors")
 def eal_errors(lab: Lab) -> None:
-    """What only EAL can tell: its own options, and how much memory there is. No port is touched either."""
+    """Errors that only EAL can find: in its own options, and too little memory. No port is touched."""
     namespace = lab.namespace()
     unknown = lab.file("unknown.yaml", PLAIN.replace('"--no-huge"', '"--no-such-option"'))
     good = lab.file("good.yaml", PLAIN)
@@ -112,7 +112,7 @@ def eal_errors(lab: Lab) -> None:
 
 @smoke_test("port-errors")
 def port_errors(lab: Lab) -> None:
-    """A port that cannot be had: status 1, and its name."""
+    """A port that cannot be opened: status 1, and its name."""
     namespace = lab.namespace()
     for device in ("net_af_packet0,iface=nosuch", "net_nosuch0", "0000:99:00.0"):
         config = lab.file("port.yaml", configuration([f'name: left, device: "{device}"']))
@@ -136,7 +136,7 @@ def cmd_file(lab: Lab) -> None:
 
 @smoke_test("signals")
 def signals(lab: Lab) -> None:
-    """SIGINT and SIGTERM end it with totals, frames held in unfinished slots included; nothing is lost or left."""
+    """SIGINT and SIGTERM end it with totals, including frames in filling slots; nothing is lost or left."""
     held = 3 * 16
     for number, lcores in ((signal.SIGINT, ONE_CORE), (signal.SIGTERM, PIPELINE)):
         fabric, hosts = ring_of_hosts(lab)
@@ -153,7 +153,7 @@ def signals(lab: Lab) -> None:
 
 
 def blast(hosts: Hosts, stop: threading.Event) -> None:
-    """Frames of all kinds, as fast as they go: floods, results never finished, noise."""
+    """Frames of all kinds, as fast as possible: flooded ones, incomplete slots, noise."""
     broadcast = b"\xff" * 6 + b"\x52\x54\x00\x00\x00\x01\x88\xb5" + bytes(1000)
     while not stop.is_set():
         for rank in range(RANKS):
@@ -175,7 +175,7 @@ def stop_under_traffic(lab: Lab) -> None:
         thread = threading.Thread(target=blast, args=(hosts, stop), daemon=True)
         thread.start()
         try:
-            for _ in range(20):  # every picture in passing is consistent
+            for _ in range(20):  # every answer under load is consistent
                 time.sleep(0.02)
                 row = switch.ask("/weir/accounting")["accounting"]["0"]
                 expect(row["balances"] == "yes", f"{row}")
@@ -188,7 +188,7 @@ def stop_under_traffic(lab: Lab) -> None:
 
 @smoke_test("port-that-takes-nothing")
 def port_that_takes_nothing(lab: Lab) -> None:
-    """Frames for a port without a peer wait, hold up no other port, are dropped under a reason, and are given back."""
+    """Frames for a port without a peer wait, delay no other port, are dropped under a reason, and are freed."""
     fabric, outside = lab.namespace(), lab.namespace()
     for number in range(2):
         veth(fabric, f"port{number}", outside, f"host{number}")
@@ -214,7 +214,7 @@ def port_that_takes_nothing(lab: Lab) -> None:
 
 @smoke_test("restart")
 def restart(lab: Lab) -> None:
-    """Another switch knows nobody: what is not a hello is dropped, never forwarded; and it draws another session."""
+    """A new switch knows no host: it drops all but hellos, forwards none of it, and draws another session."""
     fabric, hosts = ring_of_hosts(lab)
     config = ROOT / "config/af_packet.yaml"
     first = lab.ready_weir(fabric, config)

@@ -19,7 +19,7 @@ def rows(terminal: Terminal, command: str, table: str) -> list[dict[str, object]
 
 @smoke_test("prompt-commands")
 def commands(lab: Lab) -> None:
-    """Every command answers, every `show` with JSON too, with traffic behind it."""
+    """Every command answers after traffic, every `show` also in JSON."""
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, CONFIG)
     expect("weir: ready\n" in terminal.banner, f"banner: {terminal.banner!r}")
@@ -49,7 +49,7 @@ def commands(lab: Lab) -> None:
 
 
 def check_values(terminal: Terminal) -> None:
-    """What is shown is what was sent: a hello and one message of 16 packets by each of four."""
+    """The values shown are those of the traffic: a hello and one message of 16 packets from each of four hosts."""
     ring = rows(terminal, "show ring 7", "rings")[0]
     expect((ring["hellos"], ring["slots_completed"], ring["results"], ring["connected"]) == (1, 17, 68, 4), f"{ring}")
     stats = rows(terminal, "show port stats all", "port_stats")
@@ -58,7 +58,7 @@ def check_values(terminal: Terminal) -> None:
     expected = {(f"52:54:00:00:00:0{rank + 1}", f"p{rank}") for rank in range(RANKS)}
     expect({(row["mac"], row["port"]) for row in stations} == expected, f"{stations}")
     events = [row["event"] for row in rows(terminal, "show trace", "trace")]
-    wanted = {"waits": 3, "held": 17 * 3, "completed": 17, "result": 17 * RANKS}  # the fourth hello waits for none
+    wanted = {"waits": 3, "held": 17 * 3, "completed": 17, "result": 17 * RANKS}  # the fourth hello does not wait
     expect({event: events.count(event) for event in set(events)} == wanted, f"trace: {events}")
     connections = rows(terminal, "show conn all", "connections")
     expect([row["state"] for row in connections] == ["live"] * RANKS, f"{connections}")
@@ -89,7 +89,7 @@ def stuck(lab: Lab) -> None:
     expect(terminal.ask("reset ring 7") == "ring 7: reset\n", "`reset ring 7`")
     ring = rows(terminal, "show ring 7", "rings")[0]
     expect((ring["held"], ring["filling"], ring["connected"]) == (0, 0, 0), f"after reset: {ring}")
-    hosts.send(1, 1)  # of a connection that is dead now: never forwarded
+    hosts.send(1, 1)  # on a connection that is dead now: never forwarded
     wait_for(lambda: {row["reason"]: row["count"] for row in rows(terminal, "show drops", "drops")}
              .items() >= {"ring_reset": 3}.items(), 5, "what the ring held is not dropped as ring_reset")
     expect(hosts.received(0.2) == [], "something of a ring that was reset was forwarded")
@@ -101,7 +101,7 @@ def stuck(lab: Lab) -> None:
 
 @smoke_test("prompt-editing")
 def editing(lab: Lab) -> None:
-    """Tab, arrows, and what a wrong word gets."""
+    """Tab, arrow keys, and the answer to an unknown word."""
     fabric, _ = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, CONFIG)
     terminal.press("sh" + TAB)

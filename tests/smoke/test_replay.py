@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir-replay's options and errors; what it sends is tests/replay/run.py's business."""
+"""weir-replay's options and errors; tests/replay/run.py tests its frames."""
 from __future__ import annotations
 
 import json
@@ -75,7 +75,7 @@ def bad_captures(lab: Lab) -> None:
 
 @smoke_test("replay-outside")
 def outside(lab: Lab) -> None:
-    """A station that no port's list names: its frames are switched, and what leaves to it is written nowhere."""
+    """A station in no port's list: its frames are switched, and frames to it are not written."""
     first = captured()[0]
     stranger = first[:6] + b"\x02\x00\x00\x00\x00\x99" + first[12:14] + b"\x00" * 50
     to_stranger = stranger[6:12] + first[6:12] + stranger[12:]
@@ -91,7 +91,7 @@ def outside(lab: Lab) -> None:
 
 @smoke_test("replay-merged-capture")
 def merged_capture(lab: Lab) -> None:
-    """Time that goes back from frame to frame makes nobody old: the same leaves as from the capture as it was taken."""
+    """Time that goes back between frames ages nothing: the output is the same as from the unchanged capture."""
     config, taken = RINGS / "roce-mix.yaml", CAPTURES / "roce-mix.pcap"
     stats = statistics(lab, taken, config=config)
     left = model.read_pcap(lab.directory / "out.pcap")
@@ -109,7 +109,7 @@ def merged_capture(lab: Lab) -> None:
 
 @smoke_test("replay-session")
 def session(lab: Lab) -> None:
-    """The first incarnation's is the number told, each further one's is one higher; data of others gets no further."""
+    """The first incarnation has the given session, each later one the next number; data of other sessions is dropped."""
     capture = lab.directory / "restarts.pcap"
     write_input(RESTARTED, capture)
     stats = statistics(lab, capture, "--session", "0xdeadbeef", config=RINGS / f"{RESTARTED}.yaml")

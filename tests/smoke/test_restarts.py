@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir-worker's jobs that say the same epoch again: every run is added up by itself, however the one before ended."""
+"""Jobs of weir-worker that use the same epoch again: every run gets its own sums, however the one before ended."""
 from __future__ import annotations
 
 import signal
@@ -16,7 +16,7 @@ EPOCH = 5
 
 
 class Jobs:
-    """A switch, and what starts the ranks of a job at its ports."""
+    """A switch, and the start of a job's ranks at its ports."""
 
     def __init__(self, lab: Lab) -> None:
         fabric, self._outside = lab.namespace(), lab.namespace()
@@ -26,7 +26,7 @@ class Jobs:
         self.switch = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring_7(max_message_bytes=MESSAGE_BYTES)))
 
     def start(self, operation: str, *more: str) -> list[Process]:
-        """The values that ranks add up depend on the epoch alone, so runs of one epoch differ by their operation."""
+        """The ranks' values depend only on the epoch, so runs of one epoch differ by their operation."""
         return [Process(self._lab, self._outside, [
             WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", RENDEZVOUS, "--ring", "7", "--epoch",
             str(EPOCH), "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", str(WINDOW),

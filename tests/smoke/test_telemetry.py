@@ -10,13 +10,13 @@ from lab import Lab, smoke_test
 from terminal import Terminal, lines_of
 from weir import ROOT, expect, wait_for
 
-# What the prompt can be asked, and where telemetry has the same.
+# The prompt's questions and telemetry's paths of the same answers.
 PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|all>": "/weir/port/stats",
          "show port xstats <name|all>": "/weir/port/xstats", "show ring <id|all>": "/weir/ring",
          "show ring <id> stuck": "/weir/ring/stuck", "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
          "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",
          "show memory": "/weir/memory", "show trace": "/weir/trace"}
-# What goes on while nothing happens, and numbers that telemetry gives as text.
+# Values that change without traffic, and numbers that telemetry gives as text.
 MOVING = {"rounds", "busy_percent", "age_s", "idle_ms", "waiting_ms", "pool_mib", "ring_mib", "time_us"}
 MOVING_TABLES = {"stood_still"}  # every question adds to it
 WRONG = {"/weir/ring,8": "allowed: 7", "/weir/ring,x": "allowed: 7", "/weir/ring/stuck": "allowed: 7",
@@ -25,7 +25,7 @@ WRONG = {"/weir/ring,8": "allowed: 7", "/weir/ring,x": "allowed: 7", "/weir/ring
 
 
 def still(tables: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Rows without what moves; telemetry's numbered rows become a list."""
+    """The rows without changing values; telemetry's numbered rows become a list."""
     plain = {}
     for name, table in tables.items():
         if name in MOVING_TABLES:
@@ -36,14 +36,14 @@ def still(tables: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def requests(path: str, value: str) -> list[str]:
-    """For one answer; "all" need not be said."""
+    """The requests for one answer; "all" may be left out."""
     if value == "":
         return [path]
     return [path, f"{path},all"] if value == "all" else [f"{path},{value}"]
 
 
 def same_answers(terminal: Terminal, grammar: str) -> None:
-    """The prompt's and the socket's, with each value that a question takes."""
+    """Compares the prompt's and the socket's answers, with each value of a question."""
     for line, value in lines_of(grammar):
         by_prompt = still(json.loads(terminal.ask(f"{line} json")))
         for request in requests(PATHS[grammar], value):
@@ -83,7 +83,7 @@ def telemetry(lab: Lab) -> None:
 
 @smoke_test("telemetry-many-rows")
 def many_rows(lab: Lab) -> None:
-    """More rows than DPDK's dictionaries and answers take: cut short, but JSON. The prompt shows all."""
+    """More rows than DPDK's dictionaries and answers can hold: cut, but valid JSON. The prompt shows all."""
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, ROOT / "config/af_packet.yaml")
     terminal.ask("set trace on")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks as processes: the C API, what weir-worker must be told, and what killed processes leave behind."""
+"""Ranks as processes: the C API, weir-worker's required options, and what killed processes leave behind."""
 from __future__ import annotations
 
 import contextlib
@@ -25,7 +25,7 @@ JOB_S = 60.0
 
 
 class Process:
-    """Killed with the test at the latest."""
+    """A process that is killed at the end of the test at the latest."""
 
     def __init__(self, lab: Lab, namespace: Namespace, command: Sequence[str | Path], **environment: str) -> None:
         with namespace.entered():
@@ -102,7 +102,7 @@ def memif_switch(folder: Path) -> str:
 
 @smoke_test("worker-last-words")
 def worker_last_words(lab: Lab) -> None:
-    """A worker that a signal ends says so, and its status is the signal's still."""
+    """A worker that a signal ends prints a line, and its status is still that of the signal."""
     for number in (signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT):
         worker = Process(lab, lab.namespace(), [WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS, "--ip",
                                                 "10.0.0.1", "--device", "iface=lo", "--timeout", "60"])
@@ -114,7 +114,7 @@ def worker_last_words(lab: Lab) -> None:
 
 
 def greet_and_hang_up(listener: socket.socket) -> None:
-    """A memif server that is gone when the client answers its hello (DPDK's memif.h: type, name, versions, limits)."""
+    """A memif server that has ended when the client answers its hello (DPDK's memif.h: type, name, versions, limits)."""
     hello = struct.pack("=H32sHHHHHB", 2, b"test", 0x200, 0x200, 255, 255, 255, 14).ljust(128, b"\0")
     with contextlib.suppress(OSError):
         while True:
@@ -125,7 +125,7 @@ def greet_and_hang_up(listener: socket.socket) -> None:
 
 @smoke_test("switch-that-hangs-up")
 def switch_that_hangs_up(lab: Lab) -> None:
-    """memif's client writes to a socket whose other end is gone: an error with a line, not a death by SIGPIPE."""
+    """memif's client writes to a socket whose other end is closed: it must print an error, not die of SIGPIPE."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(lab.directory / "memif.sock"))
         listener.listen()
@@ -140,7 +140,7 @@ def switch_that_hangs_up(lab: Lab) -> None:
 
 @smoke_test("killed-switch-socket")
 def killed_switch_socket(lab: Lab) -> None:
-    """A switch that was killed leaves its memif socket: the next takes it away, but not that of one that lives."""
+    """A killed switch leaves its memif socket. The next one removes it, but not the socket of a living switch."""
     namespace = lab.namespace()
     file = lab.directory / "memif.sock"
     first = lab.ready_weir(namespace, memif_switch(lab.directory))
@@ -161,7 +161,7 @@ def killed_switch_socket(lab: Lab) -> None:
 
 
 def inherited_sockets(process: int) -> dict[str, bool]:
-    """memif's connections of a process, and of each whether programs that it starts inherit it."""
+    """The memif connections of a process, and whether its children inherit each."""
     table = [line.split() for line in Path(f"/proc/{process}/net/unix").read_text().splitlines()[1:]]
     memif_links = {f"socket:[{row[6]}]" for row in table if int(row[4], 16) == socket.SOCK_SEQPACKET}
     inherited = {}
@@ -174,7 +174,7 @@ def inherited_sockets(process: int) -> dict[str, bool]:
 
 @smoke_test("worker-sockets")
 def worker_sockets(lab: Lab) -> None:
-    """A program that a rank starts does not hold the switch's end of the rank's device."""
+    """A program started by a rank does not inherit the rank's memif connection."""
     namespace = lab.namespace()
     lab.ready_weir(namespace, memif_switch(lab.directory))
     worker = Process(lab, namespace, [WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS, "--ip", "10.0.0.1",
@@ -188,7 +188,7 @@ def worker_sockets(lab: Lab) -> None:
 
 @smoke_test("killed-worker-files")
 def killed_worker_files(lab: Lab) -> None:
-    """A worker that was killed leaves EAL's runtime directory: the next takes it away, but not that of one that lives."""
+    """A killed worker leaves EAL's runtime directory. The next one removes it, but not that of a living worker."""
     namespace = lab.namespace()
     lab.ready_weir(namespace, memif_switch(lab.directory))
     runtime = lab.directory / "dpdk"

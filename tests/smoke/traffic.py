@@ -27,14 +27,14 @@ def checksum(data: bytes) -> int:
 
 
 def ping(namespace: Namespace, address: str, data_bytes: int = 56, seconds: float = PATIENCE_S) -> None:
-    """Until one is answered with the same bytes: the first may be lost while an interface comes up."""
+    """Pings until one is answered with the same bytes. The first may be lost while an interface comes up."""
     data = random.Random(address).randbytes(data_bytes)
     body = struct.pack(">HH", os.getpid() & 0xFFFF, 1) + data
     request = struct.pack(">BBH", ECHO_REQUEST, 0, checksum(struct.pack(">BBH", ECHO_REQUEST, 0, 0) + body)) + body
     with namespace.entered():
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with raw:
-        raw.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO: never in fragments
+        raw.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO: no fragments
         raw.settimeout(0.2)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -77,7 +77,7 @@ def _send(connection: socket.socket, data: bytes) -> None:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
     except OSError:
-        connection.close()  # the receiver tells what came
+        connection.close()  # the receiver reports what came
 
 
 def _receive(connection: socket.socket) -> bytes:
@@ -86,5 +86,5 @@ def _receive(connection: socket.socket) -> bytes:
         while chunk := connection.recv(1 << 20):
             received += chunk
     except TimeoutError:
-        pass  # the caller tells how much is missing
+        pass  # the caller reports how much is missing
     return bytes(received)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""VLAN tags at the hosts: frames with them as bytes, and an interface behind one, with or without a kernel's 8021q."""
+"""VLAN tags at the hosts: frames with tags as bytes, and an interface behind a tag that needs no 8021q module."""
 from __future__ import annotations
 
 import contextlib
@@ -21,7 +21,7 @@ LONGEST = 65535
 
 
 class FrameSocket:
-    """Frames of an interface, tags included where they were on the wire."""
+    """Frames of an interface with their tags as on the wire."""
 
     def __init__(self, namespace: Namespace, interface: str) -> None:
         with namespace.entered():
@@ -37,7 +37,7 @@ class FrameSocket:
         self._link.send(frame)
 
     def receive(self) -> bytes:
-        """The kernel takes a tag off and hands it over beside the frame; here it is put back."""
+        """Receives a frame. The kernel passes a tag beside the frame; this puts it back."""
         frame, beside, _, _ = self._link.recvmsg(LONGEST, 64)
         for level, kind, data in beside:
             if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
@@ -47,7 +47,7 @@ class FrameSocket:
         return frame
 
     def receive_all(self, count: int, seconds: float) -> list[bytes]:
-        """Up to `count` frames that come before `seconds` pass without one."""
+        """Up to `count` frames; stops when none comes for `seconds`."""
         frames: list[bytes] = []
         while len(frames) < count and select.select([self], [], [], seconds)[0]:
             frames.append(self.receive())
@@ -58,9 +58,9 @@ class FrameSocket:
 
 
 class VlanInterface:
-    """An interface `tagged` whose frames pass `parent` with a tag on them, as a VLAN sub-interface's do.
+    """An interface `tagged` whose frames pass `parent` with a tag, like those of a VLAN sub-interface.
 
-    Made of a tap and a thread, because many small kernels have no 8021q."""
+    It uses a tap and a thread, because many small kernels have no 8021q."""
 
     def __init__(self, namespace: Namespace, parent: str, number: int) -> None:
         self._parent = FrameSocket(namespace, parent)
@@ -73,7 +73,7 @@ class VlanInterface:
         self._thread.start()
 
     def _relay_until_end(self) -> None:
-        with contextlib.suppress(OSError):  # the parent goes with the switch that made it
+        with contextlib.suppress(OSError):  # the parent ends with the switch that made it
             self._relay()
 
     def _relay(self) -> None:

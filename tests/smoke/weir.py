@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The switch as a process: started, asked, stopped, and its last words read."""
+"""The switch as a process: start, questions, stop, and its last output."""
 from __future__ import annotations
 
 import contextlib
@@ -25,8 +25,8 @@ CAPTURES = ROOT / "tests" / "replay" / "captures"
 
 START_S = 30.0
 STOP_S = 20.0
-# The switch sees a /run and a /tmp of its own: its sockets and locks meet nobody else's and go with it. A tree that lies
-# there is put back, by a descriptor, since its name leads nowhere any more (-c: do not resolve it).
+# The switch has a private /run and /tmp, so its sockets and locks are separate and end with it. A tree inside them is
+# mounted again by a descriptor, because its name does not exist there any more (-c: do not resolve it).
 PRIVATE_FILES = (
     "unshare", "--mount", "--propagation", "private", "sh", "-ec",
     'exec 3<"$0"; mount -t tmpfs none /run; mount -t tmpfs none /tmp; '
@@ -37,7 +37,7 @@ ONE_CORE = "  - { id: 1, roles: [control, rx, worker, tx], idle: sleep }\n"
 
 
 class Failed(Exception):
-    """What was seen, and what should have been."""
+    """What was seen, and what was expected."""
 
 
 def expect(holds: object, otherwise: str) -> None:
@@ -53,7 +53,7 @@ def wait_for(ready: Callable[[], bool], seconds: float, otherwise: str) -> None:
 
 
 def configuration(ports: Sequence[str], lcores: str = ONE_CORE, rings: str = "", eal: str = NO_HUGEPAGES) -> str:
-    """A configuration file; a port is the inside of its braces."""
+    """A configuration file; a port is given without its braces."""
     lines = "".join(f"  - {{ {port} }}\n" for port in ports)
     return (f"eal:\n  options: {eal}\nports:\n{lines}lcores:\n{lcores}" + (f"rings:\n{rings}" if rings else ""))
 
@@ -61,13 +61,13 @@ def configuration(ports: Sequence[str], lcores: str = ONE_CORE, rings: str = "",
 @dataclass(frozen=True)
 class Ended:
     status: int
-    output: str  # of a started switch both, of run_to_end standard output alone
+    output: str  # standard output; of a started switch standard error too
     errors: str = ""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """The switch's last words (app/weir_main.cpp)."""
+    """The switch's last output (app/weir_main.cpp)."""
 
     accounting: dict[str, int]
     drops: dict[str, int]
@@ -91,7 +91,7 @@ class Totals:
 
 
 class Weir:
-    """A running switch. `stop` ends it and gives its totals; `close` ends it whatever its state."""
+    """A running switch. `stop` ends it and returns its totals; `close` ends it in any state."""
 
     def __init__(self, namespace: Namespace, config: Path, log: Path, *arguments: str,
                  directory: Path = ROOT, terminal: int | None = None) -> None:
@@ -126,7 +126,7 @@ class Weir:
             raise Failed(f"the switch does not end:\n{self.output()[-3000:]}") from None
 
     def ask(self, command: str) -> dict[str, Any]:
-        """The telemetry socket's answer, the name it repeats taken off."""
+        """The telemetry socket's answer, without the repeated name."""
         answer = json.loads(self.ask_raw(command))
         return dict(answer[command.partition(",")[0]])
 
@@ -149,7 +149,7 @@ class Weir:
 
 
 def run_to_end(command: Sequence[str | Path], directory: Path = ROOT, namespace: Namespace | None = None) -> Ended:
-    """A program that ends by itself."""
+    """Runs a program until it ends by itself."""
     with namespace.entered() if namespace else contextlib.nullcontext():
         try:
             done = subprocess.run([*KILLED_WITH_US, *PRIVATE_FILES, *map(str, command)] if namespace else
