@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a newcomer runs, from a copy of the tree in a directory below /tmp with blanks in its name.
+"""Runs a new user's commands in a copy of the tree, in a directory in /tmp with spaces in its name.
 
 The copy's build folders are links to this tree's, so that nothing is built twice, but for one small program that is
 configured and built in the copy. Ends in "clone: N passed, N failed, N skipped".
@@ -51,7 +51,7 @@ STEPS = (
 
 
 def copy_tree(copy: Path) -> None:
-    """Tracked and new files, as a repository of its own, for what asks git."""
+    """Copies tracked and new files into a repository of its own, for commands that use git."""
     for file in tracked_files():
         target = copy / file.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,11 +73,11 @@ def passes(step: Step, copy: Path) -> bool:
 
 
 def main() -> int:
-    # The copy links to this tree's builds; a lab, which has a /tmp of its own, does not see them there. Such a tree's own
-    # smoke and guest stages show what these steps would.
+    # The copy links to this tree's builds. A lab has a private /tmp and would not see builds there. For a tree in /tmp, its
+    # own smoke and guest stages test the same.
     may_use_labs = os.geteuid() == 0 and not ROOT.is_relative_to("/tmp")
     steps = [step for step in STEPS if may_use_labs or not step.needs_root]
-    # Configured here first: what the copy links to must know this tree as its source.
+    # Configured here first, because the linked build must have this tree as its source.
     subprocess.run([ROOT / "tools/prepare", "bench", "build-release", "--buildtype=release"], check=True)
     with tempfile.TemporaryDirectory(prefix="weir, a copy ", dir="/tmp") as folder:
         copy = Path(folder) / "weir"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds documentation to the tree: drop lists, folders, links, keys, commands. Ends in "docs: N passed, …"."""
+"""Compares the pages with the tree: drop lists, folders, links, keys, commands. Ends in "docs: N passed, …"."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_reasons() -> list[str]:
 
 
 def folder_of(file: Path) -> str:
-    """The folder of lib/ that a source file belongs to, as the folder table names it."""
+    """The folder of a source file, as in the folder table."""
     return "/".join(file.relative_to(ROOT / "lib").parts[:-1])
 
 
@@ -43,7 +43,7 @@ def folders_allowed() -> dict[str, set[str]]:
 
 
 def check_folders() -> list[str]:
-    """Each folder of lib/ includes no folder but those that CONTRIBUTING.md's table allows it."""
+    """Each folder of lib/ includes only folders that CONTRIBUTING.md's table allows."""
     allowed = folders_allowed()
     mistakes = []
     for file in sorted((ROOT / "lib").rglob("*.[ch]pp")):
@@ -67,7 +67,7 @@ def check_links() -> list[str]:
 
 
 def check_keys() -> list[str]:
-    """Each configuration key of the README's table is one that the loader knows."""
+    """The loader knows each configuration key of the README's table."""
     loader = read("lib/config/config.cpp")
     table = read("README.md").split("## Configuration")[1].split("##")[0]
     keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
@@ -77,7 +77,7 @@ def check_keys() -> list[str]:
 
 
 def commands_in_code() -> dict[str, str]:
-    """Each command of the prompt, and what telemetry has for it; "" for nothing."""
+    """Each command of the prompt and its path in telemetry, or ""."""
     questions = re.findall(r'Question\{"([^"]+)",\s*"([^"]+)"', read("lib/report/questions.cpp"))
     actions = re.findall(r'commands_\.push_back\(\{\{("[^}]+")\}', read("app/commands.cpp"))
     return dict(questions) | {re.sub(r'",\s*"', " ", words).strip('"'): "" for words in actions}
@@ -91,7 +91,7 @@ def commands_in_readme() -> dict[str, str]:
 
 
 def check_commands() -> list[str]:
-    """README's table has each command of the prompt, with its path in telemetry, and no other."""
+    """README's table has exactly the prompt's commands, with their paths in telemetry."""
     coded, documented = commands_in_code(), commands_in_readme()
     mistakes = [f"README.md's table lacks or mistells `{command}`, in telemetry {path or 'nothing'}"
                 for command, path in coded.items() if documented.get(command) != path]

@@ -47,8 +47,8 @@ class Stage:
     about: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
-    junit: Path | None = None  # where a meson test run leaves its cases
-    quick: bool = False  # part of the inner loop
+    junit: Path | None = None  # file with the cases of a meson test run
+    quick: bool = False  # part of --quick
 
 
 def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool = False,
@@ -131,7 +131,7 @@ def count_of(stage: Stage, status: int, output: str) -> Count:
 
 
 def complaints_in(lines: list[str]) -> list[str]:
-    """What a reader of a long log would look for, each with the lines after it."""
+    """The error lines of a long log, each with the lines after it."""
     wanted: list[str] = []
     left = 0
     for line in lines:

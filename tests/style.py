@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds every tracked source file to clang-format and to its SPDX line: two tests. Ends in "style: N passed, …"."""
+"""Checks every tracked source file for clang-format and its SPDX line: two tests. Ends in "style: N passed, …"."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy (.clang-tidy says what for) over lib/ and app/, as many at once as there are cores.
 
-All files are one test. The kernels are left out: clang-tidy 14 does not know how to read some of GCC's vector extensions in them.
+All files are one test. The kernels are left out, because clang-tidy 14 cannot parse some of their GCC vector extensions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts `weir` and one `weir-worker` per rank, joined by shared memory (memif), and lets them all-reduce.
+"""Starts `weir` and one `weir-worker` per rank, connected by shared memory (memif), and lets them all-reduce.
 
 Needs no NIC, no hugepages and no root. Prints progress, each worker's result, the switch's own tables and, last,
 "demo: OK" or what went wrong.
@@ -27,8 +27,8 @@ WEIR = ROOT / "build/app/weir"
 WORKER = ROOT / "build/app/weir-worker"
 RING = 1
 READY_TIMEOUT_S = 60
-STALL_TIMEOUT_S = 60  # a worker that sees no progress for so long gives up
-MAX_RANKS = 30  # one DPDK port each, of the 32 that Debian's build has
+STALL_TIMEOUT_S = 60  # a worker gives up after this time without progress
+MAX_RANKS = 30  # each needs a DPDK port, and Debian's build has 32
 PROGRESS = re.compile(r"^progress: .*repetition=(\d+)/(\d+) percent=(\d+)")
 
 
@@ -84,14 +84,14 @@ def configuration(options: argparse.Namespace, folder: Path) -> str:
 
 
 class Process:
-    """A child with its output in a file, watched line by line."""
+    """A child whose output goes to a file and is read line by line."""
 
     def __init__(self, name: str, command: list[str], folder: Path) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
         self.lines: list[str] = []
         self.percent = 0
-        # EAL's runtime files go there, so they go with the folder.
+        # For EAL's runtime files, so that they are removed with the folder.
         environment = os.environ | {"RUNTIME_DIRECTORY": str(folder)}
         self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment,
                                        stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -113,7 +113,7 @@ class Process:
         return self._child.poll()
 
     def ending(self) -> str:
-        """How it ended, for a message; what it said last follows."""
+        """How it ended and its last output, for a message."""
         status = self._child.poll()
         how = f"with status {status}" if status is None or status >= 0 else f"by signal {signal.Signals(-status).name}"
         return f"{self.name} ended {how}\n{self.tail()}"
@@ -210,7 +210,7 @@ def report_workers(options: argparse.Namespace, folder: Path) -> None:
 
 
 def make_folder() -> Path:
-    """memif takes its socket's path out of a list with commas, and the kernel takes 107 bytes at most."""
+    """Makes a folder whose path memif accepts: without commas, and at most 107 bytes for the kernel."""
     usable = re.fullmatch(r"[\w./ -]{1,70}", tempfile.gettempdir(), re.ASCII)
     return Path(tempfile.mkdtemp(prefix="weir-demo-", dir=None if usable else "/tmp"))
 
