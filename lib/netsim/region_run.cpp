@@ -30,7 +30,7 @@ class RegionJob {
 
   RegionResult run() {
     for (std::uint32_t gpu = 0; gpu < settings_.gpus; ++gpu) {
-      inject(gpu);
+      inject(gpu, gpu == network_.late_gpu ? network_.late_by : 0);
     }
     while (received_ != to_receive_) {
       if (fabric_.events().empty()) {
@@ -71,9 +71,9 @@ class RegionJob {
     return (mixed ^ (mixed >> 31)) >> 32 | 1;
   }
 
-  void inject(std::uint32_t gpu) {
+  void inject(std::uint32_t gpu, Time when) {
     for (std::uint32_t plane = 0; plane < network_.planes; ++plane) {
-      inject_on(gpu, plane, now_);
+      inject_on(gpu, plane, when);
     }
   }
 
@@ -90,7 +90,7 @@ class RegionJob {
     ++received_;
     if (control_of(gpu).owns(address) &&
         control_of(gpu).complete(address) == WaveControl::Progress::wave_credited) {
-      inject(gpu);
+      inject(gpu, now_);
     }
   }
 

@@ -27,6 +27,9 @@ struct RegionNetwork {
   Time memory_spread = 120 * kNanosecond;  // a random time below this is added
   /// A GPU whose ports have half of the rate.
   std::uint32_t slow_gpu = kNobody;
+  /// A GPU that begins `late_by` after the others.
+  std::uint32_t late_gpu = kNobody;
+  Time late_by = 0;
 };
 
 RegionNetwork dgx2_network();

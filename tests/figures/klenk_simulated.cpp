@@ -19,9 +19,18 @@ using Method = netsim::RegionSettings::Method;
 constexpr std::uint64_t kKib = 1024;
 constexpr std::uint64_t kMib = 1024 * kKib;
 
+/// A step of the software ring (§III) but for its data: data, fence and flag are three hops and two
+/// passes through a GPU's memory. What fences cost the paper does not say.
+constexpr double kStepNs = 3 * kHopNs + 2 * kMemoryNs;
+
+/// A step later: one GPU begins when the ring's second step would.
 netsim::RegionNetwork mutated(netsim::RegionNetwork network, Mutation mutation) {
   if (mutation == Mutation::link_slower) {
     network.slow_gpu = 0;
+  }
+  if (mutation == Mutation::step_later) {
+    network.late_gpu = 0;
+    network.late_by = static_cast<netsim::Time>(kStepNs) * netsim::kNanosecond;
   }
   return network;
 }
@@ -53,13 +62,11 @@ double bandwidth(const netsim::RegionNetwork& network, std::uint64_t bytes,
          nanoseconds(netsim::run_region(network, bytes, settings).duration);
 }
 
-/// The software ring of §III: steps of m/p, each behind data, fence and flag: three hops and two
-/// passes through a GPU's memory. What fences cost the paper does not say.
+/// The software ring of §III: steps of m/p.
 double ring_nanoseconds(double bytes, double gpus) {
-  constexpr double kStep = 3 * kHopNs + 2 * kMemoryNs;
   constexpr double kRate =
       kPortsPerGpu * kPortBytesPerNs * kPayloadBytes / (kPayloadBytes + 2.0 * kHeaderBytes);
-  return 2 * (gpus - 1) * (bytes / (gpus * kRate) + kStep);
+  return 2 * (gpus - 1) * (bytes / (gpus * kRate) + kStepNs);
 }
 
 struct Curve {

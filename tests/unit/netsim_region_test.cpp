@@ -112,6 +112,16 @@ TEST(Region, SlowGpuSlowsAllDown) {
   EXPECT_GT(run_region(network, 1 << 20, settings).duration, even * 13 / 10);
 }
 
+/// One packet a GPU: nothing but the late one's is under way when it comes.
+TEST(Region, LateGpuMakesAllLate) {
+  RegionNetwork network = without_chance();
+  RegionSettings settings = two_gpus(RegionSettings::Method::push);
+  const Time even = run_region(network, 128, settings).duration;
+  network.late_gpu = 1;
+  network.late_by = 700'000;
+  EXPECT_EQ(run_region(network, 128, settings).duration, even + 700'000);
+}
+
 TEST(Region, RefusesATableWithoutAnEntry) {
   RegionSettings settings;
   settings.table_bytes = 127;
