@@ -19,9 +19,9 @@
 namespace weir {
 
 namespace host {
-class Transport;
 class FrameIo;
-struct Job;
+class GroupDriver;
+struct Request;
 } // namespace host
 
 enum class ErrorCode : std::uint8_t {
@@ -142,11 +142,10 @@ class Pending {
 
  private:
   friend class Communicator;
-  class State;
 
-  explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Pending(std::shared_ptr<host::Request> request) : request_(std::move(request)) {}
 
-  std::shared_ptr<State> state_;
+  std::shared_ptr<host::Request> request_;
 };
 
 /// One rank's part in a job. Threads may share it and its Pendings; a thread that waits does not
@@ -187,11 +186,7 @@ class Communicator {
   CommunicatorStatistics statistics() const;
 
  private:
-  friend class Pending;
-  class Driver;
-  template <typename Opening>
-  static std::shared_ptr<Driver> open(const CommunicatorOptions& options, Opening&& open_transport);
-  std::shared_ptr<Driver> driver_;
+  std::shared_ptr<host::GroupDriver> driver_;
 };
 
 } // namespace weir

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/api/group.hpp"
+#include "host/api/request_queue.hpp"
+#include "host/bootstrap/fork_watch.hpp"
+#include "host/bootstrap/stream.hpp"
+#include "weir/communicator.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace weir::host {
+
+/// Owns a group and decides which thread drives its engine: a caller that waits, or else its own
+/// thread. Its own thread spins while a request is under way, and else polls every millisecond. The
+/// driving thread does not hold the lock during a step, so nobody waits longer than one step.
+class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
+ public:
+  /// Forms the group. Throws weir::Error.
+  GroupDriver(const CommunicatorOptions& options, std::unique_ptr<Transport> transport);
+
+  /// False in a child made by fork, where only is_here may be called.
+  bool is_here() const { return birthplace_.is_here(); }
+
+  /// Call it before the last reference goes away: requests hold references. Ends the calls that are
+  /// under way, then waits for ranks that still need an acknowledgement.
+  void close();
+  /// For a child made by fork: it has no such thread, and the device is the parent's.
+  static void keep_for_ever(std::shared_ptr<GroupDriver> driver);
+
+  /// Throws weir::Error, as do the two below.
+  std::shared_ptr<Request> start(const void* in, void* out, const Call& call);
+  /// True once it is done. Never blocks for long.
+  bool test(const Request& request);
+  /// True once it is done, false at the deadline.
+  bool wait_until(const Request& request, Deadline deadline);
+
+  const CommunicatorOptions& options() const { return options_; }
+
+  std::uint32_t epoch() const { return group_.incarnation.epoch; }
+
+  Algorithm algorithm() const { return group_.algorithm; }
+
+  const std::string& fallback_reason() const { return group_.fallback_reason; }
+
+  CommunicatorStatistics statistics();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void attend();
+  static void give_way(Lock& lock);
+
+  bool may_step() const {
+    return !is_stepping_ && visitors_ == 0 && !requests_.has_failed() && !closing_;
+  }
+
+  bool step(Lock& lock, std::chrono::microseconds timeout);
+  void note_step(const std::optional<Error>& error);
+  void refuse_elsewhere() const;
+  Error closed_too_early() const;
+
+  const CommunicatorOptions options_;
+  const Birthplace birthplace_;
+  Group group_; // the driving thread uses it; at other times, the thread that holds the lock
+
+  std::mutex mutex_; // guards all below
+  RequestQueue requests_;
+  bool is_stepping_ = false;
+  unsigned visitors_ = 0; // callers that wait for the engine to pause
+  unsigned waiters_ = 0;  // callers that drive the engine themselves
+  bool closing_ = false;
+  std::condition_variable wake_;    // wakes the own thread
+  std::condition_variable changed_; // wakes callers: something is done, or the engine is free
+  std::thread thread_;
+};
+
+} // namespace weir::host

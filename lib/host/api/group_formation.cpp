@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/api/group_formation.hpp"
+
+#include "host/api/transport_options.hpp"
+#include "host/bootstrap/agreement.hpp"
+#include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/rendezvous.hpp"
+#include "host/collective/ring_reducer.hpp"
+#include "host/collective/switch_reducer.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+/// Wall-clock seconds. A job that is restarted has a larger epoch, also after a reboot.
+std::uint32_t draw_epoch() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
+/// Random, not 0. Runs that start in the same second differ.
+std::uint32_t draw_nonce() {
+  std::random_device entropy;
+  return std::uniform_int_distribution<std::uint32_t>(1, UINT32_MAX)(entropy);
+}
+
+/// The outcome of the hellos for the whole job, the same on every rank. The first error that a
+/// fallback cannot mend; else that nobody aggregates; else none.
+std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
+  std::optional<Error> worst;
+  for (const Blob& outcome : outcomes) {
+    if (outcome.empty()) {
+      continue;
+    }
+    const Error error = decode_error(outcome);
+    if (!worst || worst->code() == ErrorCode::not_aggregated) {
+      worst = error;
+    }
+  }
+  return worst;
+}
+
+/// Used once.
+class GroupFormation {
+ public:
+  GroupFormation(const CommunicatorOptions& options, std::unique_ptr<Transport> transport)
+      : options_(options),
+        plan_(transport_plan(options)), group_{.transport = std::move(transport)},
+        rendezvous_({options.rank, options.world, options.rendezvous, options.timeout}) {}
+
+  Group form();
+
+ private:
+  void connect(const Blob& predecessor, const Blob& successor);
+  WindowConfig window_config(std::size_t lane) const;
+  void greet();
+  std::optional<Error> exchange_hellos(const std::vector<const MessageWindow*>& windows);
+  void step_quietly();
+  void fall_back(std::string_view reason);
+
+  const CommunicatorOptions& options_;
+  const TransportPlan plan_;
+  Group group_;
+  Rendezvous rendezvous_;
+};
+
+Group GroupFormation::form() {
+  const Incarnation own{options_.epoch != 0 ? options_.epoch : draw_epoch(), draw_nonce()};
+  const auto blobs = rendezvous_.gather(introduce(options_, own, group_.transport->address()));
+  const auto introductions = agree(options_, blobs);
+  group_.incarnation = introductions[0].incarnation;
+  connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
+  greet();
+  group_.control = std::make_unique<JobControl>(options_.rank, options_.world, options_.timeout,
+                                                rendezvous_.release());
+  group_.engine->attach(*group_.control);
+  return std::move(group_);
+}
+
+void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
+  group_.transport->connect(predecessor, successor);
+  rendezvous_.gather({}); // nobody sends before its successor can receive
+}
+
+WindowConfig GroupFormation::window_config(std::size_t lane) const {
+  return {.ring = options_.rings[lane],
+          .rank = options_.rank,
+          .world = options_.world,
+          .window = options_.window,
+          .message_bytes = options_.message_bytes,
+          .epoch = group_.incarnation.epoch,
+          .nonce = group_.incarnation.nonce,
+          .qp = group_.transport->queue_pair(lane),
+          .ack_timeout = plan_.ack_timeout_exponent()};
+}
+
+/// Sends a hello on every lane. Every rank learns every rank's outcome, so all decide alike.
+void GroupFormation::greet() {
+  std::vector<std::unique_ptr<Reducer>> lanes;
+  std::vector<const MessageWindow*> windows;
+  for (std::size_t index = 0; index < options_.rings.size(); ++index) {
+    auto lane = std::make_unique<SwitchReducer>(window_config(index));
+    windows.push_back(&lane->window());
+    lanes.push_back(std::move(lane));
+  }
+  group_.engine = std::make_unique<Engine>(std::move(lanes), *group_.transport, options_.timeout);
+  const std::optional<Error> outcome = exchange_hellos(windows);
+  const Blob blob = outcome ? encode(*outcome) : Blob();
+  // A neighbour may still lack the acknowledgement of its hello.
+  const auto outcomes = rendezvous_.gather(blob, [this] { step_quietly(); });
+  const std::optional<Error> worst = worst_of(outcomes);
+  if (!worst) {
+    return;
+  }
+  if (worst->code() != ErrorCode::not_aggregated || options_.fallback != Fallback::ring) {
+    throw *worst;
+  }
+  fall_back(worst->what());
+}
+
+/// The error in the answers. None when the switch aggregates every ring.
+std::optional<Error>
+GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
+  try {
+    while (!group_.engine->lanes_are_idle()) {
+      group_.progress(kShortWait);
+    }
+  } catch (const Error& error) {
+    return error;
+  }
+  for (const MessageWindow* window : windows) {
+    if (window->answer() != MessageWindow::Answer::aggregated) {
+      return Error(ErrorCode::not_aggregated, std::nullopt, window->explain_plain());
+    }
+  }
+  return std::nullopt;
+}
+
+/// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.
+void GroupFormation::step_quietly() {
+  try {
+    group_.progress({});
+  } catch (const Error&) {
+  }
+}
+
+/// Makes new queue pairs: a switch may have admitted the old ones to a ring.
+void GroupFormation::fall_back(std::string_view reason) {
+  group_.algorithm = Algorithm::ring;
+  group_.fallback_reason = reason;
+  group_.transport->renew();
+  const std::vector<Blob> addresses = rendezvous_.gather(group_.transport->address());
+  connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
+  std::vector<std::unique_ptr<Reducer>> lanes;
+  for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {
+    const WindowConfig window = window_config(lane);
+    lanes.push_back(std::make_unique<RingReducer>(RingConfig{.ring = window.ring,
+                                                             .rank = options_.rank,
+                                                             .world = options_.world,
+                                                             .epoch = window.epoch,
+                                                             .slots = plan_.slots,
+                                                             .data_bytes = window.data_bytes()}));
+  }
+  group_.engine->replace(std::move(lanes));
+}
+
+} // namespace
+
+Group form_group(const CommunicatorOptions& options, std::unique_ptr<Transport> transport) {
+  return GroupFormation(options, std::move(transport)).form();
+}
+
+} // namespace weir::host

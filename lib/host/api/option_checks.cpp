@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What is allowed of each of CommunicatorOptions.
+
+#include "host/api/transport_options.hpp"
+#include "host/bootstrap/stream.hpp"
+#include "weir/communicator.hpp"
+#include "weir/limits.hpp"
+#include "wire/address.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace weir {
+namespace {
+
+constexpr double kMaxLoss = 0.9;
+constexpr std::uint64_t kMaxPackets = std::uint64_t{1} << 22; // 2N x L: half of what has an order
+
+std::string found(std::string_view option, auto value, std::string_view allowed) {
+  return fmt::format("{}: found {}; allowed: {}", option, value, allowed);
+}
+
+std::string defect_of_job(const CommunicatorOptions& options) {
+  if (options.world < kMinWorld || options.world > kMaxWorld) {
+    return found("world", options.world, "2 .. 256");
+  }
+  if (options.rank >= options.world) {
+    return found("rank", options.rank, fmt::format("0 .. {}", options.world - 1));
+  }
+  const std::set<std::uint32_t> distinct(options.rings.begin(), options.rings.end());
+  if (options.rings.empty() || distinct.size() != options.rings.size()) {
+    return found("rings", fmt::format("{}", fmt::join(options.rings, ",")), "distinct ids");
+  }
+  if (!host::Endpoint::parse(options.rendezvous)) {
+    return found("rendezvous", fmt::format("'{}'", options.rendezvous), "HOST:PORT");
+  }
+  return {};
+}
+
+std::uint64_t packets_under_way(const CommunicatorOptions& options) {
+  const std::uint32_t mtu = options.path_mtu;
+  return std::uint64_t{host::slots_of(options)} * ((options.message_bytes + mtu - 1) / mtu);
+}
+
+std::string defect_of_messages(const CommunicatorOptions& options) {
+  if (options.window < 1 || options.window > kMaxWindow) {
+    return found("window", options.window, fmt::format("1 .. {}", kMaxWindow));
+  }
+  const std::uint32_t mtu = options.path_mtu;
+  if (std::ranges::find(kPathMtus, mtu) == kPathMtus.end()) {
+    return found("path_mtu", mtu, fmt::format("one of {}", fmt::join(kPathMtus, ", ")));
+  }
+  if (options.message_bytes < kInaHeaderBytes + 8 || options.message_bytes > kMaxMessageBytes) {
+    return found("message_bytes", options.message_bytes,
+                 fmt::format("{} .. {}", kInaHeaderBytes + 8, kMaxMessageBytes));
+  }
+  if (const std::uint64_t packets = packets_under_way(options); packets > kMaxPackets) {
+    return found("window", options.window,
+                 fmt::format("as many messages as make {} packets in {} slots; these make {}",
+                             kMaxPackets, host::slots_of(options), packets));
+  }
+  return {};
+}
+
+std::string defect_of_timeouts(const CommunicatorOptions& options) {
+  if (options.timeout.count() <= 0) {
+    return found("timeout", fmt::format("{} ms", options.timeout.count()), "more than 0");
+  }
+  if (options.ack_timeout.count() < 0 || options.ack_timeout > host::kMaxAckTimeout) {
+    return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()),
+                 fmt::format("0 .. {}", host::kMaxAckTimeout.count()));
+  }
+  if (options.retry_count > host::kMostRetries) {
+    return found("retry_count", options.retry_count, "0 .. 7");
+  }
+  return {};
+}
+
+std::string defect_of_transport(const CommunicatorOptions& options) {
+  if (!(options.loss >= 0 && options.loss <= kMaxLoss)) {
+    return found("loss", options.loss, "0 .. 0.9");
+  }
+  if (options.transport == TransportKind::software && !wire::parse_ip(options.ip)) {
+    return found("ip", fmt::format("'{}'", options.ip), "an IPv4 or IPv6 address");
+  }
+  if (!options.mac.empty() && !wire::parse_mac(options.mac)) {
+    return found("mac", fmt::format("'{}'", options.mac), "six hexadecimal bytes with colons");
+  }
+  return {};
+}
+
+} // namespace
+
+std::string find_defect(const CommunicatorOptions& options) {
+  for (const auto defect_of :
+       {defect_of_job, defect_of_messages, defect_of_timeouts, defect_of_transport}) {
+    if (std::string defect = defect_of(options); !defect.empty()) {
+      return defect;
+    }
+  }
+  return {};
+}
+
+} // namespace weir

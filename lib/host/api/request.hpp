@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/collective/engine.hpp"
+
+#include <memory>
+
+namespace weir::host {
+
+class GroupDriver;
+
+/// One call: its job, and the driver, which lives as long as the request.
+struct Request {
+  std::shared_ptr<GroupDriver> driver;
+  Job job;
+};
+
+} // namespace weir::host

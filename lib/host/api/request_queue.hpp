@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/api/group.hpp"
+#include "host/api/request.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+namespace weir::host {
+
+/// A group's calls in their order, and the error that ended them. The engine works on the first
+/// one. One thread at a time.
+class RequestQueue {
+ public:
+  explicit RequestQueue(Group& group) : group_(group) {}
+
+  /// Numbers the call and puts it last. Throws the error that ended the calls, if one did.
+  void add(const std::shared_ptr<Request>& request, Call call);
+
+  /// Gives the engine the first request, if it has none. Another rank's message may end the calls
+  /// here.
+  void start_next();
+
+  /// Takes the first request out if it is done; true when it was.
+  bool retire_first();
+
+  /// Ends all calls, and tells the other ranks why.
+  void fail(const Error& error);
+
+  bool is_empty() const { return requests_.empty(); }
+
+  bool has_failed() const { return failure_.has_value(); }
+
+  bool is_over(const Request& request) const { return request.job.done || has_failed(); }
+
+  /// True when it is done. Throws the error that ended it.
+  bool outcome_of(const Request& request) const;
+
+  void throw_if_failed() const;
+
+ private:
+  Group& group_;
+  std::deque<std::shared_ptr<Request>> requests_;
+  std::uint64_t calls_ = 0;
+  std::optional<Error> failure_;
+};
+
+} // namespace weir::host

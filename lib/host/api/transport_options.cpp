@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/api/transport_options.hpp"
+
+#include "host/transport/packet_socket.hpp"
+#include "host/transport/software_transport.hpp"
+#include "host/transport/verbs_transport.hpp"
+#include "wire/address.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::host {
+namespace {
+
+constexpr std::chrono::milliseconds kShortAckTimeout{67}; // 4.096 us x 2^14
+constexpr std::uint32_t kRingSlotsPerRank = 8;
+
+/// With the default, no rank that is late by less than `timeout` ends the job. The software queue
+/// pair retries without limit; an HCA gives up after eight tries.
+std::chrono::milliseconds ack_timeout_of(const CommunicatorOptions& options) {
+  if (options.ack_timeout.count() != 0) {
+    return options.ack_timeout;
+  }
+  constexpr int kTries = kMostRetries + 1;
+  const auto share = std::clamp(options.timeout / kTries, kShortAckTimeout, kMaxAckTimeout);
+  return options.transport == TransportKind::verbs ? share : kShortAckTimeout;
+}
+
+} // namespace
+
+std::uint32_t slots_of(const CommunicatorOptions& options) {
+  const std::uint32_t ring = options.fallback == Fallback::ring ? kRingSlotsPerRank : 0;
+  return std::max(2 * options.window, ring * options.world);
+}
+
+TransportPlan transport_plan(const CommunicatorOptions& options) {
+  return {.rank = options.rank,
+          .world = options.world,
+          .lanes = options.rings.size(),
+          .slots = slots_of(options),
+          .slot_bytes = options.message_bytes,
+          .path_mtu = options.path_mtu,
+          .window = options.window,
+          .ack_timeout = ack_timeout_of(options),
+          .retry_count = options.retry_count};
+}
+
+std::unique_ptr<Transport> open_transport(const CommunicatorOptions& options) {
+  if (options.transport == TransportKind::verbs) {
+    return open_verbs(transport_plan(options),
+                      {.device = options.device, .gid_index = options.gid_index});
+  }
+  return open_software_transport(options, std::make_unique<PacketSocket>(options.device));
+}
+
+std::unique_ptr<Transport> open_software_transport(const CommunicatorOptions& options,
+                                                   std::unique_ptr<FrameIo> frames) {
+  const wire::MacAddress mac = options.mac.empty() ? frames->mac() : *wire::parse_mac(options.mac);
+  const SoftwareTransportOptions software{
+      .ip = *wire::parse_ip(options.ip), .mac = mac, .loss = options.loss, .seed = options.seed};
+  return std::make_unique<SoftwareTransport>(transport_plan(options), software, std::move(frames));
+}
+
+} // namespace weir::host
