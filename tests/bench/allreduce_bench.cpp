@@ -51,7 +51,7 @@ Job run_job(Outcome (*reduce)(const AllReduce&, std::uint64_t), const Setting& s
 /// Time of a link for the tensor in frames of full payload.
 double link_time_ns(std::size_t bytes) {
   const double frames = static_cast<double>(bytes) / kMtu;
-  return frames * 8 * (kMtu + kFrameHeaders + kWireOverhead) / kBitsPerNs;
+  return frames * 8 * (kMtu + kFrameHeaders + network::kWireOverhead) / kBitsPerNs;
 }
 
 void measure(const Setting& setting, unsigned round) {
@@ -82,7 +82,7 @@ class Settings {
       }
     }
     for (const std::uint16_t ranks : {2, 4, 8, 16}) {
-      for (const unsigned loss_ppm : {0, 10, 100, 1000, 10000}) {
+      for (const network::Ppm loss_ppm : {0, 10, 100, 1000, 10000}) {
         if (is_full || ranks <= 4) {
           add("loss", ranks, kLossKib, loss_ppm);
         }
@@ -95,8 +95,8 @@ class Settings {
  private:
   static constexpr std::size_t kLossKib = 2048;
 
-  void add(std::string_view about, std::uint16_t ranks, std::size_t kib, unsigned loss_ppm) {
-    Setting setting{.wanted = {.ranks = ranks, .bytes = kib << 10, .loss = loss_ppm / 1e6}};
+  void add(std::string_view about, std::uint16_t ranks, std::size_t kib, network::Ppm loss_ppm) {
+    Setting setting{.wanted = {.ranks = ranks, .bytes = kib << 10, .loss = loss_ppm}};
     setting.parameters.with("about", about)
         .with("ranks", ranks)
         .with("tensor KiB", kib)

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace weir::bench {
@@ -54,6 +55,18 @@ void expect_sums(const Tensors& tensors) {
   }
 }
 
+SimulatedNetwork make_network(const AllReduce& wanted, std::vector<ring::RingSpec> rings,
+                              std::uint64_t seed) {
+  stage::InlineSwitch::Settings settings;
+  settings.worker.level = op::best_cpu_level();
+  return {{.ports = wanted.ranks,
+           .links = {.bits_per_ns = kBitsPerNs, .delay = kDelay, .loss = wanted.loss},
+           .longest_frame = kLongestFrame,
+           .seed = seed},
+          std::move(rings),
+          settings};
+}
+
 std::deque<SimulatedHost> make_hosts(SimulatedNetwork& network, auto& exchanges) {
   const auto ranks = static_cast<std::uint16_t>(exchanges.size());
   std::deque<SimulatedHost> hosts;
@@ -93,8 +106,7 @@ std::uint64_t repeated_by(const std::deque<SimulatedHost>& hosts) {
 
 Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {
   Tensors tensors = make_tensors(wanted);
-  SimulatedNetwork network(wanted.ranks, {kBitsPerNs, kDelay, wanted.loss}, {ring_of(wanted.ranks)},
-                           seed);
+  SimulatedNetwork network = make_network(wanted, {ring_of(wanted.ranks)}, seed);
   std::deque<SwitchExchange> exchanges;
   for (std::uint16_t rank = 0; rank < wanted.ranks; ++rank) {
     const host::WindowConfig config{.ring = 1,
@@ -122,7 +134,7 @@ Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {
 
 Outcome reduce_round_the_ring(const AllReduce& wanted, std::uint64_t seed) {
   Tensors tensors = make_tensors(wanted);
-  SimulatedNetwork network(wanted.ranks, {kBitsPerNs, kDelay, wanted.loss}, {}, seed);
+  SimulatedNetwork network = make_network(wanted, {}, seed);
   std::deque<RingExchange> exchanges;
   for (std::uint16_t rank = 0; rank < wanted.ranks; ++rank) {
     exchanges.emplace_back(rank, wanted.ranks, tensors[rank]);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "simulated_network.hpp"
+#include "network/link.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace weir::bench {
+
+using network::Time;
 
 inline constexpr double kBitsPerNs = 100; // 100 Gbit/s
 inline constexpr Time kDelay = 1000;      // of each link, ns
@@ -14,7 +16,7 @@ inline constexpr Time kDelay = 1000;      // of each link, ns
 struct AllReduce {
   std::uint16_t ranks = 2;
   std::size_t bytes = 0; // of i32
-  double loss = 0;       // share of frames
+  network::Ppm loss = 0; // share of frames
 };
 
 struct Outcome {

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace weir::bench {
 namespace {
 
@@ -86,22 +84,15 @@ endpoint::QueuePairConfig SimulatedHost::incoming_config(std::uint16_t world) co
   return incoming;
 }
 
-endpoint::TimePoint SimulatedHost::now() const {
-  return endpoint::TimePoint(endpoint::Duration(network_.now()));
-}
-
 void SimulatedHost::receive(std::span<std::uint8_t> frame) {
-  device_.receive(frame, now());
+  device_.receive(frame);
   pump();
 }
 
 void SimulatedHost::expire() {
-  if (network_.now() < armed_for_) { // it was set again since then
-    return;
+  if (device_.expire()) {
+    pump();
   }
-  armed_for_ = UINT64_MAX;
-  device_.expire(now());
-  pump();
 }
 
 void SimulatedHost::pump() {
@@ -110,8 +101,7 @@ void SimulatedHost::pump() {
     moved |= take_acknowledgements();
     moved |= post_messages();
   }
-  transmit();
-  set_timer();
+  device_.transmit();
   if (outgoing_.failure() || incoming_.failure()) {
     throw QueuePairFailed(rank_);
   }
@@ -158,25 +148,6 @@ bool SimulatedHost::post_messages() {
     moved = true;
   }
   return moved;
-}
-
-void SimulatedHost::transmit() {
-  std::array<std::uint8_t, SimulatedNetwork::kFrameBytes> frame;
-  while (const std::size_t bytes = device_.transmit(frame, now())) {
-    network_.send(rank_, {frame.data(), bytes});
-  }
-}
-
-void SimulatedHost::set_timer() {
-  const auto deadline = device_.next_deadline();
-  if (!deadline) {
-    return;
-  }
-  const auto time = static_cast<Time>(deadline->time_since_epoch().count());
-  if (time < armed_for_) {
-    armed_for_ = time;
-    network_.wake(rank_, time);
-  }
 }
 
 } // namespace weir::bench

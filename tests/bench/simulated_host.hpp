@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "endpoint/device.hpp"
 #include "exchange.hpp"
-#include "simulated_network.hpp"
+#include "network/simulated_network.hpp"
+#include "network/timed_device.hpp"
 
 #include <cstdint>
 #include <stdexcept>
@@ -11,8 +11,12 @@
 
 namespace weir::bench {
 
+using network::SimulatedNetwork;
+using network::Time;
+
 inline constexpr std::uint16_t kMtu = 1024;
-inline constexpr std::uint32_t kInboxes = 64; // messages, twice the switch's window
+inline constexpr std::uint32_t kLongestFrame = 1280; // room for kMtu of payload and all headers
+inline constexpr std::uint32_t kInboxes = 64;        // messages, twice the switch's window
 
 /// Rank r is at port r.
 wire::MacAddress mac_of(std::uint16_t rank);
@@ -25,8 +29,8 @@ class QueuePairFailed : public std::runtime_error {
 };
 
 /// One rank: the software endpoint with a queue pair to its successor and one from its predecessor,
-/// and an exchange that decides what they carry.
-class SimulatedHost : public Station {
+/// and an exchange that says what goes over them.
+class SimulatedHost : public network::Station, private network::Plug {
  public:
   SimulatedHost(SimulatedNetwork& network, Exchange& exchange, std::uint16_t rank,
                 std::uint16_t world);
@@ -46,21 +50,23 @@ class SimulatedHost : public Station {
   bool take_messages();
   bool take_acknowledgements();
   bool post_messages();
-  void transmit();
-  void set_timer();
-  endpoint::TimePoint now() const;
+
+  Time now() const override { return network_.now(); }
+
+  void send(std::span<const std::uint8_t> frame) override { network_.send(rank_, frame); }
+
+  void wake_at(Time time) override { network_.wake(rank_, time); }
 
   SimulatedNetwork& network_;
   Exchange& exchange_;
   std::uint16_t rank_;
-  endpoint::Device device_;
+  network::TimedDevice device_{*this, kLongestFrame};
   endpoint::QueuePair& outgoing_;
   endpoint::QueuePair& incoming_;
   std::vector<std::uint8_t> inbox_;
   std::uint64_t posted_ = 0;
   std::uint64_t acknowledged_ = 0;
   std::uint64_t taken_ = 0;
-  Time armed_for_ = UINT64_MAX;
 };
 
 } // namespace weir::bench

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "netsim/event_queue.hpp"
+#include "network/time.hpp"
 #include "packet.hpp"
 
 #include <cstdint>
 
 namespace weir::fabric {
 
-/// Virtual nanoseconds since the run began.
-using Time = std::uint64_t;
-inline constexpr Time kNoTime = UINT64_MAX;
+using network::kNoTime;
+using network::Time;
 
 enum class EventKind : std::uint8_t {
   at_switch,    // packet

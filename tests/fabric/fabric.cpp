@@ -9,7 +9,6 @@
 #include "wire/icrc.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace weir::fabric {
 namespace {
@@ -17,11 +16,7 @@ namespace {
 constexpr std::uint32_t kHostFrameBytes = 512; // enough for all rings
 constexpr std::uint8_t kAcknowledge = 0x11;
 
-Packet& packet_of(frame::Frame& frame) {
-  return static_cast<Packet&>(frame);
-}
-
-/// True for acknowledgements of hosts, whose frames have neither tags nor options.
+/// True for the acknowledgements of hosts, whose frames have neither tags nor options.
 bool is_answer(const Packet& packet) {
   constexpr std::size_t ethernet_type_at = 12;
   const bool is_ipv4 = packet.data[ethernet_type_at] == 0x08;
@@ -34,11 +29,8 @@ bool is_answer(const Packet& packet) {
 } // namespace
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
-    : world_(world), scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage) {
-  for (std::uint16_t port = 0; port < scenario.ports(); ++port) {
-    to_switch_.emplace_back(scenario.to_switch[port]);
-    from_switch_.emplace_back(scenario.from_switch[port]);
-  }
+    : Star(world.packets, world.dice, scenario.to_switch, scenario.from_switch), world_(world),
+      scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage) {
   for (std::uint16_t ring = 0; ring < scenario.rings.size(); ++ring) {
     watches_.emplace_back(scenario.rings[ring], ring, coverage);
     incarnations_.emplace_back(scenario.rings[ring].spec, ring, coverage);
@@ -47,7 +39,7 @@ Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Cover
 }
 
 Fabric::~Fabric() {
-  coverage_.add(switch_->accounting().frames);
+  coverage_.add(engine().accounting().frames);
 }
 
 void Fabric::install_switch(std::vector<ring::RingSpec> rings) {
@@ -58,10 +50,9 @@ void Fabric::install_switch(std::vector<ring::RingSpec> rings) {
   settings.worker.classifier.sessions = conn::SessionSource::random(world_.dice.next());
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
-  stage::FrameSink& sink = *this;
-  switch_ = std::make_unique<stage::InlineSwitch>(std::move(rings), longest, settings, sink);
+  install(std::move(rings), longest, settings);
   if (world_.tracing == Tracing::on) {
-    switch_->trace().switch_on();
+    installed().trace().switch_on();
   }
 }
 
@@ -75,14 +66,12 @@ void Fabric::forget_ring(std::uint16_t ring) {
 
 /// Everything that the old switch held is lost.
 void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
-  for (std::uint16_t ring = 0; ring < switch_->rings().rings().size(); ++ring) {
-    switch_->reset_ring(ring, frame::Instant::from_ns(world_.now));
-  }
+  reset_rings();
   check_balance();
   if (world_.packets.in_switch() != 0) {
     throw Violation("I6", "frames stayed in a switch whose rings were all reset");
   }
-  coverage_.add(switch_->accounting().frames);
+  coverage_.add(engine().accounting().frames);
   install_switch(std::move(rings));
   for (std::uint16_t ring = 0; ring < watches_.size(); ++ring) {
     operator_acted(ring);
@@ -90,36 +79,36 @@ void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
 }
 
 void Fabric::reset_ring(std::uint16_t ring) {
-  switch_->reset_ring(ring, frame::Instant::from_ns(world_.now));
+  installed().reset_ring(ring, frame::Instant::from_ns(world_.now));
   operator_acted(ring);
   check_balance();
 }
 
 void Fabric::withdraw_ring(std::uint16_t ring) {
-  switch_->withdraw_ring(ring, frame::Instant::from_ns(world_.now));
+  installed().withdraw_ring(ring, frame::Instant::from_ns(world_.now));
   operator_acted(ring);
   check_balance();
 }
 
 void Fabric::operator_acted(std::uint16_t ring) {
   watches_[ring].forget_order();
-  incarnations_[ring].operator_acted(*switch_);
+  incarnations_[ring].operator_acted(engine());
 }
 
 std::uint32_t Fabric::session_of(std::uint32_t ring_id) const {
-  const auto ring = switch_->rings().ring_with_id(ring_id);
-  return ring ? switch_->worker().classifier().session_of(*ring) : 0;
+  const auto ring = engine().rings().ring_with_id(ring_id);
+  return ring ? engine().worker().classifier().session_of(*ring) : 0;
 }
 
 std::uint32_t Fabric::nonce_of(std::uint16_t ring) const {
-  const auto& incarnation = switch_->worker().classifier().incarnation_of(ring);
+  const auto& incarnation = engine().worker().classifier().incarnation_of(ring);
   return incarnation ? incarnation->nonce : 0;
 }
 
 void Fabric::end_noise() {
-  for (std::uint16_t port = 0; port < scenario_.ports(); ++port) {
-    to_switch_[port].become_reliable();
-    from_switch_[port].become_reliable();
+  for (std::uint16_t port = 0; port < ports(); ++port) {
+    to_switch(port).become_reliable();
+    from_switch(port).become_reliable();
   }
 }
 
@@ -131,73 +120,58 @@ void Fabric::expect_member(std::uint16_t ring, std::uint16_t rank, std::uint32_t
   watches_[ring].expect(rank, first_psn);
 }
 
-void Fabric::send(std::uint16_t port, Packet& packet) {
-  carry(to_switch_[port], packet, EventKind::at_switch, port);
+network::Content Fabric::content_of(const Packet& packet) const {
+  return is_answer(packet) ? network::Content::answer : network::Content::data;
 }
 
-/// Loses, duplicates, damages and delays.
-void Fabric::carry(Link& link, Packet& packet, EventKind arrival, std::uint16_t port) {
-  if (!link.is_up()) {
-    coverage_.hit(Happening::frames_at_dead_links);
-    return world_.packets.free(packet);
+void Fabric::note(network::Mishap mishap, const Packet& packet, const network::StarPlace& place) {
+  switch (mishap) {
+  case network::Mishap::dead_link:
+    return coverage_.hit(Happening::frames_at_dead_links);
+  case network::Mishap::duplication:
+    return coverage_.hit(Happening::frames_duplicated);
+  case network::Mishap::loss:
+    coverage_.hit(is_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
+    world_.tell("  link {} loses {} bytes", place.port, packet.length);
+    break;
   }
-  const bool answers = is_answer(packet);
-  if (answers ? link.loses_answer(world_.dice) : link.loses_data(world_.dice)) {
-    coverage_.hit(answers ? Happening::answers_lost : Happening::frames_lost);
-    world_.tell("  link {} loses {} bytes", port, packet.length);
-    return world_.packets.free(packet);
-  }
-  if (world_.dice.chance(link.traits().duplication)) {
-    coverage_.hit(Happening::frames_duplicated);
-    Packet& twin = world_.packets.copy(packet);
-    world_.events.push({.time = link.arrival(world_.now, world_.dice),
-                        .kind = arrival,
-                        .place = port,
-                        .packet = &twin});
-  }
-  if (world_.dice.chance(link.traits().corruption)) {
-    damage(packet);
-  }
-  world_.events.push({.time = link.arrival(world_.now, world_.dice),
-                      .kind = arrival,
-                      .place = port,
-                      .packet = &packet});
 }
 
-/// Flips a few bits after the Ethernet header. (The FCS detects damaged addresses.)
 void Fabric::damage(Packet& packet) {
-  if (packet.length <= sizeof(wire::EthernetHeader)) {
-    return;
+  if (packet.length > sizeof(wire::EthernetHeader)) {
+    coverage_.hit(Happening::frames_damaged);
+    packet.is_damaged = true;
   }
-  coverage_.hit(Happening::frames_damaged);
-  packet.is_damaged = true;
-  const std::uint64_t bits = world_.dice.between(1, 3);
-  for (std::uint64_t i = 0; i < bits; ++i) {
-    const std::uint64_t at =
-        world_.dice.between(sizeof(wire::EthernetHeader), packet.length - std::uint64_t{1});
-    packet.data[at] ^= static_cast<std::uint8_t>(1u << world_.dice.below(8));
-  }
+  Star::damage(packet);
+}
+
+void Fabric::arrive(Time time, Packet& packet, const network::StarPlace& place) {
+  const bool is_at_switch = place.end == network::StarPlace::End::at_switch;
+  world_.events.push({.time = time,
+                      .kind = is_at_switch ? EventKind::at_switch : EventKind::at_port,
+                      .place = place.port,
+                      .packet = &packet});
 }
 
 void Fabric::accept(Packet& packet) {
   world_.packets.move(packet, Packet::Place::on_link, Packet::Place::in_switch);
-  std::copy_n(packet.storage.begin(), packet.length, packet.original.begin());
+  std::copy_n(packet.data, packet.length, packet.original.begin());
   packet.arrival = ++accepted_;
   accepting_ = &packet;
   const Origin origin = packet.origin;
   const bool is_watched = origin.kind == Origin::Kind::member && !is_answer(packet);
   if (is_watched) {
-    watches_[origin.ring].before(packet, *switch_);
+    watches_[origin.ring].before(packet, engine());
   }
   for (IncarnationWatch& watch : incarnations_) {
-    watch.before(packet, *switch_);
+    watch.before(packet, engine());
   }
-  switch_->accept(packet, frame::Instant::from_ns(world_.now));
+  installed().accept(packet, frame::Instant::from_ns(world_.now));
   for (IncarnationWatch& watch : incarnations_) {
-    watch.after(*switch_);
+    watch.after(engine());
   }
   if (is_watched) {
-    watches_[origin.ring].after(packet, *switch_);
+    watches_[origin.ring].after(packet, engine());
   }
   if (world_.tracing == Tracing::on) {
     tell_verdict();
@@ -207,39 +181,27 @@ void Fabric::accept(Packet& packet) {
 
 void Fabric::let_helper_sum() {
   helpers_.make_one();
-  switch_->collect(frame::Instant::from_ns(world_.now));
+  installed().collect(frame::Instant::from_ns(world_.now));
   if (world_.tracing == Tracing::on) {
     tell_verdict();
   }
   check_balance();
 }
 
-void Fabric::transmit(frame::Frame& frame, l2::PortSet ports) {
-  Packet& packet = packet_of(frame);
+void Fabric::depart(Packet& packet, l2::PortSet ports) {
   world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
   check_departure(packet, ports);
   check_order(packet);
-  switch_->count(frame.departure);
-  switch_->count_copies(static_cast<std::uint64_t>(std::popcount(ports)) - 1);
   hash_ = (hash_ ^ ports ^ world_.now) * 0x9e3779b97f4a7c15;
-  hash_ ^= hash_ >> 32 ^ wire::crc32(0, frame.bytes());
-  for (l2::PortSet rest = ports; rest != 0; rest &= rest - 1) {
-    const auto port = static_cast<std::uint16_t>(std::countr_zero(rest));
-    const bool is_last = (rest & (rest - 1)) == 0;
-    carry(from_switch_[port], is_last ? packet : world_.packets.copy(packet), EventKind::at_port,
-          port);
-  }
+  hash_ ^= hash_ >> 32 ^ wire::crc32(0, packet.bytes());
 }
 
-void Fabric::release(frame::Frame& frame) {
-  Packet& packet = packet_of(frame);
-  // A packet that was given up has lost its place in the order.
-  const bool was_given_up = &packet != accepting_;
+void Fabric::give_back(Packet& packet) {
+  const bool was_given_up = &packet != accepting_; // and with it its place in the order
   if (was_given_up && packet.origin.kind == Origin::Kind::member) {
     watches_[packet.origin.ring].forget_order();
   }
   world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
-  world_.packets.free(packet);
 }
 
 void Fabric::check_departure(const Packet& packet, l2::PortSet ports) const {
@@ -310,7 +272,7 @@ void Fabric::check_order(const Packet& packet) {
 }
 
 void Fabric::check_balance() const {
-  const stage::Accounting accounting = switch_->accounting();
+  const stage::Accounting accounting = engine().accounting();
   if (!accounting.balances()) {
     throw Violation("I6", fmt::format("{} frames received, {} accounted for",
                                       accounting.frames.received, accounting.accounted()));
@@ -321,28 +283,28 @@ void Fabric::check_balance() const {
   }
 }
 
-/// Prints the trace records of the last frame: those of a completed slot, then its own.
-void Fabric::tell_verdict() const {
-  const std::vector<frame::TraceRecord> records = switch_->trace().snapshot();
+/// What the last frame brought about: its own record and, before it, those of a completed slot.
+void Fabric::tell_verdict() {
+  const std::vector<frame::TraceRecord> records = installed().trace().snapshot();
   for (const frame::TraceRecord& record : records) {
     std::string what(name_of(record.event));
     if (record.event == frame::TraceEvent::dropped) {
       what += fmt::format(" ({})", weir::name_of(record.drop));
     } else if (record.event != frame::TraceEvent::forwarded) {
       what += fmt::format(" ring {} rank {} message {}.{}",
-                          switch_->rings().rings()[record.ring].spec().id, record.child,
+                          engine().rings().rings()[record.ring].spec().id, record.child,
                           record.message, record.packet);
     }
     world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
                 record.ingress);
   }
-  switch_->trace().switch_on(); // makes it empty again
+  installed().trace().switch_on(); // empty again
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {
   std::string text;
   for (const slot::StuckSlot& stuck :
-       switch_->worker().slots_of(ring).longest_waiting(3, world_.now)) {
+       engine().worker().slots_of(ring).longest_waiting(3, world_.now)) {
     text += fmt::format(" message {} packet {} waits {:.1f} us for ranks {};", stuck.message,
                         stuck.packet, static_cast<double>(stuck.waiting_ns) / 1000,
                         fmt::join(stuck.missing, ","));

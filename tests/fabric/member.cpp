@@ -102,22 +102,15 @@ bool Member::owns(std::uint32_t queue_pair) const {
   return queue_pair == seat.incoming_qp || queue_pair == seat.outgoing_qp;
 }
 
-endpoint::TimePoint Member::now() const {
-  return endpoint::TimePoint(endpoint::Duration(shared_.world.now));
-}
-
 void Member::receive(Packet& packet) {
-  device_.receive(std::span(packet.data, packet.length), now());
+  device_.receive(std::span(packet.data, packet.length));
   pump();
 }
 
 void Member::timer() {
-  if (shared_.world.now < armed_for_) { // it was set again since then
-    return;
+  if (device_.expire()) {
+    pump();
   }
-  armed_for_ = kNoTime;
-  device_.expire(now());
-  pump();
 }
 
 void Member::stall_until(Time time) {
@@ -133,9 +126,8 @@ void Member::pump() {
   if (shared_.world.now >= stalled_until_) {
     work();
   }
-  transmit();
+  device_.transmit();
   note_failure();
-  arm_timer();
 }
 
 void Member::work() {
@@ -265,34 +257,18 @@ bool Member::post_messages() {
   return moved;
 }
 
-void Member::transmit() {
-  while (true) {
-    Packet& packet = shared_.world.packets.make();
-    const std::size_t bytes = device_.transmit(packet.room(), now());
-    if (bytes == 0) {
-      shared_.world.packets.free(packet);
-      return;
-    }
-    packet.length = static_cast<std::uint32_t>(bytes);
-    packet.origin = {Origin::Kind::member, run_.ring, rank_, run_.generation};
-    shared_.fabric.send(host(), packet);
-  }
+void Member::send(std::span<const std::uint8_t> frame) {
+  Packet& packet = shared_.world.packets.make(frame);
+  packet.origin = {Origin::Kind::member, run_.ring, rank_, run_.generation};
+  shared_.fabric.send(host(), packet);
 }
 
-void Member::arm_timer() {
-  const auto deadline = device_.next_deadline();
-  if (!deadline) {
-    return;
-  }
-  const auto time = static_cast<Time>(deadline->time_since_epoch().count());
-  if (time < armed_for_) {
-    armed_for_ = time;
-    shared_.world.events.push({.time = time,
-                               .kind = EventKind::timer,
-                               .place = run_.ring,
-                               .rank = rank_,
-                               .generation = run_.generation});
-  }
+void Member::wake_at(Time time) {
+  shared_.world.events.push({.time = time,
+                             .kind = EventKind::timer,
+                             .place = run_.ring,
+                             .rank = rank_,
+                             .generation = run_.generation});
 }
 
 void Member::note_failure() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "endpoint/device.hpp"
 #include "fabric.hpp"
 #include "host/collective/message_window.hpp"
+#include "network/timed_device.hpp"
 #include "scenario.hpp"
 #include "world.hpp"
 
@@ -40,8 +40,8 @@ struct JobRun {
 };
 
 /// One rank's process: a device with a queue pair to its successor and one from its predecessor, an
-/// inbox, and the host library's window. It checks every result that arrives (I1).
-class Member {
+/// inbox, and the host library's window. Checks every result that arrives (I1).
+class Member : private network::Plug {
  public:
   enum class State : std::uint8_t { working, finished, failed };
 
@@ -53,7 +53,7 @@ class Member {
   };
 
   Member(const Shared& shared, JobRun& run, std::uint16_t rank);
-  ~Member();
+  ~Member() override;
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
@@ -85,17 +85,18 @@ class Member {
   void check(const host::MessageWindow::Piece& piece);
   bool begin_next_tensor();
   bool post_messages();
-  void transmit();
-  void arm_timer();
   void note_failure();
   void fail(const std::string& text);
 
-  endpoint::TimePoint now() const;
+  Time now() const override { return shared_.world.now; }
+
+  void send(std::span<const std::uint8_t> frame) override;
+  void wake_at(Time time) override;
 
   Shared shared_;
   JobRun& run_;
   const std::uint16_t rank_;
-  endpoint::Device device_;
+  network::TimedDevice device_{*this, kMaxFrameBytes};
   endpoint::QueuePair* outgoing_ = nullptr;
   endpoint::QueuePair* incoming_ = nullptr;
   std::vector<std::uint8_t> inbox_;
@@ -106,7 +107,6 @@ class Member {
   std::vector<std::uint8_t> input_;
   std::vector<std::uint8_t> output_;
   Time stalled_until_ = 0;
-  Time armed_for_ = kNoTime;
   State state_ = State::working;
   std::string failure_;
 };

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "frame/frame.hpp"
+#include "network/packet_pool.hpp"
 #include "violation.hpp"
 
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <deque>
-#include <span>
-#include <vector>
 
 namespace weir::fabric {
 
@@ -24,59 +20,43 @@ struct Origin {
   std::uint32_t generation = 0; // member
 };
 
-/// A frame on a link or in the switch.
-struct Packet : frame::Frame {
+/// A frame on its way, on a link or in the switch.
+struct Packet : network::Packet {
   enum class Place : std::uint8_t { free, on_link, in_switch };
+
+  using network::Packet::Packet;
+
+  void reset() {
+    network::Packet::reset();
+    place = Place::on_link;
+    origin = {};
+    is_damaged = false;
+  }
+
+  void become_twin_of(const Packet& other) {
+    network::Packet::become_twin_of(other);
+    origin = other.origin;
+    is_damaged = other.is_damaged;
+  }
 
   Place place = Place::free;
   Origin origin;
   bool is_damaged = false;
-  // Packets of its stream or connection that came to the switch before it.
-  std::uint64_t arrival = 0;
-  std::array<std::uint8_t, kMaxFrameBytes> storage{};
-  std::array<std::uint8_t, kMaxFrameBytes> original{}; // its bytes when it came to the switch
-
-  std::span<std::uint8_t> room() { return storage; }
+  std::uint64_t arrival = 0; // how many of its stream or connection came to the switch before it
+  std::array<std::uint8_t, kMaxFrameBytes> original{}; // as it came to the switch
 };
 
-/// Packets in blocks that are used again. A packet in the wrong place is a violation.
-class PacketPool {
+/// A packet that is not where it should be is a violation.
+class PacketPool : public network::PacketPool<Packet> {
  public:
-  Packet& make() {
-    if (free_.empty()) {
-      free_.push_back(&packets_.emplace_back());
-    }
-    Packet& packet = *free_.back();
-    free_.pop_back();
-    static_cast<frame::Frame&>(packet) = {};
-    packet.data = packet.storage.data();
-    packet.place = Packet::Place::on_link;
-    packet.origin = {};
-    packet.is_damaged = false;
-    return packet;
-  }
-
-  Packet& make(std::span<const std::uint8_t> bytes) {
-    Packet& packet = make();
-    std::memcpy(packet.data, bytes.data(), bytes.size());
-    packet.length = static_cast<std::uint32_t>(bytes.size());
-    return packet;
-  }
-
-  Packet& copy(const Packet& source) {
-    Packet& packet = make(source.bytes());
-    packet.ingress = source.ingress;
-    packet.origin = source.origin;
-    packet.is_damaged = source.is_damaged;
-    return packet;
-  }
+  PacketPool() : network::PacketPool<Packet>(kMaxFrameBytes) {}
 
   void free(Packet& packet) {
     if (packet.place == Packet::Place::free) {
       throw Violation("I6", "a packet was freed twice");
     }
     packet.place = Packet::Place::free;
-    free_.push_back(&packet);
+    network::PacketPool<Packet>::free(packet);
   }
 
   void move(Packet& packet, Packet::Place from, Packet::Place to) {
@@ -92,8 +72,6 @@ class PacketPool {
   std::uint64_t in_switch() const { return in_switch_; }
 
  private:
-  std::deque<Packet> packets_;
-  std::vector<Packet*> free_;
   std::uint64_t in_switch_ = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dice.hpp"
 #include "event_queue.hpp"
-#include "link.hpp"
+#include "network/dice.hpp"
+#include "network/link.hpp"
 #include "ring/ring_spec.hpp"
 #include "weir/ina.hpp"
 
@@ -15,7 +15,13 @@
 
 namespace weir::fabric {
 
-/// One list for the enum and the names.
+using network::Dice;
+using network::kAlways;
+using network::kPercent;
+using network::LinkTraits;
+using network::Ppm;
+
+/// One list makes the enum and the names.
 #define WEIR_FABRIC_FAULTS(X)                                                                      \
   X(link_down, "a host's link is down, both ways")                                                 \
   X(answers_lost, "no acknowledgement passes to or from a host")                                   \

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dice.hpp"
+#include "network/dice.hpp"
 #include "support/ring_job.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace weir::fabric {
+
+using network::Dice;
 
 /// A ring whose members break the rules: they disagree, leave their window, leave packets out, say
 /// hello at any time. Its results are not used; the switch must survive it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "dice.hpp"
 #include "event_queue.hpp"
+#include "network/dice.hpp"
 #include "packet.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +11,8 @@
 #include <utility>
 
 namespace weir::fabric {
+
+using network::Dice;
 
 enum class Tracing : std::uint8_t { off, on };
 

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <random>
 
-namespace weir::fabric {
+namespace weir::network {
 
 /// Millionths.
 using Ppm = std::uint32_t;
@@ -44,4 +44,4 @@ class Dice {
   std::mt19937_64 engine_;
 };
 
-} // namespace weir::fabric
+} // namespace weir::network

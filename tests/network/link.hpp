@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/transmitter.hpp"
+#include "network/dice.hpp"
+#include "network/time.hpp"
+
+#include <cstdint>
+
+namespace weir::network {
+
+/// Bytes that a frame takes on the wire besides its own: preamble, FCS and gap (IEEE 802.3 §4.4.2).
+inline constexpr std::uint32_t kWireOverhead = 8 + 4 + 12;
+
+struct LinkTraits {
+  enum class Order : std::uint8_t { kept, free };
+
+  double bits_per_ns = 0; // 0: a frame takes no time to send
+  Time delay = 1000;
+  Time spread = 0;    // 0 … spread more
+  Ppm late = kAlways; // share of frames that the spread is drawn for
+  Order order = Order::kept;
+  Ppm loss = 0;
+  Ppm answer_loss = 0; // of acknowledgements
+  Ppm duplication = 0;
+  Ppm corruption = 0;
+};
+
+/// What a link tells apart.
+enum class Content : std::uint8_t { data, answer };
+
+/// One direction between two places. Takes frames one after the other, at its rate.
+class Link {
+ public:
+  explicit Link(const LinkTraits& traits) : traits_(traits) {}
+
+  /// From now on it only delays, and keeps the order.
+  void become_reliable() {
+    traits_.loss = traits_.answer_loss = traits_.duplication = traits_.corruption = 0;
+    traits_.order = LinkTraits::Order::kept;
+    answers_pass_ = is_up_ = true;
+  }
+
+  void set_up() { is_up_ = true; }
+
+  void set_down() { is_up_ = false; }
+
+  void pass_answers() { answers_pass_ = true; }
+
+  void swallow_answers() { answers_pass_ = false; }
+
+  bool is_up() const { return is_up_; }
+
+  /// Begins to send a frame at `now`, or when all before is sent. A frame that gets lost takes its
+  /// time too.
+  void send(Time now, std::uint32_t frame_bytes);
+
+  bool loses(Content content, Dice& dice) const;
+
+  bool doubles(Dice& dice) const { return dice.chance(traits_.duplication); }
+
+  bool damages(Dice& dice) const { return dice.chance(traits_.corruption); }
+
+  /// When the frame that was sent last arrives, or a twin of it.
+  Time arrival(Dice& dice);
+
+ private:
+  LinkTraits traits_;
+  bool is_up_ = true;
+  bool answers_pass_ = true;
+  netsim::Transmitter transmitter_;
+  Time last_arrival_ = 0;
+};
+
+} // namespace weir::network

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "netsim/event_queue.hpp"
+#include "network/packet_pool.hpp"
+#include "network/star.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weir::network {
+
+/// What hangs on a port of the network.
+class Station {
+ public:
+  virtual ~Station() = default;
+  virtual void receive(std::span<std::uint8_t> frame) = 0;
+  /// A time that it asked for has come.
+  virtual void expire() = 0;
+};
+
+/// Packets and dice of a network, made before what uses them.
+struct NetworkParts {
+  PacketPool<Packet> pool;
+  Dice link_dice;
+};
+
+/// A star of stations in virtual time, all links alike.
+class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
+ public:
+  struct Plan {
+    std::uint16_t ports = 0;
+    LinkTraits links;
+    std::uint32_t longest_frame = 0; // bytes
+    std::uint64_t seed = 1;          // of what happens on the links
+  };
+
+  SimulatedNetwork(const Plan& plan, std::vector<ring::RingSpec> rings,
+                   const stage::InlineSwitch::Settings& settings);
+
+  void attach(std::uint16_t port, Station& station) { stations_[port] = &station; }
+
+  /// A switch that knows nothing yet takes the place of the present one.
+  void replace_switch(std::vector<ring::RingSpec> rings,
+                      const stage::InlineSwitch::Settings& settings);
+
+  /// The switch learns where a station is, as from a frame of some earlier time.
+  void introduce(std::uint16_t port, const wire::MacAddress& mac);
+
+  /// From the station to the switch.
+  void send(std::uint16_t port, std::span<const std::uint8_t> frame);
+
+  void wake(std::uint16_t port, Time time);
+
+  /// Lets the next thing happen. False when nothing is left to happen.
+  bool advance();
+
+  Time now() const override { return now_; }
+
+ private:
+  enum class EventKind : std::uint8_t { arrival, wake };
+
+  struct Event {
+    EventKind kind{};
+    StarPlace place;
+    Packet* packet = nullptr;
+  };
+
+  void arrive(Time time, Packet& packet, const StarPlace& place) override;
+  void take(Packet& packet, const StarPlace& place);
+  void install_alike(std::vector<ring::RingSpec> rings,
+                     const stage::InlineSwitch::Settings& settings);
+
+  const std::uint32_t longest_frame_;
+  Time now_ = 0;
+  netsim::EventQueue<Event> events_;
+  std::vector<Station*> stations_; // by port
+};
+
+} // namespace weir::network

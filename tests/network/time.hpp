@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+namespace weir::network {
+
+/// Virtual nanoseconds since the run began.
+using Time = std::uint64_t;
+inline constexpr Time kNoTime = UINT64_MAX;
+
+} // namespace weir::network
