@@ -5,6 +5,10 @@
 
 #include "endpoint/queue_pair.hpp"
 #include "endpoint_support.hpp"
+#include "netsim/event_queue.hpp"
+#include "network/carrier.hpp"
+#include "network/deadline_timer.hpp"
+#include "network/packet_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,122 +16,100 @@
 #include <array>
 #include <deque>
 #include <numeric>
-#include <random>
 #include <vector>
 
 namespace weir::endpoint {
 namespace {
 
-class Dice {
+using network::Dice;
+using network::kPercent;
+using network::LinkTraits;
+using network::Ppm;
+using network::Time;
+
+/// Every frame takes 5 µs, a late one up to 60 µs more, so that later ones overtake it.
+constexpr LinkTraits kCalm{
+    .delay = 5000, .spread = 60'000, .late = 0, .order = LinkTraits::Order::free};
+
+/// A link to each of two ends, their timers, and the time.
+class Channel : public network::Carrier<network::PacketPool<network::Packet>, std::size_t> {
  public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  using Ends = std::array<QueuePair*, 2>;
 
-  std::uint64_t below(std::uint64_t limit) { return engine_() % limit; }
+  /// Frames are of `longest_frame` bytes at most.
+  Channel(const LinkTraits& traits, std::size_t longest_frame, Dice& dice)
+      : Carrier(packets_, dice), packets_(longest_frame), links_{Link(traits), Link(traits)} {}
 
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
-    return low + below(high - low + 1);
+  TimePoint time() const { return network::endpoint_time(now_); }
+
+  void send(std::size_t to, std::span<const std::uint8_t> bytes) {
+    carry(links_[to], packets_.make(bytes), to);
   }
 
-  bool hit(double probability) {
-    return static_cast<double>(engine_() >> 11) * 0x1p-53 < probability;
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-struct Faults {
-  double loss = 0;
-  double duplication = 0;
-  double delay = 0; // of frames that come late, after later ones
-  double corruption = 0;
-};
-
-/// A link for both directions. Every frame takes 5 µs, a late one up to 60 µs more.
-class Channel {
- public:
-  Channel(const Faults& faults, Dice& dice) : faults_(faults), dice_(dice) {}
-
-  void send(std::size_t to, std::span<const std::uint8_t> bytes, TimePoint now) {
-    if (silent_ || dice_.hit(faults_.loss)) {
-      return;
-    }
-    put_under_way(to, bytes, now);
-    if (dice_.hit(faults_.duplication)) {
-      put_under_way(to, bytes, now);
+  /// Sets the timer of an end.
+  void arm(std::size_t end, const QueuePair& queue_pair) {
+    if (const auto time = timers_[end].set(queue_pair.next_deadline())) {
+      events_.push(*time, {.end = end});
     }
   }
 
-  TimePoint next() const { return under_way_.empty() ? kNever : under_way_.front().arrival; }
+  /// A frame is under way or a timer runs.
+  bool has_events() const { return !events_.empty(); }
 
-  /// Delivers the first frame under way.
-  void deliver(std::array<QueuePair*, 2> ends, TimePoint now) {
-    std::pop_heap(under_way_.begin(), under_way_.end(), later);
-    Flight flight = std::move(under_way_.back());
-    under_way_.pop_back();
-    ends[flight.to]->receive(flight.bytes, now);
-    spare_.push_back(std::move(flight.bytes));
+  /// Goes on to the next arrival or timer.
+  void advance(const Ends& ends) {
+    const auto [at, event] = events_.pop();
+    now_ = std::max(now_, at);
+    if (event.packet != nullptr) {
+      ends[event.end]->receive(std::span(event.packet->data, event.packet->length), time());
+      packets_.free(*event.packet);
+    } else if (timers_[event.end].goes_off(now_)) {
+      ends[event.end]->expire(time());
+    }
   }
 
-  /// From now on nothing arrives.
-  void fall_silent() { silent_ = true; }
+  /// From now on nothing arrives any more but what is under way.
+  void fall_silent() {
+    links_[0].set_down();
+    links_[1].set_down();
+  }
 
  private:
-  struct Flight {
-    TimePoint arrival;
-    std::uint64_t number = 0; // keeps frames of one arrival time in order
-    std::size_t to = 0;
-    Bytes bytes;
+  using Link = network::Link;
+
+  struct Event {
+    std::size_t end = 0;
+    Packet* packet = nullptr; // none: the end's timer
   };
 
-  static bool later(const Flight& a, const Flight& b) {
-    return std::pair(a.arrival, a.number) > std::pair(b.arrival, b.number);
+  Time now() const override { return now_; }
+
+  void arrive(Time time, Packet& packet, const std::size_t& end) override {
+    events_.push(time, {end, &packet});
   }
 
-  void put_under_way(std::size_t to, std::span<const std::uint8_t> bytes, TimePoint now) {
-    Flight flight{now + microseconds(5), number_++, to, {}};
-    if (!spare_.empty()) {
-      flight.bytes = std::move(spare_.back());
-      spare_.pop_back();
-    }
-    flight.bytes.assign(bytes.begin(), bytes.end());
-    if (dice_.hit(faults_.delay)) {
-      flight.arrival += microseconds(dice_.between(1, 60));
-    }
-    if (dice_.hit(faults_.corruption)) {
-      corrupt(flight.bytes);
-    }
-    under_way_.push_back(std::move(flight));
-    std::push_heap(under_way_.begin(), under_way_.end(), later);
-  }
-
-  /// Flips a burst of up to 32 bits, which every CRC-32 detects, or cuts the end off.
-  void corrupt(Bytes& bytes) {
-    if (dice_.hit(0.2)) {
-      bytes.resize(dice_.below(bytes.size()));
+  /// Or cuts the end off.
+  void damage(Packet& packet) override {
+    if (dice().chance(20 * kPercent)) {
+      packet.length = static_cast<std::uint32_t>(dice().below(packet.length));
       return;
     }
-    const std::uint64_t first = dice_.below(bytes.size() - 4);
-    std::uint64_t burst = dice_.between(1, 0xffffffff);
-    for (std::uint64_t i = first; burst != 0; ++i, burst >>= 8) {
-      bytes[i] ^= static_cast<std::uint8_t>(burst);
-    }
+    Carrier::damage(packet);
   }
 
-  Faults faults_;
-  Dice& dice_;
-  std::vector<Flight> under_way_; // a heap
-  std::vector<Bytes> spare_;
-  std::uint64_t number_ = 0;
-  bool silent_ = false;
+  network::PacketPool<network::Packet> packets_;
+  netsim::EventQueue<Event> events_;
+  std::array<Link, 2> links_; // by the end that they lead to
+  std::array<network::DeadlineTimer, 2> timers_;
+  Time now_ = static_cast<Time>(kStart.time_since_epoch().count());
 };
 
 struct Plan {
   QueuePairConfig config;
-  Faults faults;
+  LinkTraits links;
   std::size_t messages = 0; // each way
   std::size_t max_message_bytes = 0;
-  double receive_late = 0; // chance that a receive is posted late, which costs an RNR NAK
+  Ppm receive_late = 0; // receives that are posted late, which costs an RNR NAK
 };
 
 constexpr std::size_t kSlots = 4;
@@ -175,7 +157,7 @@ class Flow {
 
   void post_receives(QueuePair& receiver) {
     while (!unposted_.empty()) {
-      if (dice_.hit(plan_.receive_late)) {
+      if (dice_.chance(plan_.receive_late)) {
         return;
       }
       const std::size_t i = unposted_.front();
@@ -239,7 +221,7 @@ class Flow {
   Message make_message(std::size_t index) {
     Message message{static_cast<SendKind>(dice_.below(4)),
                     index % kSlots,
-                    static_cast<std::uint32_t>(dice_.below(1ULL << 32)),
+                    static_cast<std::uint32_t>(dice_.next()),
                     {}};
     message.bytes.resize(dice_.below(plan_.max_message_bytes + 1));
     std::iota(message.bytes.begin(), message.bytes.end(),
@@ -276,19 +258,15 @@ class Flow {
   std::size_t next_visible_ = 0; // the next message with a receive completion
 };
 
-/// Two ends and the time. Flow i goes from end i to end 1-i.
+/// Two ends of a channel. Flow i goes from end i to end 1-i.
 class World {
  public:
   World(const Plan& plan, Dice& dice)
-      : channel_(plan.faults, dice), flows_{Flow(plan, dice), Flow(plan, dice)},
-        left_(plan.config, flows_[1].memory()), right_(mirrored(plan.config), flows_[0].memory()),
-        buffer_(left_.max_frame_bytes()) {}
+      : flows_{Flow(plan, dice), Flow(plan, dice)}, left_(plan.config, flows_[1].memory()),
+        right_(mirrored(plan.config), flows_[0].memory()), buffer_(left_.max_frame_bytes()),
+        channel_(plan.links, buffer_.size(), dice) {}
 
   QueuePair& end(std::size_t i) { return *ends_[i]; }
-
-  Channel& channel() { return channel_; }
-
-  TimePoint now() const { return now_; }
 
   bool all_sent() const { return flows_[0].all_sent() && flows_[1].all_sent(); }
 
@@ -306,27 +284,19 @@ class World {
     for (const std::size_t i : {0, 1}) {
       flows_[i].post_sends(end(i));
       flows_[i].post_receives(end(1 - i));
-      while (const std::size_t length = end(i).transmit(buffer_, now_)) {
-        channel_.send(1 - i, std::span(buffer_).first(length), now_);
+      while (const std::size_t length = end(i).transmit(buffer_, channel_.time())) {
+        channel_.send(1 - i, std::span(buffer_).first(length));
       }
+      channel_.arm(i, end(i));
     }
   }
 
   /// Goes to the next arrival or timer; false when there is none.
   bool step() {
-    const TimePoint arrival = channel_.next();
-    const TimePoint timer =
-        std::min(end(0).next_deadline().value_or(kNever), end(1).next_deadline().value_or(kNever));
-    if (std::min(arrival, timer) == kNever) {
+    if (!channel_.has_events()) {
       return false;
     }
-    now_ = std::min(arrival, timer);
-    if (arrival <= timer) {
-      channel_.deliver(ends_, now_);
-    } else {
-      end(0).expire(now_);
-      end(1).expire(now_);
-    }
+    channel_.advance(ends_);
     return true;
   }
 
@@ -336,18 +306,17 @@ class World {
   }
 
  private:
-  Channel channel_;
   std::array<Flow, 2> flows_;
   QueuePair left_;
   QueuePair right_;
-  std::array<QueuePair*, 2> ends_{&left_, &right_};
+  Channel::Ends ends_{&left_, &right_};
   Bytes buffer_;
-  TimePoint now_ = kStart;
+  Channel channel_;
 };
 
 Plan random_plan(Dice& dice) {
   Plan plan;
-  plan.config = local_config(dice.hit(0.5) ? 4 : 6);
+  plan.config = local_config(dice.chance(50 * kPercent) ? 4 : 6);
   plan.config.ack_timeout = microseconds(100);
   plan.config.window = static_cast<std::uint32_t>(dice.between(1, 24));
   plan.config.ack_request_every = static_cast<std::uint32_t>(dice.between(1, 12));
@@ -355,19 +324,23 @@ Plan random_plan(Dice& dice) {
   plan.config.send_depth = static_cast<std::uint32_t>(dice.between(1, 6));
   plan.config.receive_depth = static_cast<std::uint32_t>(dice.between(1, 6));
   plan.config.rnr_timer = 2;
-  const auto psn = [&dice] { // half of them wrap soon
-    return static_cast<std::uint32_t>(dice.hit(0.5) ? 0xffffff - dice.below(60)
-                                                    : dice.below(1 << 24));
+  const auto psn = [&dice] { // half of them soon wrap
+    return static_cast<std::uint32_t>(dice.chance(50 * kPercent) ? 0xffffff - dice.below(60)
+                                                                 : dice.below(1 << 24));
   };
   plan.config.send_psn = psn();
   plan.config.receive_psn = psn();
-  plan.faults = {.loss = static_cast<double>(dice.below(6)) / 100,
-                 .duplication = static_cast<double>(dice.below(11)) / 100,
-                 .delay = static_cast<double>(dice.below(11)) / 100,
-                 .corruption = static_cast<double>(dice.below(3)) / 100};
+  const auto less_than = [&dice](unsigned percent) {
+    return static_cast<Ppm>(dice.below(percent) * kPercent);
+  };
+  plan.links = kCalm;
+  plan.links.loss = less_than(6);
+  plan.links.duplication = less_than(11);
+  plan.links.late = less_than(11);
+  plan.links.corruption = less_than(3);
   plan.messages = 24;
   plan.max_message_bytes = dice.between(0, 9) * 256 + dice.between(1, 256);
-  plan.receive_late = dice.hit(0.3) ? 0.5 : 0;
+  plan.receive_late = dice.chance(30 * kPercent) ? 50 * kPercent : 0;
   return plan;
 }
 
@@ -422,7 +395,7 @@ TEST(Channel, SilenceIsNoticedInTime) {
     config.ack_timeout = microseconds(100);
     config.window = static_cast<std::uint32_t>(dice.between(1, 24));
     Pair pair(config);
-    Channel channel(Faults{}, dice);
+    Channel channel(kCalm, pair.a.max_frame_bytes(), dice);
     const Bytes data = pattern(1000);
     SendRequest request{.id = 0,
                         .kind = SendKind::write,
@@ -440,16 +413,16 @@ TEST(Channel, SilenceIsNoticedInTime) {
     std::uint64_t deliveries = dice.below(60);
     while (pair.a.state() == QueuePair::State::ready && pair.a.statistics().messages_sent < 20) {
       while (const std::size_t length = pair.a.transmit(buffer, now)) {
-        channel.send(1, std::span(buffer).first(length), now);
+        channel.send(1, std::span(buffer).first(length));
       }
       while (const std::size_t length = pair.b.transmit(buffer, now)) {
-        channel.send(0, std::span(buffer).first(length), now);
+        channel.send(0, std::span(buffer).first(length));
       }
-      if (channel.next() != kNever && deliveries != 0) {
+      if (channel.has_events() && deliveries != 0) {
         --deliveries;
-        now = channel.next();
         const std::uint64_t heard = pair.a.statistics().acks_received;
-        channel.deliver({&pair.a, &pair.b}, now);
+        channel.advance({&pair.a, &pair.b});
+        now = channel.time();
         last_heard = pair.a.statistics().acks_received == heard ? last_heard : now;
       } else {
         channel.fall_silent();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// A switch in memory, shared by the threads of one process. The host library's tests use it
-/// instead of a network.
+/// The simulated network for the threads of one process: what the host library's tests plug into.
+/// Virtual time does not pass for them: a frame that is sent has arrived when the call returns.
 
-#include "frame/frame.hpp"
 #include "host/transport/frame_io.hpp"
-#include "stage/inline_switch.hpp"
-#include "support/frame_pool.hpp"
+#include "network/simulated_network.hpp"
+#include "support/frame_builder.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace weir::test {
@@ -22,11 +22,13 @@ namespace weir::test {
 class HostFabric {
  public:
   HostFabric(std::vector<ring::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
-      : rings_(std::move(rings)), queues_(ports), sink_(*this) {
-    install(session);
+      : rings_(std::move(rings)), inboxes_(ports),
+        network_({.ports = ports, .links = {}, .longest_frame = kMaxFrame}, rings_,
+                 settings(session)) {
+    for (std::uint16_t port = 0; port < ports; ++port) {
+      network_.attach(port, inboxes_[port]);
+    }
   }
-
-  ~HostFabric() { remove(); }
 
   HostFabric(const HostFabric&) = delete;
   HostFabric& operator=(const HostFabric&) = delete;
@@ -34,21 +36,20 @@ class HostFabric {
   /// The same configuration with a new switch: no slots, no connections, another session.
   void restart(std::uint32_t session) {
     const std::scoped_lock lock(mutex_);
-    remove();
-    install(session);
+    network_.replace_switch(rings_, settings(session));
   }
 
   /// From now on every frame is lost.
   void cut() {
     const std::scoped_lock lock(mutex_);
-    is_cut_ = true;
+    for (std::uint16_t port = 0; port < inboxes_.size(); ++port) {
+      network_.to_switch(port).set_down();
+    }
   }
 
   std::unique_ptr<host::FrameIo> open(std::uint16_t port) {
     return std::make_unique<Port>(*this, port);
   }
-
-  std::uint64_t frames() const { return frames_; }
 
  private:
   static constexpr std::uint32_t kMaxFrame = 4096 + 200;
@@ -88,74 +89,48 @@ class HostFabric {
     Bytes outgoing_;
   };
 
-  class Sink : public stage::FrameSink {
-   public:
-    explicit Sink(HostFabric& fabric) : fabric_(fabric) {}
-
-    void transmit(frame::Frame& frame, l2::PortSet ports) override {
-      const auto bytes = frame.bytes();
-      for (std::size_t port = 0; port < fabric_.queues_.size(); ++port) {
-        if ((ports >> port & 1) != 0) {
-          fabric_.queues_[port].emplace_back(bytes.begin(), bytes.end());
-        }
-      }
-      fabric_.arrival_.notify_all();
-      fabric_.switch_->count(frame.departure);
-      fabric_.pool_.release(frame);
+  /// Frames that wait at a port.
+  struct Inbox : network::Station {
+    void receive(std::span<std::uint8_t> frame) override {
+      frames.emplace_back(frame.begin(), frame.end());
     }
 
-    void release(frame::Frame& frame) override { fabric_.pool_.release(frame); }
+    void expire() override {}
 
-   private:
-    HostFabric& fabric_;
+    std::deque<Bytes> frames;
   };
 
-  void install(std::uint32_t session) {
+  static stage::InlineSwitch::Settings settings(std::uint32_t session) {
     stage::InlineSwitch::Settings settings;
     settings.mac_entries = 64;
     settings.worker.classifier.sessions = conn::SessionSource::counting_from(session);
     settings.worker.classifier.plain_entries = 64;
-    switch_ = std::make_unique<stage::InlineSwitch>(
-        rings_, std::vector<std::uint32_t>(queues_.size(), kMaxFrame), settings, sink_);
-  }
-
-  void remove() {
-    for (std::uint16_t ring = 0; ring < rings_.size(); ++ring) {
-      switch_->reset_ring(ring, {});
-    }
-    switch_.reset();
+    return settings;
   }
 
   void send(std::uint16_t port, std::span<const std::uint8_t> bytes) {
     const std::scoped_lock lock(mutex_);
-    if (is_cut_) {
-      return;
+    network_.send(port, bytes);
+    while (network_.advance()) {
     }
-    ++frames_;
-    now_ns_ += 1000;
-    switch_->accept(pool_.make(bytes, port), frame::Instant::from_ns(now_ns_));
+    arrival_.notify_all();
   }
 
   std::deque<Bytes> take(std::uint16_t port) {
     const std::scoped_lock lock(mutex_);
-    return std::exchange(queues_[port], {});
+    return std::exchange(inboxes_[port].frames, {});
   }
 
   void wait(std::uint16_t port, std::chrono::microseconds timeout) {
     std::unique_lock lock(mutex_);
-    arrival_.wait_for(lock, timeout, [&] { return !queues_[port].empty(); });
+    arrival_.wait_for(lock, timeout, [&] { return !inboxes_[port].frames.empty(); });
   }
 
   const std::vector<ring::RingSpec> rings_;
   std::mutex mutex_; // of all below
   std::condition_variable arrival_;
-  FramePool pool_;
-  std::vector<std::deque<Bytes>> queues_; // frames that wait at each port
-  Sink sink_;
-  std::unique_ptr<stage::InlineSwitch> switch_;
-  std::uint64_t now_ns_ = 0;
-  std::uint64_t frames_ = 0;
-  bool is_cut_ = false;
+  std::vector<Inbox> inboxes_; // by port
+  network::SimulatedNetwork network_;
 };
 
 } // namespace weir::test
