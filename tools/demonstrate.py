@@ -112,6 +112,9 @@ class Process:
     def status(self) -> int | None:
         return self._child.poll()
 
+    def pid(self) -> int:
+        return self._child.pid
+
     def ending(self) -> str:
         """How it ended and its last output, for a message."""
         status = self._child.poll()
@@ -157,7 +160,8 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start_workers(options: argparse.Namespace, folder: Path) -> list[Process]:
+def start_workers(options: argparse.Namespace, folder: Path, *more: str) -> list[Process]:
+    """One per rank; `more` are options of theirs beside the demo's."""
     rendezvous = f"127.0.0.1:{free_port()}"
     workers = []
     for rank in range(options.ranks):
@@ -167,7 +171,7 @@ def start_workers(options: argparse.Namespace, folder: Path) -> list[Process]:
                    "--repeat", str(options.repeat), "--window", str(options.window),
                    "--message-bytes", str(options.message_bytes), "--mtu", str(options.mtu),
                    "--loss", str(options.loss), "--seed", str(rank + 1), "--progress",
-                   "--timeout", str(min(options.timeout, STALL_TIMEOUT_S)), "--json", str(folder / f"worker{rank}.json")]
+                   "--timeout", str(min(options.timeout, STALL_TIMEOUT_S)), "--json", str(folder / f"worker{rank}.json"), *more]
         workers.append(Process(f"worker{rank}", command, folder))
     return workers
 
