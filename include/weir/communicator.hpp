@@ -88,14 +88,15 @@ struct CommunicatorOptions {
   std::uint16_t rank = 0;
   std::uint16_t world = 2;
   std::string rendezvous; // HOST:PORT where rank 0 listens
-  // For the rendezvous; later, for the time without progress.
+  // For the rendezvous, and without any progress later. Of a pause in which this rank itself was
+  // stopped or got no CPU, a tenth of a second counts.
   std::chrono::milliseconds timeout{10'000};
   std::uint32_t window = 8;            // N, messages; as configured in the switch
   std::uint32_t message_bytes = 65536; // longest message, its 40-byte INA header included
   std::uint32_t path_mtu = 1024;       // 256, 512, 1024, 2048 or 4096
-  // 0: rank 0 takes wall-clock seconds, so a restarted job has a larger one. A nonce tells runs of
-  // the same epoch apart. A caller that sets epochs must set a larger one while an older process
-  // may be alive.
+  // 0: rank 0 takes wall-clock seconds, so a restarted job's is larger. Runs of the same epoch are
+  // told apart by a nonce, but whoever gives epochs gives a larger one while an older process may
+  // be alive.
   std::uint32_t epoch = 0;
   Fallback fallback = Fallback::none;
   TransportKind transport = TransportKind::software;

@@ -62,7 +62,16 @@ class QueuePair {
 
   State state() const { return state_; }
 
-  /// The cause of the error state: `flushed` after close(), nullopt while ready.
+  // Where it stands, for who looks into a standstill: PSNs of request packets, ours that are
+  // acknowledged and sent at least once, and the peer's next. Before the first they name the PSN
+  // before the first.
+  std::uint32_t acknowledged_psn() const { return requester_.acknowledged_psn(); }
+
+  std::uint32_t sent_psn() const { return requester_.sent_psn(); }
+
+  std::uint32_t expected_psn() const { return responder_.expected_psn(); }
+
+  /// Why the queue pair is in error; flushed when it was closed, nullopt when it is ready.
   std::optional<Status> failure() const { return failure_; }
 
   const Statistics& statistics() const { return statistics_; }

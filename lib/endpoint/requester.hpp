@@ -56,7 +56,12 @@ class Requester {
 
   State state() const { return state_; }
 
-  /// The cause, when this half failed by itself; else nullopt.
+  /// The newest that is acknowledged, and the newest that was ever sent.
+  std::uint32_t acknowledged_psn() const { return psn_of(oldest_ - 1); }
+
+  std::uint32_t sent_psn() const { return psn_of(sent_end_ - 1); }
+
+  /// Why this half failed by itself; nullopt while it has not.
   std::optional<Status> failure() const { return failure_; }
 
  private:

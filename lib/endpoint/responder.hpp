@@ -48,6 +48,8 @@ class Responder {
 
   State state() const { return state_; }
 
+  std::uint32_t expected_psn() const { return expected_psn_; }
+
   std::optional<Status> failure() const { return failure_; }
 
  private:

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 namespace weir::host {
 namespace {
@@ -39,7 +41,7 @@ bool is_standstill(const Error& error) {
 Engine::Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
                std::chrono::milliseconds timeout)
     : lanes_(std::move(lanes)), transport_(transport), timeout_(timeout),
-      last_progress_(Clock::now()) {}
+      patience_(timeout, Clock::now()) {}
 
 void Engine::attach(JobControl& control) {
   control_ = &control;
@@ -58,12 +60,13 @@ void Engine::start(Job& job) {
 
 bool Engine::step() {
   const Deadline now = Clock::now();
+  patience_.look(now);
   const bool moved = consult_control(now);
   if (phase_ == Phase::suspecting) {
     return moved;
   }
   try {
-    return exchange(now) || moved;
+    return exchange() || moved;
   } catch (const Error& error) {
     if (control_ == nullptr || !is_standstill(error)) {
       throw;
@@ -74,13 +77,13 @@ bool Engine::step() {
   }
 }
 
-bool Engine::exchange(Deadline now) {
+bool Engine::exchange() {
   bool moved = phase_ == Phase::exchanging && post_messages();
   moved |= transport_.poll(*this);
   if (job_ != nullptr && phase_ == Phase::exchanging && moved) {
     note_progress();
   }
-  check_patience(now);
+  check_patience();
   return moved;
 }
 
@@ -89,15 +92,33 @@ bool Engine::consult_control(Deadline now) {
     return false;
   }
   next_control_ = now + kControlPeriod;
-  control_->poll(bytes_done());
+  if (std::exchange(has_moved_, false)) {
+    when_moved_ = transport_.statistics();
+  }
+  poll_control();
   if (phase_ != Phase::entering || !control_->may_begin(job_->call.sequence)) {
     return false;
   }
   begin_slices();
   phase_ = Phase::exchanging;
-  last_progress_ = now;
-  note_progress(); // an empty tensor is done already
+  note_move();
+  note_progress(); // an empty tensor is done
   return true;
+}
+
+/// What others say is wrong is for this rank to explain, if it stood itself.
+void Engine::poll_control() {
+  try {
+    control_->poll(bytes_done());
+  } catch (const Error& error) {
+    const std::string own_pause = patience_.own_pause();
+    if (own_pause.empty()) {
+      throw;
+    }
+    throw Error(
+        error.code(), error.rank(),
+        fmt::format("{}; this rank itself {}", static_cast<const char*>(error.what()), own_pause));
+  }
 }
 
 void Engine::begin_slices() {
@@ -127,12 +148,17 @@ void Engine::arrived(std::size_t lane, std::uint32_t immediate,
                      std::span<const std::uint8_t> message) {
   lanes_[lane]->accept(immediate, message);
   ++results_received_;
-  last_progress_ = Clock::now();
+  note_move();
 }
 
 void Engine::completed(std::size_t lane) {
   lanes_[lane]->complete();
-  last_progress_ = Clock::now();
+  note_move();
+}
+
+void Engine::note_move() {
+  patience_.renew();
+  has_moved_ = true;
 }
 
 std::size_t Engine::bytes_done() const {
@@ -151,18 +177,35 @@ void Engine::note_progress() {
   job.done.store(true, std::memory_order_release); // its owner may free it from now on
 }
 
-/// Throws when nothing moves for the timeout. While ranks enter, JobControl keeps the timeout;
-/// between jobs there is nothing to wait for. Frames alone are no progress, because repeats may go
-/// on for ever.
-void Engine::check_patience(Deadline now) const {
+/// While ranks enter, JobControl keeps the timeout. Between jobs there is nothing to wait for.
+/// Frames alone are no progress: repeats may go on for ever.
+void Engine::check_patience() const {
   const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();
-  if (!is_waiting || now < deadline_after(last_progress_, timeout_)) {
-    return;
+  if (is_waiting && patience_.is_over()) {
+    throw Error(ErrorCode::timeout, std::nullopt, describe_standstill());
   }
+}
+
+/// What tells a rank that does not get the CPU from one that gets no frames, and that from frames
+/// that do not help.
+std::string Engine::describe_standstill() const {
   const auto busy =
       std::find_if(lanes_.begin(), lanes_.end(), [](const auto& lane) { return !lane->is_idle(); });
-  throw Error(ErrorCode::timeout, std::nullopt,
-              fmt::format("nothing moved for {} ms; {}", timeout_.count(), (*busy)->describe()));
+  const auto lane = static_cast<std::size_t>(busy - lanes_.begin());
+  std::string text = fmt::format("nothing moved for {} ms; {}; meanwhile this rank {}",
+                                 timeout_.count(), (*busy)->describe(), patience_.describe());
+  const auto add = [&](std::string_view what, const std::optional<std::uint64_t>& before,
+                       const std::optional<std::uint64_t>& after) {
+    if (before && after) {
+      text += fmt::format(", {} {}", *after - *before, what);
+    }
+  };
+  const TransportStatistics now = transport_.statistics();
+  add("packets came", when_moved_.received_packets, now.received_packets);
+  add("were repeated", when_moved_.retransmitted_packets, now.retransmitted_packets);
+  add("ACK timers ran out", when_moved_.ack_timeouts, now.ack_timeouts);
+  const std::string connections = transport_.describe(lane);
+  return connections.empty() ? text : fmt::format("{}; {}", text, connections);
 }
 
 } // namespace weir::host

@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/job_control.hpp"
 #include "host/bootstrap/stream.hpp"
+#include "host/collective/patience.hpp"
 #include "host/collective/reducer.hpp"
 #include "host/transport/transport.hpp"
 #include "weir/communicator.hpp"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace weir::host {
@@ -68,12 +70,15 @@ class Engine : private TransportListener {
                std::span<const std::uint8_t> message) override;
   void completed(std::size_t lane) override;
   bool consult_control(Deadline now);
-  bool exchange(Deadline now);
+  void poll_control();
+  bool exchange();
   void begin_slices();
   bool post_messages();
   std::size_t bytes_done() const;
   void note_progress();
-  void check_patience(Deadline now) const;
+  void note_move();
+  void check_patience() const;
+  std::string describe_standstill() const;
 
   std::vector<std::unique_ptr<Reducer>> lanes_;
   Transport& transport_;
@@ -81,7 +86,9 @@ class Engine : private TransportListener {
   const std::chrono::milliseconds timeout_;
   Phase phase_ = Phase::exchanging;
   Job* job_ = nullptr;
-  Deadline last_progress_;
+  Patience patience_;
+  TransportStatistics when_moved_; // the transport's, a control period after the last move at most
+  bool has_moved_ = true;          // since they were taken
   Deadline next_control_;
   std::uint64_t messages_sent_ = 0;
   std::uint64_t results_received_ = 0;

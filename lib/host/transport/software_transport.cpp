@@ -266,19 +266,32 @@ void SoftwareTransport::wait(std::chrono::microseconds timeout) {
 }
 
 TransportStatistics SoftwareTransport::statistics() const {
+  std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
   std::uint64_t timeouts = 0;
   for (const Lane& lane : lanes_) {
     for (const endpoint::QueuePair* queue_pair : {lane.outgoing, lane.incoming}) {
       if (queue_pair != nullptr) {
+        received += queue_pair->statistics().packets_received;
         retransmitted += queue_pair->statistics().packets_retransmitted;
         timeouts += queue_pair->statistics().timeouts;
       }
     }
   }
-  return {.retransmitted_packets = retransmitted,
+  return {.received_packets = received,
+          .retransmitted_packets = retransmitted,
           .ack_timeouts = timeouts,
           .frames_lost_on_purpose = frames_lost_};
+}
+
+std::string SoftwareTransport::describe(std::size_t index) const {
+  const Lane& lane = lanes_[index];
+  if (lane.outgoing == nullptr || lane.incoming == nullptr) {
+    return {};
+  }
+  return fmt::format("rank {} has acknowledged up to PSN {} of {} sent, PSN {} is due from rank {}",
+                     plan_.successor(), lane.outgoing->acknowledged_psn(),
+                     lane.outgoing->sent_psn(), lane.incoming->expected_psn(), plan_.predecessor());
 }
 
 } // namespace weir::host

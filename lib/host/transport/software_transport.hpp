@@ -39,6 +39,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   bool poll(TransportListener& listener) override;
   void wait(std::chrono::microseconds timeout) override;
   TransportStatistics statistics() const override;
+  std::string describe(std::size_t lane) const override;
 
  private:
   /// This rank's two ends of one ring.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace weir::host {
@@ -32,6 +33,7 @@ struct OutgoingMessage {
 };
 
 struct TransportStatistics {
+  std::optional<std::uint64_t> received_packets;      // of all queue pairs; none: not known
   std::optional<std::uint64_t> retransmitted_packets; // none: the transport does not know
   std::optional<std::uint64_t> ack_timeouts;
   std::uint64_t frames_lost_on_purpose = 0;
@@ -65,6 +67,8 @@ class Transport {
   virtual void wait(std::chrono::microseconds timeout) = 0;
 
   virtual TransportStatistics statistics() const = 0;
+  /// Where the lane's connections stand, for an error's text; empty when that is not known.
+  virtual std::string describe(std::size_t lane) const = 0;
 };
 
 /// Retries: without limit where we or Linux soft-RoCE count them, seven on an HCA.

@@ -88,6 +88,8 @@ class VerbsTransport : public Transport {
 
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
+  std::string describe(std::size_t) const override { return {}; }
+
  private:
   /// This rank's two ends of one ring. A member is declared after those that it uses.
   struct Lane {
