@@ -94,9 +94,9 @@ struct CommunicatorOptions {
   std::uint32_t window = 8;            // N, messages; as configured in the switch
   std::uint32_t message_bytes = 65536; // longest message, its 40-byte INA header included
   std::uint32_t path_mtu = 1024;       // 256, 512, 1024, 2048 or 4096
-  // 0: rank 0 takes wall-clock seconds, so a restarted job's is larger. Runs of the same epoch are
-  // told apart by a nonce, but whoever gives epochs gives a larger one while an older process may
-  // be alive.
+  // 0: rank 0 takes wall-clock seconds, so a restarted job has a larger one. A nonce tells runs of
+  // the same epoch apart. A caller that sets epochs must set a larger one while an older process
+  // may be alive.
   std::uint32_t epoch = 0;
   Fallback fallback = Fallback::none;
   TransportKind transport = TransportKind::software;

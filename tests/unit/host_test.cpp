@@ -714,7 +714,7 @@ void run_late_pair(const std::function<void(CommunicatorOptions&)>& change,
   }));
 }
 
-TEST(Communicator, AWaitWithTheLongestPatienceIsAWait) {
+TEST(Communicator, AWaitWithTheLongestTimeoutIsAWait) {
   const auto unchanged = [](CommunicatorOptions&) {};
   run_late_pair(unchanged, [](Communicator& communicator, std::vector<float>& data) {
     Pending pending = communicator.start_all_reduce(data.data(), data.data(), data.size(),
@@ -724,7 +724,7 @@ TEST(Communicator, AWaitWithTheLongestPatienceIsAWait) {
   });
 }
 
-TEST(Communicator, TheLongestTimeoutIsPatience) {
+TEST(Communicator, TheLongestTimeoutIsATimeout) {
   const auto patient = [](CommunicatorOptions& options) { options.timeout = milliseconds::max(); };
   run_late_pair(patient, [](Communicator& communicator, std::vector<float>& data) {
     communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);

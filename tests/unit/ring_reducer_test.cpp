@@ -104,7 +104,7 @@ class Ring {
       ranks_[rank]->begin(
           {in[rank].data(), out[rank].data(), in[rank].size(), pair.type, pair.operation});
     };
-    for (unsigned idle = 0; idle < kPatience;) {
+    for (unsigned idle = 0; idle < kMostIdleRounds;) {
       const std::size_t rank = random_() % ranks_.size();
       if (!begun[rank] && random_() % 4 == 0) {
         begin(rank);
@@ -124,7 +124,7 @@ class Ring {
   std::size_t carried(std::size_t rank) const { return links_[rank].carried; }
 
  private:
-  static constexpr unsigned kPatience = 2000;
+  static constexpr unsigned kMostIdleRounds = 2000;
 
   struct Link {
     std::deque<OutgoingMessage> posted; // not delivered yet

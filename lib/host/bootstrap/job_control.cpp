@@ -63,7 +63,7 @@ void JobControl::enter(const Call& call) {
     throw left_too_early(0);
   }
   peers_[0].stream->send(code(ControlKind::enter), bytes_of(encode(call)));
-  patience_ = deadline_after(deadline_after(Clock::now(), timeout_), kSlack);
+  deadline_ = deadline_after(deadline_after(Clock::now(), timeout_), kSlack);
 }
 
 /// A rank that lacks an acknowledgement suspects a standstill after `timeout`. The other ranks stop
@@ -90,7 +90,7 @@ void JobControl::poll(std::uint64_t bytes_done) {
     }
     check_alive(rank);
   }
-  check_patience();
+  check_deadline();
   check_verdict();
 }
 
@@ -134,7 +134,7 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   case ControlKind::go:
     if (frame.body.size() == sizeof(wire::be64)) {
       begun_ = wire::view_as<wire::be64>(frame.body.data()).get();
-      patience_.reset();
+      deadline_.reset();
     }
     return;
   case ControlKind::failed: {
@@ -173,8 +173,8 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
 
 void JobControl::note_entry(std::uint16_t from, const Call& call) {
   peers_[from].entered = call;
-  if (!patience_) {
-    patience_ = deadline_after(Clock::now(), timeout_);
+  if (!deadline_) {
+    deadline_ = deadline_after(Clock::now(), timeout_);
   }
   begin_when_all_entered();
 }
@@ -203,7 +203,7 @@ void JobControl::begin_when_all_entered() {
     throw;
   }
   begun_ = peers_[0].entered->sequence;
-  patience_.reset();
+  deadline_.reset();
   for (Peer& peer : peers_) {
     peer.entered.reset();
   }
@@ -223,8 +223,8 @@ void JobControl::check_agreement() const {
   }
 }
 
-void JobControl::check_patience() {
-  if (!patience_ || Clock::now() < *patience_) {
+void JobControl::check_deadline() {
+  if (!deadline_ || Clock::now() < *deadline_) {
     return;
   }
   if (rank_ != 0) {
@@ -232,7 +232,7 @@ void JobControl::check_patience() {
                 fmt::format("all-reduce {}: rank 0 did not let it begin within {} ms", begun_ + 1,
                             timeout_.count()));
   }
-  patience_.reset();
+  deadline_.reset();
   open_inquest({Suspicion::Kind::late_entry, rank_, late_entry()});
 }
 
@@ -290,7 +290,7 @@ void JobControl::check_alive(std::uint16_t rank) {
 void JobControl::note_farewells() {
   const auto has_left = [](const Peer& peer) { return peer.has_left; };
   if (rank_ != 0) {
-    if (patience_ && peers_[0].has_left) {
+    if (deadline_ && peers_[0].has_left) {
       throw left_too_early(0);
     }
     return;

@@ -68,7 +68,7 @@ class JobControl {
   void note_entry(std::uint16_t from, const Call& call);
   void begin_when_all_entered();
   void check_agreement() const;
-  void check_patience();
+  void check_deadline();
   void check_verdict();
   void open_inquest(const Suspicion& suspicion);
   Error late_entry() const;
@@ -82,7 +82,7 @@ class JobControl {
   std::vector<Peer> peers_; // by rank
   std::uint64_t begun_ = 0;
   // Time limit since the first rank entered a call that has not begun.
-  std::optional<Deadline> patience_;
+  std::optional<Deadline> deadline_;
   std::uint64_t bytes_done_ = 0;
   std::optional<Inquest> inquest_;           // only on rank 0
   std::optional<Error> suspicion_;           // only on other ranks: what they told rank 0

@@ -41,7 +41,7 @@ bool is_standstill(const Error& error) {
 Engine::Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
                std::chrono::milliseconds timeout)
     : lanes_(std::move(lanes)), transport_(transport), timeout_(timeout),
-      patience_(timeout, Clock::now()) {}
+      stall_timer_(timeout, Clock::now()) {}
 
 void Engine::attach(JobControl& control) {
   control_ = &control;
@@ -60,7 +60,7 @@ void Engine::start(Job& job) {
 
 bool Engine::step() {
   const Deadline now = Clock::now();
-  patience_.look(now);
+  stall_timer_.look(now);
   const bool moved = consult_control(now);
   if (phase_ == Phase::suspecting) {
     return moved;
@@ -83,7 +83,7 @@ bool Engine::exchange() {
   if (job_ != nullptr && phase_ == Phase::exchanging && moved) {
     note_progress();
   }
-  check_patience();
+  check_stall();
   return moved;
 }
 
@@ -111,7 +111,7 @@ void Engine::poll_control() {
   try {
     control_->poll(bytes_done());
   } catch (const Error& error) {
-    const std::string own_pause = patience_.own_pause();
+    const std::string own_pause = stall_timer_.own_pause();
     if (own_pause.empty()) {
       throw;
     }
@@ -157,7 +157,7 @@ void Engine::completed(std::size_t lane) {
 }
 
 void Engine::note_move() {
-  patience_.renew();
+  stall_timer_.renew();
   has_moved_ = true;
 }
 
@@ -179,9 +179,9 @@ void Engine::note_progress() {
 
 /// While ranks enter, JobControl keeps the timeout. Between jobs there is nothing to wait for.
 /// Frames alone are no progress: repeats may go on for ever.
-void Engine::check_patience() const {
+void Engine::check_stall() const {
   const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();
-  if (is_waiting && patience_.is_over()) {
+  if (is_waiting && stall_timer_.is_over()) {
     throw Error(ErrorCode::timeout, std::nullopt, describe_standstill());
   }
 }
@@ -193,7 +193,7 @@ std::string Engine::describe_standstill() const {
       std::find_if(lanes_.begin(), lanes_.end(), [](const auto& lane) { return !lane->is_idle(); });
   const auto lane = static_cast<std::size_t>(busy - lanes_.begin());
   std::string text = fmt::format("nothing moved for {} ms; {}; meanwhile this rank {}",
-                                 timeout_.count(), (*busy)->describe(), patience_.describe());
+                                 timeout_.count(), (*busy)->describe(), stall_timer_.describe());
   const auto add = [&](std::string_view what, const std::optional<std::uint64_t>& before,
                        const std::optional<std::uint64_t>& after) {
     if (before && after) {

@@ -3,8 +3,8 @@
 
 #include "host/bootstrap/job_control.hpp"
 #include "host/bootstrap/stream.hpp"
-#include "host/collective/patience.hpp"
 #include "host/collective/reducer.hpp"
+#include "host/collective/stall_timer.hpp"
 #include "host/transport/transport.hpp"
 #include "weir/communicator.hpp"
 
@@ -77,7 +77,7 @@ class Engine : private TransportListener {
   std::size_t bytes_done() const;
   void note_progress();
   void note_move();
-  void check_patience() const;
+  void check_stall() const;
   std::string describe_standstill() const;
 
   std::vector<std::unique_ptr<Reducer>> lanes_;
@@ -86,7 +86,7 @@ class Engine : private TransportListener {
   const std::chrono::milliseconds timeout_;
   Phase phase_ = Phase::exchanging;
   Job* job_ = nullptr;
-  Patience patience_;
+  StallTimer stall_timer_;
   TransportStatistics when_moved_; // the transport's, a control period after the last move at most
   bool has_moved_ = true;          // since they were taken
   Deadline next_control_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/collective/patience.hpp"
+#include "host/collective/stall_timer.hpp"
 
 #include <fmt/format.h>
 
@@ -14,12 +14,12 @@ std::int64_t in_milliseconds(std::chrono::nanoseconds time) {
 
 } // namespace
 
-void Patience::renew() {
+void StallTimer::renew() {
   looks_ = 0;
   waited_ = longest_ = {};
 }
 
-void Patience::look(Deadline now) {
+void StallTimer::look(Deadline now) {
   const std::chrono::nanoseconds pause = now - last_look_;
   last_look_ = now;
   ++looks_;
@@ -31,15 +31,15 @@ void Patience::look(Deadline now) {
   }
 }
 
-bool Patience::is_over() const {
+bool StallTimer::is_over() const {
   return std::chrono::floor<std::chrono::milliseconds>(waited_) >= timeout_;
 }
 
-std::string Patience::describe() const {
+std::string StallTimer::describe() const {
   return fmt::format("looked {} times, {} ms apart at most", looks_, in_milliseconds(longest_));
 }
 
-std::string Patience::own_pause() const {
+std::string StallTimer::own_pause() const {
   if (told_.count() == 0 || last_look_ >= deadline_after(told_end_, timeout_)) {
     return {};
   }

@@ -12,14 +12,15 @@ namespace weir::host {
 /// How long a rank has waited for something to move. Time in which the rank itself could not look
 /// is not the others' silence: a process that is stopped, gets no CPU, or stands on a machine that
 /// is suspended finds nothing moved when it goes on, and must not end the job for that.
-class Patience {
+class StallTimer {
  public:
   /// More than this between two looks counts as this much.
   static constexpr std::chrono::milliseconds kLongestPause{100};
   /// A pause that an error speaks of.
   static constexpr std::chrono::milliseconds kWorthTelling{1000};
 
-  Patience(std::chrono::milliseconds timeout, Deadline now) : timeout_(timeout), last_look_(now) {}
+  StallTimer(std::chrono::milliseconds timeout, Deadline now)
+      : timeout_(timeout), last_look_(now) {}
 
   /// Something moved.
   void renew();
