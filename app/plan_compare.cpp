@@ -143,19 +143,20 @@ std::vector<plan::Algorithm> fitting(const plan::Topology& topology,
 
 std::vector<Comparison> compare(const plan::Topology& topology,
                                 std::span<const plan::VertexId> participants,
-                                const ComparisonSettings& settings, const OnRun& on_run) {
+                                const ComparisonSettings& settings, const OnPiece& on_piece) {
   const std::vector<std::uint64_t> sizes = sizes_of(settings);
   const std::vector<plan::Algorithm> algorithms = fitting(topology, participants);
   const bool has_switches = !topology.is_direct();
-  const std::size_t runs = sizes.size() * (algorithms.size() + (has_switches ? 1 : 0));
+  const std::size_t pieces = (1 + sizes.size()) * (algorithms.size() + (has_switches ? 1 : 0));
   std::vector<Comparison> comparisons;
   const auto add = [&](std::string_view name, std::uint64_t bytes, const auto& run) {
-    on_run(runs, fmt::format("{} {}", name, plan::size_text(bytes)));
+    on_piece(pieces, fmt::format("{} {}", name, plan::size_text(bytes)));
     Comparison comparison = run();
     comparison.share = bound(topology, participants, name, bytes) / comparison.microseconds;
     comparisons.push_back(std::move(comparison));
   };
   for (const plan::Algorithm algorithm : algorithms) {
+    on_piece(pieces, fmt::format("{}'s plan", plan::name_of(algorithm)));
     const plan::Plan made = plan::make_plan(topology, algorithm, participants);
     for (const std::uint64_t bytes : sizes) {
       add(plan::name_of(algorithm), bytes,
@@ -163,6 +164,7 @@ std::vector<Comparison> compare(const plan::Topology& topology,
     }
   }
   if (has_switches) {
+    on_piece(pieces, fmt::format("{}'s plan", kWeir));
     const plan::FabricPlan fabric = plan::plan_fabric(topology, participants, settings.most_rings);
     for (const std::uint64_t bytes : sizes) {
       add(kWeir, bytes, [&] { return run_weir(topology, fabric, bytes, settings.costs); });

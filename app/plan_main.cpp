@@ -20,6 +20,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -123,9 +124,9 @@ void compare(const plan::Topology& topology, const app::PlanOptions& options) {
   const std::vector<app::Comparison> comparisons =
       app::compare(topology, participants_of(topology, options),
                    {options.rings, options.least_bytes, options.most_bytes, options.costs},
-                   [&](std::size_t runs, std::string_view about) {
+                   [&](std::size_t pieces, std::string_view about) {
                      if (!bar) {
-                       bar.emplace(runs);
+                       bar.emplace(pieces);
                      }
                      bar->next(about);
                    });
@@ -163,6 +164,11 @@ int main(int argc, char** argv) {
   } catch (const config::ConfigError& error) {
     fmt::print(stderr, "weir-plan: {}\n", error.what());
     return kExitUsage;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr,
+               "weir-plan: the memory is not enough for plans of so many nodes; --nodes takes "
+               "some of them\n");
+    return kExitFailure;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weir-plan: {}\n", error.what());
     return kExitFailure;

@@ -28,6 +28,11 @@ void require_participants(const Topology& topology, std::span<const VertexId> pa
   if (participants.size() < 2) {
     throw PlanError(fmt::format("{} nodes take part; allowed: two at least", participants.size()));
   }
+  if (participants.size() > kMostParticipants) {
+    throw PlanError(
+        fmt::format("{} nodes take part; allowed: {} at most, as tables grow with their square",
+                    participants.size(), kMostParticipants));
+  }
   std::set<VertexId> seen;
   for (const VertexId node : participants) {
     if (node >= topology.vertex_count() || !topology.is_node(node)) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Plans by algorithm. A simulator needs only a plan's schedule.
+/// Plans by algorithm. A plan's schedule is all that a simulator needs.
 
 #include "plan/schedule.hpp"
 #include "plan/topology.hpp"
 #include "plan/tree.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,7 +17,7 @@
 namespace weir::plan {
 
 enum class Algorithm : std::uint8_t {
-  ring,        // in an order that suits the topology: a grid's Hamiltonian cycle, else contiguous
+  ring,        // in an order that suits the topology: grids' Hamiltonian cycle, else contiguous
   ring_across, // MultiTree's authors' order on switch networks: every hop crosses switches
   double_binary_tree, // NCCL's
   ring_2d,            // grids
@@ -27,9 +28,13 @@ enum class Algorithm : std::uint8_t {
 std::string_view name_of(Algorithm algorithm);
 std::optional<Algorithm> algorithm_named(std::string_view name);
 
-/// Why the algorithm cannot be used there, in words. Empty when it can.
+/// Empty: the algorithm can be used there. Else why it cannot, in words.
 std::string why_not(Algorithm algorithm, const Topology& topology,
                     std::span<const VertexId> participants);
+
+/// The most nodes of a plan. Its tables grow with their square: for 4,096 they take 5 GB, for 8,192
+/// 20 GB.
+inline constexpr std::size_t kMostParticipants = 8192;
 
 struct Plan {
   Algorithm algorithm{};
@@ -38,11 +43,11 @@ struct Plan {
   Schedule schedule;
 };
 
-/// All nodes, by number.
+/// All nodes, in order of their numbers.
 std::vector<VertexId> every_node(const Topology& topology);
 
-/// `participants` are at least two nodes, each once. Errors: PlanError, also with the text of
-/// why_not.
+/// `participants` are two nodes to kMostParticipants, each once. Errors: PlanError, with why_not's
+/// words too.
 Plan make_plan(const Topology& topology, Algorithm algorithm,
                std::span<const VertexId> participants);
 Plan make_plan(const Topology& topology, Algorithm algorithm);

@@ -50,6 +50,10 @@ def mistakes(lab: Lab) -> None:
     file.write_text("nodes: [a, b]\nlinks:\n  - {between: [a, b], rate: 0Gbit/s, latency: 1us}\n")
     refused(["make", "--topology", file], f"{file}:3: links[0].rate: found \"0Gbit/s\"; allowed: "
             "a rate of at least 1 bit/s, such as 100Gbit/s or 12.5GB/s")
+    file.write_text("generator: {kind: star, nodes: 65536, rate: 1Gbit/s, latency: 1us}\n")
+    for arguments in (["make"], ["compare", "--sizes", "1M"]):
+        answer = plan(*arguments, "--topology", file)
+        expect(answer.status == 1 and "65536 nodes take part; allowed: 8192 at most" in answer.errors, f"{answer}")
 
 
 @smoke_test("plan-drawings")

@@ -439,6 +439,9 @@ TEST(Plans, SayWhyTheyCannotBeMade) {
   EXPECT_EQ(plan(Algorithm::hdrm, {0, 1, 2, 3}),
             "hdrm needs every node of a BiGraph, and powers of two of nodes and switches");
   EXPECT_EQ(plan(Algorithm::ring, {0}), "1 nodes take part; allowed: two at least");
+  const Topology large = make_star(8193, kLink);
+  EXPECT_EQ(complaint([&] { make_plan(large, Algorithm::ring); }),
+            "8193 nodes take part; allowed: 8192 at most, as tables grow with their square");
   EXPECT_EQ(plan(Algorithm::ring, {0, 1, 0}), "n0 takes part twice; allowed: each node once");
   EXPECT_EQ(plan(Algorithm::ring, {0, 4}), "vertex 4 takes part; allowed: nodes, 0 to 3");
 }
