@@ -19,11 +19,12 @@ namespace {
 
 constexpr std::uint32_t kHosts = kMostHosts;
 constexpr std::uint32_t kTreeArity = 2;
-constexpr double kTensor = 1; // tensors, so that rates are tensors a second
-constexpr double kStep = 1;   // seconds a step takes, whatever it carries
+constexpr double kTensor = 1; // number of tensors, so that rates are in tensors per second
+constexpr double kStep = 1;   // seconds of a step, whatever it carries
 constexpr double kFree = 0;
 
-/// An algorithm as flows, with as many links as it wants: what its critical node needs shows.
+/// An algorithm as flows, with as many links as it needs. The traffic of its critical node is the
+/// result.
 struct Shape {
   std::vector<double> rates;
   std::vector<std::uint32_t> entered; // node at the end of each link
@@ -38,8 +39,8 @@ std::uint32_t levels_of(std::uint32_t hosts, std::uint32_t arity) {
   return levels;
 }
 
-/// A pipelined reduction up a tree and a broadcast down it: each takes a step a level, and no edge
-/// is used by both at once.
+/// A pipelined reduction up a tree and a broadcast down it. Each takes one step per level, and no
+/// edge is used by both at once.
 Shape tree(double latency, double bytes) {
   Shape shape;
   std::vector<Flow> up;
@@ -67,7 +68,7 @@ Shape ring(double latency, double bytes) {
   return shape;
 }
 
-/// Every host to the switch, which is node `kHosts`, and back at the same time.
+/// Every host sends to the switch, node `kHosts`, and receives at the same time.
 Shape through_switch(double latency, double bytes) {
   Shape shape;
   std::vector<Flow> flows;
@@ -80,14 +81,14 @@ Shape through_switch(double latency, double bytes) {
   return shape;
 }
 
-/// Table II: the three columns of delay, bandwidth and what the critical node needs.
+/// Table II: the columns of delay, bandwidth, and the traffic of the critical node.
 void table_two(const Settings& settings, Results& results) {
   struct Row {
     std::string_view name;
     Shape (*make)(double latency, double bytes);
   };
 
-  constexpr double kNothing = 1e-9; // of a tensor: the step is all that counts
+  constexpr double kNothing = 1e-9; // of a tensor: only the step counts
   for (const Row& row : {Row{"tree", tree}, Row{"ring", ring}, Row{"switch", through_switch}}) {
     const Shape small = row.make(kStep, kNothing);
     const Shape large = row.make(kFree, kTensor);
@@ -100,8 +101,8 @@ void table_two(const Settings& settings, Results& results) {
   }
 }
 
-/// §III-A: the payload's share of a frame without its FCS, counted in frames that tests/support
-/// builds.
+/// §III-A: the payload's share of a frame without its FCS, counted in frames built by
+/// tests/support.
 void payload_shares(const Settings& /*settings*/, Results& results) {
   struct Row {
     std::string_view name;

@@ -16,7 +16,7 @@
 namespace weir::figures::allreduce_switch {
 namespace {
 
-/// Models are simulated at this share of their size; latency is below 1 % of the time then too.
+/// Models are simulated at this share of their size; latency is then still below 1 % of the time.
 constexpr double kScale = 1.0 / 16;
 constexpr double kMega = 1e6;
 constexpr netsim::Time kAckTimeout = netsim::kSecond; // nothing is lost
@@ -47,7 +47,8 @@ std::vector<double> shares_of(const std::vector<std::uint32_t>& weights) {
   return shares;
 }
 
-/// Whether a ring of so many members gets the sum of its first message, each packet and member.
+/// Whether a ring with this number of members gets the result of its first message, for each packet
+/// and member.
 bool all_get_the_sum(std::uint16_t world) {
   InlineRing ring(world);
   std::vector<std::vector<test::Built>> messages;
@@ -96,7 +97,7 @@ void by_hosts(const Settings& settings, Results& results) {
 }
 
 void arbitration(const Settings& /*settings*/, Results& results) {
-  // Aggregation weighs as much as all branches' retransmissions together.
+  // Aggregation has the same weight as all branches' retransmissions together.
   std::vector<std::uint32_t> weights(kMostHosts, 1);
   const std::vector<double> forwarding = shares_of(weights);
   weights.insert(weights.begin(), kMostHosts);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Figures of AllReduce-Switch that run packets: through the simulator, or through the switch
-/// itself.
+/// Figures of AllReduce-Switch that run packets through the simulator or through the real switch.
 
 #include "figure.hpp"
 

@@ -47,7 +47,7 @@ struct Inception {
   std::uint32_t before_fives;
   std::uint32_t fives;
   std::uint32_t pooled;
-  // Where SCALE-Sim's table departs from the paper's:
+  // Where SCALE-Sim's table differs from the paper's:
   std::uint32_t five = 5;
   std::uint32_t channels_before_threes = 0; // 0: channels
   std::uint32_t channels_of_fives = 0;      // 0: before_fives
@@ -95,8 +95,8 @@ Layers collaborative_filtering() {
           connected(64, 32),    connected(32, 16),    connected(16, 8),      connected(16, 1)};
 }
 
-/// A stage of bottleneck blocks (He et al., CVPR 2016, Table 1): the first has a layer beside it
-/// that brings what it passes by to its size.
+/// A stage of bottleneck blocks (He et al., CVPR 2016, Table 1). The first block has a projection
+/// layer for its shortcut.
 struct Stage {
   std::uint32_t side; // of its input
   std::uint32_t channels;
@@ -129,8 +129,8 @@ Layers resnet_up_to(std::size_t stages) {
   return layers;
 }
 
-/// Ren et al., NIPS 2015: ResNet50 up to its fourth stage, for pictures of 224 x 224, and the
-/// region proposals' network; its detector is not in the table.
+/// Ren et al., NIPS 2015: ResNet50 up to its fourth stage, for images of 224 x 224, and the region
+/// proposal network. The detector is not in the table.
 Layers faster_rcnn() {
   Layers layers = resnet_up_to(3);
   layers.insert(layers.end(),
@@ -144,9 +144,8 @@ Layers resnet50() {
   return layers;
 }
 
-/// The table gives each of the 8 heads an output matrix of its own, which is why its gradients are
-/// 295 MiB and not the paper's 65 million values; and it is for one position of a sentence, but for
-/// the embedding.
+/// The table gives each of the 8 heads its own output matrix, so its gradients are 295 MiB and not
+/// the paper's 65 million values. Except for the embedding, it is for one position of a sentence.
 void append_heads(Layers& layers, std::uint32_t heads) {
   for (std::uint32_t head = 0; head < heads; ++head) {
     layers.insert(layers.end(),

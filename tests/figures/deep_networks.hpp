@@ -3,7 +3,7 @@
 
 /// The seven networks whose training MultiTree evaluates (ISCA'21 §V-B): "the DNN models provided
 /// by SCALE-Sim". Their layers are those of SCALE-Sim's tables (github.com/ARM-software/SCALE-Sim,
-/// commit bb76184), which differ in places from the networks' own papers; each function says where.
+/// commit bb76184). These differ in places from the networks' papers; each function says where.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace weir::figures {
 
-/// A convolution without padding. A fully connected layer is one of a single point.
+/// A convolution without padding. A fully connected layer has a single point.
 struct Layer {
   std::uint32_t height = 1; // of the input, as width
   std::uint32_t width = 1;
@@ -35,7 +35,7 @@ struct Layer {
 };
 
 struct DeepNetwork {
-  /// What MultiTree §VI-C groups them by; AlphaGoZero stands in neither of its groups.
+  /// MultiTree §VI-C groups networks by this; AlphaGoZero is in neither group.
   enum class Kind : std::uint8_t { computing, communicating, neither };
 
   std::string_view name;
@@ -43,13 +43,13 @@ struct DeepNetwork {
   std::vector<Layer> (*layers)(); // in the order of the forward pass
 };
 
-/// By the size of their gradients, the smallest first.
+/// By the size of their gradients, smallest first.
 std::span<const DeepNetwork> deep_networks();
 
-/// AlexNet with its second layer at 27 x 27, as in its own paper; the rest as in deep_networks().
+/// AlexNet with its second layer at 27 x 27, as in its paper; the rest is as in deep_networks().
 std::vector<Layer> alexnet_of_its_paper();
 
-/// Of float32.
+/// In float32.
 std::uint64_t gradient_bytes(std::span<const Layer> layers);
 
 } // namespace weir::figures

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of expectations (expectations.yaml): what the papers say, and how near is near enough.
+"""The table of expectations (expectations.yaml): what the papers say, and which values count as equal.
 
-Reads the table and rejects its mistakes in words: each names the place, what was found and what is allowed.
+Reads the table. A mistake in it is rejected with a text that names the place, what was found and what is allowed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLOT_KEYS = {"plot", "title", "x", "y", "logarithmic"}
 PAPER_KEYS = {"family", "title", "about", "figures"}
 TABLE_KEYS = {"papers"}
 LARGEST = 1e300
-EXACT = 1e-6  # relative: what is exact on paper may be rounded in a program
+EXACT = 1e-6  # relative: a program may round what is exact on paper
 
 
 class Mistake(ValueError):
@@ -57,8 +57,8 @@ class Check:
     band: Band | None  # None: reported only
     evidence: str
     effort: str
-    reading: str  # which reading of the paper, where it contradicts itself
-    verdict: str  # the one on record
+    reading: str  # which reading of the paper, if it contradicts itself
+    verdict: str  # the recorded one
     why: str  # what was found out about a value outside its band, or why there is no band
 
 
@@ -107,7 +107,7 @@ def require_keys(where: str, entry: Any, allowed: set[str], wanted: tuple[str, .
 
 
 def listed_under(where: str, key: str, entry: dict[str, Any]) -> list[Any]:
-    """Nothing, where the key is missing."""
+    """Nothing if the key is missing."""
     found = entry.get(key, [])
     if not isinstance(found, list):
         raise Mistake(f"{where}: {key} is {found!r}; wants a list")
@@ -183,7 +183,7 @@ def choice(where: str, key: str, found: Any, allowed: Any) -> str:
 
 
 def check_of(where: str, entry: Any, figure: dict[str, Any]) -> Check:
-    """A check without an 'evidence' of its own has its figure's."""
+    """A check without its own 'evidence' has its figure's."""
     require_keys(where, entry, CHECK_KEYS, ("value", "what"))
     name = text(where, "value", entry)
     where = f"{where}, value {name!r}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of expectations: mistakes are rejected in words, bands hold what they should, damage never surprises.
+"""The table of expectations: mistakes give an error text, bands hold the right values, damage raises only Mistake.
 
 Ends in "figures-table: N passed, …".
 """
@@ -38,7 +38,7 @@ papers:
 """
 GOOD = "paper: 2, within: 5 %"
 
-# What stands in the place of CHECK, and words of the complaint.
+# What replaces CHECK, and words of the error.
 BAD_CHECKS = (
     ("paper: 2, within: 5", "wants a share between 0 % and 100 %"),
     ("paper: 2, within: -5 %", "wants a share between 0 % and 100 %"),
@@ -118,7 +118,7 @@ def check_verdicts() -> list[str]:
 
 
 def check_names() -> list[str]:
-    """Values that only the table or only the program has are named."""
+    """The error names values that only the table or only the program has."""
     figure = parse(TABLE.replace("CHECK", GOOD))[0].figures[0]
     wrong = []
     for values, words in (({}, "does not give 'ratio'"), ({"ratio": 2, "extra": 1}, "gives 'extra'")):
@@ -132,7 +132,7 @@ def check_names() -> list[str]:
 
 
 def check_damage() -> list[str]:
-    """Damaged tables are accepted or rejected in words, never anything else."""
+    """A damaged table is accepted or raises Mistake, nothing else."""
     dice = random.Random(1)
     pieces = ["[", "]", "{", "}", ":", ",", "-", "'", "\n", " ", "null", "1e999", "true", "%",
               "&a", "*a", "!!int", "\0", "é"]
@@ -144,13 +144,13 @@ def check_damage() -> list[str]:
             text[at:at + dice.randint(0, 3)] = dice.choice(pieces)
         try:
             complaint_about("".join(text))
-        except Exception as error:  # what is not a Mistake is a mistake of the parser's
+        except Exception as error:  # anything but a Mistake is an error in the parser
             wrong.append(f"{type(error).__name__}: {error} for\n{''.join(text)}")
     return wrong[:1]
 
 
 class Fake:
-    """Stands in for figures_main: one figure, the same value whatever is changed in it."""
+    """Stands in for figures_main: one figure, whose value no mutation changes."""
 
     def __init__(self, value: float) -> None:
         self._value = value
@@ -160,7 +160,7 @@ class Fake:
 
 
 def check_mutations() -> list[str]:
-    """A mutation that turns nothing is complained of, one that turns a verdict is not."""
+    """A mutation that changes no verdict is reported; one that does is not."""
     papers = parse(TABLE.replace("CHECK", GOOD))
     mutation = Mutation("XX", "link-slower", ("XX1",))
     wrong = []
@@ -172,7 +172,7 @@ def check_mutations() -> list[str]:
 
 
 def check_pages() -> list[str]:
-    """A row that differs from the page's is named; the page that was made is not."""
+    """A row that differs from the page's is reported; a page as generated is not."""
     paper = parse(TABLE.replace("CHECK", GOOD))[0]
     made = outcome_of(paper.figures[0], {"XX1": Fake(2.0).compute(["XX1"])[0]}, "quick")
     moved = outcome_of(paper.figures[0], {"XX1": Fake(2.05).compute(["XX1"])[0]}, "quick")
@@ -193,7 +193,7 @@ def check_table() -> list[str]:
 
 
 def check_progress() -> list[str]:
-    """Where nobody watches a line a figure; the bar counts what is done and names what is under way."""
+    """Without a terminal there is a line for each figure. The bar counts finished figures and names those that run."""
     out = io.StringIO()
     with Progress(4, out) as progress:
         for name in ("XX1", "XX2", "XX3"):
@@ -208,7 +208,7 @@ def check_progress() -> list[str]:
 
 
 def check_record() -> list[str]:
-    """What was added is there after the next start, the last value of each figure, and the others stay."""
+    """After the next start the record has the last value of each added figure, and all others."""
     with tempfile.TemporaryDirectory() as folder:
         path = record_in(Path(folder))
         for name, value in (("XX1", 1.0), ("XX2", 2.0), ("XX1", 3.0)):
@@ -218,7 +218,7 @@ def check_record() -> list[str]:
 
 
 def check_groups() -> list[str]:
-    """Every figure is computed once, whatever is computed side by side."""
+    """Every figure is computed once, however many run in parallel."""
     papers = expectations.load(Path(__file__).with_name("expectations.yaml"))
     ids = [figure.id for paper in papers for figure in paper.figures if figure.checks]
     grouped = [name for group in groups_of(papers, []) for name in group]
@@ -226,7 +226,7 @@ def check_groups() -> list[str]:
 
 
 def check_pages_of_record() -> list[str]:
-    """The pages are those that the table and the record make: neither was changed alone."""
+    """The pages match the table and the record: neither was changed alone."""
     papers = expectations.load(Path(__file__).with_name("expectations.yaml"))
     docs = ROOT / "docs"
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a figure of a paper is to the program that computes it: an id, and a function that gives
-/// named values and the points of plots. Which values are right is not known here: that is the
-/// table of expectations.
+/// A figure of a paper in the program that computes it: an id, and a function that gives named
+/// values and points of plots. The program does not know which values are right; the table of
+/// expectations does.
 
 #include <cstdint>
 #include <span>
@@ -14,14 +14,14 @@
 
 namespace weir::figures {
 
-/// Whether the cases that take longest are run too.
+/// Whether the longest cases are run too.
 enum class Effort : std::uint8_t { quick, full };
 
-/// A mistake made on purpose, so that a test sees verdicts turn.
+/// A deliberate error, so that a test sees verdicts change.
 enum class Mutation : std::uint8_t {
   none,
   link_slower, ///< one link has half its rate
-  step_later,  ///< one step of a schedule starts a step later than it should
+  step_later,  ///< one step of a schedule starts one step late
 };
 
 struct Settings {
@@ -29,10 +29,10 @@ struct Settings {
   Mutation mutation = Mutation::none;
 };
 
-/// The values of one figure, and the points of its plots, in the order in which they were given.
+/// The values of one figure and the points of its plots, in the order in which they were added.
 class Results {
  public:
-  /// Throws std::invalid_argument for a name given before and for what is not a finite number.
+  /// Throws std::invalid_argument for a name used before or a number that is not finite.
   void value(std::string_view name, double value);
 
   /// A point of a series of one of the figure's plots. Throws as value().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Computes figures by id and prints each as one line of JSON. tools/figures judges and draws them.
+/// Computes figures by id and prints each as one line of JSON. tools/figures checks and draws them.
 
 #include "figure.hpp"
 
@@ -86,7 +86,7 @@ void run(const Options& options) {
     Results results;
     figure.compute(options.settings, results);
     fmt::print("{}\n", results.as_json(id));
-    std::fflush(stdout); // the caller shows progress by the lines that have come
+    std::fflush(stdout); // the caller counts lines to show progress
   }
 }
 

@@ -23,7 +23,7 @@ constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 constexpr double kKib = 1024;
 constexpr double kMib = 1024 * kKib;
-constexpr double kLargestTensor = 1024 * kMib; // every design is at its best
+constexpr double kLargestTensor = 1024 * kMib; // every design has its highest bandwidth
 constexpr TwoLevels kTree{kLeaves, kHosts / kLeaves};
 
 Design shared(double buffers, Mean mean = Mean::printed) {
@@ -61,7 +61,8 @@ void model(const Settings& settings, Results& results) {
   }
   const Design tree{.sharing = Sharing::tree, .cores = kCoresPerCluster};
   results.value("threshold.tree", full_rate_from(tree) / kKib);
-  constexpr double kContended = 512 * kKib; // §6.1.1: from here one buffer is not contended
+  // §6.1.1: from this size on, a single buffer is not contended.
+  constexpr double kContended = 512 * kKib;
   const double working = working_memory(shared(1), kContended);
   results.value("working.512", working / kKib);
   results.value("total.512",
@@ -71,11 +72,11 @@ void model(const Settings& settings, Results& results) {
   plot_model(results);
 }
 
-/// Memory accesses for each value that a block's packets bring, its result read once.
+/// Memory accesses for each value in a block's packets, and for one read of its result.
 struct Folded {
   double array = 0;
   double hash = 0;
-  double traffic = 0; ///< pairs that leave the hash table and its spills, over the union
+  double traffic = 0; ///< pairs that leave the hash table and its spills, divided by the union
   double union_size = 0;
   double array_bytes = 0;
   double hash_bytes = 0;
@@ -103,12 +104,12 @@ Folded fold_block(double density, std::uint32_t slots) {
   return folded;
 }
 
-/// As many as a block's values, in a power of two; the paper does not say how many.
+/// As many as a block's values, rounded up to a power of two; the paper gives no number.
 constexpr std::uint32_t kSlots = std::bit_ceil(kBlockValues);
 
-/// Fig. 13: at 10 % density, values folded a memory access.
+/// Fig. 13: at 10 % density, values folded per memory access.
 void sparse_and_dense(const Settings& /*settings*/, Results& results) {
-  constexpr double kDense = 3; // a packet's value, and the sum read and written
+  constexpr double kDense = 3; // a packet's value; the sum is read and written
   constexpr double kDensity = 0.1;
   const Folded folded = fold_block(kDensity, kSlots);
   results.value("array over dense", folded.array / kDense);
@@ -135,7 +136,7 @@ void densities(const Settings& /*settings*/, Results& results) {
   }
 }
 
-/// Mean unions of a bucket's indices, one a host, over `buckets` buckets.
+/// Mean sizes of unions of a bucket's indices, one per host, over `buckets` buckets.
 Unions bucket_unions(const ZipfLaw& law, std::uint32_t buckets) {
   constexpr std::uint64_t kSeed = 64;
   Draws draws(kSeed);

@@ -12,7 +12,7 @@ namespace {
 constexpr double kBitsPerByte = 8;
 constexpr double kGap = kCyclesPerPacket / kCores; // δ, cycles between packets at full rate
 
-/// δc: cycles between two packets of a block, when each host starts with another block (§5).
+/// δc: cycles between two packets of a block, when each host starts with a different block (§5).
 double gap_of_block(double bytes) {
   return kGap * std::max(1.0, bytes / kPacketBytes);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// All-reduce as phases of fluid flows that share links max-min fairly: no packets, no queues.
-/// What NetReduce's appendix A writes down as formulas comes out of this without them.
+/// All-reduce as phases of fluid flows that share links max-min fairly, without packets and queues.
+/// It gives the results of the formulas in NetReduce's appendix A without using them.
 
 #include "figure.hpp"
 
@@ -16,7 +16,7 @@ struct Flow {
   double bytes = 0;
 };
 
-/// Flows that start together after `latency`; the next phase starts when all have ended.
+/// Flows that start together after `latency`. The next phase starts when all have ended.
 struct Phase {
   double latency = 0; ///< seconds
   std::vector<Flow> flows;
@@ -27,12 +27,12 @@ struct Phase {
 /// std::invalid_argument for a link that is not there, a rate of 0 or a flow without links.
 double seconds_of(const std::vector<double>& rates, const std::vector<Flow>& flows);
 
-/// Seconds for all phases, one after the other, with the mutation made: link 0 at half its rate, or
-/// the first phase once more, as if one step had waited for its successor's turn.
+/// Seconds for all phases, one after the other. The mutation halves the rate of link 0, or runs the
+/// first phase twice.
 double seconds_of(std::vector<double> rates, const std::vector<Phase>& phases, Mutation mutation);
 
-/// The most bytes/s that enter any node when every flow runs at its first rate. `entered[l]` is the
-/// node at the end of link l.
+/// The largest sum of bytes/s that enter one node when every flow has the rate of its first link.
+/// `entered[l]` is the node at the end of link l.
 double busiest_node(const std::vector<double>& rates, const std::vector<std::uint32_t>& entered,
                     const std::vector<Flow>& flows);
 

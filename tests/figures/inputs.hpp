@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The models' parameters as the papers state them: sizes, rates, latencies, and times that were
-/// measured on machines we have not got. This is the only place in the programs where a paper's
-/// number stands; what the papers found is in expectations.yaml and nowhere else.
+/// The parameters that the papers state: sizes, rates, latencies, and times measured on machines
+/// that we do not have. No other file of the programs has a number of a paper. The papers' results
+/// are only in expectations.yaml.
 
 #include <array>
 #include <cstdint>
@@ -46,7 +46,7 @@ inline constexpr double kMessageBytes = 170e3;          // §3.2, §5.1
 inline constexpr std::uint32_t kPayloadBytes = 1024;    // Table 6
 inline constexpr std::uint64_t kCableLatencyNs = 100;   // not stated; 20 m
 inline constexpr std::uint32_t kWindow = 2;             // §5.1: N
-inline constexpr std::uint32_t kPacketsInFlight = 4096; // not stated; so many that N is what limits
+inline constexpr std::uint32_t kPacketsInFlight = 4096; // not stated; so many that N is the limit
 inline constexpr double kImagesPerBatch = 32;           // Tables 7 and 9
 
 /// Table 7: iterations and their communication, measured on GPUs.
@@ -57,7 +57,7 @@ struct Training {
   double switch_iteration_ms = 0;
   double switch_ms = 0;
 
-  /// What is left of an iteration, the same whatever carries the gradients: the two rows' mean.
+  /// The rest of an iteration, equal for all methods: the mean of the two rows.
   constexpr double compute_ms() const {
     return (ring_iteration_ms - ring_ms + switch_iteration_ms - switch_ms) / 2;
   }
@@ -80,7 +80,7 @@ inline constexpr std::uint64_t kLinkLatencyNs = 150;
 inline constexpr std::uint32_t kScalingKibPerNode = 384;
 
 inline constexpr double kCyclesPerSecond = 1e9; // of the accelerator
-inline constexpr std::uint32_t kArrays = 16;    // an accelerator's, each for one sample of 16
+inline constexpr std::uint32_t kArrays = 16;    // of an accelerator, each for one of 16 samples
 inline constexpr std::uint32_t kArraySide = 32; // cells
 
 } // namespace multitree
@@ -99,8 +99,9 @@ inline constexpr double kGpuMemoryNs = 240;         // 360 cycles at 1.5 GHz
 inline constexpr std::uint32_t kAccessPorts = 6;    // Eq. (1): first-hop ports a GPU
 inline constexpr std::uint32_t kAllPorts = 12 * 16; // Eq. (2): 12 switches of 16 ports
 inline constexpr double kMemoryNs = 180;            // §V: 180 to 360 cycles of 1.5 GHz, their mean
-inline constexpr std::uint32_t kPushTableBytes = 256;   // §VI-B, a port
-inline constexpr std::uint32_t kAmpleTableBytes = 1024; // ours: so large that nothing is evicted
+inline constexpr std::uint32_t kPushTableBytes = 256; // §VI-B, a port
+// Ours: large enough that nothing is evicted.
+inline constexpr std::uint32_t kAmpleTableBytes = 1024;
 inline constexpr std::uint32_t kPullTableBytes = 4096;
 inline constexpr std::uint32_t kFatTreePullTableBytes = 1024; // §VI-C
 inline constexpr std::uint32_t kPushWaves = 16;               // of 8 kB; §VI-B
@@ -129,20 +130,20 @@ inline constexpr std::uint64_t kCableLatencyNs = 100;       // not stated; 20 m
 inline constexpr std::uint32_t kBucketValues = 512;         // Fig. 15: one value sent of each
 inline constexpr std::uint32_t kPairBytes = 8;              // index and value
 inline constexpr std::uint32_t kValueBytes = 4;
-/// Of the law by which hosts pick their index of a bucket. ResNet50's gradients are not public, so
-/// it is fitted: 64 hosts pick 37.5 different indices of 512, which is what the traffic ratio of
-/// Fig. 15 needs. That ratio therefore shows nothing by itself; see FL9.
+/// Exponent of the law by which hosts choose their index of a bucket. ResNet50's gradients are not
+/// public, so it is fitted: 64 hosts choose 37.5 different indices of 512, as the traffic ratio of
+/// Fig. 15 needs. So that ratio alone shows nothing; see FL9.
 inline constexpr double kZipfExponent = 1.0775;
 inline constexpr std::uint32_t kBlockValues = 1536; // §7.1: 6 KiB of values other than 0 a block
 
 } // namespace flare
 
-/// The networks of docs/planning.md: no paper's.
+/// The networks of docs/planning.md; they are from no paper.
 namespace planning {
 
 inline constexpr std::uint64_t kHostGigabits = 100;
 inline constexpr std::uint64_t kCableNs = 100; // 20 m
-/// Of one frame of 1 KiB, read from memory: what the fold of a rank costs (docs/performance.md).
+/// To fold one rank's frame of 1 KiB from memory (docs/performance.md).
 inline constexpr std::uint64_t kFoldNs = 75;
 inline constexpr double kPairBytes = 8; // index and value
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Figures of MultiTree (ISCA'21): what its trees look like; multitree_simulated.cpp has the times.
+/// Figures of MultiTree (ISCA'21): the form of its trees. multitree_simulated.cpp has the times.
 
 #include "figure.hpp"
 #include "multitree_networks.hpp"
@@ -30,7 +30,7 @@ std::uint32_t steps_of(const plan::Plan& plan) {
   return plan.forest.step_count;
 }
 
-/// Links that messages of a step cross, of the all-gather: its steps follow the reduce-scatter's.
+/// Links that messages of each step of all-gather cross; its steps follow those of reduce-scatter.
 std::vector<std::uint32_t> links_by_step(const plan::Plan& plan) {
   std::vector<std::uint32_t> links(steps_of(plan));
   for (const plan::Tree& tree : plan.forest.trees) {
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> links_by_step(const plan::Plan& plan) {
   return links;
 }
 
-/// Whether two trees ever want one link in one step.
+/// Whether two trees use one link in the same step.
 bool has_conflict(const plan::Plan& plan) {
   std::map<std::pair<plan::Step, plan::LinkId>, int> uses;
   for (const plan::Tree& tree : plan.forest.trees) {
@@ -87,7 +87,7 @@ void two_by_two(Results& results) {
   }
 }
 
-/// A mistake in the making of a plan, for tests: one edge is added a step later.
+/// A deliberate error in a plan, for tests: one edge is added a step late.
 void delay_an_edge(plan::Plan& plan) {
   plan::TreeEdge& last = plan.forest.trees.front().edges.back();
   ++last.step;

@@ -63,7 +63,7 @@ std::uint32_t direction_of(const plan::Grid& grid, plan::VertexId from, plan::Ve
   return to == (from + grid.columns) % (grid.rows * grid.columns) ? 2 : 3;
 }
 
-/// A flow's root is who sends first in its all-gather.
+/// A flow's root is the node that sends first in its all-gather.
 void number_by_root(const plan::Grid& grid, plan::Schedule& schedule) {
   std::map<plan::FlowId, const plan::Message*> first;
   for (const plan::Message& message : schedule.messages) {
@@ -82,7 +82,7 @@ void number_by_root(const plan::Grid& grid, plan::Schedule& schedule) {
   }
 }
 
-/// MULTITREE's nodes keep step by NOPs, the others' start when they can (§IV-A).
+/// MULTITREE's nodes keep step by NOPs; the others start when they can (§IV-A).
 netsim::ScheduleSettings settings_of(const Run& run, bool is_direct) {
   using Arbitration = netsim::VirtualChannels::Arbitration;
   netsim::ScheduleSettings settings = netsim::multitree_settings();

@@ -35,37 +35,36 @@ inline constexpr Network kBiGraph32{Shape::bigraph, 32};
 inline constexpr Network kBiGraph64{Shape::bigraph, 64};
 inline constexpr std::array kSwitched{kDgx2, kFatTree, kBiGraph32, kBiGraph64};
 
-/// "torus 4", "fat tree 64": as values are named.
+/// "torus 4", "fat tree 64": the names in values.
 std::string name_of(const Network& network);
-/// Its cables are all alike; with the mutation, node 0's first is half as fast.
+/// All its cables are equal; with the mutation, node 0's first has half the rate.
 plan::Topology topology_of(const Network& network, Mutation mutation = Mutation::none);
 
-/// What carries the all-reduce. `message` is MULTITREE with one header a message (§IV-B).
+/// The algorithm. `message` is MULTITREE with one header per message (§IV-B).
 enum class Way : std::uint8_t { ring, double_tree, ring_2d, hdrm, multitree, message };
 
 std::string_view name_of(Way way);
 
-/// Which packet a link takes next: as in the authors' simulator, who has waited longest; or the
-/// schedule's earlier step first.
+/// Which packet a link takes next: the one that has waited longest, as in the authors' simulator;
+/// or the one with the earlier step.
 enum class Order : std::uint8_t { as_published, in_step };
 
-/// Whether an accelerator takes its time to reduce, or none.
+/// Whether an accelerator needs time to reduce.
 enum class Reduction : std::uint8_t { timed, free };
 
-/// What holds the packets that wait: on grids FIFOs of virtual channels with credits (Table III),
-/// in switch networks FIFOs without an end, which give the same times but where flows block each
-/// other; or virtual channels everywhere.
+/// Where packets wait. `by_shape`: on grids in FIFOs of virtual channels with credits (Table III),
+/// in switch networks in FIFOs without limit, which give the same times unless flows block each
+/// other. `with_credits`: virtual channels everywhere.
 enum class Buffers : std::uint8_t { by_shape, with_credits };
 
-/// By what 2D-RING's flows are numbered, which decides the channels by which they leave the
-/// network: the lines they go round, so that each direction has a channel of its own; or their
-/// roots first, as in the authors' program, where a direction's channel is another one in each
-/// step.
+/// How 2D-RING's flows are numbered, which decides by which channel they leave. `by_line`: by the
+/// line that they go round, so each direction has a channel of its own. `by_root`: by root first,
+/// as in the authors' program, so the channel of a direction changes with each step.
 enum class FlowNumbers : std::uint8_t { by_line, by_root };
 
-/// RING's packets have every link to themselves, so that waves of packets take the time that
-/// packets take; a row of MT7 shows it. Of the others, those of different steps meet, and waves
-/// meet otherwise.
+/// RING's packets have every link to themselves, so waves take the same time as packets; a row of
+/// MT7 shows it. With the other algorithms, packets of different steps meet, and waves behave
+/// differently.
 inline constexpr std::uint32_t kRingWave = 16;
 
 struct Run {
@@ -82,7 +81,7 @@ struct Run {
   auto operator<=>(const Run&) const = default;
 };
 
-/// Microseconds, at 1 GHz also kilocycles. A run that several figures ask for is made once.
+/// Microseconds; at 1 GHz also kilocycles. Each run is made once, even if several figures use it.
 double microseconds(const Run& run);
 
 } // namespace weir::figures::multitree

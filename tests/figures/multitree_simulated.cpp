@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t kKib = 1024;
 constexpr std::uint64_t kMib = 1024 * kKib;
 constexpr std::array kThreeSizes{32 * kKib, 256 * kKib, kMib};
-constexpr std::uint64_t kLargest = 16 * kMib; // on switch networks; grids take five times as long
+// On switch networks; grids take five times as long to simulate.
+constexpr std::uint64_t kLargest = 16 * kMib;
 constexpr std::uint64_t kLargestInPlots = kMib;
 constexpr std::uint32_t kLargestTorus = 16; // nodes on a side, Fig. 10
 
@@ -27,7 +28,7 @@ std::string size_name(std::uint64_t bytes) {
   return bytes < kMib ? fmt::format("{} KiB", bytes / kKib) : fmt::format("{} MiB", bytes / kMib);
 }
 
-/// What the paper compares on a network.
+/// The algorithms that the paper compares on a network.
 std::vector<Way> ways_on(const Network& network) {
   switch (network.shape) {
   case Shape::torus:
@@ -40,7 +41,7 @@ std::vector<Way> ways_on(const Network& network) {
   }
 }
 
-/// Runs of one figure: they share its mutation.
+/// Runs of one figure, all with the same mutation.
 class Runs {
  public:
   explicit Runs(Mutation mutation) : mutation_(mutation) {}
@@ -70,12 +71,12 @@ void plot_bandwidth(const Runs& runs, const Network& network, Results& results) 
   }
 }
 
-/// Fig. 10: a tensor that grows with the torus.
+/// Fig. 10: the size of the tensor grows with the torus.
 std::uint64_t scaled_size(std::uint32_t side) {
   return std::uint64_t{kScalingKibPerNode} * kKib * side * side;
 }
 
-/// The size in KiB at which `slow` stops being the faster, between two doublings; the last size
+/// The size in KiB at which `slow` stops being the faster one, between two doublings; the last size
 /// when it never does.
 double break_even_kib(const Runs& runs, const Network& network) {
   double before = 0;
@@ -96,7 +97,8 @@ void compare_with_oracle(const Network& network, const Settings& settings, Resul
   const Runs runs(settings.mutation);
   for (const Way way : ways_on(network)) {
     for (const std::uint64_t bytes : kThreeSizes) {
-      if (network != kMesh8 || bytes < kMib) { // theirs was not run for that, and takes longest
+      // Their simulator was not run for that, and it takes the longest.
+      if (network != kMesh8 || bytes < kMib) {
         results.value(fmt::format("{}.{}", name_of(way), size_name(bytes)),
                       runs.us(network, way, bytes));
       }
@@ -203,8 +205,9 @@ double scaled_us(const Settings& settings, std::uint32_t side, Way way) {
   return microseconds(run);
 }
 
-/// What the formula of perfect lockstep is held to: links prefer the schedule's earlier step, and
-/// nodes add in no time. The rings' steps do not meet: their order is theirs.
+/// The run that the formula of perfect lockstep is compared with: links send the schedule's earlier
+/// step first, and nodes add in no time. The steps of rings never meet: rings keep the published
+/// order.
 double in_step_us(const Settings& settings, std::uint32_t side, Way way) {
   Run run{{Shape::torus, side}, way, scaled_size(4)};
   run.mutation = settings.mutation;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::uint64_t kKib = 1024;
 constexpr std::uint64_t kMib = 1024 * kKib;
-/// Larger gradients take the time of as large a part, and that again for the rest: minutes a run
-/// otherwise.
+/// A larger gradient is computed from the time of a part of this size, because a run would take
+/// minutes.
 constexpr std::uint64_t kLargestByPackets = 64 * kMib;
 constexpr std::uint64_t kLargestInQuick = 32 * kMib;
 constexpr std::uint64_t kLargestLayerByPackets = 8 * kMib;
@@ -37,13 +37,13 @@ class Torus {
     return microseconds(run);
   }
 
-  /// Of a whole gradient.
+  /// Time of a whole gradient.
   double of_network(Way way, std::uint64_t bytes) const {
     return bytes <= kLargestByPackets ? us(way, bytes)
                                       : proportional(way, largest_by_packets(), bytes);
   }
 
-  /// Of a layer's gradient: between two doublings as on a line, beyond the last at its rate.
+  /// Time of a layer's gradient: interpolated between two doublings; beyond the last, at its rate.
   double of_layer(Way way, std::uint64_t bytes) const {
     if (bytes >= kLargestLayerByPackets) {
       return proportional(way, kLargestLayerByPackets, bytes);
@@ -87,7 +87,7 @@ double mebibytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kMib);
 }
 
-/// A network's share of communication, 0 to 1.
+/// A network's share of communication time, 0 to 1.
 double share_of(const Torus& torus, std::span<const Layer> layers, Folds folds) {
   const double reducing = torus.of_network(Way::ring, gradient_bytes(layers));
   return reducing / (reducing + compute_time_of(layers, folds).total());
@@ -109,7 +109,7 @@ std::vector<Gain> gains_of(Way slow, Way fast, const IterationTime& iteration) {
   return gains;
 }
 
-/// The largest of a kind of networks, in percent more than 1.
+/// The largest gain of a kind of networks, in percent above 1.
 double most_of(DeepNetwork::Kind kind, const std::vector<Gain>& gains) {
   double most = 1;
   for (const Gain& gain : gains) {
@@ -152,7 +152,7 @@ void give_all_gains(Folds folds, Claim claim, const IterationTime& iteration, Re
   }
 }
 
-/// The model of compute beside the authors' program.
+/// Compares the compute model with the authors' program.
 void give_cycles(Folds folds, Results& results) {
   for (const DeepNetwork& network : deep_networks()) {
     LayerCycles sum;
@@ -167,7 +167,7 @@ void give_cycles(Folds folds, Results& results) {
   }
 }
 
-/// Shares of communication under RING, and their range without AlexNet, as §VI-C excepts it.
+/// Shares of communication with RING, and their range without AlexNet, which §VI-C excludes.
 void give_shares(const Settings& settings, Folds folds, Results& results) {
   const Torus torus(settings.mutation);
   double least = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Figures of NetReduce (ASPLOS'23): the formulas of its appendix A beside fluid flows, and what
-/// follows from them for training.
+/// Figures of NetReduce (ASPLOS'23): the formulas of its appendix A compared with fluid flows, and
+/// the results for training.
 
 #include "figure.hpp"
 #include "inputs.hpp"
@@ -67,7 +67,7 @@ void plot_figure_seven(Results& results) {
   }
 }
 
-/// Fig. 7 A to C; its tensor's size is not stated, so plots show three.
+/// Fig. 7 A to C. The tensor's size is not stated, so the plots show three.
 void figure_seven(const Settings& settings, Results& results) {
   for (const double intra : {15.75, 32.0, 100.0}) {
     for (const double gpus : {32.0, 1024.0}) {
@@ -81,7 +81,7 @@ void figure_seven(const Settings& settings, Results& results) {
   plot_figure_seven(results);
 }
 
-/// Where an increasing function meets 0.
+/// The zero of an increasing function.
 double root_of(const std::function<double(double)>& function, double low, double high) {
   constexpr int kHalvings = 200;
   for (int step = 0; step < kHalvings; ++step) {
@@ -91,7 +91,7 @@ double root_of(const std::function<double(double)>& function, double low, double
   return (low + high) / 2;
 }
 
-/// A tensor so long that α counts for nothing.
+/// A tensor so long that α has no effect.
 Cluster endless(double gpus, double intra) {
   return {.gpus = gpus, .intra = intra, .latency = 0, .bytes = kMega};
 }
@@ -106,8 +106,8 @@ double intra_that_suffices(double gpus) {
       kGiga, 1000 * kGiga);
 }
 
-/// The largest P/n at which PN is no faster than TA, over machines of 2 to 16 GPUs: with α alone,
-/// and with M alone inside machines of endless rate, where PN gains least.
+/// The largest P/n at which PN is no faster than TA, over machines of 2 to 16 GPUs: with only α,
+/// and with only M and infinite rates inside machines, where PN gains least.
 double machines_that_suffice() {
   double most = 0;
   for (const double n : {2.0, 4.0, 8.0, 16.0}) {
@@ -156,7 +156,7 @@ void four_machines(const Settings& settings, Results& results) {
   }
 }
 
-/// Table 7: images a second on one GPU, nothing overlapped.
+/// Table 7: images per second on one GPU, without overlap.
 void images(const Settings& /*settings*/, Results& results) {
   constexpr double kHosts = 4;
   constexpr double kGain = 2 * (kHosts - 1) / kHosts; // of communication, NR3

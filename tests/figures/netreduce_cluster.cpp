@@ -33,8 +33,8 @@ std::vector<Phase> flat_ring_phases(const Cluster& c, const Machines& machines) 
   return {{c.latency, flows, 2 * (gpus - 1)}};
 }
 
-/// Recursive halving and a binomial gather to the masters, or the same backwards: one phase a
-/// distance, each with half the bytes of the one before.
+/// Recursive halving and a binomial gather to the masters, or the reverse: one phase per distance,
+/// each with half of the bytes of the one before.
 std::vector<Phase> halving(const Cluster& c, const Machines& machines) {
   std::vector<Phase> phases;
   const auto n = static_cast<std::uint32_t>(c.per_machine);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// NetReduce's three ways to all-reduce over machines with several GPUs (§3.4): as the formulas of
-/// appendix A and, apart from them, as phases of flows.
+/// NetReduce's three methods to all-reduce over machines with several GPUs (§3.4): by the formulas
+/// of appendix A and, independently, as phases of flows.
 
 #include "flow_level.hpp"
 #include "inputs.hpp"
@@ -23,7 +23,8 @@ struct Cluster {
   double bytes = 0;                     // M
 };
 
-/// Links of a cluster: GPU g sends on 2g and receives on 2g+1; the NICs' two follow, by machine.
+/// Links of a cluster: GPU g sends on 2g and receives on 2g+1; then two links for each machine's
+/// NIC.
 class Machines {
  public:
   explicit Machines(const Cluster& cluster);
@@ -35,7 +36,7 @@ class Machines {
   /// From GPU to GPU: inside a machine by their own ports, else by the NICs.
   Flow between(std::uint32_t from, std::uint32_t to, double bytes) const;
 
-  /// Up to a switch that adds, and down again at the same time.
+  /// Up to a switch that adds, and down at the same time.
   Flow by_switch(std::uint32_t machine, double bytes) const;
 
   /// A step inside every machine: local GPU g sends to target(g).

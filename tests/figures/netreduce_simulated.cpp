@@ -31,14 +31,14 @@ netsim::WeirSettings settings_of_paper() {
   return settings;
 }
 
-/// A round trip crosses four cables: to the switch, to the successor, and the acknowledgement back.
+/// A round trip crosses four cables: to the switch, to the successor, and back.
 plan::LinkTraits link() {
   constexpr double kCables = 4;
   return {kLinkBitsPerSecond,
           static_cast<std::uint64_t>(kRttSeconds / kCables * kNanosecondsPerSecond)};
 }
 
-/// Bytes on a link, with headers, as tensors of `bytes` with their frames' headers.
+/// Bytes on a link, with headers, divided by those of a tensor of `bytes` with its frames' headers.
 double tensors(const netsim::WeirResult& run, plan::LinkId id, std::uint64_t bytes) {
   return static_cast<double>(run.links[id].bytes) / wire_bytes(bytes, settings_of_paper().host);
 }
@@ -59,7 +59,7 @@ void single_gpu_hosts(const Settings& settings, Results& results) {
   const plan::LinkTraits cable{kLinkBitsPerSecond, kCableLatencyNs};
   const plan::Topology topology = mutated(plan::make_star(kHosts, cable), settings.mutation);
   constexpr std::uint64_t kLongTensor = 4 * kTensorBytes; // fills the ring's pipeline
-  netsim::WeirSettings short_messages; // nothing binds either to a window of 2 here
+  netsim::WeirSettings short_messages; // with these, a window of 2 limits neither method
   short_messages.host.packets_in_flight = kPacketsInFlight;
   short_messages.host.ack_timeout = netsim::kSecond;
   results.value("gain", compare(topology, kLongTensor, short_messages).gain());

@@ -6,7 +6,7 @@
 namespace weir::figures {
 
 OutputArbiter::OutputArbiter(const std::vector<std::uint32_t>& weights) : queues_(weights.size()) {
-  // Queue q's k-th asking of w falls at share k/w of the turn.
+  // The k-th request to queue q, of w, is at share k/w of the turn.
   std::vector<std::pair<double, std::size_t>> askings;
   for (std::size_t queue = 0; queue < weights.size(); ++queue) {
     for (std::uint32_t asking = 0; asking < weights[queue]; ++asking) {

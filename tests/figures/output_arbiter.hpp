@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The output arbiters of AllReduce-Switch (TCAS-I 2021, §IV-D2 and §IV-E): whose frame leaves
+/// The output arbiters of AllReduce-Switch (TCAS-I 2021, §IV-D2 and §IV-E): which frame leaves
 /// next.
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace weir::figures {
 
-/// Weighted round robin over queues of frames of one length: a queue with weight w is asked w times
-/// a turn, and the askings of one queue are spread over the turn.
+/// Weighted round robin over queues of frames of one length. A queue with weight w has w chances
+/// per turn, spread evenly over the turn.
 class OutputArbiter {
  public:
   explicit OutputArbiter(const std::vector<std::uint32_t>& weights);
 
-  /// The queue that sends now, of those that have a frame; their number when none has.
+  /// The queue that sends now, of those with a frame; the number of queues when none has one.
   std::size_t next(const std::vector<bool>& has_frame);
 
  private:
   std::size_t queues_;
-  std::vector<std::size_t> turn_; // queues in the order of asking
+  std::vector<std::size_t> turn_; // queues in the order of their chances
   std::size_t at_ = 0;
 };
 

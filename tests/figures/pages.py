@@ -22,14 +22,14 @@ SHOWN = {INSIDE: "inside", OUTSIDE: "**outside**", REPORTED: "–"}
 
 @dataclass
 class Outcome:
-    """One figure: what was computed and how it was judged; neither when it is not reproducible."""
+    """One figure: what was computed and how it was judged; neither if it is not reproducible."""
     figure: Figure
     computed: Computed | None = None
     judged: list[Judged] | None = None
 
 
 def number(value: float) -> str:
-    """Four digits, and whole numbers whole."""
+    """With four digits; whole numbers have no fraction."""
     if value == round(value) and abs(value) < 1e6:
         return f"{value:.0f}"
     return f"{value:.4g}"
@@ -49,13 +49,13 @@ def row(one: Judged) -> str:
 
 
 def plain_row(one: Judged) -> str:
-    """Of a value that no paper has."""
+    """The row of a value that no paper has."""
     what, _, ours, *_ = cells(one)
     return f"| {what} | {ours} |"
 
 
 def row_of(outcome: Outcome, one: Judged) -> str:
-    """As it stands in the figure's page."""
+    """The row as the figure's page has it."""
     return plain_row(one) if is_planning(outcome.figure) else row(one)
 
 
@@ -92,7 +92,7 @@ def named(one: Judged) -> str:
 
 
 def remarks(judged: list[Judged]) -> list[str]:
-    """Why values are outside or have no band, once for all that share a reason."""
+    """Why values are outside or have no band. Values with the same reason share a remark."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in judged:
         if one.verdict != INSIDE:
@@ -168,7 +168,7 @@ def anchor(paper: Paper) -> str:
 
 
 def planning_page(paper: Paper, outcomes: list[Outcome], command: str) -> str:
-    """What a fabric's planner reads before buying: conclusions first, then the figures they rest on."""
+    """The page for whoever plans a fabric: conclusions first, then the figures that support them."""
     lines = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->", f"# {paper.title}", "", paper.about, "",
              f"Made by `{command}` from the planner (`lib/plan`) and the simulator (`lib/netsim`); [figures.md](figures.md)",
              "shows how near both come to what five papers report. For your own topology: `weir-plan compare`.", ""]

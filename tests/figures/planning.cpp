@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// What none of the papers shows: the questions of someone who plans a fabric.
+/// Figures of no paper: questions of a person who plans a fabric.
 
 #include "figure.hpp"
 #include "inputs.hpp"
@@ -38,7 +38,7 @@ plan::Topology racks(std::uint32_t leaves, std::uint32_t hosts, std::uint32_t sp
                                 .uplink = {uplink_gigabits * kGigabit, kCableNs}});
 }
 
-/// Seconds that a host's link takes for the tensor's frames: nobody's all-reduce is faster.
+/// Seconds of a host's link for the tensor's frames: no all-reduce is faster.
 double bound(std::uint64_t bytes) {
   return kBitsPerByte * wire_bytes(bytes, {}) / static_cast<double>(kHostLink.bits_per_second);
 }
@@ -48,7 +48,7 @@ double through_rings(const plan::Topology& topology, std::uint64_t bytes, std::u
   return seconds_of(netsim::run_weir(topology, plan, bytes, {}).duration);
 }
 
-/// A plan of hosts alone, in frames like Weir's.
+/// A plan of hosts only, in frames like Weir's.
 double by_plan(const plan::Topology& topology, std::uint64_t bytes, plan::Algorithm algorithm) {
   const netsim::HostTraits host;
   netsim::ScheduleSettings settings;
@@ -58,7 +58,7 @@ double by_plan(const plan::Topology& topology, std::uint64_t bytes, plan::Algori
   return seconds_of(netsim::run_schedule(topology, plan.schedule, bytes, settings).duration);
 }
 
-/// PL1: uplinks of half a host's rate to each of 4 spines; rings over trees that share none.
+/// PL1: uplinks of half of a host's rate to each of 4 spines; rings over trees that share none.
 void disjoint_trees(const Settings& settings, Results& results) {
   const plan::Topology topology = mutated(racks(4, 8, 4, kHostGigabits / 2), settings.mutation);
   const std::uint64_t last = settings.effort == Effort::full ? 64 * kMib : 4 * kMib;
@@ -89,12 +89,12 @@ netsim::WeirSettings lossy(double share, Mending mending) {
 }
 
 struct LossRun {
-  std::uint32_t leaves = 0; // and hosts a leaf
+  std::uint32_t leaves = 0; // number of leaves; each has as many hosts
   std::uint64_t bytes = 0;
   double loss = 0;
 };
 
-/// PL2: by ring, through one switch of protocol 1, and through a tree that mends losses itself.
+/// PL2: by ring, through one switch of protocol 1, and through a tree that repairs losses itself.
 void lose(const LossRun& run, Results& results) {
   const std::uint32_t hosts = run.leaves * run.leaves;
   const plan::Topology tree = racks(run.leaves, run.leaves, 1, kHostGigabits);
@@ -120,8 +120,8 @@ void losses(const Settings& settings, Results& results) {
   }
 }
 
-/// PL3: a sum in rank order is made when the last packet is there; a sum on arrival then lacks one
-/// fold.
+/// PL3: a fold in rank order begins when the last packet has come; a fold on arrival then has only
+/// one step left.
 void fold_order(const Settings& /*settings*/, Results& results) {
   constexpr std::uint64_t kBytes = 4 * kMib;
   for (const std::uint32_t hosts : {8U, 64U, 256U}) {
@@ -139,7 +139,7 @@ void fold_order(const Settings& /*settings*/, Results& results) {
   }
 }
 
-/// PL5: 8 racks of 8 hosts whose uplinks together carry 1 to 1/16 of what the hosts can send.
+/// PL5: 8 racks of 8 hosts whose uplinks together carry 1 to 1/16 of the hosts' rate.
 void oversubscription(const Settings& settings, Results& results) {
   constexpr std::uint64_t kBytes = 2 * kMib;
   for (const std::uint64_t uplink : {800U, 400U, 200U, 100U, 50U}) {

@@ -16,8 +16,9 @@ namespace weir::figures::planning {
 namespace {
 
 constexpr TwoLevels kTree{8, 8};
-constexpr std::uint32_t kValues = 1 << 18;  // of the tensor; ratios do not depend on it
-constexpr std::uint32_t kBlockValues = 256; // also what a clustered gradient has whole: embeddings
+constexpr std::uint32_t kValues = 1 << 18; // of the tensor; ratios do not depend on it
+// Also the run length of a clustered gradient, as for embeddings.
+constexpr std::uint32_t kBlockValues = 256;
 constexpr double kValueBytes = 4;
 
 using Sets = std::vector<std::vector<std::uint32_t>>;
@@ -47,16 +48,16 @@ Sets blocks_of(Sets sets) {
   return sets;
 }
 
-/// Weir by union: all bitmaps are or-ed, then the union's blocks go as a dense tensor.
+/// Weir by union: all bitmaps are or-ed, then the union's blocks are sent as a dense tensor.
 double by_union(const Unions& blocks) {
   const double bitmap = static_cast<double>(kValues) / kBlockValues / 8;
   return through_switches(kTree, bitmap + blocks.all * kBlockValues * kValueBytes);
 }
 
-/// OmniReduce (SIGCOMM'21): hosts send their own blocks to aggregators among the hosts, which send
-/// the union's blocks to each host.
+/// OmniReduce (SIGCOMM'21): hosts send their blocks to aggregators among the hosts, which send the
+/// union's blocks to each host.
 double by_aggregators(const Unions& blocks) {
-  double links = 0; // on average, between a host and an aggregator
+  double links = 0; // mean number between a host and an aggregator
   for (std::uint32_t other = 1; other < kTree.hosts(); ++other) {
     links += static_cast<double>(links_between(kTree, 0, other)) / (kTree.hosts() - 1);
   }

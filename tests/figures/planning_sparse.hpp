@@ -5,7 +5,7 @@
 
 namespace weir::figures::planning {
 
-/// PL4: bytes on all links for sparse gradients, by four ways to carry them.
+/// PL4: bytes on all links for sparse gradients, by four methods.
 void sparse_traffic(const Settings& settings, Results& results);
 
 } // namespace weir::figures::planning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a long computation is: on a terminal one line that changes, elsewhere a line for each figure."""
+"""The progress of a long computation: one changing line on a terminal, else a line for each figure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SECOND = 1.0
 
 
 class Progress:
-    """Counts figures that are done. Safe from several threads; a context, which wipes the line at its end."""
+    """Counts figures that are done. Several threads may use it. As a context, it clears the line at its end."""
 
     def __init__(self, total: int, out: TextIO) -> None:
         self._total = total
         self._out = out
         self._is_terminal = out.isatty()
         self._done = 0
-        self._begun: dict[str, float] = {}  # under way, with when they began
+        self._begun: dict[str, float] = {}  # those that run, with their start times
         self._lock = threading.Lock()
         self._is_over = threading.Event()
         self._clock = threading.Thread(target=self._tick, daemon=True)
@@ -58,7 +58,7 @@ class Progress:
             return f"[{'#' * filled}{'.' * (WIDTH - filled)}] {self._done}/{self._total} {under_way}"
 
     def _tick(self) -> None:
-        """Times go on also while nothing finishes."""
+        """Updates the times also while nothing finishes."""
         while not self._is_over.wait(SECOND):
             self._out.write(WIPE + self.line())
             self._out.flush()

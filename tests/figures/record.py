@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the programs computed when the pages were made, a line of JSON a figure. From it the pages can be made anew when a
-text of the table changes, and figures that take minutes need not be computed for the sake of others."""
+"""The computed values behind the pages: a line of JSON for each figure. If only a text of the table changes, the pages are
+made from it without computing anything again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from verdicts import Computed
 
 
 class Record:
-    """Reads what is there; every figure that is added is written at once, so that an interrupted run loses only what was
-    under way. Safe from several threads."""
+    """Reads the file, and writes it after each added figure, so that an interrupted run loses only unfinished figures.
+    Several threads may use it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Computes the papers' figures, judges them by the table of expectations and writes the pages (README.md).
+"""Computes the papers' figures, compares them with the table of expectations and writes the pages (README.md).
 
-Ends in "figures: N passed, N failed, N skipped": a figure fails when a verdict differs from the one on record.
+Ends in "figures: N passed, N failed, N skipped": a figure fails if a verdict differs from the recorded one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONG = (("MT7",), ("MT8", "MT9", "MT10"))
 
 
 def nobody(_: str) -> None:
-    """Is told of what nobody asks for."""
+    """A listener that ignores everything."""
 
 
 class Program:
@@ -50,7 +50,7 @@ class Program:
     def compute(self, ids: list[str], mutation: str | None = None,
                 begin: Callable[[str], None] = nobody,
                 finish: Callable[[Computed], None] = lambda _: None) -> list[Computed]:
-        """In one process, so that figures share runs. Raises RuntimeError with what the program said."""
+        """Computes in one process, so that figures share runs. Raises RuntimeError with the program's output."""
         change = ["--mutation", mutation] if mutation else []
         process = subprocess.Popen([self._path, *self._effort, *change, *ids], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
@@ -73,7 +73,7 @@ def wanted_ids(paper: Paper, chosen: list[str]) -> list[str]:
 
 
 def groups_of(papers: list[Paper], chosen: list[str]) -> list[list[str]]:
-    """What is computed in one process each: the long figures, then the papers, the largest first."""
+    """The groups of figures, one process for each: the long figures, then the papers, the largest first."""
     wanted = [wanted_ids(paper, chosen) for paper in sorted(papers, key=lambda paper: len(paper.figures), reverse=True)]
     long = [[name for ids in wanted for name in ids if name in group] for group in LONG]
     rest = [[name for name in ids if not any(name in group for group in LONG)] for ids in wanted]
@@ -82,7 +82,7 @@ def groups_of(papers: list[Paper], chosen: list[str]) -> list[list[str]]:
 
 def compute_all(program: Program, papers: list[Paper], chosen: list[str],
                 keep: Callable[[Computed], None]) -> dict[str, Computed]:
-    """Groups side by side, the figures of a group one after the other. Each is handed to `keep` when it is there."""
+    """Groups run in parallel, the figures of a group one after the other. Each finished one is passed to `keep`."""
     groups = groups_of(papers, chosen)
     with Progress(sum(map(len, groups)), sys.stderr) as progress:
         def one(ids: list[str]) -> list[Computed]:
@@ -122,7 +122,7 @@ def complaints_about(outcomes: list[Outcome]) -> list[str]:
 
 
 def stale_rows(outcomes: list[Outcome], page: Path) -> list[str]:
-    """Rows that the program computes and the page shows otherwise."""
+    """Rows that differ between the program and the page."""
     shown = page.read_text() if page.exists() else ""
     return [f"docs/{page.name} does not have this row of {outcome.figure.id}; tools/figures makes it anew: "
             f"{pages.row_of(outcome, one)}"
@@ -182,7 +182,7 @@ def list_figures(papers: list[Paper]) -> None:
 
 @dataclass
 class Tally:
-    """What the last line counts, and what it complains of."""
+    """The counts of the last line, and its errors."""
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -202,7 +202,7 @@ class Tally:
         self.complaints += complaints
 
     def show(self) -> int:
-        """Returns the exit status."""
+        """Prints the result. Returns the exit status."""
         print("".join(f"\nFAILED: {complaint}" for complaint in self.complaints))
         print(f"figures: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
         return 1 if self.failed else 0
@@ -214,7 +214,7 @@ def outcomes_of(papers: list[Paper], computed: dict[str, Computed], chosen: list
 
 
 def check_quickly(program: Program, papers: list[Paper], chosen: list[str], tally: Tally) -> None:
-    """Verdicts of what takes two minutes; of all figures also the pages and the mutations."""
+    """The verdicts of figures that take two minutes together, and the pages and mutations of all."""
     computed = compute_all(program, papers, chosen, lambda _: None)
     outcomes = outcomes_of(papers, computed, chosen, "quick")
     for outcome in outcomes:
@@ -227,7 +227,7 @@ def check_quickly(program: Program, papers: list[Paper], chosen: list[str], tall
 
 
 def compute_pages(program: Program, papers: list[Paper], options: argparse.Namespace, tally: Tally) -> None:
-    """Everything, or what was chosen, and the pages."""
+    """Computes all figures, or the chosen ones, and writes the pages."""
     record = Record(record_in(options.out))
     compute_all(program, papers, options.ids, record.add)
     for outcome in outcomes_of(papers, record.computed, options.ids, "full"):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Sparse gradients made by seed, and the two structures that Flare folds them into (SC'21 §7):
-/// what they hold, what they spill and how often they touch memory.
+/// Sparse gradients from a seed, and the two structures into which Flare folds them (SC'21 §7):
+/// what they hold, what they spill, and how often they access memory.
 
 #include <cstdint>
 #include <random>
@@ -16,7 +16,7 @@ struct Pair {
   float value = 0;
 };
 
-/// Draws that are the same with every standard library.
+/// Random numbers that are the same with every standard library.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : engine_(seed) {}
@@ -33,20 +33,20 @@ class Draws {
 /// `count` different indices below `span`, in no order.
 std::vector<Pair> scattered(Draws& draws, std::uint32_t span, std::uint32_t count);
 
-/// Indices 0 … count-1 with probabilities that fall as 1 / (index + 1)^exponent.
+/// Indices 0 … count-1 with probabilities proportional to 1 / (index + 1)^exponent.
 class ZipfLaw {
  public:
   ZipfLaw(std::uint32_t count, double exponent);
 
   std::uint32_t draw(Draws& draws) const;
-  /// How many different indices `draws` independent draws have on average.
+  /// The mean number of different indices in `draws` independent draws.
   double expected_union(std::uint32_t draws) const;
 
  private:
   std::vector<double> up_to_; // share of the indices up to each
 };
 
-/// A table of fixed size; a pair whose place another index has is spilled.
+/// A table of fixed size. A pair is spilled when its place has another index.
 class HashFold {
  public:
   explicit HashFold(std::uint32_t slots);
@@ -75,13 +75,13 @@ class HashFold {
   std::uint64_t spilled_ = 0;
 };
 
-/// A place for every index of the block; drained by a scan.
+/// A place for every index of the block. A scan reads it out.
 class ArrayFold {
  public:
   explicit ArrayFold(std::uint32_t span) : values_(span) {}
 
   void add(std::span<const Pair> pairs);
-  /// Values other than 0, found by a scan.
+  /// The values other than 0, found by a scan.
   std::uint32_t drain();
 
   std::uint64_t accesses() const { return accesses_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// All-reduce over one switch or two levels of them, through the switches and round the hosts'
-/// ring, with a mutation made.
+/// All-reduce through one switch or two levels of switches, and on the hosts' ring, with a
+/// mutation.
 
 #include "figure.hpp"
 #include "netsim/weir_run.hpp"
@@ -12,7 +12,7 @@
 
 namespace weir::figures {
 
-/// Seconds of both ways, and what each put on the topology's links.
+/// Seconds of both methods, and their bytes on the topology's links.
 struct Compared {
   netsim::WeirResult through_switch;
   netsim::WeirResult ring;
@@ -22,7 +22,7 @@ struct Compared {
   }
 };
 
-/// The topology with the mutation made: node 0's cable at half its rate.
+/// The topology with the mutation: node 0's cable at half of its rate.
 plan::Topology mutated(plan::Topology topology, Mutation mutation);
 
 /// Through a tree of switches: one ring over all nodes.
@@ -36,8 +36,7 @@ netsim::WeirResult by_hosts(const plan::Topology& topology, std::uint64_t bytes,
 Compared compare(const plan::Topology& topology, std::uint64_t bytes,
                  const netsim::WeirSettings& settings);
 
-/// Frames of a host's share of the tensor, as bytes on the wire: what no way through one link can
-/// undercut.
+/// Bytes on the wire of a host's share of the tensor: the least for any method through one link.
 double wire_bytes(std::uint64_t bytes, const netsim::HostTraits& host);
 
 double seconds_of(netsim::Time time);

@@ -11,10 +11,10 @@ std::uint64_t divided_up(std::uint64_t count, std::uint64_t by) {
 }
 
 std::uint64_t back_to_back(const MatrixProduct& product, std::uint64_t side) {
-  const std::uint64_t rows_left = product.rows % side; // of the last fold of a column of folds
+  const std::uint64_t rows_left = product.rows % side; // in the last fold of a column of folds
   const std::uint64_t full = product.rows / side * std::max(product.depth, side);
   const std::uint64_t last = rows_left == 0 ? 0 : std::max(product.depth, rows_left);
-  // The corner that is furthest away begins last.
+  // The corner that is farthest away begins last.
   const std::uint64_t skew = std::min(product.rows, side) + std::min(product.columns, side) - 2;
   return divided_up(product.columns, side) * (full + last) + skew;
 }

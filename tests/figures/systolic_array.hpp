@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// How long a systolic array with stationary outputs takes: each cell makes one value of a matrix
-/// product, one multiplication a cycle.
+/// The time of a systolic array with stationary outputs: each cell computes one value of a matrix
+/// product, one multiplication per cycle.
 
 #include <cstdint>
 
@@ -15,13 +15,13 @@ struct MatrixProduct {
   std::uint64_t depth = 0;
 };
 
-/// A product larger than the array is made in folds, each as large as the array.
+/// A product larger than the array is computed in folds, each as large as the array.
 enum class Folds : std::uint8_t {
   /// A fold begins when the one before has left the array: 2 · side + side + depth - 2 cycles each
   /// (A. Samajdar et al., ISPASS 2020, equation 1).
   one_by_one,
-  /// Operands of the next fold follow those of the last without a gap, as double buffers allow. A
-  /// fold's results leave by rows, one a cycle, which bounds it from below.
+  /// The operands of the next fold follow those of the last without a gap, as double buffers allow.
+  /// A fold's results leave row by row, one row per cycle, which is a lower bound.
   back_to_back,
 };
 

@@ -22,8 +22,7 @@ std::uint64_t divided_up(std::uint64_t count, std::uint64_t by) {
   return (count + by - 1) / by;
 }
 
-/// Each array adds a share of the values, a side of the array at once, from every array's
-/// gradients.
+/// Each array adds a share of the values from every array's gradients, `side` values at once.
 std::uint64_t cycles_to_add(const Layer& layer) {
   return divided_up(divided_up(layer.weights(), kArrays), kArraySide) * kArrays;
 }

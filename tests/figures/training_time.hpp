@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// How long an iteration of data-parallel training takes (MultiTree, ISCA'21 §V): an accelerator's
-/// arrays compute, and gradients are all-reduced behind that or beside it. Microseconds.
+/// The time of an iteration of data-parallel training (MultiTree, ISCA'21 §V): an accelerator's
+/// arrays compute, and gradients are all-reduced afterwards or at the same time. In microseconds.
 
 #include "deep_networks.hpp"
 #include "systolic_array.hpp"
@@ -23,11 +23,11 @@ struct LayerCycles {
 
 LayerCycles cycles_of(const Layer& layer, Folds folds);
 
-/// Of a whole network on an accelerator, each array having one sample (§V-B: "16 samples per
+/// Time of a whole network on an accelerator where each array has one sample (§V-B: "16 samples per
 /// accelerator", "to fully utilize the compute resources").
 struct ComputeTime {
   double forward = 0;
-  /// By layer, first to last; with what the accelerator takes to add its arrays' gradients.
+  /// By layer, first to last; includes the time to add the arrays' gradients.
   std::vector<double> backward;
 
   double total() const;
@@ -35,11 +35,11 @@ struct ComputeTime {
 
 ComputeTime compute_time_of(std::span<const Layer> layers, Folds folds);
 
-/// What all-reducing so many bytes takes.
+/// The time of an all-reduce of this many bytes.
 using AllReduceTime = std::function<double(std::uint64_t)>;
 
 /// §V-B's layer-wise all-reduce: a layer's gradients are queued when its backward pass ends, the
-/// last layer's first, and go one layer after the other.
+/// last layer's first, and are sent one layer after the other.
 double overlapped_iteration(std::span<const Layer> layers, const ComputeTime& compute,
                             const AllReduceTime& all_reduce);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds what the program computed to the table of expectations."""
+"""Compares the program's values with the table of expectations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from expectations import INSIDE, OUTSIDE, REPORTED, Check, Figure
 
-Computed = dict[str, Any]  # one line of the program's: figure, values, plots
+Computed = dict[str, Any]  # one line of the program's output: figure, values, plots
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One value beside its band."""
+    """One value and its band."""
     check: Check
     value: float
     verdict: str
@@ -30,8 +30,8 @@ def verdict_on(check: Check, value: float) -> str:
 
 
 def judge(figure: Figure, computed: Computed, effort: str) -> list[Judged]:
-    """The verdicts of this effort. A value that the table wants and the program lacks, or the other way round, is a
-    KeyError that names it."""
+    """The verdicts of this effort. A value that only the table or only the program has raises a KeyError with its
+    name."""
     wanted = [check for check in figure.checks if effort == "full" or check.effort == "quick"]
     values = computed["values"]
     for check in wanted:
@@ -45,6 +45,6 @@ def judge(figure: Figure, computed: Computed, effort: str) -> list[Judged]:
 
 
 def summary_of(judged: list[Judged]) -> str:
-    """One word on a figure: the worst of its verdicts."""
+    """The worst verdict of a figure, in one word."""
     verdicts = {one.verdict for one in judged}
     return next(word for word in (OUTSIDE, INSIDE, REPORTED) if word in verdicts)
