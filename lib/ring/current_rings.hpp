@@ -8,8 +8,8 @@
 
 namespace weir::ring {
 
-/// The set of rings that all lcores work with. Control writes it, and only while every lcore
-/// stands still between two rounds. At any other time everybody may read it, and it stays as it is.
+/// The set of rings that all lcores use. Control writes it while all lcores are stopped between two
+/// rounds. At any other time everybody may read it, and it does not change.
 class CurrentRings {
  public:
   explicit CurrentRings(RingSet first) : set_(std::make_unique<const RingSet>(std::move(first))) {}
@@ -18,7 +18,7 @@ class CurrentRings {
 
   const RingSet* operator->() const { return set_.get(); }
 
-  /// Returns the set of before, which nobody reads any more.
+  /// Returns the previous set, which nobody reads any more.
   std::unique_ptr<const RingSet> swap(std::unique_ptr<const RingSet> next) {
     return std::exchange(set_, std::move(next));
   }

@@ -60,7 +60,8 @@ std::optional<std::uint16_t> RingSet::ring_with_id(std::uint32_t id) const {
   return found == ring_by_id_.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// So many that most look-ups find their cell at once. Throws where pairs would not have numbers.
+/// Makes so many cells that most look-ups find theirs at once. Throws std::invalid_argument if
+/// there are too many pairs to number.
 void RingSet::make_cells_for(std::size_t members) {
   if (members > kMostMembers) {
     throw std::invalid_argument("the rings have more than 32767 members in all");

@@ -19,9 +19,9 @@ struct RingChild {
   std::uint16_t child = 0;
 };
 
-/// The rings that the switch holds, and which addresses are their neighbours. A set never changes.
-/// Another set is made from it, and control swaps the two (ring::CurrentRings). The numbers of
-/// rings and of pairs stay the same from set to set.
+/// The rings of the switch, and which addresses are neighbours in them. A set never changes:
+/// control makes another one from it and swaps the two (ring::CurrentRings). Rings and pairs keep
+/// their numbers from set to set.
 class RingSet {
  public:
   /// Throws std::invalid_argument when two rings have the same id, bind one address to two ports,
@@ -30,14 +30,14 @@ class RingSet {
 
   static constexpr std::size_t kMostMembers = 32767;
 
-  /// This set and one ring more, with the index rings().size(). Throws as the constructor.
+  /// This set and one more ring, with the index rings().size(). Throws as the constructor.
   RingSet with(RingSpec ring) const;
 
-  /// This set, in which the ring is withdrawn (docs/protocol.md §2a): its id is free again, and its
-  /// members are still neighbours.
+  /// This set with the ring withdrawn (docs/protocol.md §2a): its id is free again, and its members
+  /// are still neighbours.
   RingSet without(std::uint16_t ring) const;
 
-  /// Withdrawn ones too.
+  /// Withdrawn rings too.
   std::span<const Ring> rings() const { return rings_; }
 
   /// The ring that has this id and is not withdrawn.
@@ -49,8 +49,8 @@ class RingSet {
 
   std::size_t pairs() const { return pairs_.size(); }
 
-  /// The children that send their contributions from the pair's source to its destination; none
-  /// where only acknowledgements flow.
+  /// The children that send their contributions from the pair's source to its destination. None if
+  /// only acknowledgements flow there.
   std::span<const RingChild> senders(std::uint16_t pair) const { return pairs_[pair - 1u].senders; }
 
   /// The pair with source and destination exchanged.
@@ -87,7 +87,7 @@ class RingSet {
   void add(Ring ring);
   void bind_addresses(const RingSpec& ring);
   void make_cells_for(std::size_t members);
-  /// Where the pair is, or where it would go.
+  /// The pair's cell, or the free cell where it would be stored.
   std::size_t find_cell(const wire::IpAddress& source, const wire::IpAddress& destination) const;
   void add_neighbours(std::uint16_t ring);
   std::uint16_t add_pair(std::uint16_t ring, const wire::IpAddress& source,
