@@ -10,16 +10,16 @@
 
 namespace weir::op {
 
-/// Children of a ring, by the part they have in a collective.
+/// Which children of a ring take part in a step of a collective.
 enum class Who : std::uint8_t { nobody, root, everybody };
 
-/// What a collective is (docs/protocol.md §2). A new one is a new row.
+/// Describes a collective (docs/protocol.md §2). A new collective is a new row.
 struct CollectiveRow {
   Collective collective{};
   std::string_view name;
-  Who contributes{}; // whose data the result is made of; everybody's are folded by an operator
+  Who contributes{}; // whose data makes the result; if everybody's, an operator folds them
   Who completes{};   // whose packets a slot waits for
-  Who receives{};    // who gets the result, each on its own connection
+  Who receives{};    // who gets the result, each child on its own connection
 };
 
 inline constexpr std::array<CollectiveRow, kCollectives> kCollectiveRows{{
@@ -34,8 +34,8 @@ constexpr const CollectiveRow& row_of(Collective collective) {
   return kCollectiveRows[static_cast<std::size_t>(collective)];
 }
 
-/// For a stage that knows one answer only: a row with another does not compile before the stage
-/// has learnt it.
+/// For a stage that supports one value of a column only. A row with another value fails to compile
+/// until the stage supports it.
 constexpr bool all_collectives_have(Who CollectiveRow::*column, Who who) {
   return std::ranges::all_of(kCollectiveRows,
                              [&](const CollectiveRow& row) { return row.*column == who; });

@@ -4,11 +4,11 @@
 namespace weir::op {
 namespace {
 
-/// Elements of one type that identities are made of: bits, from the lowest on.
+/// The elements of a type that serve as identities, as right-aligned bits.
 struct Landmarks {
-  std::uint64_t zero;    // -0 of floats: +0 would turn -0 into +0
+  std::uint64_t zero;    // floats: -0, because +0 would turn -0 into +0
   std::uint64_t one;     //
-  std::uint64_t highest; // infinity, or the largest number where there is none
+  std::uint64_t highest; // infinity, or the largest number of a type without it
   std::uint64_t lowest;
 };
 
@@ -25,7 +25,7 @@ constexpr std::array<Landmarks, kDataTypes> kLandmarks{{
     {0, 1, 0xffffffff, 0},                                                            // u32
     {0, 1, 0x7fffffffffffffff, 0x8000000000000000},                                   // i64
     {0, 1, 0xffffffffffffffff, 0},                                                    // u64
-    {0x80, 0x38, 0x7e, 0xfe}, // f8 E4M3, without infinity: +-448
+    {0x80, 0x38, 0x7e, 0xfe}, // f8 E4M3: no infinity, so +-448
     {0x80, 0x3c, 0x7c, 0xfc}, // f8 E5M2
 }};
 

@@ -8,31 +8,31 @@
 
 namespace weir::op {
 
-/// Whether a result depends on the order in which its inputs are folded. Sums and products of
-/// floats are rounded at each step, and of equal zeros min and max keep the first one's sign.
+/// Whether a result depends on the order of its inputs. Sums and products of floats are rounded at
+/// each step. Min and max of equal zeros keep the sign of the first.
 enum class Order : std::uint8_t { never_matters, matters_for_floats };
 
-/// What an operator is. A new one is a new row.
+/// Describes an operator. A new operator is a new row.
 struct OperatorRow {
   Operation operation{};
   Order order{};
 
-  /// The element that leaves any other as it is when it is folded before it: its bits, from the
-  /// lowest on. Only for a type that the operation is for.
+  /// The right-aligned bits of the element e with e op x = x for every x. Only for types that the
+  /// operation supports.
   std::uint64_t (*identity)(DataType type) = nullptr;
 
-  /// nullptr where the type and the operation do not go together.
+  /// nullptr if the operation does not support the type.
   ReduceKernel (*kernel)(DataType type, CpuLevel level) = nullptr;
 };
 
-/// By number of the operation.
+/// Indexed by the operation's number.
 extern const std::array<OperatorRow, kOperations> kOperatorRows;
 
-/// Whether this is a type that sums are rounded in.
+/// Whether the type is a floating-point type.
 bool is_float(DataType type);
 
-/// The operators at one CPU level: the kernel of every type and operation, nullptr where the two do
-/// not go together.
+/// The operators at one CPU level: a kernel for each type and operation, nullptr if the operation
+/// does not support the type.
 class Operators {
  public:
   explicit Operators(CpuLevel level);
