@@ -28,9 +28,9 @@ std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip
 /// What happened to a contribution: the rows of docs/protocol.md §4.
 enum class SlotEvent : std::uint8_t {
   stored,
-  completed,        // the last bit: reduce, then emit for every child
+  completed,        // the last bit is set: reduce, then emit for every child
   repeat_held,      // bit set already, slot still filling
-  repeat_complete,  // emit the cached result on this child's connection alone
+  repeat_complete,  // emit the cached result on this child's connection only
   stale,            // the slot is in use for a later message
   window_violation, // would reclaim a slot that is still filling
   disagree_operation,
@@ -98,7 +98,7 @@ class SlotTable {
   /// The place for the result of such a slot.
   std::span<std::uint8_t> result_room(std::uint32_t slot);
 
-  /// The result is there. Repeats are answered with it from now on; until then the slot counts as
+  /// Stores that the result is there. Repeats get it from now on; until then the slot counts as
   /// filling.
   SlotResult complete(std::uint32_t slot, std::uint32_t crc);
 
