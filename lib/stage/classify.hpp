@@ -7,8 +7,8 @@
 
 namespace weir::stage {
 
-/// Asks the classifier what a packet between ring neighbours is, and does what it says. Begins a
-/// ring's incarnation when every child has said hello.
+/// Asks the classifier for the verdict on a packet between ring neighbours, and acts on it. Begins
+/// a ring's incarnation when every child has said hello.
 class Classify {
  public:
   Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
@@ -20,7 +20,7 @@ class Classify {
   /// Drops the frames that the ring holds and ends its connections.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
-  /// The same for good. The ring leaves the set before the next packet comes.
+  /// Does the same for a ring that leaves the set before the next packet.
   void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
  private:
