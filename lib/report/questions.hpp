@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The one table of what can be asked of the switch. The prompt, its `json` and the telemetry
-/// socket are views of it. The load test holds the switch to its `stops`.
+/// The one table of questions that the switch answers. The prompt, its `json` and the telemetry
+/// socket are views of it. The load test checks that each answer stops the lcores as often as
+/// `stops` says.
 
 #include "control/switch.hpp"
 #include "report/report.hpp"
@@ -38,12 +39,12 @@ struct Question {
   std::string_view telemetry; // on the telemetry socket: "/weir/ring/stuck"
   std::string_view help;      // what the answer shows, without a full stop
   Stops stops;
-  /// The tables of the answer, in order. One for all rings has the first alone.
+  /// The tables of the answer, in order. A question about all rings has only the first.
   std::span<const TableShape* const> tables;
   Report (*answer)(control::Switch& weir, std::string_view argument);
 
-  /// An empty `argument` means the argument's fallback. Throws UnknownName for an unknown value.
-  /// std::logic_error when the answer has other tables than the row says.
+  /// An empty `argument` means the argument's fallback. Throws UnknownName for an unknown value,
+  /// and std::logic_error if the answer's tables are not those of the row.
   Report ask(control::Switch& weir, std::string_view argument) const;
 };
 

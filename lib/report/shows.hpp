@@ -35,7 +35,7 @@ void reset_ring(control::Switch& weir, std::string_view ring);
 void withdraw_ring(control::Switch& weir, std::string_view ring);
 Report show_connections(control::Switch& weir);
 Report show_drops(control::Switch& weir);
-/// The stages in the order of stage::kGraph, with the counts of their drop reasons.
+/// The stages in the order of stage::kGraph, with the count of each of their drop reasons.
 Report show_graph(control::Switch& weir);
 Report show_accounting(control::Switch& weir);
 Report show_stations(control::Switch& weir);

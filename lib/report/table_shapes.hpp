@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The columns of every table that an answer may have, once. The table of questions names them, and
-/// each view prints them.
+/// The columns of every table in any answer, defined once. The questions name them, and each view
+/// prints them.
 
 #include "report/report.hpp"
 

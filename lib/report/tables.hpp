@@ -13,7 +13,7 @@ namespace weir::report {
 
 /// Each drop reason with a count above 0, and its meaning.
 Table drops_table(const frame::FrameCounters& frames);
-/// The stages of stage::kGraph. A reason that two stages have is counted at both.
+/// The stages of stage::kGraph. A reason that two stages share is counted at both.
 Table graph_table(const frame::FrameCounters& frames);
 Table foreign_table(const frame::FrameCounters& frames);
 
