@@ -21,12 +21,12 @@ struct Opening {
   std::uint32_t packets; // of the message
 };
 
-/// docs/protocol.md §3, "Belonging": why the header is somebody else's; nullopt when it belongs,
-/// and `sender` then is whose it is.
+/// docs/protocol.md §3, "Belonging": why the header does not belong to a ring; nullopt if it does.
+/// `sender` is then set to the child that sent it.
 std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame::Frame& frame,
                                          const wire::InaHeader& ina, ring::RingChild& sender);
 
-/// `frame` carries `ina`, which is `sender`'s.
+/// The message that `frame` starts. `sender` sent its header `ina`.
 Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const wire::InaHeader& ina,
                    const ring::RingChild& sender);
 

@@ -39,7 +39,7 @@ std::optional<std::uint16_t> PortBindings::port_of(const ring::RingChild& child)
   return configured ? configured : greeted_[child.ring][child.child];
 }
 
-/// A child sends to the next one, and acknowledgements to the one before.
+/// A child's messages go to the next child, its acknowledgements to the previous one.
 void PortBindings::update(const ring::RingChild& child) {
   const std::uint16_t children = current_->rings()[child.ring].children();
   const auto before = static_cast<std::uint16_t>((child.child + children - 1u) % children);

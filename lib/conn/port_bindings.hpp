@@ -10,7 +10,7 @@
 
 namespace weir::conn {
 
-/// The port of each member, from the configuration or from its hello while the incarnation lives
+/// The port of each member, from the configuration, or from its hello during the incarnation
 /// (docs/protocol.md §3, "Ports"). Rings that share two neighbours may have learnt different ports
 /// from hellos. So an intruder in one ring cannot block another ring. One lcore owns an object and
 /// asks only about its own groups' pairs.
@@ -19,7 +19,7 @@ class PortBindings {
   /// `current` outlives the object.
   explicit PortBindings(const ring::CurrentRings& current);
 
-  /// Takes in the rings that have joined the current set.
+  /// Adds the rings that have joined the current set.
   void adopt();
 
   /// False when rings bind the pair's source, but none of them to this port.
@@ -59,7 +59,7 @@ class PortBindings {
 
   const ring::CurrentRings& current_;
   std::vector<PortsByChild> greeted_;   // by ring
-  std::vector<PortsByChild> receivers_; // by ring and sender: what each connection leads to
+  std::vector<PortsByChild> receivers_; // by ring and sender: the port where each connection leads
   std::vector<std::uint64_t> sources_;  // by pair: a set of ports
 };
 

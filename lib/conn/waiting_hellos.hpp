@@ -20,8 +20,8 @@ struct WaitingHello {
   std::uint64_t order = 0; // order of arrival
 };
 
-/// The hellos of one ring that wait, apart from its slots: the last four of each child, of
-/// different incarnations. The frames are the owner's of this object.
+/// The waiting hellos of one ring, outside its slots: the last four of each child, of different
+/// incarnations. The object's owner owns the frames.
 class WaitingHellos {
  public:
   static constexpr std::size_t kPerChild = 4;
@@ -34,7 +34,7 @@ class WaitingHellos {
   /// Any child's hello for this incarnation; nullptr when none waits.
   const WaitingHello* find(const Incarnation& incarnation);
 
-  /// Where one more hello of this child goes: a free place, or that of the child's oldest.
+  /// The place for one more hello of this child: a free one, or that of the child's oldest.
   WaitingHello& place_for(std::uint16_t child);
 
   /// `place` comes from place_for() and is free.
@@ -47,7 +47,7 @@ class WaitingHellos {
 
   std::uint32_t waiting_of(std::uint16_t child) const;
 
-  /// How many wait. take() lowers it.
+  /// The number of waiting hellos. take() lowers it.
   std::uint32_t size() const { return size_; }
 
   WaitingHello take(WaitingHello& place);
