@@ -25,7 +25,7 @@ void check(const CommunicatorOptions& options) {
   }
 }
 
-/// Even windows and messages within the protocol's limits may need more memory than there is.
+/// Windows and messages within the protocol's limits may still need more memory than there is.
 template <typename Opening>
 std::shared_ptr<host::GroupDriver> open(const CommunicatorOptions& options,
                                         Opening&& open_transport) {

@@ -16,7 +16,7 @@ namespace weir::host {
 /// How long one wait for the transport takes at most.
 inline constexpr auto kShortWait = std::chrono::microseconds(200);
 
-/// Ranks that reduce together, as one of them sees it. One thread at a time.
+/// One rank's view of the ranks that reduce together. One thread at a time.
 struct Group {
   Incarnation incarnation;
   Algorithm algorithm = Algorithm::in_switch;
@@ -25,13 +25,13 @@ struct Group {
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine; // over both
 
-  /// Makes one step of the engine. With no work, waits up to `timeout`. True when the step did
-  /// anything. Throws the error that ends the group.
+  /// Makes one step of the engine. With no work, waits up to `timeout`. True if the step did any
+  /// work. Throws the error that ends the group.
   bool progress(std::chrono::microseconds timeout);
 
-  /// This rank makes no more calls. Waits until every rank has its last acknowledgement; each rank
-  /// leaves when it has it. A predecessor that still repeats a message needs our queue pair. Also,
-  /// all ranks would stop waiting if rank 0 ended.
+  /// Call it when this rank makes no more calls. Waits until every rank has its last
+  /// acknowledgement, because a predecessor that still repeats a message needs our queue pair, and
+  /// because all ranks would stop waiting if rank 0 ended.
   void leave();
 
   CommunicatorStatistics statistics() const;

@@ -39,8 +39,8 @@ std::shared_ptr<Request> GroupDriver::start(const void* in, void* out, const Cal
   return request;
 }
 
-/// In a child made by fork the mutex may stay locked for ever, and the connections are the
-/// parent's.
+/// Throws in a child made by fork: there the mutex may stay locked for ever, and the connections
+/// are the parent's.
 void GroupDriver::refuse_elsewhere() const {
   if (!is_here()) {
     throw Error(ErrorCode::transport_failure, options_.rank,
@@ -50,8 +50,8 @@ void GroupDriver::refuse_elsewhere() const {
   }
 }
 
-/// Makes one step without the lock; takes the lock again afterwards. Only for a caller that has
-/// checked may_step(). With no work, waits up to `timeout`. True when the step did anything.
+/// Makes one step without the lock, and takes the lock again. Only for a caller that has checked
+/// may_step(). With no work, waits up to `timeout`. True if the step did any work.
 bool GroupDriver::step(Lock& lock, std::chrono::microseconds timeout) {
   is_stepping_ = true;
   lock.unlock();

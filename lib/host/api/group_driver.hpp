@@ -30,10 +30,10 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// Call it before the last reference goes away: requests hold references. Ends the calls that are
   /// under way, then waits for ranks that still need an acknowledgement.
   void close();
-  /// For a child made by fork: it has no such thread, and the device is the parent's.
+  /// For a child made by fork, which has no such thread, and whose parent owns the device.
   static void keep_for_ever(std::shared_ptr<GroupDriver> driver);
 
-  /// Throws weir::Error, as do the two below.
+  /// Throws weir::Error. So do the next two.
   std::shared_ptr<Request> start(const void* in, void* out, const Call& call);
   /// True once it is done. Never blocks for long.
   bool test(const Request& request);

@@ -33,7 +33,7 @@ std::uint32_t draw_nonce() {
 }
 
 /// The outcome of the hellos for the whole job, the same on every rank. The first error that a
-/// fallback cannot mend; else that nobody aggregates; else none.
+/// fallback cannot mend; otherwise that no switch aggregates; otherwise none.
 std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
   std::optional<Error> worst;
   for (const Blob& outcome : outcomes) {
@@ -48,7 +48,7 @@ std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
   return worst;
 }
 
-/// Used once.
+/// form() may be called once.
 class GroupFormation {
  public:
   GroupFormation(const CommunicatorOptions& options, std::unique_ptr<Transport> transport)
@@ -87,7 +87,7 @@ Group GroupFormation::form() {
 
 void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
   group_.transport->connect(predecessor, successor);
-  rendezvous_.gather({}); // nobody sends before its successor can receive
+  rendezvous_.gather({}); // no rank sends before its successor can receive
 }
 
 WindowConfig GroupFormation::window_config(std::size_t lane) const {
@@ -102,7 +102,8 @@ WindowConfig GroupFormation::window_config(std::size_t lane) const {
           .ack_timeout = plan_.ack_timeout_exponent()};
 }
 
-/// Sends a hello on every lane. Every rank learns every rank's outcome, so all decide alike.
+/// Sends a hello on every lane. Every rank learns every rank's outcome, so that all ranks decide
+/// alike.
 void GroupFormation::greet() {
   std::vector<std::unique_ptr<Reducer>> lanes;
   std::vector<const MessageWindow*> windows;

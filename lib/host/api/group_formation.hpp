@@ -7,8 +7,8 @@
 
 namespace weir::host {
 
-/// Meets the other ranks, connects to the neighbours and says hello to the switch; reduces round
-/// the ring where nobody aggregates and the options allow it. Throws weir::Error.
+/// Meets the other ranks, connects to the neighbours and says hello to the switch. Reduces round
+/// the ring if no switch aggregates and the options allow it. Throws weir::Error.
 Group form_group(const CommunicatorOptions& options, std::unique_ptr<Transport> transport);
 
 } // namespace weir::host

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// What is allowed of each of CommunicatorOptions.
+/// The allowed values of CommunicatorOptions.
 
 #include "host/api/transport_options.hpp"
 #include "host/bootstrap/stream.hpp"

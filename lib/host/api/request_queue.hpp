@@ -12,7 +12,7 @@
 namespace weir::host {
 
 /// A group's calls in their order, and the error that ended them. The engine works on the first
-/// one. One thread at a time.
+/// call. One thread at a time.
 class RequestQueue {
  public:
   explicit RequestQueue(Group& group) : group_(group) {}
@@ -20,11 +20,11 @@ class RequestQueue {
   /// Numbers the call and puts it last. Throws the error that ended the calls, if one did.
   void add(const std::shared_ptr<Request>& request, Call call);
 
-  /// Gives the engine the first request, if it has none. Another rank's message may end the calls
-  /// here.
+  /// Gives the engine the first request, if the engine has none. Another rank's message may end the
+  /// calls here.
   void start_next();
 
-  /// Takes the first request out if it is done; true when it was.
+  /// Removes the first request if it is done. True if it was.
   bool retire_first();
 
   /// Ends all calls, and tells the other ranks why.
@@ -36,7 +36,7 @@ class RequestQueue {
 
   bool is_over(const Request& request) const { return request.job.done || has_failed(); }
 
-  /// True when it is done. Throws the error that ended it.
+  /// True if it is done. Throws the error that ended it.
   bool outcome_of(const Request& request) const;
 
   void throw_if_failed() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a communicator's options say of its transport.
+/// What a communicator's options mean for its transport.
 
 #include "host/transport/frame_io.hpp"
 #include "host/transport/transport.hpp"
@@ -15,12 +15,12 @@ namespace weir::host {
 
 inline constexpr std::chrono::milliseconds kMaxAckTimeout{8'796'093}; // 4.096 us x 2^31, IBTA's
 
-/// 2N, or more where RingReducer needs it: two blocks of each rank under way.
+/// 2N, or more if RingReducer needs it: it has two blocks of each rank under way.
 std::uint32_t slots_of(const CommunicatorOptions& options);
 
 TransportPlan transport_plan(const CommunicatorOptions& options);
 
-/// The options have no defect. Throws weir::Error when the device refuses.
+/// The options must have no defect. Throws weir::Error if the device refuses.
 std::unique_ptr<Transport> open_transport(const CommunicatorOptions& options);
 
 /// The software transport over these frames, whatever kind the options name.
