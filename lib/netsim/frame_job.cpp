@@ -264,7 +264,7 @@ FrameJob::Outcome FrameJob::run() {
     pump(worker);
   }
   while (done_ != workers_.size() && !has_failed_) {
-    if (network_.events().empty() || now_ > kPatience) {
+    if (network_.events().empty() || now_ > kTimeout) {
       throw SimulationError(fmt::format("after {} s {} of {} ranks have not finished",
                                         now_ / kSecond, workers_.size() - done_, workers_.size()));
     }

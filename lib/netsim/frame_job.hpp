@@ -35,14 +35,14 @@ class FrameJob {
 
   enum class Outcome : std::uint8_t { finished, failed };
 
-  /// Runs until all is done or a queue pair has failed. Errors: SimulationError after `kPatience`.
+  /// Runs until all is done or a queue pair has failed. Errors: SimulationError after `kTimeout`.
   Outcome run();
 
   /// The attempt's own duration, without restarts.
   WeirResult result() const;
 
  private:
-  static constexpr Time kPatience = 1000 * kSecond;
+  static constexpr Time kTimeout = 1000 * kSecond;
 
   struct Ring {
     std::uint32_t world = 0;

@@ -15,7 +15,7 @@ Time MendingSwitch::timer_of(const Outflow& flow) const {
 }
 
 /// How long the oldest slot may lack a child's packet before the child is asked for it.
-Time MendingSwitch::patience_with(std::uint32_t child) const {
+Time MendingSwitch::longest_wait_for(std::uint32_t child) const {
   return leads_up(child) ? floor_ : timer_of(outflows_[place_.successor_of(child)]);
 }
 
@@ -238,7 +238,7 @@ void MendingSwitch::look_again(Time now) {
   }
   for (std::uint32_t child = 0; child < place_.children; ++child) {
     if (slots_.look(oldest, child) == SlotTable::Finding::absent &&
-        now >= oldest_since_ + patience_with(child)) {
+        now >= oldest_since_ + longest_wait_for(child)) {
       ask_again(child, now);
     }
   }

@@ -80,7 +80,7 @@ class MendingSwitch : public FoldSwitch {
   bool knows_first_of(std::uint32_t packet, std::uint32_t child) const;
 
   Time timer_of(const Outflow& flow) const;
-  Time patience_with(std::uint32_t child) const;
+  Time longest_wait_for(std::uint32_t child) const;
 
   const FoldPlace place_;
   const MessageList& messages_;

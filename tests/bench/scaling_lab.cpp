@@ -16,7 +16,7 @@ namespace weir::bench {
 namespace {
 
 constexpr unsigned kBurst = 32;
-constexpr std::uint64_t kPatienceNs = 20'000'000'000;
+constexpr std::uint64_t kTimeoutNs = 20'000'000'000;
 
 control::Placement place(const Workload& workload, const Team& team, const ring::RingSet& rings) {
   config::Config config;
@@ -106,7 +106,7 @@ int ScalingLab::drive(void* driver) {
 void ScalingLab::drive_lcore(std::size_t index) {
   const lcore::Clock clock;
   const control::Placement::DataLcore& place = placement_.lcores[index];
-  const std::uint64_t deadline = clock.now().ns + kPatienceNs;
+  const std::uint64_t deadline = clock.now().ns + kTimeoutNs;
   while (left_.load(std::memory_order_relaxed) != 0 && !stuck_) {
     for (const auto& queue : place.receives) {
       feed(queue.port);

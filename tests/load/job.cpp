@@ -16,7 +16,7 @@ constexpr DataType kType = DataType::f32;
 constexpr Operation kOperation = Operation::sum;
 // So long that repeats do not fill an empty mempool.
 constexpr std::chrono::milliseconds kAckTimeout{500};
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kTimeout{120};
 
 CommunicatorOptions options_of(std::uint16_t rank) {
   CommunicatorOptions options;
@@ -24,7 +24,7 @@ CommunicatorOptions options_of(std::uint16_t rank) {
   options.rank = rank;
   options.world = kMembers;
   options.rendezvous = fmt::format("127.0.0.1:{}", 20'000 + getpid() % 10'000);
-  options.timeout = kPatience;
+  options.timeout = kTimeout;
   options.window = kWindow;
   options.message_bytes = kMessageBytes;
   options.path_mtu = kPathMtu;

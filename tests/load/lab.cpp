@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kRoleNames{"one-lcore", "two-lcores", "pipeline",
                                                      "two-pipelines", "helped"};
 constexpr std::uint16_t kPorts = static_cast<std::uint16_t>(Place::count);
-constexpr std::chrono::seconds kLinkPatience{20};
+constexpr std::chrono::seconds kLinkTimeout{20};
 
 /// By lcore; the first is the control lcore.
 std::vector<std::string> roles_by_lcore(Roles roles) {
@@ -152,7 +152,7 @@ Lab::~Lab() {
 }
 
 std::unique_ptr<host::FrameIo> Lab::open(std::uint16_t port) const {
-  return std::make_unique<host::EthdevIo>(device(folder_, port, false), kLinkPatience);
+  return std::make_unique<host::EthdevIo>(device(folder_, port, false), kLinkTimeout);
 }
 
 bool send(host::FrameIo& wire, std::span<const std::uint8_t> frame) {
