@@ -29,6 +29,13 @@ inline constexpr std::array<CollectiveRow, kCollectives> kCollectiveRows{{
     {Collective::barrier, "barrier", Who::nobody, Who::everybody, Who::everybody},
 }};
 
+static_assert(
+    std::ranges::all_of(kCollectiveRows,
+                        [](const CollectiveRow& row) {
+                          return &row == &kCollectiveRows[static_cast<std::size_t>(row.collective)];
+                        }),
+    "a row stands at its collective's number");
+
 /// `collective` is below kCollectives.
 constexpr const CollectiveRow& row_of(Collective collective) {
   return kCollectiveRows[static_cast<std::size_t>(collective)];
@@ -40,7 +47,5 @@ constexpr bool all_collectives_have(Who CollectiveRow::*column, Who who) {
   return std::ranges::all_of(kCollectiveRows,
                              [&](const CollectiveRow& row) { return row.*column == who; });
 }
-
-std::string_view name_of(Who who);
 
 } // namespace weir::op
