@@ -75,9 +75,9 @@ std::vector<std::byte> tensor_of(std::uint64_t bytes) {
   }
 }
 
-class Worker {
+class Rank {
  public:
-  explicit Worker(const WorkerOptions& options)
+  explicit Rank(const WorkerOptions& options)
       : options_(options), in_(tensor_of(options.bytes)),
         out_(tensor_of(options.placement == app::Placement::out_of_place ? options.bytes : 0)),
         communicator_(open_communicator(options)) {}
@@ -214,12 +214,12 @@ int main(int argc, char** argv) {
   app::name_fatal_signals("weir-worker");
   try {
     const WorkerOptions options = app::parse_worker_options(argc, argv);
-    std::optional<host::WorkerEal> eal; // outlives the port
+    std::optional<host::HostEal> eal; // outlives the port
     if (!options.devargs.empty()) {
       eal.emplace();
     }
-    Worker worker(options);
-    worker.run();
+    Rank rank(options);
+    rank.run();
     return EXIT_SUCCESS;
   } catch (const app::UsageError& error) {
     fmt::print(stderr, "weir-worker: {}\n", error.what());

@@ -108,9 +108,9 @@ void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
 }
 
 void Lcore::add_helper(Lcore& helper) {
-  helper.sum_inbox_.push_back(
+  helper.reduction_inbox_.push_back(
       std::make_unique<ReductionHandoff>(handoff_name('s', id_, helper.id_), kHandoffEntries));
-  helpers_.push_back(helper.sum_inbox_.back().get());
+  helpers_.push_back(helper.reduction_inbox_.back().get());
 }
 
 void Lcore::run() {
@@ -155,7 +155,7 @@ unsigned Lcore::round(frame::Instant now) {
   }
   work += take_worker_handoffs(now);
   work += worker_ ? worker_->collect(now) : 0;
-  work += make_sums_for_others();
+  work += make_reductions_for_others();
   hand_on(now);
   work += take_tx_handoffs();
   work += flush_ports();
@@ -235,13 +235,13 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
   return &frame;
 }
 
-bool Lcore::ask(slot::Reduction& sum) {
-  const slot::Reduction::Task& task = sum.task();
+bool Lcore::ask(slot::Reduction& reduction) {
+  const slot::Reduction::Task& task = reduction.task();
   if (helpers_.empty() || task.frames.size() * task.result.size() < kWorthAsking) {
     return false;
   }
   next_helper_ = next_helper_ + 1 < helpers_.size() ? next_helper_ + 1 : 0;
-  return helpers_[next_helper_]->push(&sum);
+  return helpers_[next_helper_]->push(&reduction);
 }
 
 unsigned Lcore::take_worker_handoffs(frame::Instant now) {
@@ -280,17 +280,17 @@ unsigned Lcore::take_tx_handoffs() {
   return work;
 }
 
-unsigned Lcore::make_sums_for_others() {
-  unsigned sums = 0;
-  for (const auto& inbox : sum_inbox_) {
-    std::array<slot::Reduction*, kSumBurst> burst;
+unsigned Lcore::make_reductions_for_others() {
+  unsigned made = 0;
+  for (const auto& inbox : reduction_inbox_) {
+    std::array<slot::Reduction*, kReductionBurst> burst;
     const unsigned count = inbox->pop(burst);
     for (unsigned i = 0; i < count; ++i) {
-      sums += burst[i]->make() ? 1 : 0;
+      made += burst[i]->make() ? 1 : 0;
     }
   }
-  rounds_.sums_for_others += sums;
-  return sums;
+  rounds_.reductions_for_others += made;
+  return made;
 }
 
 unsigned Lcore::flush_ports() {

@@ -57,11 +57,11 @@ struct Stop {
 struct RoundCounters {
   std::uint64_t rounds = 0;
   std::uint64_t idle_rounds = 0;
-  std::uint64_t sums_for_others = 0; // slots reduced for other lcores' workers
-  std::uint64_t starved_rounds = 0;  // of the rounds that looked: the mempool was empty
-  frame::Histogram rx_burst;         // packets in each receive burst that is not empty
-  frame::Histogram quiescent_ns;     // length of each stop, time without the CPU included
-  Stop last_stop;                    // the last one before the stop in which this is read
+  std::uint64_t reductions_for_others = 0; // slots reduced for other lcores' workers
+  std::uint64_t starved_rounds = 0;        // of the rounds that looked: the mempool was empty
+  frame::Histogram rx_burst;               // packets in each receive burst that is not empty
+  frame::Histogram quiescent_ns;           // length of each stop, time without the CPU included
+  Stop last_stop;                          // the last one before the stop in which this is read
 };
 
 /// One core's loop over the stages of its roles. With all roles on one lcore (run-to-completion)
@@ -159,7 +159,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   enum class State : std::uint8_t { running, awake, quiescent };
 
   static constexpr unsigned kBurst = 32;
-  static constexpr unsigned kSumBurst = 4;          // slots
+  static constexpr unsigned kReductionBurst = 4;    // slots
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
@@ -174,7 +174,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void transmit(frame::Frame& frame, l2::PortSet ports) override;
   void release(frame::Frame& frame) override;
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
-  bool ask(slot::Reduction& sum) override;
+  bool ask(slot::Reduction& reduction) override;
 
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
@@ -183,7 +183,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   frame::Frame* parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now);
   unsigned take_worker_handoffs(frame::Instant now);
   unsigned take_tx_handoffs();
-  unsigned make_sums_for_others();
+  unsigned make_reductions_for_others();
   void hand_on(frame::Instant now);
   void take_back(const TxRequest& request);
   void take_back(rte_mbuf* mbuf, frame::Instant now);
@@ -225,7 +225,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   // What other lcores hand to this one: one ring for each of them.
   std::vector<std::unique_ptr<WorkerHandoff>> worker_inbox_;
   std::array<std::vector<std::unique_ptr<TxHandoff>>, frame::kTrafficClasses> tx_inbox_; // by class
-  std::vector<std::unique_ptr<ReductionHandoff>> sum_inbox_;
+  std::vector<std::unique_ptr<ReductionHandoff>> reduction_inbox_;
 
   // Frames that this lcore put into and took out of hand-off rings; copies of flooded frames
   // excluded.

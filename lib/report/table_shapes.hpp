@@ -105,7 +105,7 @@ inline constexpr std::array kLcores{
     Column{"rings", "rings"},
     Column{"rounds", "rounds"},
     Column{"starved_rounds", "without mbufs"},
-    Column{"sums_for_others", "sums for others"},
+    Column{"reductions_for_others", "reductions for others"},
     Column{"busy_percent", "busy %"},
     Column{"received", "received"},
     Column{"forwarded", "forwarded"},

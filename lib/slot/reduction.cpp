@@ -18,7 +18,7 @@ bool Reduction::make() {
     return false;
   }
   const std::size_t skip = ina_bytes(task_.frames.front()->packet);
-  crc_ = sum_frames(task_.frames, skip, task_.fold, task_.result);
+  crc_ = fold_frames(task_.frames, skip, task_.fold, task_.result);
   for (frame::Frame* frame : task_.frames) {
     seal_result(*frame, {task_.result, crc_}, task_.session);
   }

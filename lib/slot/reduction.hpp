@@ -51,7 +51,7 @@ class ReductionHelpers {
   virtual ~ReductionHelpers() = default;
 
   /// False when no helper will look at it. A helper may also come too late.
-  virtual bool ask(Reduction& sum) = 0;
+  virtual bool ask(Reduction& reduction) = 0;
 };
 
 } // namespace weir::slot

@@ -11,10 +11,10 @@
 namespace weir::slot {
 
 /// Turns a rank's frame into its result packet (docs/protocol.md §5). The frame has the result's
-/// data already (slot::sum_frames). Headers, RETH, immediate and pad stay; the UDP checksum becomes
-/// 0 (none). An INA header gets RESULT; in a hello it also gets the session, and the nonce as
-/// message id. The CRC of the data is computed once for all ranks. Without an INA header the ICRC
-/// changes by the difference of old and new data. With one it is the CRC of the rank's headers
+/// data already (slot::fold_frames). Headers, RETH, immediate and pad stay; the UDP checksum
+/// becomes 0 (none). An INA header gets RESULT; in a hello it also gets the session, and the nonce
+/// as message id. The CRC of the data is computed once for all ranks. Without an INA header the
+/// ICRC changes by the difference of old and new data. With one it is the CRC of the rank's headers
 /// combined with that of the data.
 ///
 /// The frame has exactly result.data.size() bytes of data (SlotTable::arrive checks it) and,

@@ -112,8 +112,8 @@ std::span<std::uint8_t> SlotTable::result_room(std::uint32_t slot) {
   return {results_.data() + std::size_t{slot} * dimensions_.mtu, slots_[slot].data_bytes};
 }
 
-std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
-                         std::span<std::uint8_t> result) {
+std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
+                          std::span<std::uint8_t> result) {
   std::array<std::byte*, kMaxWorld> payloads;
   std::transform(frames.begin(), frames.end(), payloads.begin(), [skip](const frame::Frame* frame) {
     return reinterpret_cast<std::byte*>(frame->payload() + skip);

@@ -22,8 +22,8 @@ struct SlotResult {
 /// Folds the frames' data, which stand by child, into `result` and writes that into each frame;
 /// `skip` bytes of INA header stand before the data of each payload. Returns the result's CRC. The
 /// fold's kernel is not called when there is no data.
-std::uint32_t sum_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
-                         std::span<std::uint8_t> result);
+std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
+                          std::span<std::uint8_t> result);
 
 /// What happened to a contribution: the rows of docs/protocol.md §4.
 enum class SlotEvent : std::uint8_t {

@@ -37,7 +37,7 @@ STAGES = {
     "classify": ("weir::conn::Classifier::classify(",),
     "verify": ("weir::wire::verify_icrc(", "weir::wire::compute_icrc("),
     "slot": ("weir::slot::SlotTable::",),
-    "reduce": ("weir::slot::sum_frames(",),
+    "reduce": ("weir::slot::fold_frames(",),
     "splice": ("weir::slot::seal_result(", "weir::slot::write_result("),
     "forward": ("weir::stage::Forward::",),
 }

@@ -149,7 +149,7 @@ class StageLab {
     const auto frames = slots_.frames_of(slot);
     const std::size_t skip = slot::ina_bytes(frames.front()->packet);
     const slot::SlotResult result =
-        slots_.complete(slot, slot::sum_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
+        slots_.complete(slot, slot::fold_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
     clock_.lap(Stage::reduce);
     for (frame::Frame* frame : frames) {
       slot::seal_result(*frame, result, session());

@@ -387,7 +387,7 @@ int run(const Options& options) {
     checks.expect(failure.empty(), "every sum is exact " + failure);
     checks.expect(hosts.stream.late() == 0, "other traffic kept its order");
     if (options.roles == Roles::helped) {
-      const std::uint64_t sums = all_lcores(weir, &lcore::RoundCounters::sums_for_others);
+      const std::uint64_t sums = all_lcores(weir, &lcore::RoundCounters::reductions_for_others);
       checks.expect(sums != 0, fmt::format("the ring's other worker made {} sums", sums));
     }
   }

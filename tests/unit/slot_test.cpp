@@ -107,7 +107,7 @@ class Table {
   /// Reduces the frames of a slot that arrive() just called completed, and stores the result.
   SlotResult sum(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
     return table_.complete(
-        slot, sum_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
+        slot, fold_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
   }
 
  private:
@@ -407,7 +407,7 @@ TEST(SlotTable, ACopyOfTheRootsDataKeepsEveryBit) {
     }
     const std::uint32_t slot = table.of(1, 0, 0).slot;
     const auto frames = table->frames_of(slot);
-    sum_frames(frames, 0, Fold::copy_of(root, bits), table->result_room(slot));
+    fold_frames(frames, 0, Fold::copy_of(root, bits), table->result_room(slot));
     const auto room = table->result_room(slot);
     EXPECT_EQ(Bytes(room.begin(), room.end()), roots) << root;
     for (const frame::Frame* frame : frames) {

@@ -114,7 +114,7 @@ std::string floating_lcore() {
 
 } // namespace
 
-WorkerEal::WorkerEal()
+HostEal::HostEal()
     : arguments_{"weir-worker",
                  "--no-huge",
                  "-m",
@@ -137,7 +137,7 @@ WorkerEal::WorkerEal()
   remove_abandoned(runtime_directory_);
 }
 
-WorkerEal::~WorkerEal() {
+HostEal::~HostEal() {
   if (!birthplace_.is_here()) {
     return;
   }

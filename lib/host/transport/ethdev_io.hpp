@@ -20,12 +20,12 @@ namespace weir::host {
 /// the caller's CPUs. It is up while this object lives, which outlives every EthdevIo; once per
 /// process. At the end it removes its runtime directory, and those of killed workers. Throws
 /// weir::Error.
-class WorkerEal {
+class HostEal {
  public:
-  WorkerEal();
-  ~WorkerEal();
-  WorkerEal(const WorkerEal&) = delete;
-  WorkerEal& operator=(const WorkerEal&) = delete;
+  HostEal();
+  ~HostEal();
+  HostEal(const HostEal&) = delete;
+  HostEal& operator=(const HostEal&) = delete;
 
  private:
   const Birthplace birthplace_;
@@ -37,7 +37,7 @@ class WorkerEal {
 /// "net_memif0,role=client,id=0,socket=/tmp/weir.sock,socket-abstract=no".
 class EthdevIo : public FrameIo {
  public:
-  /// Needs a WorkerEal. Waits for the link up to `timeout`. Throws weir::Error (transport_failure)
+  /// Needs a HostEal. Waits for the link up to `timeout`. Throws weir::Error (transport_failure)
   /// with the device and the cause.
   EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout);
   ~EthdevIo() override;
