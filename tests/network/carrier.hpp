@@ -11,11 +11,12 @@
 
 namespace weir::network {
 
-/// What a network is told of that happens to a frame on a link.
+/// What may happen to a frame on a link; the network is told.
 enum class Mishap : std::uint8_t { dead_link, loss, duplication };
 
-/// Takes the packets of a Pool over links. Who derives from it says where they arrive, `Place`
-/// telling which link it was. The order of the draws is fixed: seeds mean what they have meant.
+/// Carries the packets of a Pool over links. The derived class says where a packet arrives; `Place`
+/// names the link. The order of the random draws is fixed, so that a seed always gives the same
+/// run.
 template <class Pool, class Place>
 class Carrier {
  public:
@@ -28,7 +29,7 @@ class Carrier {
  protected:
   Carrier(Pool& packets, Dice& dice) : packets_(packets), dice_(dice) {}
 
-  /// Loses, doubles, damages and delays.
+  /// Sends the packet. It may be lost, duplicated, damaged or delayed.
   void carry(Link& link, Packet& packet, const Place& place) {
     if (!link.is_up()) {
       note(Mishap::dead_link, packet, place);
@@ -50,8 +51,7 @@ class Carrier {
     arrive(link.arrival(dice_), packet, place);
   }
 
-  /// Turns a few bits over, behind the Ethernet header: what happens to addresses there, the FCS
-  /// finds.
+  /// Flips a few bits after the Ethernet header. The FCS would find damage to the header.
   virtual void damage(Packet& packet) {
     if (packet.length <= sizeof(wire::EthernetHeader)) {
       return;
@@ -66,7 +66,7 @@ class Carrier {
 
   virtual Time now() const = 0;
 
-  /// The packet will be there at that time; whoever takes it gives it back to the pool.
+  /// The packet arrives at that time. The receiver returns it to the pool.
   virtual void arrive(Time time, Packet& packet, const Place& place) = 0;
 
   virtual void note(Mishap /*mishap*/, const Packet& /*packet*/, const Place& /*place*/) {}

@@ -8,16 +8,16 @@
 
 namespace weir::network {
 
-/// A moment as the endpoint names it.
+/// A time as the endpoint's type.
 constexpr endpoint::TimePoint endpoint_time(Time time) {
   return endpoint::TimePoint(endpoint::Duration(time));
 }
 
-/// A host's timer in an event queue that takes no event back: an event that is there for a later
-/// deadline than the present one is ignored when it comes.
+/// A host's timer on an event queue that cannot cancel an event. An event that comes before the
+/// present deadline is ignored.
 class DeadlineTimer {
  public:
-  /// When an event is needed for this deadline; nullopt when one comes early enough.
+  /// The time of the event that this deadline needs; nullopt if an earlier event exists.
   std::optional<Time> set(std::optional<endpoint::TimePoint> deadline) {
     if (!deadline) {
       return std::nullopt;
@@ -30,7 +30,7 @@ class DeadlineTimer {
     return time;
   }
 
-  /// An event has come. True when it is to be acted on; then the timer is to be set again.
+  /// Call it when an event comes. True if the deadline has come; then set the timer again.
   bool goes_off(Time now) {
     if (now < armed_for_) {
       return false;

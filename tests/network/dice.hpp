@@ -13,7 +13,7 @@ using Ppm = std::uint32_t;
 inline constexpr Ppm kAlways = 1'000'000;
 inline constexpr Ppm kPercent = 10'000;
 
-/// All of a run's randomness. The standard defines the generator and this class its use, so a seed
+/// All randomness of a run. The standard defines the generator and this class its use, so a seed
 /// gives the same run everywhere.
 class Dice {
  public:

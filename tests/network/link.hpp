@@ -9,7 +9,7 @@
 
 namespace weir::network {
 
-/// Bytes that a frame takes on the wire besides its own: preamble, FCS and gap (IEEE 802.3 §4.4.2).
+/// Bytes of a frame on the wire besides its own: preamble, FCS and gap (IEEE 802.3).
 inline constexpr std::uint32_t kWireOverhead = 8 + 4 + 12;
 
 struct LinkTraits {
@@ -18,7 +18,7 @@ struct LinkTraits {
   double bits_per_ns = 0; // 0: a frame takes no time to send
   Time delay = 1000;
   Time spread = 0;    // 0 … spread more
-  Ppm late = kAlways; // share of frames that the spread is drawn for
+  Ppm late = kAlways; // share of frames that get a spread
   Order order = Order::kept;
   Ppm loss = 0;
   Ppm answer_loss = 0; // of acknowledgements
@@ -26,15 +26,15 @@ struct LinkTraits {
   Ppm corruption = 0;
 };
 
-/// What a link tells apart.
+/// The kinds of content that a link treats differently.
 enum class Content : std::uint8_t { data, answer };
 
-/// One direction between two places. Takes frames one after the other, at its rate.
+/// One direction between two places. Sends frames one after the other, at its rate.
 class Link {
  public:
   explicit Link(const LinkTraits& traits) : traits_(traits) {}
 
-  /// From now on it only delays, and keeps the order.
+  /// From now on the link only delays frames, and keeps their order.
   void become_reliable() {
     traits_.loss = traits_.answer_loss = traits_.duplication = traits_.corruption = 0;
     traits_.order = LinkTraits::Order::kept;
@@ -51,8 +51,7 @@ class Link {
 
   bool is_up() const { return is_up_; }
 
-  /// Begins to send a frame at `now`, or when all before is sent. A frame that gets lost takes its
-  /// time too.
+  /// Begins to send a frame at `now`, or after all earlier frames. A lost frame takes its time too.
   void send(Time now, std::uint32_t frame_bytes);
 
   bool loses(Content content, Dice& dice) const;
@@ -61,7 +60,7 @@ class Link {
 
   bool damages(Dice& dice) const { return dice.chance(traits_.corruption); }
 
-  /// When the frame that was sent last arrives, or a twin of it.
+  /// When the last frame, or a duplicate of it, arrives.
   Time arrival(Dice& dice);
 
  private:

@@ -12,29 +12,29 @@
 
 namespace weir::network {
 
-/// A frame on its way, with the memory that it lies in.
+/// A frame under way, with its memory.
 struct Packet : frame::Frame {
   explicit Packet(std::size_t room) : storage(room) {}
 
-  /// As new and empty.
+  /// Makes it new and empty.
   void reset() {
     static_cast<frame::Frame&>(*this) = {};
     data = storage.data();
   }
 
-  /// What a twin has besides the bytes.
+  /// Copies what a duplicate needs besides the bytes.
   void become_twin_of(const Packet& other) { ingress = other.ingress; }
 
   std::vector<std::uint8_t> storage;
 };
 
-/// Packets that are used again. A PacketType is a Packet; its reset and become_twin_of may do more.
+/// Packets for reuse. A PacketType is a Packet; its reset and become_twin_of may do more.
 template <class PacketType>
 class PacketPool {
  public:
   using Packet = PacketType;
 
-  /// Of packets with `room` bytes each.
+  /// Each packet has `room` bytes.
   explicit PacketPool(std::size_t room) : room_(room) {}
 
   Packet& make() {

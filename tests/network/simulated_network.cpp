@@ -32,7 +32,7 @@ void SimulatedNetwork::install_alike(std::vector<ring::RingSpec> rings,
 
 void SimulatedNetwork::introduce(std::uint16_t port, const wire::MacAddress& mac) {
   wire::EthernetHeader header;
-  header.destination = mac; // to itself: learnt from and dropped
+  header.destination = mac; // to itself: the switch learns from it and drops it
   header.source = mac;
   header.type.set(0x88b5); // IEEE 802, local experimental
   take(packets().make({reinterpret_cast<const std::uint8_t*>(&header), sizeof header}),

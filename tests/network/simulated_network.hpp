@@ -11,22 +11,22 @@
 
 namespace weir::network {
 
-/// What hangs on a port of the network.
+/// Anything that is connected to a port of the network.
 class Station {
  public:
   virtual ~Station() = default;
   virtual void receive(std::span<std::uint8_t> frame) = 0;
-  /// A time that it asked for has come.
+  /// The time that it asked for has come.
   virtual void expire() = 0;
 };
 
-/// Packets and dice of a network, made before what uses them.
+/// Packets and dice of a network. A base class, so that they exist before their users.
 struct NetworkParts {
   PacketPool<Packet> pool;
   Dice link_dice;
 };
 
-/// A star of stations in virtual time, all links alike.
+/// A star of stations in virtual time. All links are alike.
 class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
  public:
   struct Plan {
@@ -41,19 +41,19 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
 
   void attach(std::uint16_t port, Station& station) { stations_[port] = &station; }
 
-  /// A switch that knows nothing yet takes the place of the present one.
+  /// Replaces the switch by one that has learnt nothing yet.
   void replace_switch(std::vector<ring::RingSpec> rings,
                       const stage::InlineSwitch::Settings& settings);
 
-  /// The switch learns where a station is, as from a frame of some earlier time.
+  /// Makes the switch learn the station's port, as from an earlier frame.
   void introduce(std::uint16_t port, const wire::MacAddress& mac);
 
-  /// From the station to the switch.
+  /// Sends from the station to the switch.
   void send(std::uint16_t port, std::span<const std::uint8_t> frame);
 
   void wake(std::uint16_t port, Time time);
 
-  /// Lets the next thing happen. False when nothing is left to happen.
+  /// Makes the next event happen. False if there is none.
   bool advance();
 
   Time now() const override { return now_; }

@@ -12,15 +12,15 @@
 
 namespace weir::network {
 
-/// Where a frame of a star arrives: at the switch by this port, or at the station behind it.
+/// Where a frame arrives: at the switch by this port, or at the station on the port.
 struct StarPlace {
   enum class End : std::uint8_t { at_switch, at_station };
   End end{};
   std::uint16_t port = 0;
 };
 
-/// A switch with two links for each port, to and from the station behind it. The switch is the real
-/// one (stage::InlineSwitch) and takes no time.
+/// A switch with two links for each port, to and from its station. The switch is the real one
+/// (stage::InlineSwitch) and takes no time.
 template <class Pool>
 class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
  public:
@@ -32,19 +32,19 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
 
   const stage::InlineSwitch& engine() const { return *switch_; }
 
-  /// From the station to the switch.
+  /// Sends from the station to the switch.
   void send(std::uint16_t port, Packet& packet) {
     this->carry(to_switch_[port], packet, {StarPlace::End::at_switch, port});
   }
 
  protected:
-  /// Traits are by port. The switch is yet to be installed.
+  /// Traits are by port. Call install() next.
   Star(Pool& packets, Dice& dice, const std::vector<LinkTraits>& to_switch,
        const std::vector<LinkTraits>& from_switch)
       : Carrier<Pool, StarPlace>(packets, dice), to_switch_(to_switch.begin(), to_switch.end()),
         from_switch_(from_switch.begin(), from_switch.end()) {}
 
-  /// In the place of the one that was there. `longest_frame` is by port.
+  /// Replaces the switch. `longest_frame` is by port.
   void install(std::vector<ring::RingSpec> rings, const std::vector<std::uint32_t>& longest_frame,
                const stage::InlineSwitch::Settings& settings) {
     stage::FrameSink& sink = *this;
@@ -52,7 +52,7 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
         std::make_unique<stage::InlineSwitch>(std::move(rings), longest_frame, settings, sink);
   }
 
-  /// Empties the switch of all that its rings hold.
+  /// Drops all that the switch's rings hold.
   void reset_rings() {
     for (std::uint16_t ring = 0; ring < switch_->rings().rings().size(); ++ring) {
       switch_->reset_ring(ring, frame::Instant::from_ns(this->now()));
@@ -63,10 +63,10 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
 
   std::uint16_t ports() const { return static_cast<std::uint16_t>(to_switch_.size()); }
 
-  /// The switch sends the packet to these ports, which are one or more.
+  /// The switch sends the packet to these ports, one or more.
   virtual void depart(Packet& /*packet*/, l2::PortSet /*ports*/) {}
 
-  /// The switch needs the packet no more and sends it nowhere.
+  /// The switch has dropped or consumed the packet.
   virtual void give_back(Packet& /*packet*/) {}
 
  private:

@@ -12,18 +12,18 @@
 
 namespace weir::network {
 
-/// What a host's device is plugged into.
+/// What a host's device is connected to.
 class Plug {
  public:
   virtual ~Plug() = default;
   virtual Time now() const = 0;
   virtual void send(std::span<const std::uint8_t> frame) = 0;
-  /// Has the device's expire called then; not taken back.
+  /// Calls the device's expire() at that time. A call cannot be cancelled.
   virtual void wake_at(Time time) = 0;
 };
 
-/// A host's endpoint::Device in virtual time: sends what there is to send, and is woken for its
-/// next deadline.
+/// A host's endpoint::Device in virtual time. Sends what it can, and asks to be woken for its next
+/// deadline.
 class TimedDevice {
  public:
   /// `longest_frame` in bytes.
@@ -37,7 +37,7 @@ class TimedDevice {
 
   void receive(std::span<std::uint8_t> frame) { device_.receive(frame, now()); }
 
-  /// Does what is due; false when nothing is.
+  /// Does the work that is due. False if there is none.
   bool expire();
 
   /// Sends all that can be sent now, then sets the timer.

@@ -59,7 +59,7 @@ TEST(Link, SpreadsTheLateFramesAlone) {
   for (Time now = 0; now < 10'000; ++now) {
     late += arrival_of(link, now, dice) == now + 10 ? 0 : 1;
   }
-  EXPECT_NEAR(late, 1000, 150); // five standard deviations of 10,000 throws at a tenth
+  EXPECT_NEAR(late, 1000, 150); // five standard deviations of 10,000 draws at a tenth
 }
 
 TEST(Link, LosesDataAndAnswersApart) {
