@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "commands.hpp"
 
+#include "report/answers.hpp"
 #include "report/questions.hpp"
-#include "report/shows.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include "control/switch.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
-#include "report/shows.hpp"
+#include "report/answers.hpp"
 #include "report/telemetry.hpp"
 
 #include <fmt/format.h>

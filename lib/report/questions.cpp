@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/questions.hpp"
 
-#include "report/shows.hpp"
+#include "report/answers.hpp"
 #include "report/table_shapes.hpp"
 
 #include <algorithm>

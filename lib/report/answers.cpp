@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/shows.hpp"
+#include "report/answers.hpp"
 
 #include "frame/frame.hpp"
 #include "report/table_shapes.hpp"
