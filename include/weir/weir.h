@@ -2,8 +2,8 @@
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
-/* The C API: all-reduce through a Weir switch. It is include/weir/communicator.hpp without C++;
- * what is not said here is said there.
+/* The C API: all-reduce through a Weir switch. include/weir/communicator.hpp is the same in C++ and
+ * says more.
  *
  *   weir_options options;
  *   weir_options_init(&options);
@@ -68,9 +68,9 @@ typedef enum weir_transport { WEIR_SOFTWARE = 0, WEIR_VERBS = 1 } weir_transport
 
 typedef enum weir_fallback { WEIR_FALLBACK_NONE = 0, WEIR_FALLBACK_RING = 1 } weir_fallback;
 
-/* The strings are copied by weir_open. */
+/* weir_open copies the strings. */
 typedef struct weir_options {
-  const uint32_t* rings; /* ids; NULL: ring 1 alone */
+  const uint32_t* rings; /* ids; NULL: only ring 1 */
   size_t ring_count;
   uint16_t rank;
   uint16_t world;
@@ -83,9 +83,9 @@ typedef struct weir_options {
   weir_fallback fallback;
   weir_transport transport;
   const char* device; /* software: network interface; verbs: RDMA device */
-  const char* ip;     /* software alone */
-  const char* mac;    /* software alone; NULL: the interface's */
-  uint8_t gid_index;  /* verbs alone */
+  const char* ip;     /* software only */
+  const char* mac;    /* software only; NULL: the interface's */
+  uint8_t gid_index;  /* verbs only */
   uint8_t retry_count;
   uint32_t ack_timeout_ms; /* 0: 67 in software, an eighth of timeout_ms over verbs */
 } weir_options;
@@ -96,17 +96,17 @@ typedef struct weir_pending weir_pending;
 /* Fills in the defaults of weir::CommunicatorOptions. */
 void weir_options_init(weir_options* options);
 
-/* WEIR_OK and a communicator for weir_close, or an error and NULL. Threads may share it: one that
- * waits holds up no other. */
+/* WEIR_OK and a communicator for weir_close, or an error and NULL. Threads may share it: a waiting
+ * thread does not block the others. */
 weir_status weir_open(const weir_options* options, weir_communicator** communicator);
-void weir_close(weir_communicator* communicator); /* NULL is nothing */
+void weir_close(weir_communicator* communicator); /* NULL: does nothing */
 
 /* `count` elements; in == out reduces in place, otherwise they do not overlap. */
 weir_status weir_all_reduce(weir_communicator* communicator, const void* in, void* out,
                             size_t count, weir_data_type type, weir_operation operation);
 
-/* The same, to be waited for; the buffers are the communicator's until then. Every pending ends in
- * weir_wait or weir_release, before weir_close. */
+/* Starts the same and returns. Until it is done, the buffers belong to the communicator. Call
+ * weir_wait or weir_release for each `pending` before weir_close. */
 weir_status weir_start_all_reduce(weir_communicator* communicator, const void* in, void* out,
                                   size_t count, weir_data_type type, weir_operation operation,
                                   weir_pending** pending);
@@ -116,14 +116,14 @@ void weir_release(weir_pending* pending);     /* frees it once it is done */
 
 /* "switch" or "ring". */
 const char* weir_algorithm(const weir_communicator* communicator);
-/* Why it is not "switch"; "" when it is. The communicator's. */
+/* Why it is not "switch"; "" if it is. The communicator owns the string. */
 const char* weir_fallback_reason(const weir_communicator* communicator);
 /* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
 const char* weir_ring_schedule(weir_data_type type);
 
-/* What went wrong in this thread's last call that did not return WEIR_OK; names rank and cause. */
+/* The error of this thread's last call that did not return WEIR_OK, with rank and cause. */
 const char* weir_last_error(void);
-/* The rank it is about, or -1. */
+/* The rank that the error is about, or -1. */
 int weir_last_error_rank(void);
 const char* weir_status_name(weir_status status);
 
