@@ -5,9 +5,9 @@
  *   c_rank RANK WORLD RENDEZVOUS RING software INTERFACE ADDRESS
  *   c_rank RANK WORLD RENDEZVOUS RING verbs DEVICE
  *
- * All-reduces out of place, in place, and two at once, and checks every element against whole
- * numbers that it can work out by itself. Ends in "c_rank: exact by way of the switch" (or "ring"),
- * status 0; else in what went wrong, status 1.
+ * Makes an all-reduce out of place, one in place, and two at once. Compares every element with a
+ * whole number that it computes itself. Ends with "c_rank: exact by way of the switch" (or "ring")
+ * and status 0, or with an error and status 1.
  */
 
 #include "weir/weir.h"
@@ -30,7 +30,7 @@ static void expect_ok(const char* what, weir_status status) {
   }
 }
 
-/* Element i of rank r: small enough that f32 adds up those of a dozen ranks without rounding. */
+/* Element i of rank r: so small that f32 adds those of a dozen ranks without rounding. */
 static int element(int rank, int i) {
   return (rank + 1) * (i % 1000) - i;
 }
@@ -81,7 +81,7 @@ static void reduce_in_place(weir_communicator* communicator, int rank, int world
   }
 }
 
-/* The first is asked for until it is done, the second waited for. */
+/* Polls the first until it is done, and waits for the second. */
 static void reduce_two_at_once(weir_communicator* communicator, int rank, int world) {
   static float floats[COUNT];
   static int integers[COUNT];
