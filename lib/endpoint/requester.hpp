@@ -2,7 +2,7 @@
 #pragma once
 
 #include "endpoint/config.hpp"
-#include "endpoint/fixed_ring.hpp"
+#include "endpoint/fixed_queue.hpp"
 #include "endpoint/packet_writer.hpp"
 #include "endpoint/statistics.hpp"
 #include "endpoint/syndrome.hpp"
@@ -88,7 +88,7 @@ class Requester {
   PacketWriter& writer_;
   CompletionRing& completions_;
   Statistics& statistics_;
-  FixedRing<Message> messages_;
+  FixedQueue<Message> messages_;
   std::uint64_t cursor_ = 0;     // the message of packet next_, or messages_.end()
   std::uint64_t oldest_ = 0;     // first packet not acknowledged
   std::uint64_t next_ = 0;       // next packet to send

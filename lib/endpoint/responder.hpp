@@ -2,7 +2,7 @@
 #pragma once
 
 #include "endpoint/config.hpp"
-#include "endpoint/fixed_ring.hpp"
+#include "endpoint/fixed_queue.hpp"
 #include "endpoint/memory.hpp"
 #include "endpoint/packet_writer.hpp"
 #include "endpoint/statistics.hpp"
@@ -99,7 +99,7 @@ class Responder {
   PacketWriter& writer_;
   CompletionRing& completions_;
   Statistics& statistics_;
-  FixedRing<ReceiveRequest> receives_;
+  FixedQueue<ReceiveRequest> receives_;
   Message message_;
   std::uint32_t expected_psn_;
   std::uint32_t message_sequence_ = 0; // messages executed, 24 bits (IBTA §9.7.7.1)

@@ -3,7 +3,7 @@
 
 /// Requests and completions of a queue pair.
 
-#include "endpoint/fixed_ring.hpp"
+#include "endpoint/fixed_queue.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +72,6 @@ struct Completion {
 };
 
 /// Has room for all requests of one queue, so it is never full.
-using CompletionRing = FixedRing<Completion>;
+using CompletionRing = FixedQueue<Completion>;
 
 } // namespace weir::endpoint

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "frame/frame.hpp"
-#include "slot/reduce_to_all.hpp"
+#include "slot/fold.hpp"
 
 #include <atomic>
 #include <cstdint>

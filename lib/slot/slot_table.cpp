@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "slot/slot_table.hpp"
 
-#include "slot/reduce_to_all.hpp"
+#include "slot/fold.hpp"
 #include "wire/crc32.hpp"
 
 #include <algorithm>
@@ -118,8 +118,8 @@ std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t ski
   std::transform(frames.begin(), frames.end(), payloads.begin(), [skip](const frame::Frame* frame) {
     return reinterpret_cast<std::byte*>(frame->payload() + skip);
   });
-  reduce_to_all(fold, reinterpret_cast<std::byte*>(result.data()),
-                std::span(payloads).first(frames.size()), result.size());
+  fold_to_all(fold, reinterpret_cast<std::byte*>(result.data()),
+              std::span(payloads).first(frames.size()), result.size());
   return wire::crc32(0, result);
 }
 

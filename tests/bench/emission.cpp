@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "frame_stock.hpp"
 #include "pipeline.hpp"
-#include "slot/reduce_to_all.hpp"
+#include "slot/fold.hpp"
 
 #include <rte_mbuf.h>
 
@@ -83,7 +83,7 @@ class Emission {
   /// Like the switch: the kernel writes the sum into each frame.
   void sum_to_all(Slot slot) {
     auto payloads = payloads_of(slot);
-    slot::reduce_to_all({kernel_}, result(), payloads, payload_);
+    slot::fold_to_all({kernel_}, result(), payloads, payload_);
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.

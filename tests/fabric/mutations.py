@@ -162,9 +162,9 @@ MUTATIONS = [
         "most such messages then conflict with a known one or meet a slot that still fills; "
         "message_history_test and switch_test hold the rule by itself"),
     Mutation("rank-order", "ranks are folded from the last to the first", [
-        Edit(SLOTS, "  reduce_to_all(fold,",
+        Edit(SLOTS, "  fold_to_all(fold,",
              "  std::reverse(payloads.begin(), payloads.begin() + static_cast<std::ptrdiff_t>(frames.size()));\n"
-             "  reduce_to_all(fold,")]),
+             "  fold_to_all(fold,")]),
     Mutation("withdrawn", "a withdrawn ring stays in the set", [
         Edit("lib/ring/ring_set.cpp", "  less.ring_by_id_.erase(rings_[ring].spec().id);\n", "")],
         "its hosts form again, and their sums are right; ring_set_test and switch_test hold the rule by themselves"),

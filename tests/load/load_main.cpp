@@ -6,11 +6,11 @@
 #include "frame/frame.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
-#include "hoard.hpp"
 #include "job.hpp"
 #include "lcore/happens_before.hpp"
+#include "leaving_hosts.hpp"
+#include "mempool_drainer.hpp"
 #include "noise.hpp"
-#include "passers.hpp"
 #include "report/questions.hpp"
 #include "stops.hpp"
 #include "stream.hpp"
@@ -46,7 +46,7 @@ constexpr std::chrono::seconds kShared{1};
 /// Time for a port to fill up. Under ThreadSanitizer it may never fill.
 constexpr std::chrono::seconds kUntilFull{lcore::kUnderThreadSanitizer ? 10 : 60};
 constexpr std::uint16_t kBulkMember = 1;
-constexpr unsigned kPassers = 30;
+constexpr unsigned kLeavingHosts = 30;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 #ifdef WEIR_THREAD_SANITIZER
 constexpr std::size_t kGrowth = 1024 * kMiB; // ThreadSanitizer's shadow memory
@@ -321,9 +321,9 @@ void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
 
 /// Hosts leave without notice while the switch has frames of theirs.
 void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
-  const std::uint64_t frames = let_pass(lab, kPassers);
+  const std::uint64_t frames = let_come_and_go(lab, kLeavingHosts);
   checks.expect(frames != 0,
-                fmt::format("{} hosts came, sent {} frames and were gone", kPassers, frames));
+                fmt::format("{} hosts came, sent {} frames and were gone", kLeavingHosts, frames));
   recover(hosts, checks);
 }
 
@@ -332,15 +332,15 @@ void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const std::uint64_t starved = all_lcores(weir, &lcore::RoundCounters::starved_rounds);
   Watch watch;
   {
-    Hoard hoard;
+    MempoolDrainer drainer;
     hosts.noise.start(
         all_sorts()); // frames for the station that never receives take the last mbufs
     const auto end = Clock::now() + kDry;
     while (Clock::now() < end) {
-      hoard.grab();
+      drainer.grab();
       watch.look(weir, hosts.stream);
     }
-    fmt::print("  {} of {} mbufs taken away\n", hoard.grab(), weir.all_mbufs());
+    fmt::print("  {} of {} mbufs taken away\n", drainer.grab(), weir.all_mbufs());
   }
   checks.expect(watch.balances, "the accounting balanced whenever it was asked");
   checks.expect(all_lcores(weir, &lcore::RoundCounters::starved_rounds) > starved,

@@ -96,7 +96,7 @@ void JobControl::poll(std::uint64_t bytes_done) {
 
 void JobControl::suspect(const Error& error) {
   if (rank_ == 0) {
-    open_inquest({Suspicion::Kind::standstill, rank_, error});
+    open_stall_search({Suspicion::Kind::standstill, rank_, error});
     return;
   }
   if (peers_[0].stream) {
@@ -107,16 +107,16 @@ void JobControl::suspect(const Error& error) {
 }
 
 /// The first suspicion starts it; others add nothing.
-void JobControl::open_inquest(const Suspicion& suspicion) {
-  if (inquest_) {
+void JobControl::open_stall_search(const Suspicion& suspicion) {
+  if (stall_search_) {
     return;
   }
   const auto world = static_cast<std::uint16_t>(peers_.size());
-  inquest_.emplace(suspicion, world, deadline_after(Clock::now(), kAnswerTime));
-  inquest_->note_answer(0, bytes_done_);
+  stall_search_.emplace(suspicion, world, deadline_after(Clock::now(), kAnswerTime));
+  stall_search_->note_answer(0, bytes_done_);
   for (std::uint16_t rank = 1; rank < world; ++rank) {
     if (!peers_[rank].stream) {
-      inquest_->excuse(rank);
+      stall_search_->excuse(rank);
     }
   }
   send_to_all(ControlKind::question, {});
@@ -146,7 +146,7 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   }
   case ControlKind::suspect:
     if (rank_ == 0) {
-      open_inquest({Suspicion::Kind::standstill, from, decode_error(frame.body)});
+      open_stall_search({Suspicion::Kind::standstill, from, decode_error(frame.body)});
     }
     return;
   case ControlKind::question:
@@ -154,8 +154,9 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
                               bytes_of(ProgressBody{wire::be64(bytes_done_)}));
     return;
   case ControlKind::progress:
-    if (inquest_ && frame.body.size() == sizeof(ProgressBody)) {
-      inquest_->note_answer(from, wire::view_as<ProgressBody>(frame.body.data()).bytes_done.get());
+    if (stall_search_ && frame.body.size() == sizeof(ProgressBody)) {
+      stall_search_->note_answer(from,
+                                 wire::view_as<ProgressBody>(frame.body.data()).bytes_done.get());
     }
     return;
   case ControlKind::leave:
@@ -233,7 +234,7 @@ void JobControl::check_deadline() {
                             timeout_.count()));
   }
   deadline_.reset();
-  open_inquest({Suspicion::Kind::late_entry, rank_, late_entry()});
+  open_stall_search({Suspicion::Kind::late_entry, rank_, late_entry()});
 }
 
 Error JobControl::late_entry() const {
@@ -249,8 +250,8 @@ Error JobControl::late_entry() const {
 }
 
 void JobControl::check_verdict() {
-  if (inquest_ && inquest_->is_over(Clock::now())) {
-    const Error verdict = inquest_->verdict();
+  if (stall_search_ && stall_search_->is_over(Clock::now())) {
+    const Error verdict = stall_search_->verdict();
     report(verdict);
     throw verdict;
   }
@@ -275,8 +276,8 @@ void JobControl::check_alive(std::uint16_t rank) {
   }
   if (peer.has_left) {
     peer.stream.reset();
-    if (inquest_) {
-      inquest_->excuse(rank);
+    if (stall_search_) {
+      stall_search_->excuse(rank);
     }
     all_left_ = all_left_ || rank_ != 0; // without rank 0, nobody else reports it
     return;

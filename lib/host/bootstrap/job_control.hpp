@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/inquest.hpp"
 #include "host/bootstrap/rendezvous.hpp"
+#include "host/bootstrap/stall_search.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -70,7 +70,7 @@ class JobControl {
   void check_agreement() const;
   void check_deadline();
   void check_verdict();
-  void open_inquest(const Suspicion& suspicion);
+  void open_stall_search(const Suspicion& suspicion);
   Error late_entry() const;
   Error left_too_early(std::uint16_t rank) const;
   void check_alive(std::uint16_t rank);
@@ -84,7 +84,7 @@ class JobControl {
   // Time limit since the first rank entered a call that has not begun.
   std::optional<Deadline> deadline_;
   std::uint64_t bytes_done_ = 0;
-  std::optional<Inquest> inquest_;           // only on rank 0
+  std::optional<StallSearch> stall_search_;  // only on rank 0
   std::optional<Error> suspicion_;           // only on other ranks: what they told rank 0
   std::optional<Deadline> verdict_deadline_; // when its answer must be there
   Deadline stay_deadline_;                   // time limit since this rank has left

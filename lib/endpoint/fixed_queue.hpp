@@ -12,10 +12,10 @@ namespace weir::endpoint {
 /// A queue that allocates once. Entries are numbered from the beginning, first() … end()-1. So a
 /// second cursor may walk the queue while entries leave at its front.
 template <typename Entry>
-class FixedRing {
+class FixedQueue {
  public:
   /// Holds at least `capacity` entries (rounded up to a power of two).
-  explicit FixedRing(std::size_t capacity)
+  explicit FixedQueue(std::size_t capacity)
       : mask_(std::bit_ceil(capacity) - 1), entries_(std::make_unique<Entry[]>(mask_ + 1)) {}
 
   std::uint64_t first() const { return first_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "slot/reduce_to_all.hpp"
+#include "slot/fold.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +14,8 @@ constexpr std::size_t kLeastBlock = 128;
 
 } // namespace
 
-void reduce_to_all(const Fold& fold, std::byte* out, std::span<std::byte*> payloads,
-                   std::size_t bytes) {
+void fold_to_all(const Fold& fold, std::byte* out, std::span<std::byte*> payloads,
+                 std::size_t bytes) {
   const std::size_t block = std::max(kLeastBlock, std::bit_floor(kAllRanksBytes / payloads.size()));
   const std::size_t sources = fold.count == 0 ? payloads.size() : fold.count;
   for (std::size_t at = 0; at < bytes; at += block) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "passers.hpp"
+#include "leaving_hosts.hpp"
 
 #include "noise.hpp"
 
@@ -22,10 +22,10 @@ std::uint64_t send_for(std::chrono::milliseconds time, host::FrameIo& wire,
 
 } // namespace
 
-std::uint64_t let_pass(const Lab& lab, unsigned passers) {
+std::uint64_t let_come_and_go(const Lab& lab, unsigned hosts) {
   const test::Bytes frame = middle_from_nowhere(static_cast<std::uint16_t>(Place::passer));
   std::uint64_t frames = 0;
-  for (; passers > 0; --passers) {
+  for (; hosts > 0; --hosts) {
     frames += send_for(kStay, *lab.open(Place::passer), frame);
   }
   return frames;

@@ -25,10 +25,10 @@ struct Suspicion {
 /// Rank 0's search for the rank that holds up the job. A rank that sees no progress usually cannot
 /// tell for whom it waits, because the switch holds all others' packets. So rank 0 asks every rank
 /// how far it is. A rank that is stopped or gone does not answer.
-class Inquest {
+class StallSearch {
  public:
   /// Ranks can answer until the deadline.
-  Inquest(Suspicion suspicion, std::uint16_t world, Deadline deadline);
+  StallSearch(Suspicion suspicion, std::uint16_t world, Deadline deadline);
 
   /// The rank has this many bytes of the current call's result.
   void note_answer(std::uint16_t rank, std::uint64_t bytes_done);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/bootstrap/inquest.hpp"
+#include "host/bootstrap/stall_search.hpp"
 
 #include <fmt/format.h>
 
@@ -12,18 +12,18 @@ std::string named(const std::vector<std::uint16_t>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
-Inquest::Inquest(Suspicion suspicion, std::uint16_t world, Deadline deadline)
+StallSearch::StallSearch(Suspicion suspicion, std::uint16_t world, Deadline deadline)
     : suspicion_(std::move(suspicion)), deadline_(deadline), answers_(world) {}
 
-void Inquest::note_answer(std::uint16_t rank, std::uint64_t bytes_done) {
+void StallSearch::note_answer(std::uint16_t rank, std::uint64_t bytes_done) {
   answers_[rank] = bytes_done;
 }
 
-bool Inquest::is_over(Deadline now) const {
+bool StallSearch::is_over(Deadline now) const {
   return now >= deadline_ || silent().empty();
 }
 
-std::vector<std::uint16_t> Inquest::silent() const {
+std::vector<std::uint16_t> StallSearch::silent() const {
   std::vector<std::uint16_t> ranks;
   for (std::uint16_t rank = 0; rank < answers_.size(); ++rank) {
     if (!answers_[rank]) {
@@ -34,7 +34,7 @@ std::vector<std::uint16_t> Inquest::silent() const {
 }
 
 /// Ranks that have fewer bytes than the furthest one. All have answered.
-std::vector<std::uint16_t> Inquest::behind() const {
+std::vector<std::uint16_t> StallSearch::behind() const {
   const std::uint64_t furthest = **std::max_element(answers_.begin(), answers_.end());
   std::vector<std::uint16_t> ranks;
   for (std::uint16_t rank = 0; rank < answers_.size(); ++rank) {
@@ -45,7 +45,7 @@ std::vector<std::uint16_t> Inquest::behind() const {
   return ranks;
 }
 
-Error Inquest::verdict() const {
+Error StallSearch::verdict() const {
   const Error& noticed = suspicion_.error;
   const std::string how =
       fmt::format("rank {} noticed: {}", suspicion_.by, static_cast<const char*>(noticed.what()));

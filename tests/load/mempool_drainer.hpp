@@ -11,21 +11,21 @@ namespace weir::load {
 
 /// Takes all of the switch's mbufs, except those in its lcores' caches, and keeps them. For the
 /// main lcore.
-class Hoard {
+class MempoolDrainer {
  public:
-  Hoard() : pool_(rte_mempool_lookup("weir_frames")) {
+  MempoolDrainer() : pool_(rte_mempool_lookup("weir_frames")) {
     if (pool_ == nullptr) {
       throw std::runtime_error("the switch has no pool of frames");
     }
   }
 
-  ~Hoard() {
+  ~MempoolDrainer() {
     rte_mempool_put_bulk(pool_, taken_.data(), static_cast<unsigned>(taken_.size()));
     rte_mempool_cache_flush(rte_mempool_default_cache(pool_, rte_lcore_id()), pool_);
   }
 
-  Hoard(const Hoard&) = delete;
-  Hoard& operator=(const Hoard&) = delete;
+  MempoolDrainer(const MempoolDrainer&) = delete;
+  MempoolDrainer& operator=(const MempoolDrainer&) = delete;
 
   /// Takes the mbufs that are free now; returns how many it has.
   std::size_t grab() {

@@ -25,7 +25,7 @@ struct Fold {
 /// in blocks that fit the first-level cache with all ranks' data. So each block is written while
 /// its cache lines are still there. `payloads` is changed: each pointer ends after its data. The
 /// conditions are those of ReduceKernel.
-void reduce_to_all(const Fold& fold, std::byte* out, std::span<std::byte*> payloads,
-                   std::size_t bytes);
+void fold_to_all(const Fold& fold, std::byte* out, std::span<std::byte*> payloads,
+                 std::size_t bytes);
 
 } // namespace weir::slot
