@@ -287,8 +287,8 @@ class RingsReader {
     }
   }
 
-  std::vector<RingConfig> read(const YamlReader& node) {
-    std::vector<RingConfig> rings;
+  std::vector<ring::RingSpec> read(const YamlReader& node) {
+    std::vector<ring::RingSpec> rings;
     if (!node.is_present()) {
       return rings;
     }
@@ -299,11 +299,11 @@ class RingsReader {
   }
 
  private:
-  RingConfig read_ring(const YamlReader& node) {
+  ring::RingSpec read_ring(const YamlReader& node) {
     static constexpr std::array<std::string_view, 5> keys{"id", "window", "max_message_bytes",
                                                           "mtu", "members"};
     node.expect_map(keys);
-    RingConfig ring;
+    ring::RingSpec ring;
     const YamlReader id = node.at("id");
     ring.id = static_cast<std::uint32_t>(id.whole_number(kRingId));
     ids_.add(ring.id, id, id.found(), "each ring id once");
@@ -325,8 +325,8 @@ class RingsReader {
     return ring;
   }
 
-  std::vector<MemberConfig> read_members(const YamlReader& node) {
-    std::vector<MemberConfig> members;
+  std::vector<ring::Member> read_members(const YamlReader& node) {
+    std::vector<ring::Member> members;
     Once<wire::IpAddress> addresses;
     for (const YamlReader& item : node.items(kMembers, "members")) {
       members.push_back(read_member(item));
@@ -343,7 +343,7 @@ class RingsReader {
     return members;
   }
 
-  MemberConfig read_member(const YamlReader& node) const {
+  ring::Member read_member(const YamlReader& node) const {
     static constexpr std::array<std::string_view, 2> keys{"ip", "port"};
     constexpr std::string_view allowed = "a unicast IPv4 or IPv6 address";
     node.expect_map(keys);
@@ -352,7 +352,7 @@ class RingsReader {
     if (!address || !is_host_address(*address)) {
       ip.fail(ip.found(), allowed);
     }
-    MemberConfig member{.ip = *address, .port = std::nullopt};
+    ring::Member member{.ip = *address, .port = std::nullopt};
     if (const YamlReader port = node.at("port"); port.is_present()) {
       member.port = static_cast<std::uint16_t>(port.one_of(Words(port_names_)));
     }
@@ -360,7 +360,7 @@ class RingsReader {
   }
 
   /// All traffic to an address leaves by one port (docs/protocol.md §3, "Ports").
-  void check_one_port(const MemberConfig& member, const YamlReader& node) {
+  void check_one_port(const ring::Member& member, const YamlReader& node) {
     if (!member.port) {
       return;
     }
@@ -374,7 +374,7 @@ class RingsReader {
     }
   }
 
-  static void check_history(const YamlReader& node, const RingConfig& ring) {
+  static void check_history(const YamlReader& node, const ring::RingSpec& ring) {
     const std::uint64_t per_window = 2ULL * ring.packets_per_message();
     const std::uint64_t packets = per_window * ring.window;
     if (packets <= kHistoryPackets) {
@@ -394,8 +394,8 @@ class RingsReader {
   }
 
   /// A member without a port may be behind any port.
-  void check_mtu(const YamlReader& node, const RingConfig& ring) const {
-    for (const MemberConfig& member : ring.members) {
+  void check_mtu(const YamlReader& node, const ring::RingSpec& ring) const {
+    for (const ring::Member& member : ring.members) {
       const std::size_t first = member.port.value_or(0);
       const std::size_t last = member.port ? first : ports_.size() - 1;
       for (std::size_t index = first; index <= last; ++index) {
@@ -404,8 +404,8 @@ class RingsReader {
     }
   }
 
-  void check_mtu_on_port(const YamlReader& node, const RingConfig& ring, const MemberConfig& member,
-                         std::size_t index) const {
+  void check_mtu_on_port(const YamlReader& node, const ring::RingSpec& ring,
+                         const ring::Member& member, std::size_t index) const {
     const PortConfig& port = ports_[index];
     const unsigned needed = packet_bytes(member.ip, ring.mtu);
     if (needed <= port.mtu) {

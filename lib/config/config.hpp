@@ -41,11 +41,6 @@ struct LcoreConfig {
   Idle idle = Idle::spin;
 };
 
-// The classifier's own structure. Checked here: window 1 .. 1024; max_message_bytes at least 40;
-// mtu 256, 512, 1024, 2048 or 4096; 2 .. 256 members with distinct addresses; ports that exist.
-using MemberConfig = ring::Member;
-using RingConfig = ring::RingSpec;
-
 struct L2Config {
   std::uint32_t aging_s = 300;  // 1 .. 1000000
   std::uint32_t entries = 8192; // MAC addresses remembered, power of two, 16 .. 2^20
@@ -66,7 +61,9 @@ struct Config {
   std::vector<LcoreConfig> lcores;
   L2Config l2;
   ConnectionsConfig connections;
-  std::vector<RingConfig> rings; // none: a plain switch
+  // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
+  // 1024, 2048 or 4096; 2 .. 256 members with distinct addresses; ports that exist.
+  std::vector<ring::RingSpec> rings;
 };
 
 /// Reads and checks a file, up to the first error. Throws ConfigError for: a file that cannot be

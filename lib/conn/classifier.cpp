@@ -354,7 +354,7 @@ Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std:
   connection->count_packet(now);
   connection->state = ConnectionState::plain;
   connection->aging = aging_;
-  connections_.settle(*connection, now);
+  connections_.move_to_its_part(*connection, now);
   return forwarded();
 }
 
@@ -587,7 +587,7 @@ void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason rea
   const WaitingHello taken = rings_[ring]->hellos.take(hello);
   given_up_.push_back({taken.frame, ring, reason});
   --taken.connection->hellos;
-  connections_.settle(*taken.connection, now);
+  connections_.move_to_its_part(*taken.connection, now);
 }
 
 void Classifier::give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now) {

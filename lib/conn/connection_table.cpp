@@ -72,7 +72,7 @@ Connection* ConnectionTable::take_in(std::uint16_t pair, std::uint32_t qp, std::
   return place;
 }
 
-void ConnectionTable::settle(Connection& connection, std::uint64_t now) {
+void ConnectionTable::move_to_its_part(Connection& connection, std::uint64_t now) {
   if (connection.hellos != 0 || !ring_.owns(connection)) {
     return;
   }

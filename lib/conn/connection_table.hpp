@@ -80,7 +80,7 @@ class ConnectionTable {
 
   /// Moves a connection to the part of the table that its state belongs to. Call it when a live
   /// connection ends or the last hello on a connection is gone.
-  void settle(Connection& connection, std::uint64_t now);
+  void move_to_its_part(Connection& connection, std::uint64_t now);
 
   std::uint32_t size() const { return ring_.size() + strangers_.size(); }
 

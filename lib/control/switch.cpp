@@ -211,7 +211,7 @@ void Switch::close_ports() {
 }
 
 std::optional<std::uint16_t> Switch::ring_with_id(std::uint32_t id) const {
-  const auto found = std::ranges::find(config_.rings, id, &config::RingConfig::id);
+  const auto found = std::ranges::find(config_.rings, id, &ring::RingSpec::id);
   return found == config_.rings.end()
              ? std::nullopt
              : std::optional(static_cast<std::uint16_t>(found - config_.rings.begin()));

@@ -617,7 +617,7 @@ TEST(Config, EveryKey) {
   EXPECT_EQ(config.connections.aging_s, 30U);
 
   ASSERT_EQ(config.rings.size(), 2U);
-  const RingConfig& ring = config.rings[0];
+  const ring::RingSpec& ring = config.rings[0];
   EXPECT_EQ(ring.id, 1U);
   EXPECT_EQ(ring.window, 4U);
   EXPECT_EQ(ring.max_message_bytes, 16384U);
@@ -924,7 +924,7 @@ TEST(ReadyConfigurations, LabWindowsFillTheLink) {
     const Config config = load_config(ready_folder() / name);
     EXPECT_EQ(config.ports.size(), 4U) << name;
     ASSERT_EQ(config.rings.size(), 1U) << name;
-    const RingConfig& ring = config.rings[0];
+    const ring::RingSpec& ring = config.rings[0];
     EXPECT_GE(std::uint64_t{ring.window} * ring.max_message_bytes, bytes_in_flight) << name;
     EXPECT_TRUE(std::ranges::all_of(ring.members, [](const auto& m) { return m.port.has_value(); }))
         << name;

@@ -377,7 +377,7 @@ TEST(ConnectionTable, ConnectionsGoBackToWhereTheirStateBelongs) {
     connection->hellos = row.hellos;
     connection->aging = kAging;
     connection->count_packet(10);
-    table.settle(*connection, 20);
+    table.move_to_its_part(*connection, 20);
     Connection* later = table.find(1, 5, 20);
     ASSERT_EQ(later != nullptr, row.then.has_value());
     EXPECT_EQ(table.size(), row.then ? 1u : 0u);
@@ -390,11 +390,11 @@ TEST(ConnectionTable, ConnectionsGoBackToWhereTheirStateBelongs) {
   }
 }
 
-/// settle() does not move a connection that is among the strangers.
+/// move_to_its_part() does not move a connection that is among the strangers.
 TEST(ConnectionTable, SettlesNoStranger) {
   ConnectionTable table(settings(8, 8));
   Connection& stranger = add_plain(table, 5, 0);
-  table.settle(stranger, 10);
+  table.move_to_its_part(stranger, 10);
   EXPECT_EQ(table.find(1, 5, 10), &stranger);
   EXPECT_EQ(table.size(), 1u);
 }

@@ -87,12 +87,12 @@ class Ring {
   Ring(std::uint16_t world, std::uint32_t slots, std::size_t data_bytes, std::uint64_t seed)
       : slots_(slots), links_(world), random_(seed) {
     for (std::uint16_t rank = 0; rank < world; ++rank) {
-      ranks_.push_back(std::make_unique<RingReducer>(RingConfig{.ring = kRing,
-                                                                .rank = rank,
-                                                                .world = world,
-                                                                .epoch = kEpoch,
-                                                                .slots = slots,
-                                                                .data_bytes = data_bytes}));
+      ranks_.push_back(std::make_unique<RingReducer>(RingReducerConfig{.ring = kRing,
+                                                                       .rank = rank,
+                                                                       .world = world,
+                                                                       .epoch = kEpoch,
+                                                                       .slots = slots,
+                                                                       .data_bytes = data_bytes}));
     }
   }
 

@@ -163,12 +163,13 @@ void GroupFormation::fall_back(std::string_view reason) {
   std::vector<std::unique_ptr<Reducer>> lanes;
   for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {
     const WindowConfig window = window_config(lane);
-    lanes.push_back(std::make_unique<RingReducer>(RingConfig{.ring = window.ring,
-                                                             .rank = options_.rank,
-                                                             .world = options_.world,
-                                                             .epoch = window.epoch,
-                                                             .slots = plan_.slots,
-                                                             .data_bytes = window.data_bytes()}));
+    lanes.push_back(
+        std::make_unique<RingReducer>(RingReducerConfig{.ring = window.ring,
+                                                        .rank = options_.rank,
+                                                        .world = options_.world,
+                                                        .epoch = window.epoch,
+                                                        .slots = plan_.slots,
+                                                        .data_bytes = window.data_bytes()}));
   }
   group_.engine->replace(std::move(lanes));
 }

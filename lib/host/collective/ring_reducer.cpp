@@ -25,7 +25,7 @@ std::byte* as_bytes(std::uint8_t* data) {
 
 } // namespace
 
-RingReducer::RingReducer(const RingConfig& config)
+RingReducer::RingReducer(const RingReducerConfig& config)
     : config_(config), blocks_(std::size_t{config.slots / 4} * 2), headers_(config.slots),
       widened_(config.data_bytes), folded_(config.data_bytes) {
   assert(blocks_.size() >= 2);

@@ -39,7 +39,7 @@ struct RingHeader {
 static_assert(sizeof(RingHeader) == kInaHeaderBytes);
 inline constexpr std::uint32_t kRingMagic = 0x57524e47; // "WRNG"
 
-struct RingConfig {
+struct RingReducerConfig {
   std::uint32_t ring = 0;
   std::uint16_t rank = 0;
   std::uint16_t world = 2;
@@ -73,7 +73,7 @@ struct RingConfig {
 /// use: 4W inbox slots and 2W blocks of staging are enough.
 class RingReducer : public Reducer {
  public:
-  explicit RingReducer(const RingConfig& config);
+  explicit RingReducer(const RingReducerConfig& config);
 
   void begin(const Slice& slice) override;
   std::optional<OutgoingMessage> next() override;
@@ -131,7 +131,7 @@ class RingReducer : public Reducer {
   void expect_due(std::string_view field, std::uint64_t have, std::uint64_t want) const;
   void retire();
 
-  const RingConfig config_;
+  const RingReducerConfig config_;
   std::vector<Block> blocks_;           // 2W, by number mod 2W
   std::vector<RingHeader> headers_;     // by message number mod slots
   std::deque<Departure> ready_;         // to send
