@@ -13,6 +13,15 @@ namespace weir::endpoint {
 /// retry_cnt of 7 (drivers/infiniband/sw/rxe/rxe_comp.c); IBTA has no such value.
 inline constexpr std::uint8_t kRetryForever = 0xff;
 
+/// Whose behaviour a queue pair has where implementations differ.
+enum class Stack : std::uint8_t {
+  ibta, // the specification's
+  /// Linux soft-RoCE's, as it was measured with kernel 6.1. It obeys no second NAK before an ACK,
+  /// believes an ACK of what it has not sent, lets the ACK timer run during an RNR wait, and
+  /// acknowledges only packets that ask for it (docs/transports.md).
+  soft_roce,
+};
+
 /// One end of a reliable connection. ibverbs sets these in the steps INIT, RTR and RTS; here they
 /// come at once.
 struct QueuePairConfig {
@@ -22,6 +31,7 @@ struct QueuePairConfig {
   wire::IpAddress remote_ip;
   std::uint16_t udp_source_port = 0xc000; // entropy for ECMP (IBTA annex A17)
   std::uint8_t traffic_class = 0;         // DSCP and ECN
+  Stack stack = Stack::ibta;
   std::uint8_t hop_limit = 64;
   std::uint32_t local_qp = 0; // 2 … 2^24-1; 0 and 1 are for management (IBTA §3.9)
   std::uint32_t remote_qp = 0;
@@ -35,7 +45,7 @@ struct QueuePairConfig {
   std::uint8_t rnr_timer = 12;         // code 0 … 31 that our RNR NAKs carry
   std::uint32_t window = 64;           // request packets in flight, 1 … 2^22
   std::uint32_t ack_request_every = 8; // packets; capped at half the window
-  // Packets; also at the end of each message and on each AckReq.
+  // Packets; also at the end of each message and on each AckReq. soft_roce: on each AckReq alone.
   std::uint32_t acknowledge_every = 16;
   std::uint32_t send_depth = 64; // most requests posted and not yet polled
   std::uint32_t receive_depth = 64;

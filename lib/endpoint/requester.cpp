@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 31; // IBTA §9.7.7
 constexpr std::uint8_t kRnrRetryForever = 7;                   // IBTA §9.7.5.2.8
+constexpr std::uint8_t kSoftRoceRetryForever = 7;              // drivers/infiniband/sw/rxe
 
 bool is_write(SendKind kind) {
   return kind == SendKind::write || kind == SendKind::write_immediate;
@@ -117,8 +118,8 @@ std::size_t Requester::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
     ++cursor_;
   }
   // The timer runs while anything is unacknowledged (IBTA §9.7.6.1.3).
-  if (ack_deadline_ == kNever && config_.ack_timeout != Duration::zero()) {
-    ack_deadline_ = now + config_.ack_timeout;
+  if (ack_deadline_ == kNever) {
+    start_ack_timer(now);
   }
   return frame_bytes;
 }
@@ -126,16 +127,15 @@ std::size_t Requester::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
 void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint now) {
   const std::int32_t ahead = wire::psn_distance(psn_of(oldest_), acknowledgement.psn);
   const std::uint64_t in_flight = state_ == State::failed ? 0 : sent_end_ - oldest_;
-  // IBTA §9.7.6.1: ignore answers to packets that are not in flight.
   if (ahead < 0 || static_cast<std::uint64_t>(ahead) >= in_flight) {
-    ++statistics_.stale_acks;
-    return;
+    return acknowledge_outside(ahead, now);
   }
   const std::uint64_t packet = oldest_ + static_cast<std::uint64_t>(ahead);
   const std::uint8_t value = value_of(acknowledgement.syndrome);
   switch (kind_of(acknowledgement.syndrome)) {
   case SyndromeKind::acknowledge:
     ++statistics_.acks_received;
+    obeys_naks_ = true;
     advance(packet + 1, now);
     break;
   case SyndromeKind::rnr: // an RNR NAK, like every NAK, acknowledges all packets before its PSN
@@ -145,12 +145,32 @@ void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint no
     break;
   case SyndromeKind::nak:
     advance(packet, now);
-    refuse(static_cast<NakCode>(value));
+    refuse(static_cast<NakCode>(value), now);
     break;
   case SyndromeKind::reserved:
     ++statistics_.malformed;
     break;
   }
+}
+
+/// IBTA §9.7.6.1: ignored. soft_roce starts its timer anew, and takes what lies above all that was
+/// sent for an acknowledgement of each message that was sent whole.
+void Requester::acknowledge_outside(std::int32_t ahead, TimePoint now) {
+  ++statistics_.stale_acks;
+  if (!is_soft_roce() || state_ == State::failed) {
+    return;
+  }
+  if (ack_deadline_ != kNever) {
+    start_ack_timer(now);
+  }
+  if (ahead < 0) {
+    return;
+  }
+  std::uint64_t whole = oldest_;
+  for (std::uint64_t i = messages_.first(); i < messages_.end(); ++i) {
+    whole = messages_[i].end <= sent_end_ ? messages_[i].end : whole;
+  }
+  advance(whole, now);
 }
 
 /// All packets before `to` have arrived.
@@ -162,6 +182,7 @@ void Requester::advance(std::uint64_t to, TimePoint now) {
   next_ = std::max(next_, oldest_); // an ACK may overtake a retransmission
   while (!messages_.empty() && messages_.front().end <= oldest_) {
     ++statistics_.messages_sent;
+    obeys_naks_ = true;
     complete(messages_.front(), Status::success);
     messages_.pop();
   }
@@ -173,22 +194,31 @@ void Requester::advance(std::uint64_t to, TimePoint now) {
   rnr_retries_left_ = config_.rnr_retry;
   if (state_ == State::waiting_rnr) {
     state_ = State::sending;
-    rnr_deadline_ = kNever;
+    rnr_deadline_ = is_soft_roce() ? rnr_deadline_ : kNever; // it still goes back then
   }
-  const bool timer_runs = next_ > oldest_ && config_.ack_timeout != Duration::zero();
-  ack_deadline_ = timer_runs ? now + config_.ack_timeout : kNever;
+  ack_deadline_ = kNever;
+  if (next_ > oldest_) {
+    start_ack_timer(now);
+  }
+}
+
+void Requester::start_ack_timer(TimePoint now) {
+  ack_deadline_ = config_.ack_timeout == Duration::zero() ? kNever : now + config_.ack_timeout;
 }
 
 /// The peer refused packet oldest_.
-void Requester::refuse(NakCode code) {
+void Requester::refuse(NakCode code, TimePoint now) {
   switch (code) {
   case NakCode::sequence_error:
-    if (next_ == oldest_) { // a second NAK: nothing was sent since we went back
+    if (!obeys_naks_) {
+      start_ack_timer(now);
+    }
+    if (next_ == oldest_ || !obeys_naks_) { // a second NAK: nothing was sent since we went back
       ++statistics_.stale_acks;
       return;
     }
     ++statistics_.naks_received;
-    go_back();
+    go_back(now);
     return;
   case NakCode::invalid_request:
     ++statistics_.naks_received;
@@ -205,17 +235,30 @@ void Requester::refuse(NakCode code) {
 
 /// Sends again from the oldest unacknowledged packet, if a retry is left (IBTA §9.9.2.4.1: timeouts
 /// and NAKs use the same counter).
-void Requester::go_back() {
+void Requester::go_back(TimePoint now) {
   if (retries_left_ == 0) {
     return fail(Status::retry_exceeded);
   }
-  if (config_.retry_count != kRetryForever) {
+  if (!retries_for_ever()) {
     --retries_left_;
   }
+  rewind();
+  ack_deadline_ = kNever;
+  if (is_soft_roce()) {
+    obeys_naks_ = false;
+    start_ack_timer(now); // also during an RNR wait, in which nothing is sent
+  }
+}
+
+void Requester::rewind() {
   next_ = oldest_;
   cursor_ = messages_.first();
   since_ack_request_ = 0;
-  ack_deadline_ = kNever;
+}
+
+bool Requester::retries_for_ever() const {
+  return config_.retry_count == kRetryForever ||
+         (is_soft_roce() && config_.retry_count == kSoftRoceRetryForever);
 }
 
 void Requester::wait_for_receiver(std::uint8_t timer_code, TimePoint now) {
@@ -231,10 +274,8 @@ void Requester::wait_for_receiver(std::uint8_t timer_code, TimePoint now) {
     --rnr_retries_left_;
   }
   state_ = State::waiting_rnr;
-  next_ = oldest_;
-  cursor_ = messages_.first();
-  since_ack_request_ = 0;
-  ack_deadline_ = kNever;
+  rewind();
+  ack_deadline_ = is_soft_roce() ? ack_deadline_ : kNever;
   rnr_deadline_ = now + rnr_wait(timer_code);
 }
 
@@ -242,11 +283,12 @@ void Requester::expire(TimePoint now) {
   if (now >= rnr_deadline_) {
     rnr_deadline_ = kNever;
     state_ = State::sending;
+    rewind(); // it has happened, unless an ACK ended the wait
   }
   if (now >= ack_deadline_) {
     ack_deadline_ = kNever;
     ++statistics_.timeouts;
-    go_back();
+    go_back(now);
   }
 }
 

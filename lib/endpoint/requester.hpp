@@ -78,9 +78,18 @@ class Requester {
   wire::Opcode opcode_of(const Message& message, std::uint64_t packet) const;
   bool wants_acknowledgement(const Message& message, std::uint64_t packet) const;
   std::size_t write(const Message& message, std::uint64_t packet, std::span<std::uint8_t> buffer);
+  /// Of packets that are not in flight.
+  void acknowledge_outside(std::int32_t ahead, TimePoint now);
   void advance(std::uint64_t to, TimePoint now);
-  void refuse(NakCode code);
-  void go_back();
+  void refuse(NakCode code, TimePoint now);
+  void go_back(TimePoint now);
+  /// Sends from the oldest unacknowledged packet next.
+  void rewind();
+  void start_ack_timer(TimePoint now);
+
+  bool is_soft_roce() const { return config_.stack == Stack::soft_roce; }
+
+  bool retries_for_ever() const;
   void wait_for_receiver(std::uint8_t timer_code, TimePoint now);
   void complete(const Message& message, Status status);
 
@@ -100,6 +109,7 @@ class Requester {
   std::uint8_t retries_left_;
   std::uint8_t rnr_retries_left_;
   State state_ = State::sending;
+  bool obeys_naks_ = true; // soft_roce: not after a retry, until an ACK or a complete message
   std::optional<Status> failure_;
   TimePoint ack_deadline_ = kNever;
   TimePoint rnr_deadline_ = kNever;

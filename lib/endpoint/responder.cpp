@@ -193,14 +193,21 @@ void Responder::execute(const wire::ParsedBytes& frame, const Judgement& judgeme
   expected_psn_ = wire::psn_add(expected_psn_, 1);
   ++unacknowledged_;
   const bool answers_refusal = reply_ != Reply::none; // replaces a NAK that was not sent yet
-  if (answers_refusal || asks_for_acknowledgement(frame) || frame.packet.opcode.ends_message() ||
-      unacknowledged_ >= config_.acknowledge_every) {
+  if (answers_refusal || wants_reply(frame)) {
     reply_ = Reply::acknowledge;
   }
   state_ = State::in_sequence;
   if (frame.packet.opcode.ends_message()) {
     finish_message(frame);
   }
+}
+
+bool Responder::wants_reply(const wire::ParsedBytes& frame) const {
+  if (config_.stack == Stack::soft_roce) {
+    return asks_for_acknowledgement(frame);
+  }
+  return asks_for_acknowledgement(frame) || frame.packet.opcode.ends_message() ||
+         unacknowledged_ >= config_.acknowledge_every;
 }
 
 void Responder::finish_message(const wire::ParsedBytes& frame) {
@@ -220,8 +227,10 @@ void Responder::finish_message(const wire::ParsedBytes& frame) {
   ++statistics_.messages_received;
 }
 
+/// soft_roce answers the packets after an RNR NAK with a NAK, as those after any other gap.
 void Responder::refuse(Reply reply) {
-  state_ = State::refused;
+  const bool takes_it_for_a_gap = config_.stack == Stack::soft_roce && reply == Reply::rnr;
+  state_ = takes_it_for_a_gap ? State::in_sequence : State::refused;
   reply_ = reply;
 }
 

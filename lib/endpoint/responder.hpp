@@ -91,6 +91,7 @@ class Responder {
   void execute(const wire::ParsedBytes& frame, const Judgement& judgement);
   void finish_message(const wire::ParsedBytes& frame);
   void refuse(Reply reply);
+  bool wants_reply(const wire::ParsedBytes& frame) const;
   void fail(Status cause, NakCode code);
   AcknowledgeHeader reply_header() const;
 

@@ -3,13 +3,17 @@
 
 /// What the endpoint's tests share: two ends of a connection and ways to move frames between them.
 
+#include "endpoint/packet_writer.hpp"
 #include "endpoint/queue_pair.hpp"
+#include "wire/parse.hpp"
+#include "wire/psn.hpp"
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -104,5 +108,52 @@ struct Pair {
     }
   }
 };
+
+inline SendRequest request_of(SendKind kind, std::span<const std::uint8_t> data) {
+  SendRequest request;
+  request.id = 1;
+  request.kind = kind;
+  request.data = data;
+  request.remote_address = kRemoteBase;
+  request.remote_key = kRemoteKey;
+  request.immediate = 0x0badf00d;
+  return request;
+}
+
+inline std::uint32_t psn_of(const Bytes& frame) {
+  return wire::parse(frame).psn;
+}
+
+inline std::vector<std::uint32_t> psns_of(const std::vector<Bytes>& frames) {
+  std::vector<std::uint32_t> psns;
+  for (const Bytes& frame : frames) {
+    psns.push_back(psn_of(frame));
+  }
+  return psns;
+}
+
+inline std::vector<std::uint32_t> psns(std::uint32_t first, std::uint32_t count) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    all.push_back(wire::psn_add(first, i));
+  }
+  return all;
+}
+
+inline Bytes acknowledgement(const Pair& pair, std::uint32_t psn,
+                             std::uint8_t syndrome = kAckUnlimited) {
+  PacketWriter writer(pair.b.config());
+  Bytes frame(writer.max_frame_bytes());
+  frame.resize(writer.write_acknowledge(frame, {syndrome, psn, 0}));
+  return frame;
+}
+
+inline std::vector<Status> statuses_of(QueuePair& queue_pair) {
+  std::vector<Status> statuses;
+  for (const Completion& completion : poll_all(queue_pair)) {
+    statuses.push_back(completion.status);
+  }
+  return statuses;
+}
 
 } // namespace weir::endpoint

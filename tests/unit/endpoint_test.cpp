@@ -99,17 +99,6 @@ const std::vector<RequestRow> kRequestRows{
     {"traffic_class", SendKind::send, 9, 1024, 0x000100, 0x6a},
 };
 
-SendRequest request_of(SendKind kind, std::span<const std::uint8_t> data) {
-  SendRequest request;
-  request.id = 1;
-  request.kind = kind;
-  request.data = data;
-  request.remote_address = kRemoteBase;
-  request.remote_key = kRemoteKey;
-  request.immediate = 0x0badf00d;
-  return request;
-}
-
 class RequestFrames : public testing::TestWithParam<std::tuple<RequestRow, int>> {};
 
 TEST_P(RequestFrames, EqualScapys) {
@@ -199,10 +188,6 @@ INSTANTIATE_TEST_SUITE_P(All, ReplyFrames,
 
 // --- packets of our own making ------------------------------------------------------------------
 
-std::uint32_t psn_of(const Bytes& frame) {
-  return wire::parse(frame).psn;
-}
-
 const wire::Bth& bth_of(const Bytes& frame) {
   return wire::view_as<wire::Bth>(frame.data() + wire::parse(frame).bth_offset);
 }
@@ -210,22 +195,6 @@ const wire::Bth& bth_of(const Bytes& frame) {
 const wire::Aeth& aeth_of(const Bytes& frame) {
   return wire::view_as<wire::Aeth>(frame.data() + wire::parse(frame).bth_offset +
                                    sizeof(wire::Bth));
-}
-
-std::vector<std::uint32_t> psns_of(const std::vector<Bytes>& frames) {
-  std::vector<std::uint32_t> psns;
-  for (const Bytes& frame : frames) {
-    psns.push_back(psn_of(frame));
-  }
-  return psns;
-}
-
-std::vector<std::uint32_t> psns(std::uint32_t first, std::uint32_t count) {
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    all.push_back(wire::psn_add(first, i));
-  }
-  return all;
 }
 
 /// Computes a new ICRC after a test's change to a frame.
@@ -237,13 +206,6 @@ void sign(Bytes& bytes) {
   wire::store_icrc(frame, wire::compute_icrc(frame));
 }
 
-Bytes acknowledgement(const Pair& pair, std::uint32_t psn, std::uint8_t syndrome = kAckUnlimited) {
-  PacketWriter writer(pair.b.config());
-  Bytes frame(writer.max_frame_bytes());
-  frame.resize(writer.write_acknowledge(frame, {syndrome, psn, 0}));
-  return frame;
-}
-
 Bytes request_frame(const Pair& pair, const RequestHeader& header, std::size_t payload) {
   const Bytes data = pattern(payload);
   QueuePairConfig config = pair.a.config();
@@ -252,14 +214,6 @@ Bytes request_frame(const Pair& pair, const RequestHeader& header, std::size_t p
   Bytes frame(writer.max_frame_bytes());
   frame.resize(writer.write_request(frame, header, {data, {}}));
   return frame;
-}
-
-std::vector<Status> statuses_of(QueuePair& queue_pair) {
-  std::vector<Status> statuses;
-  for (const Completion& completion : poll_all(queue_pair)) {
-    statuses.push_back(completion.status);
-  }
-  return statuses;
 }
 
 // --- requester ----------------------------------------------------------------------------------
