@@ -12,6 +12,8 @@ namespace weir::fabric {
 namespace {
 
 // RNR code: 10 us, because hosts here count in microseconds.
+constexpr std::uint8_t kRetries =
+    6; // 7 is no limit for soft-RoCE; these hosts end by retries alone
 constexpr std::uint8_t kPatientTimer = 1;
 
 host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
@@ -59,9 +61,10 @@ endpoint::QueuePairConfig Member::common_config() const {
   config.local_ip = ip_of_host(host(), shared_.scenario.is_ipv6);
   config.path_mtu = spec.mtu;
   config.ack_timeout = endpoint::Duration(shared_.scenario.ack_timeout);
-  config.retry_count = 7;
+  config.retry_count = kRetries;
   config.rnr_retry = 7;
   config.rnr_timer = kPatientTimer;
+  config.stack = run_.plan.stacks[rank_];
   config.window = run_.plan.packets_in_flight;
   config.send_depth = slots_;
   config.receive_depth = slots_;

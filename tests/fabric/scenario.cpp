@@ -93,6 +93,9 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   ring.buffers = dice.pick({Buffers::in_place, Buffers::in_place, Buffers::out_of_place});
   const auto flight = static_cast<std::uint32_t>(ring.spec.window * packets);
   ring.packets_in_flight = std::max(4u, flight * dice.pick({1u, 1u, 2u, 3u}));
+  for (std::size_t rank = 0; rank < world; ++rank) {
+    ring.stacks.push_back(dice.pick({endpoint::Stack::ibta, endpoint::Stack::soft_roce}));
+  }
   ring.near_wrap = dice.pick<Ppm>({0, kAlways});
   ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
   ring.psns = dice.pick({FirstPsns::elsewhere, FirstPsns::again});

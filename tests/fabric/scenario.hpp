@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "endpoint/config.hpp"
 #include "event_queue.hpp"
 #include "network/dice.hpp"
 #include "network/link.hpp"
@@ -76,6 +77,7 @@ struct RingPlan {
   FirstPsns psns = FirstPsns::elsewhere;
   std::uint32_t jobs = 1; // one after the other
   std::uint32_t packets_in_flight = 4;
+  std::vector<endpoint::Stack> stacks; // by rank
   std::uint32_t first_epoch = 1;
   std::vector<TensorPlan> tensors;
 };
