@@ -33,7 +33,7 @@ class Stacks : public testing::TestWithParam<Stack> {
     drain(pair);
   }
 
-  const Bytes data_ = pattern(4 * 256);
+  const Bytes data_ = pattern(1024);
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Stacks, testing::Values(Stack::ibta, Stack::soft_roce),
