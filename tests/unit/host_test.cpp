@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <latch>
 #include <random>
 #include <set>
 #include <span>
@@ -449,6 +450,7 @@ TEST(Communicator, ClosingEndsAWaitElsewhere) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
+  std::latch rank_0_waits(1);
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
     auto communicator =
         std::make_unique<Communicator>(options_of(plan, rank, address), fabric.open(rank));
@@ -458,14 +460,19 @@ TEST(Communicator, ClosingEndsAWaitElsewhere) {
                                             Operation::sum);
     };
     if (rank == 1) {
-      std::this_thread::sleep_for(milliseconds(200)); // rank 0 is gone by then
+      rank_0_waits.wait();
+      std::this_thread::sleep_for(milliseconds(500)); // rank 0 has said that it leaves by then
       call().wait();
       return;
     }
     Pending pending = call();
     Ending ending;
-    std::thread waiter([&] { ending = ending_of([&] { pending.wait(); }); });
-    std::this_thread::sleep_for(milliseconds(30));
+    std::thread waiter([&] {
+      rank_0_waits.count_down();
+      ending = ending_of([&] { pending.wait(); });
+    });
+    rank_0_waits.wait();
+    std::this_thread::sleep_for(milliseconds(30)); // the call itself cannot be seen from here
     communicator.reset();
     waiter.join();
     EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
@@ -592,7 +599,7 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
   std::atomic<int> failed = 0;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
     CommunicatorOptions options = options_of(plan, rank, address);
-    options.timeout = milliseconds(500);
+    options.timeout = milliseconds(1500); // for the rendezvous too
     Communicator communicator(options, fabric.open(rank));
     if (rank == 1) {
       while (failed < 2) { // computes too long
