@@ -32,7 +32,7 @@ void check(const RingSpec& spec, const std::vector<Child>& children, bool has_pa
 
 } // namespace
 
-Ring::Ring(RingSpec spec) : Ring(spec, one_for_each_rank(spec), std::nullopt) {}
+Ring::Ring(const RingSpec& spec) : Ring(spec, one_for_each_rank(spec), std::nullopt) {}
 
 Ring::Ring(RingSpec spec, std::vector<Child> children, std::optional<Parent> parent)
     : spec_(std::move(spec)), children_(std::move(children)), parent_(parent),

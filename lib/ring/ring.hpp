@@ -36,7 +36,7 @@ struct Parent {
 class Ring {
  public:
   /// Every rank is a child of this switch, and there is no parent.
-  explicit Ring(RingSpec spec);
+  explicit Ring(const RingSpec& spec);
 
   /// Throws std::invalid_argument if the children's ranks are not consecutive or do not fit the
   /// world, or if there is no parent and ranks are missing.

@@ -30,10 +30,10 @@ RingSet::RingSet(const std::vector<RingSpec>& rings) {
   }
 }
 
-RingSet RingSet::with(RingSpec ring) const {
+RingSet RingSet::with(const RingSpec& ring) const {
   RingSet more = *this;
   more.make_cells_for(members_ + ring.members.size());
-  more.add(Ring(std::move(ring)));
+  more.add(Ring(ring));
   return more;
 }
 

@@ -31,7 +31,7 @@ class RingSet {
   static constexpr std::size_t kMostMembers = 32767;
 
   /// This set and one more ring, with the index rings().size(). Throws as the constructor.
-  RingSet with(RingSpec ring) const;
+  RingSet with(const RingSpec& ring) const;
 
   /// This set with the ring withdrawn (docs/protocol.md §2a): its id is free again, and its members
   /// are still neighbours.

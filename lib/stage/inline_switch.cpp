@@ -21,7 +21,7 @@ Worker::Settings with(conn::ForeignSessions& sessions, Worker::Settings settings
 
 } // namespace
 
-InlineSwitch::InlineSwitch(std::vector<ring::RingSpec> rings,
+InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
                            std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
                            FrameSink& sink)
     : current_(ring::RingSet(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
@@ -38,10 +38,9 @@ void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   current_.swap(std::make_unique<const ring::RingSet>(current_->without(ring)));
 }
 
-std::uint16_t InlineSwitch::add_ring(ring::RingSpec ring) {
+std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& ring) {
   const auto index = static_cast<std::uint16_t>(current_->rings().size());
-  auto before =
-      current_.swap(std::make_unique<const ring::RingSet>(current_->with(std::move(ring))));
+  auto before = current_.swap(std::make_unique<const ring::RingSet>(current_->with(ring)));
   try {
     worker_.adopt(index);
   } catch (...) {

@@ -24,7 +24,7 @@ class InlineSwitch : private WorkerSink {
   };
 
   /// `max_frame_bytes` is by port. `sink` gets every frame back, through transmit or release.
-  InlineSwitch(std::vector<ring::RingSpec> rings, std::vector<std::uint32_t> max_frame_bytes,
+  InlineSwitch(const std::vector<ring::RingSpec>& rings, std::vector<std::uint32_t> max_frame_bytes,
                const Settings& settings, FrameSink& sink);
 
   /// Takes a frame with data, length and ingress set.
@@ -51,7 +51,7 @@ class InlineSwitch : private WorkerSink {
 
   /// Returns the index of the ring. Throws as ring::RingSet::with and conn::Classifier::adopt; then
   /// nothing has changed.
-  std::uint16_t add_ring(ring::RingSpec ring);
+  std::uint16_t add_ring(const ring::RingSpec& ring);
 
   const ring::RingSet& rings() const { return *current_; }
 
