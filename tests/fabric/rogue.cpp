@@ -149,6 +149,9 @@ void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
 /// A message header that belongs to a ring, with a field for which the switch must drop it first of
 /// all.
 void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
+  if (!is_known(seen.ring)) {
+    return; // for a switch that does not know the ring these are another switch's results
+  }
   Dice& dice = world_.dice;
   wire::InaHeader& ina = forgery.ina();
   switch (dice.below(18)) {
@@ -214,6 +217,15 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   }
   forgery.sign();
   send(seen.port, forgery.bytes());
+}
+
+/// By the switch.
+bool Rogue::is_known(std::uint16_t ring) const {
+  return std::ranges::none_of(scenario_.faults, [&](const Fault& fault) {
+    const bool ends_it =
+        fault.kind == FaultKind::ring_withdrawn || fault.kind == FaultKind::ring_forgotten;
+    return ends_it && fault.place == ring && world_.now >= fault.begins;
+  });
 }
 
 bool Rogue::is_pinned(const Seen& seen) const {

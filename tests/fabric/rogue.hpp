@@ -50,6 +50,7 @@ class Rogue {
   void run_script();
   void fill_table(std::uint32_t queue_pairs);
   bool claim_other_ring(Forgery& forgery, const Seen& seen) const;
+  bool is_known(std::uint16_t ring) const;
   bool is_pinned(const Seen& seen) const;
   void send(std::uint16_t port, std::span<const std::uint8_t> bytes);
   void send_from_elsewhere(Forgery& forgery);
