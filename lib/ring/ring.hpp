@@ -79,9 +79,6 @@ class Ring {
     return parent_ ? std::nullopt : std::optional<std::uint16_t>(0);
   }
 
-  /// Whether every rank of the world is a child of this switch.
-  bool is_flat() const { return children_.size() == spec_.members.size(); }
-
  private:
   RingSpec spec_;
   std::vector<Child> children_;

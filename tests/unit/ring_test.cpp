@@ -26,7 +26,6 @@ RingSpec ring_of(std::uint16_t world) {
 
 TEST(Ring, OfOneSwitchHasAChildForEachRank) {
   const Ring ring(ring_of(4));
-  EXPECT_TRUE(ring.is_flat());
   EXPECT_FALSE(ring.parent());
   ASSERT_EQ(ring.children(), 4);
   for (std::uint16_t rank = 0; rank < 4; ++rank) {
@@ -44,7 +43,6 @@ TEST(Ring, OfOneSwitchHasAChildForEachRank) {
 /// Ranks 0 and 1 are children of this switch, and a switch below answers for 2, 3 and 4.
 TEST(Ring, OfARootMeetsASwitchBelowAsOneConnection) {
   const Ring root(ring_of(5), {{{0, 1}, {}}, {{1, 1}, {}}, {{2, 3}, 9}}, std::nullopt);
-  EXPECT_FALSE(root.is_flat());
   ASSERT_EQ(root.children(), 3);
   EXPECT_EQ(root.sender_of(2), 4) << "its last rank";
   EXPECT_EQ(root.source_of(2), test::ip("10.0.0.5"));
