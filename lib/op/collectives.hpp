@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 namespace weir::op {
 
@@ -16,17 +15,16 @@ enum class Who : std::uint8_t { nobody, root, everybody };
 /// Describes a collective (docs/protocol.md §2). A new collective is a new row.
 struct CollectiveRow {
   Collective collective{};
-  std::string_view name;
   Who contributes{}; // whose data makes the result; if everybody's, an operator folds them
   Who completes{};   // whose packets a slot waits for
   Who receives{};    // who gets the result, each child on its own connection
 };
 
 inline constexpr std::array<CollectiveRow, kCollectives> kCollectiveRows{{
-    {Collective::all_reduce, "all-reduce", Who::everybody, Who::everybody, Who::everybody},
-    {Collective::hello, "hello", Who::everybody, Who::everybody, Who::everybody},
-    {Collective::broadcast, "broadcast", Who::root, Who::everybody, Who::everybody},
-    {Collective::barrier, "barrier", Who::nobody, Who::everybody, Who::everybody},
+    {Collective::all_reduce, Who::everybody, Who::everybody, Who::everybody},
+    {Collective::hello, Who::everybody, Who::everybody, Who::everybody},
+    {Collective::broadcast, Who::root, Who::everybody, Who::everybody},
+    {Collective::barrier, Who::nobody, Who::everybody, Who::everybody},
 }};
 
 static_assert(

@@ -132,8 +132,8 @@ TEST(Collectives, AreWhatTheProtocolSays) {
   EXPECT_EQ(row_of(Collective::broadcast).contributes, Who::root);
   EXPECT_EQ(row_of(Collective::barrier).contributes, Who::nobody);
   for (const CollectiveRow& row : kCollectiveRows) {
-    EXPECT_EQ(row.completes, Who::everybody) << row.name;
-    EXPECT_EQ(row.receives, Who::everybody) << row.name;
+    EXPECT_EQ(row.completes, Who::everybody) << static_cast<int>(row.collective);
+    EXPECT_EQ(row.receives, Who::everybody) << static_cast<int>(row.collective);
   }
 }
 
