@@ -89,7 +89,7 @@ class QueuePair {
   const QueuePairConfig config_;
   Statistics statistics_;
   PacketWriter writer_;
-  CompletionRing completions_;
+  CompletionQueue completions_;
   Requester requester_;
   Responder responder_;
   State state_ = State::ready;

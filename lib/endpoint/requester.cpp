@@ -23,7 +23,7 @@ bool has_immediate(SendKind kind) {
 } // namespace
 
 Requester::Requester(const QueuePairConfig& config, PacketWriter& writer,
-                     CompletionRing& completions, Statistics& statistics)
+                     CompletionQueue& completions, Statistics& statistics)
     : config_(config), writer_(writer), completions_(completions), statistics_(statistics),
       messages_(config.send_depth),
       // A responder may acknowledge only on request (rxe does), so every full window has a request.

@@ -35,7 +35,7 @@ class Requester {
     failed,      // every request completes as flushed
   };
 
-  Requester(const QueuePairConfig& config, PacketWriter& writer, CompletionRing& completions,
+  Requester(const QueuePairConfig& config, PacketWriter& writer, CompletionQueue& completions,
             Statistics& statistics);
 
   PostResult post(const SendRequest& request);
@@ -95,7 +95,7 @@ class Requester {
 
   const QueuePairConfig& config_;
   PacketWriter& writer_;
-  CompletionRing& completions_;
+  CompletionQueue& completions_;
   Statistics& statistics_;
   FixedQueue<Message> messages_;
   std::uint64_t cursor_ = 0;     // the message of packet next_, or messages_.end()

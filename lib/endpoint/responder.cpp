@@ -37,7 +37,7 @@ std::optional<std::uint32_t> immediate_of(const wire::ParsedBytes& frame) {
 } // namespace
 
 Responder::Responder(const QueuePairConfig& config, const MemoryTable& memory, PacketWriter& writer,
-                     CompletionRing& completions, Statistics& statistics)
+                     CompletionQueue& completions, Statistics& statistics)
     : config_(config), memory_(memory), writer_(writer), completions_(completions),
       statistics_(statistics), receives_(config.receive_depth), expected_psn_(config.receive_psn) {}
 

@@ -32,7 +32,7 @@ class Responder {
   enum class Reply : std::uint8_t { none, acknowledge, sequence_error, rnr, fatal };
 
   Responder(const QueuePairConfig& config, const MemoryTable& memory, PacketWriter& writer,
-            CompletionRing& completions, Statistics& statistics);
+            CompletionQueue& completions, Statistics& statistics);
 
   PostResult post(const ReceiveRequest& request);
   /// A message packet or an unsupported request from the peer, ICRC verified.
@@ -98,7 +98,7 @@ class Responder {
   const QueuePairConfig& config_;
   const MemoryTable& memory_;
   PacketWriter& writer_;
-  CompletionRing& completions_;
+  CompletionQueue& completions_;
   Statistics& statistics_;
   FixedQueue<ReceiveRequest> receives_;
   Message message_;

@@ -71,7 +71,7 @@ struct Completion {
   }
 };
 
-/// Has room for all requests of one queue, so it is never full.
-using CompletionRing = FixedQueue<Completion>;
+/// Has room for all requests of both queues of a queue pair, so it is never full.
+using CompletionQueue = FixedQueue<Completion>;
 
 } // namespace weir::endpoint
