@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/rendezvous.hpp"
 
+#include "host/bootstrap/stall_search.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,13 +83,13 @@ void Rendezvous::abandon(const Error& error) {
 }
 
 std::string Rendezvous::missing_ranks() const {
-  std::vector<unsigned> missing;
-  for (unsigned rank = 1; rank < plan_.world; ++rank) {
+  std::vector<std::uint16_t> missing;
+  for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
     if (!streams_[rank]) {
       missing.push_back(rank);
     }
   }
-  return fmt::format("{} {}", missing.size() == 1 ? "rank" : "ranks", fmt::join(missing, ", "));
+  return named(missing);
 }
 
 void Rendezvous::admit_all() {
