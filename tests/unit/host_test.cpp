@@ -441,8 +441,8 @@ TEST(Communicator, StaysUntilAllHaveClosed) {
 }
 
 TEST(Communicator, StaysLittleLongerThanItsTimeout) {
-  const milliseconds taken = closing_time(milliseconds(500), milliseconds(5000));
-  EXPECT_GE(taken, milliseconds(400));
+  const milliseconds taken = closing_time(milliseconds(1500), milliseconds(5000));
+  EXPECT_GE(taken, milliseconds(1400));
   EXPECT_LT(taken, milliseconds(4500));
 }
 
@@ -599,12 +599,10 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
   std::atomic<int> failed = 0;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
     CommunicatorOptions options = options_of(plan, rank, address);
-    options.timeout = milliseconds(1500); // for the rendezvous too
+    options.timeout = milliseconds(3000); // for the rendezvous too
     Communicator communicator(options, fabric.open(rank));
     if (rank == 1) {
-      while (failed < 2) { // computes too long
-        std::this_thread::sleep_for(milliseconds(1));
-      }
+      EXPECT_TRUE(test::comes_true([&] { return failed == 2; })); // computes too long
       return;
     }
     std::vector<float> data(100, 1);
@@ -637,26 +635,19 @@ TEST(Communicator, NamesTheRankThatLeft) {
 }
 
 /// Rank 0 must know of all calls, so no rank can call without it.
-TEST(Communicator, CallsAfterRankZeroClosedSaySo) {
+TEST(Communicator, CallsAfterRankZeroLeftSaySo) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
-  std::atomic<bool> is_closed = false;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
-    options.timeout = milliseconds(rank == 0 ? 200 : 10'000); // rank 0 stays no longer
-    auto communicator = std::make_unique<Communicator>(options, fabric.open(rank));
+    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
     if (rank == 0) {
-      communicator.reset();
-      is_closed = true;
       return;
     }
-    EXPECT_TRUE(test::comes_true([&] { return is_closed.load(); }));
-    std::this_thread::sleep_for(milliseconds(50)); // the communicator's thread sees the end
     std::vector<float> data(100, 1);
     for (int call = 0; call < 2; ++call) {
       const Ending ending = ending_of([&] {
-        communicator->all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
+        communicator.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
       });
       EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
       EXPECT_EQ(ending.rank, 0);

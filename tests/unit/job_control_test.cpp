@@ -84,5 +84,25 @@ TEST(JobControl, ARank0ThatHasClosedIsNotTakenForAStoppedOne) {
       << error->what();
 }
 
+TEST(JobControl, CallsAfterRank0ClosedSaySo) {
+  std::vector<Stream> own(3);
+  Stream rank_0;
+  std::tie(own[0], rank_0) = connection();
+  JobControl rank_1(1, 3, milliseconds(10'000), std::move(own));
+  rank_0->send(code(ControlKind::leave), {});
+  rank_0.reset();
+  rank_1.poll(0);
+  for (std::uint64_t call = 1; call < 3; ++call) {
+    try {
+      rank_1.enter({.sequence = call, .count = 100});
+      ADD_FAILURE() << "call " << call << " may begin without rank 0";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::peer_died);
+      EXPECT_EQ(error.rank(), 0) << error.what();
+    }
+    rank_1.poll(0);
+  }
+}
+
 } // namespace
 } // namespace weir::host
