@@ -5,6 +5,7 @@
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/job_control.hpp"
+#include "support/comes_true.hpp"
 
 #include <gtest/gtest.h>
 
@@ -102,6 +103,26 @@ TEST(JobControl, CallsAfterRank0ClosedSaySo) {
     }
     rank_1.poll(0);
   }
+}
+
+/// As when its process is stopped, or gets no CPU.
+TEST(JobControl, APauseOfRank0IsNotTheOthersSilence) {
+  std::vector<Stream> own(2);
+  Stream rank_1;
+  std::tie(own[1], rank_1) = connection();
+  JobControl rank_0(0, 2, milliseconds(500), std::move(own));
+  rank_0.enter({.sequence = 1, .count = 100});
+  std::this_thread::sleep_for(milliseconds(600));
+  rank_0.poll(0);
+  EXPECT_FALSE(rank_1->receive()) << "asked where it stays";
+  std::optional<ControlFrame> question;
+  EXPECT_TRUE(test::comes_true([&] {
+    rank_0.poll(0);
+    question = rank_1->receive();
+    return question.has_value();
+  }));
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->kind, code(ControlKind::question));
 }
 
 } // namespace

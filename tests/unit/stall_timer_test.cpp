@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "host/collective/stall_timer.hpp"
+#include "host/bootstrap/stall_timer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,10 +44,20 @@ TEST(StallTimer, DoesNotTakeItsOwnPauseForTheOthersSilence) {
   EXPECT_TRUE(timer.is_over());
 }
 
+TEST(StallTimer, IsOverLaterForWhoWaitsLonger) {
+  StallTimer timer(milliseconds(50), kStart);
+  timer.look(kStart + milliseconds(50));
+  EXPECT_TRUE(timer.is_over());
+  EXPECT_FALSE(timer.is_over(milliseconds(10)));
+  timer.look(kStart + milliseconds(60));
+  EXPECT_TRUE(timer.is_over(milliseconds(10)));
+}
+
 TEST(StallTimer, LastsForEverWithTheLongestTimeout) {
   StallTimer timer(milliseconds::max(), kStart);
   timer.look(kStart + seconds(1'000'000));
   EXPECT_FALSE(timer.is_over());
+  EXPECT_FALSE(timer.is_over(seconds(2)));
 }
 
 TEST(StallTimer, TellsHowOftenItLooked) {

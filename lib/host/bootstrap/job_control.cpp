@@ -63,7 +63,7 @@ void JobControl::enter(const Call& call) {
     throw left_too_early(0);
   }
   peers_[0].stream->send(code(ControlKind::enter), bytes_of(encode(call)));
-  deadline_ = deadline_after(deadline_after(Clock::now(), timeout_), kSlack);
+  entry_timer_.emplace(timeout_, Clock::now());
 }
 
 /// A rank that lacks an acknowledgement suspects a standstill after `timeout`. The other ranks stop
@@ -90,7 +90,7 @@ void JobControl::poll(std::uint64_t bytes_done) {
     }
     check_alive(rank);
   }
-  check_deadline();
+  check_entry_timer();
   check_verdict();
 }
 
@@ -134,7 +134,7 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   case ControlKind::go:
     if (frame.body.size() == sizeof(wire::be64)) {
       begun_ = wire::view_as<wire::be64>(frame.body.data()).get();
-      deadline_.reset();
+      entry_timer_.reset();
     }
     return;
   case ControlKind::failed: {
@@ -174,8 +174,8 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
 
 void JobControl::note_entry(std::uint16_t from, const Call& call) {
   peers_[from].entered = call;
-  if (!deadline_) {
-    deadline_ = deadline_after(Clock::now(), timeout_);
+  if (!entry_timer_) {
+    entry_timer_.emplace(timeout_, Clock::now());
   }
   begin_when_all_entered();
 }
@@ -204,7 +204,7 @@ void JobControl::begin_when_all_entered() {
     throw;
   }
   begun_ = peers_[0].entered->sequence;
-  deadline_.reset();
+  entry_timer_.reset();
   for (Peer& peer : peers_) {
     peer.entered.reset();
   }
@@ -224,8 +224,12 @@ void JobControl::check_agreement() const {
   }
 }
 
-void JobControl::check_deadline() {
-  if (!deadline_ || Clock::now() < *deadline_) {
+void JobControl::check_entry_timer() {
+  if (!entry_timer_) {
+    return;
+  }
+  entry_timer_->look(Clock::now());
+  if (!entry_timer_->is_over(rank_ == 0 ? std::chrono::milliseconds(0) : kSlack)) {
     return;
   }
   if (rank_ != 0) {
@@ -233,7 +237,7 @@ void JobControl::check_deadline() {
                 fmt::format("all-reduce {}: rank 0 did not let it begin within {} ms", begun_ + 1,
                             timeout_.count()));
   }
-  deadline_.reset();
+  entry_timer_.reset();
   open_stall_search({Suspicion::Kind::late_entry, rank_, late_entry()});
 }
 
@@ -291,7 +295,7 @@ void JobControl::check_alive(std::uint16_t rank) {
 void JobControl::note_farewells() {
   const auto has_left = [](const Peer& peer) { return peer.has_left; };
   if (rank_ != 0) {
-    if (deadline_ && peers_[0].has_left) {
+    if (entry_timer_ && peers_[0].has_left) {
       throw left_too_early(0);
     }
     return;

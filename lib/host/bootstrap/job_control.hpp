@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/bootstrap/stall_search.hpp"
+#include "host/bootstrap/stall_timer.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -68,7 +69,7 @@ class JobControl {
   void note_entry(std::uint16_t from, const Call& call);
   void begin_when_all_entered();
   void check_agreement() const;
-  void check_deadline();
+  void check_entry_timer();
   void check_verdict();
   void open_stall_search(const Suspicion& suspicion);
   Error late_entry() const;
@@ -81,8 +82,8 @@ class JobControl {
   const std::chrono::milliseconds timeout_;
   std::vector<Peer> peers_; // by rank
   std::uint64_t begun_ = 0;
-  // Time limit since the first rank entered a call that has not begun.
-  std::optional<Deadline> deadline_;
+  // Since the first rank entered a call that has not begun.
+  std::optional<StallTimer> entry_timer_;
   std::uint64_t bytes_done_ = 0;
   std::optional<StallSearch> stall_search_;  // only on rank 0
   std::optional<Error> suspicion_;           // only on other ranks: what they told rank 0

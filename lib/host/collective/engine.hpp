@@ -2,9 +2,9 @@
 #pragma once
 
 #include "host/bootstrap/job_control.hpp"
+#include "host/bootstrap/stall_timer.hpp"
 #include "host/bootstrap/stream.hpp"
 #include "host/collective/reducer.hpp"
-#include "host/collective/stall_timer.hpp"
 #include "host/transport/transport.hpp"
 #include "weir/communicator.hpp"
 

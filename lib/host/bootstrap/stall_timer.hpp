@@ -28,7 +28,8 @@ class StallTimer {
   /// The rank looks for frames now; once before every other call that depends on time.
   void look(Deadline now);
 
-  bool is_over() const;
+  /// Whether it has waited for the timeout, and `more`.
+  bool is_over(std::chrono::milliseconds more = {}) const;
 
   /// How often it looked since something moved, for an error's text.
   std::string describe() const;

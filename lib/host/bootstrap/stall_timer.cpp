@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/collective/stall_timer.hpp"
+#include "host/bootstrap/stall_timer.hpp"
 
 #include <fmt/format.h>
 
@@ -31,8 +31,8 @@ void StallTimer::look(Deadline now) {
   }
 }
 
-bool StallTimer::is_over() const {
-  return std::chrono::floor<std::chrono::milliseconds>(waited_) >= timeout_;
+bool StallTimer::is_over(std::chrono::milliseconds more) const {
+  return std::chrono::floor<std::chrono::milliseconds>(waited_) - more >= timeout_;
 }
 
 std::string StallTimer::describe() const {
