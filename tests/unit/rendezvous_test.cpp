@@ -62,6 +62,28 @@ TEST(Rendezvous, NamesRankZeroWhenNobodyListens) {
   EXPECT_LT(Clock::now() - start, milliseconds(2000));
 }
 
+/// Rank 0 stands, as when its process is stopped or gets no CPU, and has to look again before the
+/// other rank sends.
+TEST(Rendezvous, APauseOfARankIsNotTheOthersSilence) {
+  constexpr milliseconds timeout(1000);
+  const std::string address = free_address();
+  std::atomic<int> looks = 0;
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    Rendezvous rendezvous({rank, 2, address, rank == 0 ? timeout : 20 * timeout});
+    if (rank == 1) {
+      EXPECT_TRUE(test::comes_true([&] { return looks > 1; }, std::chrono::seconds(10)));
+      rendezvous.gather({});
+      return;
+    }
+    rendezvous.gather({}, [&] {
+      if (++looks == 1) {
+        std::this_thread::sleep_for(timeout + milliseconds(50));
+      }
+    });
+  });
+  expect_none(endings);
+}
+
 /// Rank 0 of `world` in a thread, until its gather is done.
 class RankZero {
  public:

@@ -17,10 +17,10 @@ constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
 constexpr auto kSlack = std::chrono::seconds(1);
 
 /// Waits for bytes on the stream.
-void wait_readable(const FramedStream& stream, Deadline deadline) {
+void wait_readable(const FramedStream& stream, std::chrono::milliseconds timeout) {
   const short events = static_cast<short>(POLLIN | (stream.has_backlog() ? POLLOUT : 0));
   pollfd entry{stream.descriptor(), events, 0};
-  poll(&entry, 1, std::min(milliseconds_left(deadline), 50));
+  poll(&entry, 1, milliseconds_left(Clock::now() + timeout));
 }
 
 /// Returns what `attempt` returns. Turns a system error into the rendezvous's error.
@@ -64,7 +64,7 @@ std::vector<Blob> split_blobs(std::span<const std::uint8_t> all, std::size_t cou
 } // namespace
 
 Rendezvous::Rendezvous(const RendezvousPlan& plan)
-    : plan_(plan), deadline_(deadline_after(Clock::now(), plan.timeout)), streams_(plan.world) {
+    : plan_(plan), timer_(plan.timeout, Clock::now()), streams_(plan.world) {
   if (plan_.rank == 0) {
     admit_all();
   } else {
@@ -96,9 +96,12 @@ void Rendezvous::admit_all() {
   Admission admission =
       attempted([&] { return Admission(listen_at(*Endpoint::parse(plan_.address))); });
   while (const std::optional<std::uint16_t> missing = first_missing()) {
-    if (std::optional<PendingPeer> peer = attempted([&] { return admission.next(deadline_); })) {
+    const Deadline look = Clock::now() + StallTimer::kLookPeriod;
+    std::optional<PendingPeer> peer = attempted([&] { return admission.next(look); });
+    timer_.look(Clock::now());
+    if (peer) {
       seat(std::move(*peer));
-    } else {
+    } else if (timer_.is_over()) {
       give_up_on(*missing);
     }
   }
@@ -160,7 +163,8 @@ void Rendezvous::seat(PendingPeer peer) {
 
 void Rendezvous::join() {
   std::string cause;
-  Socket socket = connect_until(*Endpoint::parse(plan_.address), deadline_, cause);
+  Socket socket = connect_until(*Endpoint::parse(plan_.address),
+                                deadline_after(Clock::now(), plan_.timeout), cause);
   if (!socket) {
     throw Error(ErrorCode::rendezvous_timeout, 0,
                 fmt::format("rendezvous at {}: rank 0 was not reached within {} ms: {}",
@@ -173,7 +177,8 @@ void Rendezvous::join() {
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,
                                      const Meanwhile& meanwhile) {
-  deadline_ = deadline_after(Clock::now(), plan_.timeout);
+  timer_.look(Clock::now());
+  timer_.renew();
   if (plan_.rank == 0) {
     return collect(mine, meanwhile);
   }
@@ -198,7 +203,6 @@ std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine,
 
 ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile) {
   FramedStream& stream = *streams_[from];
-  const Deadline deadline = plan_.rank == 0 ? deadline_ : deadline_after(deadline_, kSlack);
   while (true) {
     stream.flush();
     if (std::optional<ControlFrame> frame = stream.receive()) {
@@ -216,17 +220,16 @@ ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanw
       abandon(Error(ErrorCode::peer_died, from,
                     fmt::format("rendezvous: rank {} closed its connection", from)));
     }
-    if (Clock::now() >= deadline) {
+    timer_.look(Clock::now());
+    if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kSlack)) {
       abandon(Error(ErrorCode::rendezvous_timeout, from,
                     fmt::format("rendezvous: rank {} sent nothing within {} ms", from,
                                 plan_.timeout.count())));
     }
     if (meanwhile) {
       meanwhile();
-      wait_readable(stream, std::min(deadline, Clock::now() + kMeanwhilePeriod));
-    } else {
-      wait_readable(stream, deadline);
     }
+    wait_readable(stream, meanwhile ? kMeanwhilePeriod : StallTimer::kLookPeriod);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/admission.hpp"
 #include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/stall_timer.hpp"
 #include "host/bootstrap/stream.hpp"
 #include "weir/communicator.hpp"
 
@@ -28,8 +29,9 @@ struct RendezvousPlan {
 
 /// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers
 /// are rejected and do no harm. Until all ranks are there, a rank may come again, for example after
-/// a restart; the later connection replaces the earlier. Every function ends within the timeout or
-/// throws weir::Error, which names the missing rank.
+/// a restart; the later connection replaces the earlier. Every function ends within the timeout, as
+/// StallTimer counts it, or throws weir::Error, which names the missing rank. Only the connection
+/// to rank 0 has a timeout by the clock, because to resolve a name may take seconds.
 class Rendezvous {
  public:
   /// Returns when all ranks are there.
@@ -60,7 +62,7 @@ class Rendezvous {
   std::string missing_ranks() const;
 
   const RendezvousPlan plan_;
-  Deadline deadline_;
+  StallTimer timer_; // since the constructor or gather() began to wait
   std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
   std::string last_refusal_;
 };

@@ -16,6 +16,8 @@ class StallTimer {
  public:
   /// More than this between two looks counts as this much.
   static constexpr std::chrono::milliseconds kLongestPause{100};
+  /// Who waits between two looks waits no longer than this, so that all of it counts.
+  static constexpr std::chrono::milliseconds kLookPeriod{50};
   /// A pause that an error speaks of.
   static constexpr std::chrono::milliseconds kWorthTelling{1000};
 
