@@ -9,8 +9,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -21,6 +21,9 @@ from typing import Any
 
 from guest import Identity
 from image import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
+import telemetry  # noqa: E402
 
 WEIR = REPOSITORY / "build" / "app" / "weir"
 WEIR_START_S = 60.0
@@ -219,12 +222,7 @@ class Weir(Switch):
 
     def telemetry(self, command: str) -> Any:
         """The telemetry socket's answer to `command` ("/weir/drops", "/ethdev/stats,0"); null: no such command."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(10.0)
-            connection.connect(str(self._runtime / "dpdk_telemetry.v2"))
-            greeting = json.loads(connection.recv(4096))
-            connection.send(command.encode())
-            answer = json.loads(connection.recv(max(int(greeting["max_output_len"]), 4096)))
+        answer = json.loads(telemetry.ask(self._runtime / "dpdk_telemetry.v2", command))
         said = answer[command.partition(",")[0]]
         if isinstance(said, dict) and "error" in said:
             raise FabricError(f"weir answers {command} with: {said['error']}")

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -24,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "support")]
 import demonstrate  # noqa: E402
+import telemetry  # noqa: E402
 from demonstrate import Process  # noqa: E402
 
 LOOK_S = 0.1
@@ -72,12 +71,7 @@ def ask(folder: Path, question: str) -> str:
     """The switch's answer on its telemetry socket."""
     try:
         path = next(folder.glob("dpdk/*/dpdk_telemetry.v2"))
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(10)
-            connection.connect(str(path))
-            limit = int(json.loads(connection.recv(4096))["max_output_len"])
-            connection.send(question.encode())
-            return connection.recv(max(limit, 4096) + 1024).decode()
+        return telemetry.ask(path, question)
     except (OSError, StopIteration) as problem:
         return f"no answer: {problem!r}"
 

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +18,9 @@ from typing import Any
 from netns import KILLED_WITH_US, Namespace
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import telemetry  # noqa: E402
+
 BUILD = ROOT / os.environ.get("WEIR_BUILD", "build")  # another for a sanitizer build
 WEIR = BUILD / "app" / "weir"
 REPLAY = BUILD / "app" / "weir-replay"
@@ -134,12 +137,7 @@ class Weir:
         run = Path(f"/proc/{self.process.pid}/root/run/dpdk")
         found = sorted(run.glob("*/dpdk_telemetry.v2"))
         expect(len(found) == 1, f"telemetry sockets: {found}")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(10)
-            connection.connect(str(found[0]))
-            limit = int(json.loads(connection.recv(4096))["max_output_len"])
-            connection.send(command.encode())
-            return connection.recv(max(limit, 4096) + 1024).decode()
+        return telemetry.ask(found[0], command)
 
     def close(self) -> None:
         if self.process.poll() is None:
