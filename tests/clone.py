@@ -21,7 +21,7 @@ from style import tracked_files
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKED = ("build", "build-release")
-PATIENCE_S = 600
+TIMEOUT_S = 600
 RESULTS = "my results"
 
 
@@ -64,7 +64,7 @@ def copy_tree(copy: Path) -> None:
 def passes(step: Step, copy: Path) -> bool:
     started = time.monotonic()
     done = subprocess.run(step.command, cwd=copy, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=PATIENCE_S)
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=TIMEOUT_S)
     holds = done.returncode == 0 and step.says in done.stdout
     print(f"  {'passed' if holds else 'FAILED'}  {step.name}  {time.monotonic() - started:.1f} s", flush=True)
     if not holds:

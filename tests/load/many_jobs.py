@@ -32,7 +32,7 @@ BUSY_LOOP = [sys.executable, "-c", "while True: pass"]
 BUILD = [sys.executable, "-c", "import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', "
          "'for i in range(8_000_000): pass'], stdin=subprocess.DEVNULL)"]  # processes that come and go, as in a build
 QUESTIONS = ["/weir/ring,1", "/weir/ring/stuck,1", "/weir/conn", "/weir/port/stats,all", "/weir/drops", "/weir/lcores"]
-PATIENCE_S = 120  # of a whole job
+TIMEOUT_S = 120  # of a whole job
 LOOKS_AT_A_STALL = 12  # one a second
 
 
@@ -165,7 +165,7 @@ class Job:
         moved = looked = self._started
         looks = 0
         state = self.state()
-        while any(status is None for _, status, _ in state) and time.monotonic() < self._started + PATIENCE_S:
+        while any(status is None for _, status, _ in state) and time.monotonic() < self._started + TIMEOUT_S:
             time.sleep(LOOK_S)
             before, state = state, self.state()
             now = time.monotonic()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / os.environ.get("WEIR_BUILD", "build") / "tests/load/load_test"
 ROLES = ["one-lcore", "two-lcores", "pipeline", "two-pipelines", "helped"]
 COUNT = re.compile(r"^load: (\d+) passed, (\d+) failed, 0 skipped$", re.MULTILINE)
-PATIENCE_S = 600  # without the overload itself
+TIMEOUT_S = 600  # without the overload itself
 # In quotes: a space ends an option.
 SANITIZER = {"TSAN_OPTIONS": f"suppressions='{ROOT / 'tests/load/tsan.supp'}':history_size=7"}
 
@@ -29,7 +29,7 @@ def run(roles: str, seconds: int) -> tuple[int, int]:
     command = [str(PROGRAM), "--roles", roles, "--seconds", str(seconds)]
     try:
         done = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=seconds + PATIENCE_S, env=os.environ | SANITIZER)
+                              timeout=seconds + TIMEOUT_S, env=os.environ | SANITIZER)
     except subprocess.TimeoutExpired as late:
         print(f"{late.output}\nload: {roles} does not end")
         return 0, 1

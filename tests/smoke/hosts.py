@@ -29,7 +29,7 @@ RANKS = 4
 WINDOW = 4  # of config/af_packet.yaml
 MESSAGES = 24
 STALL_S = 0.1  # a sender's timeout
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 ETH_P_ALL = 3
@@ -188,7 +188,7 @@ class Hosts:
     def collect(self, count: int) -> list[tuple[int, bytes]]:
         """Waits for exactly `count` frames, and checks that no more come for some time."""
         frames: list[tuple[int, bytes]] = []
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while len(frames) < count and time.monotonic() < deadline:
             frames += self.received(0.1)
         frames += self.received(0.02)
@@ -252,7 +252,7 @@ class Job:
             elif self._lossy and now - quiet_since > STALL_S:
                 self.seen.timeouts += 1
                 self._next = list(self._progress)  # every sender goes back to the first packet that its receiver lacks
-            if now - began > PATIENCE_S:
+            if now - began > TIMEOUT_S:
                 raise Failed(f"places received: {self._progress}, sent: {self._next}, of {self._places}; {self.seen}")
         expect(not self._lost_in and not self._lost_out, "not every frame that was to be lost was met")
         return self.seen

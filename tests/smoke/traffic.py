@@ -14,7 +14,7 @@ from netns import Namespace
 from weir import Failed, expect
 
 FILE_BYTES = 20_000_000
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 ECHO_REQUEST, ECHO_REPLY = 8, 0
 
 
@@ -26,7 +26,7 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def ping(namespace: Namespace, address: str, data_bytes: int = 56, seconds: float = PATIENCE_S) -> None:
+def ping(namespace: Namespace, address: str, data_bytes: int = 56, seconds: float = TIMEOUT_S) -> None:
     """Pings until one is answered with the same bytes. The first may be lost while an interface comes up."""
     data = random.Random(address).randbytes(data_bytes)
     body = struct.pack(">HH", os.getpid() & 0xFFFF, 1) + data
@@ -58,12 +58,12 @@ def move_file(sender: Namespace, receiver: Namespace, address: str, size: int = 
     with sender.entered():
         outgoing = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with listener, outgoing:
-        listener.settimeout(PATIENCE_S)
-        outgoing.settimeout(PATIENCE_S)
+        listener.settimeout(TIMEOUT_S)
+        outgoing.settimeout(TIMEOUT_S)
         outgoing.connect(listener.getsockname())
         incoming, _ = listener.accept()
         with incoming:
-            incoming.settimeout(PATIENCE_S)
+            incoming.settimeout(TIMEOUT_S)
             thread = threading.Thread(target=_send, args=(outgoing, data), daemon=True)
             thread.start()
             received = _receive(incoming)
