@@ -26,9 +26,4 @@ constexpr bool psn_before(std::uint32_t earlier, std::uint32_t later) {
   return psn_distance(earlier, later) > 0;
 }
 
-/// True for the `packets` numbers from `first` on. `packets` is at most 2^23.
-constexpr bool psn_within(std::uint32_t psn, std::uint32_t first, std::uint32_t packets) {
-  return ((psn - first) & kPsnMask) < packets;
-}
-
 } // namespace weir::wire

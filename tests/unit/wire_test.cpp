@@ -662,11 +662,8 @@ TEST(Psn, FollowsNumbersThatNeverWrap) {
     ASSERT_EQ(psn_add(from24, ahead), to24);
     ASSERT_EQ(psn_distance(from24, to24), ahead);
     ASSERT_EQ(psn_before(from24, to24), ahead > 0);
-    const auto packets = static_cast<std::uint32_t>(random() % 5000);
-    ASSERT_EQ(psn_within(to24, from24, packets), ahead >= 0 && ahead < packets);
   }
   EXPECT_EQ(psn_add(0, -1), 0xffffffu);
-  EXPECT_FALSE(psn_within(5, 5, 0));
 }
 
 // ---- Addresses. ----
