@@ -64,20 +64,6 @@ constinit const std::array<OperatorRow, kOperations> kOperatorRows{
     row<Operation::bitwise_xor>(Order::never_matters, no_bits),
 };
 
-bool is_float(DataType type) {
-  switch (type) {
-  case DataType::f32:
-  case DataType::f16:
-  case DataType::bf16:
-  case DataType::f64:
-  case DataType::f8e4m3:
-  case DataType::f8e5m2:
-    return true;
-  default:
-    return false;
-  }
-}
-
 Operators::Operators(CpuLevel level) {
   for (const OperatorRow& row : kOperatorRows) {
     for (std::size_t type = 0; type < kDataTypes; ++type) {

@@ -28,9 +28,6 @@ struct OperatorRow {
 /// Indexed by the operation's number.
 extern const std::array<OperatorRow, kOperations> kOperatorRows;
 
-/// Whether the type is a floating-point type.
-bool is_float(DataType type);
-
 /// The operators at one CPU level: a kernel for each type and operation, nullptr if the operation
 /// does not support the type.
 class Operators {

@@ -79,6 +79,20 @@ TEST(Operators, AnIdentityFoldedBeforeAnythingLeavesItAsItIs) {
   });
 }
 
+bool is_float(DataType type) {
+  switch (type) {
+  case DataType::f32:
+  case DataType::f16:
+  case DataType::bf16:
+  case DataType::f64:
+  case DataType::f8e4m3:
+  case DataType::f8e5m2:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool order_counts(ReduceKernel kernel, const Bytes& a, const Bytes& b, const Bytes& c) {
   const Bytes expected = fold(kernel, {&a, &b, &c});
   return fold(kernel, {&c, &a, &b}) != expected || fold(kernel, {&b, &a, &c}) != expected;
