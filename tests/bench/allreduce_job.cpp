@@ -114,7 +114,9 @@ Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {
                                     .world = wanted.ranks,
                                     .window = kWindow,
                                     .message_bytes = kMessageBytes,
-                                    .epoch = 1};
+                                    .epoch = 1,
+                                    .qp = outgoing_qp_of(rank),
+                                    .ack_timeout = ack_timeout_exponent()};
     exchanges.emplace_back(config, tensors[rank]);
   }
   std::deque<SimulatedHost> hosts = make_hosts(network, exchanges);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace weir::bench {
 namespace {
 
@@ -32,6 +34,15 @@ wire::MacAddress mac_of(std::uint16_t rank) {
 
 wire::IpAddress ip_of(std::uint16_t rank) {
   return *wire::parse_ip(fmt::format("10.0.0.{}", rank + 1));
+}
+
+std::uint32_t outgoing_qp_of(std::uint16_t rank) {
+  return kOutgoingQp + rank;
+}
+
+std::uint8_t ack_timeout_exponent() {
+  using Units = std::chrono::duration<double, std::ratio<4096, 1'000'000'000>>;
+  return static_cast<std::uint8_t>(std::lround(std::log2(Units(kAckTimeout).count())));
 }
 
 QueuePairFailed::QueuePairFailed(std::uint16_t rank)
@@ -71,7 +82,7 @@ endpoint::QueuePairConfig SimulatedHost::config(std::uint16_t peer) const {
 endpoint::QueuePairConfig SimulatedHost::outgoing_config(std::uint16_t world) const {
   const std::uint16_t successor = successor_of(rank_, world);
   endpoint::QueuePairConfig outgoing = config(successor);
-  outgoing.local_qp = kOutgoingQp + rank_;
+  outgoing.local_qp = outgoing_qp_of(rank_);
   outgoing.remote_qp = kIncomingQp + successor;
   return outgoing;
 }
@@ -80,7 +91,7 @@ endpoint::QueuePairConfig SimulatedHost::incoming_config(std::uint16_t world) co
   const std::uint16_t predecessor = predecessor_of(rank_, world);
   endpoint::QueuePairConfig incoming = config(predecessor);
   incoming.local_qp = kIncomingQp + rank_;
-  incoming.remote_qp = kOutgoingQp + predecessor;
+  incoming.remote_qp = outgoing_qp_of(predecessor);
   return incoming;
 }
 

@@ -22,6 +22,12 @@ inline constexpr std::uint32_t kInboxes = 64;        // messages, twice the swit
 wire::MacAddress mac_of(std::uint16_t rank);
 wire::IpAddress ip_of(std::uint16_t rank);
 
+/// The queue pair to its successor, which gets the acknowledgements.
+std::uint32_t outgoing_qp_of(std::uint16_t rank);
+
+/// The exponent x whose 4.096 us x 2^x is nearest to the hosts' ACK timeout (IBTA §9.7.6.1.3).
+std::uint8_t ack_timeout_exponent();
+
 /// A queue pair has used all its retries without progress: the job must start again.
 class QueuePairFailed : public std::runtime_error {
  public:
