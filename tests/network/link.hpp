@@ -12,6 +12,17 @@ namespace weir::network {
 /// Bytes of a frame on the wire besides its own: preamble, FCS and gap (IEEE 802.3).
 inline constexpr std::uint32_t kWireOverhead = 8 + 4 + 12;
 
+/// The times at which a flapping link is down.
+struct Outages {
+  Time first = 0;
+  Time every = 0; // from one's begin to the next; 0: the link never goes down
+  Time duration = 0;
+
+  bool include(Time time) const {
+    return every != 0 && time >= first && (time - first) % every < duration;
+  }
+};
+
 struct LinkTraits {
   enum class Order : std::uint8_t { kept, free };
 
@@ -21,9 +32,11 @@ struct LinkTraits {
   Ppm late = kAlways; // share of frames that get a spread
   Order order = Order::kept;
   Ppm loss = 0;
-  Ppm answer_loss = 0; // of acknowledgements
+  std::uint32_t mean_burst = 1; // frames lost one after the other; 1: each loss is independent
+  Ppm answer_loss = 0;          // of acknowledgements, each independent
   Ppm duplication = 0;
   Ppm corruption = 0;
+  Outages outages;
 };
 
 /// The kinds of content that a link treats differently.
@@ -38,6 +51,8 @@ class Link {
   void become_reliable() {
     traits_.loss = traits_.answer_loss = traits_.duplication = traits_.corruption = 0;
     traits_.order = LinkTraits::Order::kept;
+    traits_.outages = {};
+    is_in_burst_ = false;
     answers_pass_ = is_up_ = true;
   }
 
@@ -54,7 +69,8 @@ class Link {
   /// Begins to send a frame at `now`, or after all earlier frames. A lost frame takes its time too.
   void send(Time now, std::uint32_t frame_bytes);
 
-  bool loses(Content content, Dice& dice) const;
+  /// Whether the last frame is lost. A frame whose end leaves during an outage is.
+  bool loses(Content content, Dice& dice);
 
   bool doubles(Dice& dice) const { return dice.chance(traits_.duplication); }
 
@@ -64,9 +80,12 @@ class Link {
   Time arrival(Dice& dice);
 
  private:
+  bool loses_in_burst(Dice& dice);
+
   LinkTraits traits_;
   bool is_up_ = true;
   bool answers_pass_ = true;
+  bool is_in_burst_ = false;
   netsim::Transmitter transmitter_;
   Time last_arrival_ = 0;
 };

@@ -74,6 +74,69 @@ TEST(Link, LosesDataAndAnswersApart) {
   EXPECT_FALSE(link.loses(Content::data, dice));
 }
 
+struct Losses {
+  double share = 0;
+  double mean_burst = 0;
+};
+
+Losses losses_of(Link& link, unsigned frames, Dice& dice) {
+  unsigned lost = 0;
+  unsigned bursts = 0;
+  bool was_lost = false;
+  for (unsigned frame = 0; frame < frames; ++frame) {
+    const bool is_lost = link.loses(Content::data, dice);
+    lost += is_lost ? 1 : 0;
+    bursts += is_lost && !was_lost ? 1 : 0;
+    was_lost = is_lost;
+  }
+  return {static_cast<double>(lost) / frames, static_cast<double>(lost) / bursts};
+}
+
+// Bounds of five standard deviations: lost frames come in groups whose lengths are geometric, so a
+// mean of n of them strays by sqrt(burst * (burst - 1) / n), and the share by about
+// sqrt(2 * burst / lost) of itself.
+TEST(Link, LosesInBursts) {
+  constexpr unsigned frames = 4'000'000;
+  for (const std::uint32_t burst : {1, 2, 8}) {
+    Dice dice(burst);
+    Link link({.loss = kPercent, .mean_burst = burst});
+    const Losses found = losses_of(link, frames, dice);
+    EXPECT_NEAR(found.share, 0.01, 0.01 * 5 * 0.02) << burst;
+    EXPECT_NEAR(found.mean_burst, burst, burst * 5 * 0.02) << burst;
+  }
+}
+
+TEST(Link, LosesInBurstsThatAreRare) {
+  constexpr unsigned frames = 40'000'000;
+  Dice dice(1);
+  Link link({.loss = 100, .mean_burst = 8});
+  EXPECT_NEAR(losses_of(link, frames, dice).share, 1e-4, 1e-4 * 5 * 0.064);
+}
+
+TEST(Link, EndsBurstsAndOutagesWhenItBecomesReliable) {
+  Dice dice(1);
+  Link link({.loss = kAlways, .mean_burst = 1000, .outages = {0, 1000, 1000}});
+  EXPECT_TRUE(link.loses(Content::data, dice));
+  link.become_reliable();
+  EXPECT_FALSE(link.loses(Content::data, dice));
+}
+
+TEST(Link, FlapsByTheTimesAtWhichFramesLeave) {
+  struct Row {
+    Time sent;
+    bool is_lost;
+  };
+
+  // A frame takes 800 ns. The link is down from 10,000 to 12,000 and from 15,000 to 17,000.
+  Dice dice(1);
+  Link link({.bits_per_ns = 10, .outages = {10'000, 5000, 2000}});
+  for (const Row& row : {Row{0, false}, Row{9100, false}, Row{9200, true}, Row{11'000, true},
+                         Row{11'900, false}, Row{14'300, true}, Row{16'300, false}}) {
+    link.send(row.sent, kFrameBytes);
+    EXPECT_EQ(link.loses(Content::data, dice), row.is_lost) << row.sent;
+  }
+}
+
 TEST(DeadlineTimer, AsksForAnEventWhereNoneComesEarlyEnough) {
   DeadlineTimer timer;
   EXPECT_EQ(timer.set(std::nullopt), std::nullopt);
