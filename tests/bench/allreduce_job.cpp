@@ -59,8 +59,8 @@ SimulatedNetwork make_network(const AllReduce& wanted, std::vector<ring::RingSpe
                               std::uint64_t seed) {
   stage::InlineSwitch::Settings settings;
   settings.worker.level = op::best_cpu_level();
-  return {{.ports = wanted.ranks,
-           .links = {.bits_per_ns = kBitsPerNs, .delay = kDelay, .loss = wanted.loss},
+  return {{.links = std::vector<network::LinkTraits>(
+               wanted.ranks, {.bits_per_ns = kBitsPerNs, .delay = kDelay, .loss = wanted.loss}),
            .longest_frame = kLongestFrame,
            .seed = seed},
           std::move(rings),

@@ -66,6 +66,9 @@ class Link {
 
   bool is_up() const { return is_up_; }
 
+  /// When it can begin with another frame.
+  Time free_from() const { return transmitter_.free_from(); }
+
   /// Begins to send a frame at `now`, or after all earlier frames. A lost frame takes its time too.
   void send(Time now, std::uint32_t frame_bytes);
 

@@ -23,7 +23,10 @@ struct Packet : frame::Frame {
   }
 
   /// Copies what a duplicate needs besides the bytes.
-  void become_twin_of(const Packet& other) { ingress = other.ingress; }
+  void become_twin_of(const Packet& other) {
+    ingress = other.ingress;
+    traffic = other.traffic;
+  }
 
   std::vector<std::uint8_t> storage;
 };

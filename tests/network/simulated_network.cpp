@@ -12,9 +12,8 @@ namespace weir::network {
 SimulatedNetwork::SimulatedNetwork(const Plan& plan, std::vector<ring::RingSpec> rings,
                                    const stage::InlineSwitch::Settings& settings)
     : NetworkParts{PacketPool<Packet>(plan.longest_frame), Dice(plan.seed)},
-      Star(pool, link_dice, std::vector<LinkTraits>(plan.ports, plan.links),
-           std::vector<LinkTraits>(plan.ports, plan.links)),
-      longest_frame_(plan.longest_frame), stations_(plan.ports) {
+      Star(pool, link_dice, plan.links, plan.links), longest_frame_(plan.longest_frame),
+      stations_(plan.links.size()), waiting_(plan.links.size()) {
   install_alike(std::move(rings), settings);
 }
 
@@ -51,16 +50,46 @@ void SimulatedNetwork::arrive(Time time, Packet& packet, const StarPlace& place)
   events_.push(time, {EventKind::arrival, place, &packet});
 }
 
+void SimulatedNetwork::leave(std::uint16_t port, Packet& packet) {
+  EgressQueue<Packet>& waiting = waiting_[port];
+  const bool was_empty = waiting.is_empty();
+  if (!waiting.add(packet)) {
+    ++refused_;
+    return packets().free(packet);
+  }
+  if (was_empty) {
+    send_waiting(port);
+  }
+}
+
+/// Sends what can be sent now, and makes the event for the rest.
+void SimulatedNetwork::send_waiting(std::uint16_t port) {
+  EgressQueue<Packet>& waiting = waiting_[port];
+  Link& link = from_switch(port);
+  while (!waiting.is_empty() && link.free_from() <= now_) {
+    Star::leave(port, waiting.take());
+  }
+  if (!waiting.is_empty()) {
+    events_.push(link.free_from(), {EventKind::link_free, {StarPlace::End::at_station, port}});
+  }
+}
+
 bool SimulatedNetwork::advance() {
   if (events_.empty()) {
     return false;
   }
   const auto [time, event] = events_.pop();
   now_ = time;
-  if (event.kind == EventKind::wake) {
+  switch (event.kind) {
+  case EventKind::wake:
     stations_[event.place.port]->expire();
-  } else {
+    break;
+  case EventKind::link_free:
+    send_waiting(event.place.port);
+    break;
+  case EventKind::arrival:
     take(*event.packet, event.place);
+    break;
   }
   return true;
 }

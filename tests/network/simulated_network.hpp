@@ -2,6 +2,7 @@
 #pragma once
 
 #include "netsim/event_queue.hpp"
+#include "network/egress_queue.hpp"
 #include "network/packet_pool.hpp"
 #include "network/star.hpp"
 
@@ -26,12 +27,12 @@ struct NetworkParts {
   Dice link_dice;
 };
 
-/// A star of stations in virtual time. All links are alike.
+/// A star of stations in virtual time. At the switch, each link to a station has a queue for each
+/// class of traffic.
 class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
  public:
   struct Plan {
-    std::uint16_t ports = 0;
-    LinkTraits links;
+    std::vector<LinkTraits> links;   // by port, each for both directions
     std::uint32_t longest_frame = 0; // bytes
     std::uint64_t seed = 1;          // of what happens on the links
   };
@@ -58,8 +59,11 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
 
   Time now() const override { return now_; }
 
+  /// Frames that found the queue at the switch full.
+  std::uint64_t refused() const { return refused_; }
+
  private:
-  enum class EventKind : std::uint8_t { arrival, wake };
+  enum class EventKind : std::uint8_t { arrival, wake, link_free };
 
   struct Event {
     EventKind kind{};
@@ -69,13 +73,17 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
 
   void arrive(Time time, Packet& packet, const StarPlace& place) override;
   void take(Packet& packet, const StarPlace& place);
+  void leave(std::uint16_t port, Packet& packet) override;
+  void send_waiting(std::uint16_t port);
   void install_alike(std::vector<ring::RingSpec> rings,
                      const stage::InlineSwitch::Settings& settings);
 
   const std::uint32_t longest_frame_;
   Time now_ = 0;
   netsim::EventQueue<Event> events_;
-  std::vector<Station*> stations_; // by port
+  std::vector<Station*> stations_;           // by port
+  std::vector<EgressQueue<Packet>> waiting_; // by port; while one is not empty, an event is due
+  std::uint64_t refused_ = 0;
 };
 
 } // namespace weir::network

@@ -66,6 +66,11 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
   /// The switch sends the packet to these ports, one or more.
   virtual void depart(Packet& /*packet*/, l2::PortSet /*ports*/) {}
 
+  /// The packet, or a copy of it, goes to one of them. Sends it at once.
+  virtual void leave(std::uint16_t port, Packet& packet) {
+    this->carry(from_switch_[port], packet, {StarPlace::End::at_station, port});
+  }
+
   /// The switch has dropped or consumed the packet.
   virtual void give_back(Packet& /*packet*/) {}
 
@@ -78,8 +83,7 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
     for (l2::PortSet rest = ports; rest != 0; rest &= rest - 1) {
       const auto port = static_cast<std::uint16_t>(std::countr_zero(rest));
       const bool is_last = (rest & (rest - 1)) == 0;
-      this->carry(from_switch_[port], is_last ? packet : this->packets().copy(packet),
-                  {StarPlace::End::at_station, port});
+      leave(port, is_last ? packet : this->packets().copy(packet));
     }
   }
 

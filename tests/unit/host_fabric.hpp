@@ -23,8 +23,8 @@ class HostFabric {
  public:
   HostFabric(std::vector<ring::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
       : rings_(std::move(rings)), inboxes_(ports),
-        network_({.ports = ports, .links = {}, .longest_frame = kMaxFrame}, rings_,
-                 settings(session)) {
+        network_({.links = std::vector<network::LinkTraits>(ports), .longest_frame = kMaxFrame},
+                 rings_, settings(session)) {
     for (std::uint16_t port = 0; port < ports; ++port) {
       network_.attach(port, inboxes_[port]);
     }

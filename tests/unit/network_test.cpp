@@ -3,12 +3,19 @@
 /// The network of the tests: when frames arrive, and when a host's timer goes off.
 
 #include "network/deadline_timer.hpp"
+#include "network/egress_queue.hpp"
 #include "network/link.hpp"
+#include "network/packet_pool.hpp"
+#include "network/simulated_network.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace weir::network {
 namespace {
@@ -135,6 +142,106 @@ TEST(Link, FlapsByTheTimesAtWhichFramesLeave) {
     link.send(row.sent, kFrameBytes);
     EXPECT_EQ(link.loses(Content::data, dice), row.is_lost) << row.sent;
   }
+}
+
+struct Queued {
+  explicit Queued(std::uint32_t bytes) : frame_bytes(bytes) {}
+
+  bool add(frame::TrafficClass traffic) {
+    Packet& packet = pool.make();
+    packet.traffic = traffic;
+    packet.length = frame_bytes;
+    packet.ingress = next++;
+    return queue.add(packet);
+  }
+
+  std::uint32_t frame_bytes;
+  std::uint16_t next = 0; // every packet's number, in `ingress`
+  PacketPool<Packet> pool{64};
+  EgressQueue<Packet> queue;
+};
+
+// lib/lcore/tx_arbiter.hpp: other traffic has an eighth of the bytes while ring frames wait.
+TEST(EgressQueue, LetsRingFramesGoFirst) {
+  Queued queued(kFrameBytes);
+  for (unsigned i = 0; i < 16; ++i) {
+    queued.add(frame::TrafficClass::other);
+  }
+  for (unsigned i = 0; i < 16; ++i) {
+    queued.add(frame::TrafficClass::ring);
+  }
+  std::string turns;
+  std::uint16_t next_other = 0;
+  std::uint16_t next_ring = 16;
+  while (!queued.queue.is_empty()) {
+    const Packet& packet = queued.queue.take();
+    const bool is_ring = packet.traffic == frame::TrafficClass::ring;
+    EXPECT_EQ(packet.ingress, is_ring ? next_ring++ : next_other++) << "not in the order of coming";
+    turns += is_ring ? 'r' : 'o';
+  }
+  EXPECT_EQ(turns, "rrrrrrrorrrrrrrorroooooooooooooo");
+}
+
+TEST(EgressQueue, RefusesAFullClassAlone) {
+  Queued queued(64);
+  for (unsigned i = 0; i < 2048; ++i) {
+    ASSERT_TRUE(queued.add(frame::TrafficClass::other));
+  }
+  EXPECT_FALSE(queued.add(frame::TrafficClass::other));
+  EXPECT_TRUE(queued.add(frame::TrafficClass::ring));
+  queued.queue.take();
+  queued.queue.take();
+  EXPECT_TRUE(queued.add(frame::TrafficClass::other));
+}
+
+/// Notes when frames come.
+struct Listener : Station {
+  explicit Listener(const SimulatedNetwork& network) : clock(network) {}
+
+  void receive(std::span<std::uint8_t> /*frame*/) override { times.push_back(clock.now()); }
+
+  void expire() override {}
+
+  const SimulatedNetwork& clock;
+  std::vector<Time> times;
+};
+
+wire::MacAddress mac_at(std::uint16_t port) {
+  return {{0x02, 0, 0, 0, 0, static_cast<std::uint8_t>(port)}};
+}
+
+std::vector<std::uint8_t> frame_between(std::uint16_t from, std::uint16_t to) {
+  wire::EthernetHeader header;
+  header.destination = mac_at(to);
+  header.source = mac_at(from);
+  header.type.set(0x88b5); // IEEE 802, local experimental
+  std::vector<std::uint8_t> frame(kFrameBytes);
+  std::memcpy(frame.data(), &header, sizeof header);
+  return frame;
+}
+
+// Two stations send ten frames each to a third. A frame takes 800 ns on every link, and a link
+// delays it by 5000. So the first comes after 11,600 ns, and then one every 800.
+TEST(SimulatedNetwork, SendsWhatWaitsForALinkWithoutPause) {
+  const LinkTraits link{.bits_per_ns = 10, .delay = 5000};
+  SimulatedNetwork network({.links = {link, link, link}, .longest_frame = kFrameBytes}, {}, {});
+  Listener listener(network);
+  for (std::uint16_t port = 0; port < 3; ++port) {
+    network.attach(port, listener);
+    network.introduce(port, mac_at(port));
+  }
+  for (unsigned i = 0; i < 10; ++i) {
+    network.send(0, frame_between(0, 2));
+    network.send(1, frame_between(1, 2));
+  }
+  while (network.advance()) {
+  }
+  std::vector<Time> expected;
+  for (unsigned i = 0; i < 20; ++i) {
+    expected.push_back(11'600 + 800 * i);
+  }
+  EXPECT_EQ(listener.times, expected);
+  EXPECT_EQ(network.refused(), 0U);
 }
 
 TEST(DeadlineTimer, AsksForAnEventWhereNoneComesEarlyEnough) {

@@ -6,6 +6,8 @@
 #include "frame/frame.hpp"
 #include "lcore/mbuf_frame.hpp"
 #include "lcore/transmit.hpp"
+#include "network/egress_queue.hpp"
+#include "network/packet_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <rte_eal.h>
@@ -28,6 +30,13 @@ using frame::TrafficClass;
 constexpr std::uint32_t kWireOverhead = 24; // preamble, FCS, gap
 constexpr unsigned kQueues = 2;
 constexpr unsigned kMbufs = 16384;
+
+// The simulated network's queues must be as long as those that ship.
+using Simulated = network::EgressQueue<network::Packet>;
+static_assert(Simulated::kRingBacklog ==
+              TxPort::kBacklogs[static_cast<std::size_t>(TrafficClass::ring)]);
+static_assert(Simulated::kOtherBacklog ==
+              TxPort::kBacklogs[static_cast<std::size_t>(TrafficClass::other)]);
 
 /// EAL without hugepages, once for the program.
 struct Eal {
