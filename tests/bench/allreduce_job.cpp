@@ -2,6 +2,7 @@
 #include "allreduce_job.hpp"
 
 #include "exchange.hpp"
+#include "foreign_station.hpp"
 #include "simulated_host.hpp"
 
 #include <algorithm>
@@ -14,11 +15,17 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::uint32_t kWindow = kInboxes / 2;
+constexpr std::uint32_t kFrameHeaders = 14 + 20 + 8 + 12 + 4; // Ethernet, IPv4, UDP, BTH; ICRC
+constexpr std::uint16_t kForeignStations = 4;
+constexpr Time kLongest = 30'000'000'000; // a job that takes more has come to a stop
 
-ring::RingSpec ring_of(std::uint16_t ranks) {
-  ring::RingSpec ring{.id = 1, .window = kWindow, .max_message_bytes = kMessageBytes, .mtu = kMtu};
-  for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+ring::RingSpec ring_of(const AllReduce& wanted) {
+  const HostTraits& hosts = wanted.hosts;
+  ring::RingSpec ring{.id = 1,
+                      .window = hosts.window,
+                      .max_message_bytes = hosts.message_bytes,
+                      .mtu = static_cast<std::uint16_t>(hosts.mtu)};
+  for (std::uint16_t rank = 0; rank < wanted.ranks; ++rank) {
     ring.members.push_back({ip_of(rank), rank});
   }
   return ring;
@@ -55,25 +62,69 @@ void expect_sums(const Tensors& tensors) {
   }
 }
 
+/// By port: the members', then those of the foreign stations.
+std::vector<network::LinkTraits> links_of(const AllReduce& wanted, std::uint64_t seed) {
+  std::vector<network::LinkTraits> links(wanted.ranks, wanted.links);
+  if (wanted.first_link) {
+    links[0] = *wanted.first_link;
+    links[0].outages.first +=
+        network::Dice(seed).below(static_cast<std::uint64_t>(wanted.link_time()));
+  }
+  links.resize(wanted.ranks + (wanted.foreign_load == 0 ? 0U : kForeignStations), lossy_link(0));
+  return links;
+}
+
 SimulatedNetwork make_network(const AllReduce& wanted, std::vector<ring::RingSpec> rings,
                               std::uint64_t seed) {
   stage::InlineSwitch::Settings settings;
   settings.worker.level = op::best_cpu_level();
-  return {{.links = std::vector<network::LinkTraits>(
-               wanted.ranks, {.bits_per_ns = kBitsPerNs, .delay = kDelay, .loss = wanted.loss}),
-           .longest_frame = kLongestFrame,
+  return {{.links = links_of(wanted, seed),
+           .longest_frame = wanted.hosts.longest_frame(),
            .seed = seed},
           std::move(rings),
           settings};
 }
 
-std::deque<SimulatedHost> make_hosts(SimulatedNetwork& network, auto& exchanges) {
-  const auto ranks = static_cast<std::uint16_t>(exchanges.size());
+std::deque<SimulatedHost> make_hosts(SimulatedNetwork& network, const AllReduce& wanted,
+                                     auto& exchanges) {
   std::deque<SimulatedHost> hosts;
-  for (std::uint16_t rank = 0; rank < ranks; ++rank) {
-    hosts.emplace_back(network, exchanges[rank], rank, ranks);
+  for (std::uint16_t rank = 0; rank < wanted.ranks; ++rank) {
+    hosts.emplace_back(network, exchanges[rank], rank, wanted.ranks, wanted.hosts);
   }
   return hosts;
+}
+
+std::deque<ForeignStation> make_foreign_stations(SimulatedNetwork& network, const AllReduce& wanted,
+                                                 std::uint64_t seed) {
+  std::deque<ForeignStation> stations;
+  if (wanted.foreign_load == 0) {
+    return stations;
+  }
+  const std::uint32_t frame_bytes = wanted.hosts.mtu + kFrameHeaders;
+  const double burst_time =
+      8.0 * ForeignStation::kBurst * (frame_bytes + network::kWireOverhead) / kBitsPerNs;
+  const double share = static_cast<double>(wanted.foreign_load) / network::kAlways;
+  for (std::uint16_t number = 0; number < kForeignStations; ++number) {
+    stations.emplace_back(
+        network,
+        ForeignStation::Plan{.port = static_cast<std::uint16_t>(wanted.ranks + number),
+                             .victim = 0,
+                             .frame_bytes = frame_bytes,
+                             .interval = static_cast<Time>(burst_time * kForeignStations / share),
+                             .seed = seed * kForeignStations + number});
+  }
+  return stations;
+}
+
+host::WindowConfig window_of(const AllReduce& wanted, std::uint16_t rank) {
+  return {.ring = 1,
+          .rank = rank,
+          .world = wanted.ranks,
+          .window = wanted.hosts.window,
+          .message_bytes = wanted.hosts.message_bytes,
+          .epoch = 1,
+          .qp = outgoing_qp_of(rank),
+          .ack_timeout = ack_timeout_exponent()};
 }
 
 /// Runs until every exchange is done or a queue pair fails.
@@ -84,7 +135,7 @@ bool run(SimulatedNetwork& network, std::deque<SimulatedHost>& hosts, const auto
       host.pump();
     }
     while (!std::all_of(exchanges.begin(), exchanges.end(), is_done)) {
-      if (!network.advance()) {
+      if (!network.advance() || network.now() > kLongest) {
         throw std::logic_error("an all-reduce came to a stop");
       }
     }
@@ -104,24 +155,22 @@ std::uint64_t repeated_by(const std::deque<SimulatedHost>& hosts) {
 
 } // namespace
 
+double AllReduce::link_time() const {
+  const double frames = static_cast<double>(bytes) / hosts.mtu;
+  return frames * 8 * (hosts.mtu + kFrameHeaders + network::kWireOverhead) / kBitsPerNs;
+}
+
 Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {
   Tensors tensors = make_tensors(wanted);
-  SimulatedNetwork network = make_network(wanted, {ring_of(wanted.ranks)}, seed);
+  SimulatedNetwork network = make_network(wanted, {ring_of(wanted)}, seed);
   std::deque<SwitchExchange> exchanges;
   for (std::uint16_t rank = 0; rank < wanted.ranks; ++rank) {
-    const host::WindowConfig config{.ring = 1,
-                                    .rank = rank,
-                                    .world = wanted.ranks,
-                                    .window = kWindow,
-                                    .message_bytes = kMessageBytes,
-                                    .epoch = 1,
-                                    .qp = outgoing_qp_of(rank),
-                                    .ack_timeout = ack_timeout_exponent()};
-    exchanges.emplace_back(config, tensors[rank]);
+    exchanges.emplace_back(window_of(wanted, rank), tensors[rank]);
   }
-  std::deque<SimulatedHost> hosts = make_hosts(network, exchanges);
+  std::deque<SimulatedHost> hosts = make_hosts(network, wanted, exchanges);
+  const auto foreign_stations = make_foreign_stations(network, wanted, seed);
   if (!run(network, hosts, exchanges)) { // the hellos
-    return {network.now(), repeated_by(hosts)};
+    return {network.now(), repeated_by(hosts), network.refused()};
   }
   const Time start = network.now();
   for (SwitchExchange& exchange : exchanges) {
@@ -131,7 +180,7 @@ Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {
   if (is_finished) {
     expect_sums(tensors);
   }
-  return {network.now() - start, repeated_by(hosts), is_finished};
+  return {network.now() - start, repeated_by(hosts), network.refused(), is_finished};
 }
 
 Outcome reduce_round_the_ring(const AllReduce& wanted, std::uint64_t seed) {
@@ -139,14 +188,15 @@ Outcome reduce_round_the_ring(const AllReduce& wanted, std::uint64_t seed) {
   SimulatedNetwork network = make_network(wanted, {}, seed);
   std::deque<RingExchange> exchanges;
   for (std::uint16_t rank = 0; rank < wanted.ranks; ++rank) {
-    exchanges.emplace_back(rank, wanted.ranks, tensors[rank]);
+    exchanges.emplace_back(rank, wanted.ranks, tensors[rank], wanted.hosts.message_bytes);
   }
-  std::deque<SimulatedHost> hosts = make_hosts(network, exchanges);
+  std::deque<SimulatedHost> hosts = make_hosts(network, wanted, exchanges);
+  const auto foreign_stations = make_foreign_stations(network, wanted, seed);
   const bool is_finished = run(network, hosts, exchanges);
   if (is_finished) {
     expect_sums(tensors);
   }
-  return {network.now(), repeated_by(hosts), is_finished};
+  return {network.now(), repeated_by(hosts), network.refused(), is_finished};
 }
 
 } // namespace weir::bench

@@ -43,8 +43,9 @@ void SwitchExchange::arrived(std::uint32_t number, std::span<const std::uint8_t>
               tensor_.begin() + static_cast<std::ptrdiff_t>(piece.offset));
 }
 
-RingExchange::RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor)
-    : world_(world), tensor_(tensor) {
+RingExchange::RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor,
+                           std::uint32_t message_bytes)
+    : world_(world), message_bytes_(message_bytes), tensor_(tensor) {
   const auto chunk_of = [&](unsigned step) {
     return static_cast<std::uint16_t>((rank + 2u * world - step) % world);
   };
@@ -60,8 +61,8 @@ RingExchange::RingExchange(std::uint16_t rank, std::uint16_t world, std::span<st
 void RingExchange::add_chunk(std::vector<Piece>& pieces, std::uint16_t chunk) const {
   const std::size_t elements = tensor_.size() / kElement;
   const std::size_t end = (chunk + 1u) * elements / world_ * kElement;
-  for (std::size_t at = chunk * elements / world_ * kElement; at < end; at += kMessageBytes) {
-    pieces.push_back({at, std::min<std::size_t>(kMessageBytes, end - at)});
+  for (std::size_t at = chunk * elements / world_ * kElement; at < end; at += message_bytes_) {
+    pieces.push_back({at, std::min<std::size_t>(message_bytes_, end - at)});
   }
 }
 

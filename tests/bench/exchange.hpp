@@ -13,8 +13,6 @@ namespace weir::bench {
 /// Part of a tensor, in bytes.
 using Piece = host::MessageWindow::Piece;
 
-inline constexpr std::uint32_t kMessageBytes = 16384; // of a full message, its header included
-
 /// One rank's side of an all-reduce of i32 sums: which messages it sends to its successor, and what
 /// it does with those from its predecessor. Messages arrive in the order of sending.
 class Exchange {
@@ -60,7 +58,9 @@ class SwitchExchange : public Exchange {
 /// time.
 class RingExchange : public Exchange {
  public:
-  RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor);
+  /// `message_bytes` of a full message.
+  RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor,
+               std::uint32_t message_bytes);
 
   std::optional<Message> next() override;
   void arrived(std::uint32_t number, std::span<const std::uint8_t> message) override;
@@ -73,6 +73,7 @@ class RingExchange : public Exchange {
   void add_chunk(std::vector<Piece>& pieces, std::uint16_t chunk) const;
 
   std::uint16_t world_;
+  std::uint32_t message_bytes_;
   std::span<std::uint8_t> tensor_;
   std::vector<Piece> outgoing_; // the first chunk's, then incoming_ without those of the last step
   std::vector<Piece> incoming_;

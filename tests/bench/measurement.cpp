@@ -18,13 +18,14 @@ namespace {
   std::exit(2);
 }
 
-unsigned count_of(const char* program, std::string_view text) {
-  unsigned count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size() || count == 0) {
-    refuse(program, text, "a number from 1 on");
+void read_number(const char* program, std::string_view text, const NumberOption& option) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < option.least ||
+      number > option.most) {
+    refuse(program, text, fmt::format("{} from {} to {}", option.name, option.least, option.most));
   }
-  return count;
+  *option.value = number;
 }
 
 std::string_view part_of(const char* program, std::string_view text,
@@ -35,25 +36,37 @@ std::string_view part_of(const char* program, std::string_view text,
   return text;
 }
 
+std::string allowed_options(const std::vector<NumberOption>& numbers) {
+  std::string text = "--part NAME, --quick, --only CASE-SUBSTRING";
+  for (const NumberOption& option : numbers) {
+    text += fmt::format(", {} N", option.name);
+  }
+  return text;
+}
+
 } // namespace
 
 Options read_options(int argc, char** argv, const std::vector<std::string_view>& parts,
-                     const DefaultRounds& defaults) {
+                     const DefaultRounds& defaults, const std::vector<NumberOption>& numbers) {
   Options options;
+  std::vector<NumberOption> all{{"--rounds", &options.rounds}};
+  all.insert(all.end(), numbers.begin(), numbers.end());
   const std::span arguments(argv, static_cast<std::size_t>(argc));
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string_view name = arguments[i];
     const bool has_value = i + 1 < arguments.size();
+    const auto number = std::find_if(
+        all.begin(), all.end(), [&](const NumberOption& option) { return option.name == name; });
     if (name == "--quick") {
       options.effort = Effort::quick;
     } else if (name == "--part" && has_value) {
       options.part = part_of(arguments[0], arguments[++i], parts);
-    } else if (name == "--rounds" && has_value) {
-      options.rounds = count_of(arguments[0], arguments[++i]);
+    } else if (number != all.end() && has_value) {
+      read_number(arguments[0], arguments[++i], *number);
     } else if (name == "--only" && has_value) {
       options.only = arguments[++i];
     } else {
-      refuse(arguments[0], name, "--part NAME, --rounds N, --quick, --only CASE-SUBSTRING");
+      refuse(arguments[0], name, allowed_options(all));
     }
   }
   if (options.rounds == 0) {

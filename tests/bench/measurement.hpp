@@ -28,9 +28,17 @@ struct DefaultRounds {
   unsigned quick = 0;
 };
 
+/// An option of one program: `name` and a whole number.
+struct NumberOption {
+  std::string_view name;
+  std::uint32_t* value = nullptr; // keeps its value when the option is not given
+  std::uint32_t least = 1;
+  std::uint32_t most = UINT32_MAX;
+};
+
 /// `parts` are those of the program. Explains a wrong option on stderr and exits with status 2.
 Options read_options(int argc, char** argv, const std::vector<std::string_view>& parts,
-                     const DefaultRounds& defaults);
+                     const DefaultRounds& defaults, const std::vector<NumberOption>& numbers = {});
 
 /// The parameters of one measurement, in the order in which they were added. Names and texts need
 /// no escapes in JSON.

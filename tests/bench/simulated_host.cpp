@@ -12,7 +12,6 @@ constexpr std::uint32_t kOutgoingQp = 0x100; // plus the rank
 constexpr std::uint32_t kIncomingQp = 0x200;
 constexpr std::uint32_t kFirstPsn = 0xfffff0;
 constexpr std::uint32_t kInboxKey = 0x77;
-constexpr std::uint32_t kPacketsInFlight = 256;
 constexpr std::uint8_t kPatientTimer = 1; // RNR code: 10 us
 
 /// Several round trips with full queues.
@@ -49,13 +48,13 @@ QueuePairFailed::QueuePairFailed(std::uint16_t rank)
     : std::runtime_error(fmt::format("rank {}: a queue pair failed", rank)) {}
 
 SimulatedHost::SimulatedHost(SimulatedNetwork& network, Exchange& exchange, std::uint16_t rank,
-                             std::uint16_t world)
-    : network_(network), exchange_(exchange), rank_(rank),
-      outgoing_(device_.create(outgoing_config(world))),
+                             std::uint16_t world, const HostTraits& traits)
+    : network_(network), exchange_(exchange), rank_(rank), traits_(traits),
+      device_(*this, traits.longest_frame()), outgoing_(device_.create(outgoing_config(world))),
       incoming_(device_.create(incoming_config(world))),
-      inbox_(std::size_t{kInboxes} * kMessageBytes) {
+      inbox_(std::size_t{traits.inboxes()} * traits.message_bytes) {
   device_.memory().add(kInboxKey, 0, inbox_);
-  for (std::uint32_t i = 0; i < kInboxes; ++i) {
+  for (std::uint32_t i = 0; i < traits.inboxes(); ++i) {
     incoming_.post(endpoint::ReceiveRequest{});
   }
   network_.attach(rank, *this);
@@ -70,12 +69,12 @@ endpoint::QueuePairConfig SimulatedHost::config(std::uint16_t peer) const {
   config.remote_ip = ip_of(peer);
   config.send_psn = kFirstPsn;
   config.receive_psn = kFirstPsn;
-  config.path_mtu = kMtu;
+  config.path_mtu = traits_.mtu;
   config.ack_timeout = kAckTimeout;
   config.rnr_timer = kPatientTimer;
-  config.window = kPacketsInFlight;
-  config.send_depth = kInboxes;
-  config.receive_depth = kInboxes;
+  config.window = traits_.packets_in_flight;
+  config.send_depth = traits_.inboxes();
+  config.receive_depth = traits_.inboxes();
   return config;
 }
 
@@ -121,7 +120,7 @@ void SimulatedHost::pump() {
 bool SimulatedHost::take_messages() {
   bool moved = false;
   while (const auto completion = incoming_.poll()) {
-    const std::size_t at = taken_++ % kInboxes * kMessageBytes;
+    const std::size_t at = taken_++ % traits_.inboxes() * traits_.message_bytes;
     exchange_.arrived(completion->immediate.value_or(0),
                       std::span<const std::uint8_t>(inbox_).subspan(at, completion->bytes));
     incoming_.post(endpoint::ReceiveRequest{});
@@ -142,7 +141,7 @@ bool SimulatedHost::take_acknowledgements() {
 
 bool SimulatedHost::post_messages() {
   bool moved = false;
-  while (posted_ - acknowledged_ < kInboxes) {
+  while (posted_ - acknowledged_ < traits_.inboxes()) {
     const auto message = exchange_.next();
     if (!message) {
       break;
@@ -151,7 +150,7 @@ bool SimulatedHost::post_messages() {
     request.kind = endpoint::SendKind::write_immediate;
     request.header = message->header;
     request.data = message->data;
-    request.remote_address = posted_ % kInboxes * kMessageBytes;
+    request.remote_address = posted_ % traits_.inboxes() * traits_.message_bytes;
     request.remote_key = kInboxKey;
     request.immediate = static_cast<std::uint32_t>(posted_);
     ++posted_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exchange.hpp"
+#include "host_traits.hpp"
 #include "network/simulated_network.hpp"
 #include "network/timed_device.hpp"
 
@@ -13,10 +14,6 @@ namespace weir::bench {
 
 using network::SimulatedNetwork;
 using network::Time;
-
-inline constexpr std::uint16_t kMtu = 1024;
-inline constexpr std::uint32_t kLongestFrame = 1280; // room for kMtu of payload and all headers
-inline constexpr std::uint32_t kInboxes = 64;        // messages, twice the switch's window
 
 /// Rank r is at port r.
 wire::MacAddress mac_of(std::uint16_t rank);
@@ -39,7 +36,7 @@ class QueuePairFailed : public std::runtime_error {
 class SimulatedHost : public network::Station, private network::Plug {
  public:
   SimulatedHost(SimulatedNetwork& network, Exchange& exchange, std::uint16_t rank,
-                std::uint16_t world);
+                std::uint16_t world, const HostTraits& traits);
 
   void receive(std::span<std::uint8_t> frame) override;
   void expire() override;
@@ -66,7 +63,8 @@ class SimulatedHost : public network::Station, private network::Plug {
   SimulatedNetwork& network_;
   Exchange& exchange_;
   std::uint16_t rank_;
-  network::TimedDevice device_{*this, kLongestFrame};
+  HostTraits traits_;
+  network::TimedDevice device_;
   endpoint::QueuePair& outgoing_;
   endpoint::QueuePair& incoming_;
   std::vector<std::uint8_t> inbox_;

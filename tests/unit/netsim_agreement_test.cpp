@@ -32,7 +32,7 @@ struct Both {
 Both in_switch(const bench::AllReduce& wanted, std::uint64_t seed) {
   const plan::Topology star = star_of(wanted.ranks);
   netsim::WeirSettings settings;
-  settings.loss = wanted.loss / 1e6;
+  settings.loss = wanted.links.loss / 1e6;
   settings.seed = seed;
   const netsim::WeirResult model = netsim::run_weir(
       star, plan::plan_fabric(star, plan::every_node(star), 1), wanted.bytes, settings);
@@ -43,7 +43,7 @@ Both in_switch(const bench::AllReduce& wanted, std::uint64_t seed) {
 Both round_the_ring(const bench::AllReduce& wanted, std::uint64_t seed) {
   const plan::Topology star = star_of(wanted.ranks);
   netsim::WeirSettings settings;
-  settings.loss = wanted.loss / 1e6;
+  settings.loss = wanted.links.loss / 1e6;
   settings.seed = seed;
   const netsim::WeirResult model =
       netsim::run_host_ring(star, plan::every_node(star), wanted.bytes, settings);
@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Agreement,
 /// wrong rule would exceed by far: without go-back-N storms four ranks would take 1.1 link times
 /// and not some twenty.
 TEST(AgreementUnderLoss, MediansAreOfOneKind) {
-  const bench::AllReduce wanted{.ranks = 4, .bytes = 2 << 20, .loss = network::kPercent};
+  const bench::AllReduce wanted{
+      .ranks = 4, .bytes = 2 << 20, .links = bench::lossy_link(network::kPercent)};
   std::vector<double> ratios[2];
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const Both through = in_switch(wanted, seed);
