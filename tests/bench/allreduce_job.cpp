@@ -116,17 +116,6 @@ std::deque<ForeignStation> make_foreign_stations(SimulatedNetwork& network, cons
   return stations;
 }
 
-host::WindowConfig window_of(const AllReduce& wanted, std::uint16_t rank) {
-  return {.ring = 1,
-          .rank = rank,
-          .world = wanted.ranks,
-          .window = wanted.hosts.window,
-          .message_bytes = wanted.hosts.message_bytes,
-          .epoch = 1,
-          .qp = outgoing_qp_of(rank),
-          .ack_timeout = ack_timeout_exponent()};
-}
-
 /// Runs until every exchange is done or a queue pair fails.
 bool run(SimulatedNetwork& network, std::deque<SimulatedHost>& hosts, const auto& exchanges) {
   const auto is_done = [](const Exchange& exchange) { return exchange.is_done(); };
@@ -158,6 +147,17 @@ std::uint64_t repeated_by(const std::deque<SimulatedHost>& hosts) {
 double AllReduce::link_time() const {
   const double frames = static_cast<double>(bytes) / hosts.mtu;
   return frames * 8 * (hosts.mtu + kFrameHeaders + network::kWireOverhead) / kBitsPerNs;
+}
+
+host::WindowConfig window_of(const AllReduce& wanted, std::uint16_t rank) {
+  return {.ring = 1,
+          .rank = rank,
+          .world = wanted.ranks,
+          .window = wanted.hosts.window,
+          .message_bytes = wanted.hosts.message_bytes,
+          .epoch = 1,
+          .qp = outgoing_qp_of(rank),
+          .ack_timeout = ack_timeout_exponent()};
 }
 
 Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {

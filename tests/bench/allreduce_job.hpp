@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/collective/message_window.hpp"
 #include "host_traits.hpp"
 #include "network/link.hpp"
 
@@ -41,6 +42,9 @@ struct Outcome {
   std::uint64_t refused = 0;  // frames that found no room at a port of the switch
   bool is_finished = false;   // false: a queue pair has failed
 };
+
+/// What the window of that rank is told.
+host::WindowConfig window_of(const AllReduce& wanted, std::uint16_t rank);
 
 /// One all-reduce in a star of links, with real queue pairs and the real switch. The seed
 /// decides the losses. Errors: std::logic_error for a wrong result, or when there is no more
