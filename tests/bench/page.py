@@ -27,6 +27,15 @@ def figure_of(measured: Measured, name: str, shows_ratio: bool) -> Summary | Non
     return measured.ratio(name) if shows_ratio else measured.figures[name].summary()
 
 
+def entry(table: Table, measured: Measured) -> str:
+    """The cell of one case: a median with its quartiles, or the medians of two figures."""
+    names = [table.figure, table.beside] if table.beside else [table.figure]
+    summaries = [figure_of(measured, name, table.shows_ratio) for name in names]
+    if not table.beside:
+        return cell(summaries[0])
+    return " / ".join(plot.number(summary.median) for summary in summaries if summary is not None)
+
+
 def fill(table: Table, cases: list[Measured]) -> Rows:
     chosen = [measured for measured in cases if measured.matches(table.where)
               and table.rows in measured.case and table.columns in measured.case]
@@ -35,8 +44,7 @@ def fill(table: Table, cases: list[Measured]) -> Rows:
                             for column in columns]]
     for value in values_of(chosen, table.rows):
         found = {measured.case[table.columns]: measured for measured in chosen if measured.case[table.rows] == value}
-        rows.append([str(value)] + [cell(figure_of(found[column], table.figure, table.shows_ratio))
-                                    if column in found else "" for column in columns])
+        rows.append([str(value)] + [entry(table, found[column]) if column in found else "" for column in columns])
     return rows
 
 
@@ -84,14 +92,19 @@ def point(x: float, summary: Summary) -> plot.Point:
     return plot.Point(x, summary.median, summary.low, summary.high)
 
 
-def series_of(chosen: list[Measured], one: Plot, places: list[Any]) -> list[plot.Series]:
+def name_of_series(measured: Measured, one: Plot, figure: str) -> str:
+    parts = [str(measured.case[key]) if isinstance(measured.case[key], str) else f"{key} {measured.case[key]}"
+             for key in one.series if key in measured.case]
+    return ", ".join(parts + ([figure] if one.beside or not parts else []))
+
+
+def series_of(chosen: list[Measured], one: Plot, figure: str, places: list[Any]) -> list[plot.Series]:
     """Places along the x axis are numbers or, for text, positions."""
     is_text = any(isinstance(place, str) for place in places)
     series: dict[str, plot.Series] = {}
     for measured in chosen:
-        summary = figure_of(measured, one.figure, one.shows_ratio)
-        name = ", ".join(str(measured.case[key]) if isinstance(measured.case[key], str) else f"{key} {measured.case[key]}"
-                         for key in one.series if key in measured.case) or one.figure
+        summary = figure_of(measured, figure, one.shows_ratio)
+        name = name_of_series(measured, one, figure)
         if summary is not None:
             place = measured.case[one.x]
             series.setdefault(name, plot.Series(name)).points.append(
@@ -99,6 +112,17 @@ def series_of(chosen: list[Measured], one: Plot, places: list[Any]) -> list[plot
     for each in series.values():
         each.points.sort(key=lambda entry: entry.x)
     return list(series.values())
+
+
+def all_series(chosen: list[Measured], one: Plot, places: list[Any]) -> list[plot.Series]:
+    """Those of the plot's figure, then those of the figure beside it, in the same order."""
+    series = series_of(chosen, one, one.figure, places)
+    if one.beside:
+        dashed = series_of(chosen, one, one.beside, places)
+        for index, each in enumerate(dashed):
+            each.beside = index
+        series += dashed
+    return series
 
 
 def bound_of(chosen: list[Measured], one: Plot, places: list[Any]) -> list[plot.Series]:
@@ -127,11 +151,12 @@ def draw(one: Plot, cases: list[Measured]) -> str | None:
     if len(places) < 2:
         return None
     figure = chosen[0].figures[one.figure]
-    y_label = f"{one.figure} / {figure.baseline}" if one.shows_ratio else f"{one.figure}, {figure.unit}"
-    series = series_of(chosen, one, places)
+    name = f"{one.figure} and {one.beside}" if one.beside else one.figure
+    y_label = f"{name} / {figure.baseline}" if one.shows_ratio else f"{name}, {figure.unit}"
+    series = all_series(chosen, one, places)
     if isinstance(places[0], str):
         return plot.bar_chart(one.title, y_label, places, series)
-    return plot.line_chart(one.title, one.x, y_label, series + bound_of(chosen, one, places), one.is_logarithmic)
+    return plot.line_chart(one.title, one.x, y_label, series + bound_of(chosen, one, places), one.x_scale, one.y_scale)
 
 
 def plots_for(part: Part, cases: list[Measured]) -> tuple[Plot, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from plot import Scale
 from rounds import Parameters
 
 
@@ -21,6 +22,7 @@ class Table:
     columns: str
     where: Parameters
     shows_ratio: bool = False  # to the figure's baseline
+    beside: str = ""  # another figure for each cell, which then has the two medians alone
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Plot:
     series: tuple[str, ...]
     where: Parameters = field(default_factory=dict)
     shows_ratio: bool = False
-    is_logarithmic: bool = False
+    x_scale: Scale = Scale.LINEAR
+    y_scale: Scale = Scale.LINEAR
+    beside: str = ""  # another figure, dashed
 
 
 @dataclass(frozen=True)
@@ -70,32 +74,60 @@ KERNELS = Part(
         Plot("types-memory", "Payload reduced of 8 ranks, from memory, over plain reading", "rate", "type", ("work",),
              {"ranks": 8, "from": "memory", "level": "best"}, shows_ratio=True),
         Plot("ranks", "Sum by ranks, from cache", "rate", "ranks", ("type",),
-             {"work": "sum", "from": "cache", "level": "best"}, is_logarithmic=True),
+             {"work": "sum", "from": "cache", "level": "best"}, x_scale=Scale.LOGARITHMIC),
         Plot("icrc-memory", "ICRC check and slot arithmetic, from memory, over plain reading", "rate", "ranks",
-             ("work",), {"about": "icrc", "from": "memory"}, shows_ratio=True, is_logarithmic=True),
+             ("work",), {"about": "icrc", "from": "memory"}, shows_ratio=True, x_scale=Scale.LOGARITHMIC),
     ),
 )
+
+SIZE = {"about": "size"}
+SWITCH_AND_RING = "switch / ring"
+
+# What besides equal loss disturbs the network: the case's `about`, its parameter, and a title.
+TROUBLES = (
+    ("one link", "loss ppm", "loss on rank 0's link alone"),
+    ("bursts", "loss ppm", "loss in bursts of 8 frames on average"),
+    ("reordering", "late ppm", "frames that come up to 5 us late"),
+    ("flapping", "down us", "rank 0's link is down once in 2 ms"),
+    ("incast", "foreign percent", "four other stations send to rank 0, in percent of its link"),
+)
+
+
+def link_times(about: str, parameter: str, title: str, where: Parameters) -> Table:
+    """Link times of switch and ring, by what disturbs them and by ranks."""
+    return Table(f"Link times, {SWITCH_AND_RING}: {title}", "switch", parameter, "ranks", {"about": about, **where},
+                 shows_ratio=True, beside="ring")
+
+
+def plot_of_link_times(name: str, about: str, parameter: str, title: str, where: Parameters) -> Plot:
+    scale = Scale.LOGARITHMIC if parameter.endswith("ppm") else Scale.LINEAR
+    return Plot(name, f"Link times: {title}", "switch", parameter, ("ranks",), {"about": about, **where},
+                shows_ratio=True, x_scale=scale, y_scale=Scale.LOGARITHMIC, beside="ring")
+
+
+LOSS = ("loss", "loss ppm", "equal loss on all links")
+SIZES_UNDER_LOSS = (2048, 1024, 64)  # tensor KiB
 
 ALLREDUCE = Part(
     "allreduce", "switch against ring all-reduce in a simulated fabric, in virtual time", "allreduce_bench",
     tables=(
         Table("Ring all-reduce over switch all-reduce, no loss (the bound is 2(n-1)/n)", "gain", "ranks", "tensor KiB",
-              {"about": "size"}),
+              SIZE),
         Table("Time through the switch, no loss, as a multiple of the tensor's time on the link", "switch", "ranks",
-              "tensor KiB", {"about": "size"}, shows_ratio=True),
+              "tensor KiB", SIZE, shows_ratio=True),
         Table("Time of the ring, no loss, as a multiple of the tensor's time on the link", "ring", "ranks",
-              "tensor KiB", {"about": "size"}, shows_ratio=True),
-        Table("Time through the switch by loss rate, as a multiple of the tensor's time on the link", "switch",
-              "loss ppm", "ranks", {"about": "loss"}, shows_ratio=True),
-        Table("Time of the ring by loss rate, as a multiple of the tensor's time on the link", "ring", "loss ppm",
-              "ranks", {"about": "loss"}, shows_ratio=True),
+              "tensor KiB", SIZE, shows_ratio=True),
+        *(link_times(*LOSS[:2], f"{LOSS[2]}, tensor of {kib} KiB", {"tensor KiB": kib}) for kib in SIZES_UNDER_LOSS),
+        *(Table(f"Time of the {figure} by loss rate, tensor of 2048 KiB, as a multiple of its time on the link", figure,
+                "loss ppm", "ranks", {"about": "loss", "tensor KiB": 2048}, shows_ratio=True)
+          for figure in ("switch", "ring")),
+        *(link_times(about, parameter, title, {}) for about, parameter, title in TROUBLES),
     ),
     plots=(
-        Plot("ranks", "Ring all-reduce over switch all-reduce", "gain", "ranks", ("tensor KiB",), {"about": "size"}),
-        Plot("loss-switch", "Time through the switch by loss rate, in link times", "switch", "loss ppm", ("ranks",),
-             {"about": "loss"}, shows_ratio=True, is_logarithmic=True),
-        Plot("loss-ring", "Time of the ring by loss rate, in link times", "ring", "loss ppm", ("ranks",),
-             {"about": "loss"}, shows_ratio=True, is_logarithmic=True),
+        Plot("ranks", "Ring all-reduce over switch all-reduce", "gain", "ranks", ("tensor KiB",), SIZE),
+        *(plot_of_link_times(f"loss-{kib}", *LOSS[:2], f"{LOSS[2]}, {kib} KiB", {"tensor KiB": kib})
+          for kib in SIZES_UNDER_LOSS),
+        *(plot_of_link_times(about, about, parameter, title, {}) for about, parameter, title in TROUBLES),
     ),
 )
 

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from html import escape
 
 WIDTH, HEIGHT = 760, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 190, 44, 62
 COLOURS = ["#1b6ca8", "#c8553d", "#3d8b5f", "#8a5fa8", "#b8860b", "#4a4a4a", "#d0709c", "#5aa0a0", "#7a8b3d", "#a05a2c"]
 TICKS = 5
+
+
+class Scale(Enum):
+    LINEAR = "linear"
+    LOGARITHMIC = "logarithmic"
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class Series:
     name: str
     points: list[Point] = field(default_factory=list)
     is_bound: bool = False  # a bound or baseline: dashed, grey
+    beside: int | None = None  # the index of the series that it is compared with: dashed, in its colour
 
 
 @dataclass(frozen=True)
@@ -35,14 +42,28 @@ class Axis:
     high: float
     start: float
     end: float
-    is_logarithmic: bool = False
+    scale: Scale = Scale.LINEAR
 
     def place(self, value: float) -> float:
         low, high = self.low, self.high
-        if self.is_logarithmic:
+        if self.scale is Scale.LOGARITHMIC:
             low, high, value = math.log2(low), math.log2(high), math.log2(value)
         share = 0.5 if high == low else (value - low) / (high - low)
         return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        if self.scale is Scale.LOGARITHMIC:
+            return [tick for tick in round_numbers(self.low) if tick <= self.high]
+        step = round_step(self.high)
+        return [tick * step for tick in range(round(self.high / step) + 1)]
+
+
+def round_numbers(low: float) -> list[float]:
+    """1, 2 and 5 times the powers of ten, of about six decades: the largest that is at most `low`, and those above."""
+    power = math.floor(math.log10(low))
+    numbers = [step * 10.0 ** (power + decade) for decade in range(6) for step in (1, 2, 5)]
+    first = max(number for number in numbers if number <= low)
+    return [number for number in numbers if number >= first]
 
 
 def round_step(span: float) -> float:
@@ -63,19 +84,21 @@ def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}/>'
 
 
-def y_axis(series: list[Series]) -> Axis:
+def y_axis(series: list[Series], scale: Scale = Scale.LINEAR) -> Axis:
     highest = max((point.high for one in series for point in one.points), default=1.0) or 1.0
+    if scale is Scale.LOGARITHMIC:
+        numbers = round_numbers(min(point.low for one in series for point in one.points))
+        return Axis(numbers[0], next(number for number in numbers if number >= highest), HEIGHT - BOTTOM, TOP, scale)
     step = round_step(highest)
     return Axis(0, math.ceil(highest * 1.02 / step) * step, HEIGHT - BOTTOM, TOP)
 
 
 def draw_y_axis(axis: Axis, label: str) -> list[str]:
     parts = []
-    step = round_step(axis.high)
-    for tick in range(round(axis.high / step) + 1):
-        y = axis.place(tick * step)
+    for tick in axis.ticks():
+        y = axis.place(tick)
         parts.append(line(LEFT, y, WIDTH - RIGHT, y, 'stroke="#ddd"'))
-        parts.append(text(LEFT - 8, y + 4, number(tick * step), "end"))
+        parts.append(text(LEFT - 8, y + 4, number(tick), "end"))
     middle = (TOP + HEIGHT - BOTTOM) / 2
     parts.append(text(18, middle, label, extra=f'transform="rotate(-90 18 {middle:.1f})"'))
     return parts
@@ -91,11 +114,12 @@ def draw_legend(series: list[Series]) -> list[str]:
 
 
 def colour_of(one: Series, index: int) -> str:
-    return "#999" if one.is_bound else COLOURS[index % len(COLOURS)]
+    return "#999" if one.is_bound else COLOURS[(index if one.beside is None else one.beside) % len(COLOURS)]
 
 
 def stroke_of(one: Series, index: int) -> str:
-    return f'stroke="{colour_of(one, index)}" stroke-width="2"' + (' stroke-dasharray="5 4"' if one.is_bound else "")
+    dashes = ' stroke-dasharray="5 4"' if one.is_bound or one.beside is not None else ""
+    return f'stroke="{colour_of(one, index)}" stroke-width="2"{dashes}'
 
 
 def document(title: str, parts: list[str]) -> str:
@@ -105,13 +129,14 @@ def document(title: str, parts: list[str]) -> str:
     return "\n".join([head, background, text(WIDTH / 2, 22, title, extra='font-size="15"'), *parts, "</svg>", ""])
 
 
-def line_chart(title: str, x_label: str, y_label: str, series: list[Series], is_logarithmic: bool) -> str:
-    """Series over a numeric parameter. A logarithmic axis leaves values of 0 out."""
-    if is_logarithmic:
-        series = [Series(one.name, [point for point in one.points if point.x > 0], one.is_bound) for one in series]
+def line_chart(title: str, x_label: str, y_label: str, series: list[Series], x_scale: Scale = Scale.LINEAR,
+               y_scale: Scale = Scale.LINEAR) -> str:
+    """Series over a numeric parameter. A logarithmic x axis leaves values of 0 out; a logarithmic y axis allows none."""
+    if x_scale is Scale.LOGARITHMIC:
+        series = [replace(one, points=[point for point in one.points if point.x > 0]) for one in series]
     places = sorted({point.x for one in series for point in one.points})
-    x_axis = Axis(places[0], places[-1], LEFT + 20, WIDTH - RIGHT - 20, is_logarithmic)
-    vertical = y_axis(series)
+    x_axis = Axis(places[0], places[-1], LEFT + 20, WIDTH - RIGHT - 20, x_scale)
+    vertical = y_axis(series, y_scale)
     parts = draw_y_axis(vertical, y_label) + draw_legend(series)
     parts += [text(x_axis.place(place), HEIGHT - BOTTOM + 18, f"{place:g}") for place in places]
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 18, x_label))

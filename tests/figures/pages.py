@@ -67,7 +67,8 @@ def chart(wanted: Plot, computed: Computed) -> str:
     """The plot as SVG. Raises KeyError for one that the program does not give."""
     series = [plot.Series(name, [plot.Point(x, y, y, y) for x, y in sorted(points)])
               for name, points in computed["plots"][wanted.plot].items()]
-    return plot.line_chart(wanted.title, wanted.x, wanted.y, series, wanted.is_logarithmic)
+    return plot.line_chart(wanted.title, wanted.x, wanted.y, series,
+                           plot.Scale.LOGARITHMIC if wanted.is_logarithmic else plot.Scale.LINEAR)
 
 
 def filled(note: str, outcome: Outcome) -> str:
