@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "endpoint/config.hpp"
 
-#include "endpoint/syndrome.hpp"
 #include "wire/psn.hpp"
+#include "wire/syndrome.hpp"
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ std::string find_defect(const QueuePairConfig& config) {
       Limit{"retry_count",
             config.retry_count == kRetryForever ? std::uint8_t{0} : config.retry_count, 0, 7},
       Limit{"rnr_retry", config.rnr_retry, 0, 7},
-      Limit{"rnr_timer", config.rnr_timer, 0, kSyndromeValueMask},
+      Limit{"rnr_timer", config.rnr_timer, 0, wire::kSyndromeValueMask},
       Limit{"window", config.window, 1, max_window},
       Limit{"ack_request_every", config.ack_request_every, 1, max_window},
       Limit{"acknowledge_every", config.acknowledge_every, 1, max_window},

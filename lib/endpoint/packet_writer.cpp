@@ -2,6 +2,7 @@
 #include "endpoint/packet_writer.hpp"
 
 #include "wire/icrc.hpp"
+#include "wire/ipv4_checksum.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -26,21 +27,6 @@ template <typename Struct>
 std::uint8_t* append_struct(std::uint8_t* at, const Struct& header) {
   std::memcpy(at, &header, sizeof(header));
   return at + sizeof(header);
-}
-
-/// The one's complement sum of an IPv4 header (RFC 1071), before it is folded to 16 bits.
-std::uint32_t sum_words(const std::uint8_t* bytes, std::size_t count) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i + 1 < count; i += 2) {
-    sum += std::uint32_t{bytes[i]} << 8 | bytes[i + 1];
-  }
-  return sum;
-}
-
-std::uint16_t fold_checksum(std::uint32_t sum) {
-  sum = (sum & 0xffff) + (sum >> 16);
-  sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<std::uint16_t>(~sum);
 }
 
 } // namespace
@@ -81,7 +67,7 @@ void PacketWriter::prepare_ipv4(const QueuePairConfig& config) {
   ip.protocol = wire::kProtocolUdp;
   std::memcpy(ip.source.data(), config.local_ip.bytes.data() + 12, ip.source.size());
   std::memcpy(ip.destination.data(), config.remote_ip.bytes.data() + 12, ip.destination.size());
-  ipv4_sum_ = sum_words(template_.data() + kIpOffset, sizeof(ip));
+  ipv4_sum_ = wire::ipv4_sum(template_.data() + kIpOffset, sizeof(ip));
   frame_.packet.encapsulation = wire::Encapsulation::v2_ipv4;
   template_bytes_ = kIpOffset + sizeof(ip);
 }
@@ -132,7 +118,7 @@ std::size_t PacketWriter::finish(std::uint8_t* frame, std::size_t end) {
     auto& ip = wire::view_as<wire::Ipv4Header>(frame + kIpOffset);
     const auto total_length = static_cast<std::uint16_t>(frame_bytes - kIpOffset);
     ip.total_length.set(total_length);
-    ip.checksum.set(fold_checksum(ipv4_sum_ + total_length));
+    ip.checksum.set(wire::ipv4_checksum(ipv4_sum_ + total_length));
   } else {
     auto& ip = wire::view_as<wire::Ipv6Header>(frame + kIpOffset);
     ip.payload_length.set(static_cast<std::uint16_t>(frame_bytes - udp_offset));

@@ -131,23 +131,23 @@ void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint no
     return acknowledge_outside(ahead, now);
   }
   const std::uint64_t packet = oldest_ + static_cast<std::uint64_t>(ahead);
-  const std::uint8_t value = value_of(acknowledgement.syndrome);
-  switch (kind_of(acknowledgement.syndrome)) {
-  case SyndromeKind::acknowledge:
+  const std::uint8_t value = wire::value_of(acknowledgement.syndrome);
+  switch (wire::kind_of(acknowledgement.syndrome)) {
+  case wire::SyndromeKind::acknowledge:
     ++statistics_.acks_received;
     obeys_naks_ = true;
     advance(packet + 1, now);
     break;
-  case SyndromeKind::rnr: // an RNR NAK, like every NAK, acknowledges all packets before its PSN
-                          // (IBTA §9.7.5.1.1)
+  case wire::SyndromeKind::rnr: // an RNR NAK, like every NAK, acknowledges all packets before its
+                                // PSN (IBTA §9.7.5.1.1)
     advance(packet, now);
     wait_for_receiver(value, now);
     break;
-  case SyndromeKind::nak:
+  case wire::SyndromeKind::nak:
     advance(packet, now);
-    refuse(static_cast<NakCode>(value), now);
+    refuse(static_cast<wire::NakCode>(value), now);
     break;
-  case SyndromeKind::reserved:
+  case wire::SyndromeKind::reserved:
     ++statistics_.malformed;
     break;
   }
@@ -207,9 +207,9 @@ void Requester::start_ack_timer(TimePoint now) {
 }
 
 /// The peer refused packet oldest_.
-void Requester::refuse(NakCode code, TimePoint now) {
+void Requester::refuse(wire::NakCode code, TimePoint now) {
   switch (code) {
-  case NakCode::sequence_error:
+  case wire::NakCode::sequence_error:
     if (!obeys_naks_) {
       start_ack_timer(now);
     }
@@ -220,13 +220,13 @@ void Requester::refuse(NakCode code, TimePoint now) {
     ++statistics_.naks_received;
     go_back(now);
     return;
-  case NakCode::invalid_request:
+  case wire::NakCode::invalid_request:
     ++statistics_.naks_received;
     return fail(Status::remote_invalid_request);
-  case NakCode::remote_access:
+  case wire::NakCode::remote_access:
     ++statistics_.naks_received;
     return fail(Status::remote_access);
-  case NakCode::remote_operational:
+  case wire::NakCode::remote_operational:
     ++statistics_.naks_received;
     return fail(Status::remote_operational);
   }
@@ -276,7 +276,7 @@ void Requester::wait_for_receiver(std::uint8_t timer_code, TimePoint now) {
   state_ = State::waiting_rnr;
   rewind();
   ack_deadline_ = is_soft_roce() ? ack_deadline_ : kNever;
-  rnr_deadline_ = now + rnr_wait(timer_code);
+  rnr_deadline_ = now + wire::rnr_wait(timer_code);
 }
 
 void Requester::expire(TimePoint now) {

@@ -5,9 +5,9 @@
 #include "endpoint/fixed_queue.hpp"
 #include "endpoint/packet_writer.hpp"
 #include "endpoint/statistics.hpp"
-#include "endpoint/syndrome.hpp"
 #include "endpoint/time.hpp"
 #include "endpoint/work.hpp"
+#include "wire/syndrome.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -81,7 +81,7 @@ class Requester {
   /// Of packets that are not in flight.
   void acknowledge_outside(std::int32_t ahead, TimePoint now);
   void advance(std::uint64_t to, TimePoint now);
-  void refuse(NakCode code, TimePoint now);
+  void refuse(wire::NakCode code, TimePoint now);
   void go_back(TimePoint now);
   /// Sends from the oldest unacknowledged packet next.
   void rewind();

@@ -73,11 +73,11 @@ void Responder::receive(const wire::ParsedBytes& frame) {
   case Verdict::not_ready:
     return refuse(Reply::rnr);
   case Verdict::invalid_request:
-    return fail(Status::local_invalid_request, NakCode::invalid_request);
+    return fail(Status::local_invalid_request, wire::NakCode::invalid_request);
   case Verdict::access_error:
-    return fail(Status::local_protection, NakCode::remote_access);
+    return fail(Status::local_protection, wire::NakCode::remote_access);
   case Verdict::too_long:
-    return fail(Status::local_length, NakCode::invalid_request);
+    return fail(Status::local_length, wire::NakCode::invalid_request);
   }
 }
 
@@ -234,7 +234,7 @@ void Responder::refuse(Reply reply) {
   reply_ = reply;
 }
 
-void Responder::fail(Status cause, NakCode code) {
+void Responder::fail(Status cause, wire::NakCode code) {
   failure_ = cause;
   reply_ = Reply::fatal;
   fatal_code_ = code;
@@ -262,13 +262,13 @@ AcknowledgeHeader Responder::reply_header() const {
   case Reply::acknowledge:
     break;
   case Reply::sequence_error:
-    return {nak_syndrome(NakCode::sequence_error), expected_psn_, message_sequence_};
+    return {wire::nak_syndrome(wire::NakCode::sequence_error), expected_psn_, message_sequence_};
   case Reply::rnr:
-    return {rnr_syndrome(config_.rnr_timer), expected_psn_, message_sequence_};
+    return {wire::rnr_syndrome(config_.rnr_timer), expected_psn_, message_sequence_};
   case Reply::fatal:
-    return {nak_syndrome(fatal_code_), expected_psn_, message_sequence_};
+    return {wire::nak_syndrome(fatal_code_), expected_psn_, message_sequence_};
   }
-  return {kAckUnlimited, wire::psn_add(expected_psn_, -1), message_sequence_};
+  return {wire::kAckUnlimited, wire::psn_add(expected_psn_, -1), message_sequence_};
 }
 
 std::size_t Responder::transmit(std::span<std::uint8_t> buffer) {
@@ -280,11 +280,11 @@ std::size_t Responder::transmit(std::span<std::uint8_t> buffer) {
   if (frame_bytes == 0) {
     return 0;
   }
-  switch (kind_of(header.syndrome)) {
-  case SyndromeKind::rnr:
+  switch (wire::kind_of(header.syndrome)) {
+  case wire::SyndromeKind::rnr:
     ++statistics_.rnr_naks_sent;
     break;
-  case SyndromeKind::nak:
+  case wire::SyndromeKind::nak:
     ++statistics_.naks_sent;
     break;
   default:

@@ -6,9 +6,9 @@
 #include "endpoint/memory.hpp"
 #include "endpoint/packet_writer.hpp"
 #include "endpoint/statistics.hpp"
-#include "endpoint/syndrome.hpp"
 #include "endpoint/work.hpp"
 #include "wire/packet.hpp"
+#include "wire/syndrome.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -92,7 +92,7 @@ class Responder {
   void finish_message(const wire::ParsedBytes& frame);
   void refuse(Reply reply);
   bool wants_reply(const wire::ParsedBytes& frame) const;
-  void fail(Status cause, NakCode code);
+  void fail(Status cause, wire::NakCode code);
   AcknowledgeHeader reply_header() const;
 
   const QueuePairConfig& config_;
@@ -108,7 +108,7 @@ class Responder {
   std::uint32_t unpolled_ = 0;
   State state_ = State::in_sequence;
   Reply reply_ = Reply::none;
-  NakCode fatal_code_ = NakCode::invalid_request;
+  wire::NakCode fatal_code_ = wire::NakCode::invalid_request;
   std::optional<Status> failure_;
 };
 

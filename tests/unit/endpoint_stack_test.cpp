@@ -12,8 +12,8 @@
 namespace weir::endpoint {
 namespace {
 
-constexpr std::uint8_t kNak = nak_syndrome(NakCode::sequence_error);
-constexpr std::uint8_t kRnr = rnr_syndrome(14); // 1.28 ms
+constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
+constexpr std::uint8_t kRnr = wire::rnr_syndrome(14); // 1.28 ms
 
 QueuePairConfig config_of(Stack stack) {
   QueuePairConfig config = local_config();
@@ -90,7 +90,7 @@ TEST_P(Stacks, ANakAfterATimeoutOfItsOwn) {
 }
 
 TEST_P(Stacks, AnAckAboveAllThatWasSent) {
-  for (const std::uint8_t syndrome : {kAckUnlimited, kNak}) {
+  for (const std::uint8_t syndrome : {wire::kAckUnlimited, kNak}) {
     Pair pair(config_of(GetParam()));
     send(pair.a, 3);
     Pair::give(pair.a, acknowledgement(pair, 0x200, syndrome));

@@ -141,7 +141,7 @@ inline std::vector<std::uint32_t> psns(std::uint32_t first, std::uint32_t count)
 }
 
 inline Bytes acknowledgement(const Pair& pair, std::uint32_t psn,
-                             std::uint8_t syndrome = kAckUnlimited) {
+                             std::uint8_t syndrome = wire::kAckUnlimited) {
   PacketWriter writer(pair.b.config());
   Bytes frame(writer.max_frame_bytes());
   frame.resize(writer.write_acknowledge(frame, {syndrome, psn, 0}));

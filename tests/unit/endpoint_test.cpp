@@ -2,13 +2,13 @@
 #include "endpoint/device.hpp"
 #include "endpoint/memory.hpp"
 #include "endpoint/queue_pair.hpp"
-#include "endpoint/syndrome.hpp"
 #include "endpoint_support.hpp"
 #include "frame/frame.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
+#include "wire/syndrome.hpp"
 
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
@@ -45,11 +45,14 @@ static_assert(!wire::psn_before(3, 3));
 
 // --- syndromes and RNR timers (IBTA tables 44, 45) ----------------------------------------------
 
-static_assert(rnr_wait(0) == microseconds(655360) && rnr_wait(1) == microseconds(10));
-static_assert(rnr_wait(14) == microseconds(1280) && rnr_wait(31) == microseconds(491520));
-static_assert(kind_of(0x1f) == SyndromeKind::acknowledge && kind_of(0x2e) == SyndromeKind::rnr);
-static_assert(kind_of(0x60) == SyndromeKind::nak && kind_of(0x40) == SyndromeKind::reserved);
-static_assert(kind_of(0xe0) == SyndromeKind::reserved);
+static_assert(wire::rnr_wait(0) == microseconds(655360) && wire::rnr_wait(1) == microseconds(10));
+static_assert(wire::rnr_wait(14) == microseconds(1280) &&
+              wire::rnr_wait(31) == microseconds(491520));
+static_assert(wire::kind_of(0x1f) == wire::SyndromeKind::acknowledge &&
+              wire::kind_of(0x2e) == wire::SyndromeKind::rnr);
+static_assert(wire::kind_of(0x60) == wire::SyndromeKind::nak &&
+              wire::kind_of(0x40) == wire::SyndromeKind::reserved);
+static_assert(wire::kind_of(0xe0) == wire::SyndromeKind::reserved);
 
 // --- frames against scapy's ---------------------------------------------------------------------
 
@@ -266,7 +269,8 @@ TEST(Requester, GoesBackToTheNaksPsn) {
   const Bytes data = pattern(6 * 256);
   pair.a.post(request_of(SendKind::write, data));
   const std::vector<Bytes> first_time = drain(pair.a);
-  Pair::give(pair.a, acknowledgement(pair, 0x102, nak_syndrome(NakCode::sequence_error)));
+  Pair::give(pair.a,
+             acknowledgement(pair, 0x102, wire::nak_syndrome(wire::NakCode::sequence_error)));
   std::vector<Bytes> again = drain(pair.a);
   ASSERT_EQ(psns_of(again), psns(0x102, 4));
   for (std::size_t i = 0; i < again.size(); ++i) {
@@ -283,7 +287,7 @@ TEST(Requester, ARepeatedNakCostsNothing) {
   const Bytes data = pattern(4 * 256);
   pair.a.post(request_of(SendKind::write, data));
   drain(pair.a);
-  const Bytes nak = acknowledgement(pair, 0x100, nak_syndrome(NakCode::sequence_error));
+  const Bytes nak = acknowledgement(pair, 0x100, wire::nak_syndrome(wire::NakCode::sequence_error));
   for (int i = 0; i < 5; ++i) {
     Pair::give(pair.a, nak);
   }
@@ -314,8 +318,9 @@ TEST(Requester, IgnoresAcksOutsideWhatIsInFlight) {
   for (const StaleRow& row : {StaleRow{"the one before", 0xfffffe}, StaleRow{"long past", 0xff0000},
                               StaleRow{"not sent yet", 0x000004}, StaleRow{"far ahead", 0x100000},
                               StaleRow{"half the circle away", 0x7fffff}}) {
-    for (const std::uint8_t syndrome : {kAckUnlimited, nak_syndrome(NakCode::sequence_error),
-                                        rnr_syndrome(3), nak_syndrome(NakCode::remote_access)}) {
+    for (const std::uint8_t syndrome :
+         {wire::kAckUnlimited, wire::nak_syndrome(wire::NakCode::sequence_error),
+          wire::rnr_syndrome(3), wire::nak_syndrome(wire::NakCode::remote_access)}) {
       QueuePairConfig config = local_config();
       config.send_psn = 0xfffffe;
       Pair pair(config);
@@ -450,7 +455,7 @@ TEST(Requester, RnrNakWaitsAsLongAsItSays) {
   const Bytes data = pattern(3 * 256);
   pair.a.post(request_of(SendKind::send, data));
   drain(pair.a);
-  Pair::give(pair.a, acknowledgement(pair, 0x101, rnr_syndrome(14)));
+  Pair::give(pair.a, acknowledgement(pair, 0x101, wire::rnr_syndrome(14)));
   ASSERT_EQ(pair.a.next_deadline(), kStart + microseconds(1280));
   EXPECT_TRUE(drain(pair.a).empty());
   pair.a.expire(kStart + microseconds(1279));
@@ -470,7 +475,7 @@ TEST(Requester, RnrRetriesRunOutUnlessTheyAreSeven) {
     int naks = 0;
     while (naks < 100 && pair.a.state() == QueuePair::State::ready) {
       ASSERT_EQ(drain(pair.a, now).size(), 1U);
-      Pair::give(pair.a, acknowledgement(pair, 0x100, rnr_syndrome(1)), now);
+      Pair::give(pair.a, acknowledgement(pair, 0x100, wire::rnr_syndrome(1)), now);
       ++naks;
       now += microseconds(10);
       pair.a.expire(now);
@@ -492,7 +497,7 @@ TEST(Requester, ProgressEndsAnRnrWaitAndRestoresItsRetries) {
   }
   drain(pair.a);
   for (std::uint32_t psn = 0x100; psn < 0x104; ++psn) {
-    Pair::give(pair.a, acknowledgement(pair, psn, rnr_syndrome(14)));
+    Pair::give(pair.a, acknowledgement(pair, psn, wire::rnr_syndrome(14)));
     EXPECT_TRUE(drain(pair.a).empty());
     Pair::give(pair.a, acknowledgement(pair, psn)); // a copy of the packet found a receive
     EXPECT_EQ(psns_of(drain(pair.a)), psns(psn + 1, 0x104 - psn));
@@ -623,7 +628,7 @@ TEST(Responder, DuplicatesAreAcknowledgedAndNotExecuted) {
     const std::vector<Bytes> replies = drain(pair.b);
     ASSERT_EQ(replies.size(), 1U);
     EXPECT_EQ(psn_of(replies[0]), 0x101U) << "cumulative: all that has arrived";
-    EXPECT_EQ(aeth_of(replies[0]).syndrome, kAckUnlimited);
+    EXPECT_EQ(aeth_of(replies[0]).syndrome, wire::kAckUnlimited);
     EXPECT_EQ(aeth_of(replies[0]).message_sequence.get(), 1U);
   }
   EXPECT_EQ(pair.memory, Bytes(pair.memory.size(), 0xee)) << "the write must not happen again";
@@ -672,7 +677,7 @@ TEST(Responder, NakNotSentYetIsWithdrawnWhenTheGapCloses) {
   }
   const std::vector<Bytes> replies = drain(pair.b);
   ASSERT_EQ(replies.size(), 1U);
-  EXPECT_EQ(aeth_of(replies[0]).syndrome, kAckUnlimited);
+  EXPECT_EQ(aeth_of(replies[0]).syndrome, wire::kAckUnlimited);
   EXPECT_EQ(psn_of(replies[0]), 0x101U);
 }
 

@@ -3,13 +3,12 @@
 
 /// The AETH's syndrome byte (IBTA §9.7.5.2): bit 7 zero, two bits of kind, five of value.
 
-#include "endpoint/time.hpp"
-
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
-namespace weir::endpoint {
+namespace weir::wire {
 
 enum class SyndromeKind : std::uint8_t {
   acknowledge = 0, // value: end-to-end credits
@@ -37,6 +36,10 @@ constexpr std::uint8_t value_of(std::uint8_t syndrome) {
   return syndrome & kSyndromeValueMask;
 }
 
+constexpr std::uint8_t ack_syndrome(std::uint8_t credits) {
+  return credits & kSyndromeValueMask;
+}
+
 constexpr std::uint8_t nak_syndrome(NakCode code) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(SyndromeKind::nak) << 5 |
                                    static_cast<unsigned>(code));
@@ -48,7 +51,7 @@ constexpr std::uint8_t rnr_syndrome(std::uint8_t timer_code) {
 }
 
 /// How long an RNR NAK with this timer code lets the requester wait (IBTA table 45).
-constexpr Duration rnr_wait(std::uint8_t timer_code) {
+constexpr std::chrono::nanoseconds rnr_wait(std::uint8_t timer_code) {
   constexpr std::array<std::uint32_t, 32> ten_microseconds{
       65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
       48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
@@ -56,4 +59,4 @@ constexpr Duration rnr_wait(std::uint8_t timer_code) {
   return std::chrono::microseconds(10) * ten_microseconds[value_of(timer_code)];
 }
 
-} // namespace weir::endpoint
+} // namespace weir::wire
