@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "recovery/frame_template.hpp"
+#include "wire/packet.hpp"
+#include "wire/syndrome.hpp"
+
+#include <cstdint>
+
+namespace weir::recovery {
+
+/// Bytes of the longest answer.
+inline constexpr std::size_t kMostAnswerBytes =
+    FrameTemplate::kMostBytes + sizeof(wire::Aeth) + wire::kIcrcBytes;
+
+/// The AETH of an ACK or NAK that parse() called transport; nullptr for any other packet.
+const wire::Aeth* find_aeth(const wire::ParsedBytes& frame);
+
+/// How the switch speaks to a requester in its receiver's name: like the receiver's newest
+/// acknowledgement. MSN and credits are from that one, so they never run ahead of it (IBTA §9.7.7).
+class AnswerTemplate {
+ public:
+  AnswerTemplate() = default;
+
+  /// Before an acknowledgement has passed: addresses from the hello, MSN 0, no limit of credits.
+  AnswerTemplate(const wire::ParsedBytes& hello, std::uint32_t sender_qp)
+      : frame_(FrameTemplate::opposite(hello, sender_qp)) {}
+
+  /// Takes an ACK or NAK with this AETH as the newest.
+  void take(const wire::ParsedBytes& answer, const wire::Aeth& aeth);
+
+  bool is_empty() const { return frame_.is_empty(); }
+
+  /// Writes an acknowledgement of all PSNs up to and including `psn` into a frame with room for
+  /// kMostAnswerBytes.
+  void write_ack(wire::ParsedBytes& frame, std::uint32_t psn) const {
+    write(frame, wire::ack_syndrome(credits_), psn);
+  }
+
+  /// Writes a NAK or RNR NAK. It acknowledges all PSNs below `psn` (IBTA §9.7.5.1.2).
+  void write_nak(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t psn) const {
+    write(frame, syndrome, psn);
+  }
+
+ private:
+  void write(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t psn) const;
+
+  FrameTemplate frame_;
+  std::uint32_t message_sequence_ = 0;
+  std::uint8_t credits_ = wire::kAckUnlimited;
+};
+
+} // namespace weir::recovery

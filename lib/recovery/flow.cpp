@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "recovery/flow.hpp"
+
+#include <algorithm>
+
+namespace weir::recovery {
+
+void Flow::begin(std::uint32_t psn, std::uint32_t qp, std::uint8_t timeout_exponent,
+                 std::uint64_t now_ns) {
+  const FlowCounters kept = counters; // of all incarnations
+  *this = {};
+  counters = kept;
+  next_in = furthest_in = next_out = unacknowledged = psn;
+  previous = wire::psn_add(psn, -1);
+  own_qp = qp;
+  ack_timeout = timeout_exponent;
+  is_live = true;
+  heard_at = progress_at = now_ns;
+}
+
+void Flow::heard(std::uint32_t psn, std::uint64_t now_ns) {
+  heard_at = now_ns;
+  if (!wire::psn_before(previous, psn)) [[unlikely]] {
+    pass = Pass::nothing;
+    is_own_pass = asked_at != 0 && !went_back;
+    went_back = true;
+    hushed_until = held_until = 0;
+  }
+  previous = psn;
+}
+
+void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
+  if (next == unacknowledged) {
+    return;
+  }
+  unacknowledged = next;
+  progress_at = now_ns;
+  asks = 0;
+  resends = 0;
+  if (is_timing && wire::psn_before(timed, next)) {
+    is_timing = false;
+    round_trip.take(now_ns - timed_since);
+    doublings = 0;
+  }
+}
+
+std::uint64_t ack_timeout_ns(std::uint8_t exponent) {
+  constexpr std::uint8_t least = 12;
+  return std::uint64_t{4096} << std::max(exponent, least);
+}
+
+} // namespace weir::recovery

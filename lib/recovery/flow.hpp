@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "recovery/smoothed_time.hpp"
+#include "wire/psn.hpp"
+
+#include <cstdint>
+
+namespace weir::recovery {
+
+/// Times of the recovery, in nanoseconds.
+inline constexpr std::uint64_t kTimerFloor = 60'000; // above the hosts' queueing
+inline constexpr std::uint64_t kTimerGranularity = 8'000;
+inline constexpr std::uint64_t kRnrWait = 15'000'000;       // after an RNR NAK of the switch
+inline constexpr std::uint64_t kLongestPause = 100'000'000; // between two of them
+inline constexpr std::uint32_t kMostResends = 5;            // without progress; then r must act
+inline constexpr std::uint32_t kMostDoublings = 16;         // 60 us become 4 s
+
+/// What the switch did about one connection. One lcore writes it.
+struct FlowCounters {
+  std::uint64_t naks = 0;       // asked the sender to repeat
+  std::uint64_t rnr_naks = 0;   // asked it again
+  std::uint64_t mended = 0;     // NAKs of the receiver that were answered from the cache
+  std::uint64_t resent = 0;     // results sent again
+  std::uint64_t swallowed = 0;  // repeats that ended here
+  std::uint64_t kept_alive = 0; // duplicate acknowledgements for a sender that waits
+};
+
+/// What the switch knows about the sending and acknowledging on one connection of a ring, from rank
+/// r to its successor (docs/protocol.md §9). `a` ≤ `s` ≤ `e`, in 24-bit serial arithmetic.
+///
+///          acknowledged    results that left    r's packets came    r has not sent, or it was lost
+///   PSNs ... ─────────── a ───────────────── s ───────────────── e ──────────────────────────────
+struct Flow {
+  /// What the switch has done about the pass that the sender is in. A pass begins with a PSN that
+  /// is not above the previous one.
+  enum class Pass : std::uint8_t { nothing, acknowledged, resent };
+
+  std::uint32_t next_in = 0;        // e
+  std::uint32_t furthest_in = 0;    // behind the highest PSN that came; above e when one is missing
+  std::uint32_t next_out = 0;       // s
+  std::uint32_t unacknowledged = 0; // a
+  std::uint32_t previous = 0;       // PSN that came last
+  std::uint32_t own_qp = 0;         // the sender's; 0: it did not tell
+  std::uint32_t asked_for = 0;      // e when the switch asked last
+  std::uint32_t timed = 0;          // PSN whose acknowledgement is timed
+  std::uint8_t ack_timeout = 0;     // exponent; 0: no keep-alive wanted
+  bool is_live = false;
+  bool is_timing = false;
+  bool went_back = false;   // a pass has begun since the switch asked last
+  bool is_own_pass = false; // the pass is the answer to what the switch asked
+  Pass pass = Pass::nothing;
+  std::uint8_t resends = 0;   // by the timer, since a moved
+  std::uint8_t doublings = 0; // of the timer, since a round trip was measured
+  std::uint8_t asks = 0;      // of the sender, since a moved: one NAK, then RNR NAKs
+  std::uint64_t heard_at = 0;
+  std::uint64_t progress_at = 0; // a moved, results began to be outstanding, or they were resent
+  std::uint64_t timed_since = 0;
+  std::uint64_t asked_at = 0;     // by NAK or RNR NAK
+  std::uint64_t hushed_until = 0; // the sender waits out an RNR NAK
+  std::uint64_t held_until = 0;   // likewise, and it was the receiver's
+  std::uint64_t kept_alive_at = 0;
+  std::uint64_t claim = 0; // conn::QueuePairClaims' name of <sender, own_qp>
+  SmoothedTime round_trip;
+  FlowCounters counters;
+
+  /// Begins with the admitted hello, whose PSN is `psn`.
+  void begin(std::uint32_t psn, std::uint32_t qp, std::uint8_t timeout_exponent,
+             std::uint64_t now_ns);
+
+  /// A packet with that PSN came, whatever becomes of it.
+  void heard(std::uint32_t psn, std::uint64_t now_ns);
+
+  /// The result with that PSN left for the first time.
+  void left(std::uint32_t psn, std::uint64_t now_ns) {
+    if (unacknowledged == next_out) {
+      progress_at = now_ns;
+    }
+    next_out = wire::psn_add(psn, 1);
+    if (wire::psn_before(next_in, next_out)) { // a sender that left out PSNs
+      next_in = next_out;
+      if (wire::psn_before(furthest_in, next_in)) {
+        furthest_in = next_in;
+      }
+    }
+  }
+
+  /// Starts to time the acknowledgement of a packet that asks for one.
+  void time(std::uint32_t psn, std::uint64_t now_ns) {
+    if (!is_timing) {
+      is_timing = true;
+      timed = psn;
+      timed_since = now_ns;
+    }
+  }
+
+  /// The receiver has all PSNs below `next`, which is in a … s.
+  void acknowledge(std::uint32_t next, std::uint64_t now_ns);
+
+  /// The switch has asked the sender to go back.
+  void asked(std::uint64_t now_ns) {
+    asked_at = now_ns;
+    asked_for = next_in;
+    went_back = false;
+    asks += asks < UINT8_MAX ? 1 : 0;
+  }
+
+  /// Whether the result with that PSN, or a later one, has left.
+  bool is_past(std::uint32_t psn) const { return wire::psn_before(psn, next_out); }
+
+  bool lacks_packets() const { return next_in != furthest_in; }
+
+  bool is_outstanding() const { return unacknowledged != next_out; }
+
+  /// The receiver had no buffer at a … s, and its sender is to come again.
+  bool is_held(std::uint64_t now_ns) const { return now_ns < held_until; }
+
+  /// The time from release to acknowledgement that is long enough, as measured.
+  std::uint64_t round_trip_timer() const {
+    const std::uint64_t measured = round_trip.timeout(kTimerGranularity);
+    return measured == 0 ? 2 * kTimerFloor : std::max(measured, kTimerFloor);
+  }
+
+  /// T: the same, doubled by each resend until a round trip is measured again (Karn and Partridge,
+  /// SIGCOMM'87).
+  std::uint64_t timer() const { return round_trip_timer() << doublings; }
+
+  /// Because of the timer, results are sent again.
+  void resends_late() {
+    ++resends;
+    doublings += doublings < kMostDoublings ? 1 : 0;
+  }
+};
+
+/// The local ACK timeout 4.096 us x 2^x (IBTA §9.9), in ns. Exponents below 12 count as 12
+/// (docs/protocol.md §2a).
+std::uint64_t ack_timeout_ns(std::uint8_t exponent);
+
+} // namespace weir::recovery

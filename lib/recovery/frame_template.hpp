@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/headers.hpp"
+#include "wire/opcode.hpp"
+#include "wire/packet.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::recovery {
+
+/// The headers that all frames of one direction of a connection share, from Ethernet to BTH, taken
+/// from one of them. Tags, IP options, partition key and traffic class stay as they were.
+class FrameTemplate {
+ public:
+  /// Of a frame whose headers are longer than this, nothing is kept.
+  static constexpr std::size_t kMostBytes = 104; // two tags, IPv4 with all options, UDP, BTH
+
+  FrameTemplate() = default;
+
+  explicit FrameTemplate(const wire::ParsedBytes& frame);
+
+  /// For the opposite direction, to this queue pair: source and destination change places.
+  static FrameTemplate opposite(const wire::ParsedBytes& frame, std::uint32_t destination_qp);
+
+  bool is_empty() const { return bytes_ == 0; }
+
+  /// Where the headers end that the template has.
+  std::size_t bytes() const { return bytes_; }
+
+  /// Writes the headers into an empty frame and returns its BTH. Of the
+  /// flags it has MigReq and TVer.
+  wire::Bth& start(wire::ParsedBytes& frame, wire::Opcode opcode, std::uint32_t psn) const;
+
+  /// Writes the lengths of a frame that start() began and whose pad ends at `end`, and describes it
+  /// in frame.packet. The ICRC is the caller's.
+  void finish(wire::ParsedBytes& frame, std::size_t end) const;
+
+ private:
+  std::array<std::uint8_t, kMostBytes> headers_{};
+  std::uint16_t bytes_ = 0;
+  wire::Packet packet_; // offsets, encapsulation and addresses
+};
+
+} // namespace weir::recovery
