@@ -179,6 +179,9 @@ struct OwnedFrame : frame::Frame {
     ingress = port;
   }
 
+  /// The switch's own, still empty.
+  explicit OwnedFrame(std::uint32_t room) : storage(room) { data = storage.data(); }
+
   std::vector<std::uint8_t> storage;
 };
 
@@ -203,6 +206,8 @@ class CaptureSink : public stage::FrameSink {
   }
 
   void release(frame::Frame& frame) override { delete static_cast<OwnedFrame*>(&frame); }
+
+  frame::Frame* originate(std::uint32_t bytes) override { return new OwnedFrame(bytes); }
 
  private:
   CaptureWriter& writer_;

@@ -51,6 +51,11 @@
   X(history_conflict,    "message begins at another PSN than before")                                                   \
   X(unknown_message,     "packet inside no known message: its FIRST was lost")                                          \
   X(connection_table_full, "no room for another queue pair of a ring")                                                  \
+  X(out_of_turn,         "plain message on a ring's connection, before results that wait for their turn")               \
+  /* recovery */                                                                                                        \
+  X(stale_repeat,        "repeat of a message that has left the history")                                               \
+  X(repeat_swallowed,    "repeat of a packet whose result has left; one answer serves all repeats of a pass")           \
+  X(nak_mended,          "a receiver's NAK, answered from the cache")                                                   \
   /* slots */                                                                                                           \
   X(disagree_operation,  "operation differs from the other ranks'")                                                     \
   X(disagree_type,       "data type differs from the other ranks'")                                                     \

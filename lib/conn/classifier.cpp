@@ -7,6 +7,7 @@
 #include "wire/psn.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -25,8 +26,15 @@ using Step = Verdict::Step;
 // By child: one live connection, those of waiting hellos, and the dead of some earlier
 // incarnations.
 constexpr std::uint32_t kEntriesPerChild = 16;
-constexpr std::uint8_t kLeastAckTimeout = 12; // docs/protocol.md §2a: 1 .. 11 count as this
 constexpr std::uint64_t kUntoldAging = 3'600'000;
+// Of a table whose entries must find a place: no two buckets are full then.
+constexpr std::uint32_t kRoomy = 8;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+/// Names a requester by the pair in its direction and by its own queue pair.
+std::uint64_t requester_key(std::uint16_t pair, std::uint32_t own_qp) {
+  return std::uint64_t{pair} << 24 | own_qp;
+}
 
 Verdict dropped(DropReason reason) {
   return {.step = Step::drop, .drop = reason};
@@ -54,7 +62,7 @@ std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
   if (exponent == 0) {
     return kUntoldAging;
   }
-  return ((std::uint64_t{16} * 4096) << std::max(exponent, kLeastAckTimeout)) / 1'000'000;
+  return 16 * recovery::ack_timeout_ns(exponent) / 1'000'000;
 }
 
 bool is_result(const InaHeader& ina) {
@@ -67,6 +75,12 @@ Opcode opcode_of(const Frame& frame) {
 
 Incarnation incarnation_named_by(const InaHeader& hello) {
   return {hello.epoch.get(), hello.session.get()};
+}
+
+/// 0 when the hello tells none, or none that exists: numbers have 24 bits (IBTA §9.2).
+std::uint32_t queue_pair_told_by(const InaHeader& hello) {
+  constexpr std::uint32_t most = 0xffffff;
+  return hello.qp.get() <= most ? hello.qp.get() : 0;
 }
 
 const InaHeader& header_of(const Frame& hello) {
@@ -96,7 +110,8 @@ bool is_admitted(const Connection* connection, const Opening& opening) {
 
 Classifier::RingState::RingState(const ring::Ring& ring)
     : hellos(ring.children()), beginning(ring.children()),
-      records(std::size_t{ring.children()} * ring.spec().depth()), admitted(ring.children()) {
+      records(std::size_t{ring.children()} * ring.spec().depth()), admitted(ring.children()),
+      flows(ring.children()) {
   const std::uint32_t depth = ring.spec().depth();
   for (std::uint16_t child = 0; child < ring.children(); ++child) {
     const std::span own(records.data() + std::size_t{child} * depth, depth);
@@ -104,14 +119,19 @@ Classifier::RingState::RingState(const ring::Ring& ring)
   }
 }
 
+std::uint32_t Classifier::children_of(const ring::RingSet& set,
+                                      const std::vector<std::uint16_t>& rings,
+                                      const Settings& settings) {
+  return std::accumulate(rings.begin(), rings.end(), settings.spare_children,
+                         [&](std::uint32_t children, std::uint16_t ring) {
+                           return children + set.rings()[ring].children();
+                         });
+}
+
 ConnectionTable::Settings Classifier::table_settings(const ring::RingSet& set,
                                                      const std::vector<std::uint16_t>& rings,
                                                      const Settings& settings) {
-  std::uint32_t children = settings.spare_children;
-  for (const std::uint16_t ring : rings) {
-    children += set.rings()[ring].children();
-  }
-  return {.ring_entries = kEntriesPerChild * children,
+  return {.ring_entries = kEntriesPerChild * children_of(set, rings, settings),
           .plain_entries = settings.plain_entries,
           .aging = settings.aging,
           .hash_key = settings.hash_key};
@@ -126,8 +146,10 @@ std::size_t Classifier::table_bytes(const ring::RingSet& set,
 Classifier::Classifier(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
                        const Settings& settings, IsHeld is_held)
     : current_(current), sessions_(settings.sessions),
-      foreign_sessions_(*settings.foreign_sessions), aging_(settings.aging),
-      is_held_(std::move(is_held)), connections_(table_settings(*current, rings, settings)),
+      foreign_sessions_(*settings.foreign_sessions), claims_(*settings.claims),
+      aging_(settings.aging), is_held_(std::move(is_held)),
+      connections_(table_settings(*current, rings, settings)),
+      requesters_(kRoomy * children_of(*current, rings, settings), settings.hash_key),
       magic_rule_(
           {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions}),
       ports_(current), spare_children_(settings.spare_children) {
@@ -258,6 +280,9 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   if (ina == nullptr) {
     return plain_start(frame, connection, now);
   }
+  if (const auto repeat = repeated_start(frame, *ina, connection, now)) {
+    return *repeat;
+  }
   ring::RingChild sender;
   if (const auto reason = why_foreign(*current_, frame, *ina, sender)) {
     return foreign_start(frame, *reason, connection, now);
@@ -274,6 +299,28 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   }
   return opening.shape.collective == Collective::hello ? hello(opening, connection, now)
                                                        : data_start(opening, connection, now);
+}
+
+/// A FIRST or ONLY whose result has left. Of its header only the session counts: with in-place
+/// buffers a result may have overwritten the rest. nullopt for any other packet.
+std::optional<Verdict> Classifier::repeated_start(const Frame& frame, const InaHeader& ina,
+                                                  Connection* connection, std::uint64_t now) {
+  if (connection == nullptr || connection->state != ConnectionState::live) {
+    return std::nullopt;
+  }
+  const ring::RingChild sender{connection->ring, connection->child};
+  if (!flow_of(sender).is_past(frame.packet.psn) || !may_answer(sender)) {
+    return std::nullopt;
+  }
+  const RingState& state = *rings_[sender.ring];
+  const bool is_hello = wire::is_hello(frame, ina);
+  const bool is_of_incarnation = ina.session.get() == state.session ||
+                                 (is_hello && state.incarnation == incarnation_named_by(ina));
+  if (!is_of_incarnation) {
+    return is_hello ? std::nullopt : std::optional(dropped(DropReason::wrong_session));
+  }
+  connection->count_packet(now);
+  return Verdict{.step = Step::repeat, .ring = sender.ring, .child = sender.child};
 }
 
 Verdict Classifier::inside_message(Frame& frame, std::uint64_t now) {
@@ -303,13 +350,16 @@ Verdict Classifier::inside_message(Frame& frame, std::uint64_t now) {
 }
 
 Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& connection) {
-  const auto located =
-      rings_[connection.ring]->histories[connection.child].locate(frame.packet.psn);
+  const ring::RingChild sender{connection.ring, connection.child};
+  if (flow_of(sender).is_past(frame.packet.psn) && may_answer(sender)) [[unlikely]] {
+    return {.step = Step::repeat, .ring = sender.ring, .child = sender.child};
+  }
+  const auto located = history_of(sender).locate(frame.packet.psn);
   switch (located.place) {
   case MessageHistory::Place::stale:
-    return {.step = Step::forward_stale, .ring = connection.ring, .child = connection.child};
+    return dropped(DropReason::stale_repeat);
   case MessageHistory::Place::unknown:
-    return dropped(DropReason::unknown_message);
+    return {.step = Step::gap, .ring = sender.ring, .child = sender.child};
   case MessageHistory::Place::inside:
     break;
   }
@@ -325,7 +375,7 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
           .packet = located.packet};
 }
 
-/// A message without an INA header. On a live connection it passes and changes nothing: on a plain
+/// A message without an INA header. On a live connection it changes nothing: on a plain
 /// connection, repeats of the ring's own packets would be forwarded raw. But when the ring has not
 /// used the queue pair for the aging time, the queue pair is taken for a new one.
 Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std::uint64_t now) {
@@ -339,7 +389,7 @@ Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std:
   case ConnectionState::live:
     if (!was_silent || is_held_({connection->ring, connection->child})) {
       connection->count_packet(now);
-      return forwarded();
+      return {.step = Step::interleave, .ring = connection->ring, .child = connection->child};
     }
     leave_ring(*connection);
     break;
@@ -384,7 +434,7 @@ Verdict Classifier::foreign_hello(const Frame& frame, Connection* connection, st
   case ConnectionState::dead: // only an admitted hello revives it
     return dropped(DropReason::dead_connection);
   case ConnectionState::live:
-    return forwarded();
+    return {.step = Step::interleave, .ring = connection->ring, .child = connection->child};
   default:
     connection->state = ConnectionState::announced;
     connection->aging = aging_;
@@ -459,7 +509,16 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
     give_up(opening.sender.ring, place, DropReason::hello_displaced, now);
   }
   const Incarnation incarnation = incarnation_named_by(opening.ina);
-  state.hellos.put(place, {&opening.frame, connection, incarnation});
+  const std::uint64_t claim = claim_of(opening);
+  if (claim != 0) {
+    claims_.add(claim);
+  }
+  state.hellos.put(place, {.frame = &opening.frame,
+                           .connection = connection,
+                           .incarnation = incarnation,
+                           .claim = claim,
+                           .arrived_ns = now * kNsPerMs,
+                           .kept_alive_ns = now * kNsPerMs});
   const bool is_complete = state.hellos.is_complete(incarnation);
   if (is_complete) {
     state.complete = incarnation;
@@ -467,6 +526,12 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
   return {.step = is_complete ? Step::begin : Step::wait,
           .ring = opening.sender.ring,
           .child = opening.sender.child};
+}
+
+/// The name of what a hello says about its queue pair; 0: it says nothing.
+std::uint64_t Classifier::claim_of(const Opening& hello) const {
+  const std::uint32_t qp = queue_pair_told_by(hello.ina);
+  return qp == 0 ? 0 : claims_.name_of(hello.frame.packet.source, qp);
 }
 
 std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now) {
@@ -477,7 +542,7 @@ std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now)
   state.session = sessions_.draw(state.session);
   for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
     const WaitingHello hello = state.hellos.take(*state.hellos.find(child, *state.incarnation));
-    admit(hello, {ring, child});
+    admit(hello, {ring, child}, now);
     state.beginning[child] = hello.frame;
   }
   give_up_all(ring, DropReason::hello_given_up, now);
@@ -492,7 +557,8 @@ Verdict Classifier::hello_verdict(const ring::RingChild& sender) const {
           .record = state.histories[sender.child].greeting()};
 }
 
-void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender) {
+void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender,
+                       std::uint64_t now) {
   RingState& state = *rings_[sender.ring];
   Connection& connection = *hello.connection;
   --connection.hellos;
@@ -509,6 +575,69 @@ void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender)
   state.admitted[sender.child] = &connection;
   state.histories[sender.child].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
   ports_.bind(sender, frame.ingress);
+  begin_flow(hello, sender, now);
+}
+
+/// The live connection has the waiting hello's claim from now on.
+void Classifier::begin_flow(const WaitingHello& hello, const ring::RingChild& sender,
+                            std::uint64_t now) {
+  const Frame& frame = *hello.frame;
+  const InaHeader& ina = header_of(frame);
+  recovery::Flow& flow = flow_of(sender);
+  flow.begin(frame.packet.psn, queue_pair_told_by(ina), ina.ack_timeout, now * kNsPerMs);
+  flow.claim = hello.claim;
+  if (hello.claim != 0) {
+    name_requester(sender);
+  }
+}
+
+/// Makes the sender the one that acknowledgements to its queue pair are for, unless another calls
+/// that queue pair its own already. The switch answers neither of the two then.
+void Classifier::name_requester(const ring::RingChild& sender) {
+  const std::uint64_t key = requester_key(current_->pair_of(sender), flow_of(sender).own_qp);
+  if (requesters_.find(key) != nullptr) {
+    return;
+  }
+  ring::RingChild* place = requesters_.insert(
+      key, [](const ring::RingChild&) { return std::optional<std::uint64_t>(); });
+  if (place != nullptr) {
+    *place = sender;
+  }
+}
+
+void Classifier::end_flow(const ring::RingChild& sender) {
+  recovery::Flow& flow = flow_of(sender);
+  flow.is_live = false;
+  if (flow.claim == 0) {
+    return;
+  }
+  claims_.remove(flow.claim);
+  const std::uint16_t pair = current_->pair_of(sender);
+  const ring::RingChild* named = requesters_.find(requester_key(pair, flow.own_qp));
+  if (named == nullptr || named->ring != sender.ring || named->child != sender.child) {
+    return;
+  }
+  requesters_.erase(*named);
+  for (const ring::RingChild& other : current_->senders(pair)) {
+    if (flow_of(other).is_live && flow_of(other).own_qp == flow.own_qp) {
+      return name_requester(other);
+    }
+  }
+}
+
+std::optional<ring::RingChild> Classifier::sender_acknowledged_by(const Frame& answer) {
+  const std::uint16_t pair = current_->reverse_of(answer.pair);
+  const ring::RingChild* requester =
+      requesters_.find(requester_key(pair, answer.packet.destination_qp));
+  return requester == nullptr ? std::nullopt : std::optional(*requester);
+}
+
+bool Classifier::may_answer(const ring::RingChild& sender) const {
+  const RingState& state = *rings_[sender.ring];
+  const recovery::Flow& flow = state.flows[sender.child];
+  return flow.is_live && flow.claim != 0 &&
+         !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&
+         claims_.is_sole(flow.claim);
 }
 
 Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {
@@ -534,8 +663,7 @@ Verdict Classifier::enter_history(const Opening& opening) {
       opening.ina.message_id.get(), opening.frame.packet.psn, opening.packets, opening.shape);
   switch (entered.entry) {
   case MessageHistory::Entry::stale:
-    return {
-        .step = Step::forward_stale, .ring = opening.sender.ring, .child = opening.sender.child};
+    return dropped(DropReason::stale_repeat);
   case MessageHistory::Entry::too_far:
     return dropped(DropReason::window_exceeded);
   case MessageHistory::Entry::conflict:
@@ -566,6 +694,7 @@ void Classifier::end_incarnation(std::uint16_t ring) {
 }
 
 void Classifier::leave_ring(Connection& connection) {
+  end_flow({connection.ring, connection.child});
   rings_[connection.ring]->admitted[connection.child] = nullptr;
   connection.state = ConnectionState::dead;
   connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
@@ -586,6 +715,9 @@ void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason rea
                          std::uint64_t now) {
   const WaitingHello taken = rings_[ring]->hellos.take(hello);
   given_up_.push_back({taken.frame, ring, reason});
+  if (taken.claim != 0) {
+    claims_.remove(taken.claim);
+  }
   --taken.connection->hellos;
   connections_.move_to_its_part(*taken.connection, now);
 }
@@ -617,7 +749,8 @@ std::uint64_t Classifier::waiting_hellos() const {
 
 ChildStatus Classifier::status_of(std::uint16_t ring, std::uint16_t child) const {
   const RingState& state = *rings_[ring];
-  ChildStatus status{.waiting_hellos = state.hellos.waiting_of(child)};
+  ChildStatus status{.waiting_hellos = state.hellos.waiting_of(child),
+                     .recovery = state.flows[child].counters};
   if (const Connection* connection = state.admitted[child]; connection != nullptr) {
     status.connected = true;
     status.qp = connection->qp;

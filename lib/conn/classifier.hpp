@@ -8,8 +8,10 @@
 #include "conn/message_history.hpp"
 #include "conn/opening.hpp"
 #include "conn/port_bindings.hpp"
+#include "conn/queue_pair_claims.hpp"
 #include "conn/waiting_hellos.hpp"
 #include "frame/frame.hpp"
+#include "recovery/flow.hpp"
 #include "ring/current_rings.hpp"
 #include "weir/reasons.hpp"
 
@@ -24,11 +26,13 @@ namespace weir::conn {
 /// What the switch does with a RoCE packet between ring neighbours.
 struct Verdict {
   enum class Step : std::uint8_t {
-    forward,       // foreign, plain, or no request
-    forward_stale, // a repeat of a message of the ring that every rank has
-    contribute,    // goes to slot record->first_slot + packet of the ring
-    wait,          // a hello; the classifier keeps it
-    begin,         // the last hello of its incarnation; call begin() next
+    forward,    // foreign, plain, or no request
+    interleave, // plain, on a ring's connection: leaves in its turn or not at all
+    repeat,     // its result has left already
+    gap,        // its FIRST was lost: drop it, and ask its sender for it
+    contribute, // goes to slot record->first_slot + packet of the ring
+    wait,       // a hello; the classifier keeps it
+    begin,      // the last hello of its incarnation; call begin() next
     drop,
   };
   Step step = Step::forward;
@@ -47,6 +51,7 @@ struct ChildStatus {
   std::uint64_t newest_message = 0;
   std::uint64_t packets = 0;
   std::uint32_t waiting_hellos = 0;
+  recovery::FlowCounters recovery;
 };
 
 /// A waiting hello that will get no answer. The caller owns its frame again.
@@ -66,8 +71,9 @@ class Classifier {
     std::uint32_t spare_children = 0; // of rings that adopt() may bring
     std::uint64_t aging = 600'000;    // milliseconds
     HashKey hash_key;
-    // Shared by the whole switch; outlives the classifier.
+    // Shared by the whole switch; they outlive the classifier.
     ForeignSessions* foreign_sessions = nullptr;
+    QueuePairClaims* claims = nullptr;
   };
 
   /// Does a filling slot of the ring hold a packet of the child?
@@ -115,6 +121,29 @@ class Classifier {
 
   std::uint32_t session_of(std::uint16_t ring) const { return rings_[ring]->session; }
 
+  recovery::Flow& flow_of(const ring::RingChild& sender) {
+    return rings_[sender.ring]->flows[sender.child];
+  }
+
+  const recovery::Flow& flow_of(const ring::RingChild& sender) const {
+    return rings_[sender.ring]->flows[sender.child];
+  }
+
+  MessageHistory& history_of(const ring::RingChild& sender) {
+    return rings_[sender.ring]->histories[sender.child];
+  }
+
+  /// The admitted connection whose acknowledgements these are: packets of this pair to this queue
+  /// pair.
+  std::optional<ring::RingChild> sender_acknowledged_by(const frame::Frame& answer);
+
+  /// Whether the sender told its queue pair, and the switch may answer in its receiver's name.
+  bool may_answer(const ring::RingChild& sender) const;
+
+  bool is_sole_claim(std::uint64_t claim) const { return claims_.is_sole(claim); }
+
+  WaitingHellos& waiting_hellos_of(std::uint16_t ring) { return rings_[ring]->hellos; }
+
   /// Waiting hellos of all rings; each holds a frame.
   std::uint64_t waiting_hellos() const;
 
@@ -138,9 +167,13 @@ class Classifier {
     std::vector<MessageRecord> records;    // H histories of 2N
     std::vector<MessageHistory> histories; // by child
     std::vector<Connection*> admitted;     // by child; nullptr: none
+    std::vector<recovery::Flow> flows;     // by child
   };
 
   void make_room_for(std::uint16_t ring);
+  static std::uint32_t children_of(const ring::RingSet& set,
+                                   const std::vector<std::uint16_t>& rings,
+                                   const Settings& settings);
   static ConnectionTable::Settings table_settings(const ring::RingSet& set,
                                                   const std::vector<std::uint16_t>& rings,
                                                   const Settings& settings);
@@ -162,7 +195,13 @@ class Classifier {
   Verdict wait(RingState& state, const Opening& opening, std::uint64_t now);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
   Verdict enter_history(const Opening& opening);
-  void admit(const WaitingHello& hello, const ring::RingChild& sender);
+  std::uint64_t claim_of(const Opening& hello) const;
+  std::optional<Verdict> repeated_start(const frame::Frame& frame, const wire::InaHeader& ina,
+                                        Connection* connection, std::uint64_t now);
+  void admit(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
+  void begin_flow(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
+  void end_flow(const ring::RingChild& sender);
+  void name_requester(const ring::RingChild& sender);
   void end_incarnation(std::uint16_t ring);
   void leave_ring(Connection& connection);
   void take_out_overtaken(const frame::Frame& frame, std::optional<std::uint32_t> epoch,
@@ -173,10 +212,12 @@ class Classifier {
   const ring::CurrentRings& current_;
   SessionSource sessions_;
   ForeignSessions& foreign_sessions_;
+  QueuePairClaims& claims_;
   std::uint64_t aging_;
   IsHeld is_held_;
   ConnectionTable connections_;
-  MagicRule magic_rule_; // for pairs that carry only acknowledgements of rings
+  BucketTable<ring::RingChild> requesters_; // by pair and own queue pair of the live senders
+  MagicRule magic_rule_;                    // for pairs that carry only acknowledgements of rings
   PortBindings ports_;
   std::uint32_t spare_children_;                // for whose connections there is room
   std::vector<std::optional<RingState>> rings_; // by index; set for this worker's

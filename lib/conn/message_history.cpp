@@ -57,8 +57,7 @@ MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
   const MessageRecord& candidate = last_not_behind(psn);
   const std::uint32_t packet = (psn - candidate.first_psn) & wire::kPsnMask;
   if (packet >= candidate.packets) {
-    const bool is_stale = floor_ && psn_before(psn, *floor_);
-    return {is_stale ? Place::stale : Place::unknown, nullptr, 0};
+    return {is_below_floor(psn) ? Place::stale : Place::unknown, nullptr, 0};
   }
   last_found_ = &candidate;
   return {Place::inside, &candidate, packet};

@@ -17,7 +17,10 @@ struct WaitingHello {
   frame::Frame* frame = nullptr; // nullptr: the place is free
   Connection* connection = nullptr;
   Incarnation incarnation;
-  std::uint64_t order = 0; // order of arrival
+  std::uint64_t claim = 0;         // QueuePairClaims' name of its queue pair; 0: not told
+  std::uint64_t arrived_ns = 0;    //
+  std::uint64_t kept_alive_ns = 0; // when its sender was last told to wait
+  std::uint64_t order = 0;         // order of arrival
 };
 
 /// The waiting hellos of one ring, outside its slots: the last four of each child, of different

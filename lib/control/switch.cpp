@@ -151,6 +151,7 @@ void Switch::make_lcores() {
   settings.classifier = classifier_settings(
       config_, conn::SessionSource::random(conn::HashKey::random().first), hash_key_);
   settings.classifier.foreign_sessions = &foreign_sessions_;
+  settings.classifier.claims = &claims_;
   shared_.emplace(Lcore::Shared{rings_, bridge_, frame_limits(config_),
                                 stage::magic_rule_settings(settings.classifier), pool_,
                                 outer_tags(config_)});

@@ -131,6 +131,7 @@ class Switch {
   ring::CurrentRings rings_;
   conn::HashKey hash_key_ = conn::HashKey::random();
   conn::ForeignSessions foreign_sessions_{hash_key_};
+  conn::QueuePairClaims claims_{conn::QueuePairClaims::most_of(*rings_), hash_key_};
   Placement placement_;
   MemoryPlan plan_;
   EalMemory memory_;

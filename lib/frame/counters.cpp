@@ -11,6 +11,7 @@ FrameCounters& FrameCounters::operator+=(const FrameCounters& other) {
     std::transform(sums.begin(), sums.end(), terms.begin(), sums.begin(), std::plus<>());
   };
   received += other.received;
+  originated += other.originated;
   forwarded += other.forwarded;
   consumed += other.consumed;
   copies += other.copies;

@@ -74,11 +74,12 @@ struct Histogram {
 ///
 /// Summed over all lcores, with the frames that slots hold and that wait between stages (protocol
 /// I6):
-///   received = forwarded + consumed + dropped + held + queued.
+///   received + originated = forwarded + consumed + dropped + held + queued.
 struct FrameCounters {
   std::uint64_t received = 0;
+  std::uint64_t originated = 0;     // made by the switch: acknowledgements, NAKs, results again
   std::uint64_t forwarded = 0;      // left as they came
-  std::uint64_t consumed = 0;       // left as results
+  std::uint64_t consumed = 0;       // left as results, or made by the switch
   std::uint64_t copies = 0;         // further copies of flooded frames that left
   std::uint64_t copies_dropped = 0; // further copies that did not leave
   std::array<std::uint64_t, kDropReasons> dropped{};
@@ -140,8 +141,7 @@ struct RingCounters {
   std::uint64_t contributions = 0; // packets stored in slots
   std::uint64_t slots_completed = 0;
   std::uint64_t results = 0;        // result packets; answers from the cache not included
-  std::uint64_t cached_results = 0; // repeats answered from the cache
-  std::uint64_t stale_repeats = 0;  // forwarded as they came
+  std::uint64_t cached_results = 0; // repeats answered one by one from the cache
   std::uint64_t hellos = 0;         // hello exchanges completed
   std::uint64_t reduced_bytes = 0;  // tensor data in
   std::uint64_t flushes = 0;        // epochs begun and resets

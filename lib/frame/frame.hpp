@@ -24,10 +24,13 @@ enum class TrafficClass : std::uint8_t {
 
 inline constexpr std::size_t kTrafficClasses = 2;
 
-/// One received frame. Its owner allocates it; the stages pass a pointer on. Each frame ends in
+/// The ingress of a frame that the switch made itself.
+inline constexpr std::uint16_t kNoPort = UINT16_MAX;
+
+/// One frame. Its owner allocates it; the stages pass a pointer on. Each frame ends in
 /// exactly one `transmit` or `release`.
 struct Frame : wire::ParsedBytes {
-  std::uint16_t ingress = 0; // port index; written by receive alone
+  std::uint16_t ingress = kNoPort; // port index; written by receive alone
   /// Written by receive: ring::RingSet's number of <source, destination>, 0: none.
   std::uint16_t pair = 0;
   Departure departure = Departure::forwarded; // written by the stage that sends it

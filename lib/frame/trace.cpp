@@ -10,8 +10,6 @@ std::string_view name_of(TraceEvent event) {
   switch (event) {
   case TraceEvent::forwarded:
     return "forwarded";
-  case TraceEvent::stale_repeat:
-    return "stale repeat";
   case TraceEvent::waits:
     return "waits";
   case TraceEvent::held:
@@ -22,6 +20,12 @@ std::string_view name_of(TraceEvent event) {
     return "result";
   case TraceEvent::cached_result:
     return "cached result";
+  case TraceEvent::acknowledged:
+    return "acknowledged";
+  case TraceEvent::asked:
+    return "asked";
+  case TraceEvent::resent:
+    return "resent";
   case TraceEvent::dropped:
     return "dropped";
   }

@@ -18,16 +18,18 @@ namespace weir::frame {
 /// What the switch did with a frame last.
 enum class TraceEvent : std::uint8_t {
   forwarded,
-  stale_repeat,
   waits, // a hello that waits for those of other ranks
   held,
   completed,
   result,
   cached_result,
+  acknowledged, // the switch has acknowledged in a receiver's name
+  asked,        // the switch has asked a sender to repeat: NAK or RNR NAK
+  resent,       // a result that left before
   dropped,
 };
 
-inline constexpr std::size_t kTraceEvents = 8;
+inline constexpr std::size_t kTraceEvents = 10;
 
 struct TraceRecord {
   std::uint64_t now_ns = 0;

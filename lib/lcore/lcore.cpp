@@ -154,7 +154,10 @@ unsigned Lcore::round(frame::Instant now) {
     work += receive_all(now);
   }
   work += take_worker_handoffs(now);
-  work += worker_ ? worker_->collect(now) : 0;
+  if (worker_) {
+    work += worker_->collect(now);
+    worker_->look(now);
+  }
   work += make_reductions_for_others();
   hand_on(now);
   work += take_tx_handoffs();
@@ -305,6 +308,10 @@ unsigned Lcore::flush_ports() {
 
 void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
   rte_mbuf* mbuf = mbuf_of(frame);
+  if (frame.ingress == frame::kNoPort) { // the switch's own: its length is known only now
+    mbuf->pkt_len = frame.length;
+    mbuf->data_len = static_cast<std::uint16_t>(frame.length);
+  }
   const int extra = std::popcount(ports) - 1;
   if (extra > 0) {
     rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
@@ -369,6 +376,18 @@ void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
 
 void Lcore::release(frame::Frame& frame) {
   free_mbuf(mbuf_of(frame));
+}
+
+frame::Frame* Lcore::originate(std::uint32_t bytes) {
+  rte_mbuf* mbuf = shared_.pool == nullptr ? nullptr : rte_pktmbuf_alloc(shared_.pool);
+  if (mbuf == nullptr) {
+    return nullptr;
+  }
+  if (rte_pktmbuf_tailroom(mbuf) < bytes) {
+    rte_pktmbuf_free(mbuf);
+    return nullptr;
+  }
+  return &make_frame(mbuf, frame::kNoPort);
 }
 
 void Lcore::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) {

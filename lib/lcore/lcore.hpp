@@ -173,6 +173,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   void transmit(frame::Frame& frame, l2::PortSet ports) override;
   void release(frame::Frame& frame) override;
+  frame::Frame* originate(std::uint32_t bytes) override;
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
   bool ask(slot::Reduction& reduction) override;
 

@@ -58,7 +58,7 @@ constexpr std::array kQuestions{
     Question{"show drops", "/weir/drops", "every drop reason that has counted", Stops::one,
              answer<tables::kDrops, tables::kForeign>, without_argument<show_drops>},
     Question{"show accounting", "/weir/accounting",
-             "received = forwarded + consumed + dropped + held + queued", Stops::one,
+             "received + originated = forwarded + consumed + dropped + held + queued", Stops::one,
              answer<tables::kAccounting>, without_argument<show_accounting>},
     Question{"show graph", "/weir/graph", "the stages, where they hand frames on, what they drop",
              Stops::one, answer<tables::kGraph>, without_argument<show_graph>},

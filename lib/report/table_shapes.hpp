@@ -43,13 +43,19 @@ inline constexpr std::array kPortXstats{
     Column{"value", "value"},
 };
 inline constexpr std::array kRings{
-    Column{"ring", "ring"},           Column{"world", "ranks"},
-    Column{"window", "window"},       Column{"mtu", "mtu"},
-    Column{"epoch", "epoch"},         Column{"connected", "connected"},
-    Column{"hellos", "hellos"},       Column{"slots_completed", "slots done"},
-    Column{"filling", "filling"},     Column{"held", "held frames"},
-    Column{"results", "results"},     Column{"cached_results", "cached"},
-    Column{"stale_repeats", "stale"}, Column{"reduced_bytes", "bytes in"},
+    Column{"ring", "ring"},
+    Column{"world", "ranks"},
+    Column{"window", "window"},
+    Column{"mtu", "mtu"},
+    Column{"epoch", "epoch"},
+    Column{"connected", "connected"},
+    Column{"hellos", "hellos"},
+    Column{"slots_completed", "slots done"},
+    Column{"filling", "filling"},
+    Column{"held", "held frames"},
+    Column{"results", "results"},
+    Column{"cached_results", "cached"},
+    Column{"reduced_bytes", "bytes in"},
 };
 inline constexpr std::array kMembers{
     Column{"rank", "rank"},
@@ -58,6 +64,12 @@ inline constexpr std::array kMembers{
     Column{"qp", "to QP"},
     Column{"newest_message", "newest message"},
     Column{"packets", "packets"},
+    Column{"naks", "NAKs sent"},
+    Column{"rnr_naks", "RNR NAKs sent"},
+    Column{"swallowed", "repeats swallowed"},
+    Column{"mended", "NAKs mended"},
+    Column{"resent", "results resent"},
+    Column{"kept_alive", "kept alive"},
 };
 inline constexpr std::array kReasons{
     Column{"reason", "reason"},
@@ -82,10 +94,10 @@ inline constexpr std::array kConnections{
     Column{"idle_ms", "idle ms"},
 };
 inline constexpr std::array kAccounting{
-    Column{"received", "received"},   Column{"forwarded", "= forwarded"},
-    Column{"consumed", "+ consumed"}, Column{"dropped", "+ dropped"},
-    Column{"held", "+ held"},         Column{"queued", "+ queued"},
-    Column{"balances", "balances"},
+    Column{"received", "received"},     Column{"originated", "+ originated"},
+    Column{"forwarded", "= forwarded"}, Column{"consumed", "+ consumed"},
+    Column{"dropped", "+ dropped"},     Column{"held", "+ held"},
+    Column{"queued", "+ queued"},       Column{"balances", "balances"},
 };
 inline constexpr std::array kGraph{
     Column{"stage", "stage"},

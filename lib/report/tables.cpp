@@ -93,8 +93,8 @@ Table foreign_table(const frame::FrameCounters& frames) {
 Table accounting_table(const stage::Accounting& accounting) {
   const frame::FrameCounters& frames = accounting.frames;
   Table table(tables::kAccounting);
-  table.rows.push_back({frames.received, frames.forwarded, frames.consumed, frames.all_dropped(),
-                        accounting.held, accounting.queued,
+  table.rows.push_back({frames.received, frames.originated, frames.forwarded, frames.consumed,
+                        frames.all_dropped(), accounting.held, accounting.queued,
                         std::string(accounting.balances() ? "yes" : "no")});
   return table;
 }
@@ -112,7 +112,7 @@ Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot>
          ring.incarnation ? fmt::format("{}", ring.incarnation->epoch) : std::string("-"),
          connected, ring.counters.hellos, ring.counters.slots_completed,
          std::uint64_t{ring.filling}, ring.held, ring.counters.results,
-         ring.counters.cached_results, ring.counters.stale_repeats, ring.counters.reduced_bytes});
+         ring.counters.cached_results, ring.counters.reduced_bytes});
   }
   return table;
 }
@@ -123,7 +123,9 @@ Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
     const conn::ChildStatus& child = ring.children[rank];
     table.rows.push_back({std::uint64_t{rank}, wire::to_string(spec.members[rank].ip),
                           std::string(state_of(child)), std::uint64_t{child.qp},
-                          child.newest_message, child.packets});
+                          child.newest_message, child.packets, child.recovery.naks,
+                          child.recovery.rnr_naks, child.recovery.swallowed, child.recovery.mended,
+                          child.recovery.resent, child.recovery.kept_alive});
   }
   return table;
 }

@@ -17,8 +17,8 @@ Table drops_table(const frame::FrameCounters& frames);
 Table graph_table(const frame::FrameCounters& frames);
 Table foreign_table(const frame::FrameCounters& frames);
 
-/// Protocol I6 in one row: received = forwarded + consumed + dropped + held + queued, and whether
-/// it holds.
+/// Protocol I6 in one row: received + originated = forwarded + consumed + dropped + held + queued,
+/// and whether it holds.
 Table accounting_table(const stage::Accounting& accounting);
 
 Table rings_table(std::span<const ring::RingSpec> specs,

@@ -14,13 +14,22 @@ struct Member {
   std::optional<std::uint16_t> port; // the only port for this member's packets; absent: any port
 };
 
+/// How the switch keeps a sender alive that waits for a slower rank (docs/protocol.md §10).
+enum class KeepAlive : std::uint8_t {
+  ack, // duplicate acknowledgements
+  rnr, // RNR NAKs, for HCAs whose timer does not start anew on a duplicate acknowledgement
+  off,
+};
+
 /// A ring (one job's H ranks) as configured.
 struct RingSpec {
   std::uint32_t id = 0;
   std::uint32_t window = 0;            // N, messages, 1 .. 1024
   std::uint32_t max_message_bytes = 0; // INA header included, at least 40
   std::uint16_t mtu = 1024;            // path MTU: 256, 512, 1024, 2048 or 4096
-  std::vector<Member> members;         // in rank order, 2 .. 256, addresses distinct
+  std::uint64_t patience_ms = 600'000; // without news, after which the switch asks nobody
+  KeepAlive keep_alive = KeepAlive::ack;
+  std::vector<Member> members; // in rank order, 2 .. 256, addresses distinct
 
   std::uint16_t world() const { return static_cast<std::uint16_t>(members.size()); }
 

@@ -51,7 +51,7 @@ SlotEvent SlotTable::arrive(const Contribution& contribution, frame::Frame* fram
   }
   const bool is_older = state == State::empty || slot.tag < contribution.message;
   if (is_older) {
-    if (state == State::filling) {
+    if (state == State::filling || state == State::ready) {
       return SlotEvent::window_violation;
     }
     reclaim(slot, contribution);
@@ -128,13 +128,18 @@ bool SlotTable::holds(std::uint16_t child) const {
                              [&](std::uint32_t index) { return slots_[index].has(child); });
 }
 
-SlotResult SlotTable::complete(std::uint32_t index, std::uint32_t crc) {
+void SlotTable::make_ready(std::uint32_t index, std::uint32_t crc) {
   Slot& slot = slots_[index];
   slot.crc = crc;
+  slot.state = State::ready;
+}
+
+std::span<frame::Frame* const> SlotTable::release(std::uint32_t index) {
+  Slot& slot = slots_[index];
   slot.state = State::complete;
   stop_filling(slot);
   held_ -= dimensions_.children;
-  return result_of(index);
+  return frames_of(index);
 }
 
 SlotResult SlotTable::result_of(std::uint32_t index) const {
@@ -148,7 +153,9 @@ std::vector<WaitingSlot> SlotTable::waiting() const {
   copies.reserve(filling_.size());
   for (const std::uint32_t index : filling_) {
     const Slot& slot = slots_[index];
-    copies.push_back({index, slot.tag, slot.first_arrival, slot.children});
+    if (slot.state == State::filling) {
+      copies.push_back({index, slot.tag, slot.first_arrival, slot.children});
+    }
   }
   return copies;
 }

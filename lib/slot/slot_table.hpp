@@ -92,15 +92,45 @@ class SlotTable {
   SlotEvent arrive(const Contribution& contribution, frame::Frame* frame);
 
   /// For a slot that arrive() just called completed: its frames in order of children, which the
-  /// caller owns again once it has called complete().
+  /// caller owns again once it has called release().
   std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
 
   /// The place for the result of such a slot.
   std::span<std::uint8_t> result_room(std::uint32_t slot);
 
-  /// Stores that the result is there. Repeats get it from now on; until then the slot counts as
-  /// filling.
-  SlotResult complete(std::uint32_t slot, std::uint32_t crc);
+  /// Stores that the result is there. Until release() the slot counts as filling.
+  void make_ready(std::uint32_t slot, std::uint32_t crc);
+
+  /// Whether the slot has the message's result, which has not left.
+  bool is_ready(std::uint32_t slot, std::uint64_t message) const {
+    return is_in(State::ready, slot, message);
+  }
+
+  /// Whether contributions to the message have come and the slot waits for others.
+  bool is_filling(std::uint32_t slot, std::uint64_t message) const {
+    return is_in(State::filling, slot, message);
+  }
+
+  /// Whether the message's result has left.
+  bool is_complete(std::uint32_t slot, std::uint64_t message) const {
+    return is_in(State::complete, slot, message);
+  }
+
+  /// Whether the slot has the child's packet. Only for a slot that holds the message.
+  bool has(std::uint32_t slot, std::uint16_t child) const { return slots_[slot].has(child); }
+
+  /// Whether the child's packet for the message has come, in this use of the slot or an earlier
+  /// one.
+  bool has_come(std::uint32_t slot, std::uint64_t message, std::uint16_t child) const {
+    const Slot& held = slots_[slot];
+    return state_of(held) != State::empty &&
+           (held.tag == message ? held.has(child) : held.tag > message);
+  }
+
+  /// The ready slot's frames leave, and are the caller's. Repeats get its result from now on.
+  std::span<frame::Frame* const> release(std::uint32_t slot);
+
+  const wire::MessageShape& shape_of(std::uint32_t slot) const { return slots_[slot].shape; }
 
   /// The cached result of a complete slot.
   SlotResult result_of(std::uint32_t slot) const;
@@ -122,7 +152,7 @@ class SlotTable {
 
   std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 
-  /// Copies of the filling slots, in no order. Only this must run on the worker.
+  /// Copies of the slots that wait for packets, in no order. Only this must run on the worker.
   std::vector<WaitingSlot> waiting() const;
 
   /// The copies that have waited longest, at most `limit`.
@@ -134,7 +164,12 @@ class SlotTable {
   }
 
  private:
-  enum class State : std::uint8_t { empty, filling, complete };
+  enum class State : std::uint8_t {
+    empty,
+    filling,
+    ready, // reduced, and not released
+    complete,
+  };
 
   struct Slot {
     State state = State::empty;
@@ -157,6 +192,10 @@ class SlotTable {
     return slot.generation == generation_ ? slot.state : State::empty;
   }
 
+  bool is_in(State state, std::uint32_t slot, std::uint64_t message) const {
+    return state_of(slots_[slot]) == state && slots_[slot].tag == message;
+  }
+
   void stop_filling(Slot& slot);
   void reclaim(Slot& slot, const Contribution& contribution);
   SlotEvent store(Slot& slot, const Contribution& contribution, frame::Frame* frame);
@@ -167,7 +206,7 @@ class SlotTable {
   std::pmr::vector<frame::Frame*> frames_;  // slot x children + child
   std::pmr::vector<std::uint8_t> results_;  // slot x mtu
   std::uint64_t held_ = 0;                  // frames stored now
-  std::pmr::vector<std::uint32_t> filling_; // filling slots, in no order
+  std::pmr::vector<std::uint32_t> filling_; // filling and ready slots, in no order
   std::uint64_t generation_ = 1;            // slots of an older generation are empty
 };
 

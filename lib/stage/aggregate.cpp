@@ -18,6 +18,8 @@ DropReason reason_for(SlotEvent event) {
   switch (event) {
   case SlotEvent::repeat_held:
     return DropReason::repeat_held;
+  case SlotEvent::stale:
+    return DropReason::stale_repeat;
   case SlotEvent::window_violation:
     return DropReason::window_violation;
   case SlotEvent::disagree_operation:
@@ -37,8 +39,9 @@ DropReason reason_for(SlotEvent event) {
 
 } // namespace
 
-Aggregate::Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Forward& forward)
-    : rings_(rings), reduce_(reduce), emit_(emit), forward_(forward) {}
+Aggregate::Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Recover& recover,
+                     Forward& forward)
+    : rings_(rings), reduce_(reduce), emit_(emit), recover_(recover), forward_(forward) {}
 
 void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
   if (!wire::verify_icrc(frame)) {
@@ -50,18 +53,20 @@ void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame:
   switch (event) {
   case SlotEvent::stored:
     ++ring.counters.contributions;
+    recover_.came(frame, verdict, now);
     return forward_.note(frame, ring_record(frame::TraceEvent::held, verdict), now);
   case SlotEvent::completed:
     ++ring.counters.contributions;
+    recover_.came(frame, verdict, now);
     forward_.note(frame, ring_record(frame::TraceEvent::completed, verdict), now);
     passes<StageId::aggregate, StageId::reduce>();
     return reduce_.accept(verdict, contribution.slot, now);
   case SlotEvent::repeat_complete:
     passes<StageId::aggregate, StageId::emit>();
     return emit_.answer_from_cache(frame, verdict, contribution.slot, now);
-  case SlotEvent::stale:
-    passes<StageId::aggregate, StageId::emit>();
-    return emit_.forward_stale(frame, verdict, now);
+  case SlotEvent::repeat_held:
+    recover_.came_again(frame, verdict, now);
+    return drop(frame, verdict.ring, DropReason::repeat_held, now);
   default:
     return drop(frame, verdict.ring, reason_for(event), now);
   }

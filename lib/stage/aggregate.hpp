@@ -2,6 +2,7 @@
 #pragma once
 
 #include "slot/result_packet.hpp"
+#include "stage/recover.hpp"
 #include "stage/reduce.hpp"
 
 namespace weir::stage {
@@ -21,7 +22,7 @@ inline slot::Contribution contribution_of(const frame::Frame& frame, const conn:
 /// Holds contributions in their slots until every child's is there.
 class Aggregate {
  public:
-  Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Forward& forward);
+  Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Recover& recover, Forward& forward);
 
   void accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
 
@@ -34,6 +35,7 @@ class Aggregate {
   RingStates& rings_;
   Reduce& reduce_;
   Emit& emit_;
+  Recover& recover_;
   Forward& forward_;
 };
 

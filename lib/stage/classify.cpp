@@ -18,31 +18,37 @@ bool takes_its_turn(const frame::Frame& frame) {
 } // namespace
 
 Classify::Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
-                   Aggregate& aggregate, Emit& emit, Forward& forward,
-                   frame::FrameCounters& counters)
+                   Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers,
+                   Forward& forward, frame::FrameCounters& counters)
     : classifier_(classifier), rings_(rings), bridge_(bridge), aggregate_(aggregate), emit_(emit),
-      forward_(forward), counters_(counters) {}
+      recover_(recover), timers_(timers), forward_(forward), counters_(counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms);
   if (classifier_.has_given_up()) [[unlikely]] {
     drop_given_up_hellos(now);
   }
+  if (verdict.foreign) {
+    counters_.count(*verdict.foreign);
+  }
   switch (verdict.step) {
   case Verdict::Step::forward:
-    if (verdict.foreign) {
-      counters_.count(*verdict.foreign);
-    }
     return forward(frame, now);
-  case Verdict::Step::forward_stale:
-    passes<StageId::classify, StageId::emit>();
-    return emit_.forward_stale(frame, verdict, now);
+  case Verdict::Step::interleave:
+    return interleave(frame, {verdict.ring, verdict.child}, now);
+  case Verdict::Step::repeat:
+    passes<StageId::classify, StageId::recover>();
+    return recover_.swallow(frame, verdict, now);
+  case Verdict::Step::gap:
+    passes<StageId::classify, StageId::recover>();
+    return recover_.came_without_first(frame, verdict, now);
   case Verdict::Step::drop:
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:
+    timers_.expect_hello(verdict.ring, now);
     return forward_.note(
         frame, {.ring = verdict.ring, .child = verdict.child, .event = frame::TraceEvent::waits},
         now);
@@ -56,9 +62,24 @@ void Classify::forward(frame::Frame& frame, frame::Instant now) {
     passes<StageId::classify, StageId::emit>();
     return emit_.send_in_turn(frame, frame::Departure::forwarded, now);
   }
-  passes<StageId::classify, StageId::forward>();
-  forward_.send(frame, frame::Departure::forwarded, now, {.event = frame::TraceEvent::forwarded},
-                classifier_.ports().destination_of(frame.pair));
+  passes<StageId::classify, StageId::recover>();
+  recover_.accept_response(frame, now);
+}
+
+/// A plain message on a ring's connection may not overtake results that wait for their turn, nor
+/// leave a gap (protocol I7).
+void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, frame::Instant now) {
+  emit_.drain_ring(sender.ring, now);
+  recovery::Flow& flow = classifier_.flow_of(sender);
+  const std::uint32_t psn = frame.packet.psn;
+  if (wire::psn_before(flow.next_out, psn)) {
+    return forward_.drop<StageId::classify>(frame, DropReason::out_of_turn, now);
+  }
+  if (psn == flow.next_out) {
+    flow.left(psn, now.ns);
+  }
+  passes<StageId::classify, StageId::emit>();
+  emit_.send_in_turn(frame, frame::Departure::forwarded, now);
 }
 
 /// Drops what the old incarnation holds; then the hellos contribute to slot 0.
@@ -70,6 +91,7 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
     if (const auto pin = bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress)) {
       rings_[ring]->pins.push_back(*pin);
     }
+    recover_.begin({ring, child}, *hellos[child], now);
     passes<StageId::classify, StageId::aggregate>();
     aggregate_.accept(*hellos[child], classifier_.hello_verdict({ring, child}), now);
   }
@@ -77,6 +99,7 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
 
 void Classify::flush(std::uint16_t ring, DropReason reason, frame::Instant now) {
   aggregate_.flush(ring, reason, now);
+  recover_.end(ring);
   for (const l2::Pin& pin : rings_[ring]->pins) {
     bridge_.unpin(pin, now.ms);
   }

@@ -4,6 +4,7 @@
 #include "conn/classifier.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
+#include "stage/timers.hpp"
 
 namespace weir::stage {
 
@@ -12,7 +13,8 @@ namespace weir::stage {
 class Classify {
  public:
   Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
-           Aggregate& aggregate, Emit& emit, Forward& forward, frame::FrameCounters& counters);
+           Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers, Forward& forward,
+           frame::FrameCounters& counters);
 
   /// Takes what Dispatch hands to the worker, or any frame that conn::Classifier::classify takes.
   void accept(frame::Frame& frame, frame::Instant now);
@@ -25,6 +27,7 @@ class Classify {
 
  private:
   void forward(frame::Frame& frame, frame::Instant now);
+  void interleave(frame::Frame& frame, const ring::RingChild& sender, frame::Instant now);
   void begin_incarnation(std::uint16_t ring, frame::Instant now);
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
@@ -34,6 +37,8 @@ class Classify {
   l2::Bridge& bridge_;
   Aggregate& aggregate_;
   Emit& emit_;
+  Recover& recover_;
+  Timers& timers_;
   Forward& forward_;
   frame::FrameCounters& counters_;
 };

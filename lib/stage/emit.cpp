@@ -4,6 +4,7 @@
 #include "op/collectives.hpp"
 #include "slot/result_packet.hpp"
 #include "stage/graph_watch.hpp"
+#include "wire/icrc.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -15,10 +16,10 @@ using Entry = slot::ReductionQueue::Entry;
 static_assert(op::all_collectives_have(&op::CollectiveRow::receives, op::Who::everybody),
               "the result goes to every child: its own packet is what carries it");
 
-Emit::Emit(const ring::CurrentRings& current, const conn::Classifier& classifier, RingStates& rings,
-           slot::ReductionQueue& reductions, Forward& forward)
+Emit::Emit(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+           slot::ReductionQueue& reductions, Schedule& schedule, Forward& forward)
     : current_(current), classifier_(classifier), rings_(rings), reductions_(reductions),
-      forward_(forward) {}
+      schedule_(schedule), forward_(forward) {}
 
 unsigned Emit::collect(frame::Instant now) {
   unsigned frames = 0;
@@ -30,7 +31,7 @@ unsigned Emit::collect(frame::Instant now) {
     if (!entry.reduction.is_made()) {
       return frames + 1;
     }
-    frames += send_results(entry, now);
+    frames += take_result(entry, now);
   }
   return frames;
 }
@@ -40,23 +41,72 @@ void Emit::make_room(frame::Instant now) {
   reductions_.remove_oldest();
 }
 
-unsigned Emit::send_results(Entry& entry, frame::Instant now) {
+/// The slot's result is there. It leaves when all before it have left.
+unsigned Emit::take_result(Entry& entry, frame::Instant now) {
   RingState& ring = *rings_[entry.record.ring];
-  const auto frames = entry.reduction.task().frames;
-  const slot::SlotResult result = ring.slots.complete(entry.slot, entry.reduction.crc());
+  const auto frames = entry.reduction.task().frames.size();
+  ring.slots.make_ready(entry.slot, entry.reduction.crc());
   ++ring.counters.slots_completed;
   ring.counters.hellos += entry.collective == Collective::hello ? 1 : 0;
-  ring.counters.results += frames.size();
-  ring.counters.reduced_bytes += frames.size() * result.data.size();
+  ring.counters.reduced_bytes += frames * entry.reduction.task().result.size();
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
-  for (std::uint16_t child = 0; child < frames.size(); ++child) {
-    entry.record.child = child;
-    passes<StageId::emit, StageId::forward>();
-    forward_.send(*frames[child], frame::Departure::consumed, now, entry.record,
-                  classifier_.ports().receiver_port_of({entry.record.ring, child}));
-  }
   entry.has_left = true;
+  return release_due(entry.record.ring, now);
+}
+
+unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {
+  RingState& ring = *rings_[index];
+  unsigned frames = 0;
+  while (ring.slots.is_ready(ring.due_slot(), ring.due.message)) {
+    const Due leaving = ring.due;
+    const bool ends_message =
+        ring.slots.frames_of(ring.due_slot()).front()->packet.opcode.ends_message();
+    ring.due = ends_message ? Due{leaving.message + 1, 0, now.ns}
+                            : Due{leaving.message, leaving.packet + 1, now.ns};
+    // Behind a gap nothing may leave for a while: let the receivers say what they have.
+    const bool is_last = ring.gaps != 0 && !ring.slots.is_ready(ring.due_slot(), ring.due.message);
+    frames += send_results(index, leaving, is_last ? AckRequest::yes : AckRequest::as_sent, now);
+  }
+  return frames;
+}
+
+unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_request,
+                            frame::Instant now) {
+  RingState& ring = *rings_[index];
+  const auto frames = ring.slots.release(ring.slot_of(due));
+  ring.counters.results += frames.size();
+  for (std::uint16_t child = 0; child < frames.size(); ++child) {
+    const ring::RingChild sender{index, child};
+    leave(*frames[child], sender, ack_request, now);
+    passes<StageId::emit, StageId::forward>();
+    forward_.send(*frames[child], frame::Departure::consumed, now,
+                  {.message = due.message,
+                   .packet = due.packet,
+                   .ring = index,
+                   .child = child,
+                   .event = frame::TraceEvent::result},
+                  classifier_.ports().receiver_port_of(sender));
+  }
   return static_cast<unsigned>(frames.size());
+}
+
+/// Takes down that the result leaves, and makes it ask for an acknowledgement.
+void Emit::leave(frame::Frame& frame, const ring::RingChild& sender, AckRequest ack_request,
+                 frame::Instant now) {
+  constexpr std::uint8_t ack_request_bit = 0x80;
+  recovery::Flow& flow = classifier_.flow_of(sender);
+  auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
+  if (ack_request == AckRequest::yes && (bth.ack_request & ack_request_bit) == 0) [[unlikely]] {
+    bth.ack_request |= ack_request_bit;
+    wire::store_icrc(frame, wire::compute_icrc(frame));
+  }
+  if (!flow.is_outstanding()) {
+    schedule_.expect(sender.ring, now.ns + flow.timer());
+  }
+  flow.left(frame.packet.psn, now.ns);
+  if ((bth.ack_request & ack_request_bit) != 0) {
+    flow.time(frame.packet.psn, now.ns);
+  }
 }
 
 void Emit::finish(Entry& entry, frame::Instant now) {
@@ -68,7 +118,7 @@ void Emit::finish(Entry& entry, frame::Instant now) {
       std::this_thread::yield();
     }
   }
-  send_results(entry, now);
+  take_result(entry, now);
 }
 
 bool Emit::has_result_on_connection_of(const frame::Frame& frame, const Entry& entry) const {
@@ -116,14 +166,6 @@ void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, 
   slot::write_result(frame, ring.slots.result_of(slot), classifier_.session_of(verdict.ring));
   send_in_turn(frame, frame::Departure::consumed, now,
                ring_record(frame::TraceEvent::cached_result, verdict));
-}
-
-void Emit::forward_stale(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
-  ++rings_[verdict.ring]->counters.stale_repeats;
-  frame.traffic = frame::TrafficClass::ring; // like the results on its connection
-  send_in_turn(
-      frame, frame::Departure::forwarded, now,
-      {.ring = verdict.ring, .child = verdict.child, .event = frame::TraceEvent::stale_repeat});
 }
 
 } // namespace weir::stage

@@ -5,18 +5,19 @@
 #include "slot/reduction_queue.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
+#include "stage/schedule.hpp"
 
 namespace weir::stage {
 
-/// Sends results in the order in which their slots were completed, and other frames of a ring's
+/// Sends the results of a ring in the order of message and packet, and other frames of its
 /// connections in turn after them (protocol I7).
 class Emit {
  public:
-  Emit(const ring::CurrentRings& current, const conn::Classifier& classifier, RingStates& rings,
-       slot::ReductionQueue& reductions, Forward& forward);
+  Emit(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+       slot::ReductionQueue& reductions, Schedule& schedule, Forward& forward);
 
-  /// Sends the results of the reductions that are made, oldest first. Returns the number of frames
-  /// sent, but at least one while more must be waited for.
+  /// Takes the reductions that are made and sends the results that are due. Returns the number of
+  /// frames sent, but at least one while a reduction must be waited for.
   unsigned collect(frame::Instant now);
 
   /// Makes a free place in a full queue of reductions.
@@ -28,23 +29,29 @@ class Emit {
   /// Answers a repeat of a packet whose slot is complete.
   void answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
                          frame::Instant now);
-  /// Forwards a repeat of a packet that is older than the window.
-  void forward_stale(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
 
-  /// Sends every result that the ring waits for. Makes the reductions that nobody has begun.
+  /// Sends every result that is due. Makes the reductions that nobody has begun.
   void drain_ring(std::uint16_t ring, frame::Instant now);
 
  private:
-  unsigned send_results(slot::ReductionQueue::Entry& entry, frame::Instant now);
+  enum class AckRequest : std::uint8_t { as_sent, yes };
+
+  unsigned take_result(slot::ReductionQueue::Entry& entry, frame::Instant now);
+  unsigned release_due(std::uint16_t ring, frame::Instant now);
+  unsigned send_results(std::uint16_t ring, const Due& due, AckRequest ack_request,
+                        frame::Instant now);
+  void leave(frame::Frame& frame, const ring::RingChild& sender, AckRequest ack_request,
+             frame::Instant now);
   void finish(slot::ReductionQueue::Entry& entry, frame::Instant now);
   bool has_result_on_connection_of(const frame::Frame& frame,
                                    const slot::ReductionQueue::Entry& entry) const;
   void drain_connection_of(const frame::Frame& frame, frame::Instant now);
 
   const ring::CurrentRings& current_;
-  const conn::Classifier& classifier_;
+  conn::Classifier& classifier_;
   RingStates& rings_;
   slot::ReductionQueue& reductions_;
+  Schedule& schedule_;
   Forward& forward_;
 };
 

@@ -29,6 +29,10 @@ class FrameSink {
   /// left.
   virtual void transmit(frame::Frame& frame, l2::PortSet ports) = 0;
   virtual void release(frame::Frame& frame) = 0;
+
+  /// An empty frame with room for so many bytes; nullptr when there is none. Its ingress is
+  /// frame::kNoPort.
+  virtual frame::Frame* originate(std::uint32_t bytes) = 0;
 };
 
 /// The last stage before transmit. Finds the frame's egress ports, or drops it under a named
@@ -43,6 +47,13 @@ class Forward {
   void send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
             const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded},
             std::optional<std::uint16_t> port = std::nullopt);
+
+  /// A frame that the switch makes itself, to be sent by send(). nullptr when there is no room.
+  frame::Frame* originate(std::uint32_t bytes) {
+    frame::Frame* frame = sink_.originate(bytes);
+    counters_.originated += frame == nullptr ? 0 : 1;
+    return frame;
+  }
 
   /// Ends a frame that this stage drops.
   template <StageId kStage>

@@ -22,11 +22,12 @@ enum class StageId : std::uint8_t {
   aggregate,
   reduce,
   emit,
+  recover,
   forward,
   transmit,
 };
 
-inline constexpr std::size_t kStages = 8;
+inline constexpr std::size_t kStages = 9;
 
 /// A set of enum values below 64, for example stages or reasons.
 template <typename Enum>
@@ -78,21 +79,21 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
      Drops::of(wrong_port, unannounced, worker_queue_full),
      {}},
     {classify, "classify", "stage/classify.cpp", "find its ring, rank, message and packet",
-     Stages::of(aggregate, emit, forward),
+     Stages::of(aggregate, emit, recover, forward),
      Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag,
                partial_flag, reserved_bits, unsupported_collective, unsupported_pair, bad_root,
                barrier_data, bad_hello, bad_nonce, bad_ack_timeout, wrong_epoch, wrong_session,
                message_too_long, partial_element, old_epoch, retired_nonce, hello_elsewhere,
                hello_conflict, hello_displaced, hello_overtaken, hello_given_up, no_connection,
                unclassified, dead_connection, wrong_port, unsupported_request, unannounced,
-               window_exceeded, history_conflict, unknown_message, connection_table_full,
+               window_exceeded, history_conflict, connection_table_full, out_of_turn, stale_repeat,
                disagree_operation, disagree_type, repeat_held, ring_reset, ring_withdrawn),
      Traces::of(Event::waits)},
     {aggregate, "aggregate", "stage/aggregate.cpp",
      "hold it in its slot until every rank's has come", Stages::of(reduce, emit),
      Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,
-               disagree_root, disagree_payload, repeat_held, window_violation, incarnation_flush,
-               ring_reset, ring_withdrawn),
+               disagree_root, disagree_payload, repeat_held, stale_repeat, window_violation,
+               incarnation_flush, ring_reset, ring_withdrawn),
      Traces::of(Event::held, Event::completed)},
     {reduce,
      "reduce",
@@ -107,7 +108,10 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
      "send results in order, other frames in turn after them",
      Stages::of(forward),
      {},
-     Traces::of(Event::result, Event::cached_result, Event::stale_repeat)},
+     Traces::of(Event::result, Event::cached_result)},
+    {recover, "recover", "stage/recover.cpp", "ask for what was lost, send results again",
+     Stages::of(forward), Drops::of(bad_icrc, unknown_message, repeat_swallowed, nak_mended),
+     Traces::of(Event::acknowledged, Event::asked, Event::resent)},
     {forward, "forward", "stage/forward.cpp", "find the egress ports", Stages::of(transmit),
      Drops::of(runt, same_port, link_local, no_egress, too_long), Traces::of(Event::forwarded)},
     {transmit,

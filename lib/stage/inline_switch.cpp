@@ -14,8 +14,10 @@ std::vector<std::uint16_t> all_of(const ring::RingSet& set) {
   return rings;
 }
 
-Worker::Settings with(conn::ForeignSessions& sessions, Worker::Settings settings) {
+Worker::Settings with(conn::ForeignSessions& sessions, conn::QueuePairClaims& claims,
+                      Worker::Settings settings) {
   settings.classifier.foreign_sessions = &sessions;
+  settings.classifier.claims = &claims;
   return settings;
 }
 
@@ -25,7 +27,10 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
                            std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
                            FrameSink& sink)
     : current_(ring::RingSet(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
-      worker_settings_(with(foreign_sessions_, settings.worker)),
+      claims_(conn::QueuePairClaims::most_of(*current_) +
+                  conn::QueuePairClaims::kPerChild * settings.worker.classifier.spare_children,
+              settings.worker.classifier.hash_key),
+      worker_settings_(with(foreign_sessions_, claims_, settings.worker)),
       stations_(settings.mac_entries, settings.mac_aging_ms),
       bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
       forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),

@@ -36,6 +36,12 @@ class InlineSwitch : private WorkerSink {
   /// Sends the results of reductions that helpers have made.
   void collect(frame::Instant now) { worker_.collect(now); }
 
+  /// Looks at the timers of the rings.
+  void look(frame::Instant now) { worker_.look(now); }
+
+  /// When look() is worth calling, in ns.
+  std::uint64_t next_look() const { return worker_.next_look(); }
+
   /// For the sink: a frame has left.
   void count(frame::Departure departure) { counters_.count(departure); }
 
@@ -68,6 +74,7 @@ class InlineSwitch : private WorkerSink {
 
   ring::CurrentRings current_;
   conn::ForeignSessions foreign_sessions_;
+  conn::QueuePairClaims claims_;
   Worker::Settings worker_settings_;
   l2::MacTable stations_;
   l2::Bridge bridge_;

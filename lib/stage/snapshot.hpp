@@ -29,7 +29,8 @@ struct ConnectionSnapshot {
   std::uint64_t idle_ms = 0;
 };
 
-/// Protocol I6 as an equation: received = forwarded + consumed + dropped + held + queued.
+/// Protocol I6 as an equation: received + originated = forwarded + consumed + dropped + held +
+/// queued.
 struct Accounting {
   frame::FrameCounters frames;
   std::uint64_t held = 0;   // in slots
@@ -39,7 +40,7 @@ struct Accounting {
     return frames.forwarded + frames.consumed + frames.all_dropped() + held + queued;
   }
 
-  bool balances() const { return frames.received == accounted(); }
+  bool balances() const { return frames.received + frames.originated == accounted(); }
 };
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring);

@@ -21,19 +21,23 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
                const Settings& settings, l2::Bridge& bridge, Forward& forward,
                frame::FrameCounters& counters)
     : current_(current), memory_(settings.memory), owned_(std::move(rings)),
-      rings_(states_of(*current, owned_, settings.memory)),
+      rings_(states_of(*current, owned_, settings.memory)), schedule_(current->rings().size()),
       classifier_(current, owned_, settings.classifier,
                   [this](const ring::RingChild& sender) {
                     return rings_[sender.ring]->slots.holds(sender.child);
                   }),
-      emit_(current, classifier_, rings_, reductions_, forward),
+      recover_(current, classifier_, rings_, schedule_, forward),
+      timers_(current, classifier_, rings_, schedule_, recover_),
+      emit_(current, classifier_, rings_, reductions_, schedule_, forward),
       reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
-      aggregate_(rings_, reduce_, emit_, forward),
-      classify_(classifier_, rings_, bridge, aggregate_, emit_, forward, counters) {}
+      aggregate_(rings_, reduce_, emit_, recover_, forward),
+      classify_(classifier_, rings_, bridge, aggregate_, emit_, recover_, timers_, forward,
+                counters) {}
 
 void Worker::adopt(std::uint16_t ring) {
   classifier_.adopt(ring);
   rings_.resize(current_->rings().size());
+  schedule_.resize(current_->rings().size());
   rings_[ring].emplace(current_->rings()[ring], memory_);
   owned_.push_back(ring);
 }

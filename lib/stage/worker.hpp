@@ -33,6 +33,12 @@ class Worker {
   /// See Emit::collect.
   unsigned collect(frame::Instant now) { return emit_.collect(now); }
 
+  /// See Timers::look.
+  void look(frame::Instant now) { timers_.look(now); }
+
+  /// When look() is worth calling, in ns. Before that it does nothing.
+  std::uint64_t next_look() const { return schedule_.next(); }
+
   /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
   void adopt(std::uint16_t ring);
 
@@ -60,8 +66,11 @@ class Worker {
   std::pmr::memory_resource* memory_;
   std::vector<std::uint16_t> owned_;
   RingStates rings_;
+  Schedule schedule_;
   conn::Classifier classifier_;
   slot::ReductionQueue reductions_;
+  Recover recover_;
+  Timers timers_;
   Emit emit_;
   Reduce reduce_;
   Aggregate aggregate_;

@@ -18,14 +18,11 @@ namespace weir::fabric {
   X(slot_stored, "slot: stored")                                                                   \
   X(slot_completed, "slot: stored, and it was the last")                                           \
   X(slot_cached, "slot: complete, cached result")                                                  \
-  X(slot_stale, "slot: newer tag, forwarded")                                                      \
   X(hello_barrier, "slot: hello completed")                                                        \
   X(history_new, "history: new message")                                                           \
   X(history_hole, "history: hole filled")                                                          \
   X(history_repeat, "history: FIRST repeated")                                                     \
-  X(history_inside, "history: packet inside a message")                                            \
-  X(history_stale_first, "history: FIRST/ONLY below, forwarded")                                   \
-  X(history_stale_other, "history: other packet before the floor, forwarded")
+  X(history_inside, "history: packet inside a message")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,
 enum class Row : std::uint8_t { WEIR_FABRIC_ROWS(WEIR_FABRIC_ENUMERATOR) count };
@@ -48,6 +45,8 @@ inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
   X(stream_frames)                                                                                 \
   X(results_checked)                                                                               \
   X(orders_checked)                                                                                \
+  X(own_answers)                                                                                   \
+  X(results_sent_again)                                                                            \
   X(sums_by_helpers)                                                                               \
   X(helpers_late)                                                                                  \
   X(jobs_finished)                                                                                 \

@@ -25,6 +25,7 @@ enum class EventKind : std::uint8_t {
   rogue,        // a stranger acts
   ghosts,       // ring: its hellos come once more
   stream,       // a plain stream sends its next frame
+  look,         // the switch looks at its timers
   helper,       // one of the switch's helpers makes a reduction
 };
 

@@ -26,6 +26,18 @@ bool is_answer(const Packet& packet) {
          packet.data[bth_at] == kAcknowledge;
 }
 
+/// A CRC of addresses, transport headers and payload, without AckReq and what
+/// the ICRC does not cover.
+std::uint32_t crc_of_result(const Packet& packet) {
+  const wire::Packet& parsed = packet.packet;
+  std::vector<std::uint8_t> bytes(packet.data + parsed.bth_offset,
+                                  packet.data + parsed.icrc_offset);
+  auto& bth = wire::view_as<wire::Bth>(bytes.data());
+  bth.ack_request = 0;
+  bth.reserved_variant = 0; // a link may have damaged it
+  return wire::crc32(wire::crc32(0, {packet.data, 2 * sizeof(wire::MacAddress)}), bytes);
+}
+
 } // namespace
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
@@ -92,6 +104,7 @@ void Fabric::withdraw_ring(std::uint16_t ring) {
 
 void Fabric::operator_acted(std::uint16_t ring) {
   watches_[ring].forget_order();
+  answers_.forget(ring);
   incarnations_[ring].operator_acted(engine());
 }
 
@@ -116,8 +129,35 @@ void Fabric::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
   watches_[ring].begin(generation);
 }
 
-void Fabric::expect_member(std::uint16_t ring, std::uint16_t rank, std::uint32_t first_psn) {
-  watches_[ring].expect(rank, first_psn);
+void Fabric::expect_member(const AnswerWatch::Requester& requester) {
+  watches_[requester.ring].expect(requester.rank, requester.first_psn);
+  if (scenario_.rings[requester.ring].role != RingRole::victim) { // its answers are forged too
+    answers_.expect(requester);
+  }
+}
+
+void Fabric::send_from(std::uint16_t host, Packet& packet) {
+  if (is_answer(packet)) {
+    answers_.sends(packet);
+  }
+  send(host, packet);
+}
+
+void Fabric::look() {
+  if (switch_timer_.goes_off(world_.now)) {
+    installed().look(frame::Instant::from_ns(world_.now));
+    if (world_.tracing == Tracing::on) {
+      tell_verdict();
+    }
+    check_balance();
+    expect_look();
+  }
+}
+
+void Fabric::expect_look() {
+  if (const auto time = switch_timer_.set(installed().next_look())) {
+    world_.events.push({.time = std::max(*time, world_.now), .kind = EventKind::look});
+  }
 }
 
 network::Content Fabric::content_of(const Packet& packet) const {
@@ -177,6 +217,7 @@ void Fabric::accept(Packet& packet) {
     tell_verdict();
   }
   check_balance();
+  expect_look();
 }
 
 void Fabric::let_helper_sum() {
@@ -186,6 +227,7 @@ void Fabric::let_helper_sum() {
     tell_verdict();
   }
   check_balance();
+  expect_look();
 }
 
 void Fabric::depart(Packet& packet, l2::PortSet ports) {
@@ -194,6 +236,11 @@ void Fabric::depart(Packet& packet, l2::PortSet ports) {
   check_order(packet);
   hash_ = (hash_ ^ ports ^ world_.now) * 0x9e3779b97f4a7c15;
   hash_ ^= hash_ >> 32 ^ wire::crc32(0, packet.bytes());
+}
+
+void Fabric::make_own(Packet& packet) {
+  world_.packets.move(packet, Packet::Place::on_link, Packet::Place::in_switch);
+  packet.origin.kind = Origin::Kind::own;
 }
 
 void Fabric::give_back(Packet& packet) {
@@ -207,6 +254,9 @@ void Fabric::give_back(Packet& packet) {
 void Fabric::check_departure(const Packet& packet, l2::PortSet ports) const {
   if (ports == 0 || ports >> scenario_.ports() != 0) {
     throw Violation("I2", fmt::format("a frame left by the ports {:#x}", ports));
+  }
+  if (packet.origin.kind == Origin::Kind::own) {
+    return;
   }
   if ((ports >> packet.ingress & 1) != 0) {
     throw Violation("I2", fmt::format("a frame left by port {}, its ingress", packet.ingress));
@@ -227,8 +277,8 @@ void Fabric::check_unaltered(const Packet& packet) const {
   }
 }
 
-/// docs/protocol.md §5: headers unchanged, except for RESULT and a hello's session and nonce; no
-/// UDP checksum.
+/// docs/protocol.md §5: headers unchanged, except for RESULT, a hello's session and nonce, and
+/// AckReq; no UDP checksum.
 void Fabric::check_result(const Packet& packet) const {
   frame::Frame original = packet;
   original.data = const_cast<std::uint8_t*>(packet.original.data());
@@ -237,6 +287,8 @@ void Fabric::check_result(const Packet& packet) const {
   if (packet.packet.encapsulation != wire::Encapsulation::v1_grh) {
     std::fill_n(headers.begin() + packet.packet.bth_offset - 2, 2, std::uint8_t{0});
   }
+  const std::size_t ack_request_at = packet.packet.bth_offset + offsetof(wire::Bth, ack_request);
+  headers[ack_request_at] |= packet.data[ack_request_at] & 0x80; // before a stall (R1)
   const bool same_headers = std::equal(headers.begin(), headers.end(), packet.data);
   const std::size_t pad_at = payload + packet.packet.payload_bytes;
   const bool same_pad = std::equal(packet.data + pad_at, packet.data + packet.packet.icrc_offset,
@@ -258,7 +310,31 @@ void Fabric::check_result(const Packet& packet) const {
   }
 }
 
+/// A frame that the switch made: an answer in a receiver's name, or a result as it left before.
+void Fabric::check_own(const Packet& packet) {
+  if (!wire::icrc_is_valid(packet)) {
+    throw Violation("I2", "a frame of the switch's own has a wrong ICRC");
+  }
+  if (AnswerWatch::is_answer(packet)) {
+    coverage_.hit(Happening::own_answers);
+    return answers_.made(packet);
+  }
+  coverage_.hit(Happening::results_sent_again);
+  if (!results_.contains(crc_of_result(packet))) {
+    throw Violation("I2", "a result that left again differs from all that left before");
+  }
+}
+
 void Fabric::check_order(const Packet& packet) {
+  if (packet.origin.kind == Origin::Kind::own) {
+    return check_own(packet);
+  }
+  if (packet.departure == frame::Departure::consumed) {
+    results_.insert(crc_of_result(packet));
+  }
+  if (packet.departure == frame::Departure::forwarded && is_answer(packet)) {
+    answers_.passes(packet, engine().worker().classifier());
+  }
   if (packet.origin.kind == Origin::Kind::stream) {
     std::uint64_t& last = last_of_stream_[packet.origin.ring];
     if (packet.arrival <= last) {
@@ -267,6 +343,7 @@ void Fabric::check_order(const Packet& packet) {
     last = packet.arrival;
   }
   if (packet.origin.kind == Origin::Kind::member && packet.packet.opcode.carries_message()) {
+    answers_.result_leaves(packet);
     watches_[packet.origin.ring].leaves(packet);
   }
 }

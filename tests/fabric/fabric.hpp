@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "answer_watch.hpp"
 #include "coverage.hpp"
 #include "incarnation_watch.hpp"
+#include "network/deadline_timer.hpp"
 #include "network/star.hpp"
 #include "ring_watch.hpp"
 #include "scenario.hpp"
@@ -11,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_set>
 #include <vector>
 
 namespace weir::fabric {
@@ -38,8 +41,14 @@ class Fabric : public network::Star<PacketPool> {
   void end_noise();
   /// A new epoch of the job begins: the check of its order starts again.
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);
-  /// The first PSN of a member's packets.
-  void expect_member(std::uint16_t ring, std::uint16_t rank, std::uint32_t first_psn);
+  /// A rank begins to send.
+  void expect_member(const AnswerWatch::Requester& requester);
+
+  /// A member sends a frame.
+  void send_from(std::uint16_t host, Packet& packet);
+
+  /// The switch looks at its timers.
+  void look();
 
   /// Of the ring with this number, as the switch has it.
   std::uint32_t session_of(std::uint32_t ring_id) const;
@@ -60,6 +69,7 @@ class Fabric : public network::Star<PacketPool> {
   void arrive(Time time, Packet& packet, const network::StarPlace& place) override;
   void depart(Packet& packet, l2::PortSet ports) override;
   void give_back(Packet& packet) override;
+  void make_own(Packet& packet) override;
 
   void install_switch(std::vector<ring::RingSpec> rings);
   void replace_switch(std::vector<ring::RingSpec> rings);
@@ -68,6 +78,8 @@ class Fabric : public network::Star<PacketPool> {
   void check_unaltered(const Packet& packet) const;
   void check_result(const Packet& packet) const;
   void check_order(const Packet& packet);
+  void check_own(const Packet& packet);
+  void expect_look();
   void check_balance() const;
   void tell_verdict();
 
@@ -78,6 +90,9 @@ class Fabric : public network::Star<PacketPool> {
   std::uint64_t hash_ = 0;
   std::uint64_t accepted_ = 0;
   const Packet* accepting_ = nullptr;
+  network::DeadlineTimer switch_timer_;
+  AnswerWatch answers_;
+  std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring
   // Arrival number of its last frame that left.

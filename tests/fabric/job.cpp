@@ -10,7 +10,8 @@ namespace weir::fabric {
 namespace {
 
 constexpr Time kStartSpread = 3; // ACK timeouts between the first member's start and the last's
-constexpr Time kGrace = 4;       // ACK timeouts after which a fault is no excuse any more
+constexpr Time kMillisecond = 1'000'000;
+constexpr Time kGrace = 4; // ACK timeouts after which a fault is no excuse any more
 
 std::string_view name_of(Job::State state) {
   switch (state) {
@@ -108,7 +109,8 @@ void Job::start_epoch() {
   shared_.coverage.hit(Happening::epochs_started);
   shared_.fabric.expect_epoch(ring_, generation_);
   world.tell("ring {} starts epoch {} nonce {:#x}", plan_.spec.id, run_->epoch, run_->nonce);
-  const Time first = world.now + (reuses ? shared_.scenario.round_trip : 0);
+  const Time patience = plan_.spec.patience_ms * kMillisecond;
+  const Time first = world.now + (reuses ? shared_.scenario.round_trip + patience : 0);
   for (std::uint16_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     world.events.push(
         {.time = first + world.dice.below(kStartSpread * shared_.scenario.ack_timeout),

@@ -16,7 +16,16 @@ constexpr std::uint8_t kRetries =
     6; // 7 is no limit for soft-RoCE; these hosts end by retries alone
 constexpr std::uint8_t kPatientTimer = 1;
 
-host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
+/// The largest exponent x with 4.096 us x 2^x not above `time` (IBTA §9.9); 0 when there is none.
+std::uint8_t exponent_within(Time time) {
+  std::uint8_t exponent = 0;
+  while (Time{4096} << (exponent + 1) <= time) {
+    ++exponent;
+  }
+  return exponent;
+}
+
+host::WindowConfig window_config(const JobRun& run, std::uint16_t rank, Time ack_timeout) {
   const ring::RingSpec& spec = run.plan.spec;
   return {.ring = spec.id,
           .rank = rank,
@@ -25,7 +34,8 @@ host::WindowConfig window_config(const JobRun& run, std::uint16_t rank) {
           .message_bytes = spec.max_message_bytes,
           .epoch = run.epoch,
           .nonce = run.nonce,
-          .qp = run.seats[rank].outgoing_qp};
+          .qp = run.plan.tells_qp ? run.seats[rank].outgoing_qp : 0,
+          .ack_timeout = exponent_within(ack_timeout)};
 }
 
 } // namespace
@@ -43,11 +53,18 @@ const std::vector<std::uint8_t>& JobRun::sum_of(std::uint32_t tensor) {
 Member::Member(const Shared& shared, JobRun& run, std::uint16_t rank)
     : shared_(shared), run_(run), rank_(rank),
       inbox_(std::size_t{run.plan.spec.depth()} * run.plan.spec.max_message_bytes),
-      slots_(run.plan.spec.depth()), window_(window_config(run, rank)) {
+      moved_at_(shared.world.now), slots_(run.plan.spec.depth()),
+      window_(window_config(run, rank, shared.scenario.ack_timeout)) {
   const Seat& seat = run_.seats[rank_];
   device_.memory().add(seat.inbox_key, seat.inbox_base, inbox_);
   connect();
-  shared_.fabric.expect_member(run_.ring, rank_, seat.outgoing_psn);
+  shared_.fabric.expect_member({.ring = run_.ring,
+                                .rank = rank_,
+                                .generation = run_.generation,
+                                .host = host(),
+                                .qp = seat.outgoing_qp,
+                                .first_psn = seat.outgoing_psn,
+                                .patience_ms = run_.plan.spec.patience_ms});
 }
 
 Member::~Member() {
@@ -131,12 +148,24 @@ void Member::pump() {
   }
   device_.transmit();
   note_failure();
+  note_deadline();
+}
+
+/// A host ends a job that makes no progress (docs/protocol.md §7). The switch may keep its queue
+/// pairs alive for as long as that takes.
+void Member::note_deadline() {
+  constexpr Time deadline = 40; // ACK timeouts
+  if (state_ == State::working &&
+      shared_.world.now > moved_at_ + deadline * shared_.scenario.ack_timeout) {
+    fail("no progress");
+  }
 }
 
 void Member::work() {
   for (bool moved = true; moved && state_ != State::failed;) {
     moved = take_results();
     moved |= take_completions();
+    moved_at_ = moved ? shared_.world.now : moved_at_;
     moved |= begin_next_tensor();
     moved |= shared_.world.now >= stalled_until_ && post_messages();
   }
@@ -263,7 +292,7 @@ bool Member::post_messages() {
 void Member::send(std::span<const std::uint8_t> frame) {
   Packet& packet = shared_.world.packets.make(frame);
   packet.origin = {Origin::Kind::member, run_.ring, rank_, run_.generation};
-  shared_.fabric.send(host(), packet);
+  shared_.fabric.send_from(host(), packet);
 }
 
 void Member::wake_at(Time time) {

@@ -86,6 +86,7 @@ class Member : private network::Plug {
   bool begin_next_tensor();
   bool post_messages();
   void note_failure();
+  void note_deadline();
   void fail(const std::string& text);
 
   Time now() const override { return shared_.world.now; }
@@ -100,6 +101,7 @@ class Member : private network::Plug {
   endpoint::QueuePair* outgoing_ = nullptr;
   endpoint::QueuePair* incoming_ = nullptr;
   std::vector<std::uint8_t> inbox_;
+  Time moved_at_; // when a result or an acknowledgement came last
   std::uint32_t slots_;
   std::uint64_t arrived_ = 0;
   host::MessageWindow window_;

@@ -13,7 +13,7 @@ inline constexpr std::size_t kMaxFrameBytes = 768;
 
 /// The sender of a packet.
 struct Origin {
-  enum class Kind : std::uint8_t { stranger, member, stream };
+  enum class Kind : std::uint8_t { stranger, member, stream, own }; // own: the switch's
   Kind kind = Kind::stranger;
   std::uint16_t ring = 0;       // member: index; stream: its number
   std::uint16_t rank = 0;       // member

@@ -45,10 +45,9 @@ RingWatch::Reading RingWatch::read(const Packet& packet) {
 
 RingWatch::Counts RingWatch::counts(const stage::InlineSwitch& engine) const {
   const frame::RingCounters& counters = engine.worker().counters_of(ring_);
-  return {
-      counters.contributions, counters.slots_completed,
-      counters.hellos,        counters.cached_results,
-      counters.stale_repeats, counters.dropped[static_cast<std::size_t>(DropReason::repeat_held)]};
+  return {counters.contributions, counters.slots_completed, counters.hellos,
+          counters.cached_results,
+          counters.dropped[static_cast<std::size_t>(DropReason::repeat_held)]};
 }
 
 void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) {
@@ -76,7 +75,7 @@ void RingWatch::after(const Packet& packet, const stage::InlineSwitch& engine) {
   if (reading_.starts_message) {
     tell_first(connection, reading_, now);
   } else {
-    tell_other(connection, reading_, now);
+    tell_other(now);
   }
 }
 
@@ -91,24 +90,13 @@ void RingWatch::tell_slot_rows(const Counts& now) const {
   }
 }
 
-bool RingWatch::is_below_history(std::uint32_t id) const {
-  return std::uint64_t{id} + depth_ <= newest_;
-}
-
 void RingWatch::tell_first(Connection& connection, const Reading& reading, const Counts& now) {
   if (!reading.id) {
     return;
   }
   const std::uint32_t id = *reading.id;
-  const bool is_stale = now.stale > before_.stale;
-  if (is_stale && is_below_history(id)) {
-    return coverage_.hit(Row::history_stale_first);
-  }
-  const bool reached_slot = is_stale || now.contributions > before_.contributions ||
+  const bool reached_slot = now.contributions > before_.contributions ||
                             now.cached > before_.cached || now.repeats_held > before_.repeats_held;
-  if (is_stale) {
-    coverage_.hit(Row::slot_stale);
-  }
   if (!reached_slot) {
     return;
   }
@@ -122,28 +110,11 @@ void RingWatch::tell_first(Connection& connection, const Reading& reading, const
   connection.messages.insert(at, {id, reading.psn});
 }
 
-std::optional<std::uint32_t> RingWatch::message_around(const Connection& connection,
-                                                       std::uint32_t psn) const {
-  std::optional<std::uint32_t> id;
-  for (const Message& message : connection.messages) {
-    if (wire::psn_distance(message.first_psn, psn) >= 0) {
-      id = message.id;
-    }
+void RingWatch::tell_other(const Counts& now) const {
+  if (now.contributions > before_.contributions || now.cached > before_.cached ||
+      now.repeats_held > before_.repeats_held) {
+    coverage_.hit(Row::history_inside);
   }
-  return id;
-}
-
-void RingWatch::tell_other(const Connection& connection, const Reading& reading,
-                           const Counts& now) const {
-  if (now.stale == before_.stale) {
-    if (now.contributions > before_.contributions || now.cached > before_.cached ||
-        now.repeats_held > before_.repeats_held) {
-      coverage_.hit(Row::history_inside);
-    }
-    return;
-  }
-  const auto id = message_around(connection, reading.psn);
-  coverage_.hit(!id || is_below_history(*id) ? Row::history_stale_other : Row::slot_stale);
 }
 
 void RingWatch::leaves(const Packet& packet) {

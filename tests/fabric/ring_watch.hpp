@@ -49,7 +49,6 @@ class RingWatch {
     std::uint64_t completed = 0;
     std::uint64_t hellos = 0;
     std::uint64_t cached = 0;
-    std::uint64_t stale = 0;
     std::uint64_t repeats_held = 0;
   };
 
@@ -66,10 +65,7 @@ class RingWatch {
   Counts counts(const stage::InlineSwitch& engine) const;
   void tell_slot_rows(const Counts& now) const;
   void tell_first(Connection& connection, const Reading& reading, const Counts& now);
-  void tell_other(const Connection& connection, const Reading& reading, const Counts& now) const;
-  std::optional<std::uint32_t> message_around(const Connection& connection,
-                                              std::uint32_t psn) const;
-  bool is_below_history(std::uint32_t id) const;
+  void tell_other(const Counts& now) const;
 
   std::uint16_t ring_;
   bool is_attacked_;

@@ -49,11 +49,7 @@ void Rogue::notice(const Packet& packet) {
 void Rogue::act() {
   Dice& dice = world_.dice;
   if (!recent_.empty() && dice.chance(scenario_.replays)) {
-    const Seen& seen = dice.one_of(recent_);
-    if (scenario_.replayed == Replayed::all || Forgery(seen.bytes).starts_message()) {
-      replay(seen);
-    }
-    return;
+    return replay(dice.one_of(recent_));
   }
   const std::uint64_t act = dice.below(10);
   if (act == 0) {
@@ -87,8 +83,7 @@ void Rogue::replay(const Seen& seen) {
     return send(seen.port, seen.bytes);
   }
   for (const Seen& each : recent_) {
-    if (each.ring == seen.ring &&
-        (scenario_.replayed == Replayed::all || Forgery(each.bytes).starts_message())) {
+    if (each.ring == seen.ring) {
       send(each.port, each.bytes);
     }
   }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint16_t kMtu = 256;
 constexpr Time kMicrosecond = 1000;
+constexpr std::uint64_t kLongestDelay = 4; // units
 
 /// The quality of the network.
 enum class Weather : std::uint8_t { calm, lossy, stormy };
@@ -21,11 +22,9 @@ Weather draw_weather(Dice& dice) {
                     Weather::stormy});
 }
 
-LinkTraits draw_link(Dice& dice, Weather weather, Time spread, LinkTraits::Order order) {
-  LinkTraits traits;
-  traits.delay = dice.between(1, 4) * kMicrosecond;
-  traits.spread = spread;
-  traits.order = order;
+LinkTraits draw_link(Dice& dice, Weather weather, const LinkTraits& like) {
+  LinkTraits traits = like;
+  traits.delay *= dice.between(1, kLongestDelay);
   if (weather == Weather::calm || dice.chance(15 * kPercent)) {
     return traits;
   }
@@ -40,14 +39,18 @@ LinkTraits draw_link(Dice& dice, Weather weather, Time spread, LinkTraits::Order
 
 void draw_links(Scenario& scenario, Dice& dice) {
   const Weather weather = draw_weather(dice);
-  const Time spread = dice.pick<Time>({0, 0, 5 * kMicrosecond, 30 * kMicrosecond});
-  const auto order =
+  // Timers of the switch count from microseconds to minutes.
+  scenario.unit = dice.pick<Time>({1, 1, 1, 20, 300}) * kMicrosecond;
+  LinkTraits like;
+  like.delay = scenario.unit;
+  like.spread = dice.pick<Time>({0, 0, 5 * scenario.unit, 30 * scenario.unit});
+  like.order =
       dice.pick({LinkTraits::Order::kept, LinkTraits::Order::kept, LinkTraits::Order::free});
   for (std::uint16_t port = 0; port < scenario.ports(); ++port) {
-    scenario.to_switch.push_back(draw_link(dice, weather, spread, order));
-    scenario.from_switch.push_back(draw_link(dice, weather, spread, order));
+    scenario.to_switch.push_back(draw_link(dice, weather, like));
+    scenario.from_switch.push_back(draw_link(dice, weather, like));
   }
-  scenario.round_trip = 4 * (4 * kMicrosecond + spread);
+  scenario.round_trip = 4 * (kLongestDelay * scenario.unit + like.spread);
   // Sometimes too short, so that everything is repeated.
   const Time tenths = dice.pick<Time>({8, 13, 13, 20, 40});
   scenario.ack_timeout = scenario.round_trip * tenths / 10;
@@ -99,6 +102,12 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   ring.near_wrap = dice.pick<Ppm>({0, kAlways});
   ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
   ring.psns = dice.pick({FirstPsns::elsewhere, FirstPsns::again});
+  ring.tells_qp = !dice.chance(15 * kPercent);
+  // A queue pair number may be used again when the switch's patience has ended.
+  ring.spec.patience_ms = ring.reuse != 0 ? 2 : dice.pick<std::uint64_t>({10, 600'000, 600'000});
+  ring.spec.keep_alive =
+      dice.pick({ring::KeepAlive::ack, ring::KeepAlive::ack, ring::KeepAlive::ack,
+                 ring::KeepAlive::rnr, ring::KeepAlive::off});
   ring.jobs = dice.chance(20 * kPercent) ? 2 : 1;
   ring.first_epoch = static_cast<std::uint32_t>(dice.pick<std::uint64_t>({0, 1, 7, 0xfffffff0}));
   const std::uint64_t tensors = dice.pick<std::uint64_t>({1, 1, 2, 2, 3, 4});
@@ -221,12 +230,11 @@ Scenario draw_scenario(Dice& dice) {
   draw_faults(scenario, dice);
   if (dice.chance(50 * kPercent)) {
     scenario.rogue_acts = static_cast<std::uint32_t>(dice.between(5, 60));
-    // A queue pair number may be used again only when all its packets without a session are gone.
-    // Replayed packets never are.
+    // A queue pair number may be used again only when all its packets are gone. Replayed packets
+    // never are.
     const bool reuses = std::any_of(scenario.rings.begin(), scenario.rings.end(),
                                     [](const RingPlan& ring) { return ring.reuse != 0; });
-    scenario.replayed = reuses ? Replayed::openings : Replayed::all;
-    scenario.replays = dice.pick<Ppm>({0, 20 * kPercent, 70 * kPercent});
+    scenario.replays = reuses ? 0 : dice.pick<Ppm>({0, 20 * kPercent, 70 * kPercent});
   }
   scenario.plain_entries = dice.pick<std::uint32_t>({0, 4, 32});
   scenario.stream_frames = dice.chance(40 * kPercent) ? 20 : 0;

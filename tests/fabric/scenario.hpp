@@ -72,8 +72,9 @@ struct RingPlan {
   std::vector<std::uint16_t> hosts; // by rank
   RingRole role = RingRole::sound;
   Buffers buffers = Buffers::in_place;
-  Ppm near_wrap = 0; // chance of first PSNs a few packets before 2^24
-  Ppm reuse = 0;     // chance that a restarted job takes its old queue pair numbers
+  Ppm near_wrap = 0;    // chance of first PSNs a few packets before 2^24
+  Ppm reuse = 0;        // chance that a restarted job takes its old queue pair numbers
+  bool tells_qp = true; // in its hellos
   FirstPsns psns = FirstPsns::elsewhere;
   std::uint32_t jobs = 1; // one after the other
   std::uint32_t packets_in_flight = 4;
@@ -82,9 +83,6 @@ struct RingPlan {
   std::vector<TensorPlan> tensors;
 };
 
-/// What strangers send again: all packets, or only FIRST and ONLY, which carry their incarnation.
-enum class Replayed : std::uint8_t { all, openings };
-
 /// Everything that the seed decides before the run starts.
 struct Scenario {
   std::uint16_t hosts = 2; // host h is behind port h
@@ -92,6 +90,7 @@ struct Scenario {
   std::vector<RingPlan> rings;
   std::vector<LinkTraits> to_switch; // by port
   std::vector<LinkTraits> from_switch;
+  Time unit = 0;       // of all delays: microseconds as in a rack, or hundreds of them
   Time round_trip = 0; // of a packet and its acknowledgement, longest
   Time ack_timeout = 0;
   Time faults_end = 0;
@@ -99,7 +98,6 @@ struct Scenario {
   std::uint32_t rogue_acts = 0;    // number of strangers' acts
   std::uint32_t stream_frames = 0; // frames of each plain stream
   Ppm replays = 0;                 // share of rogue acts
-  Replayed replayed = Replayed::all;
   std::uint32_t plain_entries = 0; // the switch's room for plain queue pairs
 
   /// The port of the strangers.

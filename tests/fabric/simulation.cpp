@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kMostEvents = 2'000'000;
 constexpr Time kBound = 150; // ACK timeouts after the faults within which every job finishes
+// For jobs that wait until they may use their queue pair numbers again.
+constexpr Time kReuses = 20'000'000;
 constexpr std::uint16_t kStreams = 2;
 constexpr std::uint32_t kStreamQueuePair = 0xf00000;
 
@@ -105,7 +107,7 @@ void Simulation::check_deadline() {
   if (++events_ > kMostEvents) {
     throw Violation("I3", "events without end");
   }
-  if (world_.now > scenario_.faults_end + kBound * scenario_.ack_timeout) {
+  if (world_.now > scenario_.faults_end + kBound * scenario_.ack_timeout + kReuses) {
     throw Violation("I3", "jobs have not finished, long after the faults ended");
   }
 }
@@ -135,6 +137,8 @@ void Simulation::dispatch(const Event& event) {
     return rogue_.repeat_hellos(event.place);
   case EventKind::stream:
     return send_stream_frame(event.place);
+  case EventKind::look:
+    return fabric_.look();
   case EventKind::helper:
     return fabric_.let_helper_sum();
   }

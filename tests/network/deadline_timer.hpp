@@ -13,16 +13,16 @@ constexpr endpoint::TimePoint endpoint_time(Time time) {
   return endpoint::TimePoint(endpoint::Duration(time));
 }
 
-/// A host's timer on an event queue that cannot cancel an event. An event that comes before the
-/// present deadline is ignored.
+/// A host's or a switch's timer on an event queue that cannot cancel an event. An event that comes
+/// before the present deadline is ignored.
 class DeadlineTimer {
  public:
   /// The time of the event that this deadline needs; nullopt if an earlier event exists.
   std::optional<Time> set(std::optional<endpoint::TimePoint> deadline) {
-    if (!deadline) {
-      return std::nullopt;
-    }
-    const auto time = static_cast<Time>(deadline->time_since_epoch().count());
+    return set(deadline ? static_cast<Time>(deadline->time_since_epoch().count()) : kNoTime);
+  }
+
+  std::optional<Time> set(Time time) {
     if (time >= armed_for_) {
       return std::nullopt;
     }

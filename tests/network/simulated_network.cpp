@@ -90,14 +90,32 @@ bool SimulatedNetwork::advance() {
   case EventKind::arrival:
     take(*event.packet, event.place);
     break;
+  case EventKind::look:
+    look();
+    break;
   }
   return true;
+}
+
+void SimulatedNetwork::look() {
+  if (switch_timer_.goes_off(now_)) {
+    installed().look(frame::Instant::from_ns(now_));
+    expect_look();
+  }
+}
+
+/// The switch's timers are looked at when they are due.
+void SimulatedNetwork::expect_look() {
+  if (const auto time = switch_timer_.set(installed().next_look())) {
+    events_.push(std::max(*time, now_), {EventKind::look});
+  }
 }
 
 void SimulatedNetwork::take(Packet& packet, const StarPlace& place) {
   if (place.end == StarPlace::End::at_switch) {
     packet.ingress = place.port;
-    return installed().accept(packet, frame::Instant::from_ns(now_));
+    installed().accept(packet, frame::Instant::from_ns(now_));
+    return expect_look();
   }
   stations_[place.port]->receive({packet.data, packet.length});
   packets().free(packet);

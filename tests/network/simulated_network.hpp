@@ -2,6 +2,7 @@
 #pragma once
 
 #include "netsim/event_queue.hpp"
+#include "network/deadline_timer.hpp"
 #include "network/egress_queue.hpp"
 #include "network/packet_pool.hpp"
 #include "network/star.hpp"
@@ -52,6 +53,9 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   /// Sends from the station to the switch.
   void send(std::uint16_t port, std::span<const std::uint8_t> frame);
 
+  /// When the station's link to the switch has sent all frames.
+  Time link_free_from(std::uint16_t port) { return to_switch(port).free_from(); }
+
   void wake(std::uint16_t port, Time time);
 
   /// Makes the next event happen. False if there is none.
@@ -63,7 +67,7 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   std::uint64_t refused() const { return refused_; }
 
  private:
-  enum class EventKind : std::uint8_t { arrival, wake, link_free };
+  enum class EventKind : std::uint8_t { arrival, wake, look, link_free };
 
   struct Event {
     EventKind kind{};
@@ -78,8 +82,12 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   void install_alike(std::vector<ring::RingSpec> rings,
                      const stage::InlineSwitch::Settings& settings);
 
+  void look();
+  void expect_look();
+
   const std::uint32_t longest_frame_;
   Time now_ = 0;
+  DeadlineTimer switch_timer_;
   netsim::EventQueue<Event> events_;
   std::vector<Station*> stations_;           // by port
   std::vector<EgressQueue<Packet>> waiting_; // by port; while one is not empty, an event is due

@@ -74,6 +74,9 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
   /// The switch has dropped or consumed the packet.
   virtual void give_back(Packet& /*packet*/) {}
 
+  /// The switch makes the packet.
+  virtual void make_own(Packet& /*packet*/) {}
+
  private:
   void transmit(frame::Frame& frame, l2::PortSet ports) final {
     auto& packet = static_cast<Packet&>(frame);
@@ -91,6 +94,12 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
     auto& packet = static_cast<Packet&>(frame);
     give_back(packet);
     this->packets().free(packet);
+  }
+
+  frame::Frame* originate(std::uint32_t /*bytes*/) final {
+    Packet& packet = this->packets().make();
+    make_own(packet);
+    return &packet;
   }
 
   std::vector<Link> to_switch_; // by port

@@ -18,6 +18,10 @@ class Plug {
   virtual ~Plug() = default;
   virtual Time now() const = 0;
   virtual void send(std::span<const std::uint8_t> frame) = 0;
+
+  /// When the link takes the next frame. A NIC decides only then which frame that is.
+  virtual Time takes_frame_at() const { return 0; }
+
   /// Calls the device's expire() at that time. A call cannot be cancelled.
   virtual void wake_at(Time time) = 0;
 };
@@ -40,7 +44,7 @@ class TimedDevice {
   /// Does the work that is due. False if there is none.
   bool expire();
 
-  /// Sends all that can be sent now, then sets the timer.
+  /// Sends what the link takes now, then sets the timer.
   void transmit();
 
  private:
@@ -50,6 +54,7 @@ class TimedDevice {
   endpoint::Device device_;
   std::vector<std::uint8_t> buffer_;
   DeadlineTimer timer_;
+  DeadlineTimer link_timer_;
 };
 
 } // namespace weir::network

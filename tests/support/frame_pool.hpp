@@ -82,6 +82,12 @@ class RecordingSink : public stage::FrameSink {
 
   void release(frame::Frame& frame) override { pool_.release(frame); }
 
+  frame::Frame* originate(std::uint32_t bytes) override {
+    frame::Frame& frame = pool_.make(Bytes(bytes), frame::kNoPort);
+    frame.length = 0;
+    return &frame;
+  }
+
   /// The traffic class of each frame sent since the last call.
   std::vector<frame::TrafficClass> take_classes() { return std::exchange(traffic_, {}); }
 

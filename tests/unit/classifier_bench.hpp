@@ -55,7 +55,8 @@ class ClassifierBench {
                     {.sessions = SessionSource::counting_from(test::kSession),
                      .plain_entries = plain_entries,
                      .aging = kAging,
-                     .foreign_sessions = sessions_.get()},
+                     .foreign_sessions = sessions_.get(),
+                     .claims = &claims_},
                     [this](const ring::RingChild& sender) {
                       return holds.contains({sender.ring, sender.child});
                     }) {}
@@ -149,6 +150,7 @@ class ClassifierBench {
   }
 
   std::unique_ptr<ForeignSessions> sessions_;
+  QueuePairClaims claims_{1024, HashKey{}};
   ring::CurrentRings rings_;
   Classifier classifier_;
   std::set<std::unique_ptr<Owned>> waiting_;

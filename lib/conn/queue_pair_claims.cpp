@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conn/queue_pair_claims.hpp"
+
+#include <optional>
+
+namespace weir::conn {
+namespace {
+
+constexpr std::uint32_t kRoomy = 4; // so that no two buckets are full
+
+} // namespace
+
+/// Spins: nobody holds it for longer than one look-up.
+class QueuePairClaims::Lock {
+ public:
+  explicit Lock(std::atomic_flag& flag) : flag_(flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+
+  ~Lock() { flag_.clear(std::memory_order_release); }
+
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::atomic_flag& flag_;
+};
+
+QueuePairClaims::QueuePairClaims(std::uint32_t claims, const HashKey& hash_key)
+    : hash_key_(hash_key), claimants_(kRoomy * claims, hash_key) {}
+
+std::uint32_t QueuePairClaims::most_of(const ring::RingSet& rings) {
+  std::uint32_t claims = 0;
+  for (const ring::Ring& ring : rings.rings()) {
+    claims += kPerChild * ring.children();
+  }
+  return claims;
+}
+
+std::uint64_t QueuePairClaims::name_of(const wire::IpAddress& source, std::uint32_t qp) const {
+  const auto [high, low] = source.words();
+  const std::uint64_t name = keyed_hash(hash_key_, keyed_hash(hash_key_, high, low), qp);
+  return name == 0 || name == UINT64_MAX ? 1 : name;
+}
+
+void QueuePairClaims::add(std::uint64_t name) {
+  const Lock lock(is_locked_);
+  std::uint32_t* claimants = claimants_.find(name);
+  if (claimants == nullptr) {
+    claimants =
+        claimants_.insert(name, [](std::uint32_t) { return std::optional<std::uint64_t>(); });
+  }
+  if (claimants != nullptr) {
+    ++*claimants;
+  }
+}
+
+void QueuePairClaims::remove(std::uint64_t name) {
+  const Lock lock(is_locked_);
+  std::uint32_t* claimants = claimants_.find(name);
+  if (claimants != nullptr && --*claimants == 0) {
+    claimants_.erase(*claimants);
+  }
+}
+
+bool QueuePairClaims::is_sole(std::uint64_t name) {
+  const Lock lock(is_locked_);
+  const std::uint32_t* claimants = claimants_.find(name);
+  return claimants != nullptr && *claimants == 1;
+}
+
+} // namespace weir::conn

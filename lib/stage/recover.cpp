@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/recover.hpp"
+
+#include "stage/graph_watch.hpp"
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
+#include "wire/syndrome.hpp"
+
+#include <algorithm>
+
+namespace weir::stage {
+
+using recovery::ResultTemplate;
+using ring::RingChild;
+
+namespace {
+
+constexpr std::uint8_t kAskAgainCode = 1; // RNR timer code of the switch: 10 us
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+/// The RNR timer code with the longest wait that is not above `ns` (IBTA table 45).
+std::uint8_t rnr_code_within(std::uint64_t ns) {
+  std::uint8_t code = 1;
+  for (std::uint8_t longer = 2; longer <= wire::kSyndromeValueMask; ++longer) {
+    if (wire::rnr_wait(longer) <= std::chrono::nanoseconds(ns)) {
+      code = longer;
+    }
+  }
+  return code;
+}
+
+void write_keep_alive(const recovery::AnswerTemplate& answers, const Recover::Wait& wait,
+                      std::uint32_t unacknowledged, frame::Frame& frame) {
+  if (wait.keep_alive == ring::KeepAlive::rnr) {
+    const std::uint8_t code = rnr_code_within(wait.ns / 8);
+    return answers.write_nak(frame, wire::rnr_syndrome(code), unacknowledged);
+  }
+  answers.write_ack(frame, wire::psn_add(unacknowledged, -1));
+}
+
+} // namespace
+
+Recover::Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+                 Schedule& schedule, Forward& forward)
+    : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule),
+      forward_(forward) {}
+
+void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::Instant now) {
+  RingState& ring = *rings_[sender.ring];
+  const wire::InaHeader& ina = *wire::find_ina_header(hello);
+  ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);
+  ring.results[sender.child] = ResultTemplate(hello, ina);
+  ring.news_at_ns = now.ns;
+}
+
+void Recover::end(std::uint16_t index) {
+  RingState& ring = *rings_[index];
+  ring.due = {};
+  ring.gaps = 0;
+}
+
+void Recover::came(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
+  const RingChild sender{verdict.ring, verdict.child};
+  RingState& ring = *rings_[sender.ring];
+  Flow& flow = classifier_.flow_of(sender);
+  const std::uint32_t psn = frame.packet.psn;
+  ring.news_at_ns = now.ns;
+  flow.heard(psn, now.ns);
+  if (frame.packet.opcode.position != wire::Position::middle) {
+    recovery::keep_headers(ring.headers_of(sender.child, verdict.record->message), frame);
+  }
+  schedule_.expect(sender.ring, now.ns + flow.timer());
+  if (psn == flow.next_in && !flow.lacks_packets()) [[likely]] {
+    flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);
+  } else {
+    advance(sender, psn);
+    note_gap(sender, psn, now);
+  }
+}
+
+/// Moves e over all packets that have come.
+void Recover::advance(const RingChild& sender, std::uint32_t psn) {
+  RingState& ring = *rings_[sender.ring];
+  Flow& flow = classifier_.flow_of(sender);
+  const bool lacked = flow.lacks_packets();
+  const std::uint32_t behind = wire::psn_add(psn, 1);
+  if (wire::psn_before(flow.furthest_in, behind)) {
+    flow.furthest_in = behind;
+  }
+  const auto has_come = [&](std::uint32_t wanted) {
+    const auto located = classifier_.history_of(sender).locate(wanted);
+    return located.place == conn::MessageHistory::Place::inside &&
+           ring.slots.has_come(located.record->first_slot + located.packet, located.record->message,
+                               sender.child);
+  };
+  while (flow.lacks_packets() && has_come(flow.next_in)) {
+    flow.next_in = wire::psn_add(flow.next_in, 1);
+  }
+  ring.gaps += flow.lacks_packets() ? 1 : 0;
+  ring.gaps -= lacked ? 1 : 0;
+}
+
+void Recover::came_again(const frame::Frame& frame, const conn::Verdict& verdict,
+                         frame::Instant now) {
+  const RingChild sender{verdict.ring, verdict.child};
+  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);
+  note_gap(sender, frame.packet.psn, now);
+}
+
+void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdict,
+                                 frame::Instant now) {
+  if (!wire::verify_icrc(frame)) {
+    return drop(frame, verdict.ring, DropReason::bad_icrc, now);
+  }
+  const RingChild sender{verdict.ring, verdict.child};
+  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);
+  note_gap(sender, frame.packet.psn, now);
+  drop(frame, verdict.ring, DropReason::unknown_message, now);
+}
+
+/// Asks for what is missing below the PSN (R2).
+void Recover::note_gap(const RingChild& sender, std::uint32_t psn, frame::Instant now) {
+  if (wire::psn_before(classifier_.flow_of(sender).next_in, psn)) {
+    ask(sender, now);
+  }
+}
+
+void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
+  if (!wire::verify_icrc(frame)) {
+    return drop(frame, verdict.ring, DropReason::bad_icrc, now);
+  }
+  const RingChild sender{verdict.ring, verdict.child};
+  Flow& flow = classifier_.flow_of(sender);
+  flow.heard(frame.packet.psn, now.ns);
+  ++flow.counters.swallowed;
+  if (wire::psn_before(frame.packet.psn, flow.unacknowledged)) {
+    acknowledge_again(sender, now);
+  } else if (flow.pass != Flow::Pass::resent) {
+    flow.pass = Flow::Pass::resent;
+    if (!is_answered_already(flow, now)) {
+      resend(sender, now);
+    }
+  }
+  drop(frame, verdict.ring, DropReason::repeat_swallowed, now);
+}
+
+/// Whether the pass is what the switch has asked for, and the results are under way.
+bool Recover::is_answered_already(const Flow& flow, frame::Instant now) {
+  return flow.is_own_pass && now.ns - flow.progress_at < flow.round_trip_timer();
+}
+
+/// Once in a pass. When patience is over, the receiver has to say it itself: it is sent its last
+/// result again.
+void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  if (flow.pass != Flow::Pass::nothing) {
+    return;
+  }
+  const bool is_done = may_speak(sender, now)
+                           ? say_ack(sender, now)
+                           : send_again(sender, wire::psn_add(flow.next_out, -1), now);
+  flow.pass = is_done ? Flow::Pass::acknowledged : Flow::Pass::nothing;
+}
+
+std::uint64_t Recover::may_ask_at(const Flow& flow) const {
+  const bool waits_for_repeat =
+      flow.asked_at != 0 && !flow.went_back && flow.asked_for == flow.next_in;
+  switch (flow.asks) {
+  case 0:
+  case 1: // a NAK, and either it or the repeat was lost
+    return waits_for_repeat ? flow.asked_at + flow.timer() : 0;
+  default:
+    return flow.asked_at +
+           std::min(recovery::kRnrWait << std::min(flow.asks - 2u, 3u), recovery::kLongestPause);
+  }
+}
+
+void Recover::ask(const RingChild& sender, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  if (now.ns < flow.hushed_until || now.ns < may_ask_at(flow) || !may_speak(sender, now)) {
+    return;
+  }
+  if (flow.asks == 0) {
+    // An ACK makes a soft-RoCE requester listen that has ignored a NAK (docs/transports.md).
+    say_ack(sender, now);
+    if (!say_nak(sender, wire::nak_syndrome(wire::NakCode::sequence_error), now)) {
+      return;
+    }
+    ++flow.counters.naks;
+  } else {
+    if (!say_nak(sender, wire::rnr_syndrome(kAskAgainCode), now)) {
+      return;
+    }
+    ++flow.counters.rnr_naks;
+    flow.hushed_until = now.ns + recovery::kRnrWait;
+  }
+  flow.asked(now.ns);
+}
+
+bool Recover::may_speak(const RingChild& sender, frame::Instant now) const {
+  const RingState& ring = *rings_[sender.ring];
+  const std::uint64_t patience = current_->rings()[sender.ring].spec().patience_ms * kNsPerMs;
+  return now.ns - ring.news_at_ns <= patience && classifier_.may_answer(sender);
+}
+
+bool Recover::say_ack(const RingChild& sender, frame::Instant now) {
+  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
+  if (frame == nullptr) {
+    return false;
+  }
+  const std::uint32_t newest = wire::psn_add(classifier_.flow_of(sender).unacknowledged, -1);
+  rings_[sender.ring]->answers[sender.child].write_ack(*frame, newest);
+  send_answer(*frame, sender, frame::TraceEvent::acknowledged, now);
+  return true;
+}
+
+bool Recover::say_nak(const RingChild& sender, std::uint8_t syndrome, frame::Instant now) {
+  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
+  if (frame == nullptr) {
+    return false;
+  }
+  rings_[sender.ring]->answers[sender.child].write_nak(*frame, syndrome,
+                                                       classifier_.flow_of(sender).unacknowledged);
+  send_answer(*frame, sender, frame::TraceEvent::asked, now);
+  return true;
+}
+
+void Recover::send_answer(frame::Frame& frame, const RingChild& sender, frame::TraceEvent event,
+                          frame::Instant now) {
+  passes<StageId::recover, StageId::forward>();
+  forward_.send(frame, frame::Departure::consumed, now,
+                {.ring = sender.ring, .child = sender.child, .event = event},
+                classifier_.ports().port_of(sender));
+}
+
+unsigned Recover::resend(const RingChild& sender, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  flow.is_timing = false; // Karn: an acknowledgement may be for either copy
+  flow.progress_at = now.ns;
+  schedule_.expect(sender.ring, now.ns + flow.timer());
+  std::uint32_t psn = flow.unacknowledged;
+  const auto& floor = classifier_.history_of(sender).floor();
+  if (floor && wire::psn_before(psn, *floor)) {
+    psn = *floor;
+  }
+  unsigned sent = 0;
+  for (; flow.is_past(psn); psn = wire::psn_add(psn, 1)) {
+    sent += send_again(sender, psn, now) ? 1 : 0;
+  }
+  flow.counters.resent += sent;
+  return sent;
+}
+
+void Recover::resend_late(const RingChild& sender, frame::Instant now) {
+  classifier_.flow_of(sender).resends_late();
+  resend(sender, now);
+}
+
+/// False when there is no result of that PSN, or no room.
+bool Recover::send_again(const RingChild& sender, std::uint32_t psn, frame::Instant now) {
+  RingState& ring = *rings_[sender.ring];
+  const auto located = classifier_.history_of(sender).locate(psn);
+  if (located.place != conn::MessageHistory::Place::inside) {
+    return false;
+  }
+  const conn::MessageRecord& record = *located.record;
+  const std::uint32_t slot = record.first_slot + located.packet;
+  if (!ring.slots.is_complete(slot, record.message)) {
+    return false;
+  }
+  const slot::SlotResult result = ring.slots.result_of(slot);
+  const ResultTemplate& headers = ring.results[sender.child];
+  frame::Frame* frame =
+      forward_.originate(static_cast<std::uint32_t>(headers.most_bytes(result.data.size())));
+  if (frame == nullptr) {
+    return false;
+  }
+  const bool is_last = wire::psn_add(psn, 1) == classifier_.flow_of(sender).next_out;
+  headers.write(*frame,
+                {.headers = ring.headers_of(sender.child, record.message),
+                 .shape = record.shape,
+                 .message = record.message,
+                 .packets = record.packets,
+                 .k = located.packet,
+                 .psn = psn,
+                 .session = classifier_.session_of(sender.ring),
+                 .data = result.data,
+                 .data_crc = result.crc},
+                is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no);
+  passes<StageId::recover, StageId::forward>();
+  forward_.send(*frame, frame::Departure::consumed, now,
+                {.message = record.message,
+                 .packet = located.packet,
+                 .ring = sender.ring,
+                 .child = sender.child,
+                 .event = frame::TraceEvent::resent},
+                classifier_.ports().receiver_port_of(sender));
+  return true;
+}
+
+void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
+  const wire::Aeth* aeth = recovery::find_aeth(frame);
+  const auto sender = aeth == nullptr ? std::nullopt : classifier_.sender_acknowledged_by(frame);
+  if (!sender || !wire::icrc_is_valid(frame)) {
+    return send_on(frame, now);
+  }
+  switch (wire::kind_of(aeth->syndrome)) {
+  case wire::SyndromeKind::acknowledge:
+    return see_ack(frame, *sender, *aeth, now);
+  case wire::SyndromeKind::rnr:
+    return see_rnr_nak(frame, *sender, *aeth, now);
+  case wire::SyndromeKind::nak:
+    return see_nak(frame, *sender, *aeth, now);
+  case wire::SyndromeKind::reserved:
+    return send_on(frame, now);
+  }
+}
+
+/// Moves a, and the template with it. False when `next` is not in a … s.
+bool Recover::take_acknowledgement(const frame::Frame& frame, const RingChild& sender,
+                                   const wire::Aeth& aeth, std::uint32_t next, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  if (wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)) {
+    return false;
+  }
+  rings_[sender.ring]->answers[sender.child].take(frame, aeth);
+  flow.acknowledge(next, now.ns);
+  return true;
+}
+
+void Recover::see_ack(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
+                      frame::Instant now) {
+  take_acknowledgement(frame, sender, aeth, wire::psn_add(frame.packet.psn, 1), now);
+  send_on(frame, now);
+}
+
+void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
+                          frame::Instant now) {
+  if (take_acknowledgement(frame, sender, aeth, frame.packet.psn, now)) {
+    const auto wait = wire::rnr_wait(wire::value_of(aeth.syndrome));
+    Flow& flow = classifier_.flow_of(sender);
+    flow.held_until = now.ns + 2 * static_cast<std::uint64_t>(wait.count());
+    flow.hushed_until = std::max(flow.hushed_until, flow.held_until);
+  }
+  send_on(frame, now);
+}
+
+/// A receiver lacks what is in the cache, unless it lacks what has not left (R3).
+void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
+                      frame::Instant now) {
+  if (aeth.syndrome != wire::nak_syndrome(wire::NakCode::sequence_error)) {
+    return send_on(frame, now);
+  }
+  const std::uint32_t wanted = frame.packet.psn;
+  Flow& flow = classifier_.flow_of(sender);
+  const std::uint32_t acknowledged = flow.unacknowledged;
+  const bool is_new = take_acknowledgement(frame, sender, aeth, wanted, now);
+  const bool is_old = wire::psn_before(wanted, acknowledged);
+  if ((!is_new && !is_old) || !flow.is_past(wanted) || !may_speak(sender, now)) {
+    return send_on(frame, now);
+  }
+  if (wanted != acknowledged) {
+    say_ack(sender, now);
+  }
+  if (is_new) {
+    ++flow.counters.mended;
+    if (!flow.is_held(now.ns)) {
+      resend(sender, now);
+    }
+  }
+  drop(frame, sender.ring, DropReason::nak_mended, now);
+}
+
+void Recover::keep_alive(const RingChild& sender, const Wait& wait, frame::Instant now) {
+  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
+  if (frame == nullptr) {
+    return;
+  }
+  Flow& flow = classifier_.flow_of(sender);
+  flow.kept_alive_at = now.ns;
+  ++flow.counters.kept_alive;
+  write_keep_alive(rings_[sender.ring]->answers[sender.child], wait, flow.unacknowledged, *frame);
+  send_answer(*frame, sender, frame::TraceEvent::acknowledged, now);
+}
+
+void Recover::keep_alive(const conn::WaitingHello& hello, const Wait& wait, frame::Instant now) {
+  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
+  if (frame == nullptr) {
+    return;
+  }
+  const frame::Frame& waiting = *hello.frame;
+  const recovery::AnswerTemplate answers(waiting, wire::find_ina_header(waiting)->qp.get());
+  write_keep_alive(answers, wait, waiting.packet.psn, *frame);
+  passes<StageId::recover, StageId::forward>();
+  forward_.send(*frame, frame::Departure::consumed, now, {.event = frame::TraceEvent::acknowledged},
+                waiting.ingress);
+}
+
+void Recover::send_on(frame::Frame& frame, frame::Instant now) {
+  passes<StageId::recover, StageId::forward>();
+  forward_.send(frame, frame::Departure::forwarded, now, {.event = frame::TraceEvent::forwarded},
+                classifier_.ports().destination_of(frame.pair));
+}
+
+void Recover::drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now) {
+  ++rings_[ring]->counters.dropped[static_cast<std::size_t>(reason)];
+  forward_.drop<StageId::recover>(frame, reason, now);
+}
+
+} // namespace weir::stage

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/classifier.hpp"
+#include "stage/forward.hpp"
+#include "stage/ring_state.hpp"
+#include "stage/schedule.hpp"
+
+namespace weir::stage {
+
+/// Repairs losses between the hosts and the switch, so that one lost packet costs one repeat
+/// (docs/protocol.md §9). Asks the sender whose packet is missing, sends results again from the
+/// cache, and ends repeats. What it says in a receiver's name never exceeds what that receiver has
+/// acknowledged (protocol I9).
+class Recover {
+ public:
+  Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+          Schedule& schedule, Forward& forward);
+
+  /// The sender's hello has been admitted.
+  void begin(const ring::RingChild& sender, const frame::Frame& hello, frame::Instant now);
+
+  /// The ring holds nothing any more.
+  void end(std::uint16_t ring);
+
+  /// A verified contribution is in its slot.
+  void came(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// A verified contribution was in its slot already.
+  void came_again(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// A packet whose message's FIRST was lost. Ends the frame.
+  void came_without_first(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// A repeat of a packet whose result has left. Ends the frame.
+  void swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// A response from one ring neighbour to another. Sends it on, or mends what it asks for.
+  void accept_response(frame::Frame& frame, frame::Instant now);
+
+  /// Asks the sender to go back to the lowest PSN that its receiver has not acknowledged: by a NAK,
+  /// later by RNR NAKs. Does nothing while it waits out an RNR NAK, or too soon after the last one.
+  void ask(const ring::RingChild& sender, frame::Instant now);
+
+  /// When the sender may be asked next, in ns.
+  std::uint64_t may_ask_at(const recovery::Flow& flow) const;
+
+  /// Sends the receiver again all that it has not acknowledged. Returns the number of results.
+  unsigned resend(const ring::RingChild& sender, frame::Instant now);
+
+  /// The same because no acknowledgement has come in time.
+  void resend_late(const ring::RingChild& sender, frame::Instant now);
+
+  /// How a sender has waited, and how it is kept alive.
+  struct Wait {
+    ring::KeepAlive keep_alive{}; // not off
+    std::uint64_t ns = 0;
+  };
+
+  /// Tells the sender again what its receiver has acknowledged. Changes nothing at the sender but
+  /// its timer.
+  void keep_alive(const ring::RingChild& sender, const Wait& wait, frame::Instant now);
+
+  /// The same for a sender whose hello waits.
+  void keep_alive(const conn::WaitingHello& hello, const Wait& wait, frame::Instant now);
+
+  /// Whether the switch may speak to the sender in its receiver's name: within patience, and not
+  /// where somebody lies about queue pairs.
+  bool may_speak(const ring::RingChild& sender, frame::Instant now) const;
+
+ private:
+  using Flow = recovery::Flow;
+
+  static bool is_answered_already(const Flow& flow, frame::Instant now);
+  void acknowledge_again(const ring::RingChild& sender, frame::Instant now);
+  bool say_ack(const ring::RingChild& sender, frame::Instant now);
+  bool say_nak(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
+  void send_answer(frame::Frame& frame, const ring::RingChild& sender, frame::TraceEvent event,
+                   frame::Instant now);
+  bool send_again(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
+  void advance(const ring::RingChild& sender, std::uint32_t psn);
+  void note_gap(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
+  void see_ack(frame::Frame& frame, const ring::RingChild& sender, const wire::Aeth& aeth,
+               frame::Instant now);
+  void see_rnr_nak(frame::Frame& frame, const ring::RingChild& sender, const wire::Aeth& aeth,
+                   frame::Instant now);
+  void see_nak(frame::Frame& frame, const ring::RingChild& sender, const wire::Aeth& aeth,
+               frame::Instant now);
+  bool take_acknowledgement(const frame::Frame& frame, const ring::RingChild& sender,
+                            const wire::Aeth& aeth, std::uint32_t next, frame::Instant now);
+  void send_on(frame::Frame& frame, frame::Instant now);
+  void drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now);
+
+  const ring::CurrentRings& current_;
+  conn::Classifier& classifier_;
+  RingStates& rings_;
+  Schedule& schedule_;
+  Forward& forward_;
+};
+
+} // namespace weir::stage

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/timers.hpp"
+
+#include "wire/parse.hpp"
+
+#include <algorithm>
+
+namespace weir::stage {
+
+using ring::RingChild;
+
+namespace {
+
+constexpr std::uint64_t kNever = Schedule::kNever;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+std::uint64_t keep_alive_interval(std::uint8_t ack_timeout) {
+  return recovery::ack_timeout_ns(ack_timeout) / 4;
+}
+
+} // namespace
+
+Timers::Timers(const ring::CurrentRings& current, conn::Classifier& classifier,
+               const RingStates& rings, Schedule& schedule, Recover& recover)
+    : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule),
+      recover_(recover) {}
+
+void Timers::look(frame::Instant now) {
+  if (now.ns < schedule_.next()) [[likely]] {
+    return;
+  }
+  schedule_.look(now.ns, [&](std::uint16_t ring) {
+    const std::uint64_t due = look_at(ring, now);
+    return due == kNever ? due : std::max(due, now.ns + recovery::kTimerGranularity);
+  });
+}
+
+void Timers::expect_hello(std::uint16_t ring, frame::Instant now) {
+  schedule_.expect(ring, now.ns + keep_alive_interval(1));
+}
+
+/// Returns when the ring is due again.
+std::uint64_t Timers::look_at(std::uint16_t ring, frame::Instant now) {
+  return std::min(look_at_hellos(ring, now), look_at_children(ring, now));
+}
+
+std::uint64_t Timers::look_at_hellos(std::uint16_t index, frame::Instant now) {
+  const ring::RingSpec& spec = current_->rings()[index].spec();
+  conn::WaitingHellos& hellos = classifier_.waiting_hellos_of(index);
+  if (hellos.size() == 0 || spec.keep_alive == ring::KeepAlive::off) {
+    return kNever;
+  }
+  std::uint64_t next = kNever;
+  for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
+    for (conn::WaitingHello& hello : hellos.of(child)) {
+      if (hello.frame == nullptr || hello.claim == 0) {
+        continue;
+      }
+      const std::uint8_t ack_timeout = wire::find_ina_header(*hello.frame)->ack_timeout;
+      const std::uint64_t waited = now.ns - hello.arrived_ns;
+      if (ack_timeout == 0 || waited > spec.patience_ms * kNsPerMs) {
+        continue;
+      }
+      const std::uint64_t interval = keep_alive_interval(ack_timeout);
+      if (now.ns >= hello.kept_alive_ns + interval) {
+        hello.kept_alive_ns = now.ns;
+        if (classifier_.is_sole_claim(hello.claim)) {
+          recover_.keep_alive(hello, {spec.keep_alive, waited}, now);
+        }
+      }
+      next = std::min(next, hello.kept_alive_ns + interval);
+    }
+  }
+  return next;
+}
+
+std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) {
+  const std::uint64_t patience = current_->rings()[index].spec().patience_ms * kNsPerMs;
+  if (!classifier_.incarnation_of(index) || now.ns - rings_[index]->news_at_ns > patience) {
+    return kNever;
+  }
+  const Stall stall = stall_of(index);
+  const std::uint64_t timer = stall.is_filling ? longest_timer(index) : 0;
+  std::uint64_t next = kNever;
+  for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
+    const RingChild sender{index, child};
+    const recovery::Flow& flow = classifier_.flow_of(sender);
+    if (!flow.is_live || flow.own_qp == 0) {
+      continue;
+    }
+    const bool is_late = stall.is_filling && !rings_[index]->slots.has(stall.slot, child);
+    if (is_late) {
+      next = std::min(next, ask_late(sender, stall, timer, now));
+    }
+    if (flow.is_outstanding()) {
+      next = std::min(next, resend_overdue(sender, now));
+    } else if (stall.is_filling && !is_late) {
+      next = std::min(next, keep_alive(sender, stall, now));
+    }
+  }
+  return next;
+}
+
+Timers::Stall Timers::stall_of(std::uint16_t index) const {
+  const RingState& ring = *rings_[index];
+  const std::uint32_t slot = ring.due_slot();
+  if (!ring.slots.is_filling(slot, ring.due.message)) {
+    return {};
+  }
+  return {true, slot, std::max(ring.slots.first_arrival_of(slot), ring.due.since_ns)};
+}
+
+std::uint64_t Timers::longest_timer(std::uint16_t index) const {
+  std::uint64_t longest = 0;
+  for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
+    longest = std::max(longest, classifier_.flow_of({index, child}).timer());
+  }
+  return longest;
+}
+
+/// The child's packet is all that the oldest slot waits for, or one of few (R5).
+std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std::uint64_t timer,
+                               frame::Instant now) {
+  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const auto due = [&] {
+    return std::max({stall.since_ns + timer, flow.heard_at + timer, flow.hushed_until,
+                     recover_.may_ask_at(flow)});
+  };
+  if (now.ns >= due()) {
+    recover_.ask(sender, now);
+  }
+  return due();
+}
+
+std::uint64_t Timers::resend_overdue(const RingChild& sender, frame::Instant now) {
+  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const auto due = [&] {
+    return flow.resends == recovery::kMostResends
+               ? kNever
+               : std::max(flow.progress_at + flow.timer(), flow.hushed_until);
+  };
+  if (now.ns >= due() && recover_.may_speak(sender, now)) {
+    recover_.resend_late(sender, now);
+  }
+  return due();
+}
+
+std::uint64_t Timers::keep_alive(const RingChild& sender, const Stall& stall, frame::Instant now) {
+  const ring::KeepAlive mode = current_->rings()[sender.ring].spec().keep_alive;
+  const recovery::Flow& flow = classifier_.flow_of(sender);
+  if (mode == ring::KeepAlive::off || flow.ack_timeout == 0) {
+    return kNever;
+  }
+  const std::uint64_t interval = keep_alive_interval(flow.ack_timeout);
+  if (now.ns >= std::max(flow.heard_at, flow.kept_alive_at) + interval &&
+      recover_.may_speak(sender, now)) {
+    recover_.keep_alive(sender, {mode, now.ns - stall.since_ns}, now);
+  }
+  return std::max(flow.heard_at, flow.kept_alive_at) + interval;
+}
+
+} // namespace weir::stage

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "stage/recover.hpp"
+
+namespace weir::stage {
+
+/// Acts where no packet comes: asks ranks whose packet is late, sends results again that nobody
+/// acknowledges, and keeps the senders alive that wait for a slow rank (docs/protocol.md §9, §10).
+class Timers {
+ public:
+  Timers(const ring::CurrentRings& current, conn::Classifier& classifier, const RingStates& rings,
+         Schedule& schedule, Recover& recover);
+
+  /// Looks at the rings whose time has come.
+  void look(frame::Instant now);
+
+  /// A hello waits: its sender is to be kept alive.
+  void expect_hello(std::uint16_t ring, frame::Instant now);
+
+ private:
+  /// What the ring's oldest slot waits for.
+  struct Stall {
+    bool is_filling = false;
+    std::uint32_t slot = 0;
+    std::uint64_t since_ns = 0;
+  };
+
+  std::uint64_t look_at(std::uint16_t ring, frame::Instant now);
+  std::uint64_t look_at_hellos(std::uint16_t ring, frame::Instant now);
+  std::uint64_t look_at_children(std::uint16_t ring, frame::Instant now);
+  Stall stall_of(std::uint16_t ring) const;
+  std::uint64_t longest_timer(std::uint16_t ring) const;
+  std::uint64_t ask_late(const ring::RingChild& sender, const Stall& stall, std::uint64_t timer,
+                         frame::Instant now);
+  std::uint64_t resend_overdue(const ring::RingChild& sender, frame::Instant now);
+  std::uint64_t keep_alive(const ring::RingChild& sender, const Stall& stall, frame::Instant now);
+
+  const ring::CurrentRings& current_;
+  conn::Classifier& classifier_;
+  const RingStates& rings_;
+  Schedule& schedule_;
+  Recover& recover_;
+};
+
+} // namespace weir::stage

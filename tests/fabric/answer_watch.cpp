@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "answer_watch.hpp"
+
+#include "scenario.hpp"
+#include "violation.hpp"
+#include "wire/headers.hpp"
+#include "wire/parse.hpp"
+#include "wire/psn.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::fabric {
+namespace {
+
+// IBTA §9.7.5.2: the two upper bits of a syndrome say what it is.
+constexpr std::uint8_t kKindMask = 0x60;
+constexpr std::uint8_t kAck = 0x00;
+constexpr std::uint8_t kRnrNak = 0x20;
+constexpr std::uint8_t kSequenceError = 0x60;
+constexpr std::uint8_t kAcknowledge = 0x11; // opcode
+constexpr std::uint16_t kMostHosts = 8;
+constexpr std::uint64_t kEndlessPatience = 600'000; // ms: longer than a run
+
+bool acknowledges_anything(std::uint8_t syndrome) {
+  return (syndrome & kKindMask) == kAck || (syndrome & kKindMask) == kRnrNak ||
+         syndrome == kSequenceError;
+}
+
+} // namespace
+
+std::uint32_t AnswerWatch::Answer::acknowledges() const {
+  return (syndrome & kKindMask) == kAck ? wire::psn_add(psn, 1) : psn;
+}
+
+bool AnswerWatch::is_answer(const Packet& packet) {
+  const wire::Packet parsed = wire::parse(packet.bytes());
+  return parsed.parsed == wire::Parsed::transport &&
+         wire::view_as<wire::Bth>(packet.data + parsed.bth_offset).opcode == kAcknowledge;
+}
+
+/// nullopt also for an answer to a stranger.
+std::optional<AnswerWatch::Answer> AnswerWatch::read(const Packet& packet) {
+  if (!is_answer(packet)) {
+    return std::nullopt;
+  }
+  const std::size_t bth_at = wire::parse(packet.bytes()).bth_offset;
+  const auto& bth = wire::view_as<wire::Bth>(packet.data + bth_at);
+  const auto& aeth = wire::view_as<wire::Aeth>(packet.data + bth_at + sizeof(wire::Bth));
+  const auto& ethernet = wire::view_as<wire::EthernetHeader>(packet.data);
+  for (std::uint16_t host = 0; host < kMostHosts; ++host) {
+    if (ethernet.destination == mac_of_host(host)) {
+      return Answer{host, bth.destination_qp.get(), bth.psn.get(), aeth.syndrome};
+    }
+  }
+  return std::nullopt;
+}
+
+void AnswerWatch::expect(const Requester& requester) {
+  Record& record = records_[{requester.ring, requester.rank}];
+  const bool is_reused = record.requester.generation != 0 && record.requester.qp == requester.qp;
+  record = {.requester = requester,
+            .acknowledged = requester.first_psn,
+            .released = requester.first_psn,
+            .is_reused = is_reused};
+}
+
+void AnswerWatch::forget(std::uint16_t ring) {
+  for (auto& [place, record] : records_) {
+    if (place.first == ring) {
+      record.is_known = false;
+    }
+  }
+}
+
+const AnswerWatch::Record* AnswerWatch::record_of(const Answer& answer) const {
+  for (const auto& [place, record] : records_) {
+    if (record.requester.host == answer.host && record.requester.qp == answer.qp) {
+      return &record;
+    }
+  }
+  return nullptr;
+}
+
+void AnswerWatch::sends(const Packet& packet) {
+  const auto answer = read(packet);
+  if (!answer || !acknowledges_anything(answer->syndrome)) {
+    return;
+  }
+  for (auto& [place, record] : records_) {
+    const Requester& requester = record.requester;
+    const bool is_meant = requester.host == answer->host && requester.qp == answer->qp &&
+                          requester.generation == packet.origin.generation;
+    if (is_meant && wire::psn_before(record.acknowledged, answer->acknowledges())) {
+      record.acknowledged = answer->acknowledges();
+    }
+  }
+}
+
+void AnswerWatch::result_leaves(const Packet& result) {
+  const auto found = records_.find({result.origin.ring, result.origin.rank});
+  if (found == records_.end() || found->second.requester.generation != result.origin.generation) {
+    return;
+  }
+  Record& record = found->second;
+  record.is_known = true;
+  const std::uint32_t end = wire::psn_add(result.packet.psn, 1);
+  if (wire::psn_before(record.released, end)) {
+    record.released = end;
+  }
+}
+
+void AnswerWatch::made(const Packet& packet) const {
+  const auto answer = read(packet);
+  const Record* record = answer ? record_of(*answer) : nullptr;
+  if (record == nullptr || record->is_reused) {
+    return;
+  }
+  if (wire::psn_before(record->acknowledged, answer->acknowledges())) {
+    throw Violation("I9",
+                    fmt::format("the switch acknowledges all before {:#x} to ring {} rank {}, "
+                                "whose receiver has acknowledged all before {:#x}",
+                                answer->acknowledges(), record->requester.ring,
+                                record->requester.rank, record->acknowledged));
+  }
+}
+
+void AnswerWatch::passes(const Packet& packet, const conn::Classifier& classifier) const {
+  const auto answer = read(packet);
+  if (!answer || answer->syndrome != kSequenceError || packet.is_damaged) {
+    return;
+  }
+  const Record* record = record_of(*answer);
+  if (record == nullptr) {
+    return;
+  }
+  const Requester& requester = record->requester;
+  const ring::RingChild sender{requester.ring, requester.rank};
+  const bool is_of_this_run = requester.generation == packet.origin.generation &&
+                              classifier.flow_of(sender).own_qp == requester.qp &&
+                              requester.patience_ms >= kEndlessPatience;
+  const bool is_checked =
+      record->is_known && !record->is_reused && is_of_this_run && classifier.may_answer(sender);
+  if (is_checked && wire::psn_before(answer->psn, record->released)) {
+    throw Violation("I10", fmt::format("a NAK for {:#x} reaches ring {} rank {}, though results "
+                                       "up to {:#x} have left",
+                                       answer->psn, record->requester.ring, record->requester.rank,
+                                       record->released));
+  }
+}
+
+} // namespace weir::fabric
