@@ -351,10 +351,12 @@ Verdict Classifier::inside_message(Frame& frame, std::uint64_t now) {
 
 Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& connection) {
   const ring::RingChild sender{connection.ring, connection.child};
-  if (flow_of(sender).is_past(frame.packet.psn) && may_answer(sender)) [[unlikely]] {
+  RingState& state = *rings_[sender.ring];
+  recovery::Flow& flow = state.flows[sender.child];
+  if (flow.is_past(frame.packet.psn) && may_answer(sender)) [[unlikely]] {
     return {.step = Step::repeat, .ring = sender.ring, .child = sender.child};
   }
-  const auto located = history_of(sender).locate(frame.packet.psn);
+  const auto located = state.histories[sender.child].locate(frame.packet.psn);
   switch (located.place) {
   case MessageHistory::Place::stale:
     return dropped(DropReason::stale_repeat);
@@ -372,7 +374,8 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
           .ring = connection.ring,
           .child = connection.child,
           .record = located.record,
-          .packet = located.packet};
+          .packet = located.packet,
+          .flow = &flow};
 }
 
 /// A message without an INA header. On a live connection it changes nothing: on a plain
@@ -549,12 +552,13 @@ std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now)
   return state.beginning;
 }
 
-Verdict Classifier::hello_verdict(const ring::RingChild& sender) const {
-  const RingState& state = *rings_[sender.ring];
+Verdict Classifier::hello_verdict(const ring::RingChild& sender) {
+  RingState& state = *rings_[sender.ring];
   return {.step = Step::contribute,
           .ring = sender.ring,
           .child = sender.child,
-          .record = state.histories[sender.child].greeting()};
+          .record = state.histories[sender.child].greeting(),
+          .flow = &state.flows[sender.child]};
 }
 
 void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender,
@@ -675,7 +679,8 @@ Verdict Classifier::enter_history(const Opening& opening) {
   return {.step = Step::contribute,
           .ring = opening.sender.ring,
           .child = opening.sender.child,
-          .record = entered.record};
+          .record = entered.record,
+          .flow = &flow_of(opening.sender)};
 }
 
 void Classifier::end_incarnation(std::uint16_t ring) {

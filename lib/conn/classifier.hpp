@@ -40,8 +40,9 @@ struct Verdict {
   std::optional<ForeignReason> foreign{}; // for forward: an INA header that belongs to no ring here
   std::uint16_t ring = 0;                 // for all but forward and drop
   std::uint16_t child = 0;                //
-  const MessageRecord* record = nullptr;  // for contribute
+  MessageRecord* record = nullptr;        // for contribute
   std::uint32_t packet = 0;               // k, likewise
+  recovery::Flow* flow = nullptr;         // likewise
 };
 
 /// One child's connection as a person would ask for it.
@@ -98,7 +99,7 @@ class Classifier {
   std::span<frame::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
 
   /// The contribution that a child's hello makes once its incarnation has begun.
-  Verdict hello_verdict(const ring::RingChild& sender) const;
+  Verdict hello_verdict(const ring::RingChild& sender);
 
   /// Takes one ring more, which the current set has by now. Throws std::length_error when the spare
   /// places for connections do not suffice.
@@ -124,6 +125,9 @@ class Classifier {
   recovery::Flow& flow_of(const ring::RingChild& sender) {
     return rings_[sender.ring]->flows[sender.child];
   }
+
+  /// By child.
+  std::span<recovery::Flow> flows_of(std::uint16_t ring) { return rings_[ring]->flows; }
 
   const recovery::Flow& flow_of(const ring::RingChild& sender) const {
     return rings_[sender.ring]->flows[sender.child];

@@ -34,7 +34,7 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
   }
   const auto message = static_cast<std::uint64_t>(signed_message);
   last_found_ = &record_of(message); // this message's other packets come next
-  if (const MessageRecord* record = known(message); record != nullptr) {
+  if (MessageRecord* record = known(message); record != nullptr) {
     const bool same =
         record->first_psn == psn && record->packets == packets && record->shape == shape;
     return same ? Entered{Entry::repeat, record} : Entered{Entry::conflict, nullptr};
@@ -54,7 +54,7 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
 }
 
 MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
-  const MessageRecord& candidate = last_not_behind(psn);
+  MessageRecord& candidate = last_not_behind(psn);
   const std::uint32_t packet = (psn - candidate.first_psn) & wire::kPsnMask;
   if (packet >= candidate.packets) {
     return {is_below_floor(psn) ? Place::stale : Place::unknown, nullptr, 0};
@@ -66,9 +66,9 @@ MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
 /// The newest message that begins at or before `psn`, counted from the oldest message. Only this
 /// one can contain `psn`: known messages do not overlap, and an unknown one has the first PSN of
 /// the next known one. So first PSNs never decrease from one message to the next.
-const MessageRecord& MessageHistory::last_not_behind(std::uint32_t psn) {
+MessageRecord& MessageHistory::last_not_behind(std::uint32_t psn) {
   const std::size_t first = oldest() % depth();
-  const auto record = [&](std::size_t index) -> const MessageRecord& { // counted from the oldest
+  const auto record = [&](std::size_t index) -> MessageRecord& { // counted from the oldest
     const std::size_t place = first + index;
     return records_[place < depth() ? place : place - depth()]; // a division would be the most
                                                                 // expensive step
@@ -91,8 +91,8 @@ void MessageHistory::place_unknown_before(std::uint64_t message, std::uint32_t p
   }
 }
 
-const MessageRecord* MessageHistory::known(std::uint64_t message) {
-  const MessageRecord& record = record_of(message);
+MessageRecord* MessageHistory::known(std::uint64_t message) {
+  MessageRecord& record = record_of(message);
   return record.is_known() && record.message == message ? &record : nullptr;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "recovery/result_template.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/psn.hpp"
 
@@ -17,6 +18,7 @@ struct MessageRecord {
   std::uint32_t packets = 0;    // 0: unknown, its FIRST has not come
   std::uint32_t first_slot = 0; // (message mod 2N) x L
   wire::MessageShape shape;
+  recovery::MessageHeaders headers{}; // of the packets that have come
 
   bool is_known() const { return packets != 0; }
 };
@@ -35,7 +37,7 @@ class MessageHistory {
   void begin(std::uint32_t psn, const wire::MessageShape& shape);
 
   /// Message 0, right after begin().
-  const MessageRecord* greeting() const { return records_.data(); }
+  MessageRecord* greeting() const { return records_.data(); }
 
   enum class Entry : std::uint8_t {
     entered,  // was unknown or new; M may have advanced
@@ -47,7 +49,7 @@ class MessageHistory {
 
   struct Entered {
     Entry entry;
-    const MessageRecord* record; // nullptr for stale, too_far and conflict
+    MessageRecord* record; // nullptr for stale, too_far and conflict
   };
 
   /// A FIRST or ONLY of message `id`.
@@ -58,8 +60,8 @@ class MessageHistory {
 
   struct Located {
     Place place;
-    const MessageRecord* record; // set when inside
-    std::uint32_t packet;        // k = psn - first_psn
+    MessageRecord* record; // set when inside
+    std::uint32_t packet;  // k = psn - first_psn
   };
 
   /// Finds the message of any other packet. Reads about log2(2N) records at most. If a host's known
@@ -86,12 +88,12 @@ class MessageHistory {
 
   MessageRecord& record_of(std::uint64_t message) { return records_[message % depth()]; }
 
-  const MessageRecord* known(std::uint64_t message);
+  MessageRecord* known(std::uint64_t message);
   bool overlaps_neighbour(std::uint64_t message, std::uint32_t psn, std::uint32_t packets);
   const MessageRecord* nearest_before(std::uint64_t message);
   const MessageRecord* nearest_after(std::uint64_t message);
   Located locate_elsewhere(std::uint32_t psn);
-  const MessageRecord& last_not_behind(std::uint32_t psn);
+  MessageRecord& last_not_behind(std::uint32_t psn);
   void place_unknown_before(std::uint64_t message, std::uint32_t psn);
   void move_newest_to(std::uint64_t message, std::uint32_t psn);
   void raise_floor_past(const MessageRecord& leaving);
@@ -99,7 +101,7 @@ class MessageHistory {
   std::span<MessageRecord> records_; // message m at m mod 2N
   std::uint32_t packets_per_message_;
   std::uint64_t newest_ = 0;
-  const MessageRecord* last_found_; // where locate() looks first
+  MessageRecord* last_found_; // where locate() looks first
   std::optional<std::uint32_t> floor_;
 };
 

@@ -24,7 +24,7 @@ struct Gather {
   Gather slice(std::size_t offset, std::size_t bytes) const;
 };
 
-enum class AckRequest : std::uint8_t { no = 0x00, yes = 0x80 }; // the BTH byte's value
+enum class AckRequest : std::uint8_t { no = 0, yes = wire::kAckRequest };
 
 /// The fields that differ between a connection's request packets. The opcode decides which are
 /// used.

@@ -46,7 +46,7 @@ class ResultTemplate {
   /// Bytes that a result with this much data may take.
   std::size_t most_bytes(std::size_t data_bytes) const;
 
-  enum class AckRequest : std::uint8_t { no = 0x00, yes = 0x80 }; // the BTH byte's value
+  enum class AckRequest : std::uint8_t { no = 0, yes = wire::kAckRequest };
 
   /// Writes the result into an empty frame with room for most_bytes().
   void write(wire::ParsedBytes& frame, const ResultPacket& result, AckRequest ack_request) const;

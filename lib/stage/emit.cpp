@@ -57,14 +57,11 @@ unsigned Emit::take_result(Entry& entry, frame::Instant now) {
 unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {
   RingState& ring = *rings_[index];
   unsigned frames = 0;
-  while (ring.slots.is_ready(ring.due_slot(), ring.due.message)) {
+  while (ring.is_due_ready()) {
     const Due leaving = ring.due;
-    const bool ends_message =
-        ring.slots.frames_of(ring.due_slot()).front()->packet.opcode.ends_message();
-    ring.due = ends_message ? Due{leaving.message + 1, 0, now.ns}
-                            : Due{leaving.message, leaving.packet + 1, now.ns};
+    ring.advance_due(ring.slots.frames_of(leaving.slot()).front()->packet.opcode, now.ns);
     // Behind a gap nothing may leave for a while: let the receivers say what they have.
-    const bool is_last = ring.gaps != 0 && !ring.slots.is_ready(ring.due_slot(), ring.due.message);
+    const bool is_last = ring.gaps != 0 && !ring.is_due_ready();
     frames += send_results(index, leaving, is_last ? AckRequest::yes : AckRequest::as_sent, now);
   }
   return frames;
@@ -73,38 +70,35 @@ unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {
 unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_request,
                             frame::Instant now) {
   RingState& ring = *rings_[index];
-  const auto frames = ring.slots.release(ring.slot_of(due));
+  const auto frames = ring.slots.release(due.slot());
   ring.counters.results += frames.size();
+  frame::TraceRecord record{.message = due.message,
+                            .packet = due.packet,
+                            .ring = index,
+                            .event = frame::TraceEvent::result};
+  const std::span<recovery::Flow> flows = classifier_.flows_of(index);
+  schedule_.expect(index, now.ns + recovery::kTimerFloor);
   for (std::uint16_t child = 0; child < frames.size(); ++child) {
     const ring::RingChild sender{index, child};
-    leave(*frames[child], sender, ack_request, now);
+    record.child = child;
+    leave(*frames[child], flows[child], ack_request, now);
     passes<StageId::emit, StageId::forward>();
-    forward_.send(*frames[child], frame::Departure::consumed, now,
-                  {.message = due.message,
-                   .packet = due.packet,
-                   .ring = index,
-                   .child = child,
-                   .event = frame::TraceEvent::result},
+    forward_.send(*frames[child], frame::Departure::consumed, now, record,
                   classifier_.ports().receiver_port_of(sender));
   }
   return static_cast<unsigned>(frames.size());
 }
 
 /// Takes down that the result leaves, and makes it ask for an acknowledgement.
-void Emit::leave(frame::Frame& frame, const ring::RingChild& sender, AckRequest ack_request,
+void Emit::leave(frame::Frame& frame, recovery::Flow& flow, AckRequest ack_request,
                  frame::Instant now) {
-  constexpr std::uint8_t ack_request_bit = 0x80;
-  recovery::Flow& flow = classifier_.flow_of(sender);
   auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
-  if (ack_request == AckRequest::yes && (bth.ack_request & ack_request_bit) == 0) [[unlikely]] {
-    bth.ack_request |= ack_request_bit;
+  if (ack_request == AckRequest::yes && (bth.ack_request & wire::kAckRequest) == 0) [[unlikely]] {
+    bth.ack_request |= wire::kAckRequest;
     wire::store_icrc(frame, wire::compute_icrc(frame));
   }
-  if (!flow.is_outstanding()) {
-    schedule_.expect(sender.ring, now.ns + flow.timer());
-  }
   flow.left(frame.packet.psn, now.ns);
-  if ((bth.ack_request & ack_request_bit) != 0) {
+  if ((bth.ack_request & wire::kAckRequest) != 0) {
     flow.time(frame.packet.psn, now.ns);
   }
 }

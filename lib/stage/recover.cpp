@@ -60,19 +60,18 @@ void Recover::end(std::uint16_t index) {
 }
 
 void Recover::came(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
-  const RingChild sender{verdict.ring, verdict.child};
-  RingState& ring = *rings_[sender.ring];
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = *verdict.flow;
   const std::uint32_t psn = frame.packet.psn;
-  ring.news_at_ns = now.ns;
+  rings_[verdict.ring]->news_at_ns = now.ns;
   flow.heard(psn, now.ns);
   if (frame.packet.opcode.position != wire::Position::middle) {
-    recovery::keep_headers(ring.headers_of(sender.child, verdict.record->message), frame);
+    recovery::keep_headers(verdict.record->headers, frame);
   }
-  schedule_.expect(sender.ring, now.ns + flow.timer());
+  schedule_.expect(verdict.ring, now.ns + recovery::kTimerFloor); // not later than any timer
   if (psn == flow.next_in && !flow.lacks_packets()) [[likely]] {
     flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);
   } else {
+    const RingChild sender{verdict.ring, verdict.child};
     advance(sender, psn);
     note_gap(sender, psn, now);
   }
@@ -277,7 +276,7 @@ bool Recover::send_again(const RingChild& sender, std::uint32_t psn, frame::Inst
   }
   const bool is_last = wire::psn_add(psn, 1) == classifier_.flow_of(sender).next_out;
   headers.write(*frame,
-                {.headers = ring.headers_of(sender.child, record.message),
+                {.headers = record.headers,
                  .shape = record.shape,
                  .message = record.message,
                  .packets = record.packets,

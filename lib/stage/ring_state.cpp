@@ -8,15 +8,24 @@ slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring) {
   return {ring.children(), spec.depth(), spec.packets_per_message(), spec.mtu};
 }
 
-std::size_t kept_header_bytes(const ring::Ring& ring) {
-  return std::size_t{ring.children()} * ring.spec().depth() * sizeof(recovery::MessageHeaders);
+RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
+    : slots(dimensions_of(ring), memory), packets_per_message(ring.spec().packets_per_message()),
+      answers(ring.children()), results(ring.children()) {
+  pins.reserve(ring.children());
 }
 
-RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
-    : slots(dimensions_of(ring), memory), messages(ring.spec().depth()),
-      packets_per_message(ring.spec().packets_per_message()), answers(ring.children()),
-      results(ring.children()), headers(std::size_t{ring.children()} * messages, memory) {
-  pins.reserve(ring.children());
+void RingState::advance_due(const wire::OpcodeInfo& leaving, std::uint64_t now_ns) {
+  due.since_ns = now_ns;
+  ++due.packet;
+  if (!leaving.ends_message()) {
+    return;
+  }
+  ++due.message;
+  due.packet = 0;
+  due.first_slot += packets_per_message;
+  if (due.first_slot == slots.slots()) {
+    due.first_slot = 0;
+  }
 }
 
 } // namespace weir::stage

@@ -17,44 +17,36 @@ namespace weir::stage {
 /// What a ring's slots are sized to.
 slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring);
 
-/// Bytes of the headers that a ring keeps to send results again.
-std::size_t kept_header_bytes(const ring::Ring& ring);
-
 /// The packet whose results leave next. Results of a ring leave in the order of message and packet
 /// (protocol I7).
 struct Due {
   std::uint64_t message = 0;
   std::uint32_t packet = 0;
-  std::uint64_t since_ns = 0; // when it became due
+  std::uint32_t first_slot = 0; // the message's
+  std::uint64_t since_ns = 0;   // when it became due
+
+  std::uint32_t slot() const { return first_slot + packet; }
 };
 
 /// A ring's state in the worker that owns it, except for its connections. Only one lcore uses it.
 struct RingState {
   RingState(const ring::Ring& ring, std::pmr::memory_resource* memory);
 
-  std::uint32_t slot_of(const Due& packet) const {
-    return static_cast<std::uint32_t>(packet.message % messages) * packets_per_message +
-           packet.packet;
-  }
+  /// Whether the results of the due packet can leave.
+  bool is_due_ready() const { return slots.is_ready(due.slot(), due.message); }
 
-  std::uint32_t due_slot() const { return slot_of(due); }
-
-  /// Those of a child's message, which is one of the last 2N.
-  recovery::MessageHeaders& headers_of(std::uint16_t child, std::uint64_t message) {
-    return headers[std::size_t{child} * messages + message % messages];
-  }
+  /// The due packet's results, which are of this kind, leave.
+  void advance_due(const wire::OpcodeInfo& leaving, std::uint64_t now_ns);
 
   slot::SlotTable slots;
   frame::RingCounters counters;
   std::vector<l2::Pin> pins; // of the incarnation's children
   Due due;
-  std::uint32_t messages;                             // 2N
-  std::uint32_t packets_per_message;                  // L
-  std::uint32_t gaps = 0;                             // connections on which a packet is missing
-  std::uint64_t news_at_ns = 0;                       // when a child last brought a new packet
-  std::vector<recovery::AnswerTemplate> answers;      // by child: to its sender
-  std::vector<recovery::ResultTemplate> results;      // by child: to its receiver
-  std::pmr::vector<recovery::MessageHeaders> headers; // child x message
+  std::uint32_t packets_per_message;             // L
+  std::uint32_t gaps = 0;                        // connections on which a packet is missing
+  std::uint64_t news_at_ns = 0;                  // when a child last brought a new packet
+  std::vector<recovery::AnswerTemplate> answers; // by child: to its sender
+  std::vector<recovery::ResultTemplate> results; // by child: to its receiver
 };
 
 /// By index in the set of rings; empty where another worker owns the ring.

@@ -103,7 +103,7 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
 
 Timers::Stall Timers::stall_of(std::uint16_t index) const {
   const RingState& ring = *rings_[index];
-  const std::uint32_t slot = ring.due_slot();
+  const std::uint32_t slot = ring.due.slot();
   if (!ring.slots.is_filling(slot, ring.due.message)) {
     return {};
   }

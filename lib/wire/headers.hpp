@@ -82,13 +82,15 @@ struct UdpHeader { // RFC 768
 
 static_assert(sizeof(UdpHeader) == 8);
 
+inline constexpr std::uint8_t kAckRequest = 0x80; // IBTA §9.2: AckReq, above seven reserved bits
+
 struct Bth { // IBTA §9.2
   std::uint8_t opcode;
   std::uint8_t flags; // SE, MigReq, PadCnt (2 bits), TVer (4 bits)
   be16 partition;
   std::uint8_t reserved_variant; // FECN, BECN: not covered by the ICRC
   be24 destination_qp;
-  std::uint8_t ack_request; // top bit AckReq
+  std::uint8_t ack_request; // kAckRequest or 0
   be24 psn;
 
   unsigned pad() const { return (flags >> 4) & 0x3; }
