@@ -40,10 +40,13 @@ constexpr Range kRingId{0, 0xffff'ffff};
 constexpr Range kWindow{1, kMaxWindow};
 constexpr Range kMessageBytes{kInaHeaderBytes, kMaxMessageBytes};
 constexpr Range kMembers{kMinWorld, kMaxWorld};
+constexpr Range kPatienceSeconds{1, 86'400};
 
 // Indexed by Role and by Idle.
 constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
 constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
+// Indexed by ring::KeepAlive.
+constexpr std::array<std::string_view, 3> kKeepAliveNames{"ack", "rnr", "off"};
 
 /// The history of a connection covers 2N messages (docs/protocol.md §3). A PSN has 24 bits and is
 /// compared as a serial number, so only half of the range has an order. Repeats come from both
@@ -300,8 +303,8 @@ class RingsReader {
 
  private:
   ring::RingSpec read_ring(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 5> keys{"id", "window", "max_message_bytes",
-                                                          "mtu", "members"};
+    static constexpr std::array<std::string_view, 7> keys{
+        "id", "window", "max_message_bytes", "mtu", "patience", "keep_alive", "members"};
     node.expect_map(keys);
     ring::RingSpec ring;
     const YamlReader id = node.at("id");
@@ -312,6 +315,12 @@ class RingsReader {
         static_cast<std::uint32_t>(node.at("max_message_bytes").whole_number(kMessageBytes));
     if (const YamlReader mtu = node.at("mtu"); mtu.is_present()) {
       ring.mtu = static_cast<std::uint16_t>(mtu.one_of(kPathMtus));
+    }
+    if (const YamlReader patience = node.at("patience"); patience.is_present()) {
+      ring.patience_ms = 1000 * patience.whole_number(kPatienceSeconds);
+    }
+    if (const YamlReader keep_alive = node.at("keep_alive"); keep_alive.is_present()) {
+      ring.keep_alive = static_cast<ring::KeepAlive>(keep_alive.one_of(kKeepAliveNames));
     }
     check_history(node, ring);
     ring.members = read_members(node.at("members"));

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -64,6 +65,20 @@ std::uint64_t free_hugepage_bytes() {
 
 } // namespace
 
+std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) {
+  constexpr std::uint64_t most = 65536;
+  std::uint64_t frames = lcore::kTxBacklogs[static_cast<std::size_t>(frame::TrafficClass::ring)];
+  std::uint64_t wanted = 0;
+  for (const ring::RingSpec& ring : config.rings) {
+    const auto members = std::ranges::count_if(ring.members, [&](const ring::Member& member) {
+      return member.port.value_or(port) == port;
+    });
+    wanted += static_cast<std::uint64_t>(members) * ring.window * ring.packets_per_message();
+  }
+  frames = std::clamp(wanted, frames, most);
+  return static_cast<std::uint32_t>(std::bit_ceil(frames));
+}
+
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement) {
   MemoryPlan plan;
@@ -77,7 +92,7 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
   for (const config::PortConfig& port : config.ports) {
     queued += std::uint64_t{port.rx_descriptors} * port.rx_queues +
               std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses +
-              sum_of(lcore::TxPort::kBacklogs);
+              sum_of(lcore::kTxBacklogs);
   }
   const bool is_pipeline = placement.lcores.size() > 1;
   const std::uint64_t per_handoff = lcore::kHandoffEntries + sum_of(lcore::kTxHandoffEntries);

@@ -25,6 +25,11 @@ struct MemoryPlan {
   std::string explanation; // the calculation in words
 };
 
+/// Frames that the port's backlog for ring traffic holds: the results of a window of every ring
+/// with a member there, between 4096 and 65536. Where that is not enough, results that were dropped
+/// are sent again from the cache. The frames are those that the slots held.
+std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port);
+
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement);
 

@@ -160,6 +160,8 @@ void Switch::make_lcores() {
   std::vector<lcore::TxQueues> queues;
   for (const Port& port : ports_) {
     queues.push_back(port.tx_queues());
+    queues.back().ring_backlog =
+        ring_backlog_of(config_, static_cast<std::uint16_t>(queues.size() - 1));
   }
   lcores_ = control::make_lcores(placement_, *shared_, settings, queues);
 }

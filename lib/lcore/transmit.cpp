@@ -18,7 +18,7 @@ constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
 } // namespace
 
 TxPort::TxPort(const TxQueues& queues)
-    : queues_(queues), backlogs_{Backlog(kBacklogs[kRing]), Backlog(kBacklogs[kOther])} {}
+    : queues_(queues), backlogs_{Backlog(queues.ring_backlog), Backlog(kTxBacklogs[kOther])} {}
 
 bool TxPort::push(rte_mbuf* mbuf, frame::Departure departure, TrafficClass traffic) {
   Backlog& waiting = backlog(traffic);

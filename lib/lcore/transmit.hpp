@@ -35,10 +35,16 @@ inline void count_undelivered(frame::Departure departure, DropReason reason,
   }
 }
 
+/// Frames in each class's backlog, at least; powers of two. Other traffic gains nothing from a
+/// longer wait.
+inline constexpr std::array<std::uint32_t, frame::kTrafficClasses> kTxBacklogs{4096, 2048};
+
 /// A device's transmit queues, by traffic class. With one queue, both entries are the same.
 struct TxQueues {
   std::uint16_t device = 0;
   std::array<std::uint16_t, frame::kTrafficClasses> queues{};
+  /// A filled gap releases the results of a whole window at once; a power of two.
+  std::uint32_t ring_backlog = kTxBacklogs[static_cast<std::size_t>(frame::TrafficClass::ring)];
 };
 
 /// The last stage: the transmit queues of one port. Each traffic class has a backlog for frames
@@ -49,10 +55,6 @@ struct TxQueues {
 /// serves its queues in turn, so the other class would get half of a full link.
 class TxPort {
  public:
-  /// Frames in each class's backlog; powers of two. A filled hole in a sequence releases many
-  /// results at once. Other traffic gains nothing from a longer wait.
-  static constexpr std::array<std::uint32_t, frame::kTrafficClasses> kBacklogs{4096, 2048};
-
   explicit TxPort(const TxQueues& queues);
 
   /// False when the backlog of this class is full; the caller keeps the mbuf.

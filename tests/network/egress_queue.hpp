@@ -15,7 +15,7 @@ namespace weir::network {
 template <class Packet>
 class EgressQueue {
  public:
-  static constexpr std::size_t kRingBacklog = 4096; // frames, as lcore::TxPort::kBacklogs
+  static constexpr std::size_t kRingBacklog = 4096; // frames, as lcore::kTxBacklogs
   static constexpr std::size_t kOtherBacklog = 2048;
 
   bool is_empty() const { return ring_.empty() && other_.empty(); }

@@ -149,7 +149,7 @@ std::vector<BadFile> key_rows() {
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
-       "members; did you mean "
+       "patience, keep_alive, members; did you mean "
        "window?"},
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
        "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, mtu, "
@@ -267,7 +267,7 @@ std::vector<BadFile> kind_rows() {
        "3: rings: found a map; allowed: a list of at most 4096 rings"},
       {"a ring that is a number", "ports: [{ name: p0, device: d0 }]\nrings: [7]\n",
        "2: rings[0]: found 7; allowed: a map with keys out of id, window, max_message_bytes, mtu, "
-       "members"},
+       "patience, keep_alive, members"},
       {"a member that is an address", with("- { ip: 10.0.0.2, port: p1 }", "- 10.0.0.2"),
        "25: rings[0].members[1]: found \"10.0.0.2\"; allowed: a map with keys out of ip, port"},
       {"a member inside itself",
@@ -286,6 +286,12 @@ std::vector<BadFile> number_rows() {
        "20: rings[0].window: found \"1e2\"; allowed: a whole number, 1 to 1024"},
       {"a unit", with("16384", "16k"),
        "21: rings[0].max_message_bytes: found \"16k\"; allowed: a whole number, 40 to 1073741824"},
+      {"no patience", with("    mtu: 512\n", "    mtu: 512\n    patience: 0\n"),
+       "23: rings[0].patience: found 0; allowed: a whole number, 1 to 86400"},
+      {"patience in minutes", with("    mtu: 512\n", "    mtu: 512\n    patience: 10m\n"),
+       "23: rings[0].patience: found \"10m\"; allowed: a whole number, 1 to 86400"},
+      {"another keep-alive", with("    mtu: 512\n", "    mtu: 512\n    keep_alive: nak\n"),
+       "23: rings[0].keep_alive: found \"nak\"; allowed: ack, rnr or off"},
       {"a negative number", with("window: 4", "window: -4"),
        "20: rings[0].window: found -4; allowed: a whole number, 1 to 1024"},
       {"an octal-looking number", with("window: 4", "window: 010"),
@@ -638,6 +644,16 @@ TEST(Config, EveryKey) {
             (std::array<std::uint8_t, 16>{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}));
   EXPECT_EQ(config.rings[1].members[2].port, std::nullopt);
   EXPECT_EQ(config.rings[1].members[1].port, 1);
+}
+
+TEST(Config, PatienceOfARing) {
+  const Config patient = parse_config(kGood, "f.yaml");
+  EXPECT_EQ(patient.rings[0].patience_ms, 600'000U); // ten minutes
+  EXPECT_EQ(patient.rings[0].keep_alive, ring::KeepAlive::ack);
+  const Config config = parse_config(
+      with("    mtu: 512\n", "    mtu: 512\n    patience: 30\n    keep_alive: rnr\n"), "f.yaml");
+  EXPECT_EQ(config.rings[0].patience_ms, 30'000U);
+  EXPECT_EQ(config.rings[0].keep_alive, ring::KeepAlive::rnr);
 }
 
 TEST(Config, LeastFileTakesEveryDefault) {

@@ -33,10 +33,9 @@ constexpr unsigned kMbufs = 16384;
 
 // The simulated network's queues must be as long as those that ship.
 using Simulated = network::EgressQueue<network::Packet>;
-static_assert(Simulated::kRingBacklog ==
-              TxPort::kBacklogs[static_cast<std::size_t>(TrafficClass::ring)]);
+static_assert(Simulated::kRingBacklog == kTxBacklogs[static_cast<std::size_t>(TrafficClass::ring)]);
 static_assert(Simulated::kOtherBacklog ==
-              TxPort::kBacklogs[static_cast<std::size_t>(TrafficClass::other)]);
+              kTxBacklogs[static_cast<std::size_t>(TrafficClass::other)]);
 
 /// EAL without hugepages, once for the program.
 struct Eal {
@@ -271,12 +270,12 @@ TEST(TxPort, BulkTakesNoPlaceFromResults) {
   while (wire.push(TrafficClass::other, 1500)) {
     ++bulk;
   }
-  EXPECT_EQ(bulk, TxPort::kBacklogs[1]);
+  EXPECT_EQ(bulk, kTxBacklogs[1]);
   unsigned results = 0;
   while (wire.push(TrafficClass::ring, 1100, frame::Departure::consumed)) {
     ++results;
   }
-  EXPECT_EQ(results, TxPort::kBacklogs[0]);
+  EXPECT_EQ(results, kTxBacklogs[0]);
   EXPECT_EQ(wire.port().frames_waiting(), bulk + results);
   wire.port().discard(wire.counters, wire.port_counters);
   EXPECT_EQ(wire.counters.dropped[static_cast<std::size_t>(DropReason::tx_backlog_full)], bulk);
