@@ -158,6 +158,8 @@ class CaptureWriter {
 /// captures do), because ages are unsigned differences.
 class CaptureClock {
  public:
+  frame::Instant latest() const { return frame::Instant::from_ns(latest_ns_); }
+
   /// `stamp` is in nanoseconds: CaptureReader opens the file so.
   frame::Instant advance_to(const timeval& stamp) {
     const auto ns = static_cast<std::uint64_t>(stamp.tv_sec) * 1'000'000'000u +
@@ -290,7 +292,7 @@ class Replay {
     const stage::Accounting accounting = switch_.accounting();
     std::vector<stage::RingSnapshot> rings;
     for (const std::uint16_t ring : switch_.worker().rings()) {
-      rings.push_back(stage::snapshot_ring(switch_.worker(), ring));
+      rings.push_back(stage::snapshot_ring(switch_.worker(), ring, clock_.latest()));
     }
     return {report::accounting_table(accounting), report::drops_table(accounting.frames),
             report::foreign_table(accounting.frames), report::rings_table(specs_, rings)};

@@ -266,14 +266,15 @@ std::vector<stage::RingSnapshot> Switch::ring_snapshots() {
   snapshots.reserve(config_.rings.size());
   const Quiesce quiesced(*this);
   for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
-    snapshots.push_back(stage::snapshot_ring(*worker_of(ring).worker(), ring));
+    snapshots.push_back(
+        stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now()));
   }
   return snapshots;
 }
 
 stage::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
   const Quiesce quiesced(*this);
-  return stage::snapshot_ring(*worker_of(ring).worker(), ring);
+  return stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now());
 }
 
 std::vector<slot::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {

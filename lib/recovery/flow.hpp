@@ -18,12 +18,13 @@ inline constexpr std::uint32_t kMostDoublings = 16;         // 60 us become 4 s
 
 /// What the switch did about one connection. One lcore writes it.
 struct FlowCounters {
-  std::uint64_t naks = 0;       // asked the sender to repeat
-  std::uint64_t rnr_naks = 0;   // asked it again
-  std::uint64_t mended = 0;     // NAKs of the receiver that were answered from the cache
-  std::uint64_t resent = 0;     // results sent again
-  std::uint64_t swallowed = 0;  // repeats that ended here
-  std::uint64_t kept_alive = 0; // duplicate acknowledgements for a sender that waits
+  std::uint64_t naks = 0;        // asked the sender to repeat
+  std::uint64_t rnr_naks = 0;    // asked it again
+  std::uint64_t mended = 0;      // NAKs of the receiver that were answered from the cache
+  std::uint64_t resent = 0;      // results sent again
+  std::uint64_t resent_late = 0; // times that nobody had asked for them: no acknowledgement came
+  std::uint64_t swallowed = 0;   // repeats that ended here
+  std::uint64_t kept_alive = 0;  // duplicate acknowledgements for a sender that waits
 };
 
 /// What the switch knows about the sending and acknowledging on one connection of a ring, from rank
@@ -127,6 +128,7 @@ struct Flow {
 
   /// Because of the timer, results are sent again.
   void resends_late() {
+    ++counters.resent_late;
     ++resends;
     doublings += doublings < kMostDoublings ? 1 : 0;
   }

@@ -144,7 +144,7 @@ Report show_rings(control::Switch& weir, std::string_view name) {
   const std::uint16_t ring = ring_named(weir, name);
   const stage::RingSnapshot snapshot = weir.ring_snapshot(ring);
   return {rings_table(weir.rings(), {&snapshot, 1}), members_table(weir.rings()[ring], snapshot),
-          ring_drops_table(snapshot), slot_time_table(snapshot)};
+          recovery_table(snapshot), ring_drops_table(snapshot), slot_time_table(snapshot)};
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {

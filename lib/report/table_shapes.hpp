@@ -64,12 +64,17 @@ inline constexpr std::array kMembers{
     Column{"qp", "to QP"},
     Column{"newest_message", "newest message"},
     Column{"packets", "packets"},
+};
+inline constexpr std::array kRecovery{
+    Column{"rank", "rank"},
+    Column{"lost_from", "lost from it"}, // between the rank and the switch
+    Column{"lost_to", "lost to it"},     // between the switch and the rank
     Column{"naks", "NAKs sent"},
     Column{"rnr_naks", "RNR NAKs sent"},
     Column{"swallowed", "repeats swallowed"},
-    Column{"mended", "NAKs mended"},
     Column{"resent", "results resent"},
     Column{"kept_alive", "kept alive"},
+    Column{"waited_for_ms", "waited for ms"},
 };
 inline constexpr std::array kReasons{
     Column{"reason", "reason"},
@@ -150,6 +155,7 @@ inline constexpr TableShape kPortStats{"port_stats", columns::kPortStats, {}};
 inline constexpr TableShape kPortXstats{"port_xstats", columns::kPortXstats, {}};
 inline constexpr TableShape kRings{"rings", columns::kRings, {}};
 inline constexpr TableShape kMembers{"members", columns::kMembers, {}};
+inline constexpr TableShape kRecovery{"recovery", columns::kRecovery, {}};
 inline constexpr TableShape kRingDrops{"ring_drops", columns::kReasons, {}};
 inline constexpr TableShape kSlotTime{"slot_time", columns::kNanoseconds,
                                       "from a slot's first contribution to its last"};

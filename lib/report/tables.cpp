@@ -123,9 +123,24 @@ Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
     const conn::ChildStatus& child = ring.children[rank];
     table.rows.push_back({std::uint64_t{rank}, wire::to_string(spec.members[rank].ip),
                           std::string(state_of(child)), std::uint64_t{child.qp},
-                          child.newest_message, child.packets, child.recovery.naks,
-                          child.recovery.rnr_naks, child.recovery.swallowed, child.recovery.mended,
-                          child.recovery.resent, child.recovery.kept_alive});
+                          child.newest_message, child.packets});
+  }
+  return table;
+}
+
+Table recovery_table(const RingSnapshot& ring) {
+  Table table(tables::kRecovery);
+  const std::size_t ranks = ring.children.size();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const recovery::FlowCounters& sent = ring.children[rank].recovery;
+    const recovery::FlowCounters& received = ring.children[(rank + ranks - 1) % ranks].recovery;
+    const auto late = static_cast<std::uint16_t>(rank);
+    const bool is_waited_for = std::ranges::count(ring.waited_for, late) != 0;
+    table.rows.push_back(
+        {std::uint64_t{rank}, sent.naks + sent.rnr_naks, received.mended + received.resent_late,
+         sent.naks, sent.rnr_naks, sent.swallowed, sent.resent, sent.kept_alive,
+         is_waited_for ? fmt::format("{:.1f}", static_cast<double>(ring.waiting_ns) / 1e6)
+                       : std::string("-")});
   }
   return table;
 }

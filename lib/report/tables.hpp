@@ -24,6 +24,10 @@ Table accounting_table(const stage::Accounting& accounting);
 Table rings_table(std::span<const ring::RingSpec> specs,
                   std::span<const stage::RingSnapshot> rings);
 Table members_table(const ring::RingSpec& spec, const stage::RingSnapshot& ring);
+
+/// Which link loses, and which rank the ring waits for. A packet is lost from a rank when the
+/// switch has asked that rank for it, and lost to a rank when its result had to be sent again.
+Table recovery_table(const stage::RingSnapshot& ring);
 Table ring_drops_table(const stage::RingSnapshot& ring);
 Table slot_time_table(const stage::RingSnapshot& ring);
 Table stuck_table(const ring::RingSpec& spec, std::span<const slot::StuckSlot> slots);

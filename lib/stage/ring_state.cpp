@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/ring_state.hpp"
 
+#include <algorithm>
+
 namespace weir::stage {
 
 slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring) {
@@ -12,6 +14,13 @@ RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
     : slots(dimensions_of(ring), memory), packets_per_message(ring.spec().packets_per_message()),
       answers(ring.children()), results(ring.children()) {
   pins.reserve(ring.children());
+}
+
+std::optional<Stall> RingState::stall() const {
+  if (!slots.is_filling(due.slot(), due.message)) {
+    return std::nullopt;
+  }
+  return Stall{due.slot(), std::max(slots.first_arrival_of(due.slot()), due.since_ns)};
 }
 
 void RingState::advance_due(const wire::OpcodeInfo& leaving, std::uint64_t now_ns) {

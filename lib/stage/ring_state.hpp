@@ -28,9 +28,18 @@ struct Due {
   std::uint32_t slot() const { return first_slot + packet; }
 };
 
+/// The oldest slot, when it waits for packets.
+struct Stall {
+  std::uint32_t slot = 0;
+  std::uint64_t since_ns = 0;
+};
+
 /// A ring's state in the worker that owns it, except for its connections. Only one lcore uses it.
 struct RingState {
   RingState(const ring::Ring& ring, std::pmr::memory_resource* memory);
+
+  /// Set when some child's packet is missing in the due slot.
+  std::optional<Stall> stall() const;
 
   /// Whether the results of the due packet can leave.
   bool is_due_ready() const { return slots.is_ready(due.slot(), due.message); }

@@ -3,7 +3,7 @@
 
 namespace weir::stage {
 
-RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
+RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now) {
   const slot::SlotTable& slots = worker.slots_of(ring);
   const conn::Classifier& classifier = worker.classifier();
   RingSnapshot snapshot{.ring = ring,
@@ -15,6 +15,14 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring) {
                         .children = {}};
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
     snapshot.children.push_back(classifier.status_of(ring, child));
+  }
+  if (const auto stall = worker.state_of(ring).stall()) {
+    snapshot.waiting_ns = now.ns - stall->since_ns;
+    for (std::uint16_t child = 0; child < slots.children(); ++child) {
+      if (!slots.has(stall->slot, child)) {
+        snapshot.waited_for.push_back(child);
+      }
+    }
   }
   return snapshot;
 }

@@ -22,6 +22,8 @@ struct RingSnapshot {
   std::uint32_t filling = 0; // slots
   std::size_t slots = 0;
   std::vector<conn::ChildStatus> children; // in order
+  std::vector<std::uint16_t> waited_for;   // children whose packets the oldest slot lacks
+  std::uint64_t waiting_ns = 0;            // how long it has waited for them
 };
 
 struct ConnectionSnapshot {
@@ -43,7 +45,7 @@ struct Accounting {
   bool balances() const { return frames.received + frames.originated == accounted(); }
 };
 
-RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring);
+RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now);
 /// Appends the connections that are in this range of the worker's places().
 void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
                           std::vector<ConnectionSnapshot>& snapshot);

@@ -79,8 +79,8 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
   if (!classifier_.incarnation_of(index) || now.ns - rings_[index]->news_at_ns > patience) {
     return kNever;
   }
-  const Stall stall = stall_of(index);
-  const std::uint64_t timer = stall.is_filling ? longest_timer(index) : 0;
+  const std::optional<Stall> stall = rings_[index]->stall();
+  const std::uint64_t timer = stall ? longest_timer(index) : 0;
   std::uint64_t next = kNever;
   for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
     const RingChild sender{index, child};
@@ -88,26 +88,17 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
     if (!flow.is_live || flow.own_qp == 0) {
       continue;
     }
-    const bool is_late = stall.is_filling && !rings_[index]->slots.has(stall.slot, child);
+    const bool is_late = stall && !rings_[index]->slots.has(stall->slot, child);
     if (is_late) {
-      next = std::min(next, ask_late(sender, stall, timer, now));
+      next = std::min(next, ask_late(sender, *stall, timer, now));
     }
     if (flow.is_outstanding()) {
       next = std::min(next, resend_overdue(sender, now));
-    } else if (stall.is_filling && !is_late) {
-      next = std::min(next, keep_alive(sender, stall, now));
+    } else if (stall && !is_late) {
+      next = std::min(next, keep_alive(sender, *stall, now));
     }
   }
   return next;
-}
-
-Timers::Stall Timers::stall_of(std::uint16_t index) const {
-  const RingState& ring = *rings_[index];
-  const std::uint32_t slot = ring.due.slot();
-  if (!ring.slots.is_filling(slot, ring.due.message)) {
-    return {};
-  }
-  return {true, slot, std::max(ring.slots.first_arrival_of(slot), ring.due.since_ns)};
 }
 
 std::uint64_t Timers::longest_timer(std::uint16_t index) const {

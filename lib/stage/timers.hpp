@@ -19,17 +19,9 @@ class Timers {
   void expect_hello(std::uint16_t ring, frame::Instant now);
 
  private:
-  /// What the ring's oldest slot waits for.
-  struct Stall {
-    bool is_filling = false;
-    std::uint32_t slot = 0;
-    std::uint64_t since_ns = 0;
-  };
-
   std::uint64_t look_at(std::uint16_t ring, frame::Instant now);
   std::uint64_t look_at_hellos(std::uint16_t ring, frame::Instant now);
   std::uint64_t look_at_children(std::uint16_t ring, frame::Instant now);
-  Stall stall_of(std::uint16_t ring) const;
   std::uint64_t longest_timer(std::uint16_t ring) const;
   std::uint64_t ask_late(const ring::RingChild& sender, const Stall& stall, std::uint64_t timer,
                          frame::Instant now);

@@ -50,6 +50,8 @@ class Worker {
 
   const std::vector<std::uint16_t>& rings() const { return owned_; }
 
+  const RingState& state_of(std::uint16_t ring) const { return *rings_[ring]; }
+
   const frame::RingCounters& counters_of(std::uint16_t ring) const {
     return rings_[ring]->counters;
   }

@@ -674,7 +674,7 @@ TEST(Switch, AStalledRingHoldsUpNobody) {
       EXPECT_TRUE(bench.send(waiting[0].packets[rank][id % 3], stalled.port_of(rank)).empty());
     }
   }
-  const RingSnapshot snapshot = snapshot_ring(bench.inside().worker(), 0);
+  const RingSnapshot snapshot = snapshot_ring(bench.inside().worker(), 0, {});
   EXPECT_EQ(snapshot.held, 12u);
   EXPECT_EQ(snapshot.filling, 6u);
   EXPECT_EQ(snapshot.incarnation, (conn::Incarnation{1, test::kNonce}));
