@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from hosts import RANKS, acknowledgements, contributions, model, ring_of_hosts
+from hosts import RANKS, acknowledgements, captured_incarnation, frame_of, model, ring_of_hosts
 from lab import Lab, smoke_test
 from weir import REPLAY, ROOT, expect, run_to_end, wait_for
 
@@ -35,7 +35,7 @@ def tap(lab: Lab) -> None:
 @smoke_test("config-pcap")
 def pcap(lab: Lab) -> None:
     """One capture per port as input. Each port sends the hellos' results, and acknowledgements unchanged."""
-    inputs = [[contributions()[rank][0].roce.frame, *(frame for sender, frame in acknowledgements() if sender == rank)]
+    inputs = [[frame_of(rank, 0, captured_incarnation()), *(frame for sender, frame in acknowledgements() if sender == rank)]
               for rank in range(RANKS)]
     for rank, own in enumerate(inputs):
         (lab.directory / f"in{rank}.pcap").write_bytes(model.pcap_bytes(own))

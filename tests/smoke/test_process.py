@@ -148,8 +148,8 @@ def signals(lab: Lab) -> None:
         wait_for(lambda: ring_row(switch)["held"] == held, 5, "the frames are not held")
         totals = switch.stop(number)
         expect(totals.drops == {"ring_reset": held}, f"{totals}")
-        expect(totals.accounting == {"received": 4 + held, "forwarded": 0, "consumed": 4, "dropped": held, "held": 0,
-                                     "queued": 0}, f"{totals}")
+        expect(totals.accounting == {"received": 4 + held, "originated": 0, "forwarded": 0, "consumed": 4,
+                                     "dropped": held, "held": 0, "queued": 0}, f"{totals}")
 
 
 def blast(hosts: Hosts, stop: threading.Event) -> None:

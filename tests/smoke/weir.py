@@ -72,6 +72,8 @@ class Ended:
 class Totals:
     """The switch's last output (app/weir_main.cpp)."""
 
+    TERMS = ("received", "originated", "forwarded", "consumed", "dropped", "held", "queued")
+
     accounting: dict[str, int]
     drops: dict[str, int]
 
@@ -81,12 +83,13 @@ class Totals:
         if buffers is None:
             raise Failed(f"no totals; the switch said:\n{output[-3000:]}")
         expect(buffers[1] == buffers[2], f"mbufs are missing: {buffers[0]}\n{output[-2000:]}")
-        row = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(yes|no)$", output, re.MULTILINE)
+        row = re.findall(r"^" + r" +(\d+)" * len(cls.TERMS) + r" +(yes|no)$", output, re.MULTILINE)
         expect(row, f"no accounting among the totals:\n{output[-3000:]}")
-        names = ("received", "forwarded", "consumed", "dropped", "held", "queued")
-        accounting = dict(zip(names, map(int, row[-1][:6]), strict=True))
-        in_all = sum(accounting[name] for name in names[1:])
-        expect(accounting["received"] == in_all and row[-1][6] == "yes", f"frames went missing: {row[-1]}")
+        *counts, balances = row[-1]
+        accounting = dict(zip(cls.TERMS, map(int, counts), strict=True))
+        came = accounting["received"] + accounting["originated"]
+        left = sum(accounting[name] for name in cls.TERMS[2:])
+        expect(came == left and balances == "yes", f"frames went missing: {row[-1]}")
         expect(accounting["held"] == 0 and accounting["queued"] == 0, f"frames left behind: {row[-1]}")
         last = output[output.rindex("\ndrops\n"):].partition("\nforeign\n")[0]
         drops = {name: int(count) for name, count in re.findall(r"^  ([a-z_]+) +(\d+)  \S", last, re.MULTILINE)}
