@@ -79,7 +79,7 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
      Drops::of(wrong_port, unannounced, worker_queue_full),
      {}},
     {classify, "classify", "stage/classify.cpp", "find its ring, rank, message and packet",
-     Stages::of(aggregate, emit, recover, forward),
+     Stages::of(aggregate, emit, recover),
      Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag,
                partial_flag, reserved_bits, unsupported_collective, unsupported_pair, bad_root,
                barrier_data, bad_hello, bad_nonce, bad_ack_timeout, wrong_epoch, wrong_session,
