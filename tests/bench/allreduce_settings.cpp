@@ -52,6 +52,13 @@ AllReduce flapping_link(std::uint32_t microseconds) {
   return wanted;
 }
 
+/// The delay of all links, which lose one frame in ten thousand: what a loss costs is a round trip.
+AllReduce delayed_links(std::uint32_t ns) {
+  AllReduce wanted{.links = lossy_link(100)};
+  wanted.links.delay = ns;
+  return wanted;
+}
+
 AllReduce incast(std::uint32_t percent) {
   return {.foreign_load = percent * network::kPercent};
 }
@@ -62,6 +69,7 @@ constexpr Trouble kOneLink{"one link", "loss ppm", loss_on_one_link};
 constexpr Trouble kBursts{"bursts", "loss ppm", loss_in_bursts};
 constexpr Trouble kReordering{"reordering", "late ppm", late_frames};
 constexpr Trouble kFlapping{"flapping", "down us", flapping_link};
+constexpr Trouble kDelays{"delay", "delay ns", delayed_links};
 constexpr Trouble kIncast{"incast", "foreign percent", incast};
 
 /// One trouble, for all combinations of these.
@@ -83,6 +91,7 @@ std::vector<Sweep> full_sweeps() {
       {kBursts, ranks, {2048}, many},
       {kReordering, ranks, {2048}, many},
       {kFlapping, ranks, {2048}, {100, 200, 400, 800}},
+      {kDelays, {16, 32, 64}, {2048}, {250, 500, 1000, 2000}},
       {kIncast, few, {2048}, {25, 50, 75}}, // the other stations take ports
   };
 }
@@ -95,6 +104,7 @@ std::vector<Sweep> quick_sweeps() {
       {kBursts, {4}, {256}, {1000}},
       {kReordering, {4}, {256}, {1000}},
       {kFlapping, {4}, {256}, {100}},
+      {kDelays, {4}, {256}, {250}},
       {kIncast, {4}, {256}, {50}},
   };
 }

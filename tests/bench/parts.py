@@ -89,6 +89,7 @@ TROUBLES = (
     ("bursts", "loss ppm", "loss in bursts of 8 frames on average"),
     ("reordering", "late ppm", "frames that come up to 5 us late"),
     ("flapping", "down us", "rank 0's link is down once in 2 ms"),
+    ("delay", "delay ns", "links of other delays, which lose 100 frames of a million"),
     ("incast", "foreign percent", "four other stations send to rank 0, in percent of its link"),
 )
 
