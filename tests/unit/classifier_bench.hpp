@@ -26,11 +26,17 @@ namespace weir::conn {
 inline constexpr std::uint64_t kAging = 100; // milliseconds
 
 inline std::string text_of(const Verdict& verdict) {
+  const std::string foreign =
+      verdict.foreign ? fmt::format(" {}", name_of(*verdict.foreign)) : std::string();
   switch (verdict.step) {
   case Verdict::Step::forward:
-    return verdict.foreign ? fmt::format("forward {}", name_of(*verdict.foreign)) : "forward";
-  case Verdict::Step::forward_stale:
-    return fmt::format("stale {}.{}", verdict.ring, verdict.child);
+    return "forward" + foreign;
+  case Verdict::Step::interleave:
+    return fmt::format("interleaves {}.{}{}", verdict.ring, verdict.child, foreign);
+  case Verdict::Step::repeat:
+    return fmt::format("repeats {}.{}", verdict.ring, verdict.child);
+  case Verdict::Step::gap:
+    return fmt::format("gap {}.{}", verdict.ring, verdict.child);
   case Verdict::Step::drop:
     return fmt::format("drop {}", name_of(verdict.drop));
   case Verdict::Step::contribute:

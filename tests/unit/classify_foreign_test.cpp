@@ -24,14 +24,17 @@ TEST(Foreign, ImpostorsChangeNothing) {
   bench.admit(job);
   const Built hello = poked(poked(job.hello(0), test::kInaEpochAt, 9), test::kInaSessionAt, 7);
   const std::vector<Step> impostors{
-      {"ring", poked(hello, test::kInaRingAt, 77), "forward unknown_ring"},
-      {"version 1", poked_byte(hello, test::kInaVersionAt, 1), "forward unknown_version"},
-      {"version 3", poked_byte(hello, test::kInaVersionAt, 3), "forward unknown_version"},
-      {"world above", poked(hello, test::kInaRankAt, 0x00000004), "forward world_mismatch"},
-      {"world below", poked(hello, test::kInaRankAt, 0x00000002), "forward world_mismatch"},
-      {"rank above", poked(hello, test::kInaRankAt, 0x00030003), "forward rank_out_of_range"},
-      {"rank 65535", poked(hello, test::kInaRankAt, 0xffff0003), "forward rank_out_of_range"},
-      {"another's rank", poked(hello, test::kInaRankAt, 0x00020003), "forward source_mismatch"}};
+      {"ring", poked(hello, test::kInaRingAt, 77), "interleaves 0.0 unknown_ring"},
+      {"version 1", poked_byte(hello, test::kInaVersionAt, 1), "interleaves 0.0 unknown_version"},
+      {"version 3", poked_byte(hello, test::kInaVersionAt, 3), "interleaves 0.0 unknown_version"},
+      {"world above", poked(hello, test::kInaRankAt, 0x00000004), "interleaves 0.0 world_mismatch"},
+      {"world below", poked(hello, test::kInaRankAt, 0x00000002), "interleaves 0.0 world_mismatch"},
+      {"rank above", poked(hello, test::kInaRankAt, 0x00030003),
+       "interleaves 0.0 rank_out_of_range"},
+      {"rank 65535", poked(hello, test::kInaRankAt, 0xffff0003),
+       "interleaves 0.0 rank_out_of_range"},
+      {"another's rank", poked(hello, test::kInaRankAt, 0x00020003),
+       "interleaves 0.0 source_mismatch"}};
   expect_steps(bench, impostors);
   EXPECT_EQ(bench.classifier().waiting_hellos(), 0u);
   EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce}));
@@ -135,7 +138,7 @@ TEST(Magic, ALiveConnectionStaysLive) {
   other.bench.admit(other.job);
   const auto message = other.job.message(0, 1, three_packets());
   expect_steps(other.bench, {{"own data", message[0], "0.0 message 1 packet 0"},
-                             {"a foreign hello", other.hello(), "forward unknown_ring"},
+                             {"a foreign hello", other.hello(), "interleaves 0.0 unknown_ring"},
                              {"own data", message[1], "0.0 message 1 packet 1"},
                              {"foreign data", other.first(), "drop unannounced"},
                              {"own data", message[2], "0.0 message 1 packet 2"}});

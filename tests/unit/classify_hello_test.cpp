@@ -123,7 +123,7 @@ TEST(Incarnation, MayBeginOnTheSameQps) {
                         "0.0 message 1 packet 1, gave up hello_overtaken"},
                        {"again", with_psn(hello, psn_of(hello) + 3), "waits 0.0"},
                        {"the other", hello_of_run(job, 1, 2, 9), "begins 0"},
-                       {"nothing of the old history", old[1], "drop unknown_message"}});
+                       {"nothing of the old history", old[1], "gap 0.0"}});
 }
 
 /// A packet that is no hello, or fewer than all ranks' hellos, changes nothing (protocol I11).
@@ -359,15 +359,16 @@ TEST(Connections, ALiveOneTurnsPlainOnlyAfterSilence) {
   bench.admit(job);
   const auto message = job.message(0, 1, three_packets());
   ASSERT_EQ(bench.classify(message[0]), "0.0 message 1 packet 0");
-  expect_steps(bench, {{"plain, at once", plain(job, 0, kOnly), "forward"},
+  expect_steps(bench, {{"plain, at once", plain(job, 0, kOnly), "interleaves 0.0"},
                        {"it is live", message[1], "0.0 message 1 packet 1"}});
   bench.now += kAging;
-  expect_steps(bench, {{"plain, as late as it may be", plain(job, 0, kOnly), "forward"},
+  expect_steps(bench, {{"plain, as late as it may be", plain(job, 0, kOnly), "interleaves 0.0"},
                        {"it is live", message[1], "0.0 message 1 packet 1"}});
   bench.now += kAging + 1;
   bench.holds = {{0, 0}};
-  expect_steps(bench, {{"plain, but a slot has its packet", plain(job, 0, kOnly), "forward"},
-                       {"it is live", message[1], "0.0 message 1 packet 1"}});
+  expect_steps(bench,
+               {{"plain, but a slot has its packet", plain(job, 0, kOnly), "interleaves 0.0"},
+                {"it is live", message[1], "0.0 message 1 packet 1"}});
   bench.now += 10 * kAging;
   bench.holds = {{0, 1}};
   expect_steps(bench, {{"silence alone does not end it", message[1], "0.0 message 1 packet 1"}});

@@ -37,7 +37,7 @@ const std::vector<PortRow> kOfRankOne{
     {"a hello of another run",
      [](RingJob& j) { return poked(j.hello(1), test::kInaSessionAt, 99); }, "waits 0.1"},
     {"a foreign hello", [](RingJob& j) { return poked(j.hello(1), test::kInaRingAt, 77); },
-     "forward unknown_ring"},
+     "interleaves 0.1 unknown_ring"},
     {"a plain message on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kOnly), 0x999); },
      "forward"},
     {"a middle on any QP", [](RingJob& j) { return with_qp(plain(j, 1, kMiddle), 0x999); },

@@ -91,26 +91,42 @@ class Table {
 
   frame::Frame* last_frame() { return &packets_.back()->frame; }
 
-  /// All ranks in order; completes the slot.
-  SlotResult fill(std::uint64_t message, std::uint32_t packet = 0) {
+  /// All ranks in order. The slot is ready afterwards.
+  std::uint32_t make_ready(std::uint64_t message, std::uint32_t packet = 0) {
     for (std::uint16_t rank = 0; rank < table_.children(); ++rank) {
       const SlotEvent event = arrive(of(message, packet, rank));
       EXPECT_EQ(event, rank + 1 == table_.children() ? SlotEvent::completed : SlotEvent::stored);
     }
-    return sum(of(message, packet, 0).slot);
+    const std::uint32_t slot = of(message, packet, 0).slot;
+    reduce(slot);
+    return slot;
+  }
+
+  /// The same, and the result leaves.
+  SlotResult fill(std::uint64_t message, std::uint32_t packet = 0) {
+    const std::uint32_t slot = make_ready(message, packet);
+    table_.release(slot);
+    return table_.result_of(slot);
   }
 
   static op::ReduceKernel sum_i32() {
     return op::find_kernel(DataType::i32, Operation::sum, op::CpuLevel::baseline);
   }
 
-  /// Reduces the frames of a slot that arrive() just called completed, and stores the result.
+  /// Reduces the frames of a slot that arrive() just called completed, stores the result and lets
+  /// it leave.
   SlotResult sum(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
-    return table_.complete(
-        slot, fold_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
+    reduce(slot, skip, kernel);
+    table_.release(slot);
+    return table_.result_of(slot);
   }
 
  private:
+  void reduce(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
+    table_.make_ready(
+        slot, fold_frames(table_.frames_of(slot), skip, {kernel}, table_.result_room(slot)));
+  }
+
   SlotTable::Dimensions dimensions_;
   SlotTable table_;
   std::vector<std::unique_ptr<Packet>> packets_;
@@ -150,7 +166,7 @@ const char* text_of(SlotEvent event) {
 
 struct Row {
   const char* description;
-  const char* slot_before; // empty, filling (message 5, rank 0), complete (message 5)
+  const char* slot_before; // empty, filling (message 5, rank 0), ready or complete (message 5)
   std::uint64_t message;
   std::uint16_t rank;
   const char* event;
@@ -167,6 +183,9 @@ constexpr Row kRows[] = {
     {"filling, tag newer, the missing rank", "filling", 1, 1, "stale", 1, 1},
     {"filling, tag older: the sender broke its window", "filling", 9, 0, "window_violation", 1, 1},
     {"filling, tag older, the missing rank", "filling", 9, 1, "window_violation", 1, 1},
+    {"ready: a repeat", "ready", 5, 0, "repeat_held", 2, 1},
+    {"ready, tag newer", "ready", 1, 0, "stale", 2, 1},
+    {"ready, tag older: the sender broke its window", "ready", 9, 0, "window_violation", 2, 1},
     {"complete: a repeat", "complete", 5, 0, "repeat_complete", 0, 0},
     {"complete: a repeat of the last rank", "complete", 5, 1, "repeat_complete", 0, 0},
     {"complete, tag newer", "complete", 1, 0, "stale", 0, 0},
@@ -180,6 +199,8 @@ TEST(SlotTable, FollowsTheTableOfThePage) {
     Table table(2);
     if (row.slot_before == std::string("filling")) {
       ASSERT_EQ(table.arrive(table.of(5, 0, 0)), SlotEvent::stored);
+    } else if (row.slot_before == std::string("ready")) {
+      table.make_ready(5);
     } else if (row.slot_before == std::string("complete")) {
       table.fill(5);
     }
@@ -215,6 +236,61 @@ TEST(SlotTable, TheResultStaysUntilReclaimed) {
   ASSERT_EQ(table.arrive(table.of(1, 0, 2)), SlotEvent::stored) << "another packet's slot";
   EXPECT_EQ(of(table->result_of(table.of(1, 1, 0).slot)), reduced);
   EXPECT_EQ(reduced, Bytes(16, 3));
+}
+
+/// What results in order (protocol I7) ask of a slot.
+TEST(SlotTable, AReadySlotCountsAsFillingUntilItsFramesLeave) {
+  Table table(2);
+  const std::uint32_t slot = table.of(5, 0, 0).slot;
+  const auto states = [&](std::uint64_t message) {
+    return std::string(table->is_filling(slot, message) ? "filling" : "") +
+           (table->is_ready(slot, message) ? "ready" : "") +
+           (table->is_complete(slot, message) ? "complete" : "");
+  };
+  EXPECT_EQ(states(5), "");
+  table.arrive(table.of(5, 0, 1));
+  EXPECT_EQ(states(5), "filling");
+  table->flush([](const frame::Frame&) {});
+  EXPECT_EQ(states(5), "");
+  table.make_ready(5);
+  EXPECT_EQ(states(5), "ready");
+  EXPECT_EQ(states(1), "") << "another message";
+  EXPECT_TRUE(table->waiting().empty()) << "it waits for no packet";
+  EXPECT_TRUE(table->holds(0));
+  EXPECT_EQ(table->held(), 2u);
+  const auto frames = table->release(slot);
+  EXPECT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[1], table.last_frame());
+  EXPECT_EQ(states(5), "complete");
+  EXPECT_FALSE(table->holds(0));
+  EXPECT_EQ(table->held(), 0u);
+}
+
+TEST(SlotTable, AFlushGivesBackWhatIsReady) {
+  Table table(2);
+  table.make_ready(5);
+  std::size_t released = 0;
+  table->flush([&](const frame::Frame&) { ++released; });
+  EXPECT_EQ(released, 2u);
+  EXPECT_FALSE(table->is_ready(table.of(5, 0, 0).slot, 5));
+}
+
+TEST(SlotTable, KnowsWhatHasCome) {
+  Table table(2);
+  const std::uint32_t slot = table.of(5, 0, 0).slot;
+  EXPECT_FALSE(table->has_come(slot, 5, 0)) << "empty";
+  table.arrive(table.of(5, 0, 0));
+  EXPECT_TRUE(table->has(slot, 0));
+  EXPECT_FALSE(table->has(slot, 1));
+  EXPECT_TRUE(table->has_come(slot, 5, 0));
+  EXPECT_FALSE(table->has_come(slot, 5, 1));
+  EXPECT_TRUE(table->has_come(slot, 1, 1)) << "a slot is reclaimed only when all have come";
+  EXPECT_FALSE(table->has_come(slot, 9, 0)) << "a later message";
+  table.fill(1, 1);
+  EXPECT_TRUE(table->has_come(table.of(1, 1, 0).slot, 1, 1)) << "complete";
+  table->flush([](const frame::Frame&) {});
+  EXPECT_FALSE(table->has_come(slot, 5, 0)) << "flushed";
+  EXPECT_FALSE(table->has_come(slot, 1, 0));
 }
 
 // ---- Disagreement. ----
