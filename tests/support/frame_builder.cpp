@@ -80,7 +80,7 @@ Bytes ipv6_header(const FrameSpec& spec, std::size_t rest) {
   return header;
 }
 
-/// The extended headers: RETH and immediate where the opcode has them, else a fixed pattern.
+/// The extended headers: RETH, immediate and AETH where the opcode has them, else a fixed pattern.
 Bytes extended_headers(const FrameSpec& spec) {
   Bytes bytes;
   const bool has_reth = spec.opcode == 0x06 || spec.opcode == 0x0a || spec.opcode == 0x0b;
@@ -93,8 +93,12 @@ Bytes extended_headers(const FrameSpec& spec) {
     add32(bytes,
           spec.dma_length != 0 ? spec.dma_length : static_cast<std::uint32_t>(spec.payload.size()));
   }
+  const bool has_aeth = (spec.opcode >= 0x0d && spec.opcode <= 0x12) && spec.opcode != 0x0e;
   if (has_immediate) {
     add32(bytes, spec.immediate);
+  }
+  if (has_aeth) {
+    add32(bytes, spec.aeth);
   }
   while (bytes.size() < extension_bytes(spec.opcode)) {
     bytes.push_back(static_cast<std::uint8_t>(0xe0 + bytes.size()));

@@ -60,6 +60,7 @@ struct FrameSpec {
   std::uint32_t psn = 0;
   std::uint32_t dma_length = 0; // RETH; 0: the payload's length
   std::uint32_t immediate = 0xa1b2c3d4;
+  std::uint32_t aeth = 0xe0e1e2e3; // syndrome and MSN of a response
   Bytes payload;
 };
 

@@ -12,6 +12,7 @@ RingJob::RingJob(JobSpec spec) : spec_(std::move(spec)) {
 
 void RingJob::restart(std::uint32_t epoch) {
   spec_.first_qp += 0x1000;
+  spec_.first_own_qp += spec_.first_own_qp == 0 ? 0 : 0x1000;
   spec_.epoch = epoch;
   ++spec_.nonce;
   ++spec_.session;
@@ -22,7 +23,7 @@ void RingJob::forget_psns() {
   psns_.clear();
   next_psn_.clear();
   for (std::uint16_t rank = 0; rank < spec_.world; ++rank) {
-    next_psn_.push_back(spec_.first_psn + 0x10000u * rank + 1); // after the hello
+    next_psn_.push_back(first_psn_of(rank) + 1); // after the hello
   }
 }
 
@@ -88,11 +89,27 @@ Built RingJob::hello(std::uint16_t rank) const {
   InaSpec ina = ina_of(rank, 0, 0);
   ina.collective = 1;
   ina.session = spec_.nonce;
+  ina.ack_timeout = spec_.ack_timeout;
+  ina.qp = own_qp_of(rank);
   FrameSpec frame = frame_of(rank);
   frame.opcode = opcode_of(spec_.verb, 0, 1);
-  frame.psn = spec_.first_psn + 0x10000u * rank;
+  frame.psn = first_psn_of(rank);
   frame.payload = encode(ina);
   return build(frame);
+}
+
+FrameSpec RingJob::answer_to(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn,
+                             std::uint32_t message_sequence) const {
+  const std::uint16_t receiver = successor_of(rank);
+  FrameSpec frame = frame_of(receiver);
+  frame.destination_mac = mac_of(rank);
+  frame.destination = ip_of(rank);
+  frame.udp_source = static_cast<std::uint16_t>(0xd000 + receiver);
+  frame.opcode = 0x11;
+  frame.qp = own_qp_of(rank);
+  frame.psn = psn & 0xffffff;
+  frame.aeth = std::uint32_t{syndrome} << 24 | (message_sequence & 0xffffff);
+  return frame;
 }
 
 std::vector<Built> RingJob::message(std::uint16_t rank, std::uint32_t id, const Bytes& data) {

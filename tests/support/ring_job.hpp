@@ -39,9 +39,11 @@ struct JobSpec {
   std::uint32_t session = kSession;
   std::uint32_t first_psn = 0xfffff0; // of rank 0's hello: PSNs of every job wrap soon
   std::uint32_t first_qp = 0x100;
-  std::uint16_t ports = 4;      // rank r is behind port r mod ports
-  bool pins_ports = false;      // the configuration names each member's port
-  std::uint16_t network_id = 0; // makes the addresses of this job differ from another's
+  std::uint32_t first_own_qp = 0; // rank 0's own, to which ACKs come back; 0: hellos tell none
+  std::uint8_t ack_timeout = 0;   // exponent, in hellos
+  std::uint16_t ports = 4;        // rank r is behind port r mod ports
+  bool pins_ports = false;        // the configuration names each member's port
+  std::uint16_t network_id = 0;   // makes the addresses of this job differ from another's
 };
 
 class RingJob {
@@ -68,6 +70,16 @@ class RingJob {
 
   std::uint32_t qp_of(std::uint16_t rank) const { return spec_.first_qp + rank; }
 
+  /// 0: not told.
+  std::uint32_t own_qp_of(std::uint16_t rank) const {
+    return spec_.first_own_qp == 0 ? 0 : spec_.first_own_qp + rank;
+  }
+
+  /// Of the rank's hello.
+  std::uint32_t first_psn_of(std::uint16_t rank) const {
+    return (spec_.first_psn + 0x10000u * rank) & 0xffffff;
+  }
+
   /// A frame from `rank` to its successor on the job's QP. Its other fields have the job's values.
   FrameSpec frame_of(std::uint16_t rank) const;
 
@@ -75,6 +87,10 @@ class RingJob {
   InaSpec ina_of(std::uint16_t rank, std::uint32_t message, std::uint32_t data_bytes) const;
 
   Built hello(std::uint16_t rank) const;
+
+  /// An acknowledgement to `rank` from its successor: an ACK, NAK or RNR NAK.
+  FrameSpec answer_to(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn,
+                      std::uint32_t message_sequence = 0) const;
 
   /// The packets of a message. The first call uses the next PSNs of the rank's connection. Later
   /// calls use the same ones, so they give repeats.
