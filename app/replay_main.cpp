@@ -49,10 +49,10 @@ constexpr const char* kHead =
     "\n"
     "Sends every frame of IN through the switch that FILE describes and writes every frame that "
     "leaves\n"
-    "to OUT, in order. A frame's ingress port is the one whose macs: list names its source MAC. A\n"
-    "station that no list names is outside: its frames are switched, what leaves to it is not "
-    "written,\n"
-    "and a warning names it.\n"
+    "to OUT, in order. The switch's time is the capture's: its timers run out between the frames.\n"
+    "A frame's ingress port is the one whose macs: list names its source MAC. A station that no\n"
+    "list names is outside: its frames are switched, what leaves to it is not written, and a\n"
+    "warning names it.\n"
     "\n";
 
 std::uint32_t parse_session(const std::string& text) {
@@ -138,8 +138,11 @@ class CaptureWriter {
     }
   }
 
-  void write(const frame::Frame& frame, const timeval& when) {
-    const pcap_pkthdr header{when, frame.length, frame.length};
+  void write(const frame::Frame& frame, frame::Instant when) {
+    constexpr std::uint64_t ns_per_s = 1'000'000'000;
+    const timeval stamp{static_cast<time_t>(when.ns / ns_per_s), // in nanoseconds, as the file is
+                        static_cast<suseconds_t>(when.ns % ns_per_s)};
+    const pcap_pkthdr header{stamp, frame.length, frame.length};
     pcap_dump(reinterpret_cast<std::uint8_t*>(dumper_.get()), &header, frame.data);
   }
 
@@ -195,7 +198,7 @@ class CaptureSink : public stage::FrameSink {
 
   void attach(stage::InlineSwitch& owner) { owner_ = &owner; }
 
-  void set_time(const timeval& now) { now_ = now; }
+  void set_time(frame::Instant now) { now_ = now; }
 
   void transmit(frame::Frame& frame, l2::PortSet ports) override {
     const int copies = std::popcount(ports & written_);
@@ -215,7 +218,7 @@ class CaptureSink : public stage::FrameSink {
   CaptureWriter& writer_;
   l2::PortSet written_;
   stage::InlineSwitch* owner_ = nullptr;
-  timeval now_{};
+  frame::Instant now_;
 };
 
 std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const config::Config& config) {
@@ -281,9 +284,11 @@ class Replay {
         throw UsageError(fmt::format("frame {}: cut to {} of {} bytes by the capture's snap length",
                                      number, header->caplen, header->len));
       }
-      sink_.set_time(header->ts);
+      const frame::Instant now = clock_.advance_to(header->ts);
+      look_until(now);
+      sink_.set_time(now);
       auto* frame = new OwnedFrame(bytes, header->caplen, ingress_of(bytes, header->caplen));
-      switch_.accept(*frame, clock_.advance_to(header->ts)); // the sink deletes it
+      switch_.accept(*frame, now); // the sink deletes it
     }
     writer_.flush();
   }
@@ -299,6 +304,16 @@ class Replay {
   }
 
  private:
+  /// Lets the switch's timers run out at their own times. What is due at `now` leaves before the
+  /// frame that comes then.
+  void look_until(frame::Instant now) {
+    while (switch_.next_look() <= now.ns) {
+      const auto due = frame::Instant::from_ns(switch_.next_look());
+      sink_.set_time(due);
+      switch_.look(due);
+    }
+  }
+
   static stage::InlineSwitch::Settings settings(const Options& options,
                                                 const config::Config& config) {
     stage::InlineSwitch::Settings settings;
