@@ -26,7 +26,7 @@ from typing import Iterator
 from cases import CASES, HERE, Case, ring_yaml
 from roce import (HELLO, INA_LEN, RC_DATA, describe, hex_rows, parse_roce, pcap_bytes, read_pcap,
                   scapy_icrc, serial, stamped_pcap_bytes)
-from switch_model import RING, Sent, Switch, result_of
+from switch_model import OWN_KINDS, RING, Sent, Switch, result_of
 
 # -- the model's run
 
@@ -42,12 +42,11 @@ def run(case: Case) -> tuple[list[bytes], Switch]:
 def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
     """Counts each received frame once (I6) and each sent frame once; asserts both sums."""
     fates, kinds = Counter(switch.fate.values()), Counter(s.kind for s in switch.sent)
-    complete = sum(slot.result is not None for slot in switch.slots.values())
+    released = sum(slot.released for slot in switch.slots.values())
     result = {
         "received": len(frames),
         "forwarded": fates["forward"],
         "flooded": fates["flood"],
-        "stale_forwarded": fates["stale-forward"],
         "aggregated": fates["aggregated"],
         "cached_repeats": fates["cached-repeat"],
         "held_at_end": fates["held"],
@@ -56,9 +55,10 @@ def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
         "sent_flood_copies": kinds["flood"],
         "sent_results": kinds["result"],
         "sent_cached_results": kinds["cached-result"],
-        "slots_completed": fates["aggregated"] // case.world,
-        "slots_complete_at_end": complete,
-        "slots_filling_at_end": len(switch.slots) - complete,
+        **{f"sent_{kind.replace('-', '_')}": kinds[kind] for kind in OWN_KINDS},
+        "slots_completed": switch.completed,
+        "slots_released_at_end": released,
+        "slots_filling_at_end": len(switch.slots) - released,
     }
     result |= {f"foreign.{name}": count for name, count in sorted(switch.foreign.items())}
     assert len(switch.fate) == len(frames) == sum(fates.values())
@@ -111,7 +111,8 @@ def digest(frame: bytes) -> str:
 
 def line_of(index: int, sent: Sent) -> str:
     place = " ".join("-" if v is None else str(v) for v in (sent.rank, sent.msg, sent.k))
-    return f"{index} {sent.cause} {sent.kind} p{sent.port} {place} {len(sent.frame)} {digest(sent.frame)}"
+    cause = "timer" if sent.cause is None else sent.cause
+    return f"{index} {cause} {sent.kind} p{sent.port} {place} {len(sent.frame)} {digest(sent.frame)}"
 
 
 def expectation(case: Case) -> tuple[str, Switch]:
@@ -225,7 +226,7 @@ def explain(case: Case, number: int, line: str, frame: bytes, got: list[bytes]) 
     if line_of(number, want) != line:
         print("  (the model now says something else than this file: run expect.py --check first)")
     print(f"  expected: {describe(want.frame)}\n  got:      {describe(frame)}")
-    print(f"  cause: input frame {want.cause}, fate {switch.fate[want.cause]}")
+    print("  cause: a timer" if want.cause is None else f"  cause: input frame {want.cause}, fate {switch.fate[want.cause]}")
     if want.contributors:
         print(f"  slot: message {want.msg}, packet {want.k}; to rank {want.rank}'s successor; summed input frames "
               f"{', '.join(f'rank {r}: {i}' for r, i in enumerate(want.contributors))}")

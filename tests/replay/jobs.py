@@ -13,7 +13,7 @@ from typing import Callable, Iterator, NamedTuple
 
 from roce import (ALL_REDUCE, BARRIER, BROADCAST, HELLO, MAGIC, PARTIAL, RC_COMPARE_SWAP, RC_DATA, RC_FETCH_ADD,
                   RC_READ, RESULT, SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE, VERSION, Ina, Roce, flipped, icrc,
-                  parse_roce)
+                  internet_checksum, parse_roce)
 
 WORLD, MTU, WINDOW, RING = 3, 256, 4, 7
 STRANGER = bytes.fromhex("5254000000fe")  # a station behind p3
@@ -35,13 +35,6 @@ class Step(NamedTuple):
 
 Steps = Iterator[Step]
 Hellos = list[Roce]  # as captured, by rank
-
-
-def internet_checksum(header: bytes) -> int:
-    """RFC 1071; the header's own checksum field is 0."""
-    total = sum(struct.unpack(f">{len(header) // 2}H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
 
 
 def rebuilt(hello: Roce, opcode: int, qp: int, psn: int, payload: bytes, message_bytes: int) -> bytes:
@@ -75,7 +68,8 @@ class Run:
     epoch: int
     nonce: int
     session: int = 1
-    qp: int = 0x12
+    qp: int = 0x12  # the receiver's
+    own_qp: int = 0  # told in the hello; 0: the switch does nothing about losses
     psn: int = 0x001000  # of rank 0's hello; rank r's is 0x1000 * r higher
     ring: int = RING
 
@@ -95,7 +89,7 @@ class Run:
         return rebuilt(self.hellos[rank], opcode, self.qp, psn, payload, message_bytes or len(payload))
 
     def hello(self, rank: int, /, **said: int) -> bytes:
-        ina = self.header(rank, **({"collective": HELLO, "session": self.nonce, "qp": 0x11} | said))
+        ina = self.header(rank, **({"collective": HELLO, "session": self.nonce, "qp": self.own_qp} | said))
         return self.packet(rank, WRITE_ONLY, 0, Ina.LAYOUT.pack(*ina))
 
     def first(self, rank: int, msg: int, /, **said: int) -> bytes:
@@ -298,7 +292,7 @@ def hello_of_the_current_incarnation(hellos: Hellos) -> Steps:
         yield from whole(run, msg)
     yield Step(run.hello(1), "cached-repeat")
     yield from whole(run, 2 * WINDOW)
-    yield Step(run.hello(1), "stale-forward")
+    yield Step(run.hello(1), "drop.stale_repeat")
     yield Step(run.last(1, 1), "cached-repeat")
 
 
@@ -555,15 +549,15 @@ def ageing(hellos: Hellos) -> Steps:
     yield Step(plain.packet(0, SEND_LAST, 1, bytes(8)), "drop.unclassified", AGEING + SECOND)
     yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "drop.unclassified")  # a waiting hello does not keep a connection plain
     yield Step(run.first(0, 1), "aggregated", 100 * AGEING)
-    yield Step(run.plain(0, SEND_ONLY, 0x200), "forward")  # no change: the connection is not silent
+    yield Step(run.plain(0, SEND_ONLY, 2), "drop.out_of_turn")  # no change: the connection is not silent
     yield Step(run.last(0, 1), "aggregated")
     for rank in (1, 2):
         yield Step(run.first(rank, 1), "aggregated")
         yield Step(run.last(rank, 1), "aggregated")
-    yield Step(run.plain(2, SEND_ONLY, 0x200), "forward")
+    yield Step(run.plain(2, SEND_ONLY, 2), "forward")
     yield Step(run.first(2, 2), "held")
     yield Step(run.first(0, 2), "held")
-    yield Step(run.plain(0, SEND_ONLY, 0x200), "forward", AGEING + SECOND)  # silent, but a slot holds its packet
+    yield Step(run.plain(0, SEND_ONLY, 2), "forward", AGEING + SECOND)  # silent, but a slot holds its packet
     yield Step(run.first(0, 2), "drop.repeat_held")
     yield Step(run.plain(1, SEND_ONLY, 0x200), "forward")  # silent, and nothing held: plain from now on
     yield Step(run.packet(1, SEND_LAST, 0x201, bytes(8)), "forward")

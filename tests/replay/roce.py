@@ -192,6 +192,13 @@ def icrc(frame: bytes, ip_at: int, bth_at: int, end: int) -> bytes:
     return struct.pack("<I", zlib.crc32(covered))
 
 
+def internet_checksum(header: bytes) -> int:
+    """RFC 1071; the header's own checksum field is 0."""
+    total = sum(struct.unpack(f">{len(header) // 2}H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
 def scapy_icrc(frame: bytes) -> bytes:
     """The same with scapy's contrib.roce, which rebuilds the packet from its fields."""
     from scapy.contrib.roce import BTH  # type: ignore[import-untyped]

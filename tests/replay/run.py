@@ -60,10 +60,12 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
     """Compares the expected counters with the switch's. A drop reason that is not listed must have no count."""
     accounting, ring = stats["accounting"][0], stats["rings"][0]
     drops, wanted_drops = reasons_in(stats, "drops"), wanted_reasons(want, "drop.")
+    originated = sum(want[f"sent_{kind.replace('-', '_')}"] for kind in expect.OWN_KINDS)
     pairs = {
         "received": (want["received"], accounting["received"]),
-        "forwarded": (want["forwarded"] + want["flooded"] + want["stale_forwarded"], accounting["forwarded"]),
-        "consumed": (want["aggregated"] + want["cached_repeats"], accounting["consumed"]),
+        "forwarded": (want["forwarded"] + want["flooded"], accounting["forwarded"]),
+        "originated": (originated, accounting["originated"]),
+        "consumed": (want["aggregated"] + want["cached_repeats"] + originated, accounting["consumed"]),
         "dropped": (sum(wanted_drops.values()), accounting["dropped"]),
         "held": (want["held_at_end"], accounting["held"]),
         "queued": (0, accounting["queued"]),
@@ -72,7 +74,6 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
         "filling": (want["slots_filling_at_end"], ring["filling"]),
         "results": (want["sent_results"], ring["results"]),
         "cached_results": (want["sent_cached_results"], ring["cached_results"]),
-        "stale_repeats": (want["stale_forwarded"], ring["stale_repeats"]),
         "drops": (wanted_drops, drops),
         "foreign": (wanted_reasons(want, "foreign."), reasons_in(stats, "foreign")),
     }

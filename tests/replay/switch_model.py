@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A slow and simple second implementation of docs/protocol.md (§ means that page): one ring, one frame at a time.
 
-It shares only the names of the drops with the switch, those of docs/drops.md.
+What it does about losses and late ranks is in recovery_rules.py. It shares only the names of the drops with the
+switch, those of docs/drops.md.
 """
 from __future__ import annotations
 
 import struct
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple, Protocol, Sequence
 
+from recovery_model import Flow, Voice, turned_around
+from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
                   SEND_LAST_INVALIDATE, VERSION, Ina, Roce, icrc, parse_roce, serial)
 
@@ -144,6 +147,12 @@ class Connection:
     newest: int = 0  # M
     known: dict[int, Message] = field(default_factory=dict)  # messages M-2N+1 .. M, holes left out
     floor: int | None = None  # None until a message has left: nothing is "before" it until then
+    flow: Flow | None = None  # of a connection that was admitted
+
+    @property
+    def the_flow(self) -> Flow:
+        assert self.flow is not None
+        return self.flow
 
 
 class Packet(NamedTuple):
@@ -165,17 +174,27 @@ class Packet(NamedTuple):
 class Slot:
     tag: int
     terms: tuple[int, ...]  # agreement and payload size
+    begun_ns: int
     packets: dict[int, Packet] = field(default_factory=dict)  # by rank; kept to explain differences
     result: bytes | None = None
+    released: bool = False  # the result has left (§9, R1)
 
 
-class Waiting(NamedTuple):
+@dataclass(eq=False)
+class Waiting:
     """A hello of an incarnation that has not begun."""
 
     index: int
     roce: Roce
     ina: Ina
     port: int
+    arrived_ns: int
+    kept_alive_ns: int
+
+    @property
+    def qp(self) -> int:
+        """The sender's own queue pair; 0: not told."""
+        return self.ina.qp if self.ina.qp < 1 << 24 else 0
 
     @property
     def run(self) -> tuple[int, int]:
@@ -191,6 +210,12 @@ class Incarnation:
     connections: list[Connection]  # by rank
     ports: list[int]  # by rank, those of the hellos
     stations: list[bytes]  # by rank, source MACs of the hellos
+    news_ns: int  # when a rank last brought something new
+    next_out: tuple[int, int] = (0, 0)  # message and packet whose results leave next
+    next_out_since_ns: int = 0
+
+
+OWN_KINDS = "resent", "ack", "nak", "rnr-nak", "keep-alive"  # frames that the switch makes itself
 
 
 @dataclass(frozen=True)
@@ -198,8 +223,8 @@ class Sent:
     """One frame that leaves."""
 
     frame: bytes
-    cause: int  # index of the input frame
-    kind: str  # forward, flood, stale-forward, result, cached-result
+    cause: int | None  # index of the input frame; None: a timer
+    kind: str  # forward, flood, result, cached-result, or one of OWN_KINDS
     port: int
     rank: int | None = None
     msg: int | None = None
@@ -228,11 +253,16 @@ class Switch:
         self.answered: set[tuple[str, int, int]] = set()  # host, ring, session: by another switch
         self.foreign: Counter[str] = Counter()  # why headers were foreign
         self.now = 0  # ns
+        self.cause: int | None = None
+        self.completed = 0  # slots
+        self.rules = Rules(self)
 
     # -- the plain switch
 
     def receive(self, index: int, frame: bytes, ns: int) -> None:
-        self.now = ns
+        self.cause = None
+        self.rules.advance(ns)
+        self.now, self.cause = ns, index
         port = self.port_of_source[frame[6:12]]
         if not frame[6] & 1:
             self.fdb[frame[6:12]] = port, ns  # from every frame, also those dropped below
@@ -248,7 +278,48 @@ class Switch:
                 return self.other_request(index, roce, port)
         elif roce and roce.opcode in RC_DATA and not self.passes_between_strangers(roce):
             return self.drop(index, "unannounced")
+        if roce and self.response_is_absorbed(roce):
+            return self.drop(index, "nak_mended")
         self.forward(index, frame, port)
+
+    def response_is_absorbed(self, roce: Roce) -> bool:
+        """An ACK or NAK for a rank whose successor is the source."""
+        if self.incarnation is None or not roce.icrc_is_right():
+            return False
+        rank = self.neighbours().get((roce.dst, roce.src))
+        live = None if rank is None else self.live(rank)
+        if rank is None or live is None or live.the_flow.qp != roce.qp or roce.qp == 0:
+            return False
+        return self.rules.absorbs(roce, rank)
+
+    def say(self, frame: bytes, kind: str, rank: int, port: int, msg: int | None = None, k: int | None = None) -> None:
+        """A frame of the switch's own."""
+        self.sent.append(Sent(frame, self.cause, kind, port, rank, msg, k))
+
+    def live(self, rank: int) -> Connection | None:
+        """The admitted connection of the rank, unless its queue pair was used for something else since."""
+        if self.incarnation is None:
+            return None
+        connection = self.incarnation.connections[rank]
+        return connection if connection in self.connections.values() else None
+
+    def floor_of(self, rank: int) -> int | None:
+        assert self.incarnation
+        return self.incarnation.connections[rank].floor
+
+    def port_of_rank(self, rank: int) -> int:
+        port = self.bound_port(self.case.members[rank])
+        assert port is not None
+        return port
+
+    def stalled(self) -> tuple[Slot, int] | None:
+        """The slot whose results leave next, if it waits for ranks, and since when."""
+        if self.incarnation is None:
+            return None
+        slot = self.slots.get(self.place_of(*self.incarnation.next_out))
+        if slot is None or slot.tag != self.incarnation.next_out[0] or slot.result is not None:
+            return None
+        return slot, max(slot.begun_ns, self.incarnation.next_out_since_ns)
 
     def port_of(self, station: bytes) -> int | None:
         """The port of a living incarnation's member, otherwise that of the station's last frame."""
@@ -257,12 +328,12 @@ class Switch:
         port, heard = self.fdb.get(station, (None, 0))
         return port if self.now - heard <= STATION_NS else None
 
-    def forward(self, index: int, frame: bytes, port: int, kind: str = "forward") -> None:
+    def forward(self, index: int, frame: bytes, port: int) -> None:
         """Forwards unchanged, by destination MAC; floods when that is a group or unknown."""
         ports, known = self.egress(frame, port)
-        self.fate[index] = (kind if known else "flood") if ports else "drop.same_port"
+        self.fate[index] = ("forward" if known else "flood") if ports else "drop.same_port"
         for p in ports:
-            self.sent.append(Sent(frame, index, kind if known else "flood", p))
+            self.sent.append(Sent(frame, index, "forward" if known else "flood", p))
 
     def egress(self, frame: bytes, ingress: int) -> tuple[list[int], bool]:
         """Ports, and whether the destination is known."""
@@ -343,6 +414,9 @@ class Switch:
         ina = roce.ina()
         if ina is None:
             return self.plain_start(index, roce, port)
+        repeat = self.repeated_start(roce, ina)
+        if repeat:
+            return self.drop(index, repeat)
         stranger = self.stranger(ina, roce)
         if stranger:
             return self.foreign_start(index, roce, port, ina, stranger)
@@ -350,16 +424,43 @@ class Switch:
         if refusal:
             return self.drop(index, refusal)
         if ina.collective == HELLO:
-            return self.hello(Waiting(index, roce, ina, port))
+            return self.hello(Waiting(index, roce, ina, port, self.now, self.now))
         self.data_start(index, roce, ina)
+
+    def repeated_start(self, roce: Roce, ina: Ina) -> str | None:
+        """§9, R4: of a packet below s only the session is looked at. The reason for which it is dropped."""
+        now, entry = self.incarnation, self.connection(roce)
+        if now is None or entry is None or not self.is_swallowed(roce, entry):
+            return None
+        if ina.session != now.session:
+            if ina.collective != HELLO:
+                return "wrong_session"
+            if (ina.epoch, ina.session) != (now.epoch, now.nonce):
+                return None
+        entry.seen_ns = self.now
+        self.rules.repeat(entry.rank, roce.psn)
+        return "repeat_swallowed"
+
+    def is_swallowed(self, roce: Roce, entry: Connection) -> bool:
+        return (entry.state is State.LIVE and serial(roce.psn, entry.the_flow.s, 24) < 0
+                and self.rules.may_answer(entry.rank))
+
+    def interleave(self, index: int, roce: Roce, port: int, entry: Connection) -> None:
+        """§9, R1: a message that is not the ring's leaves on a ring's connection in its turn."""
+        ahead = serial(roce.psn, entry.the_flow.s, 24)
+        if ahead > 0:
+            return self.drop(index, "out_of_turn")
+        if ahead == 0:
+            entry.the_flow.left(roce.psn, self.now)
+        self.forward(index, roce.frame, port)
 
     def plain_start(self, index: int, roce: Roce, port: int) -> None:
         entry = self.connection(roce)
         if entry and entry.state is State.LIVE:
-            held = any(slot.result is None and entry.rank in slot.packets for slot in self.slots.values())
+            held = any(not slot.released and entry.rank in slot.packets for slot in self.slots.values())
             if held or self.now - entry.seen_ns <= AGEING_NS:
                 entry.seen_ns = self.now
-                return self.forward(index, roce.frame, port)
+                return self.interleave(index, roce, port, entry)
         self.note(roce, State.PLAIN)
         self.forward(index, roce.frame, port)
 
@@ -384,13 +485,15 @@ class Switch:
         """§3, the magic, between ring neighbours."""
         entry = self.connection(roce)
         state = self.after_foreign_header(entry, roce, ina)
+        self.foreign[why] += 1
         if entry and entry.state is State.DEAD and ina.collective == HELLO:
             return self.drop(index, "dead_connection")
         if entry and entry.state not in (State.LIVE, State.DEAD) or ina.collective == HELLO and entry is None:
             self.note(roce, state)
         if state is State.BARRED or entry and entry.state is State.DEAD:
             return self.drop(index, "unannounced")
-        self.foreign[why] += 1
+        if entry and entry.state is State.LIVE:
+            return self.interleave(index, roce, port, entry)
         self.forward(index, roce.frame, port)
 
     def after_foreign_header(self, entry: Connection | None, roce: Roce, ina: Ina) -> State:
@@ -428,6 +531,11 @@ class Switch:
             return self.forward(index, roce.frame, port)
         if entry.state in STOPPED:
             return self.drop(index, STOPPED[entry.state])
+        if self.is_swallowed(roce, entry):
+            if not roce.icrc_is_right():
+                return self.drop(index, "bad_icrc")
+            self.rules.repeat(entry.rank, roce.psn)
+            return self.drop(index, "repeat_swallowed")
         for message in entry.known.values():
             k = serial(roce.psn, message.psn, 24)
             if 0 <= k < message.count:
@@ -437,7 +545,11 @@ class Switch:
                     return self.drop(index, "length_mismatch")
                 return self.into_slot(Packet(index, roce, entry.rank, message, k))
         if entry.floor is not None and serial(roce.psn, entry.floor, 24) < 0:
-            return self.stale(index, roce)
+            return self.drop(index, "stale_repeat")
+        if not roce.icrc_is_right():
+            return self.drop(index, "bad_icrc")
+        entry.the_flow.heard(roce.psn, self.now)
+        self.rules.note_gap(entry.rank, roce.psn)
         return self.drop(index, "unknown_message")
 
     # -- the header of a member (§2)
@@ -534,22 +646,22 @@ class Switch:
                     self.drop(other.index, "hello_given_up")
             waiting.clear()
         messages = [Message(h.ina, h.roce.psn, 1) for h in hellos]
-        connections = [Connection(State.LIVE, self.now, h.ina.rank, h.ina.ack_timeout, 0, {0: message})
-                       for h, message in zip(hellos, messages)]
+        flows = [Flow(h.roce, h.qp, h.ina.ack_timeout, Voice(turned_around(h.roce, h.qp)), self.now) for h in hellos]
+        connections = [Connection(State.LIVE, self.now, h.ina.rank, h.ina.ack_timeout, 0, {0: message}, flow=flow)
+                       for h, message, flow in zip(hellos, messages, flows)]
         self.connections |= {h.roce.connection: c for h, c in zip(hellos, connections)}
         session, self.begun = FIRST_SESSION + self.begun, self.begun + 1
         self.incarnation = Incarnation(*last.run, session, connections, [h.port for h in hellos],
-                                       [h.roce.frame[6:12] for h in hellos])
-        packets = {h.ina.rank: Packet(h.index, h.roce, h.ina.rank, m, 0) for h, m in zip(hellos, messages)}
-        slot = self.slots[0] = Slot(0, self.terms(packets[0]), packets)
-        self.complete(slot, last.index)
+                                       [h.roce.frame[6:12] for h in hellos], self.now)
+        for h, message in zip(hellos, messages):
+            self.into_slot(Packet(h.index, h.roce, h.ina.rank, message, 0))
 
     def end_incarnation(self) -> None:
         if self.incarnation is None:
             return
         for slot in self.slots.values():
             for packet in slot.packets.values():
-                if slot.result is None:
+                if not slot.released:
                     self.drop(packet.index, "incarnation_flush")
         self.slots.clear()
         for connection in self.incarnation.connections:
@@ -577,7 +689,7 @@ class Switch:
         msg = 0 if packet.message.ina.collective == HELLO else packet.message.ina.msg
         ahead = serial(msg, connection.newest, 32)
         if ahead <= -2 * window:
-            return self.stale(packet.index, packet.roce)
+            return self.drop(packet.index, "stale_repeat")
         if ahead > window:
             return self.drop(packet.index, "window_exceeded")
         if self.contradicts(connection.known, msg, packet.message):
@@ -602,49 +714,87 @@ class Switch:
         return (any(serial(said.psn, m.psn + m.count, 24) < 0 for m in before)
                 or any(serial(m.psn, said.psn + said.count, 24) < 0 for m in behind))
 
-    def stale(self, index: int, roce: Roce) -> None:
-        """A packet that has left the history or its slot lacks only its ACK (§4, "why stale repeats may pass")."""
-        self.forward(index, roce.frame, self.port_of_source[roce.frame[6:12]], "stale-forward")
-
     # -- slots (§4)
 
     @staticmethod
     def terms(packet: Packet) -> tuple[int, ...]:
         return *agreement(packet.message.ina), len(packet.roce.payload)
 
+    def place_of(self, msg: int, k: int) -> int:
+        return msg % (2 * self.case.window) * self.case.packets_per_message + k
+
     def into_slot(self, packet: Packet) -> None:
         msg = packet.message.ina.msg
-        where = msg % (2 * self.case.window) * self.case.packets_per_message + packet.k
+        where = self.place_of(msg, packet.k)
         terms = self.terms(packet)
         slot = self.slots.get(where)
         age = serial(msg, slot.tag, 32) if slot else 1  # how much newer the packet is than the slot
         if age < 0:
-            return self.stale(packet.index, packet.roce)
+            return self.drop(packet.index, "stale_repeat")
         if age > 0:
-            if slot and slot.result is None:
+            if slot and not slot.released:
                 return self.drop(packet.index, "window_violation")
-            slot = self.slots[where] = Slot(msg, terms)
+            slot = self.slots[where] = Slot(msg, terms, self.now)
         assert slot is not None
         disagreement = disagreement_of(slot.terms, terms)
         if disagreement:
             return self.drop(packet.index, disagreement)
-        if slot.result is not None:
+        if slot.released:
             self.fate[packet.index] = "cached-repeat"
             return self.emit(packet, slot, packet.index, "cached-result")
+        assert self.incarnation
+        flow = self.incarnation.connections[packet.rank].the_flow
+        flow.heard(packet.roce.psn, self.now)
         if packet.rank in slot.packets:
-            return self.drop(packet.index, "repeat_held")  # the first copy stays
-        slot.packets[packet.rank] = packet
-        self.fate[packet.index] = "held"
-        if len(slot.packets) == self.case.world:
+            self.drop(packet.index, "repeat_held")  # the first copy stays
+        else:
+            slot.packets[packet.rank] = packet
+            self.fate[packet.index] = "held"
+            self.incarnation.news_ns = self.now
+            flow.took(packet.roce.psn)
+        self.rules.note_gap(packet.rank, packet.roce.psn)
+        if len(slot.packets) == self.case.world and slot.result is None:
             self.complete(slot, packet.index)
 
     def complete(self, slot: Slot, last: int) -> None:
-        ranks = range(self.case.world)
         ina = slot.packets[0].message.ina
-        slot.result = result_of(ina, [slot.packets[r].data for r in ranks])
-        for r in ranks:
-            self.fate[slot.packets[r].index] = "aggregated"
-            self.emit(slot.packets[r], slot, last, "result")
+        slot.result = result_of(ina, [slot.packets[r].data for r in range(self.case.world)])
+        self.completed += 1
+        self.release(last)
+
+    def release(self, last: int) -> None:
+        """§9, R1: results leave in the order of message and packet."""
+        while slot := self.ready():
+            assert self.incarnation
+            msg, k = self.incarnation.next_out
+            ends = k == slot.packets[0].message.count - 1
+            self.incarnation.next_out = (msg + 1, 0) if ends else (msg, k + 1)
+            self.incarnation.next_out_since_ns = self.now
+            gap = any(c.the_flow.lacks_packets for c in self.incarnation.connections)
+            slot.released = True
+            for own in (slot.packets[r] for r in range(self.case.world)):
+                self.fate[own.index] = "aggregated"
+                self.leave(own, slot, last, asks=gap and self.ready() is None)
+
+    def ready(self) -> Slot | None:
+        """The slot whose results leave next, if they can."""
+        assert self.incarnation
+        slot = self.slots.get(self.place_of(*self.incarnation.next_out))
+        if slot is None or slot.tag != self.incarnation.next_out[0] or slot.released:
+            return None
+        return slot if slot.result is not None else None
+
+    def leave(self, own: Packet, slot: Slot, last: int, asks: bool) -> None:
+        """A result leaves for the first time. `asks`: for an acknowledgement, even if its sender did not."""
+        assert self.incarnation
+        roce, flow = own.roce, self.incarnation.connections[own.rank].the_flow
+        frame, at = roce.frame, roce.bth_at + 8
+        if asks:
+            frame = frame[:at] + bytes([frame[at] | 0x80]) + frame[at + 1:]
+        self.emit(own._replace(roce=replace(roce, frame=frame)), slot, last, "result")
+        flow.left(roce.psn, self.now)
+        if frame[at] & 0x80 and flow.timed is None:
+            flow.timed = roce.psn, self.now
 
     def emit(self, own: Packet, slot: Slot, cause: int, kind: str) -> None:
         """The result packet of a rank (§5). `own` gives the headers; for a repeat it is the repeat."""

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rules by which the model mends losses and keeps senders alive (docs/protocol.md §9 and §10; § means that page)."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
+
+from recovery_model import (ACK, GRANULARITY_NS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS, PATIENCE_NS, RESENDS_WITHOUT_PROGRESS,
+                            MOST_DOUBLINGS, RNR, SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows, plus,
+                            resent_result, rnr_wait_ns, syndrome_of, turned_around)
+from roce import Roce, serial
+
+if TYPE_CHECKING:
+    from switch_model import Slot, Switch, Waiting
+
+
+class Due(NamedTuple):
+    """Something that a timer does."""
+
+    ns: int
+    act: Callable[[], None]
+
+
+class Rules:
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+        self.looked_ns = -GRANULARITY_NS
+
+    @property
+    def now(self) -> int:
+        return self.switch.now
+
+    def flow(self, rank: int) -> Flow:
+        assert self.switch.incarnation
+        return self.switch.incarnation.connections[rank].the_flow
+
+    # -- who may speak
+
+    def may_answer(self, rank: int) -> bool:
+        """The sender told its queue pair, nobody else at its address claims it, and `a` is in the history."""
+        live = self.switch.live(rank)
+        if live is None or live.the_flow.qp == 0:
+            return False
+        floor = live.floor
+        return (floor is None or serial(live.the_flow.a, floor, 24) >= 0) and self.is_sole(live.the_flow.hello.src,
+                                                                                          live.the_flow.qp)
+
+    def is_sole(self, source: str, qp: int) -> bool:
+        waiting = [(w.roce.src, w.qp) for hellos in self.switch.waiting for w in hellos]
+        living = [(live.the_flow.hello.src, live.the_flow.qp) for live in map(self.switch.live, range(self.switch.case.world))
+                  if live]
+        return (waiting + living).count((source, qp)) == 1
+
+    def may_speak(self, rank: int) -> bool:
+        assert self.switch.incarnation
+        return self.now - self.switch.incarnation.news_ns <= PATIENCE_NS and self.may_answer(rank)
+
+    # -- frames of the switch
+
+    def say_ack(self, rank: int, kind: str = "ack") -> None:
+        flow = self.flow(rank)
+        self.switch.say(flow.voice.ack(plus(flow.a, -1)), kind, rank, self.switch.port_of_rank(rank))
+
+    def say_nak(self, rank: int, syndrome: int, kind: str) -> None:
+        flow = self.flow(rank)
+        self.switch.say(flow.voice.says(syndrome, flow.a), kind, rank, self.switch.port_of_rank(rank))
+
+    def send_again(self, rank: int, psn: int) -> None:
+        found = self.released(rank, psn)
+        if found is None:
+            return
+        slot, flow = found, self.flow(rank)
+        own = slot.packets[rank]
+        assert slot.result is not None and self.switch.incarnation
+        ina = own.message.ina if own.k == 0 else None
+        frame = resent_result(flow.hello, own.roce, ina, self.switch.incarnation.session, slot.result,
+                              asks=plus(psn, 1) == flow.s)
+        self.switch.say(frame, "resent", rank, self.switch.port_of_rank((rank + 1) % self.switch.case.world), slot.tag, own.k)
+
+    def released(self, rank: int, psn: int) -> Slot | None:
+        """The slot whose result left on the rank's connection with this PSN."""
+        return next((slot for slot in self.switch.slots.values()
+                     if slot.released and slot.packets[rank].roce.psn == psn), None)
+
+    def resend(self, rank: int) -> None:
+        """R3: a … s-1."""
+        flow = self.flow(rank)
+        flow.timed, flow.progress_ns = None, self.now
+        psn, floor = flow.a, self.switch.floor_of(rank)
+        if floor is not None and serial(psn, floor, 24) < 0:
+            psn = floor
+        while follows(flow.s, psn):
+            self.send_again(rank, psn)
+            psn = plus(psn, 1)
+
+    # -- R2
+
+    def note_gap(self, rank: int, psn: int) -> None:
+        if follows(psn, self.flow(rank).e):
+            self.ask(rank)
+
+    def ask(self, rank: int) -> None:
+        flow = self.flow(rank)
+        if self.now < max(flow.hushed_until_ns, flow.may_ask_at()) or not self.may_speak(rank):
+            return
+        if flow.asks == 0:
+            self.say_ack(rank)
+            self.say_nak(rank, SEQUENCE_ERROR, "nak")
+        else:
+            self.say_nak(rank, RNR << 5 | OWN_RNR_CODE, "rnr-nak")
+            flow.hushed_until_ns = self.now + OWN_RNR_WAIT_NS
+        flow.asked(self.now)
+
+    # -- R4
+
+    def repeat(self, rank: int, psn: int) -> None:
+        """A repeat of a packet below s."""
+        flow = self.flow(rank)
+        flow.heard(psn, self.now)
+        if follows(flow.a, psn):
+            if flow.done is Pass.NOTHING:
+                flow.done = Pass.ACKNOWLEDGED
+                if self.may_speak(rank):
+                    self.say_ack(rank)
+                else:  # the receiver has to say it itself
+                    self.send_again(rank, plus(flow.s, -1))
+        elif flow.done is not Pass.RESENT:
+            flow.done = Pass.RESENT
+            under_way = flow.answers_us and self.now - flow.progress_ns < flow.round_trip.timer()
+            if not under_way:
+                self.resend(rank)
+
+    # -- R3
+
+    def absorbs(self, answer: Roce, rank: int) -> bool:
+        """Takes a receiver's ACK or NAK down; says whether it ends here."""
+        syndrome, flow = syndrome_of(answer), self.flow(rank)
+        if syndrome is None:
+            return False
+        if syndrome >> 5 == ACK:
+            self.take(answer, syndrome, flow, plus(answer.psn, 1))
+        elif syndrome >> 5 == RNR and self.take(answer, syndrome, flow, answer.psn):
+            flow.held_until_ns = self.now + 2 * rnr_wait_ns(syndrome)
+            flow.hushed_until_ns = max(flow.hushed_until_ns, flow.held_until_ns)
+        return syndrome == SEQUENCE_ERROR and self.mends(answer, rank, flow)
+
+    def take(self, answer: Roce, syndrome: int, flow: Flow, upto: int) -> bool:
+        taken = flow.acknowledged(upto, self.now)
+        if taken:
+            flow.voice.take(answer, syndrome)
+        return taken
+
+    def mends(self, nak: Roce, rank: int, flow: Flow) -> bool:
+        before = flow.a
+        is_new = self.take(nak, NAK << 5, flow, nak.psn)
+        is_old = follows(before, nak.psn)
+        if not (is_new or is_old) or not follows(flow.s, nak.psn) or not self.may_speak(rank):
+            return False
+        if nak.psn != before:
+            self.say_ack(rank)
+        if is_new and self.now >= flow.held_until_ns:
+            self.resend(rank)
+        return True
+
+    # -- timers: R5 and §10
+
+    def advance(self, until: int) -> None:
+        """Lets the timers run out that are due by then, each at its time."""
+        while True:
+            next_ns = min((due.ns for due in self.dues()), default=until + 1)
+            next_ns = max(next_ns, self.looked_ns + GRANULARITY_NS)
+            if next_ns > until:
+                return
+            self.switch.now = self.looked_ns = next_ns
+            self.fire()
+
+    def fire(self) -> None:
+        """One action may postpone a later one."""
+        places = len(list(self.dues_by_place()))
+        for place in range(places):
+            due = list(self.dues_by_place())[place]
+            if due is not None and due.ns <= self.now:
+                due.act()
+
+    def dues(self) -> Iterator[Due]:
+        yield from (due for due in self.dues_by_place() if due is not None)
+
+    def dues_by_place(self) -> Iterator[Due | None]:
+        """In the order in which things happen at one time."""
+        for waiting in self.switch.waiting:
+            yield from map(self.hello_due, waiting)
+        for rank in range(self.switch.case.world):
+            yield self.within_patience(self.late_due(rank))
+            yield self.within_patience(self.outstanding_due(rank) or self.waiting_due(rank))
+
+    def within_patience(self, due: Due | None) -> Due | None:
+        if due is None or self.switch.incarnation is None:
+            return None
+        return due if due.ns - self.switch.incarnation.news_ns <= PATIENCE_NS else None
+
+    def hello_due(self, hello: Waiting) -> Due | None:
+        if hello.qp == 0 or hello.ina.ack_timeout == 0:
+            return None
+        ns = hello.kept_alive_ns + ack_timeout_ns(hello.ina.ack_timeout) // 4
+        return Due(ns, lambda: self.keep_hello_alive(hello)) if ns - hello.arrived_ns <= PATIENCE_NS else None
+
+    def keep_hello_alive(self, hello: Waiting) -> None:
+        hello.kept_alive_ns = self.now
+        if self.is_sole(hello.roce.src, hello.qp):
+            voice = Voice(turned_around(hello.roce, hello.qp))
+            self.switch.say(voice.ack(plus(hello.roce.psn, -1)), "keep-alive", hello.ina.rank, hello.port)
+
+    def late_due(self, rank: int) -> Due | None:
+        """Only missing ranks keep the oldest slot waiting."""
+        stalled = self.switch.stalled()
+        if stalled is None or rank in stalled[0].packets or not self.may_answer(rank):
+            return None
+        flow = self.flow(rank)
+        longest = max(self.flow(other).timer for other in range(self.switch.case.world))
+        return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, flow.may_ask_at()),
+                   lambda: self.ask(rank))
+
+    def outstanding_due(self, rank: int) -> Due | None:
+        if not self.may_answer(rank):
+            return None
+        flow = self.flow(rank)
+        if not flow.outstanding or flow.resends == RESENDS_WITHOUT_PROGRESS:
+            return None
+        return Due(max(flow.progress_ns + flow.timer, flow.hushed_until_ns), lambda: self.resend_late(rank))
+
+    def resend_late(self, rank: int) -> None:
+        flow = self.flow(rank)
+        flow.resends += 1
+        flow.doublings = min(flow.doublings + 1, MOST_DOUBLINGS)
+        self.resend(rank)
+
+    def waiting_due(self, rank: int) -> Due | None:
+        """A sender whose packet the oldest slot holds, and that has no answer outstanding (§10)."""
+        stalled = self.switch.stalled()
+        if stalled is None or rank not in stalled[0].packets or not self.may_answer(rank):
+            return None
+        flow = self.flow(rank)
+        if flow.outstanding or flow.ack_timeout == 0:
+            return None
+        ns = max(flow.heard_ns, flow.kept_alive_ns) + ack_timeout_ns(flow.ack_timeout) // 4
+        return Due(ns, lambda: self.keep_alive(rank))
+
+    def keep_alive(self, rank: int) -> None:
+        self.flow(rank).kept_alive_ns = self.now
+        self.say_ack(rank, "keep-alive")
