@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 from jobs import JOBS, TIED_TO_PORTS, WINDOW, Job, Step
+from losses import LOSSES
 from roce import HELLO, RC_DATA, Roce, Stamped, flipped, parse_roce, read_stamped, resigned
 
 HERE = Path(__file__).resolve().parent
@@ -81,7 +82,7 @@ class Case:
     def source(self) -> str:
         """The input in words."""
         if self.job:
-            return f"the job {self.job.__name__} of jobs.py"
+            return f"the job {self.job.__name__} of {self.job.__module__}.py"
         return f"captures/{self.capture}" + (f", {self.derivation.__name__}" if self.derivation else "")
 
     def captured(self) -> list[Stamped]:
@@ -151,7 +152,7 @@ CASES = {c.name: c for c in WHOLE + (
     ring_case("ring3-i32-mtu256-hurt", 3, 256, 4096,
               "damaged, foreign-session and conflicting copies beside the good packets", hurt,
               "ring3-i32-mtu256-noimm", member_ports=True),
-    *(job_case(name, job) for name, job in JOBS.items()),
+    *(job_case(name, job) for name, job in (JOBS | LOSSES).items()),
 )}
 
 

@@ -19,12 +19,15 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+from bisect import bisect_left
 from collections import Counter
 from pathlib import Path
 from typing import Iterator
 
 from cases import CASES, HERE, Case, ring_yaml
-from roce import (HELLO, INA_LEN, RC_DATA, describe, hex_rows, parse_roce, pcap_bytes, read_pcap,
+from jobs import Said
+from recovery_model import GRANULARITY_NS
+from roce import (HELLO, INA_LEN, RC_DATA, describe, hex_rows, parse_roce, pcap_bytes, read_pcap, read_stamped,
                   scapy_icrc, serial, stamped_pcap_bytes)
 from switch_model import OWN_KINDS, RING, Sent, Switch, result_of
 
@@ -111,7 +114,7 @@ def digest(frame: bytes) -> str:
 
 def line_of(index: int, sent: Sent) -> str:
     place = " ".join("-" if v is None else str(v) for v in (sent.rank, sent.msg, sent.k))
-    cause = "timer" if sent.cause is None else sent.cause
+    cause = f"@{sent.ns}" if sent.cause is None else sent.cause
     return f"{index} {cause} {sent.kind} p{sent.port} {place} {len(sent.frame)} {digest(sent.frame)}"
 
 
@@ -122,8 +125,9 @@ def expectation(case: Case) -> tuple[str, Switch]:
     if all_met:  # then no slot is used twice, and none that all ranks reached may be missing
         assert counts["slots_reached_by_all_ranks"] == counts["slots_completed"], counts
     text = [f"# {case.name}: what leaves, in order, when rings/{case.name}.yaml meets {case.source}",
-            "# Written by tests/replay/expect.py --write. Frame lines: index, input frame that caused it, kind, egress",
-            "# port, rank, message, packet, length, SHA-256 of the whole frame. Counter lines at the end.",
+            "# Written by tests/replay/expect.py --write. Frame lines: index, input frame that caused it (@ and a time in",
+            "# ns: a timer did), kind, egress port, rank, message, packet, length, SHA-256 of the whole frame. Counter",
+            "# lines at the end.",
             f"case {case.name}"]
     text += [line_of(i, sent) for i, sent in enumerate(switch.sent)]
     if all_met:
@@ -159,7 +163,7 @@ def check() -> int:
         bad += wrong_fates(case, switch)
         seen: set[tuple[str, int]] = set()
         checked = 0
-        results = (s for s in switch.sent if s.kind in ("result", "cached-result"))
+        results = (s for s in switch.sent if s.kind in ("result", "cached-result", *OWN_KINDS))
         for number, sent in enumerate(results):
             header = sent.kind, sent.frame[42]
             if number % 50 == 0 or header not in seen:
@@ -168,17 +172,43 @@ def check() -> int:
                 if scapy_icrc(sent.frame) != sent.frame[-4:]:
                     print(f"{case.name}: scapy has another ICRC for {line_of(number, sent)}")
                     bad += 1
-        print(f"{case.name}: {len(switch.sent)} frames expected; scapy confirms {checked} of the results' ICRCs")
+        print(f"{case.name}: {len(switch.sent)} frames expected; scapy confirms {checked} of the ICRCs that the switch writes")
     return bool(bad)
 
 
 def wrong_fates(case: Case, switch: Switch) -> int:
-    """Compares the outcomes of a job's frames with its table."""
-    wrong = [(index, step, switch.fate[index]) for index, step in enumerate(case.steps())
-             if step.fate != switch.fate[index]]
-    for index, step, fate in wrong:
-        print(f"{case.name} frame {index}: jobs.py says {step.fate}, the model {fate}: {describe(step.frame)}")
-    return len(wrong)
+    """Compares the outcomes of a job's frames, and what the switch says by itself, with its table."""
+    wrong = 0
+    for index, step in enumerate(case.steps()):
+        if step.fate != switch.fate[index]:
+            print(f"{case.name} frame {index}: the table says {step.fate}, the model {switch.fate[index]}: "
+                  f"{describe(step.frame)}")
+            wrong += 1
+    for index, (step, said) in enumerate(zip(case.steps(), own_frames(case, switch) if case.job else ())):
+        if list(step.says) != said:
+            print(f"{case.name} frame {index}: the table says {step.says}, the model {said}")
+            wrong += 1
+    return wrong
+
+
+def own_frames(case: Case, switch: Switch) -> list[list[Said]]:
+    """What the switch says by itself at each step and in the time before it."""
+    times = [0] + [ns for ns, _ in case.frames()]
+    said: list[list[Said]] = [[] for _ in case.frames()]
+    hello: dict[int, int] = {}
+    for frame in (step.frame for step in case.steps()):
+        roce = parse_roce(frame)
+        if roce and (ina := roce.ina() if roce.opcode in RC_DATA else None) and ina.collective == HELLO:
+            hello.setdefault(ina.rank, roce.psn)
+    for sent in switch.sent:
+        if sent.kind not in OWN_KINDS:
+            continue
+        roce = parse_roce(sent.frame)
+        assert roce and sent.rank is not None
+        step = bisect_left(times[1:], sent.ns) if sent.cause is None else sent.cause
+        after = sent.ns - times[step] if sent.cause is None else None
+        said[step].append(Said(sent.kind, sent.rank, serial(roce.psn, hello[sent.rank], 24), after))
+    return said
 
 
 def check_captures() -> int:
@@ -202,11 +232,16 @@ def verify(out: Path, expected: Path) -> int:
     case = CASES.get(lines[0].removeprefix("case ")) if lines else None
     if case is None:
         sys.exit(f"{expected}: its first line that is no comment should name a case: case {' | '.join(CASES)}")
-    wanted, got = lines[1:], read_pcap(out)
-    for number, (line, frame) in enumerate(zip(wanted, got)):
-        _, _, _, _, _, _, _, length, sha = line.split()
+    wanted, stamped = lines[1:], read_stamped(out)
+    got = [frame for _, frame in stamped]
+    for number, (line, (ns, frame)) in enumerate(zip(wanted, stamped)):
+        _, cause, _, _, _, _, _, length, sha = line.split()
         if len(frame) != int(length) or digest(frame) != sha:
             explain(case, number, line, frame, got)
+            return 1
+        late = ns - int(cause[1:]) if cause.startswith("@") else 0
+        if not 0 <= late < GRANULARITY_NS:
+            print(f"frame {number}, sent by a timer: {late} ns late, allowed: less than {GRANULARITY_NS}: {line}")
             return 1
     if len(got) != len(wanted):
         print(f"{out}: {len(got)} frames, expected {len(wanted)}; all those in both are equal")

@@ -13,7 +13,7 @@ from typing import Callable, Iterator, NamedTuple
 
 from roce import (ALL_REDUCE, BARRIER, BROADCAST, HELLO, MAGIC, PARTIAL, RC_COMPARE_SWAP, RC_DATA, RC_FETCH_ADD,
                   RC_READ, RESULT, SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE, VERSION, Ina, Roce, flipped, icrc,
-                  internet_checksum, parse_roce)
+                  internet_checksum, parse_roce, resigned)
 
 WORLD, MTU, WINDOW, RING = 3, 256, 4, 7
 STRANGER = bytes.fromhex("5254000000fe")  # a station behind p3
@@ -25,12 +25,22 @@ SECOND = 10**9
 AGEING = 600 * SECOND  # connections.aging_s
 
 
+class Said(NamedTuple):
+    """A frame that the switch makes itself."""
+
+    kind: str  # one of switch_model.OWN_KINDS
+    rank: int  # of the sender on whose connection, or to whom
+    place: int  # its PSN, counted from the hello's
+    after_ns: int | None = None  # by a timer, so long after the step before; None: because of the step's frame
+
+
 class Step(NamedTuple):
-    """A frame, its outcome, and the time since the step before."""
+    """A frame, its outcome, the time since the step before, and what the switch says in that time and then."""
 
     frame: bytes
     fate: str
     after_ns: int = 1000
+    says: tuple[Said, ...] = ()
 
 
 Steps = Iterator[Step]
@@ -44,7 +54,8 @@ def rebuilt(hello: Roce, opcode: int, qp: int, psn: int, payload: bytes, message
     reth = hello.frame[hello.bth_at + 12:hello.bth_at + 24] + struct.pack(">I", message_bytes)
     extension = (reth + bytes(12))[:length]
     bth = bytearray(hello.frame[hello.bth_at:hello.bth_at + 12])
-    bth[0], bth[1] = opcode, bth[1] & 0xCF
+    asks = opcode in RC_DATA and ("LAST" in RC_DATA[opcode][0] or "ONLY" in RC_DATA[opcode][0])
+    bth[0], bth[1], bth[8] = opcode, bth[1] & 0xCF, 0x80 if asks else 0
     bth[5:8], bth[9:12] = qp.to_bytes(3, "big"), psn.to_bytes(3, "big")
     udp_bytes = 8 + len(bth) + len(extension) + len(payload) + 4
     ip = bytearray(hello.frame[14:34])
@@ -383,6 +394,13 @@ def acknowledgement(run: Run, rank: int) -> bytes:
     return rebuilt(turned_around(run.hellos[rank]), ACKNOWLEDGE, 0x11, (run.psn + 0x1000 * rank) % (1 << 24), b"", 0)
 
 
+def answer_of_receiver(run: Run, rank: int, place: int, syndrome: int = 0x1F) -> bytes:
+    """The successor's ACK or NAK for a packet of `rank`; `place` counts PSNs from the hello's. MSN 9."""
+    psn = (run.psn + 0x1000 * rank + place) % (1 << 24)
+    frame = rebuilt(turned_around(run.hellos[rank]), ACKNOWLEDGE, run.own_qp, psn, b"", 0)
+    return resigned(frame, 54, bytes((syndrome, 0, 0, 9)))
+
+
 def no_roce(frame: bytes) -> bytes:
     """The same addresses, another UDP port."""
     return frame[:36] + (4792).to_bytes(2, "big") + frame[38:]
@@ -564,6 +582,16 @@ def ageing(hellos: Hellos) -> Steps:
     yield Step(run.first(1, 2), "drop.no_connection")
 
 
+def long_wait_for_a_rank(hellos: Hellos) -> Steps:
+    """A connection whose hello waited for longer than aging_s is the ring's from the beginning of the incarnation on."""
+    run = Run(hellos, epoch=5, nonce=0xA)
+    yield Step(run.hello(0), "aggregated")
+    yield Step(run.hello(1), "aggregated", AGEING + SECOND)
+    yield Step(run.hello(2), "aggregated")
+    yield Step(run.plain(0, SEND_ONLY, 3), "drop.out_of_turn")
+    yield from whole(run, 1)
+
+
 def dead_connections(hellos: Hellos) -> Steps:
     """They stay dead for at least an hour, or for sixteen of the ACK timeouts in their hellos."""
     old = Run(hellos, epoch=5, nonce=0xA)
@@ -581,5 +609,5 @@ Job = Callable[[Hellos], Steps]
 JOBS: dict[str, Job] = {job.__name__.replace("_", "-"): job for job in (
     equal_epoch_restart, queue_pair_used_again, late_hello_of_a_dead_run, epochs, retired_nonces, waiting, five_waiting,
     hello_of_the_current_incarnation, refused_headers, collectives, other_port, port_of_the_hello, other_requests,
-    unknown_ring, version_1, strangers_headers, magic_between_others, ageing, dead_connections)}
+    unknown_ring, version_1, strangers_headers, magic_between_others, ageing, long_wait_for_a_rank, dead_connections)}
 TIED_TO_PORTS = {"other-port"}  # jobs whose ring's configuration names its members' ports

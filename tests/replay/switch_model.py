@@ -230,6 +230,7 @@ class Sent:
     msg: int | None = None
     k: int | None = None
     contributors: tuple[int, ...] = ()  # input frames summed, in rank order
+    ns: int = 0  # when, if a timer caused it
 
 
 # -- the switch
@@ -294,7 +295,7 @@ class Switch:
 
     def say(self, frame: bytes, kind: str, rank: int, port: int, msg: int | None = None, k: int | None = None) -> None:
         """A frame of the switch's own."""
-        self.sent.append(Sent(frame, self.cause, kind, port, rank, msg, k))
+        self.sent.append(Sent(frame, self.cause, kind, port, rank, msg, k, ns=self.now))
 
     def live(self, rank: int) -> Connection | None:
         """The admitted connection of the rank, unless its queue pair was used for something else since."""
