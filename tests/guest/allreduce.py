@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from capture import read_frames
@@ -22,6 +23,7 @@ RENDEZVOUS_PORT = 7471
 IPV6_ETHERTYPE = b"\x86\xdd"
 UDP = 17
 END_OF_JOB_S = 120.0
+RETRIES = 6  # the most that soft-RoCE counts: seven are no limit there
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
 
@@ -44,11 +46,14 @@ class Epochs:
         return cls.last
 
 
-def start_job(lab: Lab, options: str, ring: Ring | None = None, environment: str = "") -> list[Job]:
-    """One worker on each member of `ring`, by default the setup's first; jobs[r] is rank r's."""
+def start_job(lab: Lab, options: str, ring: Ring | None = None,
+              environment: Callable[[int], str] = lambda rank: "") -> list[Job]:
+    """One worker on each member of `ring`, by default the setup's first; jobs[r] is rank r's.
+
+    `environment` gives the variables of a rank's process, as a shell takes them."""
     ring = ring or lab.setup.rings[0]
     epoch = Epochs.next()
-    return [lab.guests[guest].start(f"{environment} {worker(lab, ring, rank, options, epoch)}")
+    return [lab.guests[guest].start(f"{environment(rank)} {worker(lab, ring, rank, options, epoch)}")
             for rank, guest in enumerate(ring.guests)]
 
 

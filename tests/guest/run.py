@@ -33,7 +33,8 @@ from pathlib import Path
 from types import FrameType
 
 import allreduce  # its scenarios register themselves
-import rings  # and these
+import bad_links  # and these
+import rings
 from guest import GuestError
 from image import REPOSITORY, Image, ImageError, build_image
 from lab import Lab, ScenarioFailed, Setup
