@@ -150,7 +150,7 @@ class Bridge(Switch):
 
 
 class Weir(Switch):
-    """build/app/weir with one AF_PACKET port per TAP."""
+    """build/app/weir, or another one after replace(), with one AF_PACKET port per TAP."""
 
     name = "weir"
 
@@ -162,13 +162,20 @@ class Weir(Switch):
         self._configuration = logs / "weir.yaml"
         self._configuration.write_text(weir_configuration(taps, link_mtu, rings, self._file_prefix))
         self._log = logs / "weir.log"
+        self._program = WEIR
         self._process: subprocess.Popen[bytes] | None = None
+
+    def replace(self, program: Path) -> None:
+        """Ends it and starts another one with the same configuration."""
+        self.kill()
+        self._program = program
+        self.start()
 
     def start(self) -> None:
         before = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._namespace.prefix, str(WEIR), "--config", str(self._configuration), "--no-interactive"],
+                [*self._namespace.prefix, str(self._program), "--config", str(self._configuration), "--no-interactive"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         deadline = time.monotonic() + WEIR_START_S
         while b"weir: ready" not in self._log.read_bytes()[before:]:
@@ -204,7 +211,7 @@ class Weir(Switch):
             raise FabricError(f"weir did not print its totals when it stopped; it said:\n{said}")
         if accounts[3] != "yes" or buffers[1] != buffers[2]:
             raise FabricError(f"frames or buffers went missing in weir:\n{said}")
-        return f"{accounts[1]} frames received, {accounts[2]} forwarded; {buffers[1]} of {buffers[2]} mbufs free"
+        return f"{accounts[1]} frames received and {accounts[2]} made; {buffers[1]} of {buffers[2]} mbufs free"
 
     def kill(self) -> None:
         if self._process is not None:
