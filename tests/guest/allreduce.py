@@ -14,7 +14,7 @@ from typing import Any
 from capture import read_frames
 from guest import Job
 from lab import Lab
-from scenarios import C_RING, JUMBO, PLAIN, RING, RING6, SECOND_RING, expect, scenario
+from scenarios import C_RING, JUMBO, PERFTEST_PORT, PLAIN, RING, RING6, SECOND_RING, expect, scenario
 from switch import Ring
 
 WORKER = "build/app/weir-worker"
@@ -23,6 +23,7 @@ RENDEZVOUS_PORT = 7471
 IPV6_ETHERTYPE = b"\x86\xdd"
 UDP = 17
 END_OF_JOB_S = 120.0
+PERFTEST_S = 15.0
 RETRIES = 6  # the most that soft-RoCE counts: seven are no limit there
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
@@ -170,3 +171,31 @@ def killed_switch(lab: Lab) -> str:
         expect(result.status == 1, f"rank {rank} should have failed: {result.complaint}")
         expect("expected" not in result.output, f"rank {rank} had a wrong sum: {result.output[-500:]}")
     return f"every rank got an error; new job exact in {run_job(lab, '--size 256KiB'):.2f} s"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,))
+def perftest_beside(lab: Lab) -> str:
+    """WRITE and SEND, both ways, between neighbours of a ring while it reduces. Their acknowledgements belong to two queue
+    pairs then: Weir answers for the ring's, and never for the other."""
+    server, client = (lab.guests[guest] for guest in RING.guests[:2])
+    said = []
+    for program in ("ib_write_bw", "ib_send_bw"):
+        command = f"{program} -d rxe0 -x 1 -F -b -s 65536 -m {lab.setup.path_mtu} -D {PERFTEST_S:.0f}"
+        serving = server.start(command)
+        server.wait_listening(PERFTEST_PORT)
+        asking = client.start(f"{command} {server.who.ip}")
+        asking.wait_for("remote address")
+        seconds = finish_job(start_job(lab, f"--size 256KiB --retries {RETRIES}", RING))
+        expect(asking.is_running and serving.is_running, f"{program} ended before the all-reduce: {asking.output}")
+        for side in (asking, serving):
+            result = side.wait(60.0 + PERFTEST_S)
+            expect(result.status == 0, result.complaint)
+        said.append(f"beside {written(asking.output, program)} exact in {seconds:.2f} s")
+    return "; ".join(said)
+
+
+def written(output: str, program: str) -> str:
+    speed = re.search(r"^\s*65536\s+(\d+)\s+[\d.]+\s+([\d.]+)\s", output, re.MULTILINE)
+    expect(speed is not None and int(speed[1]) > 0, f"{program}: {output}")
+    assert speed is not None
+    return f"{program}'s {speed[1]} x 65536 bytes, {float(speed[2]):.2f} MiB/s,"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ETHERTYPE_IPV4 = b"\x08\x00"
@@ -15,18 +16,30 @@ def mac_bytes(mac: str) -> bytes:
     return bytes.fromhex(mac.replace(":", ""))
 
 
+@dataclass(frozen=True)
+class Captured:
+    seconds: float  # of the wall clock
+    frame: bytes
+
+
 def read_frames(file: Path) -> list[bytes]:
     """All whole frames of a file that tcpdump wrote on this machine."""
+    return [captured.frame for captured in read_capture(file)]
+
+
+def read_capture(file: Path) -> list[Captured]:
+    """The same, with their times."""
     data = file.read_bytes()
     magic, snapped = struct.unpack_from("=I", data)[0], 0
     if magic not in (0xA1B2C3D4, 0xA1B23C4D):
         raise ValueError(f"{file}: not a capture file of this machine's byte order (magic {magic:#x})")
-    frames: list[bytes] = []
+    unit = 1e-6 if magic == 0xA1B2C3D4 else 1e-9
+    frames: list[Captured] = []
     offset = 24
     while offset + 16 <= len(data):
-        captured, length = struct.unpack_from("=8xII", data, offset)
+        seconds, fraction, captured, length = struct.unpack_from("=IIII", data, offset)
         snapped += captured != length
-        frames.append(data[offset + 16:offset + 16 + captured])
+        frames.append(Captured(seconds + fraction * unit, data[offset + 16:offset + 16 + captured]))
         offset += 16 + captured
     if snapped:
         raise ValueError(f"{file}: {snapped} frames were not captured whole")

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import struct
+import tempfile
 import unittest
+from pathlib import Path
 
-from capture import ETHERTYPE_IPV4, differences, mac_bytes
+from capture import ETHERTYPE_IPV4, Captured, differences, mac_bytes, read_capture
 
 MACS = ("52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03")
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -61,6 +64,13 @@ class Differences(unittest.TestCase):
         self.assertEqual(differences(came, ([], [ACK_1, SEND_1, ACK_2, SEND_2], []), MACS), [])
         for wrong in ([SEND_1, ACK_2, SEND_2, ACK_1], [SEND_2, ACK_1, SEND_1, ACK_2], [SEND_1, ACK_1, SEND_2]):
             self.assertNotEqual(differences(came, ([], wrong, []), MACS), [])
+
+    def test_times_of_a_capture(self) -> None:
+        for magic, fraction in ((0xA1B2C3D4, 250_000), (0xA1B23C4D, 250_000_000)):
+            with self.subTest(f"{magic:#x}"), tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "one.pcap"
+                file.write_bytes(struct.pack("=I20xIIII", magic, 7, fraction, len(ONE), len(ONE)) + ONE)
+                self.assertEqual(read_capture(file), [Captured(7.25, ONE)])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import re
 import secrets
 import selectors
 import shlex
+import signal
 import socket
 import subprocess
 import threading
@@ -156,6 +157,7 @@ class Guest:
         self._has_discipline = False
         self._receives_through_ifb = False
         self._asks_nobody = False
+        self._is_stopped = False
         pairs = [socket.socketpair() for _ in range(CHANNELS)]
         self._channels = [Channel(ours) for ours, _ in pairs]
         arguments = self._arguments(image, link_mtu, [theirs.fileno() for _, theirs in pairs])
@@ -210,6 +212,15 @@ class Guest:
             channel.socket.close()
         self._transcript.close()
 
+    def stop(self) -> None:
+        """Stops the whole machine, until resume() or reset(). It answers nothing; its clock goes on."""
+        self._is_stopped = True
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._is_stopped = False
+        self._process.send_signal(signal.SIGCONT)
+
     def add_ip6(self) -> int:
         """Gives the guest its IPv6 address, if it has none yet, and returns the index of the address's GID."""
         self.run(f"ip -6 address replace {self.who.ip6}/64 dev eth0 nodad")
@@ -239,6 +250,11 @@ class Guest:
     def wait_until(self, condition: str, timeout: float = 60.0) -> None:
         """Waits until the shell command `condition` succeeds in the guest."""
         self.run(f"until {condition}; do sleep 0.1; done", timeout)
+
+    def rdma_counters(self) -> dict[str, int]:
+        """What the soft-RoCE device has counted since boot: packets sent, retries, …"""
+        said = self.run("cd /sys/class/infiniband/rxe0/ports/1/hw_counters && grep -H . *").output
+        return {name: int(count) for name, count in (line.split(":") for line in said.split())}
 
     def wait_listening(self, tcp_port: int, timeout: float = 60.0) -> None:
         self.wait_until(f"grep -Eq ':{tcp_port:04X} [0-9A-F]+:0000 0A' /proc/net/tcp /proc/net/tcp6", timeout)
@@ -282,6 +298,8 @@ class Guest:
 
     def reset(self) -> None:
         """Restores the network and ends all commands, as after boot."""
+        if self._is_stopped:
+            self.resume()
         for channel in self._channels[1:]:
             if (job := channel.job) is not None:
                 job.kill()

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the scenarios: real soft-RoCE hosts, as virtual machines, around one Weir.
 
-    tests/guest/run.py                       all of them
+    tests/guest/run.py                       all but those that take minutes
     tests/guest/run.py --list                what there is
-    tests/guest/run.py --scenario 'rping*'   those whose name matches (may be repeated)
+    tests/guest/run.py --scenario 'rping*'   those whose name matches, however long they take (may be repeated)
     tests/guest/run.py --fabric bridge       the kernel's bridge instead of Weir, to see whether Weir or the test is wrong
     tests/guest/run.py --repeat 5            all of it five times, in the same guests and the same Weir
     tests/guest/run.py --keep-logs DIR       consoles, commands, captures, configuration and Weir's output go there
@@ -34,11 +34,12 @@ from types import FrameType
 
 import allreduce  # its scenarios register themselves
 import bad_links  # and these
+import patience
 import rings
 from guest import GuestError
 from image import REPOSITORY, Image, ImageError, build_image
 from lab import Lab, ScenarioFailed, Setup
-from scenarios import SCENARIOS, Scenario
+from scenarios import SCENARIOS, Scenario, When
 from switch import WEIR, FabricError, remove_leftovers
 
 FAILURES = (FabricError, GuestError, ScenarioFailed)
@@ -69,7 +70,7 @@ def why_no_emulator() -> str | None:
 
 def choose(patterns: Sequence[str]) -> list[Scenario]:
     if not patterns:
-        return SCENARIOS
+        return [known for known in SCENARIOS if known.when is When.ALWAYS]
     for pattern in patterns:
         if not any(fnmatch.fnmatch(known.name, pattern) for known in SCENARIOS):
             names = " ".join(known.name for known in SCENARIOS)
@@ -92,7 +93,7 @@ def attempt(lab: Lab, chosen: Scenario) -> Outcome:
 
 def progress(outcome: Outcome) -> None:
     first = outcome.detail.splitlines()[0] if outcome.detail else ""
-    say(f"  {outcome.verdict:7} {outcome.name:24} {outcome.seconds:6.1f} s  {first}")
+    say(f"  {outcome.verdict:7} {outcome.name:32} {outcome.seconds:6.1f} s  {first}")
 
 
 def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Image, logs: Path) -> list[Outcome]:
@@ -151,9 +152,9 @@ def summarize(outcomes: Sequence[Outcome]) -> int:
     for outcome in outcomes:
         if outcome.verdict == "failed":
             say(f"\n==== {outcome.name} failed\n{outcome.detail}")
-    say("\nscenario                   result   seconds")
+    say(f"\n{'scenario':32} result   seconds")
     for outcome in outcomes:
-        say(f"{outcome.name:26} {outcome.verdict:8} {outcome.seconds:7.1f}")
+        say(f"{outcome.name:32} {outcome.verdict:8} {outcome.seconds:7.1f}")
     count = collections.Counter(outcome.verdict for outcome in outcomes)
     say(f"guest: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] else 0
@@ -178,7 +179,7 @@ def main() -> int:
 
     if options.list:
         for known in SCENARIOS:
-            say(f"{known.name:26} {known.setup}{'; Weir only' if known.needs_weir else ''}")
+            say(f"{known.name:32} {known.setup}{'; Weir only' if known.needs_weir else ''}{known.when.value}")
         return 0
     chosen = choose(options.scenario)
     if (reason := why_no_emulator()) is not None:

@@ -23,6 +23,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from capture import differences, is_rocev2, read_frames
 from guest import Guest
@@ -44,6 +45,13 @@ NETCAT_PORT = 9000
 FILE_BYTES = 8 << 20
 
 
+class When(Enum):
+    """When a scenario runs. The value is what --list adds to its line."""
+
+    ALWAYS = ""
+    BY_NAME = "; only by its name: it takes minutes"
+
+
 @dataclass(frozen=True)
 class Scenario:
     name: str
@@ -51,20 +59,21 @@ class Scenario:
     body: Callable[[Lab], str]
     needs_weir: bool = False
     programs: tuple[str, ...] = ()  # built ones that it runs in guests, relative to the repository
+    when: When = When.ALWAYS
 
 
 SCENARIOS: list[Scenario] = []
 
 
-def scenario(*setups: Setup, needs_weir: bool = False,
-             programs: tuple[str, ...] = ()) -> Callable[[Callable[[Lab], str]], Callable[[Lab], str]]:
+def scenario(*setups: Setup, needs_weir: bool = False, programs: tuple[str, ...] = (),
+             when: When = When.ALWAYS) -> Callable[[Callable[[Lab], str]], Callable[[Lab], str]]:
     """Registers a function once per setup, as NAME@LINK_MTU."""
     def register(body: Callable[[Lab], str]) -> Callable[[Lab], str]:
         for setup in setups:
             name = f"{body.__name__.replace('_', '-')}@{setup.link_mtu}"
             if any(known.name == name for known in SCENARIOS):
                 raise ValueError(f"two scenarios are called {name}")
-            SCENARIOS.append(Scenario(name, setup, body, needs_weir, programs))
+            SCENARIOS.append(Scenario(name, setup, body, needs_weir, programs, when))
         return body
     return register
 
