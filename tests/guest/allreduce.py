@@ -23,7 +23,7 @@ RENDEZVOUS_PORT = 7471
 IPV6_ETHERTYPE = b"\x86\xdd"
 UDP = 17
 END_OF_JOB_S = 120.0
-PERFTEST_S = 15.0
+PERFTEST_S = 10.0
 RETRIES = 6  # the most that soft-RoCE counts: seven are no limit there
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
@@ -184,7 +184,7 @@ def perftest_beside(lab: Lab) -> str:
         serving = server.start(command)
         server.wait_listening(PERFTEST_PORT)
         asking = client.start(f"{command} {server.who.ip}")
-        asking.wait_for("remote address")
+        client.wait_until("rdma resource show qp | grep -q 'type RC state RTS'")  # what it prints comes at its end
         seconds = finish_job(start_job(lab, f"--size 256KiB --retries {RETRIES}", RING))
         expect(asking.is_running and serving.is_running, f"{program} ended before the all-reduce: {asking.output}")
         for side in (asking, serving):
@@ -195,7 +195,7 @@ def perftest_beside(lab: Lab) -> str:
 
 
 def written(output: str, program: str) -> str:
-    speed = re.search(r"^\s*65536\s+(\d+)\s+[\d.]+\s+([\d.]+)\s", output, re.MULTILINE)
-    expect(speed is not None and int(speed[1]) > 0, f"{program}: {output}")
-    assert speed is not None
-    return f"{program}'s {speed[1]} x 65536 bytes, {float(speed[2]):.2f} MiB/s,"
+    counted = re.search(r"^\s*65536\s+(\d+)\s", output, re.MULTILINE)
+    expect(counted is not None and int(counted[1]) > 0, f"{program}: {output}")
+    assert counted is not None
+    return f"{program}'s {counted[1]} x 65536 bytes"
