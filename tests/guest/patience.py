@@ -22,7 +22,7 @@ LATE = 1  # the rank that the others wait for
 ALL_OTHERS = tuple(rank for rank in range(len(RING.guests)) if rank != LATE)
 ACK_TIMEOUT_MS = 500
 PATIENT = f"--retries {RETRIES} --timeout 400"
-SHORT_S = 20.0
+SHORT_S = 10.0
 LONG_S = 120.0
 BEGIN_S = 60.0
 SETTLING_S = 2.0  # for what is under way when a host stops
