@@ -161,13 +161,20 @@ void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
   flow.pass = is_done ? Flow::Pass::acknowledged : Flow::Pass::nothing;
 }
 
-std::uint64_t Recover::may_ask_at(const Flow& flow) const {
-  const bool waits_for_repeat =
-      flow.asked_at != 0 && !flow.went_back && flow.asked_for == flow.next_in;
+bool Recover::is_waiting_for_repeat(const Flow& flow) {
+  return flow.asked_at != 0 && !flow.went_back && flow.asked_for == flow.next_in;
+}
+
+std::uint64_t Recover::may_ask_at(const Flow& flow) {
+  if (flow.asks == 1 && !flow.lacks_packets()) {
+    // Perhaps nothing was lost and the sender is slow. A soft-RoCE sender that goes back twice in a
+    // row may lose its way (docs/transports.md).
+    return flow.asked_at + recovery::kRnrWait;
+  }
   switch (flow.asks) {
   case 0:
   case 1: // a NAK, and either it or the repeat was lost
-    return waits_for_repeat ? flow.asked_at + flow.timer() : 0;
+    return is_waiting_for_repeat(flow) ? flow.asked_at + flow.timer() : 0;
   default:
     return flow.asked_at +
            std::min(recovery::kRnrWait << std::min(flow.asks - 2u, 3u), recovery::kLongestPause);

@@ -43,7 +43,7 @@ class Recover {
   void ask(const ring::RingChild& sender, frame::Instant now);
 
   /// When the sender may be asked next, in ns.
-  std::uint64_t may_ask_at(const recovery::Flow& flow) const;
+  static std::uint64_t may_ask_at(const recovery::Flow& flow);
 
   /// Sends the receiver again all that it has not acknowledged. Returns the number of results.
   unsigned resend(const ring::RingChild& sender, frame::Instant now);
@@ -71,6 +71,7 @@ class Recover {
  private:
   using Flow = recovery::Flow;
 
+  static bool is_waiting_for_repeat(const Flow& flow);
   static bool is_answered_already(const Flow& flow, frame::Instant now);
   void acknowledge_again(const ring::RingChild& sender, frame::Instant now);
   bool say_ack(const ring::RingChild& sender, frame::Instant now);

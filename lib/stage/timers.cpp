@@ -115,7 +115,7 @@ std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std:
   const recovery::Flow& flow = classifier_.flow_of(sender);
   const auto due = [&] {
     return std::max({stall.since_ns + timer, flow.heard_at + timer, flow.hushed_until,
-                     recover_.may_ask_at(flow)});
+                     Recover::may_ask_at(flow)});
   };
   if (now.ns >= due()) {
     recover_.ask(sender, now);
