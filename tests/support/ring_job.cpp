@@ -32,6 +32,8 @@ ring::RingSpec RingJob::ring() const {
                       .window = spec_.window,
                       .max_message_bytes = spec_.max_message_bytes,
                       .mtu = spec_.mtu,
+                      .patience_ms = spec_.patience_ms,
+                      .keep_alive = spec_.keep_alive,
                       .members = {}};
   for (std::uint16_t rank = 0; rank < spec_.world; ++rank) {
     ring::Member& member = ring.members.emplace_back();

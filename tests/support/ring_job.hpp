@@ -43,7 +43,9 @@ struct JobSpec {
   std::uint8_t ack_timeout = 0;   // exponent, in hellos
   std::uint16_t ports = 4;        // rank r is behind port r mod ports
   bool pins_ports = false;        // the configuration names each member's port
-  std::uint16_t network_id = 0;   // makes the addresses of this job differ from another's
+  std::uint64_t patience_ms = 600'000;
+  ring::KeepAlive keep_alive = ring::KeepAlive::ack;
+  std::uint16_t network_id = 0; // makes the addresses of this job differ from another's
 };
 
 class RingJob {

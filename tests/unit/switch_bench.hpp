@@ -26,6 +26,7 @@ using test::Built;
 using test::Bytes;
 using test::FramePool;
 using test::FrameSpec;
+using test::JobSpec;
 using test::kSession;
 using test::RecordingSink;
 using test::result_of;
