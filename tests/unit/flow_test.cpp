@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What the switch remembers of one connection, when it looks at its timers, and who claims which
+/// queue pair (docs/protocol.md §9).
+
+#include "conn/queue_pair_claims.hpp"
+#include "recovery/flow.hpp"
+#include "stage/schedule.hpp"
+#include "support/frame_builder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace weir::recovery {
+namespace {
+
+constexpr std::uint32_t kHello = 0xfffffe; // PSNs wrap at once
+
+Flow begun() {
+  Flow flow;
+  flow.begin(kHello, 0x500, 14, 1000);
+  return flow;
+}
+
+TEST(Flow, MarksWrapWithThePsn) {
+  Flow flow = begun();
+  for (const std::uint32_t psn : {0xfffffeu, 0xffffffu, 0u, 1u}) {
+    EXPECT_FALSE(flow.is_past(psn));
+    flow.left(psn, 2000);
+    EXPECT_TRUE(flow.is_past(psn));
+  }
+  EXPECT_EQ(flow.next_out, 2u);
+  EXPECT_EQ(flow.next_in, 2u) << "never behind what has left";
+  EXPECT_TRUE(flow.is_past(kHello));
+  EXPECT_TRUE(flow.is_outstanding());
+  flow.acknowledge(2, 3000);
+  EXPECT_FALSE(flow.is_outstanding());
+}
+
+TEST(Flow, APassBeginsWithAPsnNotAboveThePrevious) {
+  Flow flow = begun();
+  for (const std::uint32_t psn : {0xfffffeu, 0xffffffu, 0u, 1u}) {
+    flow.pass = Flow::Pass::resent;
+    flow.heard(psn, 0);
+    EXPECT_EQ(flow.pass, Flow::Pass::resent) << psn;
+  }
+  for (const std::uint32_t psn : {1u, 0xffffffu}) {
+    flow.pass = Flow::Pass::resent;
+    flow.hushed_until = flow.held_until = 99;
+    flow.heard(psn, 0);
+    EXPECT_EQ(flow.pass, Flow::Pass::nothing) << psn;
+    EXPECT_EQ(flow.hushed_until, 0u) << "it does not wait any more";
+    EXPECT_EQ(flow.held_until, 0u);
+  }
+}
+
+TEST(Flow, APassIsTheSwitchsOwnOnlyOnce) {
+  Flow flow = begun();
+  flow.heard(0, 0);
+  flow.asked(1);
+  flow.heard(0, 2);
+  EXPECT_TRUE(flow.is_own_pass);
+  flow.heard(0, 3);
+  EXPECT_FALSE(flow.is_own_pass) << "the answer came already";
+}
+
+/// RFC 6298: the first sample gives it and four times its half; then the deviation is 3/4 of that.
+TEST(Flow, TheTimerFollowsTheRoundTrip) {
+  Flow flow = begun();
+  EXPECT_EQ(flow.timer(), 120'000u) << "before a sample";
+  flow.left(kHello, 1000);
+  flow.time(kHello, 1000);
+  flow.acknowledge(0xffffff, 101'000);
+  EXPECT_EQ(flow.timer(), 300'000u);
+  flow.left(0xffffff, 200'000);
+  flow.time(0xffffff, 200'000);
+  flow.acknowledge(0, 300'000);
+  EXPECT_EQ(flow.timer(), 250'000u);
+}
+
+TEST(Flow, LateResendsDoubleTheTimerUntilASampleIsTaken) {
+  Flow flow = begun();
+  flow.left(kHello, 0);
+  for (const std::uint64_t timer : {240'000u, 480'000u, 960'000u}) {
+    flow.resends_late();
+    EXPECT_EQ(flow.timer(), timer);
+  }
+  flow.acknowledge(0xffffff, 5000);
+  EXPECT_EQ(flow.timer(), 960'000u) << "Karn: nothing was timed";
+  EXPECT_EQ(flow.resends, 0u);
+  flow.left(0xffffff, 6000);
+  flow.time(0xffffff, 6000);
+  flow.acknowledge(0, 7000);
+  EXPECT_EQ(flow.timer(), 60'000u) << "the floor";
+  for (int i = 0; i < 100; ++i) {
+    flow.resends_late();
+  }
+  EXPECT_EQ(flow.timer(), std::uint64_t{60'000} << 16);
+}
+
+TEST(Flow, OnlyAnAcknowledgementOfThePacketStopsItsTime) {
+  Flow flow = begun();
+  flow.left(kHello, 0);
+  flow.left(0xffffff, 0);
+  flow.time(0xffffff, 0);
+  flow.acknowledge(0xffffff, 500'000);
+  EXPECT_EQ(flow.timer(), 120'000u);
+  EXPECT_TRUE(flow.is_timing);
+}
+
+TEST(Flow, ARunKeepsTheCountersOfTheOneBefore) {
+  Flow flow = begun();
+  flow.counters.naks = 3;
+  flow.asks = 7;
+  flow.begin(5, 0, 0, 9);
+  EXPECT_EQ(flow.counters.naks, 3u);
+  EXPECT_EQ(flow.asks, 0u);
+}
+
+/// IBTA §9.9 and docs/protocol.md §2a.
+TEST(AckTimeout, IsAPowerOfTwoAndNoLessThanCode12) {
+  EXPECT_EQ(ack_timeout_ns(14), 67'108'864u);
+  EXPECT_EQ(ack_timeout_ns(12), 16'777'216u);
+  EXPECT_EQ(ack_timeout_ns(1), 16'777'216u);
+  EXPECT_EQ(ack_timeout_ns(31), 8'796'093'022'208u);
+}
+
+TEST(Schedule, NamesTheRingsWhoseTimeHasCome) {
+  stage::Schedule schedule(3);
+  EXPECT_EQ(schedule.next(), stage::Schedule::kNever);
+  schedule.expect(1, 50);
+  schedule.expect(2, 30);
+  schedule.expect(2, 40); // the earlier time holds
+  EXPECT_EQ(schedule.next(), 30u);
+  std::vector<std::uint16_t> looked;
+  const auto look = [&](std::uint16_t ring) {
+    looked.push_back(ring);
+    return std::uint64_t{90};
+  };
+  schedule.look(29, look);
+  EXPECT_TRUE(looked.empty());
+  schedule.look(30, look);
+  EXPECT_EQ(looked, (std::vector<std::uint16_t>{2}));
+  EXPECT_EQ(schedule.next(), 50u);
+  schedule.look(60, look);
+  EXPECT_EQ(looked, (std::vector<std::uint16_t>{2, 1}));
+  EXPECT_EQ(schedule.next(), 90u);
+  schedule.resize(4);
+  schedule.expect(3, 10);
+  EXPECT_EQ(schedule.next(), 10u);
+}
+
+TEST(QueuePairClaims, TwoClaimantsOnOneHostAreNotSole) {
+  conn::QueuePairClaims claims(8, {});
+  const auto name = claims.name_of(test::ip("10.0.0.1"), 0x500);
+  const auto elsewhere = claims.name_of(test::ip("10.0.0.2"), 0x500);
+  EXPECT_NE(name, elsewhere);
+  EXPECT_NE(name, claims.name_of(test::ip("10.0.0.1"), 0x501));
+  EXPECT_FALSE(claims.is_sole(name)) << "nobody claims it";
+  claims.add(name);
+  claims.add(elsewhere);
+  EXPECT_TRUE(claims.is_sole(name));
+  claims.add(name);
+  EXPECT_FALSE(claims.is_sole(name));
+  EXPECT_TRUE(claims.is_sole(elsewhere));
+  claims.remove(name);
+  EXPECT_TRUE(claims.is_sole(name));
+  claims.remove(name);
+  EXPECT_FALSE(claims.is_sole(name));
+}
+
+} // namespace
+} // namespace weir::recovery
