@@ -576,6 +576,7 @@ void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender,
   connection.child = sender.child;
   connection.port = frame.ingress;
   connection.ack_timeout = header_of(frame).ack_timeout;
+  connection.last_seen = now; // its hello may have waited for longer than the aging time
   state.admitted[sender.child] = &connection;
   state.histories[sender.child].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
   ports_.bind(sender, frame.ingress);
