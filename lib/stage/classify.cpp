@@ -76,7 +76,7 @@ void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, fr
     return forward_.drop<StageId::classify>(frame, DropReason::out_of_turn, now);
   }
   if (psn == flow.next_out) {
-    flow.left(psn, now.ns);
+    rings_[sender.ring]->leaves(flow, psn, now.ns);
   }
   passes<StageId::classify, StageId::emit>();
   emit_.send_in_turn(frame, frame::Departure::forwarded, now);

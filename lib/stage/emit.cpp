@@ -81,7 +81,7 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   for (std::uint16_t child = 0; child < frames.size(); ++child) {
     const ring::RingChild sender{index, child};
     record.child = child;
-    leave(*frames[child], flows[child], ack_request, now);
+    leave(*frames[child], ring, flows[child], ack_request, now);
     passes<StageId::emit, StageId::forward>();
     forward_.send(*frames[child], frame::Departure::consumed, now, record,
                   classifier_.ports().receiver_port_of(sender));
@@ -90,14 +90,14 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
 }
 
 /// Takes down that the result leaves, and makes it ask for an acknowledgement.
-void Emit::leave(frame::Frame& frame, recovery::Flow& flow, AckRequest ack_request,
+void Emit::leave(frame::Frame& frame, RingState& ring, recovery::Flow& flow, AckRequest ack_request,
                  frame::Instant now) {
   auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
   if (ack_request == AckRequest::yes && (bth.ack_request & wire::kAckRequest) == 0) [[unlikely]] {
     bth.ack_request |= wire::kAckRequest;
     wire::store_icrc(frame, wire::compute_icrc(frame));
   }
-  flow.left(frame.packet.psn, now.ns);
+  ring.leaves(flow, frame.packet.psn, now.ns);
   if ((bth.ack_request & wire::kAckRequest) != 0) {
     flow.time(frame.packet.psn, now.ns);
   }

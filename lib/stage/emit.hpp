@@ -40,8 +40,8 @@ class Emit {
   unsigned release_due(std::uint16_t ring, frame::Instant now);
   unsigned send_results(std::uint16_t ring, const Due& due, AckRequest ack_request,
                         frame::Instant now);
-  static void leave(frame::Frame& frame, recovery::Flow& flow, AckRequest ack_request,
-                    frame::Instant now);
+  static void leave(frame::Frame& frame, RingState& ring, recovery::Flow& flow,
+                    AckRequest ack_request, frame::Instant now);
   void finish(slot::ReductionQueue::Entry& entry, frame::Instant now);
   bool has_result_on_connection_of(const frame::Frame& frame,
                                    const slot::ReductionQueue::Entry& entry) const;

@@ -4,6 +4,7 @@
 #include "frame/counters.hpp"
 #include "l2/bridge.hpp"
 #include "recovery/answer_template.hpp"
+#include "recovery/flow.hpp"
 #include "recovery/result_template.hpp"
 #include "ring/ring.hpp"
 #include "slot/slot_table.hpp"
@@ -46,6 +47,14 @@ struct RingState {
 
   /// The due packet's results, which are of this kind, leave.
   void advance_due(const wire::OpcodeInfo& leaving, std::uint64_t now_ns);
+
+  /// A packet leaves on a connection of the ring for the first time. If its sender left out PSNs
+  /// before it, they are missing no longer.
+  void leaves(recovery::Flow& flow, std::uint32_t psn, std::uint64_t now_ns) {
+    const bool lacked = flow.lacks_packets();
+    flow.left(psn, now_ns);
+    gaps -= lacked && !flow.lacks_packets() ? 1 : 0;
+  }
 
   slot::SlotTable slots;
   frame::RingCounters counters;
