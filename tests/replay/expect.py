@@ -26,8 +26,8 @@ from typing import Iterator
 
 from cases import CASES, HERE, Case, ring_yaml
 from jobs import Said
-from recovery_model import GRANULARITY_NS
-from roce import (HELLO, INA_LEN, RC_DATA, describe, hex_rows, parse_roce, pcap_bytes, read_pcap, read_stamped,
+from recovery_model import ACKNOWLEDGE, GRANULARITY_NS, syndrome_of
+from roce import (HELLO, INA_LEN, RC_DATA, Roce, describe, hex_rows, parse_roce, pcap_bytes, read_pcap, read_stamped,
                   scapy_icrc, serial, stamped_pcap_bytes)
 from switch_model import OWN_KINDS, RING, Sent, Switch, result_of
 
@@ -125,9 +125,9 @@ def expectation(case: Case) -> tuple[str, Switch]:
     if all_met:  # then no slot is used twice, and none that all ranks reached may be missing
         assert counts["slots_reached_by_all_ranks"] == counts["slots_completed"], counts
     text = [f"# {case.name}: what leaves, in order, when rings/{case.name}.yaml meets {case.source}",
-            "# Written by tests/replay/expect.py --write. Frame lines: index, input frame that caused it (@ and a time in",
-            "# ns: a timer did), kind, egress port, rank, message, packet, length, SHA-256 of the whole frame. Counter",
-            "# lines at the end.",
+            "# Written by tests/replay/expect.py --write. Frame lines: index, input frame that caused it (@ and a time",
+            "# in ns: a timer did), kind, egress port, rank, message, packet, length, SHA-256 of the whole frame.",
+            "# Counter lines at the end.",
             f"case {case.name}"]
     text += [line_of(i, sent) for i, sent in enumerate(switch.sent)]
     if all_met:
@@ -160,7 +160,7 @@ def check() -> int:
                 print(f"{path}: not what the model says; look at the difference, then expect.py --write")
                 bad += 1
         assert switch is not None
-        bad += wrong_fates(case, switch)
+        bad += wrong_fates(case, switch) + said_too_much(case, switch)
         seen: set[tuple[str, int]] = set()
         checked = 0
         results = (s for s in switch.sent if s.kind in ("result", "cached-result", *OWN_KINDS))
@@ -172,8 +172,34 @@ def check() -> int:
                 if scapy_icrc(sent.frame) != sent.frame[-4:]:
                     print(f"{case.name}: scapy has another ICRC for {line_of(number, sent)}")
                     bad += 1
-        print(f"{case.name}: {len(switch.sent)} frames expected; scapy confirms {checked} of the ICRCs that the switch writes")
+        print(f"{case.name}: {len(switch.sent)} frames expected; scapy confirms {checked} ICRCs that the switch writes")
     return bool(bad)
+
+
+def said_too_much(case: Case, switch: Switch) -> int:
+    """I9, without the model's state: a receiver acknowledged it before the switch did, or the hello begins there."""
+    stamped = case.frames()
+    roces = [parse_roce(frame) for _, frame in stamped]
+    begins = {(roce.src, ina.qp, roce.psn) for roce in roces if roce and roce.opcode in RC_DATA
+              and (ina := roce.ina()) and ina.collective == HELLO}
+    wrong = 0
+    for sent in (s for s in switch.sent if s.kind in OWN_KINDS and s.kind != "resent"):
+        roce = parse_roce(sent.frame)
+        assert roce
+        upto = acknowledged_by(roce)
+        end = bisect_left(stamped, (sent.ns,)) if sent.cause is None else sent.cause + 1
+        before = [r for r in roces[:end] if r and (r.src, r.dst, r.qp) == (roce.src, roce.dst, roce.qp)]
+        if (roce.dst, roce.qp, upto) not in begins and all(
+                r.opcode != ACKNOWLEDGE or serial(acknowledged_by(r), upto, 24) < 0 for r in before):
+            print(f"{case.name}: {sent.kind} at {sent.ns} ns says more than the receiver: {describe(sent.frame)}")
+            wrong += 1
+    return wrong
+
+
+def acknowledged_by(answer: Roce) -> int:
+    """The PSN below which all is acknowledged."""
+    syndrome = syndrome_of(answer)
+    return answer.psn if syndrome is None or syndrome >> 5 else (answer.psn + 1) % (1 << 24)
 
 
 def wrong_fates(case: Case, switch: Switch) -> int:
@@ -261,7 +287,8 @@ def explain(case: Case, number: int, line: str, frame: bytes, got: list[bytes]) 
     if line_of(number, want) != line:
         print("  (the model now says something else than this file: run expect.py --check first)")
     print(f"  expected: {describe(want.frame)}\n  got:      {describe(frame)}")
-    print("  cause: a timer" if want.cause is None else f"  cause: input frame {want.cause}, fate {switch.fate[want.cause]}")
+    caused = "a timer" if want.cause is None else f"input frame {want.cause}, fate {switch.fate[want.cause]}"
+    print(f"  cause: {caused}")
     if want.contributors:
         print(f"  slot: message {want.msg}, packet {want.k}; to rank {want.rank}'s successor; summed input frames "
               f"{', '.join(f'rank {r}: {i}' for r, i in enumerate(want.contributors))}")

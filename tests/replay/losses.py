@@ -167,7 +167,7 @@ def keep_alive(hellos: Hellos) -> Steps:
 
 
 def patience(hellos: Hellos) -> Steps:
-    """After ten minutes without news the switch acknowledges nothing: the receiver has to, so its last result comes again."""
+    """After ten minutes without news the switch acknowledges nothing: the receiver has to, asked by a result."""
     run = Run(hellos, epoch=5, nonce=0xA, own_qp=0x11)
     yield from started(run)
     yield from whole(run, 1)
@@ -194,5 +194,5 @@ def two_claims(hellos: Hellos) -> Steps:
 
 
 LOSSES: dict[str, Job] = {job.__name__.replace("_", "-"): job for job in (
-    lost_contribution, in_order, lost_result, repeats, receiver_without_buffer, nobody_acknowledges, late_rank, keep_alive,
-    patience, two_claims)}
+    lost_contribution, in_order, lost_result, repeats, receiver_without_buffer, nobody_acknowledges, late_rank,
+    keep_alive, patience, two_claims)}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One connection's losses and waits: what the model of the switch keeps of it, and the frames that a switch makes itself
-(docs/protocol.md §9 and §10; § means that page). Times are in ns."""
+"""One connection's losses and waits: what the model of the switch keeps of it, and the frames that a switch makes
+itself (docs/protocol.md §9 and §10; § means that page). Times are in ns."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ SEQUENCE_ERROR = NAK << 5
 UNLIMITED_CREDITS = 31
 OWN_RNR_CODE = 1
 # Milliseconds by timer code (IBTA table 45).
-RNR_WAIT = (655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84,
-            5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52)
+RNR_WAIT = (655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56,
+            3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52)
 
 
 def rnr_wait_ns(syndrome: int) -> int:
@@ -47,7 +47,8 @@ def plus(psn: int, count: int) -> int:
 # -- frames of the switch
 
 
-def rebuilt(model: Roce, opcode: int, psn: int, extension: bytes, payload: bytes, flags: int = 0, asks: bool = False) -> bytes:
+def rebuilt(model: Roce, opcode: int, psn: int, extension: bytes, payload: bytes, flags: int = 0,
+            asks: bool = False) -> bytes:
     """A frame with another's Ethernet, IP and UDP headers, queue pair and partition. Its BTH has no congestion marks;
     `flags` are SE (0x80) at most."""
     pad = -len(payload) % 4
@@ -75,8 +76,8 @@ def resent_result(hello: Roce, own: Roce, ina: Ina | None, session: int, data: b
         if ina.collective == HELLO:
             said = said._replace(msg=ina.session)
         else:
-            said = said._replace(op=ina.op, dtype=ina.dtype, msg=ina.msg, msg_len=ina.msg_len, collective=ina.collective,
-                                 ack_timeout=0, root=ina.root, qp=0)
+            said = said._replace(op=ina.op, dtype=ina.dtype, msg=ina.msg, msg_len=ina.msg_len,
+                                 collective=ina.collective, ack_timeout=0, root=ina.root, qp=0)
         payload = Ina.LAYOUT.pack(*said) + data
     extension = own.frame[own.bth_at + 12:own.payload_at]
     ends = "LAST" in own.kind or "ONLY" in own.kind

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules by which the model mends losses and keeps senders alive (docs/protocol.md §9 and §10; § means that page)."""
+"""How the model mends losses and keeps senders alive (docs/protocol.md §9 and §10; § means that page)."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
-from recovery_model import (ACK, GRANULARITY_NS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS, PATIENCE_NS, RESENDS_WITHOUT_PROGRESS,
-                            MOST_DOUBLINGS, RNR, SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows, plus,
-                            resent_result, rnr_wait_ns, syndrome_of, turned_around)
+from recovery_model import (ACK, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS, PATIENCE_NS,
+                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows,
+                            plus, resent_result, rnr_wait_ns, syndrome_of, turned_around)
 from roce import Roce, serial
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class Rules:
         live = self.switch.live(rank)
         if live is None or live.the_flow.qp == 0:
             return False
-        floor = live.floor
-        return (floor is None or serial(live.the_flow.a, floor, 24) >= 0) and self.is_sole(live.the_flow.hello.src,
-                                                                                          live.the_flow.qp)
+        flow = live.the_flow
+        is_known = live.floor is None or serial(flow.a, live.floor, 24) >= 0
+        return is_known and self.is_sole(flow.hello.src, flow.qp)
 
     def is_sole(self, source: str, qp: int) -> bool:
         waiting = [(w.roce.src, w.qp) for hellos in self.switch.waiting for w in hellos]
-        living = [(live.the_flow.hello.src, live.the_flow.qp) for live in map(self.switch.live, range(self.switch.case.world))
-                  if live]
+        flows = [live.the_flow for live in map(self.switch.live, range(self.switch.case.world)) if live]
+        living = [(flow.hello.src, flow.qp) for flow in flows]
         return (waiting + living).count((source, qp)) == 1
 
     def may_speak(self, rank: int) -> bool:
@@ -65,16 +65,16 @@ class Rules:
         self.switch.say(flow.voice.says(syndrome, flow.a), kind, rank, self.switch.port_of_rank(rank))
 
     def send_again(self, rank: int, psn: int) -> None:
-        found = self.released(rank, psn)
-        if found is None:
+        slot, flow = self.released(rank, psn), self.flow(rank)
+        if slot is None:
             return
-        slot, flow = found, self.flow(rank)
         own = slot.packets[rank]
         assert slot.result is not None and self.switch.incarnation
         ina = own.message.ina if own.k == 0 else None
         frame = resent_result(flow.hello, own.roce, ina, self.switch.incarnation.session, slot.result,
                               asks=plus(psn, 1) == flow.s)
-        self.switch.say(frame, "resent", rank, self.switch.port_of_rank((rank + 1) % self.switch.case.world), slot.tag, own.k)
+        receiver = (rank + 1) % self.switch.case.world
+        self.switch.say(frame, "resent", rank, self.switch.port_of_rank(receiver), slot.tag, own.k)
 
     def released(self, rank: int, psn: int) -> Slot | None:
         """The slot whose result left on the rank's connection with this PSN."""
@@ -175,8 +175,7 @@ class Rules:
 
     def fire(self) -> None:
         """One action may postpone a later one."""
-        places = len(list(self.dues_by_place()))
-        for place in range(places):
+        for place, _ in enumerate(list(self.dues_by_place())):
             due = list(self.dues_by_place())[place]
             if due is not None and due.ns <= self.now:
                 due.act()
