@@ -22,13 +22,16 @@ import expect
 import run as replays
 from cases import CASES, Case, ring_yaml
 from jobs import (ACKNOWLEDGE, AGEING, SECOND, SEND_LAST, SEND_MIDDLE, SEND_ONLY, Hellos, Run, Step, Steps,
-                  acknowledgement, between_strangers, from_stranger, turned_around)
-from roce import (BARRIER, BROADCAST, RC_READ, RESULT, SEND_LAST_INVALIDATE, describe, flipped, read_pcap,
+                  acknowledgement, answer_of_receiver, between_strangers, from_stranger, turned_around)
+from roce import (BARRIER, BROADCAST, RC_READ, RESULT, SEND_LAST_INVALIDATE, describe, flipped, read_pcap, serial,
                   stamped_pcap_bytes)
 from switch_model import Switch
 
 TEMPLATE = CASES["job-ageing"]  # the capture whose hellos frames are made of, the ring and its ports
 FRAMES = 150
+HURRY_NS = 10  # between most frames: many come before a timer of the switch runs out
+LATE_NS = 20_000
+ACK, NAK, RNR = 0x1F, 0x60, 0x2E  # syndromes
 MESSAGES = 12
 
 
@@ -40,6 +43,7 @@ class Author:
         self._switch = Switch(case)
         self._world = len(hellos)
         self._runs = [Run(hellos, epoch=5 + i // 3, nonce=0xA0 + i, qp=0x12 + self._random.randrange(2),
+                          own_qp=self._random.choice((0, 0x11, 0x11, 0x21)),
                           psn=self._random.choice((0x001000, 0x001008, 0x500000, 0xFFFFF0))) for i in range(6)]
         self._said = [self._random.choice(({}, {}, {"collective": BARRIER}, {"collective": BROADCAST, "root": 1},
                                            {"op": 1})) for _ in range(MESSAGES + 1)]
@@ -48,7 +52,7 @@ class Author:
         self._frames = 0
         self._kinds: tuple[tuple[int, Callable[[], Iterator[bytes]]], ...] = (
             (12, self.hello), (4, self.hellos), (60, self.message), (4, self.plain), (6, self.stranger),
-            (6, self.foreign), (3, self.other), (3, self.noise), (3, self.strange_header))
+            (6, self.foreign), (3, self.other), (3, self.noise), (3, self.strange_header), (25, self.answer))
 
     def steps(self) -> Steps:
         while self._frames < FRAMES:
@@ -57,13 +61,25 @@ class Author:
                 yield self.step(frame)
 
     def step(self, frame: bytes) -> Step:
-        after = 1000
+        after = HURRY_NS
+        if self._random.random() < 0.03:
+            after = self._random.choice((100_000, 1_000_000, 30_000_000))
         if self._jumps and self._random.random() < 0.01:
             self._jumps, after = self._jumps - 1, AGEING + SECOND
+        after = self.away_from_timers(self._now + after) - self._now
         self._now += after
         self._switch.receive(self._frames, frame, self._now)
         self._frames += 1
         return Step(frame, "", after)
+
+    def away_from_timers(self, ns: int) -> int:
+        """A time from `ns` on that is not right behind one at which a timer runs out: the switch may look late."""
+        rules = self._switch.rules
+        rules.advance(ns)
+        while rules.looked_ns > ns - LATE_NS:
+            ns = rules.looked_ns + LATE_NS
+            rules.advance(ns)
+        return ns
 
     def rank(self) -> int:
         return self._random.randrange(self._world)
@@ -83,7 +99,7 @@ class Author:
             run = replace(run, qp=0x14)
         elif self._random.random() < 0.1:
             run = replace(run, psn=run.psn - 1)
-        yield run.hello(self.rank(), ack_timeout=self._random.choice((0, 0, 31)))
+        yield run.hello(self.rank(), ack_timeout=self._random.choice((0, 0, 14, 31)))
 
     def hellos(self) -> Iterator[bytes]:
         run = self._random.choice(self._runs)
@@ -134,6 +150,15 @@ class Author:
         run = replace(self.some_run(), qp=self._random.choice((0x12, 0x13, 0x20)))
         opcode = self._random.choice((RC_READ, SEND_LAST_INVALIDATE, ACKNOWLEDGE))
         yield run.packet(self.rank(), opcode, self._random.choice((1, 2)))
+
+    def answer(self) -> Iterator[bytes]:
+        """A receiver's, most of them for what it may have got."""
+        run, rank, now = self.some_run(), self.rank(), self._switch.incarnation
+        flow = now.connections[rank].flow if now else None
+        unacknowledged = serial(flow.a, flow.hello.psn, 24) if flow else 0
+        place = unacknowledged + self._random.choice((-2, -1, 0, 0, 1, 1, 2, 3, 9))
+        frame = answer_of_receiver(run, rank, place, self._random.choice((ACK, ACK, ACK, NAK, NAK, RNR, NAK + 1)))
+        yield flipped(frame, 56) if self._random.random() < 0.05 else frame
 
     def noise(self) -> Iterator[bytes]:
         for frame in self.message():
