@@ -64,13 +64,21 @@ class Author:
         after = HURRY_NS
         if self._random.random() < 0.03:
             after = self._random.choice((100_000, 1_000_000, 30_000_000))
-        if self._jumps and self._random.random() < 0.01:
+        if self._jumps and self._random.random() < 0.02 and self.is_quiet():
             self._jumps, after = self._jumps - 1, AGEING + SECOND
         after = self.away_from_timers(self._now + after) - self._now
         self._now += after
         self._switch.receive(self._frames, frame, self._now)
         self._frames += 1
         return Step(frame, "", after)
+
+    def is_quiet(self) -> bool:
+        """Nobody waits for the switch to act. Else it would ask and keep alive thousands of times in a long pause."""
+        switch = self._switch
+        if any(hello.qp and hello.ina.ack_timeout for hellos in switch.waiting for hello in hellos):
+            return False
+        flows = [c.the_flow for c in switch.incarnation.connections] if switch.incarnation else []
+        return not any(flow.qp and (flow.outstanding or switch.stalled()) for flow in flows)
 
     def away_from_timers(self, ns: int) -> int:
         """A time from `ns` on that is not right behind one at which a timer runs out: the switch may look late."""

@@ -167,7 +167,7 @@ class Rules:
         """Lets the timers run out that are due by then, each at its time."""
         while True:
             next_ns = min((due.ns for due in self.dues()), default=until + 1)
-            next_ns = max(next_ns, self.looked_ns + GRANULARITY_NS)
+            next_ns = max(next_ns, self.looked_ns + GRANULARITY_NS, self.now)
             if next_ns > until:
                 return
             self.switch.now = self.looked_ns = next_ns
