@@ -105,7 +105,7 @@ class Author:
             run = replace(run, qp=0x14)
         elif self._random.random() < 0.1:
             run = replace(run, psn=run.psn - 1)
-        yield run.hello(self.rank(), ack_timeout=self._random.choice((0, 0, 14, 31)))
+        yield run.hello(self.rank(), ack_timeout=self._random.choice((0, 0, 31)))
 
     def hellos(self) -> Iterator[bytes]:
         run = self._random.choice(self._runs)
