@@ -20,6 +20,8 @@ constexpr std::uint8_t kSequenceError = 0x60;
 constexpr std::uint8_t kAcknowledge = 0x11; // opcode
 constexpr std::uint16_t kMostHosts = 8;
 constexpr std::uint64_t kEndlessPatience = 600'000; // ms: longer than a run
+constexpr Time kMillisecond = 1'000'000;
+constexpr Time kPause = 15 * kMillisecond; // between two RNR NAKs
 
 bool acknowledges_anything(std::uint8_t syndrome) {
   return (syndrome & kKindMask) == kAck || (syndrome & kKindMask) == kRnrNak ||
@@ -27,6 +29,10 @@ bool acknowledges_anything(std::uint8_t syndrome) {
 }
 
 } // namespace
+
+std::uint64_t AnswerWatch::kept_alive(const conn::Classifier& classifier, const Place& place) {
+  return classifier.status_of(place.first, place.second).recovery.kept_alive;
+}
 
 std::uint32_t AnswerWatch::Answer::acknowledges() const {
   return (syndrome & kKindMask) == kAck ? wire::psn_add(psn, 1) : psn;
@@ -49,7 +55,8 @@ std::optional<AnswerWatch::Answer> AnswerWatch::read(const Packet& packet) {
   const auto& ethernet = wire::view_as<wire::EthernetHeader>(packet.data);
   for (std::uint16_t host = 0; host < kMostHosts; ++host) {
     if (ethernet.destination == mac_of_host(host)) {
-      return Answer{host, bth.destination_qp.get(), bth.psn.get(), aeth.syndrome};
+      return Answer{host, bth.destination_qp.get(), bth.psn.get(), aeth.syndrome,
+                    aeth.message_sequence.get()};
     }
   }
   return std::nullopt;
@@ -61,6 +68,7 @@ void AnswerWatch::expect(const Requester& requester) {
   record = {.requester = requester,
             .acknowledged = requester.first_psn,
             .released = requester.first_psn,
+            .sequences = {{requester.first_psn, 0}},
             .is_reused = is_reused};
 }
 
@@ -68,6 +76,8 @@ void AnswerWatch::forget(std::uint16_t ring) {
   for (auto& [place, record] : records_) {
     if (place.first == ring) {
       record.is_known = false;
+      record.nak.reset();
+      record.rnr_nak.reset();
     }
   }
 }
@@ -90,7 +100,11 @@ void AnswerWatch::sends(const Packet& packet) {
     const Requester& requester = record.requester;
     const bool is_meant = requester.host == answer->host && requester.qp == answer->qp &&
                           requester.generation == packet.origin.generation;
-    if (is_meant && wire::psn_before(record.acknowledged, answer->acknowledges())) {
+    if (!is_meant) {
+      continue;
+    }
+    record.sequences[answer->acknowledges()] = answer->message_sequence;
+    if (wire::psn_before(record.acknowledged, answer->acknowledges())) {
       record.acknowledged = answer->acknowledges();
     }
   }
@@ -109,18 +123,101 @@ void AnswerWatch::result_leaves(const Packet& result) {
   }
 }
 
-void AnswerWatch::made(const Packet& packet) const {
+void AnswerWatch::before_look(const conn::Classifier& classifier) {
+  for (const auto& [place, record] : records_) {
+    kept_alive_[place] = kept_alive(classifier, place);
+  }
+}
+
+std::optional<std::uint32_t> AnswerWatch::queue_pair_beside(std::uint16_t ring,
+                                                            std::uint16_t host) {
+  for (auto& [place, record] : records_) {
+    if (place.first != ring && record.requester.host == host && record.is_known) {
+      record.is_lied_about = true;
+      return record.requester.qp;
+    }
+  }
+  return std::nullopt;
+}
+
+void AnswerWatch::made(const Packet& packet, Time now, const conn::Classifier& classifier) {
   const auto answer = read(packet);
-  const Record* record = answer ? record_of(*answer) : nullptr;
-  if (record == nullptr || record->is_reused) {
+  const Record* found = answer ? record_of(*answer) : nullptr;
+  if (found == nullptr || found->is_reused) {
     return;
   }
-  if (wire::psn_before(record->acknowledged, answer->acknowledges())) {
-    throw Violation("I9",
-                    fmt::format("the switch acknowledges all before {:#x} to ring {} rank {}, "
-                                "whose receiver has acknowledged all before {:#x}",
-                                answer->acknowledges(), record->requester.ring,
-                                record->requester.rank, record->acknowledged));
+  Record& record = records_.at({found->requester.ring, found->requester.rank});
+  if (record.is_lied_about && !record.is_known) {
+    return; // the switch has forgotten who told the truth
+  }
+  check_truth(record, *answer);
+  check_patience(record, now);
+  check_ask(record, *answer, now);
+  check_keep_alive(record, classifier);
+}
+
+/// The receiver has acknowledged the same, and with the same MSN.
+void AnswerWatch::check_truth(const Record& record, const Answer& answer) {
+  const Requester& requester = record.requester;
+  if (wire::psn_before(record.acknowledged, answer.acknowledges())) {
+    throw Violation("I9", fmt::format("the switch acknowledges all before {:#x} to ring {} rank "
+                                      "{}, whose receiver has acknowledged all before {:#x}",
+                                      answer.acknowledges(), requester.ring, requester.rank,
+                                      record.acknowledged));
+  }
+  const auto said = record.sequences.find(answer.acknowledges());
+  if (said == record.sequences.end() || said->second != answer.message_sequence) {
+    throw Violation("I9", fmt::format("the switch says MSN {} with PSN {:#x} to ring {} rank {}, "
+                                      "as its receiver never did",
+                                      answer.message_sequence, answer.psn, requester.ring,
+                                      requester.rank));
+  }
+}
+
+void AnswerWatch::check_patience(const Record& record, Time now) const {
+  const Requester& requester = record.requester;
+  const auto news = news_at_.find(requester.ring);
+  if (record.is_known && now - news->second > requester.patience_ms * kMillisecond) {
+    throw Violation("§9", fmt::format("the switch speaks to ring {} rank {} though its patience "
+                                      "of {} ms ended {} us ago",
+                                      requester.ring, requester.rank, requester.patience_ms,
+                                      (now - news->second) / 1000 - requester.patience_ms * 1000));
+  }
+}
+
+/// One NAK while a stays where it is; then RNR NAKs, with pauses.
+void AnswerWatch::check_ask(Record& record, const Answer& answer, Time now) {
+  const Requester& requester = record.requester;
+  if (answer.syndrome == kSequenceError) {
+    if (record.nak == answer.psn) {
+      throw Violation("§9", fmt::format("a second NAK for {:#x} to ring {} rank {}", answer.psn,
+                                        requester.ring, requester.rank));
+    }
+    record.nak = answer.psn;
+  }
+  const bool is_ask =
+      (answer.syndrome & kKindMask) == kRnrNak && requester.keep_alive != ring::KeepAlive::rnr;
+  if (is_ask) {
+    if (record.rnr_nak == answer.psn && now < record.rnr_nak_at + kPause) {
+      throw Violation("§9", fmt::format("two RNR NAKs for {:#x} within {} us to ring {} rank {}",
+                                        answer.psn, (now - record.rnr_nak_at) / 1000,
+                                        requester.ring, requester.rank));
+    }
+    record.rnr_nak = answer.psn;
+    record.rnr_nak_at = now;
+  }
+}
+
+/// A sender is kept alive only when its receiver has all that has left.
+void AnswerWatch::check_keep_alive(const Record& record, const conn::Classifier& classifier) {
+  const Requester& requester = record.requester;
+  const Place place{requester.ring, requester.rank};
+  const std::uint64_t now = kept_alive(classifier, place);
+  const std::uint64_t before = std::exchange(kept_alive_[place], now);
+  if (now > before && wire::psn_before(record.acknowledged, record.released)) {
+    throw Violation("§10", fmt::format("the switch keeps ring {} rank {} alive, whose receiver "
+                                       "lacks {:#x}",
+                                       requester.ring, requester.rank, record.acknowledged));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conn/classifier.hpp"
+#include "event_queue.hpp"
 #include "packet.hpp"
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 namespace weir::fabric {
 
 /// What receivers have acknowledged, seen at their own ends: every answer counts when its host
-/// sends it, even if it is lost on the way. The switch may say no more in their names (I9), and
-/// must answer itself the NAKs that its cache can answer (I10).
+/// sends it, even if it is lost on the way. The switch may say no more in their names (I9), must
+/// answer itself the NAKs that its cache can answer (I10), and speaks only when docs/protocol.md §9
+/// and §10 let it.
 class AnswerWatch {
  public:
   struct Requester {
@@ -25,6 +27,7 @@ class AnswerWatch {
     std::uint32_t qp = 0;
     std::uint32_t first_psn = 0;
     std::uint64_t patience_ms = 0; // of the ring
+    ring::KeepAlive keep_alive{};  // likewise
   };
 
   /// A rank's queue pair to its successor begins.
@@ -39,8 +42,17 @@ class AnswerWatch {
   /// A result of the rank leaves the switch.
   void result_leaves(const Packet& result);
 
-  /// An answer of the switch's own leaves. Throws Violation I9.
-  void made(const Packet& answer) const;
+  /// A rank of the ring has brought a packet that the switch did not have.
+  void has_news(std::uint16_t ring, Time now) { news_at_[ring] = now; }
+
+  /// The queue pair of a rank of another ring on that host, which the switch has admitted.
+  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host);
+
+  /// The switch is about to look at its timers, which may keep senders alive.
+  void before_look(const conn::Classifier& classifier);
+
+  /// An answer of the switch's own leaves. Throws Violation: I9, §9, §10.
+  void made(const Packet& answer, Time now, const conn::Classifier& classifier);
 
   /// A host's answer passes the switch. Throws Violation I10, except where the switch may not
   /// speak: two hellos claim one queue pair, or its patience may be over.
@@ -50,11 +62,18 @@ class AnswerWatch {
   static bool is_answer(const Packet& packet);
 
  private:
+  using Place = std::pair<std::uint16_t, std::uint16_t>; // ring and rank
+
   struct Record {
     Requester requester;
-    std::uint32_t acknowledged = 0; // all PSNs below it
-    std::uint32_t released = 0;     // likewise: their results have left
-    bool is_known = false;          // the switch has admitted it, and has not forgotten it since
+    std::uint32_t acknowledged = 0;                   // all PSNs below it
+    std::uint32_t released = 0;                       // likewise: their results have left
+    std::map<std::uint32_t, std::uint32_t> sequences; // MSN by what it acknowledged
+    std::optional<std::uint32_t> nak;                 // PSN of the switch's last one
+    std::optional<std::uint32_t> rnr_nak;             // likewise
+    Time rnr_nak_at = 0;
+    bool is_known = false;      // the switch has admitted it, and has not forgotten it since
+    bool is_lied_about = false; // another ring's hello claims its queue pair
     bool is_reused = false; // the queue pair number belonged to an earlier run: docs/protocol.md §9
   };
 
@@ -63,15 +82,23 @@ class AnswerWatch {
     std::uint32_t qp = 0;   //
     std::uint32_t psn = 0;
     std::uint8_t syndrome = 0;
+    std::uint32_t message_sequence = 0;
 
     /// The PSN below which it acknowledges all.
     std::uint32_t acknowledges() const;
   };
 
+  static std::uint64_t kept_alive(const conn::Classifier& classifier, const Place& place);
   static std::optional<Answer> read(const Packet& packet);
   const Record* record_of(const Answer& answer) const;
+  static void check_truth(const Record& record, const Answer& answer);
+  void check_patience(const Record& record, Time now) const;
+  static void check_ask(Record& record, const Answer& answer, Time now);
+  void check_keep_alive(const Record& record, const conn::Classifier& classifier);
 
-  std::map<std::pair<std::uint16_t, std::uint16_t>, Record> records_; // by ring and rank
+  std::map<Place, Record> records_;
+  std::map<Place, std::uint64_t> kept_alive_; // as the switch has counted it
+  std::map<std::uint16_t, Time> news_at_;     // by ring
 };
 
 } // namespace weir::fabric

@@ -9,6 +9,7 @@
 #include "wire/icrc.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::fabric {
 namespace {
@@ -42,9 +43,10 @@ std::uint32_t crc_of_result(const Packet& packet) {
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
     : Star(world.packets, world.dice, scenario.to_switch, scenario.from_switch), world_(world),
-      scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage) {
+      scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage),
+      contributions_(scenario.rings.size()) {
   for (std::uint16_t ring = 0; ring < scenario.rings.size(); ++ring) {
-    watches_.emplace_back(scenario.rings[ring], ring, coverage);
+    watches_.emplace_back(scenario, ring, coverage);
     incarnations_.emplace_back(scenario.rings[ring].spec, ring, coverage);
   }
   install_switch(scenario.specs());
@@ -145,6 +147,7 @@ void Fabric::send_from(std::uint16_t host, Packet& packet) {
 
 void Fabric::look() {
   if (switch_timer_.goes_off(world_.now)) {
+    answers_.before_look(engine().worker().classifier());
     installed().look(frame::Instant::from_ns(world_.now));
     if (world_.tracing == Tracing::on) {
       tell_verdict();
@@ -207,6 +210,7 @@ void Fabric::accept(Packet& packet) {
     watch.before(packet, engine());
   }
   installed().accept(packet, frame::Instant::from_ns(world_.now));
+  note_news();
   for (IncarnationWatch& watch : incarnations_) {
     watch.after(engine());
   }
@@ -218,6 +222,15 @@ void Fabric::accept(Packet& packet) {
   }
   check_balance();
   expect_look();
+}
+
+void Fabric::note_news() {
+  for (std::uint16_t ring = 0; ring < contributions_.size(); ++ring) {
+    const std::uint64_t now = engine().worker().counters_of(ring).contributions;
+    if (std::exchange(contributions_[ring], now) != now) {
+      answers_.has_news(ring, world_.now);
+    }
+  }
 }
 
 void Fabric::let_helper_sum() {
@@ -244,10 +257,6 @@ void Fabric::make_own(Packet& packet) {
 }
 
 void Fabric::give_back(Packet& packet) {
-  const bool was_given_up = &packet != accepting_; // and with it its place in the order
-  if (was_given_up && packet.origin.kind == Origin::Kind::member) {
-    watches_[packet.origin.ring].forget_order();
-  }
   world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
 }
 
@@ -317,7 +326,8 @@ void Fabric::check_own(const Packet& packet) {
   }
   if (AnswerWatch::is_answer(packet)) {
     coverage_.hit(Happening::own_answers);
-    return answers_.made(packet);
+    note_news();
+    return answers_.made(packet, world_.now, engine().worker().classifier());
   }
   coverage_.hit(Happening::results_sent_again);
   if (!results_.contains(crc_of_result(packet))) {
@@ -342,7 +352,10 @@ void Fabric::check_order(const Packet& packet) {
     }
     last = packet.arrival;
   }
-  if (packet.origin.kind == Origin::Kind::member && packet.packet.opcode.carries_message()) {
+  // Damage may have made a packet anybody's, unless the switch found it in order.
+  const bool is_members = packet.origin.kind == Origin::Kind::member &&
+                          (!packet.is_damaged || packet.departure == frame::Departure::consumed);
+  if (is_members && packet.packet.opcode.carries_message()) {
     answers_.result_leaves(packet);
     watches_[packet.origin.ring].leaves(packet);
   }

@@ -44,6 +44,11 @@ class Fabric : public network::Star<PacketPool> {
   /// A rank begins to send.
   void expect_member(const AnswerWatch::Requester& requester);
 
+  /// What a rank on that host may say in its hello to lie: another ring's queue pair.
+  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) {
+    return answers_.queue_pair_beside(ring, host);
+  }
+
   /// A member sends a frame.
   void send_from(std::uint16_t host, Packet& packet);
 
@@ -80,6 +85,7 @@ class Fabric : public network::Star<PacketPool> {
   void check_order(const Packet& packet);
   void check_own(const Packet& packet);
   void expect_look();
+  void note_news();
   void check_balance() const;
   void tell_verdict();
 
@@ -92,6 +98,7 @@ class Fabric : public network::Star<PacketPool> {
   const Packet* accepting_ = nullptr;
   network::DeadlineTimer switch_timer_;
   AnswerWatch answers_;
+  std::vector<std::uint64_t> contributions_;  // by ring, as the switch counted them last
   std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring

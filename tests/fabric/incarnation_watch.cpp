@@ -44,7 +44,10 @@ void IncarnationWatch::after(const stage::InlineSwitch& engine) {
                                        "all ranks had greeted the next",
                                        spec_.id));
   }
-  if (!begun_.insert(now.incarnation->second).second) {
+  // The living nonce with a larger epoch is another incarnation.
+  const bool keeps_nonce =
+      before_.incarnation && before_.incarnation->second == now.incarnation->second;
+  if (!begun_.insert(now.incarnation->second).second && !keeps_nonce) {
     throw Violation("I11",
                     fmt::format("ring {}: an incarnation that was over began again", spec_.id));
   }

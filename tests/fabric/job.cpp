@@ -110,14 +110,14 @@ void Job::start_epoch() {
   shared_.fabric.expect_epoch(ring_, generation_);
   world.tell("ring {} starts epoch {} nonce {:#x}", plan_.spec.id, run_->epoch, run_->nonce);
   const Time patience = plan_.spec.patience_ms * kMillisecond;
+  const Time spread = std::max(kStartSpread, plan_.lateness) * shared_.scenario.ack_timeout;
   const Time first = world.now + (reuses ? shared_.scenario.round_trip + patience : 0);
   for (std::uint16_t rank = 0; rank < plan_.hosts.size(); ++rank) {
-    world.events.push(
-        {.time = first + world.dice.below(kStartSpread * shared_.scenario.ack_timeout),
-         .kind = EventKind::start_member,
-         .place = ring_,
-         .rank = rank,
-         .generation = generation_});
+    world.events.push({.time = first + world.dice.below(spread),
+                       .kind = EventKind::start_member,
+                       .place = ring_,
+                       .rank = rank,
+                       .generation = generation_});
   }
 }
 

@@ -25,7 +25,22 @@ std::uint8_t exponent_within(Time time) {
   return exponent;
 }
 
-host::WindowConfig window_config(const JobRun& run, std::uint16_t rank, Time ack_timeout) {
+/// What the rank's hello says of its queue pair; 0: nothing.
+std::uint32_t told_queue_pair(const Member::Shared& shared, const JobRun& run, std::uint16_t rank) {
+  const std::uint32_t own = run.seats[rank].outgoing_qp;
+  switch (run.plan.tells) {
+  case Tells::own:
+    return own;
+  case Tells::nothing:
+    return 0;
+  case Tells::anothers:
+    return shared.fabric.queue_pair_beside(run.ring, run.plan.hosts[rank]).value_or(own);
+  }
+  return own;
+}
+
+host::WindowConfig window_config(const Member::Shared& shared, const JobRun& run,
+                                 std::uint16_t rank) {
   const ring::RingSpec& spec = run.plan.spec;
   return {.ring = spec.id,
           .rank = rank,
@@ -34,8 +49,8 @@ host::WindowConfig window_config(const JobRun& run, std::uint16_t rank, Time ack
           .message_bytes = spec.max_message_bytes,
           .epoch = run.epoch,
           .nonce = run.nonce,
-          .qp = run.plan.tells_qp ? run.seats[rank].outgoing_qp : 0,
-          .ack_timeout = exponent_within(ack_timeout)};
+          .qp = told_queue_pair(shared, run, rank),
+          .ack_timeout = exponent_within(shared.scenario.ack_timeout)};
 }
 
 } // namespace
@@ -54,7 +69,7 @@ Member::Member(const Shared& shared, JobRun& run, std::uint16_t rank)
     : shared_(shared), run_(run), rank_(rank),
       inbox_(std::size_t{run.plan.spec.depth()} * run.plan.spec.max_message_bytes),
       moved_at_(shared.world.now), slots_(run.plan.spec.depth()),
-      window_(window_config(run, rank, shared.scenario.ack_timeout)) {
+      window_(window_config(shared, run, rank)) {
   const Seat& seat = run_.seats[rank_];
   device_.memory().add(seat.inbox_key, seat.inbox_base, inbox_);
   connect();
@@ -64,7 +79,8 @@ Member::Member(const Shared& shared, JobRun& run, std::uint16_t rank)
                                 .host = host(),
                                 .qp = seat.outgoing_qp,
                                 .first_psn = seat.outgoing_psn,
-                                .patience_ms = run_.plan.spec.patience_ms});
+                                .patience_ms = run_.plan.spec.patience_ms,
+                                .keep_alive = run_.plan.spec.keep_alive});
 }
 
 Member::~Member() {
@@ -259,7 +275,8 @@ bool Member::begin_next_tensor() {
   window_.begin(tensor.bytes, tensor.type, tensor.operation);
   ++next_tensor_;
   if (shared_.world.dice.chance(50 * kPercent)) {
-    stall_until(shared_.world.now + shared_.world.dice.below(shared_.scenario.ack_timeout) + 1);
+    const Time longest = run_.plan.lateness * shared_.scenario.ack_timeout;
+    stall_until(shared_.world.now + shared_.world.dice.below(longest) + 1);
   }
   return true;
 }

@@ -13,17 +13,17 @@
 
 namespace weir::fabric {
 
-RingWatch::RingWatch(const RingPlan& plan, std::uint16_t ring, Coverage& coverage)
-    : ring_(ring), is_attacked_(plan.role == RingRole::victim), depth_(plan.spec.depth()),
-      coverage_(coverage), connections_(plan.hosts.size()) {}
+RingWatch::RingWatch(const Scenario& scenario, std::uint16_t ring, Coverage& coverage)
+    : ring_(ring), is_copied_(scenario.rogue_acts != 0), depth_(scenario.rings[ring].spec.depth()),
+      coverage_(coverage), connections_(scenario.rings[ring].hosts.size()) {}
 
 void RingWatch::begin(std::uint32_t generation) {
   generation_ = generation;
-  is_in_order_ = true;
+  is_undisturbed_ = true;
 }
 
 void RingWatch::expect(std::uint16_t rank, std::uint32_t first_psn) {
-  connections_[rank] = {first_psn, first_psn, {}};
+  connections_[rank] = {first_psn, {}};
 }
 
 bool RingWatch::is_current(const Packet& packet) const {
@@ -57,12 +57,6 @@ void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) 
   before_ = counts(engine);
   newest_ = engine.worker().classifier().status_of(ring_, packet.origin.rank).newest_message;
   reading_ = read(packet);
-  Connection& connection = connections_[packet.origin.rank];
-  if (packet.is_damaged || reading_.psn != connection.next_in) {
-    is_in_order_ = false;
-    return;
-  }
-  connection.next_in = wire::psn_add(connection.next_in, 1);
 }
 
 void RingWatch::after(const Packet& packet, const stage::InlineSwitch& engine) {
@@ -118,18 +112,19 @@ void RingWatch::tell_other(const Counts& now) const {
 }
 
 void RingWatch::leaves(const Packet& packet) {
-  if (!is_current(packet) || !is_in_order_ || is_attacked_) {
+  if (!is_current(packet) || !is_undisturbed_ || is_copied_) {
     return;
   }
   coverage_.hit(Happening::orders_checked);
   Connection& connection = connections_[packet.origin.rank];
   const std::uint32_t psn = packet.packet.psn;
-  if (psn != connection.next_out) {
-    throw Violation("I7", fmt::format("ring {}: rank {}'s PSN {:#x} left before {:#x}, though the "
-                                      "ring's packets all came in order",
-                                      ring_, packet.origin.rank, psn, connection.next_out));
+  if (wire::psn_before(connection.next_out, psn)) {
+    throw Violation("I7", fmt::format("ring {}: rank {}'s PSN {:#x} left before {:#x}", ring_,
+                                      packet.origin.rank, psn, connection.next_out));
   }
-  connection.next_out = wire::psn_add(psn, 1);
+  if (psn == connection.next_out) {
+    connection.next_out = wire::psn_add(psn, 1);
+  }
 }
 
 } // namespace weir::fabric

@@ -12,24 +12,25 @@
 
 namespace weir::fabric {
 
-/// One ring, seen from outside: which packets of its present job came to the switch, and in which
-/// order they left (I7). Also finds the rows of docs/protocol.md's tables that they met, from
-/// counters and from what is known about the job.
+/// One ring, seen from outside: in which order the packets of its present job leave the switch
+/// (I7), whatever was lost before it. Also finds the rows of docs/protocol.md's tables that they
+/// met, from counters and from what is known about the job.
 class RingWatch {
  public:
-  RingWatch(const RingPlan& plan, std::uint16_t ring, Coverage& coverage);
+  RingWatch(const Scenario& scenario, std::uint16_t ring, Coverage& coverage);
 
   void begin(std::uint32_t generation);
   void expect(std::uint16_t rank, std::uint32_t first_psn);
 
   /// The switch has lost its state.
-  void forget_order() { is_in_order_ = false; }
+  void forget_order() { is_undisturbed_ = false; }
 
   /// Call them around InlineSwitch::accept of a member's packet.
   void before(const Packet& packet, const stage::InlineSwitch& engine);
   void after(const Packet& packet, const stage::InlineSwitch& engine);
 
-  /// A packet of a member leaves. Throws Violation I7.
+  /// A packet of a member leaves. Throws Violation I7, except where a stranger's copy of another
+  /// may have left.
   void leaves(const Packet& packet);
 
  private:
@@ -39,8 +40,7 @@ class RingWatch {
   };
 
   struct Connection {
-    std::uint32_t next_in = 0;     // PSN
-    std::uint32_t next_out = 0;    //
+    std::uint32_t next_out = 0;    // PSN
     std::vector<Message> messages; // as noted by the switch, by ascending PSN
   };
 
@@ -68,11 +68,11 @@ class RingWatch {
   void tell_other(const Counts& now) const;
 
   std::uint16_t ring_;
-  bool is_attacked_;
+  bool is_copied_;      // strangers send copies of its packets, as they came or changed
   std::uint32_t depth_; // 2N
   Coverage& coverage_;
   std::uint32_t generation_ = 0;
-  bool is_in_order_ = true; // every packet came, once and in order
+  bool is_undisturbed_ = true; // the switch has kept its state since the job began
   std::vector<Connection> connections_;
   Counts before_;
   std::uint64_t newest_ = 0; // M of the packet's connection, before the packet

@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::uint16_t kMtu = 256;
 constexpr Time kMicrosecond = 1000;
-constexpr std::uint64_t kLongestDelay = 4; // units
+constexpr std::uint64_t kLongestDelay = 4;                  // units
+constexpr std::uint64_t kEndlessPatience = 600'000;         // ms
+constexpr Time kLeastKeptAlive = std::uint64_t{4096} << 12; // ACK timeout that the switch believes
 
 /// The quality of the network.
 enum class Weather : std::uint8_t { calm, lossy, stormy };
@@ -77,6 +79,19 @@ std::vector<std::uint16_t> draw_hosts(Dice& dice, std::uint16_t hosts, std::uint
   return order;
 }
 
+/// The ring's ranks wait for one another longer than their retries last. So the switch has to keep
+/// them alive, in the way that their stack obeys.
+void await_stragglers(RingPlan& ring) {
+  constexpr Time longer_than_all_retries = 12; // ACK timeouts
+  ring.lateness = longer_than_all_retries;
+  ring.stacks.assign(ring.stacks.size(), endpoint::Stack::soft_roce);
+  ring.reuse = 0;
+  ring.tells = Tells::own;
+  ring.spec.patience_ms = kEndlessPatience;
+  ring.spec.keep_alive = ring::KeepAlive::ack;
+  ring.jobs = 1;
+}
+
 RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   RingPlan ring;
   ring.spec.id = id;
@@ -102,13 +117,17 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   ring.near_wrap = dice.pick<Ppm>({0, kAlways});
   ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
   ring.psns = dice.pick({FirstPsns::elsewhere, FirstPsns::again});
-  ring.tells_qp = !dice.chance(15 * kPercent);
+  ring.tells = dice.chance(15 * kPercent) ? Tells::nothing : Tells::own;
   // A queue pair number may be used again when the switch's patience has ended.
-  ring.spec.patience_ms = ring.reuse != 0 ? 2 : dice.pick<std::uint64_t>({10, 600'000, 600'000});
+  ring.spec.patience_ms =
+      ring.reuse != 0 ? 2 : dice.pick({std::uint64_t{10}, kEndlessPatience, kEndlessPatience});
   ring.spec.keep_alive =
       dice.pick({ring::KeepAlive::ack, ring::KeepAlive::ack, ring::KeepAlive::ack,
                  ring::KeepAlive::rnr, ring::KeepAlive::off});
   ring.jobs = dice.chance(20 * kPercent) ? 2 : 1;
+  if (scenario.ack_timeout >= kLeastKeptAlive && dice.chance(30 * kPercent)) {
+    await_stragglers(ring);
+  }
   ring.first_epoch = static_cast<std::uint32_t>(dice.pick<std::uint64_t>({0, 1, 7, 0xfffffff0}));
   const std::uint64_t tensors = dice.pick<std::uint64_t>({1, 1, 2, 2, 3, 4});
   for (std::uint64_t i = 0; i < tensors; ++i) {
@@ -116,6 +135,18 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
         draw_tensor(dice, ring.spec, std::max<std::uint64_t>(2, 24 / (packets * world))));
   }
   return ring;
+}
+
+/// An attacked ring's ranks claim queue pairs that others have told the switch. It speaks to
+/// neither then, so none of the others may need to be kept alive.
+void draw_lies(Scenario& scenario, Dice& dice) {
+  RingPlan& last = scenario.rings.back();
+  const bool all_tell = std::ranges::all_of(scenario.rings, [](const RingPlan& ring) {
+    return ring.tells == Tells::own && ring.reuse == 0 && ring.lateness == 1;
+  });
+  if (last.role == RingRole::victim && all_tell && dice.chance(60 * kPercent)) {
+    last.tells = Tells::anothers;
+  }
 }
 
 void draw_rings(Scenario& scenario, Dice& dice) {
@@ -126,6 +157,7 @@ void draw_rings(Scenario& scenario, Dice& dice) {
   if (count > 1 && dice.chance(50 * kPercent)) { // the first ring is always sound
     scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
   }
+  draw_lies(scenario, dice);
 }
 
 Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
@@ -228,7 +260,10 @@ Scenario draw_scenario(Dice& dice) {
   draw_links(scenario, dice);
   draw_rings(scenario, dice);
   draw_faults(scenario, dice);
-  if (dice.chance(50 * kPercent)) {
+  // A copied hello claims its queue pair too, so that the switch keeps nobody alive there.
+  const bool needs_keep_alive =
+      std::ranges::any_of(scenario.rings, [](const RingPlan& ring) { return ring.lateness > 1; });
+  if (!needs_keep_alive && dice.chance(50 * kPercent)) {
     scenario.rogue_acts = static_cast<std::uint32_t>(dice.between(5, 60));
     // A queue pair number may be used again only when all its packets are gone. Replayed packets
     // never are.

@@ -65,6 +65,10 @@ struct TensorPlan {
 /// Of queue pairs that a restarted job uses again.
 enum class FirstPsns : std::uint8_t { elsewhere, again };
 
+/// What hellos say of their sender's queue pair. anothers: that of a rank of another ring on the
+/// same host, where there is one.
+enum class Tells : std::uint8_t { nothing, own, anothers };
+
 enum class Buffers : std::uint8_t { in_place, out_of_place };
 
 struct RingPlan {
@@ -72,9 +76,10 @@ struct RingPlan {
   std::vector<std::uint16_t> hosts; // by rank
   RingRole role = RingRole::sound;
   Buffers buffers = Buffers::in_place;
-  Ppm near_wrap = 0;    // chance of first PSNs a few packets before 2^24
-  Ppm reuse = 0;        // chance that a restarted job takes its old queue pair numbers
-  bool tells_qp = true; // in its hellos
+  Ppm near_wrap = 0; // chance of first PSNs a few packets before 2^24
+  Ppm reuse = 0;     // chance that a restarted job takes its old queue pair numbers
+  Tells tells = Tells::own;
+  Time lateness = 1; // of ranks that compute, in ACK timeouts
   FirstPsns psns = FirstPsns::elsewhere;
   std::uint32_t jobs = 1; // one after the other
   std::uint32_t packets_in_flight = 4;
