@@ -32,6 +32,8 @@ struct Both {
 Both in_switch(const bench::AllReduce& wanted, std::uint64_t seed) {
   const plan::Topology star = star_of(wanted.ranks);
   netsim::WeirSettings settings;
+  settings.mending = netsim::Mending::from_cache;
+  settings.mending_floor = 60 * netsim::kMicrosecond;
   settings.loss = wanted.links.loss / 1e6;
   settings.seed = seed;
   const netsim::WeirResult model = netsim::run_weir(
