@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/mutations.md"
 COPIED = ["include", "lib", "app", "tests", "meson.build", "meson_options.txt", "meson.options"]
-FAILURE = re.compile(r"^seed (\d+): (I\d+) violated: (.*?)$", re.MULTILINE)
+FAILURE = re.compile(r"^seed (\d+): (\S+) violated: (.*?)$", re.MULTILINE)
 
 
 @dataclass
@@ -48,6 +48,10 @@ CLASSIFY_STAGE = "lib/stage/classify.cpp"
 AGGREGATE = "lib/stage/aggregate.cpp"
 EMIT = "lib/stage/emit.cpp"
 RING_STATE = "lib/stage/ring_state.cpp"
+RECOVER = "lib/stage/recover.cpp"
+TIMERS = "lib/stage/timers.cpp"
+FLOW = "lib/recovery/flow.cpp"
+FASTER = "costs time or packets only: what it leaves undone, a sender's own timer or another rule repairs"
 WHOLE_FLIGHT = ("these senders go back over all that is in flight; its later packets meet the cache, and their ACK covers "
                 "the stale ones too")
 
@@ -129,16 +133,17 @@ MUTATIONS = [
         Edit(HISTORY, "return {Entry::stale, nullptr};", "return {Entry::too_far, nullptr};")],
         WHOLE_FLIGHT),
     Mutation("floor", "packets before the floor are dropped", [
-        Edit(HISTORY, "const bool is_stale = floor_ && psn_before(psn, *floor_);", "const bool is_stale = false;")],
+        Edit("lib/conn/message_history.hpp", "{ return floor_ && wire::psn_before(psn, *floor_); }",
+             "{ return floor_ && wire::psn_before(psn, *floor_) && psn == 0; }")],
         WHOLE_FLIGHT),
     Mutation("window-violation", "a newer message takes over a slot that is still filling", [
-        Edit(SLOTS, "if (state == State::filling) {\n      return SlotEvent::window_violation;",
-             "if (false) {\n      return SlotEvent::window_violation;")]),
+        Edit(SLOTS, "if (state == State::filling || state == State::ready) {\n", "if (state == State::ready) {\n")]),
+    Mutation("window-violation-ready", "a newer message takes over a slot whose result has yet to leave", [
+        Edit(SLOTS, "if (state == State::filling || state == State::ready) {\n", "if (state == State::filling) {\n")]),
     Mutation("session", "the session is not looked at", [
         Edit(CLASSIFY, "if (opening.ina.session.get() != state.session) {", "if (false) {")]),
-    Mutation("hole", "a hole is taken for stale", [
-        Edit(CLASSIFY, "return dropped(DropReason::unknown_message);",
-             "return {.step = Step::forward_stale, .ring = connection.ring, .child = connection.child};")]),
+    Mutation("hole", "a packet whose message's FIRST has not come is forwarded", [
+        Edit(CLASSIFY, "    return {.step = Step::gap, .ring = sender.ring, .child = sender.child};", "    return forwarded();")]),
     Mutation("dead", "packets of dead connections are forwarded", [
         Edit(CLASSIFY, "    return forwarded();\n  case ConnectionState::dead:\n    return dropped(DropReason::dead_connection);\n"
              "  case ConnectionState::announced:", "    return forwarded();\n  case ConnectionState::dead:\n    return forwarded();\n"
@@ -194,6 +199,209 @@ MUTATIONS = [
         Edit(AGGREGATE, "  emit_.drain_ring(ring, now); // a helper may be using some of its frames\n", "")]),
     Mutation("sum-unfinished", "results leave before their sum is made", [
         Edit(EMIT, "    if (!entry.reduction.is_made()) {\n      return frames + 1;", "    if (false) {\n      return frames + 1;")]),
+
+    # What the switch knows of a connection (docs/protocol.md §9)
+    Mutation("ack-icrc", "a is taken from acknowledgements with a wrong ICRC", [
+        Edit(RECOVER, "if (!sender || !wire::icrc_is_valid(frame)) {", "if (!sender) {")]),
+    Mutation("ack-of-another", "a is taken from acknowledgements to other queue pairs of the same two neighbours", [
+        Edit(CLASSIFY, "  const ring::RingChild* requester =\n"
+             "      requesters_.find(requester_key(pair, answer.packet.destination_qp));\n"
+             "  return requester == nullptr ? std::nullopt : std::optional(*requester);",
+             "  const auto senders = current_->senders(pair);\n"
+             "  return senders.empty() ? std::nullopt : std::optional(senders.front());")]),
+    Mutation("ack-above-s", "a is taken from acknowledgements of results that have not left", [
+        Edit(RECOVER, "wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)",
+             "wire::psn_before(next, flow.unacknowledged)")],
+        "no receiver and no stranger here acknowledges what the receiver does not have; what it has has left"),
+    Mutation("ack-below-a", "a goes back with an old acknowledgement", [
+        Edit(RECOVER, "wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)",
+             "wire::psn_before(flow.next_out, next)")]),
+    Mutation("template-stays", "the template stays as the hello made it", [
+        Edit(RECOVER, "  rings_[sender.ring]->answers[sender.child].take(frame, aeth);\n", "")]),
+    Mutation("template-ahead", "the template moves although a does not", [
+        Edit(RECOVER, "  if (wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)) {\n",
+             "  if (wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)) {\n"
+             "    rings_[sender.ring]->answers[sender.child].take(frame, aeth);\n")]),
+    Mutation("template-of-before", "a new incarnation keeps the last one's template of answers", [
+        Edit(RECOVER, "  ring.answers[sender.child] = recovery::AnswerTemplate(hello, "
+             "classifier_.flow_of(sender).own_qp);\n",
+             "  if (ring.answers[sender.child].is_empty()) {\n"
+             "    ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);\n  }\n")],
+        "answers go to the last run's queue pair, which nobody has, until the first acknowledgement passes"),
+    Mutation("e-stays", "e stays where it was", [
+        Edit(RECOVER, "    flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);\n", ""),
+        Edit(RECOVER, "    flow.next_in = wire::psn_add(flow.next_in, 1);\n", "    break;\n")],
+        "e decides only who is asked; asks too many cost packets"),
+    Mutation("below-floor", "the switch speaks although a is below the history's floor", [
+        Edit(CLASSIFY, "         !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&\n", "")],
+        "a host gets no acknowledgement here that does not pass the switch, so a stays within the history"),
+    Mutation("qp-claimed-twice", "the switch speaks to a queue pair that two connections call their own", [
+        Edit("lib/conn/queue_pair_claims.cpp", "claimants != nullptr && *claimants == 1;", "claimants != nullptr;")]),
+    Mutation("patience", "the switch speaks for ever", [
+        Edit(RECOVER, "now.ns - ring.news_at_ns <= patience &&", "(patience != 0 || now.ns == 0) &&"),
+        Edit(TIMERS, "now.ns - rings_[index]->news_at_ns > patience", "(patience == 0 && now.ns == 0)")]),
+    Mutation("patience-hello", "the switch speaks for ever to the sender of a waiting hello", [
+        Edit(TIMERS, "if (ack_timeout == 0 || waited > spec.patience_ms * kNsPerMs) {", "if (ack_timeout == 0) {")],
+        "the sender of a lone hello then lives until its own deadline; ACK(first PSN - 1) acknowledges nothing"),
+    Mutation("dead-flow", "the switch speaks on connections whose incarnation is over", [
+        Edit(CLASSIFY, "  flow.is_live = false;\n", "")],
+        "the claim of the queue pair ends with the incarnation, and without a claim the switch does not speak"),
+    Mutation("originated", "frames of the switch's own are not counted", [
+        Edit("lib/stage/forward.hpp", "    counters_.originated += frame == nullptr ? 0 : 1;\n", "")]),
+
+    # I9: nothing above a
+    Mutation("nak-e", "NAK(e) in place of NAK(a): what the switch has counts as acknowledged", [
+        Edit(RECOVER, "                                                       classifier_.flow_of(sender).unacknowledged);",
+             "                                                       classifier_.flow_of(sender).next_in);")]),
+    Mutation("nak-s", "NAK(s) in place of NAK(a): what has left counts as acknowledged", [
+        Edit(RECOVER, "                                                       classifier_.flow_of(sender).unacknowledged);",
+             "                                                       classifier_.flow_of(sender).next_out);")]),
+    Mutation("nak-above", "NAK(a+1) in place of NAK(a)", [
+        Edit(RECOVER, "                                                       classifier_.flow_of(sender).unacknowledged);",
+             "                                                       wire::psn_add(classifier_.flow_of(sender).unacknowledged, 1));")]),
+    Mutation("ack-above", "ACK(a) in place of ACK(a-1)", [
+        Edit(RECOVER, "wire::psn_add(classifier_.flow_of(sender).unacknowledged, -1);",
+             "classifier_.flow_of(sender).unacknowledged;")]),
+    Mutation("keep-alive-above", "ACK(a) keeps a sender alive", [
+        Edit(RECOVER, "answers.write_ack(frame, wire::psn_add(unacknowledged, -1));", "answers.write_ack(frame, unacknowledged);")]),
+    Mutation("keep-alive-rnr-above", "RNR NAK(a+1) keeps a sender alive", [
+        Edit(RECOVER, "wire::rnr_syndrome(code), unacknowledged);", "wire::rnr_syndrome(code), wire::psn_add(unacknowledged, 1));")]),
+    Mutation("keep-alive-hello-above", "a waiting hello is acknowledged", [
+        Edit(RECOVER, "write_keep_alive(answers, wait, waiting.packet.psn, *frame);",
+             "write_keep_alive(answers, wait, wire::psn_add(waiting.packet.psn, 1), *frame);")]),
+
+    # R1: in order
+    Mutation("r1-order", "a result leaves as soon as it is made", [
+        Edit(EMIT, "  return release_due(entry.record.ring, now);\n",
+             "  const auto packet = entry.record.packet;\n"
+             "  return send_results(entry.record.ring, {entry.record.message, packet, entry.slot - packet, now.ns}, "
+             "AckRequest::as_sent, now);\n")]),
+    Mutation("r1-due", "a new incarnation goes on where the last one ended", [
+        Edit(RECOVER, "  ring.due = {};\n", "")]),
+    Mutation("r1-ackreq", "the last result before a stall does not ask for an acknowledgement", [
+        Edit(EMIT, "const bool is_last = ring.gaps != 0 &&", "const bool is_last = false &&")], FASTER),
+    Mutation("out-of-turn", "a plain message on a ring's connection leaves before its turn", [
+        Edit(CLASSIFY_STAGE, "if (wire::psn_before(flow.next_out, psn)) {", "if (false) {")],
+        "nobody here sends plain messages on a ring's connection above s"),
+
+    # R2: ask the one who lost
+    Mutation("ask-never", "nobody is asked", [
+        Edit(RECOVER, "void Recover::ask(const RingChild& sender, frame::Instant now) {\n",
+             "void Recover::ask(const RingChild& sender, frame::Instant now) {\n  if (now.ns != UINT64_MAX) {\n    return;\n  }\n")], FASTER),
+    Mutation("ask-first", "nobody is asked when a FIRST was lost", [
+        Edit(RECOVER, "  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);\n  note_gap(sender, frame.packet.psn, now);\n  drop(",
+             "  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);\n  drop(")], FASTER),
+    Mutation("ask-naks", "every ask is a NAK", [
+        Edit(RECOVER, "  if (flow.asks == 0) {\n", "  if (flow.asks != UINT8_MAX) {\n")]),
+    Mutation("ask-pauses", "RNR NAKs follow each other without a pause", [
+        Edit(RECOVER, "    return flow.asked_at +\n           std::min(recovery::kRnrWait << std::min(flow.asks - 2u, 3u), recovery::kLongestPause);",
+             "    return 0;"),
+        Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")]),
+    Mutation("ask-no-ack", "no ACK(a-1) before the NAK", [
+        Edit(RECOVER, "    say_ack(sender, now);\n    if (!say_nak(", "    if (!say_nak(")], FASTER),
+    Mutation("ask-disagreeing", "who disagrees is asked to repeat", [
+        Edit(AGGREGATE, "  default:\n    return drop(frame, verdict.ring, reason_for(event), now);",
+             "  default:\n    recover_.ask({verdict.ring, verdict.child}, now);\n    return drop(frame, verdict.ring, reason_for(event), now);")],
+        "each ask costs the disagreeing rank a retry, whose job fails anyway"),
+    Mutation("ask-in-order", "a packet in order makes the switch ask too", [
+        Edit(RECOVER, "if (wire::psn_before(classifier_.flow_of(sender).next_in, psn)) {", "if (sender.ring != UINT16_MAX) {")],
+        "a NAK for each advance of a at most; it costs packets and a retry that the next progress gives back"),
+    Mutation("rnr-wait-ours", "the switch asks and resends while the sender waits out its RNR NAK", [
+        Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")], FASTER),
+    Mutation("rnr-wait-receivers", "the switch asks and resends while the sender waits out the receiver's RNR NAK", [
+        Edit(RECOVER, "    flow.hushed_until = std::max(flow.hushed_until, flow.held_until);\n", "")], FASTER),
+
+    # R3: mend from the cache
+    Mutation("mend-never", "a receiver's NAK passes", [
+        Edit(RECOVER, "!flow.is_past(wanted) || !may_speak(sender, now)) {", "flow.is_past(wanted) || !may_speak(sender, now)) {")]),
+    Mutation("mend-absorb", "a receiver's NAK ends in the switch and nothing else happens", [
+        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      resend(sender, now);\n    }\n", "")], FASTER),
+    Mutation("mend-ack", "no ACK(q-1) goes on in the NAK's place", [
+        Edit(RECOVER, "  if (wanted != acknowledged) {\n    say_ack(sender, now);\n  }\n  if (is_new) {", "  if (is_new) {")], FASTER),
+    Mutation("mend-old", "a NAK below a passes", [
+        Edit(RECOVER, "if ((!is_new && !is_old) ||", "if (!is_new ||")]),
+    Mutation("mend-above", "a NAK for what has not left is absorbed", [
+        Edit(RECOVER, "|| !flow.is_past(wanted) || !may_speak(", "|| !may_speak(")],
+        "a receiver asks for s only when something above s has reached it, and R1 lets nothing above s leave"),
+    Mutation("mend-no-buffer", "a NAK after the receiver's own RNR NAK is mended", [
+        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      resend(sender, now);\n    }\n", "    resend(sender, now);\n")],
+        "members here always have a buffer; against soft-RoCE it loops (docs/transports.md), which costs packets only"),
+    Mutation("resend-past-s", "slots whose result has not left are sent again", [
+        Edit(RECOVER, "for (; flow.is_past(psn); psn", "for (; wire::psn_before(psn, flow.next_in); psn"),
+        Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
+    Mutation("resend-other-data", "what is sent again is the slot's result, whichever message it is of", [
+        Edit(RECOVER, "const std::uint32_t slot = record.first_slot + located.packet;",
+             "const std::uint32_t slot = (record.first_slot + located.packet + ring.packets_per_message) % ring.slots.slots();"),
+        Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
+    Mutation("resend-headers", "what is sent again has another message's headers", [
+        Edit(RECOVER, ".headers = record.headers,", ".headers = (&record)[record.message % 2 == 0 ? 1 : -1].headers,")]),
+    Mutation("resend-session", "what is sent again lacks the session", [
+        Edit(RECOVER, ".session = classifier_.session_of(sender.ring),", ".session = 0,")]),
+    Mutation("resend-raw", "what is sent again lacks RESULT", [
+        Edit("lib/recovery/result_template.cpp", "  ina.flags = kInaFlagResult;\n", "")]),
+    Mutation("resend-ackreq", "the last result sent again does not ask for an acknowledgement", [
+        Edit(RECOVER, "is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no", 
+             "is_last ? ResultTemplate::AckRequest::no : ResultTemplate::AckRequest::no")], FASTER),
+
+    # R4: swallow
+    Mutation("swallow-forward", "a repeat of a released packet is forwarded", [
+        Edit(RECOVER, "  drop(frame, verdict.ring, DropReason::repeat_swallowed, now);\n", "  send_on(frame, now);\n")]),
+    Mutation("swallow-one-by-one", "repeats are answered one by one", [
+        Edit(CLASSIFY, "if (!flow_of(sender).is_past(frame.packet.psn) || !may_answer(sender)) {", "if (true) {"),
+        Edit(CLASSIFY, "if (flow.is_past(frame.packet.psn) && may_answer(sender)) [[unlikely]] {", "if (false) {")], FASTER),
+    Mutation("swallow-session", "a repeat's session is not looked at", [
+        Edit(CLASSIFY, "  if (!is_of_incarnation) {\n", "  if (!is_of_incarnation && false) {\n")]),
+    Mutation("swallow-icrc", "a repeat's ICRC is not verified", [
+        Edit(RECOVER, "void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {\n"
+             "  if (!wire::verify_icrc(frame)) {",
+             "void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {\n"
+             "  if (false) {")], FASTER),
+    Mutation("swallow-ack", "repeats below a bring no ACK(a-1)", [
+        Edit(RECOVER, "    acknowledge_again(sender, now);\n", "")]),
+    Mutation("swallow-acks", "every repeat below a brings an ACK(a-1)", [
+        Edit(RECOVER, "  if (flow.pass != Flow::Pass::nothing) {\n    return;\n  }\n", "")], FASTER),
+    Mutation("swallow-resend", "repeats from a on bring no resend", [
+        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      resend(sender, now);\n    }\n", "")]),
+    Mutation("swallow-resends", "every repeat from a on brings a resend", [
+        Edit(RECOVER, "} else if (flow.pass != Flow::Pass::resent) {", "} else {")], FASTER),
+    Mutation("swallow-own-pass", "a pass that the switch asked for brings a resend, too", [
+        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      resend(sender, now);\n    }\n", "    resend(sender, now);\n")], FASTER),
+    Mutation("swallow-pass", "no new pass is noticed", [
+        Edit(FLOW, "    pass = Pass::nothing;\n", "")]),
+    Mutation("swallow-silent", "when patience is over, repeats below a bring nothing", [
+        Edit(RECOVER, "                           : send_again(sender, wire::psn_add(flow.next_out, -1), now);",
+             "                           : false;")]),
+
+    # R5: timers
+    Mutation("timers-off", "the switch has no timers", [
+        Edit(TIMERS, "  if (now.ns < schedule_.next()) [[likely]] {", "  if (now.ns < UINT64_MAX) {")]),
+    Mutation("timer-resend-off", "no result is sent again because of a timer", [
+        Edit(TIMERS, "  if (now.ns >= due() && recover_.may_speak(sender, now)) {\n    recover_.resend_late(sender, now);\n  }\n", "")], FASTER),
+    Mutation("timer-ask-off", "nobody is asked because of a timer", [
+        Edit(TIMERS, "  if (now.ns >= due()) {\n    recover_.ask(sender, now);\n  }\n", "")], FASTER),
+    Mutation("timer-ask-all", "the timer asks those too whose packet has come", [
+        Edit(TIMERS, "stall && !rings_[index]->slots.has(stall->slot, child);", "stall.has_value();")]),
+    Mutation("timer-karn", "repeats are timed", [
+        Edit(RECOVER, "  flow.is_timing = false; // Karn: an acknowledgement may be for either copy\n", "")], FASTER),
+    Mutation("timer-doubling", "T is not doubled", [
+        Edit("lib/recovery/flow.hpp", "doublings += doublings < kMostDoublings ? 1 : 0;", "")], FASTER),
+    Mutation("timer-floor", "T has no floor", [
+        Edit("lib/recovery/flow.hpp", "std::max(measured, kTimerFloor);", "measured;")], FASTER),
+    Mutation("timer-resends", "the timer sends again for ever", [
+        Edit(TIMERS, "flow.resends == recovery::kMostResends", "flow.resends == UINT8_MAX")], FASTER),
+
+    # Patience with stragglers (§10)
+    Mutation("keep-alive-off", "no waiting sender is kept alive", [
+        Edit(TIMERS, "      next = std::min(next, keep_alive(sender, *stall, now));\n", "")]),
+    Mutation("keep-alive-rare", "a waiting sender is kept alive once in four of its timeouts", [
+        Edit(TIMERS, "return recovery::ack_timeout_ns(ack_timeout) / 4;", "return recovery::ack_timeout_ns(ack_timeout) * 4;")]),
+    Mutation("keep-alive-outstanding", "a sender is kept alive while its receiver has not acknowledged all", [
+        Edit(TIMERS, "    } else if (stall && !is_late) {", "    }\n    if (stall && !is_late) {")]),
+    Mutation("keep-alive-late", "the rank that is waited for is kept alive, too", [
+        Edit(TIMERS, "    } else if (stall && !is_late) {", "    } else if (stall) {")],
+        "the rank that is waited for has nothing unacknowledged, so it ignores the ACK"),
+    Mutation("keep-alive-hello-off", "no sender of a waiting hello is kept alive", [
+        Edit(TIMERS, "          recover_.keep_alive(hello, {spec.keep_alive, waited}, now);\n", "")]),
 ]
 
 
