@@ -68,6 +68,13 @@
 #ifndef RESTARTS
 #define RESTARTS 0      /* 1: the switch may restart once (SOUP only) */
 #endif
+#ifndef RECOVERY
+#define RECOVERY 0      /* 1: section 9: results leave in order (R1); SOUP 0: the switch asks (R2), mends from its cache
+                           (R3) and swallows repeats (R4) */
+#endif
+#ifndef SAYS
+#define SAYS heard[r]   /* what the switch acknowledges to rank r. Weir: a, never more */
+#endif
 #ifndef SESSION
 #define SESSION 1       /* 0: after a restart the first FIRST admits its connection again */
 #endif
@@ -78,6 +85,9 @@
 #endif
 #ifndef LEMMA
 #define LEMMA 1         /* the lemma of section 4, and what follows from it: see lemma() */
+#endif
+#ifndef I9
+#define I9 1            /* the switch acknowledges nothing that the receiver has not (RECOVERY, SOUP 0) */
 #endif
 #ifndef ORDER
 #define ORDER 0         /* 1: I7 while no packet was lost or delayed before the switch; 2: I7 always */
@@ -112,6 +122,15 @@ byte past[H];            /* the floor, in messages: just past the newest known m
 byte tag[SLOTS * L];     /* message + 1; 0 empty */
 byte res[SLOTS * L];     /* 0 filling; else 1 + class of the result */
 byte kept[SLOTS * L * H]; /* each rank's packet: 0 none; else 1 + 2 * message + (1: the buffer held a result) */
+#if RECOVERY
+byte due;                /* the PSN whose results leave next; below it they have left (s) */
+#if !SOUP
+byte heard[H];           /* a: what answers that passed the switch have acknowledged on connection r */
+byte said[H];            /* a NAK of the switch is under way to rank r: 1 + its PSN; 0: none */
+bool naked[H];           /* one for each advance of a */
+byte mend[H];            /* 1 + the PSN of the next result to send again on connection r; 0: none */
+#endif
+#endif
 #if !BITMAP
 byte count[SLOTS * L];
 bool twice[SLOTS * L];
@@ -123,7 +142,12 @@ bool restarted;
 byte pick;
 #else
 chan up[H] = [CAP] of { byte };   /* host r to switch: 4 * PSN + class */
-chan down[H] = [CAP] of { byte }; /* switch to host r+1 */
+#if RECOVERY
+#define DOWN_CAP (CAP + N * L - 1) /* a closed gap releases a window */
+#else
+#define DOWN_CAP CAP
+#endif
+chan down[H] = [DOWN_CAP] of { byte }; /* switch to host r+1 */
 byte next[H];            /* go-back-N sender of connection r: next PSN to send */
 byte una[H];             /* oldest PSN not acknowledged */
 bool asked[H];           /* the receiver has sent a NAK for this gap already */
@@ -138,11 +162,12 @@ bool disturbed;          /* a packet was lost or delayed on its way to the switc
 #ifndef SCRATCH
 #define SCRATCH hidden byte
 #endif
-SCRATCH m, k, s, x, y, z, c, q, act, in_psn, in_class, whole;
+SCRATCH m, k, s, x, y, z, c, q, act, in_psn, in_class, whole, has_left;
 
 #define TO_SLOT 0
 #define STALE   1
 #define DROP    2
+#define SWALLOW 3 /* its result has left */
 
 #if LEMMA
 #define lemma(cond) assert(cond)
@@ -309,6 +334,27 @@ inline complete_untagged()
 #endif
 }
 
+#if RECOVERY
+#define AT(p) (((p) / L % SLOTS) * L + (p) % L) /* its slot */
+#define HAS_COME(r, p) (tag[AT(p)] == (p) / L + 1 && (res[AT(p)] != 0 || kept[AT(p) * H + (r)] != 0))
+
+/* R1: results leave in the order of message and packet. */
+inline release()
+{
+    do
+    :: due < P && tag[AT(due)] == due / L + 1 && res[AT(due)] != 0 ->
+        c = res[AT(due)] - 1;
+        q = 0;
+        do
+        :: q < H -> emit(q, due, c); q++
+        :: else -> break
+        od;
+        due++
+    :: else -> break
+    od
+}
+#endif
+
 /* Section 4: the slot. */
 inline slot(r, p, cl)
 {
@@ -330,10 +376,15 @@ inline slot(r, p, cl)
     fi;
     y = 0
 #else
+#if RECOVERY
+    has_left = (tag[s] != 0 && (tag[s] - 1) * L + k < due);
+#else
+    has_left = (tag[s] != 0 && res[s] != 0);
+#endif
     if
     :: tag[s] > m + 1 -> act = STALE
-    :: tag[s] < m + 1 && tag[s] != 0 && res[s] == 0 -> act = DROP; lemma(false) /* a host broke its window */
-    :: tag[s] < m + 1 && (tag[s] == 0 || res[s] != 0) ->
+    :: tag[s] < m + 1 && tag[s] != 0 && !has_left -> act = DROP; lemma(false) /* a host broke its window */
+    :: tag[s] < m + 1 && (tag[s] == 0 || has_left) ->
         /* The lemma: reclaimed only when every host holds the old result whole. */
 #if H == 2
         lemma(expect[0] >= tag[s] * L && expect[1] >= tag[s] * L);
@@ -346,7 +397,12 @@ inline slot(r, p, cl)
     fi;
     if
     :: act != TO_SLOT -> skip
+#if RECOVERY
+    :: act == TO_SLOT && res[s] != 0 && p >= due -> skip /* ready, and earlier results have not left */
+    :: act == TO_SLOT && res[s] != 0 && p < due ->
+#else
     :: act == TO_SLOT && res[s] != 0 ->
+#endif
 #if CACHING
         emit(r, p, res[s] - 1)
 #else
@@ -374,13 +430,17 @@ inline slot(r, p, cl)
         :: whole ->
             reduce(m);
             res[s] = 1 + q;
+#if RECOVERY
+            release();
+#else
             c = q;
             q = 0;
             do
             :: q < H -> emit(q, p, c); q++
             :: else -> break
             od;
-#if CACHING
+#endif
+#if CACHING && !(RECOVERY && ORDER)
             x = 0;
             do
             :: x < H -> kept[s * H + x] = 0; x++ /* only the result is held from here on */
@@ -393,12 +453,49 @@ inline slot(r, p, cl)
 #endif
 }
 
+#if RECOVERY && !SOUP
+/* R4: one resend for a pass of the sender, when it reaches a; ACK(a-1) below. */
+inline swallow(r, p)
+{
+    if
+    :: (p) < heard[r] -> acknowledge(r, heard[r])
+    :: (p) == heard[r] && mend[r] == 0 -> mend[r] = 1 + (p)
+    :: else -> skip
+    fi
+}
+
+/* R2: has a packet of rank r come above one that has not? Then it is asked by NAK(SAYS). */
+inline look_for_gap(r, p)
+{
+    x = due; /* becomes e */
+    do
+    :: x < (p) && HAS_COME(r, x) -> x++
+    :: else -> break
+    od;
+    if
+    :: x < (p) && !naked[r] ->
+        naked[r] = 1;
+        said[r] = 1 + (SAYS);
+        printf("the switch asks rank %d by NAK(%d)\n", r, said[r] - 1);
+        assert(!I9 || said[r] - 1 <= expect[SUCC(r)])
+    :: else -> skip
+    fi
+}
+#endif
+
 /* The switch receives packet p on connection r; cl: RAW, or GOOD where the sender's buffer held its result. */
 inline receive(r, p, cl)
 {
     m = (p) / L;
     k = (p) % L;
+#if RECOVERY && !SOUP
+    if
+    :: (p) < due -> act = SWALLOW; swallow(r, p)
+    :: else -> classify(r, p)
+    fi;
+#else
     classify(r, p);
+#endif
     printf("  switch takes PSN %d (message %d packet %d) of rank %d carrying %d: %d (0 slot, 1 stale, 2 drop)\n", p, m, k,
            r, cl, act);
     if
@@ -408,9 +505,18 @@ inline receive(r, p, cl)
     if
     :: act == STALE ->
         lemma((p) < expect[SUCC(r)]); /* who gets a stale repeat holds its result */
+#if !RECOVERY
         emit(r, p, cl)
+#endif
     :: else -> skip
     fi
+#if RECOVERY && !SOUP
+    ;
+    if
+    :: act != SWALLOW -> look_for_gap(r, p)
+    :: else -> skip
+    fi
+#endif
 }
 
 /* I1: what a host takes is the right sum. */
@@ -507,10 +613,11 @@ inline host_sends(r)
     next[r]++
 }
 
-inline acknowledge(r)
+/* Rank r learns that its receiver has all below `next`. */
+inline acknowledge(r, upto)
 {
     if
-    :: una[r] < expect[SUCC(r)] -> una[r] = expect[SUCC(r)]; moved()
+    :: una[r] < (upto) -> una[r] = (upto); moved()
     :: else -> skip
     fi;
     if
@@ -519,14 +626,31 @@ inline acknowledge(r)
     fi
 }
 
-/* The receiver of connection r takes what comes. answer: does its ACK or NAK arrive? It arrives at once or is lost. */
-inline host_receives(r, answer)
+#define LOST_EARLY 0 /* an answer: before the switch */
+#define ARRIVES    1
+#define LOST_LATE  2 /* behind the switch */
+
+/* The switch sees an answer that passes. */
+inline hear(r)
+{
+#if RECOVERY
+    if
+    :: heard[r] < expect[SUCC(r)] -> heard[r] = expect[SUCC(r)]; naked[r] = 0
+    :: else -> skip
+    fi
+#else
+    skip
+#endif
+}
+
+/* The receiver of connection r takes what comes. Its answer arrives at once or is lost. */
+inline host_receives(r, fate)
 {
     down[r] ? c;
     q = c / 4;
     c = c % 4;
     if
-    :: !(answer) -> fault(); printf("LOST: the answer to the next packet\n")
+    :: fate != ARRIVES -> fault(); printf("LOST: the answer to the next packet\n")
     :: else -> skip
     fi;
     if
@@ -534,31 +658,79 @@ inline host_receives(r, answer)
         take(SUCC(r), c);
         moved();
         asked[r] = 0;
-        if
-        :: answer -> acknowledge(r)
-        :: else -> skip
-        fi
-    :: q < expect[SUCC(r)] ->
-        if
-        :: answer -> acknowledge(r)
-        :: else -> skip
-        fi
+        answer(r, fate)
+    :: q < expect[SUCC(r)] -> answer(r, fate)
     :: q > expect[SUCC(r)] ->
         if
-        :: !asked[r] && (answer) ->
-            acknowledge(r);
-            next[r] = una[r];
-            printf("rank %d gets a NAK, goes back to PSN %d\n", r, una[r])
+        :: !asked[r] -> answer_gap(r, fate)
         :: else -> skip
         fi;
         asked[r] = 1
     fi
 }
 
+inline answer(r, fate)
+{
+    if
+    :: fate != LOST_EARLY -> hear(r)
+    :: else -> skip
+    fi;
+    if
+    :: fate == ARRIVES -> acknowledge(r, expect[SUCC(r)])
+    :: else -> skip
+    fi
+}
+
+/* A NAK for what the receiver expects. R3: the switch mends it, if the result has left. */
+inline answer_gap(r, fate)
+{
+    answer(r, fate);
+#if RECOVERY
+    if
+    :: fate != LOST_EARLY && expect[SUCC(r)] < due -> mend[r] = 1 + expect[SUCC(r)]
+    :: else -> skip
+    fi
+#else
+    if
+    :: fate == ARRIVES ->
+        next[r] = una[r];
+        printf("rank %d gets a NAK, goes back to PSN %d\n", r, una[r])
+    :: else -> skip
+    fi
+#endif
+}
+
+#if RECOVERY
+/* The next of the results that are sent again; older ones than the cache has nobody needs. */
+inline send_again(r)
+{
+    y = mend[r] - 1;
+    if
+    :: tag[AT(y)] == y / L + 1 && res[AT(y)] != 0 -> emit(r, y, res[AT(y)] - 1)
+    :: else -> lemma(y < expect[SUCC(r)])
+    fi;
+    mend[r] = (y + 1 < due -> y + 2 : 0);
+    y = 0
+}
+#endif
+
 #define GONE(r)     (QUITS && FINISHED(r))
 #define MAY_SEND(r) (next[r] < LIMIT(r) && !GONE(r))
-#define ROOM(r)     nfull(down[r])
-#define QUIET(r)    (empty(up[r]) && empty(down[r]) && !MAY_SEND(r))
+#define ROOM(r)     (len(down[r]) < CAP)
+#if RECOVERY
+#define IDLE(r)     (said[r] == 0 && mend[r] == 0) /* the switch has nothing to say on connection r */
+#define RECOVERY_RANK(r) \
+    :: atomic { GOING && said[r] != 0 -> d_step { acknowledge(r, said[r] - 1); next[r] = una[r]; said[r] = 0; \
+        printf("rank %d gets the switch's NAK, goes back to PSN %d\n", r, una[r]) } } \
+    :: atomic { FAULT && said[r] != 0 -> d_step { said[r] = 0; fault(); \
+        printf("LOST: the switch's NAK to rank %d\n", r) } } \
+    :: atomic { GOING && mend[r] != 0 && nfull(down[r]) -> d_step { send_again(r) } } \
+    :: atomic { FAULT && nempty(down[r]) -> d_step { host_receives(r, LOST_LATE) } }
+#else
+#define IDLE(r)     true
+#define RECOVERY_RANK(r)
+#endif
+#define QUIET(r)    (empty(up[r]) && empty(down[r]) && !MAY_SEND(r) && IDLE(r))
 #define WAITS(r)    (una[r] < next[r])
 #define MAY_TRY(r)  (WAITS(r) && !tried[r] && !GONE(r))
 #define DONE(r)     (QUITS -> FINISHED(r) : una[r] == P) /* una: the successor has everything, and r knows it */
@@ -566,14 +738,15 @@ inline host_receives(r, answer)
 #define FAULT       (left > 0 && GOING)
 
 #define FIFO_RANK(r) \
+    RECOVERY_RANK(r) \
     :: atomic { GOING && MAY_SEND(r) && nfull(up[r]) -> d_step { host_sends(r) } } \
     :: atomic { GOING && nempty(up[r]) && ALL(ROOM) -> \
         d_step { up[r] ? c; in_psn = c / 4; in_class = c % 4; receive(r, in_psn, in_class) } } \
-    :: atomic { GOING && nempty(down[r]) -> d_step { host_receives(r, 1) } } \
+    :: atomic { GOING && nempty(down[r]) -> d_step { host_receives(r, ARRIVES) } } \
     :: atomic { GOING && ALL(QUIET) && MAY_TRY(r) -> d_step { tried[r] = 1; next[r] = una[r]; \
         printf("rank %d times out, goes back to PSN %d\n", r, una[r]) } } \
     /* faults */ \
-    :: atomic { FAULT && nempty(down[r]) -> d_step { host_receives(r, 0) } } \
+    :: atomic { FAULT && nempty(down[r]) -> d_step { host_receives(r, LOST_EARLY) } } \
     :: atomic { FAULT && nempty(up[r]) -> d_step { up[r] ? c; fault(); disturbed = (ORDER != 0); \
         printf("LOST: PSN %d of rank %d before the switch\n", c / 4, r) } } \
     :: atomic { FAULT && nempty(down[r]) -> d_step { down[r] ? c; fault(); \
@@ -600,7 +773,11 @@ active proctype world()
     FIFO_RANK(2)
 #endif
     :: atomic { GOING && ALL(QUIET) && !ANY(MAY_TRY) -> printf("nothing moves any more\n"); assert(!I3); break }
+#if RECOVERY
+    :: atomic { !GOING -> assert(!I3 || ALL(FINISHED)); break } /* nobody was told what is not so */
+#else
     :: !GOING -> break
+#endif
     od
 }
 #endif
