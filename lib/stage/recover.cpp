@@ -77,6 +77,16 @@ void Recover::came(const frame::Frame& frame, const conn::Verdict& verdict, fram
   }
 }
 
+/// A sender that goes back has ended an RNR wait: what the wait held up is due.
+void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  const bool was_hushed = now.ns < flow.hushed_until;
+  flow.heard(frame.packet.psn, now.ns);
+  if (was_hushed && now.ns >= flow.hushed_until) {
+    schedule_.expect(sender.ring, now.ns);
+  }
+}
+
 /// Moves e over all packets that have come.
 void Recover::advance(const RingChild& sender, std::uint32_t psn) {
   RingState& ring = *rings_[sender.ring];
@@ -102,7 +112,7 @@ void Recover::advance(const RingChild& sender, std::uint32_t psn) {
 void Recover::came_again(const frame::Frame& frame, const conn::Verdict& verdict,
                          frame::Instant now) {
   const RingChild sender{verdict.ring, verdict.child};
-  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);
+  hear(sender, frame, now);
   note_gap(sender, frame.packet.psn, now);
 }
 
@@ -112,7 +122,7 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
     return drop(frame, verdict.ring, DropReason::bad_icrc, now);
   }
   const RingChild sender{verdict.ring, verdict.child};
-  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);
+  hear(sender, frame, now);
   note_gap(sender, frame.packet.psn, now);
   drop(frame, verdict.ring, DropReason::unknown_message, now);
 }
@@ -130,7 +140,7 @@ void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::
   }
   const RingChild sender{verdict.ring, verdict.child};
   Flow& flow = classifier_.flow_of(sender);
-  flow.heard(frame.packet.psn, now.ns);
+  hear(sender, frame, now);
   ++flow.counters.swallowed;
   if (wire::psn_before(frame.packet.psn, flow.unacknowledged)) {
     acknowledge_again(sender, now);

@@ -79,6 +79,7 @@ class Recover {
   void send_answer(frame::Frame& frame, const ring::RingChild& sender, frame::TraceEvent event,
                    frame::Instant now);
   bool send_again(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
+  void hear(const ring::RingChild& sender, const frame::Frame& frame, frame::Instant now);
   void advance(const ring::RingChild& sender, std::uint32_t psn);
   void note_gap(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
   void see_ack(frame::Frame& frame, const ring::RingChild& sender, const wire::Aeth& aeth,

@@ -82,6 +82,10 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
   const std::optional<Stall> stall = rings_[index]->stall();
   const std::uint64_t timer = stall ? longest_timer(index) : 0;
   std::uint64_t next = kNever;
+  // What is due and may not be said now, because somebody lies, will hardly be allowed soon.
+  const auto expect = [&](std::uint64_t due) {
+    next = std::min(next, due > now.ns ? due : now.ns + recovery::kRnrWait);
+  };
   for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
     const RingChild sender{index, child};
     const recovery::Flow& flow = classifier_.flow_of(sender);
@@ -90,12 +94,12 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
     }
     const bool is_late = stall && !rings_[index]->slots.has(stall->slot, child);
     if (is_late) {
-      next = std::min(next, ask_late(sender, *stall, timer, now));
+      expect(ask_late(sender, *stall, timer, now));
     }
     if (flow.is_outstanding()) {
-      next = std::min(next, resend_overdue(sender, now));
+      expect(resend_overdue(sender, now));
     } else if (stall && !is_late) {
-      next = std::min(next, keep_alive(sender, *stall, now));
+      expect(keep_alive(sender, *stall, now));
     }
   }
   return next;

@@ -5,8 +5,13 @@
 
 namespace weir::bench {
 
+/// When a host decides which frame it sends next: when the link takes it, as a NIC, or as soon as
+/// the queue pair has one, which then waits for the link.
+enum class Choice : std::uint8_t { by_link, at_once };
+
 /// How a job's hosts send.
 struct HostTraits {
+  Choice choice = Choice::by_link;
   std::uint32_t packets_in_flight = 256; // most, of a queue pair
   std::uint32_t window = 32;             // messages: N of docs/protocol.md
   std::uint32_t message_bytes = 16384;   // of a full message, its header included

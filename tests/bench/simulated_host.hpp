@@ -58,7 +58,9 @@ class SimulatedHost : public network::Station, private network::Plug {
 
   void send(std::span<const std::uint8_t> frame) override { network_.send(rank_, frame); }
 
-  Time takes_frame_at() const override { return network_.link_free_from(rank_); }
+  Time takes_frame_at() const override {
+    return traits_.choice == Choice::by_link ? network_.link_free_from(rank_) : 0;
+  }
 
   void wake_at(Time time) override { network_.wake(rank_, time); }
 

@@ -80,6 +80,24 @@ bool SimulatedNetwork::advance() {
   }
   const auto [time, event] = events_.pop();
   now_ = time;
+  happen(event);
+  return true;
+}
+
+void SimulatedNetwork::advance_to(Time time) {
+  while (!events_.empty()) {
+    const auto [due, event] = events_.pop();
+    if (due > time) {
+      events_.push(due, event);
+      break;
+    }
+    now_ = due;
+    happen(event);
+  }
+  now_ = std::max(now_, time);
+}
+
+void SimulatedNetwork::happen(const Event& event) {
   switch (event.kind) {
   case EventKind::wake:
     stations_[event.place.port]->expire();
@@ -94,7 +112,6 @@ bool SimulatedNetwork::advance() {
     look();
     break;
   }
-  return true;
 }
 
 void SimulatedNetwork::look() {

@@ -61,6 +61,9 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   /// Makes the next event happen. False if there is none.
   bool advance();
 
+  /// Makes all happen that is due until then. For callers with a clock of their own.
+  void advance_to(Time time);
+
   Time now() const override { return now_; }
 
   /// Frames that found the queue at the switch full.
@@ -82,6 +85,7 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   void install_alike(std::vector<ring::RingSpec> rings,
                      const stage::InlineSwitch::Settings& settings);
 
+  void happen(const Event& event);
   void look();
   void expect_look();
 

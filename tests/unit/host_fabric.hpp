@@ -2,7 +2,7 @@
 #pragma once
 
 /// The simulated network for the threads of one process: what the host library's tests plug into.
-/// Virtual time does not pass for them: a frame that is sent has arrived when the call returns.
+/// A frame that is sent has arrived when the call returns; otherwise its time is the real one.
 
 #include "host/transport/frame_io.hpp"
 #include "network/simulated_network.hpp"
@@ -23,7 +23,8 @@ class HostFabric {
  public:
   HostFabric(std::vector<ring::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
       : rings_(std::move(rings)), inboxes_(ports),
-        network_({.links = std::vector<network::LinkTraits>(ports), .longest_frame = kMaxFrame},
+        network_({.links = std::vector<network::LinkTraits>(ports, {.delay = 0}),
+                  .longest_frame = kMaxFrame},
                  rings_, settings(session)) {
     for (std::uint16_t port = 0; port < ports; ++port) {
       network_.attach(port, inboxes_[port]);
@@ -108,16 +109,23 @@ class HostFabric {
     return settings;
   }
 
+  /// The network's time is the real one, so that the switch's timers are those that ship.
+  network::Time now() const {
+    return static_cast<network::Time>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count());
+  }
+
   void send(std::uint16_t port, std::span<const std::uint8_t> bytes) {
     const std::scoped_lock lock(mutex_);
+    network_.advance_to(now());
     network_.send(port, bytes);
-    while (network_.advance()) {
-    }
+    network_.advance_to(network_.now());
     arrival_.notify_all();
   }
 
   std::deque<Bytes> take(std::uint16_t port) {
     const std::scoped_lock lock(mutex_);
+    network_.advance_to(now());
     return std::exchange(inboxes_[port].frames, {});
   }
 
@@ -126,6 +134,7 @@ class HostFabric {
     arrival_.wait_for(lock, timeout, [&] { return !inboxes_[port].frames.empty(); });
   }
 
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const std::vector<ring::RingSpec> rings_;
   std::mutex mutex_; // of all below
   std::condition_variable arrival_;

@@ -90,6 +90,7 @@ inline void expect_none(const std::vector<Ending>& endings) {
 struct JobPlan {
   std::uint16_t world = 2;
   std::vector<std::uint32_t> rings{1};
+  std::uint64_t patience_ms = 600'000; // of the rings
   std::uint32_t window = 3;
   std::uint32_t message_bytes = 1000;
   std::uint32_t mtu = 256;
@@ -129,6 +130,7 @@ inline std::vector<ring::RingSpec> rings_of(const JobPlan& plan) {
                         .window = plan.window,
                         .max_message_bytes = plan.message_bytes,
                         .mtu = static_cast<std::uint16_t>(plan.mtu),
+                        .patience_ms = plan.patience_ms,
                         .members = {}};
     for (std::size_t rank = 0; rank < plan.world; ++rank) {
       ring.members.push_back({*wire::parse_ip(ip_of(rank)), std::nullopt});

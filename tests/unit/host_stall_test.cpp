@@ -61,11 +61,12 @@ constexpr std::uint16_t kWorld = 4;
 using MakeIo = std::function<std::unique_ptr<FrameIo>(std::unique_ptr<FrameIo>)>;
 
 /// Two all-reduces of four ranks, the second when `is_due` is set. The device of rank `odd` is made
-/// by `make`. Returns how each rank's second one ended.
+/// by `make`. The switch says nothing of its own, so the next frame is a result. Returns how each
+/// rank's second one ended.
 std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<bool>& is_due,
                              const std::function<void(CommunicatorOptions&)>& change,
                              std::size_t elements = 50'000) {
-  const JobPlan plan{.world = kWorld};
+  const JobPlan plan{.world = kWorld, .patience_ms = 0};
   HostFabric fabric(rings_of(plan), kWorld, kSession);
   const std::string address = free_address();
   std::atomic<int> arrived = 0;
