@@ -44,6 +44,10 @@ void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
   }
 }
 
+std::uint64_t Flow::keep_alive_at() const {
+  return std::max(heard_at, kept_alive_at) + ack_timeout_ns(ack_timeout) / 4;
+}
+
 std::uint64_t ack_timeout_ns(std::uint8_t exponent) {
   constexpr std::uint8_t least = 12;
   return std::uint64_t{4096} << std::max(exponent, least);

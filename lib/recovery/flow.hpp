@@ -126,6 +126,10 @@ struct Flow {
   /// SIGCOMM'87).
   std::uint64_t timer() const { return round_trip_timer() << doublings; }
 
+  /// When its sender, which waits, is to be kept alive next: a quarter of the ACK timeout after its
+  /// last packet, and every quarter from then on.
+  std::uint64_t keep_alive_at() const;
+
   /// Because of the timer, results are sent again.
   void resends_late() {
     ++counters.resent_late;

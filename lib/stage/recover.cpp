@@ -122,8 +122,13 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
     return drop(frame, verdict.ring, DropReason::bad_icrc, now);
   }
   const RingChild sender{verdict.ring, verdict.child};
+  const std::uint32_t psn = frame.packet.psn;
   hear(sender, frame, now);
-  note_gap(sender, frame.packet.psn, now);
+  const auto window = static_cast<std::uint32_t>(rings_[verdict.ring]->slots.slots());
+  if (((psn - classifier_.flow_of(sender).next_in) & wire::kPsnMask) < window) {
+    advance(sender, psn); // its sender has come so far
+  }
+  note_gap(sender, psn, now);
   drop(frame, verdict.ring, DropReason::unknown_message, now);
 }
 
@@ -340,7 +345,14 @@ bool Recover::take_acknowledgement(const frame::Frame& frame, const RingChild& s
     return false;
   }
   rings_[sender.ring]->answers[sender.child].take(frame, aeth);
+  const bool was_asked = flow.asks != 0;
   flow.acknowledge(next, now.ns);
+  if (was_asked && flow.asks == 0) {
+    schedule_.expect(sender.ring, now.ns); // it may be asked anew
+  }
+  if (!flow.is_outstanding() && flow.ack_timeout != 0) {
+    schedule_.expect(sender.ring, flow.keep_alive_at()); // if it has to wait
+  }
   return true;
 }
 

@@ -146,12 +146,10 @@ std::uint64_t Timers::keep_alive(const RingChild& sender, const Stall& stall, fr
   if (mode == ring::KeepAlive::off || flow.ack_timeout == 0) {
     return kNever;
   }
-  const std::uint64_t interval = keep_alive_interval(flow.ack_timeout);
-  if (now.ns >= std::max(flow.heard_at, flow.kept_alive_at) + interval &&
-      recover_.may_speak(sender, now)) {
+  if (now.ns >= flow.keep_alive_at() && recover_.may_speak(sender, now)) {
     recover_.keep_alive(sender, {mode, now.ns - stall.since_ns}, now);
   }
-  return std::max(flow.heard_at, flow.kept_alive_at) + interval;
+  return flow.keep_alive_at();
 }
 
 } // namespace weir::stage

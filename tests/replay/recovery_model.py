@@ -252,6 +252,8 @@ class Flow:
         """One NAK for each advance of a; then RNR NAKs."""
         if self.question is None:
             return 0
+        if self.asks == 1 and not self.lacks_packets:  # perhaps nothing was lost, and the sender is slow
+            return self.question.ns + OWN_RNR_WAIT_NS
         if self.asks < 2:
             waits = not self.went_back and self.question.e == self.e
             return self.question.ns + self.timer if waits else 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple, Protocol, Sequence
 
-from recovery_model import Flow, Voice, turned_around
+from recovery_model import Flow, Voice, plus, turned_around
 from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
                   SEND_LAST_INVALIDATE, VERSION, Ina, Roce, icrc, parse_roce, serial)
@@ -550,6 +550,8 @@ class Switch:
         if not roce.icrc_is_right():
             return self.drop(index, "bad_icrc")
         entry.the_flow.heard(roce.psn, self.now)
+        if 0 <= serial(roce.psn, entry.the_flow.e, 24) < 2 * self.case.window * self.case.packets_per_message:
+            entry.the_flow.reach(plus(roce.psn, 1))  # its sender has come so far
         self.rules.note_gap(entry.rank, roce.psn)
         return self.drop(index, "unknown_message")
 
