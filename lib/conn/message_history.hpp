@@ -75,6 +75,17 @@ class MessageHistory {
 
   std::uint64_t newest() const { return newest_; }
 
+  /// Calls `visit` with each known message, oldest first. Takes time for the messages, not for the
+  /// PSNs between them, of which a host may leave out millions.
+  template <typename Visitor>
+  void for_each_known(Visitor&& visit) {
+    for (std::uint64_t message = oldest(); message <= newest_; ++message) {
+      if (MessageRecord* record = known(message); record != nullptr) {
+        visit(*record);
+      }
+    }
+  }
+
   /// Whether the PSN is of a message that has left the history.
   bool is_below_floor(std::uint32_t psn) const { return floor_ && wire::psn_before(psn, *floor_); }
 

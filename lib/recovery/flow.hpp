@@ -109,6 +109,11 @@ struct Flow {
   /// Whether the result with that PSN, or a later one, has left.
   bool is_past(std::uint32_t psn) const { return wire::psn_before(psn, next_out); }
 
+  /// Whether the PSN is one of a … s-1.
+  bool is_unacknowledged(std::uint32_t psn) const {
+    return !wire::psn_before(psn, unacknowledged) && is_past(psn);
+  }
+
   bool lacks_packets() const { return next_in != furthest_in; }
 
   bool is_outstanding() const { return unacknowledged != next_out; }

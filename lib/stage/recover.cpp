@@ -170,9 +170,7 @@ void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
   if (flow.pass != Flow::Pass::nothing) {
     return;
   }
-  const bool is_done = may_speak(sender, now)
-                           ? say_ack(sender, now)
-                           : send_again(sender, wire::psn_add(flow.next_out, -1), now);
+  const bool is_done = may_speak(sender, now) ? say_ack(sender, now) : send_last_again(sender, now);
   flow.pass = is_done ? Flow::Pass::acknowledged : Flow::Pass::nothing;
 }
 
@@ -259,15 +257,14 @@ unsigned Recover::resend(const RingChild& sender, frame::Instant now) {
   flow.is_timing = false; // Karn: an acknowledgement may be for either copy
   flow.progress_at = now.ns;
   schedule_.expect(sender.ring, now.ns + flow.timer());
-  std::uint32_t psn = flow.unacknowledged;
-  const auto& floor = classifier_.history_of(sender).floor();
-  if (floor && wire::psn_before(psn, *floor)) {
-    psn = *floor;
-  }
   unsigned sent = 0;
-  for (; flow.is_past(psn); psn = wire::psn_add(psn, 1)) {
-    sent += send_again(sender, psn, now) ? 1 : 0;
-  }
+  classifier_.history_of(sender).for_each_known([&](const conn::MessageRecord& record) {
+    for (std::uint32_t packet = 0; packet < record.packets; ++packet) {
+      if (flow.is_unacknowledged(wire::psn_add(record.first_psn, packet))) {
+        sent += send_again(sender, record, packet, now) ? 1 : 0;
+      }
+    }
+  });
   flow.counters.resent += sent;
   return sent;
 }
@@ -277,15 +274,20 @@ void Recover::resend_late(const RingChild& sender, frame::Instant now) {
   resend(sender, now);
 }
 
-/// False when there is no result of that PSN, or no room.
-bool Recover::send_again(const RingChild& sender, std::uint32_t psn, frame::Instant now) {
+/// The result that left last, from which the receiver's acknowledgement tells everything.
+bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
+  const std::uint32_t last = wire::psn_add(classifier_.flow_of(sender).next_out, -1);
+  const auto located = classifier_.history_of(sender).locate(last);
+  return located.place == conn::MessageHistory::Place::inside &&
+         send_again(sender, *located.record, located.packet, now);
+}
+
+/// False when the result has not left, or there is no room.
+bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& record,
+                         std::uint32_t packet, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
-  const auto located = classifier_.history_of(sender).locate(psn);
-  if (located.place != conn::MessageHistory::Place::inside) {
-    return false;
-  }
-  const conn::MessageRecord& record = *located.record;
-  const std::uint32_t slot = record.first_slot + located.packet;
+  const std::uint32_t psn = wire::psn_add(record.first_psn, packet);
+  const std::uint32_t slot = record.first_slot + packet;
   if (!ring.slots.is_complete(slot, record.message)) {
     return false;
   }
@@ -302,7 +304,7 @@ bool Recover::send_again(const RingChild& sender, std::uint32_t psn, frame::Inst
                  .shape = record.shape,
                  .message = record.message,
                  .packets = record.packets,
-                 .k = located.packet,
+                 .k = packet,
                  .psn = psn,
                  .session = classifier_.session_of(sender.ring),
                  .data = result.data,
@@ -311,7 +313,7 @@ bool Recover::send_again(const RingChild& sender, std::uint32_t psn, frame::Inst
   passes<StageId::recover, StageId::forward>();
   forward_.send(*frame, frame::Departure::consumed, now,
                 {.message = record.message,
-                 .packet = located.packet,
+                 .packet = packet,
                  .ring = sender.ring,
                  .child = sender.child,
                  .event = frame::TraceEvent::resent},

@@ -78,7 +78,9 @@ class Recover {
   bool say_nak(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
   void send_answer(frame::Frame& frame, const ring::RingChild& sender, frame::TraceEvent event,
                    frame::Instant now);
-  bool send_again(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
+  bool send_last_again(const ring::RingChild& sender, frame::Instant now);
+  bool send_again(const ring::RingChild& sender, const conn::MessageRecord& record,
+                  std::uint32_t packet, frame::Instant now);
   void hear(const ring::RingChild& sender, const frame::Frame& frame, frame::Instant now);
   void advance(const ring::RingChild& sender, std::uint32_t psn);
   void note_gap(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);

@@ -85,12 +85,10 @@ class Rules:
         """R3: a … s-1."""
         flow = self.flow(rank)
         flow.timed, flow.progress_ns = None, self.now
-        psn, floor = flow.a, self.switch.floor_of(rank)
-        if floor is not None and serial(psn, floor, 24) < 0:
-            psn = floor
-        while follows(flow.s, psn):
-            self.send_again(rank, psn)
-            psn = plus(psn, 1)
+        released = [slot.packets[rank].roce.psn for slot in self.switch.slots.values() if slot.released]
+        for psn in sorted(released, key=lambda psn: serial(psn, flow.a, 24)):
+            if not follows(flow.a, psn) and follows(flow.s, psn):
+                self.send_again(rank, psn)
 
     # -- R2
 

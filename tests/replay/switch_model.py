@@ -304,10 +304,6 @@ class Switch:
         connection = self.incarnation.connections[rank]
         return connection if connection in self.connections.values() else None
 
-    def floor_of(self, rank: int) -> int | None:
-        assert self.incarnation
-        return self.incarnation.connections[rank].floor
-
     def port_of_rank(self, rank: int) -> int:
         port = self.bound_port(self.case.members[rank])
         assert port is not None
