@@ -187,7 +187,7 @@ def said_too_much(case: Case, switch: Switch) -> int:
         roce = parse_roce(sent.frame)
         assert roce
         upto = acknowledged_by(roce)
-        end = bisect_left(stamped, (sent.ns,)) if sent.cause is None else sent.cause + 1
+        end = bisect_left(stamped, (sent.ns + 1,)) if sent.cause is None else sent.cause + 1
         before = [r for r in roces[:end] if r and (r.src, r.dst, r.qp) == (roce.src, roce.dst, roce.qp)]
         if (roce.dst, roce.qp, upto) not in begins and all(
                 r.opcode != ACKNOWLEDGE or serial(acknowledged_by(r), upto, 24) < 0 for r in before):
