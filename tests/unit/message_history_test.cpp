@@ -201,6 +201,19 @@ TEST(MessageHistory, BeginForgetsEverything) {
   EXPECT_EQ(history.enter(5, 15, 1), "too far");
 }
 
+TEST(MessageHistory, VisitsKnownMessagesAloneFromTheOldestOn) {
+  History history(2); // of four messages
+  history->begin(0, {});
+  history.enter(1, 1, 2);
+  history.enter(3, 1u << 22, 1); // message 2 is missing, and four million PSNs are left out
+  history.enter(4, (1u << 22) + 1, 3);
+  std::vector<std::string> visited;
+  history->for_each_known([&](const MessageRecord& record) {
+    visited.push_back(fmt::format("{} at {:#x}", record.message, record.first_psn));
+  });
+  EXPECT_EQ(visited, (std::vector<std::string>{"1 at 0x1", "3 at 0x400000", "4 at 0x400001"}));
+}
+
 TEST(MessageHistory, MessageIdsWrapForAnyWindow) {
   constexpr std::uint64_t wrap = std::uint64_t{1} << 32;
   for (const std::uint32_t window : {1, 2, 3, 4, 5, 7}) {
