@@ -4,7 +4,6 @@
 namespace weir::conn {
 
 using wire::psn_add;
-using wire::psn_before;
 using wire::psn_distance;
 
 MessageHistory::MessageHistory(std::span<MessageRecord> records, std::uint32_t packets_per_message)

@@ -56,8 +56,9 @@ constexpr std::size_t kGrowth = 8 * kMiB; // allowed growth of resident memory
 
 /// Drop reasons that overload may cause: full queues, and a ring's after a loss.
 constexpr std::array kExpectedDrops{
-    DropReason::worker_queue_full, DropReason::tx_queue_full, DropReason::tx_backlog_full,
-    DropReason::unclassified,      DropReason::repeat_held,   DropReason::unknown_message,
+    DropReason::worker_queue_full, DropReason::tx_queue_full,   DropReason::tx_backlog_full,
+    DropReason::unclassified,      DropReason::repeat_held,     DropReason::repeat_swallowed,
+    DropReason::nak_mended,        DropReason::unknown_message,
 };
 
 struct Options {
