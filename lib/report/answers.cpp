@@ -54,9 +54,15 @@ std::string names_of_ports(control::Switch& weir, l2::PortSet ports) {
   return names;
 }
 
+/// A frame that the switch has made came in by no port.
+std::string ingress_of(control::Switch& weir, const frame::TraceRecord& record) {
+  return record.ingress == frame::kNoPort ? "-" : weir.ports()[record.ingress].name();
+}
+
 bool names_a_slot(frame::TraceEvent event) {
   return event == frame::TraceEvent::held || event == frame::TraceEvent::completed ||
-         event == frame::TraceEvent::result || event == frame::TraceEvent::cached_result;
+         event == frame::TraceEvent::result || event == frame::TraceEvent::cached_result ||
+         event == frame::TraceEvent::resent;
 }
 
 Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
@@ -223,7 +229,7 @@ Report show_trace(control::Switch& weir) {
                                   ? fmt::format("dropped {}", weir::name_of(record.drop))
                                   : std::string(name_of(record.event));
     table.rows.push_back(
-        {static_cast<double>(record.now_ns - start) / 1000.0, weir.ports()[record.ingress].name(),
+        {static_cast<double>(record.now_ns - start) / 1000.0, ingress_of(weir, record),
          std::string(stage::row_of(stage::stage_of(record)).name), event,
          names_of_ports(weir, record.egress), ring_cell(in_ring ? weir.rings()[record.ring].id : 0),
          ring_cell(record.child), ring_cell(record.message), ring_cell(record.packet),
