@@ -146,10 +146,11 @@ class StageLab {
 
   void send(std::uint32_t slot) {
     clock_.start();
-    const auto frames = slots_.frames_of(slot);
-    const std::size_t skip = slot::ina_bytes(frames.front()->packet);
-    const slot::SlotResult result =
-        slots_.complete(slot, slot::fold_frames(frames, skip, {kernel_}, slots_.result_room(slot)));
+    const auto arrived = slots_.frames_of(slot);
+    const std::size_t skip = slot::ina_bytes(arrived.front()->packet);
+    slots_.make_ready(slot, slot::fold_frames(arrived, skip, {kernel_}, slots_.result_room(slot)));
+    const auto frames = slots_.release(slot);
+    const slot::SlotResult result = slots_.result_of(slot);
     clock_.lap(Stage::reduce);
     for (frame::Frame* frame : frames) {
       slot::seal_result(*frame, result, session());
