@@ -2,8 +2,8 @@
 #pragma once
 
 #include "netsim/time.hpp"
+#include "recovery/smoothed_time.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace weir::netsim {
@@ -33,33 +33,18 @@ class RoundTrip {
       return Sample::none;
     }
     is_timing_ = false;
-    take(now - since_);
+    smoothed_.take(now - since_);
     return Sample::taken;
   }
 
-  /// The smoothed time plus the larger of four times its mean deviation and `granularity`, the
-  /// interval at which timers are checked. 0 before the first sample.
-  Time timeout(Time granularity) const {
-    return smoothed_ == 0 ? 0 : smoothed_ + std::max(granularity, 4 * deviation_);
-  }
+  /// recovery::SmoothedTime::timeout.
+  Time timeout(Time granularity) const { return smoothed_.timeout(granularity); }
 
  private:
-  void take(Time sample) {
-    if (smoothed_ == 0) {
-      smoothed_ = sample;
-      deviation_ = sample / 2;
-      return;
-    }
-    const Time error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
-    deviation_ = (3 * deviation_ + error) / 4;
-    smoothed_ = (7 * smoothed_ + sample) / 8;
-  }
-
   bool is_timing_ = false;
   std::uint32_t timed_ = 0;
   Time since_ = 0;
-  Time smoothed_ = 0;
-  Time deviation_ = 0;
+  recovery::SmoothedTime smoothed_;
 };
 
 } // namespace weir::netsim
