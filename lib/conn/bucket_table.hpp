@@ -41,6 +41,9 @@ struct PlaceRange {
 template <typename Entry>
 class BucketTable {
  public:
+  /// Times the number of entries, a capacity with which no key finds both its buckets full.
+  static constexpr std::uint32_t kRoomy = 8;
+
   /// Makes twice as many places as `capacity`. With `capacity` entries, two full buckets for one
   /// key are rare.
   BucketTable(std::uint32_t capacity, const HashKey& hash_key)
@@ -91,6 +94,11 @@ class BucketTable {
     }
     --size_;
     return put(place, key);
+  }
+
+  /// The same, but in a free place only.
+  Entry* insert(std::uint64_t key) {
+    return insert(key, [](const Entry&) { return std::optional<std::uint64_t>(); });
   }
 
   void erase(const Entry& entry) {

@@ -2,6 +2,7 @@
 #include "conn/classifier.hpp"
 
 #include "frame/frame.hpp"
+#include "frame/instant.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
@@ -27,9 +28,6 @@ using Step = Verdict::Step;
 // incarnations.
 constexpr std::uint32_t kEntriesPerChild = 16;
 constexpr std::uint64_t kUntoldAging = 3'600'000;
-// Of a table whose entries must find a place: no two buckets are full then.
-constexpr std::uint32_t kRoomy = 8;
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 /// Names a requester by the pair in its direction and by its own queue pair.
 std::uint64_t requester_key(std::uint16_t pair, std::uint32_t own_qp) {
@@ -62,7 +60,7 @@ std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
   if (exponent == 0) {
     return kUntoldAging;
   }
-  return 16 * recovery::ack_timeout_ns(exponent) / 1'000'000;
+  return 16 * recovery::ack_timeout_ns(exponent) / frame::kNsPerMs;
 }
 
 bool is_result(const InaHeader& ina) {
@@ -149,7 +147,8 @@ Classifier::Classifier(const ring::CurrentRings& current, const std::vector<std:
       foreign_sessions_(*settings.foreign_sessions), claims_(*settings.claims),
       aging_(settings.aging), is_held_(std::move(is_held)),
       connections_(table_settings(*current, rings, settings)),
-      requesters_(kRoomy * children_of(*current, rings, settings), settings.hash_key),
+      requesters_(decltype(requesters_)::kRoomy * children_of(*current, rings, settings),
+                  settings.hash_key),
       magic_rule_(
           {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions}),
       ports_(current), spare_children_(settings.spare_children) {
@@ -520,8 +519,8 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
                            .connection = connection,
                            .incarnation = incarnation,
                            .claim = claim,
-                           .arrived_ns = now * kNsPerMs,
-                           .kept_alive_ns = now * kNsPerMs});
+                           .arrived_ns = now * frame::kNsPerMs,
+                           .kept_alive_ns = now * frame::kNsPerMs});
   const bool is_complete = state.hellos.is_complete(incarnation);
   if (is_complete) {
     state.complete = incarnation;
@@ -589,7 +588,7 @@ void Classifier::begin_flow(const WaitingHello& hello, const ring::RingChild& se
   const Frame& frame = *hello.frame;
   const InaHeader& ina = header_of(frame);
   recovery::Flow& flow = flow_of(sender);
-  flow.begin(frame.packet.psn, queue_pair_told_by(ina), ina.ack_timeout, now * kNsPerMs);
+  flow.begin(frame.packet.psn, queue_pair_told_by(ina), ina.ack_timeout, now * frame::kNsPerMs);
   flow.claim = hello.claim;
   if (hello.claim != 0) {
     name_requester(sender);
@@ -603,8 +602,7 @@ void Classifier::name_requester(const ring::RingChild& sender) {
   if (requesters_.find(key) != nullptr) {
     return;
   }
-  ring::RingChild* place = requesters_.insert(
-      key, [](const ring::RingChild&) { return std::optional<std::uint64_t>(); });
+  ring::RingChild* place = requesters_.insert(key);
   if (place != nullptr) {
     *place = sender;
   }

@@ -148,6 +148,8 @@ class Classifier {
 
   WaitingHellos& waiting_hellos_of(std::uint16_t ring) { return rings_[ring]->hellos; }
 
+  const WaitingHellos& waiting_hellos_of(std::uint16_t ring) const { return rings_[ring]->hellos; }
+
   /// Waiting hellos of all rings; each holds a frame.
   std::uint64_t waiting_hellos() const;
 

@@ -89,9 +89,6 @@ class MessageHistory {
   /// Whether the PSN is of a message that has left the history.
   bool is_below_floor(std::uint32_t psn) const { return floor_ && wire::psn_before(psn, *floor_); }
 
-  /// The PSN below which all messages have left the history.
-  const std::optional<std::uint32_t>& floor() const { return floor_; }
-
  private:
   std::uint64_t depth() const { return records_.size(); }
 

@@ -4,11 +4,6 @@
 #include <optional>
 
 namespace weir::conn {
-namespace {
-
-constexpr std::uint32_t kRoomy = 4; // so that no two buckets are full
-
-} // namespace
 
 /// Spins: nobody holds it for longer than one look-up.
 class QueuePairClaims::Lock {
@@ -28,7 +23,7 @@ class QueuePairClaims::Lock {
 };
 
 QueuePairClaims::QueuePairClaims(std::uint32_t claims, const HashKey& hash_key)
-    : hash_key_(hash_key), claimants_(kRoomy * claims, hash_key) {}
+    : hash_key_(hash_key), claimants_(decltype(claimants_)::kRoomy * claims, hash_key) {}
 
 std::uint32_t QueuePairClaims::most_of(const ring::RingSet& rings) {
   std::uint32_t claims = 0;
@@ -48,8 +43,7 @@ void QueuePairClaims::add(std::uint64_t name) {
   const Lock lock(is_locked_);
   std::uint32_t* claimants = claimants_.find(name);
   if (claimants == nullptr) {
-    claimants =
-        claimants_.insert(name, [](std::uint32_t) { return std::optional<std::uint64_t>(); });
+    claimants = claimants_.insert(name);
   }
   if (claimants != nullptr) {
     ++*claimants;

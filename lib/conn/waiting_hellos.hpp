@@ -48,6 +48,8 @@ class WaitingHellos {
 
   std::span<WaitingHello> of(std::uint16_t child) { return places_[child]; }
 
+  std::span<const WaitingHello> of(std::uint16_t child) const { return places_[child]; }
+
   std::uint32_t waiting_of(std::uint16_t child) const;
 
   /// The number of waiting hellos. take() lowers it.

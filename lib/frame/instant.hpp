@@ -5,12 +5,14 @@
 
 namespace weir::frame {
 
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
+
 /// A point in time. The clock is read once per burst.
 struct Instant {
   std::uint64_t ns = 0;
   std::uint64_t ms = 0;
 
-  static Instant from_ns(std::uint64_t ns) { return {ns, ns / 1'000'000}; }
+  static Instant from_ns(std::uint64_t ns) { return {ns, ns / kNsPerMs}; }
 };
 
 } // namespace weir::frame

@@ -2,6 +2,7 @@
 #include "recovery/answer_template.hpp"
 
 #include "wire/icrc.hpp"
+#include "wire/psn.hpp"
 
 namespace weir::recovery {
 
@@ -23,10 +24,12 @@ void AnswerTemplate::take(const wire::ParsedBytes& answer, const wire::Aeth& aet
 }
 
 void AnswerTemplate::write(wire::ParsedBytes& frame, std::uint8_t syndrome,
-                           std::uint32_t psn) const {
-  frame_.start(frame, wire::Opcode::acknowledge, psn);
+                           std::uint32_t unacknowledged) const {
+  const bool is_ack = wire::kind_of(syndrome) == wire::SyndromeKind::acknowledge;
+  frame_.start(frame, wire::Opcode::acknowledge,
+               is_ack ? wire::psn_add(unacknowledged, -1) : unacknowledged);
   auto& aeth = wire::view_as<wire::Aeth>(frame.data + frame_.bytes());
-  aeth.syndrome = syndrome;
+  aeth.syndrome = is_ack ? wire::ack_syndrome(credits_) : syndrome;
   aeth.message_sequence.set(message_sequence_);
   frame_.finish(frame, frame_.bytes() + sizeof(wire::Aeth));
   wire::store_icrc(frame, wire::compute_icrc(frame));

@@ -31,20 +31,12 @@ class AnswerTemplate {
 
   bool is_empty() const { return frame_.is_empty(); }
 
-  /// Writes an acknowledgement of all PSNs up to and including `psn` into a frame with room for
-  /// kMostAnswerBytes.
-  void write_ack(wire::ParsedBytes& frame, std::uint32_t psn) const {
-    write(frame, wire::ack_syndrome(credits_), psn);
-  }
-
-  /// Writes a NAK or RNR NAK. It acknowledges all PSNs below `psn` (IBTA §9.7.5.1.2).
-  void write_nak(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t psn) const {
-    write(frame, syndrome, psn);
-  }
+  /// Writes an ACK, NAK or RNR NAK into a frame with room for kMostAnswerBytes. It acknowledges all
+  /// PSNs below `unacknowledged`: a NAK names that PSN, an ACK the one before (IBTA §9.7.5.1.2). Of
+  /// an ACK's syndrome the kind counts; the credits are the receiver's newest.
+  void write(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t unacknowledged) const;
 
  private:
-  void write(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t psn) const;
-
   FrameTemplate frame_;
   std::uint32_t message_sequence_ = 0;
   std::uint8_t credits_ = wire::kAckUnlimited;

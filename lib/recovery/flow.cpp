@@ -45,7 +45,7 @@ void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
 }
 
 std::uint64_t Flow::keep_alive_at() const {
-  return std::max(heard_at, kept_alive_at) + ack_timeout_ns(ack_timeout) / 4;
+  return std::max(heard_at, kept_alive_at) + keep_alive_interval(ack_timeout);
 }
 
 std::uint64_t ack_timeout_ns(std::uint8_t exponent) {

@@ -25,6 +25,7 @@ struct FlowCounters {
   std::uint64_t resent_late = 0; // times that nobody had asked for them: no acknowledgement came
   std::uint64_t swallowed = 0;   // repeats that ended here
   std::uint64_t kept_alive = 0;  // duplicate acknowledgements for a sender that waits
+  std::uint64_t hellos_kept_alive = 0; // likewise, while its hello waits
 };
 
 /// What the switch knows about the sending and acknowledging on one connection of a ring, from rank
@@ -146,5 +147,10 @@ struct Flow {
 /// The local ACK timeout 4.096 us x 2^x (IBTA §9.9), in ns. Exponents below 12 count as 12
 /// (docs/protocol.md §2a).
 std::uint64_t ack_timeout_ns(std::uint8_t exponent);
+
+/// How often a sender that waits is kept alive, in ns: four times in an ACK timeout.
+inline std::uint64_t keep_alive_interval(std::uint8_t ack_timeout) {
+  return ack_timeout_ns(ack_timeout) / 4;
+}
 
 } // namespace weir::recovery

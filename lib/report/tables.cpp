@@ -136,11 +136,12 @@ Table recovery_table(const RingSnapshot& ring) {
     const recovery::FlowCounters& received = ring.children[(rank + ranks - 1) % ranks].recovery;
     const auto late = static_cast<std::uint16_t>(rank);
     const bool is_waited_for = std::ranges::count(ring.waited_for, late) != 0;
-    table.rows.push_back(
-        {std::uint64_t{rank}, sent.naks + sent.rnr_naks, received.mended + received.resent_late,
-         sent.naks, sent.rnr_naks, sent.swallowed, sent.resent, sent.kept_alive,
-         is_waited_for ? fmt::format("{:.1f}", static_cast<double>(ring.waiting_ns) / 1e6)
-                       : std::string("-")});
+    table.rows.push_back({std::uint64_t{rank}, sent.naks + sent.rnr_naks,
+                          received.mended + received.resent_late, sent.naks, sent.rnr_naks,
+                          sent.swallowed, sent.resent, sent.kept_alive + sent.hellos_kept_alive,
+                          is_waited_for
+                              ? fmt::format("{:.1f}", static_cast<double>(ring.waiting_ns) / 1e6)
+                              : std::string("-")});
   }
   return table;
 }

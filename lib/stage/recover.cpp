@@ -15,8 +15,9 @@ using ring::RingChild;
 
 namespace {
 
-constexpr std::uint8_t kAskAgainCode = 1; // RNR timer code of the switch: 10 us
-constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint8_t kAck = wire::ack_syndrome(wire::kAckUnlimited);
+constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
+constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1); // 10 us
 
 /// The RNR timer code with the longest wait that is not above `ns` (IBTA table 45).
 std::uint8_t rnr_code_within(std::uint64_t ns) {
@@ -29,13 +30,13 @@ std::uint8_t rnr_code_within(std::uint64_t ns) {
   return code;
 }
 
-void write_keep_alive(const recovery::AnswerTemplate& answers, const Recover::Wait& wait,
-                      std::uint32_t unacknowledged, frame::Frame& frame) {
-  if (wait.keep_alive == ring::KeepAlive::rnr) {
-    const std::uint8_t code = rnr_code_within(wait.ns / 8);
-    return answers.write_nak(frame, wire::rnr_syndrome(code), unacknowledged);
-  }
-  answers.write_ack(frame, wire::psn_add(unacknowledged, -1));
+frame::TraceEvent event_of(std::uint8_t syndrome) {
+  return syndrome == kAck ? frame::TraceEvent::acknowledged : frame::TraceEvent::asked;
+}
+
+std::uint8_t syndrome_for(const Recover::Wait& wait) {
+  return wait.keep_alive == ring::KeepAlive::rnr ? wire::rnr_syndrome(rnr_code_within(wait.ns / 8))
+                                                 : kAck;
 }
 
 } // namespace
@@ -124,8 +125,9 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
   const RingChild sender{verdict.ring, verdict.child};
   const std::uint32_t psn = frame.packet.psn;
   hear(sender, frame, now);
-  const auto window = static_cast<std::uint32_t>(rings_[verdict.ring]->slots.slots());
-  if (((psn - classifier_.flow_of(sender).next_in) & wire::kPsnMask) < window) {
+  const auto window = static_cast<std::int64_t>(rings_[verdict.ring]->slots.slots());
+  const std::int32_t ahead = wire::psn_distance(classifier_.flow_of(sender).next_in, psn);
+  if (ahead >= 0 && ahead < window) {
     advance(sender, psn); // its sender has come so far
   }
   note_gap(sender, psn, now);
@@ -170,7 +172,8 @@ void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
   if (flow.pass != Flow::Pass::nothing) {
     return;
   }
-  const bool is_done = may_speak(sender, now) ? say_ack(sender, now) : send_last_again(sender, now);
+  const bool is_done =
+      may_speak(sender, now) ? say(sender, kAck, now) : send_last_again(sender, now);
   flow.pass = is_done ? Flow::Pass::acknowledged : Flow::Pass::nothing;
 }
 
@@ -179,19 +182,16 @@ bool Recover::is_waiting_for_repeat(const Flow& flow) {
 }
 
 std::uint64_t Recover::may_ask_at(const Flow& flow) {
+  if (flow.asks > 1) {
+    return flow.asked_at +
+           std::min(recovery::kRnrWait << std::min(flow.asks - 2u, 3u), recovery::kLongestPause);
+  }
   if (flow.asks == 1 && !flow.lacks_packets()) {
     // Perhaps nothing was lost and the sender is slow. A soft-RoCE sender that goes back twice in a
     // row may lose its way (docs/transports.md).
     return flow.asked_at + recovery::kRnrWait;
   }
-  switch (flow.asks) {
-  case 0:
-  case 1: // a NAK, and either it or the repeat was lost
-    return is_waiting_for_repeat(flow) ? flow.asked_at + flow.timer() : 0;
-  default:
-    return flow.asked_at +
-           std::min(recovery::kRnrWait << std::min(flow.asks - 2u, 3u), recovery::kLongestPause);
-  }
+  return is_waiting_for_repeat(flow) ? flow.asked_at + flow.timer() : 0;
 }
 
 void Recover::ask(const RingChild& sender, frame::Instant now) {
@@ -201,13 +201,13 @@ void Recover::ask(const RingChild& sender, frame::Instant now) {
   }
   if (flow.asks == 0) {
     // An ACK makes a soft-RoCE requester listen that has ignored a NAK (docs/transports.md).
-    say_ack(sender, now);
-    if (!say_nak(sender, wire::nak_syndrome(wire::NakCode::sequence_error), now)) {
+    say(sender, kAck, now);
+    if (!say(sender, kNak, now)) {
       return;
     }
     ++flow.counters.naks;
   } else {
-    if (!say_nak(sender, wire::rnr_syndrome(kAskAgainCode), now)) {
+    if (!say(sender, kAskAgain, now)) {
       return;
     }
     ++flow.counters.rnr_naks;
@@ -216,57 +216,63 @@ void Recover::ask(const RingChild& sender, frame::Instant now) {
   flow.asked(now.ns);
 }
 
+bool Recover::is_patient(std::uint16_t ring, frame::Instant now) const {
+  const std::uint64_t patience = current_->rings()[ring].spec().patience_ms * frame::kNsPerMs;
+  return now.ns - rings_[ring]->news_at_ns <= patience;
+}
+
 bool Recover::may_speak(const RingChild& sender, frame::Instant now) const {
-  const RingState& ring = *rings_[sender.ring];
-  const std::uint64_t patience = current_->rings()[sender.ring].spec().patience_ms * kNsPerMs;
-  return now.ns - ring.news_at_ns <= patience && classifier_.may_answer(sender);
+  return is_patient(sender.ring, now) && classifier_.may_answer(sender);
 }
 
-bool Recover::say_ack(const RingChild& sender, frame::Instant now) {
+/// nullptr when there is no room.
+frame::Frame* Recover::compose(const recovery::AnswerTemplate& answers, std::uint8_t syndrome,
+                               std::uint32_t unacknowledged) {
   frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
+  if (frame != nullptr) {
+    answers.write(*frame, syndrome, unacknowledged);
+  }
+  return frame;
+}
+
+frame::Frame* Recover::compose(const RingChild& sender, std::uint8_t syndrome) {
+  return compose(rings_[sender.ring]->answers[sender.child], syndrome,
+                 classifier_.flow_of(sender).unacknowledged);
+}
+
+bool Recover::say(const RingChild& sender, std::uint8_t syndrome, frame::Instant now) {
+  frame::Frame* frame = compose(sender, syndrome);
   if (frame == nullptr) {
     return false;
   }
-  const std::uint32_t newest = wire::psn_add(classifier_.flow_of(sender).unacknowledged, -1);
-  rings_[sender.ring]->answers[sender.child].write_ack(*frame, newest);
-  send_answer(*frame, sender, frame::TraceEvent::acknowledged, now);
+  send_answer(*frame, sender, syndrome, now);
   return true;
 }
 
-bool Recover::say_nak(const RingChild& sender, std::uint8_t syndrome, frame::Instant now) {
-  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
-  if (frame == nullptr) {
-    return false;
-  }
-  rings_[sender.ring]->answers[sender.child].write_nak(*frame, syndrome,
-                                                       classifier_.flow_of(sender).unacknowledged);
-  send_answer(*frame, sender, frame::TraceEvent::asked, now);
-  return true;
-}
-
-void Recover::send_answer(frame::Frame& frame, const RingChild& sender, frame::TraceEvent event,
+void Recover::send_answer(frame::Frame& frame, const RingChild& sender, std::uint8_t syndrome,
                           frame::Instant now) {
-  passes<StageId::recover, StageId::forward>();
-  forward_.send(frame, frame::Departure::consumed, now,
-                {.ring = sender.ring, .child = sender.child, .event = event},
-                classifier_.ports().port_of(sender));
+  send_own(frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(syndrome)},
+           classifier_.ports().port_of(sender));
 }
 
-unsigned Recover::resend(const RingChild& sender, frame::Instant now) {
+void Recover::send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
+                       std::optional<std::uint16_t> port) {
+  passes<StageId::recover, StageId::forward>();
+  forward_.send(frame, frame::Departure::consumed, now, record, port);
+}
+
+void Recover::resend(const RingChild& sender, frame::Instant now) {
   Flow& flow = classifier_.flow_of(sender);
   flow.is_timing = false; // Karn: an acknowledgement may be for either copy
   flow.progress_at = now.ns;
   schedule_.expect(sender.ring, now.ns + flow.timer());
-  unsigned sent = 0;
   classifier_.history_of(sender).for_each_known([&](const conn::MessageRecord& record) {
     for (std::uint32_t packet = 0; packet < record.packets; ++packet) {
       if (flow.is_unacknowledged(wire::psn_add(record.first_psn, packet))) {
-        sent += send_again(sender, record, packet, now) ? 1 : 0;
+        flow.counters.resent += send_again(sender, record, packet, now) ? 1 : 0;
       }
     }
   });
-  flow.counters.resent += sent;
-  return sent;
 }
 
 void Recover::resend_late(const RingChild& sender, frame::Instant now) {
@@ -310,14 +316,13 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
                  .data = result.data,
                  .data_crc = result.crc},
                 is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no);
-  passes<StageId::recover, StageId::forward>();
-  forward_.send(*frame, frame::Departure::consumed, now,
-                {.message = record.message,
-                 .packet = packet,
-                 .ring = sender.ring,
-                 .child = sender.child,
-                 .event = frame::TraceEvent::resent},
-                classifier_.ports().receiver_port_of(sender));
+  send_own(*frame, now,
+           {.message = record.message,
+            .packet = packet,
+            .ring = sender.ring,
+            .child = sender.child,
+            .event = frame::TraceEvent::resent},
+           classifier_.ports().receiver_port_of(sender));
   return true;
 }
 
@@ -378,7 +383,7 @@ void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wi
 /// A receiver lacks what is in the cache, unless it lacks what has not left (R3).
 void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
                       frame::Instant now) {
-  if (aeth.syndrome != wire::nak_syndrome(wire::NakCode::sequence_error)) {
+  if (aeth.syndrome != kNak) {
     return send_on(frame, now);
   }
   const std::uint32_t wanted = frame.packet.psn;
@@ -390,7 +395,7 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
     return send_on(frame, now);
   }
   if (wanted != acknowledged) {
-    say_ack(sender, now);
+    say(sender, kAck, now);
   }
   if (is_new) {
     ++flow.counters.mended;
@@ -402,28 +407,25 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
 }
 
 void Recover::keep_alive(const RingChild& sender, const Wait& wait, frame::Instant now) {
-  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
-  if (frame == nullptr) {
-    return;
+  const std::uint8_t syndrome = syndrome_for(wait);
+  if (frame::Frame* frame = compose(sender, syndrome)) {
+    Flow& flow = classifier_.flow_of(sender);
+    flow.kept_alive_at = now.ns;
+    ++flow.counters.kept_alive;
+    send_answer(*frame, sender, syndrome, now);
   }
-  Flow& flow = classifier_.flow_of(sender);
-  flow.kept_alive_at = now.ns;
-  ++flow.counters.kept_alive;
-  write_keep_alive(rings_[sender.ring]->answers[sender.child], wait, flow.unacknowledged, *frame);
-  send_answer(*frame, sender, frame::TraceEvent::acknowledged, now);
 }
 
-void Recover::keep_alive(const conn::WaitingHello& hello, const Wait& wait, frame::Instant now) {
-  frame::Frame* frame = forward_.originate(recovery::kMostAnswerBytes);
-  if (frame == nullptr) {
-    return;
-  }
+void Recover::keep_alive(const RingChild& sender, const conn::WaitingHello& hello, const Wait& wait,
+                         frame::Instant now) {
+  const std::uint8_t syndrome = syndrome_for(wait);
   const frame::Frame& waiting = *hello.frame;
   const recovery::AnswerTemplate answers(waiting, wire::find_ina_header(waiting)->qp.get());
-  write_keep_alive(answers, wait, waiting.packet.psn, *frame);
-  passes<StageId::recover, StageId::forward>();
-  forward_.send(*frame, frame::Departure::consumed, now, {.event = frame::TraceEvent::acknowledged},
-                waiting.ingress);
+  if (frame::Frame* frame = compose(answers, syndrome, waiting.packet.psn)) {
+    ++classifier_.flow_of(sender).counters.hellos_kept_alive;
+    send_own(*frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(syndrome)},
+             waiting.ingress);
+  }
 }
 
 void Recover::send_on(frame::Frame& frame, frame::Instant now) {

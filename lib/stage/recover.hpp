@@ -45,8 +45,8 @@ class Recover {
   /// When the sender may be asked next, in ns.
   static std::uint64_t may_ask_at(const recovery::Flow& flow);
 
-  /// Sends the receiver again all that it has not acknowledged. Returns the number of results.
-  unsigned resend(const ring::RingChild& sender, frame::Instant now);
+  /// Sends the receiver again all that it has not acknowledged.
+  void resend(const ring::RingChild& sender, frame::Instant now);
 
   /// The same because no acknowledgement has come in time.
   void resend_late(const ring::RingChild& sender, frame::Instant now);
@@ -62,7 +62,11 @@ class Recover {
   void keep_alive(const ring::RingChild& sender, const Wait& wait, frame::Instant now);
 
   /// The same for a sender whose hello waits.
-  void keep_alive(const conn::WaitingHello& hello, const Wait& wait, frame::Instant now);
+  void keep_alive(const ring::RingChild& sender, const conn::WaitingHello& hello, const Wait& wait,
+                  frame::Instant now);
+
+  /// Whether the ring's last news is no older than its patience.
+  bool is_patient(std::uint16_t ring, frame::Instant now) const;
 
   /// Whether the switch may speak to the sender in its receiver's name: within patience, and not
   /// where somebody lies about queue pairs.
@@ -74,10 +78,14 @@ class Recover {
   static bool is_waiting_for_repeat(const Flow& flow);
   static bool is_answered_already(const Flow& flow, frame::Instant now);
   void acknowledge_again(const ring::RingChild& sender, frame::Instant now);
-  bool say_ack(const ring::RingChild& sender, frame::Instant now);
-  bool say_nak(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
-  void send_answer(frame::Frame& frame, const ring::RingChild& sender, frame::TraceEvent event,
+  frame::Frame* compose(const recovery::AnswerTemplate& answers, std::uint8_t syndrome,
+                        std::uint32_t unacknowledged);
+  frame::Frame* compose(const ring::RingChild& sender, std::uint8_t syndrome);
+  bool say(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
+  void send_answer(frame::Frame& frame, const ring::RingChild& sender, std::uint8_t syndrome,
                    frame::Instant now);
+  void send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
+                std::optional<std::uint16_t> port);
   bool send_last_again(const ring::RingChild& sender, frame::Instant now);
   bool send_again(const ring::RingChild& sender, const conn::MessageRecord& record,
                   std::uint32_t packet, frame::Instant now);

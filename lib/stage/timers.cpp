@@ -12,11 +12,6 @@ using ring::RingChild;
 namespace {
 
 constexpr std::uint64_t kNever = Schedule::kNever;
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-std::uint64_t keep_alive_interval(std::uint8_t ack_timeout) {
-  return recovery::ack_timeout_ns(ack_timeout) / 4;
-}
 
 } // namespace
 
@@ -36,7 +31,7 @@ void Timers::look(frame::Instant now) {
 }
 
 void Timers::expect_hello(std::uint16_t ring, frame::Instant now) {
-  schedule_.expect(ring, now.ns + keep_alive_interval(1));
+  schedule_.expect(ring, now.ns + recovery::keep_alive_interval(1));
 }
 
 /// Returns when the ring is due again.
@@ -58,14 +53,14 @@ std::uint64_t Timers::look_at_hellos(std::uint16_t index, frame::Instant now) {
       }
       const std::uint8_t ack_timeout = wire::find_ina_header(*hello.frame)->ack_timeout;
       const std::uint64_t waited = now.ns - hello.arrived_ns;
-      if (ack_timeout == 0 || waited > spec.patience_ms * kNsPerMs) {
+      if (ack_timeout == 0 || waited > spec.patience_ms * frame::kNsPerMs) {
         continue;
       }
-      const std::uint64_t interval = keep_alive_interval(ack_timeout);
+      const std::uint64_t interval = recovery::keep_alive_interval(ack_timeout);
       if (now.ns >= hello.kept_alive_ns + interval) {
         hello.kept_alive_ns = now.ns;
         if (classifier_.is_sole_claim(hello.claim)) {
-          recover_.keep_alive(hello, {spec.keep_alive, waited}, now);
+          recover_.keep_alive({index, child}, hello, {spec.keep_alive, waited}, now);
         }
       }
       next = std::min(next, hello.kept_alive_ns + interval);
@@ -75,8 +70,7 @@ std::uint64_t Timers::look_at_hellos(std::uint16_t index, frame::Instant now) {
 }
 
 std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) {
-  const std::uint64_t patience = current_->rings()[index].spec().patience_ms * kNsPerMs;
-  if (!classifier_.incarnation_of(index) || now.ns - rings_[index]->news_at_ns > patience) {
+  if (!classifier_.incarnation_of(index) || !recover_.is_patient(index, now)) {
     return kNever;
   }
   const std::optional<Stall> stall = rings_[index]->stall();

@@ -360,6 +360,7 @@ TEST(KeepAlive, AWaitingHelloIsKeptAliveToo) {
   ring.job.restart(2);
   EXPECT_TRUE(ring.send(0, ring.job.hello(0)).empty());
   EXPECT_EQ(ring.wait(3 * kQuarter), Frames(3, ring.from_hello(0, kAck, ring.psn(0, 0) - 1)));
+  EXPECT_EQ(ring.counters(0).hellos_kept_alive, 3u);
 }
 
 } // namespace
