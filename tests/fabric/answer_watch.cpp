@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weir::fabric {
 namespace {
 
@@ -39,9 +41,11 @@ std::uint32_t AnswerWatch::Answer::acknowledges() const {
 }
 
 bool AnswerWatch::is_answer(const Packet& packet) {
-  const wire::Packet parsed = wire::parse(packet.bytes());
-  return parsed.parsed == wire::Parsed::transport &&
-         wire::view_as<wire::Bth>(packet.data + parsed.bth_offset).opcode == kAcknowledge;
+  constexpr std::size_t ethernet_type_at = 12;
+  const bool is_ipv4 = packet.data[ethernet_type_at] == 0x08;
+  const std::size_t bth_at = sizeof(wire::EthernetHeader) + sizeof(wire::UdpHeader) +
+                             (is_ipv4 ? sizeof(wire::Ipv4Header) : sizeof(wire::Ipv6Header));
+  return packet.length > bth_at && packet.data[bth_at] == kAcknowledge;
 }
 
 /// nullopt also for an answer to a stranger.
@@ -150,10 +154,27 @@ void AnswerWatch::made(const Packet& packet, Time now, const conn::Classifier& c
   if (record.is_lied_about && !record.is_known) {
     return; // the switch has forgotten who told the truth
   }
+  record.is_misled = record.is_misled || (!record.is_known && !waits(record, classifier));
   check_truth(record, *answer);
   check_patience(record, now);
   check_ask(record, *answer, now);
   check_keep_alive(record, classifier);
+}
+
+/// Whether the rank's hello waits in the switch.
+bool AnswerWatch::waits(const Record& record, const conn::Classifier& classifier) {
+  const Requester& requester = record.requester;
+  return std::ranges::any_of(classifier.waiting_hellos_of(requester.ring).of(requester.rank),
+                             [&](const conn::WaitingHello& hello) {
+                               return hello.frame != nullptr &&
+                                      hello.incarnation.nonce == requester.nonce;
+                             });
+}
+
+bool AnswerWatch::was_misled(std::uint16_t ring) const {
+  return std::ranges::any_of(records_, [ring](const auto& entry) {
+    return entry.first.first == ring && entry.second.is_misled;
+  });
 }
 
 /// The receiver has acknowledged the same, and with the same MSN.

@@ -26,6 +26,7 @@ class AnswerWatch {
     std::uint16_t host = 0;
     std::uint32_t qp = 0;
     std::uint32_t first_psn = 0;
+    std::uint32_t nonce = 0;       // of its hello
     std::uint64_t patience_ms = 0; // of the ring
     ring::KeepAlive keep_alive{};  // likewise
   };
@@ -58,7 +59,12 @@ class AnswerWatch {
   /// speak: two hellos claim one queue pair, or its patience may be over.
   void passes(const Packet& answer, const conn::Classifier& classifier) const;
 
-  /// Whether the frame is an ACK or NAK.
+  /// Whether a rank of the ring was kept alive for the sake of a stranger's copy of its hello,
+  /// while its own was lost. Its timer, which would repeat it, then waits (docs/protocol.md §10).
+  bool was_misled(std::uint16_t ring) const;
+
+  /// Whether a frame of a host or of the switch's own, which has neither tags nor options, is an
+  /// ACK or NAK.
   static bool is_answer(const Packet& packet);
 
  private:
@@ -74,6 +80,7 @@ class AnswerWatch {
     Time rnr_nak_at = 0;
     bool is_known = false;      // the switch has admitted it, and has not forgotten it since
     bool is_lied_about = false; // another ring's hello claims its queue pair
+    bool is_misled = false;     // see was_misled()
     bool is_reused = false; // the queue pair number belonged to an earlier run: docs/protocol.md §9
   };
 
@@ -91,6 +98,7 @@ class AnswerWatch {
   static std::uint64_t kept_alive(const conn::Classifier& classifier, const Place& place);
   static std::optional<Answer> read(const Packet& packet);
   const Record* record_of(const Answer& answer) const;
+  static bool waits(const Record& record, const conn::Classifier& classifier);
   static void check_truth(const Record& record, const Answer& answer);
   void check_patience(const Record& record, Time now) const;
   static void check_ask(Record& record, const Answer& answer, Time now);

@@ -51,6 +51,7 @@ inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
   X(helpers_late)                                                                                  \
   X(jobs_finished)                                                                                 \
   X(jobs_failed)                                                                                   \
+  X(jobs_misled)                                                                                   \
   X(epochs_started)                                                                                \
   X(retransmissions)
 

@@ -15,16 +15,9 @@ namespace weir::fabric {
 namespace {
 
 constexpr std::uint32_t kHostFrameBytes = 512; // enough for all rings
-constexpr std::uint8_t kAcknowledge = 0x11;
 
-/// True for the acknowledgements of hosts, whose frames have neither tags nor options.
-bool is_answer(const Packet& packet) {
-  constexpr std::size_t ethernet_type_at = 12;
-  const bool is_ipv4 = packet.data[ethernet_type_at] == 0x08;
-  const std::size_t bth_at = sizeof(wire::EthernetHeader) + sizeof(wire::UdpHeader) +
-                             (is_ipv4 ? sizeof(wire::Ipv4Header) : sizeof(wire::Ipv6Header));
-  return packet.origin.kind == Origin::Kind::member && packet.length > bth_at &&
-         packet.data[bth_at] == kAcknowledge;
+bool is_hosts_answer(const Packet& packet) {
+  return packet.origin.kind == Origin::Kind::member && AnswerWatch::is_answer(packet);
 }
 
 /// A CRC of addresses, transport headers and payload, without AckReq and what
@@ -139,7 +132,7 @@ void Fabric::expect_member(const AnswerWatch::Requester& requester) {
 }
 
 void Fabric::send_from(std::uint16_t host, Packet& packet) {
-  if (is_answer(packet)) {
+  if (is_hosts_answer(packet)) {
     answers_.sends(packet);
   }
   send(host, packet);
@@ -164,7 +157,7 @@ void Fabric::expect_look() {
 }
 
 network::Content Fabric::content_of(const Packet& packet) const {
-  return is_answer(packet) ? network::Content::answer : network::Content::data;
+  return is_hosts_answer(packet) ? network::Content::answer : network::Content::data;
 }
 
 void Fabric::note(network::Mishap mishap, const Packet& packet, const network::StarPlace& place) {
@@ -174,7 +167,7 @@ void Fabric::note(network::Mishap mishap, const Packet& packet, const network::S
   case network::Mishap::duplication:
     return coverage_.hit(Happening::frames_duplicated);
   case network::Mishap::loss:
-    coverage_.hit(is_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
+    coverage_.hit(is_hosts_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
     world_.tell("  link {} loses {} bytes", place.port, packet.length);
     break;
   }
@@ -202,7 +195,7 @@ void Fabric::accept(Packet& packet) {
   packet.arrival = ++accepted_;
   accepting_ = &packet;
   const Origin origin = packet.origin;
-  const bool is_watched = origin.kind == Origin::Kind::member && !is_answer(packet);
+  const bool is_watched = origin.kind == Origin::Kind::member && !is_hosts_answer(packet);
   if (is_watched) {
     watches_[origin.ring].before(packet, engine());
   }
@@ -342,7 +335,7 @@ void Fabric::check_order(const Packet& packet) {
   if (packet.departure == frame::Departure::consumed) {
     results_.insert(crc_of_result(packet));
   }
-  if (packet.departure == frame::Departure::forwarded && is_answer(packet)) {
+  if (packet.departure == frame::Departure::forwarded && is_hosts_answer(packet)) {
     answers_.passes(packet, engine().worker().classifier());
   }
   if (packet.origin.kind == Origin::Kind::stream) {

@@ -49,6 +49,9 @@ class Fabric : public network::Star<PacketPool> {
     return answers_.queue_pair_beside(ring, host);
   }
 
+  /// AnswerWatch::was_misled.
+  bool was_misled(std::uint16_t ring) const { return answers_.was_misled(ring); }
+
   /// A member sends a frame.
   void send_from(std::uint16_t host, Packet& packet);
 

@@ -223,13 +223,15 @@ void Job::review() {
 void Job::fail(const std::string& cause) {
   World& world = shared_.world;
   const Time timeout = shared_.scenario.ack_timeout;
+  const bool was_misled = shared_.fabric.was_misled(ring_);
   const bool is_late = world.now > shared_.scenario.faults_end + kGrace * timeout;
-  if (plan_.role == RingRole::sound && is_late && !is_excused_) {
+  if (plan_.role == RingRole::sound && is_late && !is_excused_ && !was_misled) {
     throw Violation("I3", fmt::format("ring {} epoch {} failed ({}) though the faults were over;{}",
                                       plan_.spec.id, run_->epoch, cause,
                                       shared_.fabric.waiting_of(ring_)));
   }
   shared_.coverage.hit(Happening::jobs_failed);
+  shared_.coverage.add(Happening::jobs_misled, was_misled ? 1 : 0);
   world.tell("ring {} fails: {}", plan_.spec.id, cause);
   last_failure_ = cause;
   if (plan_.role == RingRole::doomed) {

@@ -100,8 +100,8 @@ class Job {
   std::uint32_t generation_ = 0;
   std::uint32_t next_epoch_;
   std::uint32_t jobs_done_ = 0;
-  bool is_excused_ = false;
-  bool has_begun_ = false; // the incarnation of this run
+  bool is_excused_ = false; // an operator or a dead host has ended the run
+  bool has_begun_ = false;  // the incarnation of this run
   std::string last_failure_;
 };
 

@@ -79,6 +79,7 @@ Member::Member(const Shared& shared, JobRun& run, std::uint16_t rank)
                                 .host = host(),
                                 .qp = seat.outgoing_qp,
                                 .first_psn = seat.outgoing_psn,
+                                .nonce = run_.nonce,
                                 .patience_ms = run_.plan.spec.patience_ms,
                                 .keep_alive = run_.plan.spec.keep_alive});
 }
@@ -151,11 +152,7 @@ void Member::timer() {
 
 void Member::stall_until(Time time) {
   stalled_until_ = std::max(stalled_until_, time);
-  shared_.world.events.push({.time = stalled_until_,
-                             .kind = EventKind::application,
-                             .place = run_.ring,
-                             .rank = rank_,
-                             .generation = run_.generation});
+  wake_application_at(stalled_until_);
 }
 
 void Member::pump() {
@@ -167,14 +164,29 @@ void Member::pump() {
   note_deadline();
 }
 
-/// A host ends a job that makes no progress (docs/protocol.md §7). The switch may keep its queue
-/// pairs alive for as long as that takes.
+/// A host ends a job that makes no progress (docs/protocol.md §7), also when nothing is left that
+/// could wake it. The switch may keep its queue pairs alive for as long as that takes.
 void Member::note_deadline() {
   constexpr Time deadline = 40; // ACK timeouts
-  if (state_ == State::working &&
-      shared_.world.now > moved_at_ + deadline * shared_.scenario.ack_timeout) {
-    fail("no progress");
+  const Time ends = moved_at_ + deadline * shared_.scenario.ack_timeout;
+  if (state_ != State::working) {
+    return;
   }
+  if (shared_.world.now > ends) {
+    return fail("no progress");
+  }
+  if (shared_.world.now >= looks_at_) {
+    looks_at_ = ends + 1;
+    wake_application_at(looks_at_);
+  }
+}
+
+void Member::wake_application_at(Time time) {
+  shared_.world.events.push({.time = time,
+                             .kind = EventKind::application,
+                             .place = run_.ring,
+                             .rank = rank_,
+                             .generation = run_.generation});
 }
 
 void Member::work() {

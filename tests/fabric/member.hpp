@@ -87,6 +87,7 @@ class Member : private network::Plug {
   bool post_messages();
   void note_failure();
   void note_deadline();
+  void wake_application_at(Time time);
   void fail(const std::string& text);
 
   Time now() const override { return shared_.world.now; }
@@ -109,6 +110,7 @@ class Member : private network::Plug {
   std::vector<std::uint8_t> input_;
   std::vector<std::uint8_t> output_;
   Time stalled_until_ = 0;
+  Time looks_at_ = 0; // whether its deadline is over
   State state_ = State::working;
   std::string failure_;
 };
