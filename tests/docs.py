@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the pages with the tree: drop lists, folders, links, keys, commands. Ends in "docs: N passed, …"."""
+"""Compares the pages with the tree: drop lists, folders, links, keys, commands, mutations. Ends in "docs: N passed, …"."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "fabric"))
+
+from mutations import MUTATIONS, stale_edits  # noqa: E402
 
 
 def read(name: str) -> str:
@@ -100,9 +103,16 @@ def check_commands() -> list[str]:
     return mistakes + ([] if len(coded) > 10 else ["hardly any command was found in the code"])
 
 
+def check_mutations() -> list[str]:
+    """The mutations of the simulation still fit the code, and docs/mutations.md tells of each."""
+    told = re.findall(r"^\| `([\w-]+)` \|", read("docs/mutations.md"), re.MULTILINE)
+    return stale_edits(MUTATIONS) + [f"docs/mutations.md has {told.count(mutation.name)} times `{mutation.name}`"
+                                     for mutation in MUTATIONS if told.count(mutation.name) != 1]
+
+
 def main() -> int:
     failed = 0
-    checks = [check_reasons, check_folders, check_links, check_keys, check_commands]
+    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_mutations]
     for check in checks:
         mistakes = check()
         failed += bool(mistakes)

@@ -51,9 +51,19 @@ RING_STATE = "lib/stage/ring_state.cpp"
 RECOVER = "lib/stage/recover.cpp"
 TIMERS = "lib/stage/timers.cpp"
 FLOW = "lib/recovery/flow.cpp"
+SAID = "                 classifier_.flow_of(sender).unacknowledged);"
+KEPT_ALIVE = "if (frame::Frame* frame = compose(sender, syndrome)) {"
 FASTER = "costs time or packets only: what it leaves undone, a sender's own timer or another rule repairs"
 WHOLE_FLIGHT = ("these senders go back over all that is in flight; its later packets meet the cache, and their ACK covers "
                 "the stale ones too")
+
+
+
+def kept_alive_above(syndrome: str) -> str:
+    """Acknowledges one packet more, if it is said like this."""
+    return ("if (frame::Frame* frame = compose(rings_[sender.ring]->answers[sender.child], syndrome, "
+            f"wire::psn_add(classifier_.flow_of(sender).unacknowledged, syndrome == {syndrome}))) {{")
+
 
 MUTATIONS = [
     Mutation("bitmap", "a repeat counts as another rank's contribution", [
@@ -238,10 +248,9 @@ MUTATIONS = [
     Mutation("qp-claimed-twice", "the switch speaks to a queue pair that two connections call their own", [
         Edit("lib/conn/queue_pair_claims.cpp", "claimants != nullptr && *claimants == 1;", "claimants != nullptr;")]),
     Mutation("patience", "the switch speaks for ever", [
-        Edit(RECOVER, "now.ns - ring.news_at_ns <= patience &&", "(patience != 0 || now.ns == 0) &&"),
-        Edit(TIMERS, "now.ns - rings_[index]->news_at_ns > patience", "(patience == 0 && now.ns == 0)")]),
+        Edit(RECOVER, "now.ns - rings_[ring]->news_at_ns <= patience;", "(patience != 0 || now.ns == 0);")]),
     Mutation("patience-hello", "the switch speaks for ever to the sender of a waiting hello", [
-        Edit(TIMERS, "if (ack_timeout == 0 || waited > spec.patience_ms * kNsPerMs) {", "if (ack_timeout == 0) {")],
+        Edit(TIMERS, "if (ack_timeout == 0 || waited > spec.patience_ms * frame::kNsPerMs) {", "if (ack_timeout == 0) {")],
         "the sender of a lone hello then lives until its own deadline; ACK(first PSN - 1) acknowledges nothing"),
     Mutation("dead-flow", "the switch speaks on connections whose incarnation is over", [
         Edit(CLASSIFY, "  flow.is_live = false;\n", "")],
@@ -251,24 +260,19 @@ MUTATIONS = [
 
     # I9: nothing above a
     Mutation("nak-e", "NAK(e) in place of NAK(a): what the switch has counts as acknowledged", [
-        Edit(RECOVER, "                                                       classifier_.flow_of(sender).unacknowledged);",
-             "                                                       classifier_.flow_of(sender).next_in);")]),
+        Edit(RECOVER, SAID, "                 syndrome == kNak ? classifier_.flow_of(sender).next_in\n                 : " + SAID.strip())]),
     Mutation("nak-s", "NAK(s) in place of NAK(a): what has left counts as acknowledged", [
-        Edit(RECOVER, "                                                       classifier_.flow_of(sender).unacknowledged);",
-             "                                                       classifier_.flow_of(sender).next_out);")]),
+        Edit(RECOVER, SAID, "                 syndrome == kNak ? classifier_.flow_of(sender).next_out\n                 : " + SAID.strip())]),
     Mutation("nak-above", "NAK(a+1) in place of NAK(a)", [
-        Edit(RECOVER, "                                                       classifier_.flow_of(sender).unacknowledged);",
-             "                                                       wire::psn_add(classifier_.flow_of(sender).unacknowledged, 1));")]),
+        Edit(RECOVER, SAID, "                 wire::psn_add(classifier_.flow_of(sender).unacknowledged, syndrome == kNak));")]),
     Mutation("ack-above", "ACK(a) in place of ACK(a-1)", [
-        Edit(RECOVER, "wire::psn_add(classifier_.flow_of(sender).unacknowledged, -1);",
-             "classifier_.flow_of(sender).unacknowledged;")]),
+        Edit(RECOVER, SAID, "                 wire::psn_add(classifier_.flow_of(sender).unacknowledged, syndrome == kAck));")]),
     Mutation("keep-alive-above", "ACK(a) keeps a sender alive", [
-        Edit(RECOVER, "answers.write_ack(frame, wire::psn_add(unacknowledged, -1));", "answers.write_ack(frame, unacknowledged);")]),
+        Edit(RECOVER, KEPT_ALIVE, kept_alive_above("kAck"))]),
     Mutation("keep-alive-rnr-above", "RNR NAK(a+1) keeps a sender alive", [
-        Edit(RECOVER, "wire::rnr_syndrome(code), unacknowledged);", "wire::rnr_syndrome(code), wire::psn_add(unacknowledged, 1));")]),
+        Edit(RECOVER, KEPT_ALIVE, kept_alive_above("wire::rnr_syndrome(syndrome)"))]),
     Mutation("keep-alive-hello-above", "a waiting hello is acknowledged", [
-        Edit(RECOVER, "write_keep_alive(answers, wait, waiting.packet.psn, *frame);",
-             "write_keep_alive(answers, wait, wire::psn_add(waiting.packet.psn, 1), *frame);")]),
+        Edit(RECOVER, "compose(answers, syndrome, waiting.packet.psn)", "compose(answers, syndrome, waiting.packet.psn + 1)")]),
 
     # R1: in order
     Mutation("r1-order", "a result leaves as soon as it is made", [
@@ -289,8 +293,8 @@ MUTATIONS = [
         Edit(RECOVER, "void Recover::ask(const RingChild& sender, frame::Instant now) {\n",
              "void Recover::ask(const RingChild& sender, frame::Instant now) {\n  if (now.ns != UINT64_MAX) {\n    return;\n  }\n")], FASTER),
     Mutation("ask-first", "nobody is asked when a FIRST was lost", [
-        Edit(RECOVER, "  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);\n  note_gap(sender, frame.packet.psn, now);\n  drop(",
-             "  classifier_.flow_of(sender).heard(frame.packet.psn, now.ns);\n  drop(")], FASTER),
+        Edit(RECOVER, "  note_gap(sender, psn, now);\n  drop(frame, verdict.ring, DropReason::unknown_message, now);",
+             "  drop(frame, verdict.ring, DropReason::unknown_message, now);")], FASTER),
     Mutation("ask-naks", "every ask is a NAK", [
         Edit(RECOVER, "  if (flow.asks == 0) {\n", "  if (flow.asks != UINT8_MAX) {\n")]),
     Mutation("ask-pauses", "RNR NAKs follow each other without a pause", [
@@ -298,7 +302,7 @@ MUTATIONS = [
              "    return 0;"),
         Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")]),
     Mutation("ask-no-ack", "no ACK(a-1) before the NAK", [
-        Edit(RECOVER, "    say_ack(sender, now);\n    if (!say_nak(", "    if (!say_nak(")], FASTER),
+        Edit(RECOVER, "    say(sender, kAck, now);\n    if (!say(sender, kNak, now)) {", "    if (!say(sender, kNak, now)) {")], FASTER),
     Mutation("ask-disagreeing", "who disagrees is asked to repeat", [
         Edit(AGGREGATE, "  default:\n    return drop(frame, verdict.ring, reason_for(event), now);",
              "  default:\n    recover_.ask({verdict.ring, verdict.child}, now);\n    return drop(frame, verdict.ring, reason_for(event), now);")],
@@ -317,7 +321,7 @@ MUTATIONS = [
     Mutation("mend-absorb", "a receiver's NAK ends in the switch and nothing else happens", [
         Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      resend(sender, now);\n    }\n", "")], FASTER),
     Mutation("mend-ack", "no ACK(q-1) goes on in the NAK's place", [
-        Edit(RECOVER, "  if (wanted != acknowledged) {\n    say_ack(sender, now);\n  }\n  if (is_new) {", "  if (is_new) {")], FASTER),
+        Edit(RECOVER, "  if (wanted != acknowledged) {\n    say(sender, kAck, now);\n  }\n  if (is_new) {", "  if (is_new) {")], FASTER),
     Mutation("mend-old", "a NAK below a passes", [
         Edit(RECOVER, "if ((!is_new && !is_old) ||", "if (!is_new ||")]),
     Mutation("mend-above", "a NAK for what has not left is absorbed", [
@@ -327,11 +331,13 @@ MUTATIONS = [
         Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      resend(sender, now);\n    }\n", "    resend(sender, now);\n")],
         "members here always have a buffer; against soft-RoCE it loops (docs/transports.md), which costs packets only"),
     Mutation("resend-past-s", "slots whose result has not left are sent again", [
-        Edit(RECOVER, "for (; flow.is_past(psn); psn", "for (; wire::psn_before(psn, flow.next_in); psn"),
+        Edit(RECOVER, "if (flow.is_unacknowledged(wire::psn_add(record.first_psn, packet))) {",
+             "const std::uint32_t psn = wire::psn_add(record.first_psn, packet);\n"
+             "      if (!wire::psn_before(psn, flow.unacknowledged) && wire::psn_before(psn, flow.next_in)) {"),
         Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
     Mutation("resend-other-data", "what is sent again is the slot's result, whichever message it is of", [
-        Edit(RECOVER, "const std::uint32_t slot = record.first_slot + located.packet;",
-             "const std::uint32_t slot = (record.first_slot + located.packet + ring.packets_per_message) % ring.slots.slots();"),
+        Edit(RECOVER, "const std::uint32_t slot = record.first_slot + packet;",
+             "const std::uint32_t slot = (record.first_slot + record.packets + packet) % ring.slots.slots();"),
         Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
     Mutation("resend-headers", "what is sent again has another message's headers", [
         Edit(RECOVER, ".headers = record.headers,", ".headers = (&record)[record.message % 2 == 0 ? 1 : -1].headers,")]),
@@ -369,8 +375,7 @@ MUTATIONS = [
     Mutation("swallow-pass", "no new pass is noticed", [
         Edit(FLOW, "    pass = Pass::nothing;\n", "")]),
     Mutation("swallow-silent", "when patience is over, repeats below a bring nothing", [
-        Edit(RECOVER, "                           : send_again(sender, wire::psn_add(flow.next_out, -1), now);",
-             "                           : false;")]),
+        Edit(RECOVER, ": send_last_again(sender, now);", ": false;")]),
 
     # R5: timers
     Mutation("timers-off", "the switch has no timers", [
@@ -392,16 +397,16 @@ MUTATIONS = [
 
     # Patience with stragglers (§10)
     Mutation("keep-alive-off", "no waiting sender is kept alive", [
-        Edit(TIMERS, "      next = std::min(next, keep_alive(sender, *stall, now));\n", "")]),
+        Edit(TIMERS, "      expect(keep_alive(sender, *stall, now));\n", "")]),
     Mutation("keep-alive-rare", "a waiting sender is kept alive once in four of its timeouts", [
-        Edit(TIMERS, "return recovery::ack_timeout_ns(ack_timeout) / 4;", "return recovery::ack_timeout_ns(ack_timeout) * 4;")]),
+        Edit("lib/recovery/flow.hpp", "return ack_timeout_ns(ack_timeout) / 4;", "return ack_timeout_ns(ack_timeout) * 4;")]),
     Mutation("keep-alive-outstanding", "a sender is kept alive while its receiver has not acknowledged all", [
         Edit(TIMERS, "    } else if (stall && !is_late) {", "    }\n    if (stall && !is_late) {")]),
     Mutation("keep-alive-late", "the rank that is waited for is kept alive, too", [
         Edit(TIMERS, "    } else if (stall && !is_late) {", "    } else if (stall) {")],
         "the rank that is waited for has nothing unacknowledged, so it ignores the ACK"),
     Mutation("keep-alive-hello-off", "no sender of a waiting hello is kept alive", [
-        Edit(TIMERS, "          recover_.keep_alive(hello, {spec.keep_alive, waited}, now);\n", "")]),
+        Edit(TIMERS, "          recover_.keep_alive({index, child}, hello, {spec.keep_alive, waited}, now);\n", "")]),
 ]
 
 
