@@ -4,11 +4,13 @@
 /// drive_packets(), whose instructions budget.py collects. Prints the number of these frames.
 ///
 /// budget_path ring    a ring of four: every packet is held, or completes its slot
+/// budget_path acks    the receivers' acknowledgements in such a ring, one for each message
 /// budget_path plain   plain RDMA between two hosts: every packet is forwarded
 
 #include "frame/frame.hpp"
 #include "stage/inline_switch.hpp"
 #include "support/ring_job.hpp"
+#include "wire/syndrome.hpp"
 
 #include <cstdio>
 #include <deque>
@@ -53,7 +55,7 @@ class Departures : public stage::FrameSink {
 
   void release(frame::Frame& /*frame*/) override {}
 
-  /// Nothing is lost here, so nothing is to be mended.
+  /// No packet is lost here, so none is to be mended.
   frame::Frame* originate(std::uint32_t /*bytes*/) override { return nullptr; }
 
   std::size_t sent() const { return sent_; }
@@ -69,6 +71,7 @@ test::JobSpec job_spec() {
           .mtu = kMtu,
           .max_message_bytes = kMtu * kPacketsPerMessage,
           .type = DataType::f32,
+          .first_own_qp = 0x500,
           .ports = kWorld};
 }
 
@@ -78,12 +81,6 @@ stage::InlineSwitch::Settings settings() {
   // valgrind does not support AVX-512, and all machines must run the same code.
   settings.worker.level = op::CpuLevel::avx2;
   return settings;
-}
-
-void add_hellos(test::RingJob& job, Stock& stock) {
-  for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
-    stock.add(job.hello(rank), job.port_of(rank));
-  }
 }
 
 /// Turns a job's frame into the frame that is sent.
@@ -102,48 +99,102 @@ test::Built without_magic(test::Built frame) {
   return frame;
 }
 
-/// Adds the messages packet by packet, the ranks in turn.
-void add_messages(test::RingJob& job, Stock& stock, Disguise disguise) {
+/// The packets of a message, the ranks in turn.
+std::vector<test::Built> message_of(test::RingJob& job, std::uint32_t message, Disguise disguise) {
   const test::Bytes data(kMtu * kPacketsPerMessage - kInaHeaderBytes, 0x3c);
-  for (std::uint32_t message = 1; message <= kMessages; ++message) {
-    std::vector<std::vector<test::Built>> by_rank;
+  std::vector<std::vector<test::Built>> by_rank;
+  for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+    by_rank.push_back(job.message(rank, message, data));
+  }
+  std::vector<test::Built> packets;
+  for (std::size_t packet = 0; packet < kPacketsPerMessage; ++packet) {
     for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
-      by_rank.push_back(job.message(rank, message, data));
+      packets.push_back(disguise(by_rank[rank][packet]));
     }
-    for (std::size_t packet = 0; packet < kPacketsPerMessage; ++packet) {
-      for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
-        stock.add(disguise(by_rank[rank][packet]), job.port_of(rank));
-      }
-    }
+  }
+  return packets;
+}
+
+/// What each rank says to its predecessor when it has all of a message.
+std::vector<test::Built> acknowledgements_of(const test::RingJob& job, std::uint32_t message) {
+  std::vector<test::Built> answers;
+  for (std::uint16_t receiver = 0; receiver < kWorld; ++receiver) {
+    const auto rank = static_cast<std::uint16_t>((receiver + kWorld - 1) % kWorld);
+    const std::uint32_t psn = job.first_psn_of(rank) + message * kPacketsPerMessage;
+    answers.push_back(test::build(job.answer_to(rank, wire::ack_syndrome(0), psn, message)));
+  }
+  return answers;
+}
+
+constexpr frame::Instant kNow{1'000'000'000, 1'000};
+
+void accept_all(stage::InlineSwitch& engine, Stock& stock) {
+  for (frame::Frame& frame : stock.frames()) {
+    engine.accept(frame, kNow);
   }
 }
 
 extern "C" [[gnu::noinline]] void drive_packets(stage::InlineSwitch& engine, Stock& stock) {
-  const auto now = frame::Instant::from_ns(1'000'000'000);
-  for (frame::Frame& frame : stock.frames()) {
-    engine.accept(frame, now);
+  accept_all(engine, stock);
+}
+
+/// Frames that go through the switch together.
+struct Leg {
+  Stock stock;
+  void (*drive)(stage::InlineSwitch&, Stock&) = accept_all;
+};
+
+void add(Stock& stock, const test::RingJob& job, const std::vector<test::Built>& frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    stock.add(frames[i], job.port_of(static_cast<std::uint16_t>(i % kWorld)));
   }
 }
 
-/// Sends the job's frames through a switch with or without a ring for them.
-int run(std::vector<ring::RingSpec> rings, Disguise disguise) {
-  test::RingJob job(job_spec());
-  Stock hellos;
-  Stock messages;
-  add_hellos(job, hellos);
-  add_messages(job, messages, disguise);
+/// Sends the legs' frames through a switch with these rings. Counts those of the measured legs.
+int run(std::vector<ring::RingSpec> rings, std::deque<Leg>& legs) {
   Departures departures;
   stage::InlineSwitch engine(std::move(rings), std::vector<std::uint32_t>(kWorld, kFrameBytes),
                              settings(), departures);
   departures.attach(engine);
-  for (frame::Frame& frame : hellos.frames()) {
-    engine.accept(frame, frame::Instant::from_ns(1'000'000'000));
+  std::size_t frames = 0;
+  bool all_left = true;
+  for (Leg& leg : legs) {
+    const std::size_t before = departures.sent();
+    leg.drive(engine, leg.stock);
+    all_left = all_left && departures.sent() - before == leg.stock.frames().size();
+    frames += leg.drive == drive_packets ? leg.stock.frames().size() : 0;
   }
-  const std::size_t before = departures.sent();
-  drive_packets(engine, messages);
-  const std::size_t frames = messages.frames().size();
   std::printf("%zu\n", frames);
-  return departures.sent() - before == frames ? 0 : 1;
+  return all_left ? 0 : 1;
+}
+
+void add_hellos(test::RingJob& job, std::deque<Leg>& legs) {
+  Leg& leg = legs.emplace_back();
+  for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+    leg.stock.add(job.hello(rank), job.port_of(rank));
+  }
+}
+
+int run_messages(std::vector<ring::RingSpec> rings, Disguise disguise) {
+  test::RingJob job(job_spec());
+  std::deque<Leg> legs;
+  add_hellos(job, legs);
+  Leg& measured = legs.emplace_back(Stock(), drive_packets);
+  for (std::uint32_t message = 1; message <= kMessages; ++message) {
+    add(measured.stock, job, message_of(job, message, disguise));
+  }
+  return run(std::move(rings), legs);
+}
+
+int run_acknowledgements() {
+  test::RingJob job(job_spec());
+  std::deque<Leg> legs;
+  add_hellos(job, legs);
+  for (std::uint32_t message = 1; message <= kMessages; ++message) {
+    add(legs.emplace_back().stock, job, message_of(job, message, as_it_is));
+    add(legs.emplace_back(Stock(), drive_packets).stock, job, acknowledgements_of(job, message));
+  }
+  return run({job.ring()}, legs);
 }
 
 } // namespace
@@ -153,11 +204,14 @@ int main(int argc, char** argv) {
   using namespace weir;
   const std::string_view traffic = argc == 2 ? argv[1] : "";
   if (traffic == "ring") {
-    return bench::run({test::RingJob(bench::job_spec()).ring()}, bench::as_it_is);
+    return bench::run_messages({test::RingJob(bench::job_spec()).ring()}, bench::as_it_is);
+  }
+  if (traffic == "acks") {
+    return bench::run_acknowledgements();
   }
   if (traffic == "plain") {
-    return bench::run({}, bench::without_magic);
+    return bench::run_messages({}, bench::without_magic);
   }
-  std::fputs("usage: budget_path ring|plain\n", stderr);
+  std::fputs("usage: budget_path ring|acks|plain\n", stderr);
   return 2;
 }
