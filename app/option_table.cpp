@@ -16,7 +16,7 @@ std::string with_argument(const Option& option) {
 }
 
 [[noreturn]] void print_help(const HelpText& help, std::span<const Option> options) {
-  std::size_t width = 0;
+  std::size_t width = std::string_view("--version").size();
   for (const Option& option : options) {
     width = std::max(width, with_argument(option).size());
   }
@@ -25,11 +25,17 @@ std::string with_argument(const Option& option) {
     fmt::print("  {:{}}  {}\n", with_argument(option), width, option.meaning);
   }
   fmt::print("  {:{}}  {}\n", "--help", width, "this text");
+  fmt::print("  {:{}}  {}\n", "--version", width, "which version of Weir this is");
   fmt::print("{}", help.tail);
   std::exit(EXIT_SUCCESS);
 }
 
-/// getopt_long needs a last row of zeros; `help` is before it.
+[[noreturn]] void print_version(const HelpText& help) {
+  fmt::print("{} {}\n", help.program, WEIR_VERSION);
+  std::exit(EXIT_SUCCESS);
+}
+
+/// getopt_long needs a last row of zeros; `help` and `version` are before it.
 std::vector<option> getopt_table(std::span<const Option> options) {
   std::vector<option> table;
   for (const Option& entry : options) {
@@ -37,6 +43,7 @@ std::vector<option> getopt_table(std::span<const Option> options) {
         {entry.name, entry.argument != nullptr ? required_argument : no_argument, nullptr, 0});
   }
   table.push_back({"help", no_argument, nullptr, 0});
+  table.push_back({"version", no_argument, nullptr, 0});
   table.push_back({});
   return table;
 }
@@ -58,6 +65,9 @@ CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
     const auto chosen = static_cast<std::size_t>(index);
     if (chosen == options.size()) {
       print_help(help, options);
+    }
+    if (chosen == options.size() + 1) {
+      print_version(help);
     }
     options[chosen].set(optarg != nullptr ? optarg : "");
     line.options.insert(options[chosen].name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Long options of a program's command line, and --help.
+/// Long options of a program's command line, --help and --version.
 
 #include "usage_error.hpp"
 
@@ -43,8 +43,8 @@ struct CommandLine {
   bool has_separator = false;         // "--" stands before the words
 };
 
-/// Applies the options in `argv`. Also knows `--help`, which prints and exits. Errors: UsageError
-/// for an unknown option or a missing argument, and what Option::set throws.
+/// Applies the options in `argv`. Also knows `--help` and `--version`, which print and exit.
+/// Errors: UsageError for an unknown option or a missing argument, and what Option::set throws.
 CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
                               std::span<const Option> options, WordOrder order);
 

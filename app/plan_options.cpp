@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -129,11 +128,6 @@ std::vector<Option> options_of(PlanOptions& o) {
       {"plot", "FILE", "compare: time by size, as SVG", [&](auto v) { o.plot = v; }},
       {"out", "FILE", "where to (default: standard output); draw: FILE.svg or FILE.gv",
        [&](auto v) { o.out = v; }},
-      {"version", nullptr, "which",
-       [](auto) {
-         fmt::print("weir-plan {}\n", WEIR_VERSION);
-         std::exit(EXIT_SUCCESS);
-       }},
   };
 }
 

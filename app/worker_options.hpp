@@ -26,7 +26,7 @@ struct WorkerOptions {
   std::string json; // a file; empty: none
 };
 
-/// Throws UsageError. `--help` prints and exits.
+/// Throws UsageError. `--help` and `--version` print and exit.
 WorkerOptions parse_worker_options(int argc, char** argv);
 
 } // namespace weir::app

@@ -24,9 +24,8 @@ def refused(arguments: list[object], complaint: str) -> None:
 
 @smoke_test("plan-usage")
 def usage(_: Lab) -> None:
-    for flag, start in (("--help", "usage: weir-plan"), ("--version", "weir-plan ")):
-        answer = plan(flag)
-        expect(answer.status == 0 and answer.output.startswith(start), f"{flag}: {answer}")
+    answer = plan("--help")
+    expect(answer.status == 0 and answer.output.startswith("usage: weir-plan"), f"{answer}")
     refused([], "missing: make, fabric, draw or compare; see weir-plan --help")
     refused(["sketch"], "found 'sketch'; allowed: make, fabric, draw or compare; see weir-plan --help")
     refused(["make"], "missing: --topology; see weir-plan --help")

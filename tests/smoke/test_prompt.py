@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 
 from hosts import RANKS, Job, ring_of_hosts
@@ -148,3 +149,12 @@ def signal_at_prompt(lab: Lab) -> None:
 def help_option(lab: Lab) -> None:
     ended = run_to_end([WEIR, "--help"])
     expect(ended.status == 0 and "--cmd-file" in ended.output, f"{ended}")
+
+
+@smoke_test("version-option")
+def version_option(lab: Lab) -> None:
+    found = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    expect(found is not None, "meson.build has no version")
+    for program in ("weir", "weir-plan", "weir-replay", "weir-worker"):
+        ended = run_to_end([WEIR.parent / program, "--version"])
+        expect(ended.status == 0 and ended.output == f"{program} {found[1]}\n", f"{ended}")
