@@ -2,7 +2,7 @@
 
 /// weir-worker: one rank of a job.
 
-#include "host/transport/ethdev_io.hpp"
+#include "host/transport/host_eal.hpp"
 #include "last_words.hpp"
 #include "weir/communicator.hpp"
 #include "worker_options.hpp"
@@ -63,7 +63,7 @@ std::unique_ptr<Communicator> open_communicator(const WorkerOptions& options) {
   if (options.devargs.empty()) {
     return std::make_unique<Communicator>(options.communicator);
   }
-  auto frames = std::make_unique<host::EthdevIo>(options.devargs, options.communicator.timeout);
+  auto frames = host::open_ethdev(options.devargs, options.communicator.timeout);
   return std::make_unique<Communicator>(options.communicator, std::move(frames));
 }
 

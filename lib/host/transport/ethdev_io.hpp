@@ -16,28 +16,11 @@ struct rte_mempool;
 
 namespace weir::host {
 
-/// EAL for a process that owns one port: ordinary memory, no PCI scan, no lcore of its own, any of
-/// the caller's CPUs. It is up while this object lives, which outlives every EthdevIo; once per
-/// process. At the end it removes its runtime directory, and those of killed workers. Throws
-/// weir::Error.
-class HostEal {
- public:
-  HostEal();
-  ~HostEal();
-  HostEal(const HostEal&) = delete;
-  HostEal& operator=(const HostEal&) = delete;
-
- private:
-  const Birthplace birthplace_;
-  std::vector<std::string> arguments_; // EAL keeps pointers into them
-  std::string runtime_directory_;
-};
-
 /// Sends and receives frames by one DPDK port. Its devargs are for example
 /// "net_memif0,role=client,id=0,socket=/tmp/weir.sock,socket-abstract=no".
 class EthdevIo : public FrameIo {
  public:
-  /// Needs a HostEal. Waits for the link up to `timeout`. Throws weir::Error (transport_failure)
+  /// Needs EAL. Waits for the link up to `timeout`. Throws weir::Error (transport_failure)
   /// with the device and the cause.
   EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout);
   ~EthdevIo() override;

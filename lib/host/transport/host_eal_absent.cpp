@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transport/host_eal.hpp"
+#include "weir/communicator.hpp"
+
+namespace weir::host {
+
+HostEal::HostEal() = default;
+HostEal::~HostEal() = default;
+
+std::unique_ptr<FrameIo> open_ethdev(const std::string& devargs,
+                                     std::chrono::milliseconds /*timeout*/) {
+  throw Error(ErrorCode::transport_failure, std::nullopt,
+              "device " + devargs +
+                  ": this build has no DPDK; it can use a network interface (iface=NAME) or an "
+                  "RDMA device (--transport verbs)");
+}
+
+} // namespace weir::host
