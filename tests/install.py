@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the host library as on a machine without DPDK, installs it, and uses it as another project would.
+
+Everything is in a temporary folder. pkg-config sees only what the host library may need, so one dependency too many stops
+the build. Ends in "install: N passed, N failed, N skipped".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "tests/support/c_rank.c"
+VERSION = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(), re.MULTILINE)[1]
+SONAME = "libweir.so.1"
+
+HEADERS = ("weir.h",)  # of include/weir/
+HOST_PROGRAMS = ("weir-worker",)
+SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay")
+# libibverbs names the two others in its .pc file.
+ALLOWED_PACKAGES = ("fmt", "libisal", "libibverbs", "libnl-3.0", "libnl-route-3.0")
+ALLOWED_LIBRARIES = {"fmt", "isal", "ibverbs", "stdc++", "gcc_s", "m", "c"}
+# The fastest to compile. Without optimization nothing is inlined away, so no name is missing from the list of exports.
+BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false")
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+# An interface that is not there: the library must say so, by itself and in words.
+EXAMPLE_ARGUMENTS = ("0", "2", "127.0.0.1:7471", "1", "software", "weir-absent", "10.0.0.1")
+EXAMPLE_SAYS = "interface weir-absent: not found"
+
+CMAKE_PROJECT = """\
+cmake_minimum_required(VERSION 3.13)
+project(job C)
+find_package(weir 9 QUIET)
+if(weir_FOUND)
+  message(FATAL_ERROR "found version ${weir_VERSION} when asked for 9")
+endif()
+find_package(weir %s REQUIRED)
+add_executable(job c_rank.c)
+target_link_libraries(job PRIVATE weir::weir)
+""" % VERSION
+
+
+class Mistake(Exception):
+    """What was found, and what would be right."""
+
+
+class Skip(Exception):
+    """Why a check cannot be made here."""
+
+
+def expect(holds: bool, mistake: str) -> None:
+    if not holds:
+        raise Mistake(mistake)
+
+
+def output_of(*command: object, cwd: Path | None = None, environment: dict[str, str] | None = None,
+              status: int = 0) -> str:
+    words = [str(word) for word in command]
+    try:
+        done = subprocess.run(words, cwd=cwd, env=os.environ | (environment or {}), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    except FileNotFoundError as error:
+        raise Mistake(f"{words[0]} is not there") from error
+    expect(done.returncode == status, f"{' '.join(words)}: status {done.returncode}, should be {status}\n{done.stdout}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Installation:
+    folder: Path  # for whatever a check makes
+    prefix: Path
+    build: Path
+
+    @property
+    def library(self) -> Path:
+        found = sorted(self.prefix.rglob(SONAME))
+        expect(len(found) == 1, f"found {len(found)} files {SONAME} below the prefix; should be 1")
+        return found[0]
+
+    def pkg_config(self, *arguments: str) -> str:
+        """As where no other package has a .pc file."""
+        environment = {"PKG_CONFIG_LIBDIR": str(self.library.parent / "pkgconfig"), "PKG_CONFIG_PATH": ""}
+        return output_of("pkg-config", *arguments, "weir", environment=environment).strip()
+
+
+def link_allowed_packages(folder: Path) -> None:
+    folder.mkdir()
+    for package in ALLOWED_PACKAGES:
+        found = subprocess.run(["pkg-config", "--variable=pcfiledir", package], capture_output=True, text=True)
+        if found.returncode == 0:
+            (folder / f"{package}.pc").symlink_to(Path(found.stdout.strip()) / f"{package}.pc")
+
+
+def install(folder: Path) -> Installation:
+    made = Installation(folder, folder / "prefix", folder / "build")
+    link_allowed_packages(folder / "packages")
+    # Meson asks CMake for what pkg-config does not know.
+    native = folder / "native.ini"
+    native.write_text("[binaries]\ncmake = '/there/is/no/cmake'\n")
+    output_of("meson", "setup", made.build, "-Dswitch=disabled", f"--prefix={made.prefix}", "--native-file", native,
+              *BUILD_OPTIONS, cwd=ROOT,
+              environment={"PKG_CONFIG_LIBDIR": str(folder / "packages"), "PKG_CONFIG_PATH": ""})
+    output_of("ninja", "-C", made.build)
+    output_of("meson", "install", "-C", made.build, "--no-rebuild", environment={"DESTDIR": ""})
+    return made
+
+
+def check_files(made: Installation) -> None:
+    lib = made.library.parent.relative_to(made.prefix)
+    due = {f"bin/{program}" for program in HOST_PROGRAMS} | {f"include/weir/{header}" for header in HEADERS} | {
+        f"{lib}/{name}" for name in ("libweir.so", SONAME, f"libweir.so.{VERSION}", "pkgconfig/weir.pc",
+                                     "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake")}
+    found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir()}
+    expect(found == due, f"installed too much: {sorted(found - due)}; too little: {sorted(due - found)}")
+
+
+def installed_by(build: Path) -> set[str]:
+    """Where meson puts files, below the prefix of this build directory."""
+    options = json.loads(output_of("meson", "introspect", "--buildoptions", build))
+    prefix = next(option["value"] for option in options if option["name"] == "prefix")
+    files = json.loads(output_of("meson", "introspect", "--installed", build))
+    return {str(Path(file).relative_to(prefix)) for file in files.values()}
+
+
+def check_whole_tree(made: Installation) -> None:
+    """With the switch, only its programs are installed besides."""
+    whole = made.folder / "whole tree"
+    output_of("meson", "setup", whole, cwd=ROOT)
+    besides = installed_by(whole) - installed_by(made.build)
+    due = {f"bin/{program}" for program in SWITCH_PROGRAMS}
+    expect(besides == due, f"found, besides the host library: {sorted(besides)}; should be {sorted(due)}")
+
+
+def declared_functions(made: Installation) -> set[str]:
+    names: set[str] = set()
+    for header in made.prefix.rglob("*.h"):
+        code = re.sub(r"/\*.*?\*/|//[^\n]*", "", header.read_text(), flags=re.DOTALL)
+        names |= set(re.findall(r"\b(weir_\w+)\s*\(", code))
+    return names
+
+
+def check_exports(made: Installation) -> None:
+    found = {line.split()[-1] for line in output_of("nm", "-D", "--defined-only", made.library).splitlines()}
+    due = declared_functions(made)
+    expect(len(due) > 10, f"found functions {sorted(due)} in the headers; should be all of the C API")
+    expect(found == due, f"exported, but in no header: {sorted(found - due)}; not exported: {sorted(due - found)}")
+
+
+def dynamic_entries(file: Path, tag: str) -> list[str]:
+    return re.findall(rf"\({tag}\).*\[(.*)\]", output_of("readelf", "--wide", "--dynamic", file))
+
+
+def check_dynamic_sections(made: Installation) -> None:
+    found = dynamic_entries(made.library, "SONAME")
+    expect(found == [SONAME], f"SONAME: found {found}; should be {SONAME}")
+    for file in (made.library, *(made.prefix / "bin" / program for program in HOST_PROGRAMS)):
+        paths = dynamic_entries(file, "RPATH") + dynamic_entries(file, "RUNPATH")
+        expect(not paths, f"{file.name}: found search paths {paths}; should be none")
+        needed = {re.sub(r"^lib|\.so.*", "", name) for name in dynamic_entries(file, "NEEDED")}
+        strange = {name for name in needed - ALLOWED_LIBRARIES if not name.startswith("ld-linux")}
+        expect(not strange, f"{file.name}: found needed libraries {sorted(strange)}; allowed: {sorted(ALLOWED_LIBRARIES)}")
+
+
+def check_headers(made: Installation) -> None:
+    """Each header can be the first that a file includes, with no other package's headers to be found."""
+    languages = {".h": (("cc", "-xc", "-std=c99"), ("c++", "-xc++", "-std=c++20")),
+                 ".hpp": (("c++", "-xc++", "-std=c++20"),)}
+    flags = made.pkg_config("--cflags").split()
+    for header in HEADERS:
+        source = made.folder / "header_alone.txt"
+        source.write_text(f'#include "weir/{header}"\n')
+        for compiler in languages[Path(header).suffix]:
+            output_of(*compiler, *STRICT, *flags, "-fsyntax-only", source)
+
+
+def expect_run(program: Path, library: Path) -> None:
+    """The program finds this library, calls it, and prints the library's error."""
+    environment = {"LD_LIBRARY_PATH": str(library.parent)}
+    resolved = re.findall(rf"{re.escape(SONAME)} => (.*) \(", output_of("ldd", program, environment=environment))
+    expect(resolved == [str(library)], f"{program.name} runs with {resolved}; should be {library}")
+    said = output_of(program, *EXAMPLE_ARGUMENTS, environment=environment, status=1)
+    expect(EXAMPLE_SAYS in said, f"{program.name} said {said!r}; should be {EXAMPLE_SAYS!r}")
+
+
+def check_program(made: Installation, *compiler: str) -> None:
+    program = made.folder / f"program {compiler[0]}"
+    source = shutil.copy2(EXAMPLE, made.folder)
+    output_of(*compiler, *STRICT, source, "-xnone", *made.pkg_config("--cflags", "--libs").split(), "-o", program)
+    expect_run(program, made.library)
+
+
+def check_c99(made: Installation) -> None:
+    check_program(made, "cc", "-std=c99")
+
+
+def check_cpp20(made: Installation) -> None:
+    check_program(made, "c++", "-xc++", "-std=c++20")
+
+
+def check_cmake(made: Installation) -> None:
+    """Also that the installed tree may move, into a folder with a blank in its name."""
+    if shutil.which("cmake") is None:
+        raise Skip("there is no cmake")
+    moved = made.folder / "moved prefix"
+    shutil.copytree(made.prefix, moved, symlinks=True)
+    project = made.folder / "project"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(CMAKE_PROJECT)
+    shutil.copy2(EXAMPLE, project)
+    output_of("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={moved}")
+    output_of("cmake", "--build", project / "build")
+    expect_run(project / "build/job", moved / made.library.relative_to(made.prefix))
+
+
+def check_version(made: Installation) -> None:
+    said = made.pkg_config("--modversion")
+    expect(said == VERSION, f"pkg-config says version {said}; should be {VERSION}")
+    for program in HOST_PROGRAMS:
+        said = output_of(made.prefix / "bin" / program, "--version")
+        expect(said == f"{program} {VERSION}\n", f"--version says {said!r}; should be {program} {VERSION}")
+
+
+def check_worker_without_dpdk(made: Installation) -> None:
+    said = output_of(made.prefix / "bin/weir-worker", "--rank", "0", "--world", "2", "--rendezvous", "127.0.0.1:7471",
+                     "--ip", "10.0.0.1", "--size", "1KiB", "--device", "net_memif0,role=client", status=1)
+    due = "device net_memif0,role=client: this build has no DPDK"
+    expect(due in said, f"weir-worker said {said!r}; should be {due!r}")
+
+
+CHECKS: tuple[Callable[[Installation], None], ...] = (
+    check_files, check_whole_tree, check_exports, check_dynamic_sections, check_headers, check_c99, check_cpp20,
+    check_cmake, check_version, check_worker_without_dpdk,
+)
+
+
+def verdict(name: str, body: Callable[[], object]) -> str:
+    started = time.monotonic()
+    why = ""
+    try:
+        body()
+        word = "passed"
+    except Skip as reason:
+        word, why = "skipped", f": {reason}"
+    except Mistake as mistake:
+        word, why = "FAILED", f": {mistake}"
+    print(f"  {word:7} {name}  {time.monotonic() - started:.1f} s{why}", flush=True)
+    return word
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="weir-install-") as name:
+        made: list[Installation] = []
+        words = [verdict("build and install", lambda: made.append(install(Path(name))))]
+        words += [verdict(check.__name__.removeprefix("check_").replace("_", " "), lambda: check(made[0]))
+                  for check in CHECKS if made]
+    failed = words.count("FAILED")
+    print(f"install: {words.count('passed')} passed, {failed} failed, {words.count('skipped')} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
