@@ -2,9 +2,10 @@
 
 /// weir-worker: one rank of a job.
 
+#include "host/api/group.hpp"
+#include "host/collective/ring_blocks.hpp"
 #include "host/transport/host_eal.hpp"
 #include "last_words.hpp"
-#include "weir/communicator.hpp"
 #include "worker_options.hpp"
 #include "worker_values.hpp"
 
@@ -59,12 +60,12 @@ std::string known_or(const std::optional<std::uint64_t>& count, std::string_view
   return count ? std::to_string(*count) : std::string(otherwise);
 }
 
-std::unique_ptr<Communicator> open_communicator(const WorkerOptions& options) {
+std::unique_ptr<host::Group> open_group(const WorkerOptions& options) {
   if (options.devargs.empty()) {
-    return std::make_unique<Communicator>(options.communicator);
+    return std::make_unique<host::Group>(options.group);
   }
-  auto frames = host::open_ethdev(options.devargs, options.communicator.timeout);
-  return std::make_unique<Communicator>(options.communicator, std::move(frames));
+  auto frames = host::open_ethdev(options.devargs, options.group.timeout);
+  return std::make_unique<host::Group>(options.group, std::move(frames));
 }
 
 std::vector<std::byte> tensor_of(std::uint64_t bytes) {
@@ -80,7 +81,7 @@ class Rank {
   explicit Rank(const WorkerOptions& options)
       : options_(options), in_(tensor_of(options.bytes)),
         out_(tensor_of(options.placement == app::Placement::out_of_place ? options.bytes : 0)),
-        communicator_(open_communicator(options)) {}
+        group_(open_group(options)) {}
 
   void run() {
     greet();
@@ -96,35 +97,35 @@ class Rank {
   }
 
   Timing timing() const {
-    return {options_.bytes, options_.repetitions, seconds_, communicator_->world()};
+    return {options_.bytes, options_.repetitions, seconds_, group_->world()};
   }
 
   void greet() const {
-    fmt::print("weir-worker: rank={} world={} epoch={} algorithm={}{}\n", communicator_->rank(),
-               communicator_->world(), communicator_->epoch(), name_of(communicator_->algorithm()),
-               explanation());
+    fmt::print("weir-worker: rank={} world={} epoch={} algorithm={}{}\n", group_->rank(),
+               group_->world(), group_->epoch(), name_of(group_->algorithm()), explanation());
     std::fflush(stdout);
   }
 
   std::string explanation() const {
-    return schedule().empty() ? ""
-                              : fmt::format(" schedule={} reason=\"{}\"", schedule(),
-                                            communicator_->fallback_reason());
+    return schedule().empty()
+               ? ""
+               : fmt::format(" schedule={} reason=\"{}\"", schedule(), group_->fallback_reason());
   }
 
   /// How the hosts' ring reduces this type. Empty when the switch reduces.
   std::string_view schedule() const {
-    return communicator_->algorithm() == Algorithm::ring ? name_of(ring_schedule(options_.type))
-                                                         : std::string_view();
+    return group_->algorithm() == host::Algorithm::ring
+               ? name_of(host::ring_schedule(options_.type))
+               : std::string_view();
   }
 
   void reduce_once(std::uint32_t repetition) {
-    const app::TensorId id{communicator_->epoch(), repetition};
-    app::fill_tensor(in_, id, communicator_->rank(), 0, options_.type);
+    const app::TensorId id{group_->epoch(), repetition};
+    app::fill_tensor(in_, id, group_->rank(), 0, options_.type);
     const Clock::time_point start = Clock::now();
-    Pending pending = communicator_->start_all_reduce(in_.data(), result().data(),
-                                                      options_.bytes / element_size(options_.type),
-                                                      options_.type, options_.operation);
+    host::Pending pending = group_->start_all_reduce(in_.data(), result().data(),
+                                                     options_.bytes / element_size(options_.type),
+                                                     options_.type, options_.operation);
     while (!pending.wait_for(kProgressPeriod)) {
       show_progress(repetition, pending.bytes_done(), start);
     }
@@ -144,41 +145,40 @@ class Rank {
                                                : 100.0 * static_cast<double>(done) /
                                                      static_cast<double>(options_.bytes);
     fmt::print("progress: rank={} repetition={}/{} percent={:.0f} bytes={} GB/s={:.3f}\n",
-               communicator_->rank(), repetition, options_.repetitions, percent, done,
+               group_->rank(), repetition, options_.repetitions, percent, done,
                static_cast<double>(done) / std::max(seconds, 1e-9) / kGiga);
     std::fflush(stdout);
   }
 
   void verify(const app::TensorId& id) {
     const auto mismatch =
-        app::find_mismatch(result(), id, communicator_->world(), options_.type, options_.operation);
+        app::find_mismatch(result(), id, group_->world(), options_.type, options_.operation);
     if (mismatch) {
       throw WrongResult(fmt::format(
           "wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}",
-          communicator_->rank(), id.repetition, mismatch->index,
+          group_->rank(), id.repetition, mismatch->index,
           options_.bytes / element_size(options_.type), mismatch->expected, mismatch->found));
     }
   }
 
   void report() const {
     const Timing timing = this->timing();
-    const CommunicatorStatistics statistics = communicator_->statistics();
+    const host::GroupStatistics statistics = group_->statistics();
     const std::string_view verified =
         options_.verification == app::Verification::every_element ? "every_element" : "no";
     fmt::print("result: rank={} bytes={} type={} op={} repetitions={} seconds={:.6f} "
                "algbw_GB/s={:.3f} busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={}\n",
-               communicator_->rank(), timing.bytes, name_of(options_.type),
-               name_of(options_.operation), timing.repetitions, timing.mean(),
-               timing.algorithm_bandwidth(), timing.bus_bandwidth(),
-               known_or(statistics.retransmitted_packets, "unknown"),
-               name_of(communicator_->algorithm()), verified);
+               group_->rank(), timing.bytes, name_of(options_.type), name_of(options_.operation),
+               timing.repetitions, timing.mean(), timing.algorithm_bandwidth(),
+               timing.bus_bandwidth(), known_or(statistics.retransmitted_packets, "unknown"),
+               name_of(group_->algorithm()), verified);
     std::fflush(stdout);
     if (!options_.json.empty()) {
       write_json(timing, statistics, verified);
     }
   }
 
-  void write_json(const Timing& timing, const CommunicatorStatistics& statistics,
+  void write_json(const Timing& timing, const host::GroupStatistics& statistics,
                   std::string_view verified) const {
     std::ofstream file(options_.json);
     file << fmt::format(
@@ -188,13 +188,12 @@ class Rank {
         "\"retransmissions\": {}, \"ack_timeouts\": {}, \"frames_lost_on_purpose\": {}, "
         "\"algorithm\": \"{}\", \"schedule\": \"{}\", \"reason\": \"{}\", "
         "\"verified\": \"{}\"}}\n",
-        communicator_->rank(), communicator_->world(), communicator_->epoch(), timing.bytes,
-        name_of(options_.type), name_of(options_.operation), timing.repetitions, timing.mean(),
+        group_->rank(), group_->world(), group_->epoch(), timing.bytes, name_of(options_.type),
+        name_of(options_.operation), timing.repetitions, timing.mean(),
         timing.algorithm_bandwidth(), timing.bus_bandwidth(), statistics.messages_sent,
         statistics.results_received, known_or(statistics.retransmitted_packets, "null"),
         known_or(statistics.ack_timeouts, "null"), statistics.frames_lost_on_purpose,
-        name_of(communicator_->algorithm()), schedule(), communicator_->fallback_reason(),
-        verified);
+        name_of(group_->algorithm()), schedule(), group_->fallback_reason(), verified);
     file.flush();
     if (!file) {
       throw std::runtime_error(fmt::format("--json {}: cannot be written", options_.json));
@@ -204,7 +203,7 @@ class Rank {
   const WorkerOptions& options_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
-  std::unique_ptr<Communicator> communicator_; // destroyed before its tensors
+  std::unique_ptr<host::Group> group_; // destroyed before its tensors
   double seconds_ = 0;
 };
 
@@ -224,7 +223,7 @@ int main(int argc, char** argv) {
   } catch (const app::UsageError& error) {
     fmt::print(stderr, "weir-worker: {}\n", error.what());
     return kExitUsage;
-  } catch (const Error& error) {
+  } catch (const host::Error& error) {
     fmt::print(stderr, "weir-worker: {}: {}\n", name_of(error.code()), error.what());
     return kExitFailure;
   } catch (const std::exception& error) {

@@ -77,48 +77,49 @@ std::chrono::milliseconds seconds(std::string_view option, std::string_view text
 void set_device(WorkerOptions& options, std::string_view text) {
   constexpr std::string_view kInterface = "iface=";
   if (text.starts_with(kInterface)) {
-    options.communicator.device = text.substr(kInterface.size());
+    options.group.device = text.substr(kInterface.size());
   } else if (text.starts_with("net_") || text.find(':') != std::string_view::npos) {
     options.devargs = text;
   } else {
-    options.communicator.device = text;
+    options.group.device = text;
   }
 }
 
 std::vector<Option> options_of(WorkerOptions& o) {
   return {
       {"rank", "R", "this worker's rank, from 0",
-       [&](auto v) { o.communicator.rank = number<std::uint16_t>("rank", v, 0, 255); }},
+       [&](auto v) { o.group.rank = number<std::uint16_t>("rank", v, 0, 255); }},
       {"world", "H", "how many ranks (2 .. 256)",
-       [&](auto v) { o.communicator.world = number<std::uint16_t>("world", v, 2, 256); }},
+       [&](auto v) { o.group.world = number<std::uint16_t>("world", v, 2, 256); }},
       {"rendezvous", "HOST:PORT", "TCP address where rank 0 listens and the others meet it",
-       [&](auto v) { o.communicator.rendezvous = v; }},
+       [&](auto v) { o.group.rendezvous = v; }},
       {"ring", "ID[,ID]", "the switch's ring or rings; several share the tensor (default 1)",
-       [&](auto v) { o.communicator.rings = ring_ids("ring", v); }},
+       [&](auto v) { o.group.rings = ring_ids("ring", v); }},
       {"transport", "software|verbs",
        "who speaks RoCEv2: this process, or a NIC (default software)",
        [&](auto v) {
          if (v != "software" && v != "verbs") {
            refuse("transport", v, "software, verbs");
          }
-         o.communicator.transport = v == "verbs" ? TransportKind::verbs : TransportKind::software;
+         o.group.transport =
+             v == "verbs" ? host::TransportKind::verbs : host::TransportKind::software;
        }},
       {"device", "DEVICE",
        "software: iface=NAME or DPDK devargs (net_..., PCI address); verbs: rxe0",
        [&](auto v) { set_device(o, v); }},
       {"ip", "ADDRESS", "software: this rank's address, as the switch's ring names it",
-       [&](auto v) { o.communicator.ip = v; }},
+       [&](auto v) { o.group.ip = v; }},
       {"mac", "MAC", "software: this rank's MAC address (default: the device's)",
-       [&](auto v) { o.communicator.mac = v; }},
+       [&](auto v) { o.group.mac = v; }},
       {"gid-index", "N", "verbs: entry of the GID table that is RoCE v2 (default 1)",
-       [&](auto v) { o.communicator.gid_index = number<std::uint8_t>("gid-index", v, 0, 255); }},
+       [&](auto v) { o.group.gid_index = number<std::uint8_t>("gid-index", v, 0, 255); }},
       {"fallback", "none|ring",
        "when nobody aggregates: fail, or reduce on the hosts (default none)",
        [&](auto v) {
          if (v != "none" && v != "ring") {
            refuse("fallback", v, "none, ring");
          }
-         o.communicator.fallback = v == "ring" ? Fallback::ring : Fallback::none;
+         o.group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
        }},
       {"size", "BYTES", "of the tensor; KiB, MiB, GiB may follow (default 64MiB)",
        [&](auto v) { o.bytes = byte_count("size", v, kMostTensorBytes); }},
@@ -142,33 +143,32 @@ std::vector<Option> options_of(WorkerOptions& o) {
       {"repeat", "N", "all-reduces, each with other values (default 1)",
        [&](auto v) { o.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
       {"window", "N", "messages under way, as the ring is configured (default 8)",
-       [&](auto v) { o.communicator.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
+       [&](auto v) { o.group.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
       {"message-bytes", "N", "longest message, 40-byte header included (default 65536)",
        [&](auto v) {
-         o.communicator.message_bytes =
+         o.group.message_bytes =
              static_cast<std::uint32_t>(byte_count("message-bytes", v, kMaxMessageBytes));
        }},
       {"mtu", "N", "path MTU: 256, 512, 1024, 2048, 4096 (default 1024)",
        [&](auto v) {
-         o.communicator.path_mtu =
-             number<std::uint32_t>("mtu", v, kPathMtus.front(), kPathMtus.back());
+         o.group.path_mtu = number<std::uint32_t>("mtu", v, kPathMtus.front(), kPathMtus.back());
        }},
       {"ack-timeout-ms", "N", "until a packet is repeated (default 67; over verbs --timeout / 8)",
        [&](auto v) {
-         o.communicator.ack_timeout =
+         o.group.ack_timeout =
              std::chrono::milliseconds(number<std::uint32_t>("ack-timeout-ms", v, 1, 60000));
        }},
       {"retries", "N",
        "without progress before the connection fails (default 7; software: for ever)",
-       [&](auto v) { o.communicator.retry_count = number<std::uint8_t>("retries", v, 0, 7); }},
+       [&](auto v) { o.group.retry_count = number<std::uint8_t>("retries", v, 0, 7); }},
       {"epoch", "N", "incarnation of the job; must grow (default: rank 0's wall clock)",
-       [&](auto v) { o.communicator.epoch = number<std::uint32_t>("epoch", v, 1, UINT32_MAX); }},
+       [&](auto v) { o.group.epoch = number<std::uint32_t>("epoch", v, 1, UINT32_MAX); }},
       {"loss", "P", "software: drop this share of our own frames, to watch recovery (default 0)",
-       [&](auto v) { o.communicator.loss = number<double>("loss", v, 0, 0.9); }},
+       [&](auto v) { o.group.loss = number<double>("loss", v, 0, 0.9); }},
       {"seed", "N", "of that dice (default 1)",
-       [&](auto v) { o.communicator.seed = number<std::uint64_t>("seed", v, 0, UINT64_MAX); }},
+       [&](auto v) { o.group.seed = number<std::uint64_t>("seed", v, 0, UINT64_MAX); }},
       {"timeout", "SECONDS", "for the rendezvous, and without any progress later (default 10)",
-       [&](auto v) { o.communicator.timeout = seconds("timeout", v); }},
+       [&](auto v) { o.group.form_timeout = o.group.timeout = seconds("timeout", v); }},
       {"in-place", nullptr, "the result replaces the input (default)",
        [&](auto) { o.placement = Placement::in_place; }},
       {"out-of-place", nullptr, "the result goes to a buffer of its own",
@@ -196,7 +196,7 @@ void require_options(const std::set<std::string_view>& given) {
 }
 
 void check(const WorkerOptions& options) {
-  const std::string defect = find_defect(options.communicator);
+  const std::string defect = host::find_defect(options.group);
   if (!defect.empty()) {
     throw UsageError(defect);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/api/group.hpp"
 #include "usage_error.hpp"
-#include "weir/communicator.hpp"
 
 #include <cstdint>
 #include <string>
@@ -14,8 +14,8 @@ enum class Verification : std::uint8_t { every_element, none };
 enum class Progress : std::uint8_t { quiet, lines };
 
 struct WorkerOptions {
-  CommunicatorOptions communicator; // its device: a network interface; empty for DPDK
-  std::string devargs;              // a DPDK device; empty: none
+  host::GroupOptions group; // its device: a network interface; empty for DPDK
+  std::string devargs;      // a DPDK device; empty: none
   std::uint64_t bytes = std::uint64_t{64} << 20;
   DataType type = DataType::f32;
   Operation operation = Operation::sum;

@@ -2,17 +2,26 @@
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
-/* The C API: all-reduce through a Weir switch. include/weir/communicator.hpp is the same in C++ and
- * says more.
+/* The C API: all-reduce through a Weir switch. docs/host.md is its manual, and weir/weir.hpp the
+ * same for C++.
  *
- *   weir_options options;
- *   weir_options_init(&options);
+ *   weir_context_options device;
+ *   weir_group_options options;
+ *   weir_context* context;
+ *   weir_group* group;
+ *   weir_context_options_init(&device);
+ *   device.device = "eth1"; device.ip = "10.0.0.1";
+ *   if (weir_context_open(&device, &context) != WEIR_OK) { puts(weir_last_error()); ... }
+ *   weir_group_options_init(&options);
  *   options.rank = 0; options.world = 4; options.rendezvous = "10.0.0.1:7471";
- *   options.device = "eth1"; options.ip = "10.0.0.1";
- *   weir_communicator* communicator;
- *   if (weir_open(&options, &communicator) != WEIR_OK) { puts(weir_last_error()); ... }
- *   weir_all_reduce(communicator, in, out, count, WEIR_F32, WEIR_SUM);
- *   weir_close(communicator);
+ *   if (weir_group_form(context, &options, &group) != WEIR_OK) { puts(weir_last_error()); ... }
+ *   weir_all_reduce(group, in, out, count, WEIR_F32, WEIR_SUM);
+ *   weir_group_close(group);
+ *   weir_context_close(context);
+ *
+ * Threads may share a context, a group and its requests; a waiting thread does not block the
+ * others. In a child made by fork, the parent's objects do nothing: calls fail, closing ends
+ * nothing. The child may open its own.
  */
 
 #include <stddef.h>
@@ -25,15 +34,15 @@ extern "C" {
 typedef enum weir_status {
   WEIR_OK = 0,
   WEIR_INVALID_ARGUMENT = 1,
-  WEIR_RENDEZVOUS_TIMEOUT = 2,
-  WEIR_PEER_DIED = 3,
-  WEIR_RETRY_EXCEEDED = 4,
-  WEIR_NOT_AGGREGATED = 5,
-  WEIR_MISMATCH = 6,
-  WEIR_TIMEOUT = 7,
-  WEIR_TRANSPORT_FAILURE = 8,
-  WEIR_PENDING = 9,        /* weir_test: not done yet */
-  WEIR_INTERNAL_ERROR = 10 /* out of memory and the like */
+  WEIR_RENDEZVOUS_TIMEOUT = 2, /* a rank did not come, or rank 0 was not reached */
+  WEIR_PEER_DIED = 3,          /* a rank's process ended, or left while others still called */
+  WEIR_RETRY_EXCEEDED = 4,     /* packets stayed unacknowledged: switch or link gone */
+  WEIR_NOT_AGGREGATED = 5,     /* nobody on the path aggregates this ring */
+  WEIR_MISMATCH = 6,           /* ranks disagree on options or on a call */
+  WEIR_TIMEOUT = 7,            /* no progress for timeout_ms */
+  WEIR_TRANSPORT_FAILURE = 8,  /* the device, the socket or the peer's transport failed */
+  WEIR_PENDING = 9,            /* weir_test, weir_wait_for: not done yet */
+  WEIR_INTERNAL_ERROR = 10     /* out of memory and the like */
 } weir_status;
 
 /* Numbers as in the INA header. */
@@ -64,68 +73,107 @@ typedef enum weir_operation {
   WEIR_XOR = 6
 } weir_operation;
 
-typedef enum weir_transport { WEIR_SOFTWARE = 0, WEIR_VERBS = 1 } weir_transport;
+typedef enum weir_transport {
+  WEIR_SOFTWARE = 0, /* the library's own RC queue pair over raw Ethernet frames */
+  WEIR_VERBS = 1     /* a RoCE NIC by libibverbs */
+} weir_transport;
 
-typedef enum weir_fallback { WEIR_FALLBACK_NONE = 0, WEIR_FALLBACK_RING = 1 } weir_fallback;
+/* What to do when the hello shows that nobody aggregates. */
+typedef enum weir_fallback {
+  WEIR_FALLBACK_NONE = 0, /* fail with WEIR_NOT_AGGREGATED */
+  WEIR_FALLBACK_RING = 1  /* reduce on the hosts, to the same bits */
+} weir_fallback;
 
-/* weir_open copies the strings. */
-typedef struct weir_options {
-  const uint32_t* rings; /* ids; NULL: only ring 1 */
-  size_t ring_count;
-  uint16_t rank;
-  uint16_t world;
-  const char* rendezvous; /* HOST:PORT where rank 0 listens */
-  uint32_t timeout_ms;
-  uint32_t window;        /* messages, as configured in the switch */
-  uint32_t message_bytes; /* 40-byte header included */
-  uint32_t path_mtu;
-  uint32_t epoch; /* 0: rank 0's wall-clock seconds */
-  weir_fallback fallback;
+typedef struct weir_context weir_context; /* a device */
+typedef struct weir_group weir_group;     /* ranks that reduce together */
+typedef struct weir_request weir_request; /* an operation under way */
+
+/* Every options struct begins with its size, which weir_..._options_init sets. So a program that
+ * was compiled with an older, shorter struct runs with a newer library. */
+
+typedef struct weir_context_options {
+  size_t size;
   weir_transport transport;
-  const char* device; /* software: network interface; verbs: RDMA device */
-  const char* ip;     /* software only */
+  const char* device; /* software: network interface; verbs: RDMA device, such as mlx5_0 */
+  const char* ip;     /* software only: this rank's address, as in the switch's ring */
   const char* mac;    /* software only; NULL: the interface's */
-  uint8_t gid_index;  /* verbs only */
-  uint8_t retry_count;
-  uint32_t ack_timeout_ms; /* 0: 67 in software, an eighth of timeout_ms over verbs */
-} weir_options;
+  uint8_t gid_index;  /* verbs only: the RoCEv2 entry of the port's GID table */
+} weir_context_options;
 
-typedef struct weir_communicator weir_communicator;
-typedef struct weir_pending weir_pending;
+/* All ranks give the same values, except for `rank`. They compare them when they meet. */
+typedef struct weir_group_options {
+  size_t size;
+  uint16_t rank;
+  uint16_t world;         /* number of ranks: 2 .. 256 */
+  const char* rendezvous; /* HOST:PORT where rank 0 listens */
+  const uint32_t* rings;  /* ids, as configured in the switch; NULL: only ring 1 */
+  size_t ring_count;
+  uint32_t window;        /* messages, as configured in the switch */
+  uint32_t message_bytes; /* 40-byte header included; likewise */
+  uint32_t path_mtu;      /* 256, 512, 1024, 2048 or 4096 */
+  uint32_t epoch;         /* 0: rank 0's wall-clock seconds */
+  weir_fallback fallback;
+  uint32_t form_timeout_ms; /* to meet the other ranks */
+  uint32_t timeout_ms;      /* without any progress of a call, and to say farewell */
+  uint32_t ack_timeout_ms;  /* 0: 67 in software, an eighth of timeout_ms over verbs */
+  uint8_t retry_count;      /* 0 .. 7; 7 is no limit in software */
+} weir_group_options;
 
-/* Fills in the defaults of weir::CommunicatorOptions. */
-void weir_options_init(weir_options* options);
+/* Fill in the defaults. */
+#define weir_context_options_init(options)                                                         \
+  weir_context_options_init_sized((options), sizeof(*(options)))
+#define weir_group_options_init(options)                                                           \
+  weir_group_options_init_sized((options), sizeof(*(options)))
+void weir_context_options_init_sized(weir_context_options* options, size_t size);
+void weir_group_options_init_sized(weir_group_options* options, size_t size);
 
-/* WEIR_OK and a communicator for weir_close, or an error and NULL. Threads may share it: a waiting
- * thread does not block the others. */
-weir_status weir_open(const weir_options* options, weir_communicator** communicator);
-void weir_close(weir_communicator* communicator); /* NULL: does nothing */
+/* Checks the options and copies them. The device itself is opened by each group. */
+weir_status weir_context_open(const weir_context_options* options, weir_context** context);
+void weir_context_close(weir_context* context); /* its groups live on; NULL: does nothing */
 
-/* `count` elements; in == out reduces in place, otherwise they do not overlap. */
-weir_status weir_all_reduce(weir_communicator* communicator, const void* in, void* out,
-                            size_t count, weir_data_type type, weir_operation operation);
+/* Meets the other ranks, connects to the neighbours and says hello to the switch. Copies the
+ * options. */
+weir_status weir_group_form(weir_context* context, const weir_group_options* options,
+                            weir_group** group);
+/* Ends what is under way, and stays for ranks that still need an acknowledgement, for at most
+ * timeout_ms. NULL: does nothing. */
+void weir_group_close(weir_group* group);
 
-/* Starts the same and returns. Until it is done, the buffers belong to the communicator. Call
- * weir_wait or weir_release for each `pending` before weir_close. */
-weir_status weir_start_all_reduce(weir_communicator* communicator, const void* in, void* out,
-                                  size_t count, weir_data_type type, weir_operation operation,
-                                  weir_pending** pending);
-weir_status weir_test(weir_pending* pending); /* WEIR_OK, WEIR_PENDING or an error */
-weir_status weir_wait(weir_pending* pending); /* frees it */
-void weir_release(weir_pending* pending);     /* frees it once it is done */
-
+uint16_t weir_group_rank(const weir_group* group);
+uint16_t weir_group_world(const weir_group* group);
+uint32_t weir_group_epoch(const weir_group* group);
 /* "switch" or "ring". */
-const char* weir_algorithm(const weir_communicator* communicator);
-/* Why it is not "switch"; "" if it is. The communicator owns the string. */
-const char* weir_fallback_reason(const weir_communicator* communicator);
+const char* weir_group_algorithm(const weir_group* group);
+/* Why it is not "switch"; "" if it is. The group owns the string. */
+const char* weir_group_fallback_reason(const weir_group* group);
 /* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
 const char* weir_ring_schedule(weir_data_type type);
+
+/* Sets out[i] to the reduction of every rank's in[i], folded from rank 0 on. `count` elements, may
+ * be 0; in == out reduces in place, otherwise they do not overlap. Every rank makes the same calls
+ * in the same order. After an error other than WEIR_INVALID_ARGUMENT the group is over. */
+weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
+                            weir_data_type type, weir_operation operation);
+
+/* Starts the same and returns. Until it is done, the buffers belong to the group. Several may be
+ * under way. Call weir_wait or weir_release for each request, before weir_group_close. */
+weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
+                                  weir_data_type type, weir_operation operation,
+                                  weir_request** request);
+weir_status weir_test(weir_request* request); /* WEIR_OK, WEIR_PENDING or an error */
+/* The same, after `timeout_ms` at most. */
+weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
+weir_status weir_wait(weir_request* request); /* until it is done; frees it */
+void weir_release(weir_request* request);     /* the same; NULL: does nothing */
 
 /* The error of this thread's last call that did not return WEIR_OK, with rank and cause. */
 const char* weir_last_error(void);
 /* The rank that the error is about, or -1. */
 int weir_last_error_rank(void);
 const char* weir_status_name(weir_status status);
+
+/* "1.2.3" */
+const char* weir_version(void);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "member.hpp"
 
+#include "host/bootstrap/error.hpp"
 #include "values.hpp"
 #include "violation.hpp"
-#include "weir/communicator.hpp"
 #include "wire/headers.hpp"
 
 #include <algorithm>
@@ -228,7 +228,7 @@ bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> messa
       fail("nobody aggregates");
     }
     return state_ != State::failed;
-  } catch (const Error& error) {
+  } catch (const host::Error& error) {
     const bool may_be_late = window_.state() == host::MessageWindow::State::greeting;
     fail(error.what());
     if (run_.plan.role != RingRole::victim && !may_be_late) {

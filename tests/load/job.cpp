@@ -18,13 +18,13 @@ constexpr Operation kOperation = Operation::sum;
 constexpr std::chrono::milliseconds kAckTimeout{500};
 constexpr std::chrono::seconds kTimeout{120};
 
-CommunicatorOptions options_of(std::uint16_t rank) {
-  CommunicatorOptions options;
+host::GroupOptions options_of(std::uint16_t rank) {
+  host::GroupOptions options;
   options.rings = {kRing};
   options.rank = rank;
   options.world = kMembers;
   options.rendezvous = fmt::format("127.0.0.1:{}", 20'000 + getpid() % 10'000);
-  options.timeout = kTimeout;
+  options.form_timeout = options.timeout = kTimeout;
   options.window = kWindow;
   options.message_bytes = kMessageBytes;
   options.path_mtu = kPathMtu;
@@ -65,21 +65,21 @@ std::string Job::finish() {
 
 void Job::run(const Lab& lab, std::uint16_t rank) {
   try {
-    Communicator communicator(options_of(rank), lab.open(rank));
-    reduce(communicator, rank);
-    retransmissions_ += communicator.statistics().retransmitted_packets.value_or(0);
+    host::Group group(options_of(rank), lab.open(rank));
+    reduce(group, rank);
+    retransmissions_ += group.statistics().retransmitted_packets.value_or(0);
   } catch (const std::exception& error) {
     fail(rank, error.what());
   }
 }
 
-void Job::reduce(Communicator& communicator, std::uint16_t rank) {
+void Job::reduce(host::Group& group, std::uint16_t rank) {
   std::vector<std::byte> tensor(kTensorBytes);
   while (const auto round = next_round(rank)) {
-    const app::TensorId id{communicator.epoch(), *round};
+    const app::TensorId id{group.epoch(), *round};
     app::fill_tensor(tensor, id, rank, 0, kType);
-    communicator.all_reduce(tensor.data(), tensor.data(), kTensorBytes / element_size(kType), kType,
-                            kOperation);
+    group.all_reduce(tensor.data(), tensor.data(), kTensorBytes / element_size(kType), kType,
+                     kOperation);
     if (const auto wrong = app::find_mismatch(tensor, id, kMembers, kType, kOperation)) {
       return fail(rank, fmt::format("round {}, element {}: expected {}, found {}", *round,
                                     wrong->index, wrong->expected, wrong->found));

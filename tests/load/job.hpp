@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/api/group.hpp"
 #include "lab.hpp"
-#include "weir/communicator.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -33,7 +33,7 @@ class Job {
 
  private:
   void run(const Lab& lab, std::uint16_t rank);
-  void reduce(Communicator& communicator, std::uint16_t rank);
+  void reduce(host::Group& group, std::uint16_t rank);
   std::optional<std::uint32_t> next_round(std::uint16_t rank);
   void fail(std::uint16_t rank, const std::string& what);
 

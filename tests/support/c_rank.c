@@ -62,37 +62,36 @@ static void expect_element(const char* what, int i, double found, double due) {
   }
 }
 
-static void reduce_out_of_place(weir_communicator* communicator, int rank, int world) {
+static void reduce_out_of_place(weir_group* group, int rank, int world) {
   static float in[COUNT], out[COUNT];
   fill_floats(in, rank);
-  expect_ok("out of place", weir_all_reduce(communicator, in, out, COUNT, WEIR_F32, WEIR_SUM));
+  expect_ok("out of place", weir_all_reduce(group, in, out, COUNT, WEIR_F32, WEIR_SUM));
   for (int i = 0; i < COUNT; ++i) {
     expect_element("out of place", i, out[i], sum_of(world, i));
     expect_element("its input", i, in[i], element(rank, i));
   }
 }
 
-static void reduce_in_place(weir_communicator* communicator, int rank, int world) {
+static void reduce_in_place(weir_group* group, int rank, int world) {
   static int values[COUNT];
   fill_integers(values, rank);
-  expect_ok("in place", weir_all_reduce(communicator, values, values, COUNT, WEIR_I32, WEIR_MAX));
+  expect_ok("in place", weir_all_reduce(group, values, values, COUNT, WEIR_I32, WEIR_MAX));
   for (int i = 0; i < COUNT; ++i) {
     expect_element("in place", i, values[i], element(world - 1, i));
   }
 }
 
 /* Polls the first until it is done, and waits for the second. */
-static void reduce_two_at_once(weir_communicator* communicator, int rank, int world) {
+static void reduce_two_at_once(weir_group* group, int rank, int world) {
   static float floats[COUNT];
   static int integers[COUNT];
-  weir_pending* first = NULL;
-  weir_pending* second = NULL;
+  weir_request *first = NULL, *second = NULL;
   weir_status status = WEIR_PENDING;
   fill_floats(floats, rank);
   fill_integers(integers, rank);
   expect_ok("first start",
-            weir_start_all_reduce(communicator, floats, floats, COUNT, WEIR_F32, WEIR_SUM, &first));
-  expect_ok("second start", weir_start_all_reduce(communicator, integers, integers, COUNT, WEIR_I32,
+            weir_start_all_reduce(group, floats, floats, COUNT, WEIR_F32, WEIR_SUM, &first));
+  expect_ok("second start", weir_start_all_reduce(group, integers, integers, COUNT, WEIR_I32,
                                                   WEIR_SUM, &second));
   while (status == WEIR_PENDING) {
     status = weir_test(first);
@@ -106,49 +105,64 @@ static void reduce_two_at_once(weir_communicator* communicator, int rank, int wo
   }
 }
 
-static void refuse_what_has_no_meaning(weir_communicator* communicator) {
+static void refuse_what_has_no_meaning(weir_group* group) {
   float value = 0;
-  const weir_status status = weir_all_reduce(communicator, &value, &value, 1, WEIR_F32, WEIR_XOR);
+  const weir_status status = weir_all_reduce(group, &value, &value, 1, WEIR_F32, WEIR_XOR);
   if (status != WEIR_INVALID_ARGUMENT) {
     give_up("xor of f32 is not refused", status);
   }
 }
 
-static weir_options options_of(char** arguments, uint32_t* ring) {
-  weir_options options;
-  weir_options_init(&options);
-  options.rank = (uint16_t)atoi(arguments[0]);
-  options.world = (uint16_t)atoi(arguments[1]);
-  options.rendezvous = arguments[2];
-  *ring = (uint32_t)atoi(arguments[3]);
-  options.rings = ring;
-  options.ring_count = 1;
+static weir_context* open_context(char** arguments) {
+  weir_context_options options;
+  weir_context* context = NULL;
+  weir_context_options_init(&options);
   options.transport = strcmp(arguments[4], "verbs") == 0 ? WEIR_VERBS : WEIR_SOFTWARE;
   options.device = arguments[5];
   options.ip = arguments[6]; /* NULL for verbs: the end of the arguments */
+  expect_ok("weir_context_open", weir_context_open(&options, &context));
+  return context;
+}
+
+static weir_group* form_group(weir_context* context, char** arguments) {
+  const uint32_t ring = (uint32_t)atoi(arguments[3]);
+  weir_group_options options;
+  weir_group* group = NULL;
+  weir_group_options_init(&options);
+  options.rank = (uint16_t)atoi(arguments[0]);
+  options.world = (uint16_t)atoi(arguments[1]);
+  options.rendezvous = arguments[2];
+  options.rings = &ring;
+  options.ring_count = 1;
   options.window = 4;
   options.message_bytes = 16384;
   options.ack_timeout_ms = 500;
+  options.form_timeout_ms = 30000;
   options.timeout_ms = 30000;
   options.fallback = WEIR_FALLBACK_RING;
-  return options;
+  expect_ok("weir_group_form", weir_group_form(context, &options, &group));
+  return group;
 }
 
 int main(int argc, char** argv) {
+  weir_context* context;
+  weir_group* group;
+  int rank, world;
   if (argc < 7) {
     puts("usage: c_rank RANK WORLD RENDEZVOUS RING software|verbs DEVICE [ADDRESS]");
     return 2;
   }
-  uint32_t ring = 0;
-  const weir_options options = options_of(argv + 1, &ring);
-  weir_communicator* communicator = NULL;
-  expect_ok("weir_open", weir_open(&options, &communicator));
-  reduce_out_of_place(communicator, options.rank, options.world);
-  reduce_in_place(communicator, options.rank, options.world);
-  reduce_two_at_once(communicator, options.rank, options.world);
-  refuse_what_has_no_meaning(communicator);
-  printf("c_rank: exact by way of the %s %s\n", weir_algorithm(communicator),
-         weir_fallback_reason(communicator));
-  weir_close(communicator);
+  context = open_context(argv + 1);
+  group = form_group(context, argv + 1);
+  weir_context_close(context);
+  rank = weir_group_rank(group);
+  world = weir_group_world(group);
+  reduce_out_of_place(group, rank, world);
+  reduce_in_place(group, rank, world);
+  reduce_two_at_once(group, rank, world);
+  refuse_what_has_no_meaning(group);
+  printf("c_rank: exact by way of the %s %s\n", weir_group_algorithm(group),
+         weir_group_fallback_reason(group));
+  weir_group_close(group);
   return 0;
 }

@@ -60,46 +60,44 @@ std::optional<int> status_of_child(const std::function<int()>& body) {
   return std::nullopt;
 }
 
-void reduce(Communicator& communicator) {
-  std::vector<float> data(3000, static_cast<float>(communicator.rank() + 1));
-  communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+void reduce(Group& group) {
+  std::vector<float> data(3000, static_cast<float>(group.rank() + 1));
+  group.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
   EXPECT_EQ(data, std::vector<float>(3000, 3));
 }
 
 /// A job of two ranks. Between two all-reduces rank 1 forks a child for each body and waits until
 /// it has ended with status 0.
-void fork_between_calls(
-    const std::vector<std::function<int(std::unique_ptr<Communicator>&)>>& bodies) {
+void fork_between_calls(const std::vector<std::function<int(std::unique_ptr<Group>&)>>& bodies) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
-    auto communicator =
-        std::make_unique<Communicator>(options_of(plan, rank, address), fabric.open(rank));
-    reduce(*communicator);
+    auto group = std::make_unique<Group>(options_of(plan, rank, address), fabric.open(rank));
+    reduce(*group);
     for (std::size_t i = 0; rank == 1 && i < bodies.size(); ++i) {
-      EXPECT_EQ(status_of_child([&] { return bodies[i](communicator); }), 0) << "body " << i;
+      EXPECT_EQ(status_of_child([&] { return bodies[i](group); }), 0) << "body " << i;
     }
-    reduce(*communicator);
+    reduce(*group);
   }));
 }
 
-TEST(Fork, AChildThatClosesTheCommunicatorEndsNothing) {
-  fork_between_calls({[](std::unique_ptr<Communicator>& communicator) {
-    communicator.reset();
+TEST(Fork, AChildThatClosesTheGroupEndsNothing) {
+  fork_between_calls({[](std::unique_ptr<Group>& group) {
+    group.reset();
     return 0;
   }});
 }
 
 /// Destroyed when the process exits.
-std::unique_ptr<Communicator>& global_communicator() {
-  static std::unique_ptr<Communicator> communicator;
-  return communicator;
+std::unique_ptr<Group>& global_group() {
+  static std::unique_ptr<Group> group;
+  return group;
 }
 
 TEST(Fork, AChildThatExitsEndsNothing) {
-  fork_between_calls({[](std::unique_ptr<Communicator>& communicator) {
-    global_communicator() = std::move(communicator);
+  fork_between_calls({[](std::unique_ptr<Group>& group) {
+    global_group() = std::move(group);
     std::exit(0);
     return 1;
   }});
@@ -115,41 +113,40 @@ TEST(Fork, NothingActsInAChild) {
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     std::vector<float> data(100, 1);
     if (rank == 1) {
-      Pending pending = communicator.start_all_reduce(data.data(), data.data(), data.size(),
-                                                      DataType::f32, Operation::sum);
+      Pending pending = group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                               Operation::sum);
       EXPECT_EQ(status_of_child([&] {
-                  const bool all = is_refused([&] { pending.test(); }) &&
-                                   is_refused([&] { pending.wait(); }) &&
-                                   is_refused([&] { pending.wait_for(milliseconds(1)); }) &&
-                                   is_refused([&] { reduce(communicator); }) &&
-                                   is_refused([&] { communicator.statistics(); });
+                  const bool all =
+                      is_refused([&] { pending.test(); }) && is_refused([&] { pending.wait(); }) &&
+                      is_refused([&] { pending.wait_for(milliseconds(1)); }) &&
+                      is_refused([&] { reduce(group); }) && is_refused([&] { group.statistics(); });
                   return all ? 0 : 1;
                 }),
                 0);
       pending.wait();
     } else {
       std::this_thread::sleep_for(milliseconds(100)); // rank 1's call is under way in its child
-      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
     }
     EXPECT_EQ(data, std::vector<float>(100, 2));
   }));
 }
 
-TEST(Fork, AChildMayOpenACommunicatorOfItsOwn) {
+TEST(Fork, AChildMayFormAGroupOfItsOwn) {
   if (kIsSanitized) {
     GTEST_SKIP() << "a sanitizer's locks may be held in the child of a process with threads";
   }
-  fork_between_calls({[](std::unique_ptr<Communicator>& communicator) {
+  fork_between_calls({[](std::unique_ptr<Group>& group) {
     const JobPlan plan{.world = 2};
     HostFabric fabric(rings_of(plan), plan.world, kSession);
     const std::string address = free_address();
     const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-      Communicator own(options_of(plan, rank, address), fabric.open(rank));
+      Group own(options_of(plan, rank, address), fabric.open(rank));
       if (rank == 0) {
-        communicator.reset(); // the parent's; its descriptors may now be used by others
+        group.reset(); // the parent's; its descriptors may now be used by others
       }
       reduce(own);
     });

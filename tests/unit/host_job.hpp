@@ -4,10 +4,10 @@
 /// Jobs whose ranks are threads of one process: their rendezvous, their options, and how each
 /// ended.
 
+#include "host/api/group.hpp"
 #include "host/bootstrap/stream.hpp"
 #include "host/transport/frame_io.hpp"
 #include "host_fabric.hpp"
-#include "weir/communicator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -103,9 +103,9 @@ inline std::string ip_of(std::size_t rank) {
   return "10.7.0." + std::to_string(rank + 1);
 }
 
-inline CommunicatorOptions options_of(const JobPlan& plan, std::uint16_t rank,
-                                      const std::string& address) {
-  CommunicatorOptions options;
+inline GroupOptions options_of(const JobPlan& plan, std::uint16_t rank,
+                               const std::string& address) {
+  GroupOptions options;
   options.rings = plan.rings;
   options.rank = rank;
   options.world = plan.world;

@@ -64,20 +64,20 @@ using MakeIo = std::function<std::unique_ptr<FrameIo>(std::unique_ptr<FrameIo>)>
 /// by `make`. The switch says nothing of its own, so the next frame is a result. Returns how each
 /// rank's second one ended.
 std::vector<Ending> run_with(std::uint16_t odd, const MakeIo& make, std::atomic<bool>& is_due,
-                             const std::function<void(CommunicatorOptions&)>& change,
+                             const std::function<void(GroupOptions&)>& change,
                              std::size_t elements = 50'000) {
   const JobPlan plan{.world = kWorld, .patience_ms = 0};
   HostFabric fabric(rings_of(plan), kWorld, kSession);
   const std::string address = free_address();
   std::atomic<int> arrived = 0;
   return run_ranks(kWorld, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     change(options);
     auto device = rank == odd ? make(fabric.open(rank)) : fabric.open(rank);
-    Communicator communicator(options, std::move(device));
+    Group group(options, std::move(device));
     std::vector<float> data(elements, 1);
     const auto reduce = [&] {
-      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
     };
     reduce();
     ++arrived;
@@ -96,8 +96,8 @@ TEST(Stall, ARankMayStopForASecondByDefault) {
   const auto stop = [&](std::unique_ptr<FrameIo> device) {
     return std::make_unique<StoppingIo>(std::move(device), is_due, milliseconds(1500));
   };
-  expect_none(run_with(2, stop, is_due, [](CommunicatorOptions& options) {
-    const CommunicatorOptions defaults;
+  expect_none(run_with(2, stop, is_due, [](GroupOptions& options) {
+    const GroupOptions defaults;
     options.timeout = defaults.timeout;
     options.ack_timeout = defaults.ack_timeout;
     options.retry_count = defaults.retry_count;
@@ -112,9 +112,8 @@ TEST_P(StoppedRank, IsTheOneThatErrorsName) {
   const auto stop = [&](std::unique_ptr<FrameIo> device) {
     return std::make_unique<StoppingIo>(std::move(device), is_due, milliseconds(6000));
   };
-  const auto endings = run_with(stopped, stop, is_due, [](CommunicatorOptions& options) {
-    options.timeout = milliseconds(1000);
-  });
+  const auto endings = run_with(
+      stopped, stop, is_due, [](GroupOptions& options) { options.timeout = milliseconds(1000); });
   for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
     if (rank != stopped) {
       EXPECT_EQ(endings[rank].code, ErrorCode::timeout) << endings[rank].text;
@@ -173,13 +172,13 @@ TEST(Stall, RanksThatAllStoodGoOn) {
                                         [&] { has_stopped = true; });
   };
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     options.timeout = milliseconds(1000);
     options.ack_timeout = milliseconds(500); // so that no repeat has it stop before the second call
-    Communicator communicator(options, open(rank));
+    Group group(options, open(rank));
     std::vector<float> data(50'000, 1);
     for (int call = 0; call < 2; ++call) {
-      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
       if (++arrived == plan.world) {
         is_due = true;
       }
@@ -199,8 +198,8 @@ TEST(Stall, ARankThatStopsBeforeItsLastAcknowledgementIsTheOneThatErrorsName) {
     return std::make_unique<StoppingIo>(std::move(device), is_due, milliseconds(6000));
   };
   const auto endings = run_with(
-      kStopped, stop, is_due,
-      [](CommunicatorOptions& options) { options.timeout = milliseconds(1000); }, 10);
+      kStopped, stop, is_due, [](GroupOptions& options) { options.timeout = milliseconds(1000); },
+      10);
   EXPECT_FALSE(endings[0].code) << endings[0].text;
   EXPECT_FALSE(endings[3].code) << endings[3].text;
   EXPECT_EQ(endings[1].code, ErrorCode::timeout);
@@ -214,7 +213,7 @@ TEST(Stall, ARankThatReceivesNothingIsTheOneThatErrorsName) {
   const auto deafen = [&](std::unique_ptr<FrameIo> device) {
     return std::make_unique<DeafIo>(std::move(device), is_due);
   };
-  const auto endings = run_with(2, deafen, is_due, [](CommunicatorOptions& options) {
+  const auto endings = run_with(2, deafen, is_due, [](GroupOptions& options) {
     options.timeout = milliseconds(3000);
     options.retry_count = 3;
   });

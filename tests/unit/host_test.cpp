@@ -5,7 +5,6 @@
 
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
-#include "weir/weir.h"
 
 #include <gtest/gtest.h>
 
@@ -54,34 +53,34 @@ std::vector<Element> fold(const std::vector<std::vector<Element>>& inputs, Fold 
 
 /// All-reduces `count` elements in place and out of place on one rank and compares.
 template <typename Element, typename Fold>
-void check_reduction(Communicator& communicator, std::size_t count, std::uint64_t seed,
-                     DataType type, Operation operation, Fold combine) {
-  const auto inputs = tensors<Element>(communicator.world(), count, seed);
+void check_reduction(Group& group, std::size_t count, std::uint64_t seed, DataType type,
+                     Operation operation, Fold combine) {
+  const auto inputs = tensors<Element>(group.world(), count, seed);
   const std::vector<Element> expected = fold(inputs, combine);
-  std::vector<Element> in = inputs[communicator.rank()];
+  std::vector<Element> in = inputs[group.rank()];
   std::vector<Element> out(count);
   const auto same = [&](const std::vector<Element>& found) {
     return count == 0 || std::memcmp(found.data(), expected.data(), count * sizeof(Element)) == 0;
   };
-  communicator.all_reduce(in.data(), out.data(), count, type, operation);
+  group.all_reduce(in.data(), out.data(), count, type, operation);
   EXPECT_TRUE(same(out)) << count << " of " << name_of(type) << " out of place";
-  EXPECT_EQ(in, inputs[communicator.rank()]) << "the input was touched";
-  communicator.all_reduce(in.data(), in.data(), count, type, operation);
+  EXPECT_EQ(in, inputs[group.rank()]) << "the input was touched";
+  group.all_reduce(in.data(), in.data(), count, type, operation);
   EXPECT_TRUE(same(in)) << count << " of " << name_of(type) << " in place";
 }
 
 constexpr auto kAdd = [](auto a, auto b) { return static_cast<decltype(a)>(a + b); };
 
-void reduce_several(Communicator& communicator, std::uint64_t seed) {
+void reduce_several(Group& group, std::uint64_t seed) {
   for (const std::size_t count : {0, 1, 2, 239, 240, 241, 5000}) {
-    check_reduction<float>(communicator, count, seed + count, DataType::f32, Operation::sum, kAdd);
+    check_reduction<float>(group, count, seed + count, DataType::f32, Operation::sum, kAdd);
   }
-  check_reduction<std::uint32_t>(communicator, 3000, seed, DataType::i32, Operation::sum, kAdd);
-  check_reduction<double>(communicator, 1001, seed, DataType::f64, Operation::product,
+  check_reduction<std::uint32_t>(group, 3000, seed, DataType::i32, Operation::sum, kAdd);
+  check_reduction<double>(group, 1001, seed, DataType::f64, Operation::product,
                           [](double a, double b) { return a * b; });
-  check_reduction<std::uint8_t>(communicator, 4001, seed, DataType::u8, Operation::bitwise_xor,
+  check_reduction<std::uint8_t>(group, 4001, seed, DataType::u8, Operation::bitwise_xor,
                                 [](auto a, auto b) { return static_cast<std::uint8_t>(a ^ b); });
-  check_reduction<std::int16_t>(communicator, 777, seed, DataType::i16, Operation::min,
+  check_reduction<std::int16_t>(group, 777, seed, DataType::i16, Operation::min,
                                 [](auto a, auto b) { return b < a ? b : a; });
 }
 
@@ -92,9 +91,9 @@ TEST_P(Job, ReducesExactly) {
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
-    reduce_several(communicator, plan.seed);
-    const CommunicatorStatistics statistics = communicator.statistics();
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    reduce_several(group, plan.seed);
+    const GroupStatistics statistics = group.statistics();
     EXPECT_EQ(plan.loss > 0, statistics.frames_lost_on_purpose > 0);
   });
   expect_none(endings);
@@ -118,10 +117,10 @@ TEST_P(RingFallback, ReducesToTheSameBits) {
   HostFabric fabric({}, plan.world); // a plain learning switch
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
-    EXPECT_EQ(communicator.algorithm(), Algorithm::ring);
-    EXPECT_NE(communicator.fallback_reason().find("no RESULT"), std::string::npos);
-    reduce_several(communicator, plan.seed);
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    EXPECT_EQ(group.algorithm(), Algorithm::ring);
+    EXPECT_NE(group.fallback_reason().find("no RESULT"), std::string::npos);
+    reduce_several(group, plan.seed);
   });
   expect_none(endings);
 }
@@ -213,8 +212,8 @@ std::vector<Sent> watched_job(const JobPlan& plan, HostFabric& fabric) {
   std::vector<Sent> sent(plan.world);
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
     auto device = std::make_unique<WatchedIo>(fabric.open(rank), sent[rank]);
-    Communicator communicator(options_of(plan, rank, address), std::move(device));
-    check_reduction<float>(communicator, 1000, 1, DataType::f32, Operation::sum, kAdd);
+    Group group(options_of(plan, rank, address), std::move(device));
+    check_reduction<float>(group, 1000, 1, DataType::f32, Operation::sum, kAdd);
   }));
   return sent;
 }
@@ -250,36 +249,36 @@ TEST(Wire, TheHostsRingHasQueuePairsOfItsOwnAndNoMagic) {
   }
 }
 
-TEST(Communicator, AFallbackThatIsAllowedIsNotTakenWithoutNeed) {
+TEST(Group, AFallbackThatIsAllowedIsNotTakenWithoutNeed) {
   const JobPlan plan{.world = 3, .fallback = Fallback::ring};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
-    EXPECT_EQ(communicator.algorithm(), Algorithm::in_switch);
-    EXPECT_EQ(communicator.fallback_reason(), "");
-    reduce_several(communicator, 1);
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    EXPECT_EQ(group.algorithm(), Algorithm::in_switch);
+    EXPECT_EQ(group.fallback_reason(), "");
+    reduce_several(group, 1);
   });
   expect_none(endings);
 }
 
-TEST(Communicator, SeveralCallsMayBeUnderWay) {
+TEST(Group, SeveralCallsMayBeUnderWay) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     constexpr std::size_t kCount = 2000;
     std::vector<std::vector<std::uint32_t>> buffers(5,
                                                     std::vector<std::uint32_t>(kCount, rank + 1));
     std::vector<Pending> pending;
     for (auto& buffer : buffers) {
-      pending.push_back(communicator.start_all_reduce(buffer.data(), buffer.data(), kCount,
-                                                      DataType::u32, Operation::sum));
+      pending.push_back(group.start_all_reduce(buffer.data(), buffer.data(), kCount, DataType::u32,
+                                               Operation::sum));
     }
     const auto deadline = Clock::now() + milliseconds(10'000);
     while (!pending[0].test() && Clock::now() < deadline) {
-      // The communicator's own thread drives the engine.
+      // The group's own thread drives the engine.
       std::this_thread::sleep_for(milliseconds(1));
     }
     pending[4].wait();
@@ -292,18 +291,18 @@ TEST(Communicator, SeveralCallsMayBeUnderWay) {
   expect_none(endings);
 }
 
-TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
+TEST(Group, AThreadThatWaitsHoldsUpNoOther) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   std::atomic<bool> came_through = false;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     std::vector<std::uint32_t> first(2000, rank + 1);
     std::vector<std::uint32_t> second(2000, rank + 10);
     const auto start = [&](std::vector<std::uint32_t>& data) {
-      return communicator.start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
-                                           Operation::sum);
+      return group.start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
+                                    Operation::sum);
     };
     if (rank == 1) {
       EXPECT_TRUE(test::comes_true([&] { return came_through.load(); }, std::chrono::seconds(5)))
@@ -317,7 +316,7 @@ TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
       Pending another = start(second);
       EXPECT_FALSE(another.test());
       EXPECT_FALSE(waited_for.test());
-      EXPECT_EQ(communicator.statistics().results_received, 1U); // the hello's
+      EXPECT_EQ(group.statistics().results_received, 1U); // the hello's
       came_through = true;
       another.wait();
       waiter.join();
@@ -330,17 +329,17 @@ TEST(Communicator, AThreadThatWaitsHoldsUpNoOther) {
 
 /// Losses sometimes delay rank 0, so that it knows that rank 1 has left before it starts the
 /// second.
-TEST(Communicator, ARankThatLeavesEndsTheCallsAfterItsLast) {
+TEST(Group, ARankThatLeavesEndsTheCallsAfterItsLast) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const JobPlan plan{.world = 2, .loss = 0.1, .seed = seed};
     HostFabric fabric(rings_of(plan), plan.world, kSession);
     const std::string address = free_address();
     const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-      Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+      Group group(options_of(plan, rank, address), fabric.open(rank));
       std::vector<std::uint32_t> data(500, rank + 1);
       const auto call = [&] {
-        return communicator.start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
-                                             Operation::sum);
+        return group.start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
+                                      Operation::sum);
       };
       Pending first = call();
       if (rank == 1) {
@@ -379,7 +378,7 @@ class FragileIo : public ForwardingIo {
   const std::atomic<bool>& is_broken_;
 };
 
-TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
+TEST(Group, WhateverADeviceThrowsEndsTheJob) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
@@ -388,10 +387,10 @@ TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
   const std::atomic<bool> never = false;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
     auto device = std::make_unique<FragileIo>(fabric.open(rank), rank == 1 ? is_broken : never);
-    Communicator communicator(options_of(plan, rank, address), std::move(device));
+    Group group(options_of(plan, rank, address), std::move(device));
     std::vector<std::uint32_t> data(500, 1);
     const auto reduce = [&] {
-      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
     };
     reduce();
     ++reduced;
@@ -406,7 +405,7 @@ TEST(Communicator, WhateverADeviceThrowsEndsTheJob) {
     EXPECT_EQ(ending.rank, 1) << ending.text;
     EXPECT_EQ(ending.text, "the device is broken");
     EXPECT_EQ(ending_of(reduce).code, ErrorCode::transport_failure);
-    communicator.statistics();
+    group.statistics();
   });
   expect_none(endings);
 }
@@ -418,16 +417,16 @@ milliseconds closing_time(milliseconds timeout, milliseconds later) {
   const std::string address = free_address();
   milliseconds taken{};
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     options.timeout = timeout;
-    auto communicator = std::make_unique<Communicator>(options, fabric.open(rank));
+    auto group = std::make_unique<Group>(options, fabric.open(rank));
     std::vector<std::uint32_t> data(100, 1);
-    communicator->all_reduce(data.data(), data.data(), 100, DataType::u32, Operation::sum);
+    group->all_reduce(data.data(), data.data(), 100, DataType::u32, Operation::sum);
     if (rank == 1) {
       std::this_thread::sleep_for(later);
     }
     const auto start = Clock::now();
-    communicator.reset();
+    group.reset();
     if (rank == 0) {
       taken = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
     }
@@ -436,28 +435,27 @@ milliseconds closing_time(milliseconds timeout, milliseconds later) {
   return taken;
 }
 
-TEST(Communicator, StaysUntilAllHaveClosed) {
+TEST(Group, StaysUntilAllHaveClosed) {
   EXPECT_GE(closing_time(milliseconds(10'000), milliseconds(1500)), milliseconds(1000));
 }
 
-TEST(Communicator, StaysLittleLongerThanItsTimeout) {
+TEST(Group, StaysLittleLongerThanItsTimeout) {
   const milliseconds taken = closing_time(milliseconds(1500), milliseconds(5000));
   EXPECT_GE(taken, milliseconds(1400));
   EXPECT_LT(taken, milliseconds(4500));
 }
 
-TEST(Communicator, ClosingEndsAWaitElsewhere) {
+TEST(Group, ClosingEndsAWaitElsewhere) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   std::latch rank_0_waits(1);
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    auto communicator =
-        std::make_unique<Communicator>(options_of(plan, rank, address), fabric.open(rank));
+    auto group = std::make_unique<Group>(options_of(plan, rank, address), fabric.open(rank));
     std::vector<std::uint32_t> data(2000, 1);
     const auto call = [&] {
-      return communicator->start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
-                                            Operation::sum);
+      return group->start_all_reduce(data.data(), data.data(), data.size(), DataType::u32,
+                                     Operation::sum);
     };
     if (rank == 1) {
       rank_0_waits.wait();
@@ -473,7 +471,7 @@ TEST(Communicator, ClosingEndsAWaitElsewhere) {
     });
     rank_0_waits.wait();
     std::this_thread::sleep_for(milliseconds(30)); // the call itself cannot be seen from here
-    communicator.reset();
+    group.reset();
     waiter.join();
     EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
     EXPECT_EQ(ending.rank, 0);
@@ -483,47 +481,47 @@ TEST(Communicator, ClosingEndsAWaitElsewhere) {
   EXPECT_EQ(endings[1].rank, 0);
 }
 
-TEST(Communicator, JobsMayFollowEachOtherAtOnce) {
+TEST(Group, JobsMayFollowEachOtherAtOnce) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   for (int job = 0; job < 3; ++job) {
     const std::string address = free_address();
     const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-      CommunicatorOptions options = options_of(plan, rank, address);
+      GroupOptions options = options_of(plan, rank, address);
       options.epoch = 0;
-      Communicator communicator(options, fabric.open(rank));
+      Group group(options, fabric.open(rank));
       std::vector<std::uint32_t> data(3000, rank + 1);
-      communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
       EXPECT_EQ(data, std::vector<std::uint32_t>(3000, 3));
     });
     expect_none(endings);
   }
 }
 
-TEST(Communicator, WithoutTheRingNobodyAggregates) {
+TEST(Group, WithoutTheRingNobodyAggregates) {
   const JobPlan plan{.world = 3};
   HostFabric fabric({}, plan.world); // a plain learning switch
   const std::string address = free_address();
   const auto start = Clock::now();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
   });
   expect_all(endings, ErrorCode::not_aggregated);
   EXPECT_LT(Clock::now() - start, milliseconds(5000));
 }
 
-TEST(Communicator, ARestartedSwitchEndsTheJobInBoundedTime) {
+TEST(Group, ARestartedSwitchEndsTheJobInBoundedTime) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   std::atomic<int> arrived = 0;
   const auto start = Clock::now();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     options.timeout = milliseconds(1000);
-    Communicator communicator(options, fabric.open(rank));
+    Group group(options, fabric.open(rank));
     std::vector<std::uint32_t> data(3000, 1);
-    communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
+    group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
     ++arrived;
     while (arrived < 3) {
       std::this_thread::yield();
@@ -531,7 +529,7 @@ TEST(Communicator, ARestartedSwitchEndsTheJobInBoundedTime) {
     if (rank == 0) {
       fabric.restart(kSession + 1);
     }
-    communicator.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
+    group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
   });
   expect_all(endings, ErrorCode::timeout);
   for (const Ending& ending : endings) {
@@ -548,43 +546,42 @@ std::vector<Ending> endings_behind_a_cut(std::uint8_t retry_count) {
   fabric.cut();
   const std::string address = free_address();
   return run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     options.timeout = milliseconds(1000);
     options.retry_count = retry_count;
-    Communicator communicator(options, fabric.open(rank));
+    Group group(options, fabric.open(rank));
   });
 }
 
-TEST(Communicator, ACutLinkEndsTheJobInBoundedTime) {
+TEST(Group, ACutLinkEndsTheJobInBoundedTime) {
   expect_all(endings_behind_a_cut(7), ErrorCode::timeout);
   expect_all(endings_behind_a_cut(2), ErrorCode::retry_exceeded);
 }
 
-TEST(Communicator, NamesOptionsThatDiffer) {
+TEST(Group, NamesOptionsThatDiffer) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     if (rank == 1) {
       options.window = 5;
     }
-    Communicator communicator(options, fabric.open(rank));
+    Group group(options, fabric.open(rank));
   });
   expect_all(endings, ErrorCode::mismatch);
   EXPECT_EQ(endings[0].rank, 1);
   EXPECT_NE(endings[0].text.find("window 5"), std::string::npos) << endings[0].text;
 }
 
-TEST(Communicator, NamesTheRankWhoseCallDiffers) {
+TEST(Group, NamesTheRankWhoseCallDiffers) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     std::vector<float> data(100, 1);
-    communicator.all_reduce(data.data(), data.data(), rank == 2 ? 99 : 100, DataType::f32,
-                            Operation::sum);
+    group.all_reduce(data.data(), data.data(), rank == 2 ? 99 : 100, DataType::f32, Operation::sum);
   });
   expect_all(endings, ErrorCode::mismatch);
   for (const Ending& ending : endings) {
@@ -592,23 +589,34 @@ TEST(Communicator, NamesTheRankWhoseCallDiffers) {
   }
 }
 
-TEST(Communicator, NamesTheRankThatDoesNotCall) {
+TEST(Group, WaitsForOthersToComeNoLongerThanForTheGroupToForm) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  GroupOptions options = options_of(plan, 0, free_address());
+  options.form_timeout = milliseconds(200);
+  const auto start = Clock::now();
+  const Ending ending = ending_of([&] { const Group group(options, fabric.open(0)); });
+  EXPECT_EQ(ending.code, ErrorCode::rendezvous_timeout) << ending.text;
+  EXPECT_EQ(ending.rank, 1);
+  EXPECT_LT(Clock::now() - start, options.timeout / 2);
+}
+
+TEST(Group, NamesTheRankThatDoesNotCall) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   std::atomic<int> failed = 0;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
-    options.timeout = milliseconds(3000); // for the rendezvous too
-    Communicator communicator(options, fabric.open(rank));
+    GroupOptions options = options_of(plan, rank, address);
+    options.timeout = milliseconds(3000);
+    Group group(options, fabric.open(rank));
     if (rank == 1) {
       EXPECT_TRUE(test::comes_true([&] { return failed == 2; })); // computes too long
       return;
     }
     std::vector<float> data(100, 1);
-    const Ending ending = ending_of([&] {
-      communicator.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
-    });
+    const Ending ending = ending_of(
+        [&] { group.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum); });
     EXPECT_EQ(ending.code, ErrorCode::timeout) << ending.text;
     EXPECT_EQ(ending.rank, 1) << ending.text;
     ++failed;
@@ -616,15 +624,15 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
   expect_none(endings);
 }
 
-TEST(Communicator, NamesTheRankThatLeft) {
+TEST(Group, NamesTheRankThatLeft) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     if (rank != 1) {
       std::vector<float> data(100, 1);
-      communicator.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
     }
   });
   EXPECT_FALSE(endings[1].code) << endings[1].text;
@@ -635,20 +643,19 @@ TEST(Communicator, NamesTheRankThatLeft) {
 }
 
 /// Rank 0 must know of all calls, so no rank can call without it.
-TEST(Communicator, CallsAfterRankZeroLeftSaySo) {
+TEST(Group, CallsAfterRankZeroLeftSaySo) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     if (rank == 0) {
       return;
     }
     std::vector<float> data(100, 1);
     for (int call = 0; call < 2; ++call) {
-      const Ending ending = ending_of([&] {
-        communicator.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
-      });
+      const Ending ending = ending_of(
+          [&] { group.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum); });
       EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
       EXPECT_EQ(ending.rank, 0);
     }
@@ -656,15 +663,15 @@ TEST(Communicator, CallsAfterRankZeroLeftSaySo) {
   expect_none(endings);
 }
 
-TEST(Communicator, AnErrorStays) {
+TEST(Group, AnErrorStays) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     std::vector<float> data(100, 1);
     const auto call = [&] {
-      communicator.all_reduce(data.data(), data.data(), 50 + rank, DataType::f32, Operation::sum);
+      group.all_reduce(data.data(), data.data(), 50 + rank, DataType::f32, Operation::sum);
     };
     EXPECT_EQ(ending_of(call).code, ErrorCode::mismatch);
     EXPECT_EQ(ending_of(call).code, ErrorCode::mismatch);
@@ -672,88 +679,67 @@ TEST(Communicator, AnErrorStays) {
   expect_none(endings);
 }
 
-TEST(CApi, TellsWhatIsWrongAndNames) {
-  weir_options options;
-  weir_options_init(&options);
-  weir_communicator* communicator = nullptr;
-  EXPECT_EQ(weir_open(&options, &communicator), WEIR_INVALID_ARGUMENT);
-  EXPECT_EQ(communicator, nullptr);
-  EXPECT_TRUE(std::string(weir_last_error()).starts_with("rendezvous: found ''"))
-      << weir_last_error();
-  const std::string address = free_address();
-  options.rendezvous = address.c_str();
-  options.device = "no-such-device";
-  options.ip = "10.0.0.1";
-  EXPECT_EQ(weir_open(&options, &communicator), WEIR_TRANSPORT_FAILURE);
-  EXPECT_NE(std::string(weir_last_error()).find("no-such-device"), std::string::npos);
-  EXPECT_EQ(weir_last_error_rank(), -1);
-  EXPECT_STREQ(weir_status_name(WEIR_TRANSPORT_FAILURE), "transport_failure");
-  EXPECT_STREQ(weir_status_name(WEIR_RENDEZVOUS_TIMEOUT), "rendezvous_timeout");
-  EXPECT_STREQ(weir_status_name(WEIR_PENDING), "pending");
-  weir_close(nullptr);
-}
-
 /// Runs a pair of ranks; rank 1 comes to its first call 300 ms after rank 0.
-void run_late_pair(const std::function<void(CommunicatorOptions&)>& change,
-                   const std::function<void(Communicator&, std::vector<float>&)>& call) {
+void run_late_pair(const std::function<void(GroupOptions&)>& change,
+                   const std::function<void(Group&, std::vector<float>&)>& call) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
-    CommunicatorOptions options = options_of(plan, rank, address);
+    GroupOptions options = options_of(plan, rank, address);
     change(options);
-    Communicator communicator(options, fabric.open(rank));
+    Group group(options, fabric.open(rank));
     if (rank == 1) {
       std::this_thread::sleep_for(milliseconds(300));
     }
     std::vector<float> data(1000, static_cast<float>(rank + 1));
-    call(communicator, data);
+    call(group, data);
     EXPECT_EQ(data, std::vector<float>(1000, 3));
   }));
 }
 
-TEST(Communicator, AWaitWithTheLongestTimeoutIsAWait) {
-  const auto unchanged = [](CommunicatorOptions&) {};
-  run_late_pair(unchanged, [](Communicator& communicator, std::vector<float>& data) {
-    Pending pending = communicator.start_all_reduce(data.data(), data.data(), data.size(),
-                                                    DataType::f32, Operation::sum);
-    EXPECT_FALSE(pending.wait_for(milliseconds::min()) && communicator.rank() == 0);
+TEST(Group, AWaitWithTheLongestTimeoutIsAWait) {
+  const auto unchanged = [](GroupOptions&) {};
+  run_late_pair(unchanged, [](Group& group, std::vector<float>& data) {
+    Pending pending = group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                             Operation::sum);
+    EXPECT_FALSE(pending.wait_for(milliseconds::min()) && group.rank() == 0);
     EXPECT_TRUE(pending.wait_for(milliseconds::max()));
   });
 }
 
-TEST(Communicator, TheLongestTimeoutIsATimeout) {
-  const auto patient = [](CommunicatorOptions& options) { options.timeout = milliseconds::max(); };
-  run_late_pair(patient, [](Communicator& communicator, std::vector<float>& data) {
-    communicator.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
+TEST(Group, TheLongestTimeoutIsATimeout) {
+  const auto patient = [](GroupOptions& options) { options.timeout = milliseconds::max(); };
+  run_late_pair(patient, [](Group& group, std::vector<float>& data) {
+    group.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::sum);
   });
 }
 
 /// A number of elements whose bytes are four modulo 2^64.
-TEST(Communicator, ACountThatNoMemoryHoldsIsRefused) {
+TEST(Group, ACountThatNoMemoryHoldsIsRefused) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
-    Communicator communicator(options_of(plan, rank, address), fabric.open(rank));
+    Group group(options_of(plan, rank, address), fabric.open(rank));
     std::vector<float> data(4, 1);
     for (const std::size_t count : {(std::size_t{1} << 62) + 1, std::size_t{1} << 61}) {
       try {
-        communicator.all_reduce(data.data(), data.data(), count, DataType::f32, Operation::sum);
+        group.all_reduce(data.data(), data.data(), count, DataType::f32, Operation::sum);
         ADD_FAILURE() << count << " elements were reduced";
       } catch (const std::invalid_argument& error) {
         EXPECT_TRUE(std::string(error.what()).starts_with("count: found " + std::to_string(count)))
             << error.what();
       }
     }
-    communicator.all_reduce(data.data(), data.data(), 4, DataType::f32, Operation::sum);
+    group.all_reduce(data.data(), data.data(), 4, DataType::f32, Operation::sum);
     EXPECT_EQ(data, std::vector<float>(4, 2));
   }));
 }
 
-TEST(Communicator, OptionsOutOfRangeAreNamed) {
+TEST(Group, OptionsOutOfRangeAreNamed) {
   struct Case {
-    std::function<void(CommunicatorOptions&)> hurt;
+    std::function<void(GroupOptions&)> hurt;
     const char* option;
   };
 
@@ -781,14 +767,14 @@ TEST(Communicator, OptionsOutOfRangeAreNamed) {
       {[](auto& o) { o.ip = "10.0.0"; }, "ip"},
       {[](auto& o) { o.mac = "02"; }, "mac"},
   };
-  const CommunicatorOptions good = options_of({}, 0, "127.0.0.1:1");
+  const GroupOptions good = options_of({}, 0, "127.0.0.1:1");
   EXPECT_EQ(find_defect(good), "");
   for (const Case& entry : cases) {
-    CommunicatorOptions options = good;
+    GroupOptions options = good;
     entry.hurt(options);
     EXPECT_TRUE(find_defect(options).starts_with(entry.option)) << find_defect(options);
   }
-  CommunicatorOptions largest = good;
+  GroupOptions largest = good;
   largest.window = 512; // 2^10 messages of 2^12 packets: all that the protocol allows
   largest.path_mtu = 4096;
   largest.message_bytes = 1 << 24;

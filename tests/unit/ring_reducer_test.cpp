@@ -3,9 +3,9 @@
 /// All-reduce between hosts without a transport: reducers connected by queues; messages and
 /// acknowledgements move in a random order. Results are compared with the reference kernels.
 
+#include "host/api/group.hpp"
 #include "host/collective/ring_reducer.hpp"
 #include "op/kernel.hpp"
-#include "weir/communicator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "weir/communicator.hpp"
+#include "host/api/group.hpp"
+#include "host/collective/ring_blocks.hpp"
 #include "weir/weir.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
-struct weir_communicator {
-  explicit weir_communicator(const weir::CommunicatorOptions& options)
-      : communicator(options), fallback_reason(communicator.fallback_reason()) {}
+using namespace weir;
 
-  weir::Communicator communicator;
+/// What its groups need of a device.
+struct weir_context {
+  host::GroupOptions device;
+};
+
+struct weir_group {
+  explicit weir_group(const host::GroupOptions& options)
+      : group(options), fallback_reason(group.fallback_reason()) {}
+
+  host::Group group;
   std::string fallback_reason;
 };
 
-struct weir_pending {
-  weir::Pending pending;
+struct weir_request {
+  host::Pending pending;
 };
 
 namespace {
@@ -32,21 +46,21 @@ weir_status remember(weir_status status, const std::exception& error, int rank) 
   return status;
 }
 
-weir_status status_of(weir::ErrorCode code) {
+weir_status status_of(host::ErrorCode code) {
   switch (code) {
-  case weir::ErrorCode::rendezvous_timeout:
+  case host::ErrorCode::rendezvous_timeout:
     return WEIR_RENDEZVOUS_TIMEOUT;
-  case weir::ErrorCode::peer_died:
+  case host::ErrorCode::peer_died:
     return WEIR_PEER_DIED;
-  case weir::ErrorCode::retry_exceeded:
+  case host::ErrorCode::retry_exceeded:
     return WEIR_RETRY_EXCEEDED;
-  case weir::ErrorCode::not_aggregated:
+  case host::ErrorCode::not_aggregated:
     return WEIR_NOT_AGGREGATED;
-  case weir::ErrorCode::mismatch:
+  case host::ErrorCode::mismatch:
     return WEIR_MISMATCH;
-  case weir::ErrorCode::timeout:
+  case host::ErrorCode::timeout:
     return WEIR_TIMEOUT;
-  case weir::ErrorCode::transport_failure:
+  case host::ErrorCode::transport_failure:
     return WEIR_TRANSPORT_FAILURE;
   }
   return WEIR_INTERNAL_ERROR;
@@ -57,7 +71,7 @@ template <typename Body>
 weir_status guarded(Body body) {
   try {
     return body();
-  } catch (const weir::Error& error) {
+  } catch (const host::Error& error) {
     return remember(status_of(error.code()), error, error.rank() ? *error.rank() : -1);
   } catch (const std::invalid_argument& error) {
     return remember(WEIR_INVALID_ARGUMENT, error, -1);
@@ -70,27 +84,100 @@ std::string text_of(const char* text) {
   return text != nullptr ? text : "";
 }
 
-weir::CommunicatorOptions translate(const weir_options& options) {
-  weir::CommunicatorOptions result;
+/// What a caller must not pass as NULL.
+template <typename Object>
+Object& object_at(Object* pointer, std::string_view what) {
+  if (pointer == nullptr) {
+    throw std::invalid_argument(fmt::format("{}: found NULL; allowed: one of this library", what));
+  }
+  return *pointer;
+}
+
+host::GroupOptions default_options() {
+  return {};
+}
+
+weir_context_options default_context_options() {
+  const host::GroupOptions defaults = default_options();
+  weir_context_options options{};
+  options.size = sizeof(options);
+  options.gid_index = defaults.gid_index;
+  return options;
+}
+
+weir_group_options default_group_options() {
+  const host::GroupOptions defaults = default_options();
+  weir_group_options options{};
+  options.size = sizeof(options);
+  options.world = defaults.world;
+  options.window = defaults.window;
+  options.message_bytes = defaults.message_bytes;
+  options.path_mtu = defaults.path_mtu;
+  options.form_timeout_ms = static_cast<std::uint32_t>(defaults.form_timeout.count());
+  options.timeout_ms = static_cast<std::uint32_t>(defaults.timeout.count());
+  options.ack_timeout_ms = static_cast<std::uint32_t>(defaults.ack_timeout.count());
+  options.retry_count = defaults.retry_count;
+  return options;
+}
+
+/// Writes as much of the defaults as the caller's struct holds.
+template <typename Options>
+void write_defaults(Options* options, std::size_t size, Options defaults) {
+  defaults.size = size;
+  std::memcpy(options, &defaults, std::min(size, sizeof(Options)));
+  if (size > sizeof(Options)) {
+    std::memset(reinterpret_cast<std::uint8_t*>(options) + sizeof(Options), 0,
+                size - sizeof(Options));
+  }
+}
+
+/// The caller's options, with the defaults where its struct is shorter. A longer struct comes from
+/// a newer header; what this library does not know must be 0 there.
+template <typename Options>
+Options read_options(const Options* given, Options defaults) {
+  const std::size_t size = object_at(given, "options").size;
+  if (size < sizeof(size)) {
+    throw std::invalid_argument(
+        fmt::format("options.size: found {}; allowed: what weir_..._options_init sets", size));
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(given);
+  const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
+  if (size > sizeof(Options) && !std::all_of(bytes + sizeof(Options), bytes + size, is_zero)) {
+    throw std::invalid_argument(
+        fmt::format("options: found a field behind byte {}, which version {} of the library does "
+                    "not know; allowed: 0 there",
+                    sizeof(Options), weir_version()));
+  }
+  std::memcpy(&defaults, given, std::min(size, sizeof(Options)));
+  return defaults;
+}
+
+host::GroupOptions translate(const weir_context_options& options) {
+  host::GroupOptions result;
+  result.transport =
+      options.transport == WEIR_VERBS ? host::TransportKind::verbs : host::TransportKind::software;
+  result.device = text_of(options.device);
+  result.ip = text_of(options.ip);
+  result.mac = text_of(options.mac);
+  result.gid_index = options.gid_index;
+  return result;
+}
+
+host::GroupOptions translate(const weir_group_options& options, host::GroupOptions result) {
   if (options.rings != nullptr) {
     result.rings.assign(options.rings, options.rings + options.ring_count);
   }
   result.rank = options.rank;
   result.world = options.world;
   result.rendezvous = text_of(options.rendezvous);
+  result.form_timeout = std::chrono::milliseconds(options.form_timeout_ms);
   result.timeout = std::chrono::milliseconds(options.timeout_ms);
   result.window = options.window;
   result.message_bytes = options.message_bytes;
   result.path_mtu = options.path_mtu;
   result.epoch = options.epoch;
   result.fallback =
-      options.fallback == WEIR_FALLBACK_RING ? weir::Fallback::ring : weir::Fallback::none;
-  result.transport =
-      options.transport == WEIR_VERBS ? weir::TransportKind::verbs : weir::TransportKind::software;
-  result.device = text_of(options.device);
-  result.ip = text_of(options.ip);
-  result.mac = text_of(options.mac);
-  result.gid_index = options.gid_index;
+      options.fallback == WEIR_FALLBACK_RING ? host::Fallback::ring : host::Fallback::none;
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
   return result;
@@ -98,81 +185,116 @@ weir::CommunicatorOptions translate(const weir_options& options) {
 
 } // namespace
 
-void weir_options_init(weir_options* options) {
-  const weir::CommunicatorOptions defaults;
-  *options = {};
-  options->world = defaults.world;
-  options->timeout_ms = static_cast<std::uint32_t>(defaults.timeout.count());
-  options->window = defaults.window;
-  options->message_bytes = defaults.message_bytes;
-  options->path_mtu = defaults.path_mtu;
-  options->gid_index = defaults.gid_index;
-  options->retry_count = defaults.retry_count;
-  options->ack_timeout_ms = static_cast<std::uint32_t>(defaults.ack_timeout.count());
+void weir_context_options_init_sized(weir_context_options* options, size_t size) {
+  write_defaults(options, size, default_context_options());
 }
 
-weir_status weir_open(const weir_options* options, weir_communicator** communicator) {
-  *communicator = nullptr;
+void weir_group_options_init_sized(weir_group_options* options, size_t size) {
+  write_defaults(options, size, default_group_options());
+}
+
+weir_status weir_context_open(const weir_context_options* options, weir_context** context) {
   return guarded([&] {
-    *communicator = new weir_communicator(translate(*options));
+    object_at(context, "context") = nullptr;
+    const host::GroupOptions device = translate(read_options(options, default_context_options()));
+    if (const std::string defect = host::find_device_defect(device); !defect.empty()) {
+      throw std::invalid_argument(defect);
+    }
+    *context = new weir_context{device};
     return WEIR_OK;
   });
 }
 
-void weir_close(weir_communicator* communicator) {
-  delete communicator;
+void weir_context_close(weir_context* context) {
+  delete context;
 }
 
-weir_status weir_all_reduce(weir_communicator* communicator, const void* in, void* out,
-                            size_t count, weir_data_type type, weir_operation operation) {
+weir_status weir_group_form(weir_context* context, const weir_group_options* options,
+                            weir_group** group) {
   return guarded([&] {
-    communicator->communicator.all_reduce(in, out, count, static_cast<weir::DataType>(type),
-                                          static_cast<weir::Operation>(operation));
+    object_at(group, "group") = nullptr;
+    const weir_group_options read = read_options(options, default_group_options());
+    *group = new weir_group(translate(read, object_at(context, "context").device));
     return WEIR_OK;
   });
 }
 
-weir_status weir_start_all_reduce(weir_communicator* communicator, const void* in, void* out,
-                                  size_t count, weir_data_type type, weir_operation operation,
-                                  weir_pending** pending) {
-  *pending = nullptr;
-  return guarded([&] {
-    *pending = new weir_pending{communicator->communicator.start_all_reduce(
-        in, out, count, static_cast<weir::DataType>(type),
-        static_cast<weir::Operation>(operation))};
-    return WEIR_OK;
-  });
+void weir_group_close(weir_group* group) {
+  delete group;
 }
 
-weir_status weir_test(weir_pending* pending) {
-  return guarded([&] { return pending->pending.test() ? WEIR_OK : WEIR_PENDING; });
+uint16_t weir_group_rank(const weir_group* group) {
+  return group->group.rank();
 }
 
-weir_status weir_wait(weir_pending* pending) {
-  const weir_status status = guarded([&] {
-    pending->pending.wait();
-    return WEIR_OK;
-  });
-  delete pending;
-  return status;
+uint16_t weir_group_world(const weir_group* group) {
+  return group->group.world();
 }
 
-void weir_release(weir_pending* pending) {
-  if (pending != nullptr) {
-    weir_wait(pending);
-  }
+uint32_t weir_group_epoch(const weir_group* group) {
+  return group->group.epoch();
 }
 
-const char* weir_algorithm(const weir_communicator* communicator) {
-  return weir::name_of(communicator->communicator.algorithm()).data();
+const char* weir_group_algorithm(const weir_group* group) {
+  return host::name_of(group->group.algorithm()).data();
 }
 
-const char* weir_fallback_reason(const weir_communicator* communicator) {
-  return communicator->fallback_reason.c_str();
+const char* weir_group_fallback_reason(const weir_group* group) {
+  return group->fallback_reason.c_str();
 }
 
 const char* weir_ring_schedule(weir_data_type type) {
-  return weir::name_of(weir::ring_schedule(static_cast<weir::DataType>(type))).data();
+  return host::name_of(host::ring_schedule(static_cast<DataType>(type))).data();
+}
+
+weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
+                            weir_data_type type, weir_operation operation) {
+  return guarded([&] {
+    object_at(group, "group")
+        .group.all_reduce(in, out, count, static_cast<DataType>(type),
+                          static_cast<Operation>(operation));
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
+                                  weir_data_type type, weir_operation operation,
+                                  weir_request** request) {
+  return guarded([&] {
+    object_at(request, "request") = nullptr;
+    *request =
+        new weir_request{object_at(group, "group")
+                             .group.start_all_reduce(in, out, count, static_cast<DataType>(type),
+                                                     static_cast<Operation>(operation))};
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_test(weir_request* request) {
+  return guarded(
+      [&] { return object_at(request, "request").pending.test() ? WEIR_OK : WEIR_PENDING; });
+}
+
+weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms) {
+  return guarded([&] {
+    const std::chrono::milliseconds timeout(timeout_ms);
+    return object_at(request, "request").pending.wait_for(timeout) ? WEIR_OK : WEIR_PENDING;
+  });
+}
+
+weir_status weir_wait(weir_request* request) {
+  const weir_status status = guarded([&] {
+    object_at(request, "request").pending.wait();
+    return WEIR_OK;
+  });
+  delete request;
+  return status;
+}
+
+void weir_release(weir_request* request) {
+  if (request != nullptr) {
+    weir_wait(request);
+  }
 }
 
 const char* weir_last_error(void) {
@@ -193,7 +315,18 @@ const char* weir_status_name(weir_status status) {
     return "pending";
   case WEIR_INTERNAL_ERROR:
     return "internal_error";
-  default:
-    return weir::name_of(static_cast<weir::ErrorCode>(status - WEIR_RENDEZVOUS_TIMEOUT)).data();
+  case WEIR_RENDEZVOUS_TIMEOUT:
+  case WEIR_PEER_DIED:
+  case WEIR_RETRY_EXCEEDED:
+  case WEIR_NOT_AGGREGATED:
+  case WEIR_MISMATCH:
+  case WEIR_TIMEOUT:
+  case WEIR_TRANSPORT_FAILURE:
+    return host::name_of(static_cast<host::ErrorCode>(status - WEIR_RENDEZVOUS_TIMEOUT)).data();
   }
+  return "unknown";
+}
+
+const char* weir_version(void) {
+  return WEIR_VERSION;
 }

@@ -1,35 +1,124 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/group.hpp"
 
-#include <exception>
+#include "host/api/group_driver.hpp"
+#include "host/api/request.hpp"
+#include "host/api/transport_options.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <utility>
 
 namespace weir::host {
+namespace {
 
-bool Group::progress(std::chrono::microseconds timeout) {
-  const bool moved = engine->step();
-  if (!moved && timeout.count() != 0) {
-    transport->wait(timeout);
+constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
+
+void check(const GroupOptions& options) {
+  const std::string defect = find_defect(options);
+  if (!defect.empty()) {
+    throw std::invalid_argument(defect);
   }
-  return moved;
 }
 
-void Group::leave() {
+/// Windows and messages within the protocol's limits may still need more memory than there is.
+template <typename Opening>
+std::shared_ptr<GroupDriver> open(const GroupOptions& options, Opening&& open_transport) {
+  check(options);
   try {
-    control->leave();
-    while (!control->may_close()) {
-      progress(kShortWait);
-    }
-  } catch (const std::exception&) { // our calls are all done, so the error is another rank's
+    return std::make_shared<GroupDriver>(options, open_transport());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::transport_failure, options.rank,
+                fmt::format("rank {}: no memory for {} x {} slots of {} bytes (rings, window, "
+                            "message_bytes)",
+                            options.rank, options.rings.size(), slots_of(options),
+                            options.message_bytes));
   }
 }
 
-CommunicatorStatistics Group::statistics() const {
-  const TransportStatistics counted = transport->statistics();
-  return {.messages_sent = engine->messages_sent(),
-          .results_received = engine->results_received(),
-          .retransmitted_packets = counted.retransmitted_packets,
-          .ack_timeouts = counted.ack_timeouts,
-          .frames_lost_on_purpose = counted.frames_lost_on_purpose};
+} // namespace
+
+bool Pending::test() {
+  return !request_ || request_->driver->test(*request_);
+}
+
+void Pending::wait() {
+  if (request_) {
+    request_->driver->wait_until(*request_, Deadline::max());
+  }
+}
+
+bool Pending::wait_for(std::chrono::milliseconds timeout) {
+  return !request_ ||
+         request_->driver->wait_until(*request_, deadline_after(Clock::now(), timeout));
+}
+
+std::size_t Pending::bytes_done() const {
+  return request_ ? request_->job.bytes_done.load(std::memory_order_relaxed) : 0;
+}
+
+Group::Group(const GroupOptions& options)
+    : driver_(open(options, [&] { return open_transport(options); })) {}
+
+Group::Group(const GroupOptions& options, std::unique_ptr<FrameIo> frames)
+    : driver_(open(options, [&] { return open_software_transport(options, std::move(frames)); })) {}
+
+Group::~Group() {
+  if (driver_->is_here()) {
+    driver_->close();
+    return;
+  }
+  GroupDriver::keep_for_ever(std::move(driver_));
+}
+
+Pending Group::start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                                Operation operation) {
+  if (!is_reducible(type, operation)) {
+    throw std::invalid_argument(
+        fmt::format("{} of {} has no meaning", name_of(operation), name_of(type)));
+  }
+  if (const std::size_t most = kMaxTensorBytes / element_size(type); count > most) {
+    throw std::invalid_argument(
+        fmt::format("count: found {}; allowed: 0 .. {} of {}", count, most, name_of(type)));
+  }
+  return Pending(driver_->start(in, out, {.count = count, .type = type, .operation = operation}));
+}
+
+void Group::all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                       Operation operation) {
+  start_all_reduce(in, out, count, type, operation).wait();
+}
+
+std::uint16_t Group::rank() const {
+  return driver_->options().rank;
+}
+
+std::uint16_t Group::world() const {
+  return driver_->options().world;
+}
+
+std::uint32_t Group::epoch() const {
+  return driver_->epoch();
+}
+
+std::string_view name_of(Algorithm algorithm) {
+  return algorithm == Algorithm::in_switch ? "switch" : "ring";
+}
+
+Algorithm Group::algorithm() const {
+  return driver_->algorithm();
+}
+
+std::string Group::fallback_reason() const {
+  return driver_->fallback_reason();
+}
+
+GroupStatistics Group::statistics() const {
+  return driver_->statistics();
 }
 
 } // namespace weir::host

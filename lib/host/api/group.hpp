@@ -1,40 +1,111 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/agreement.hpp"
-#include "host/bootstrap/job_control.hpp"
-#include "host/collective/engine.hpp"
-#include "host/transport/transport.hpp"
-#include "weir/communicator.hpp"
+/// One rank's part in a job: all-reduce over a ring of RoCEv2 connections that a Weir switch
+/// aggregates (docs/protocol.md §7).
+
+#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/group_options.hpp"
+#include "weir/ina.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace weir::host {
 
-/// How long one wait for the transport takes at most.
-inline constexpr auto kShortWait = std::chrono::microseconds(200);
+class FrameIo;
+class GroupDriver;
+struct Request;
 
-/// One rank's view of the ranks that reduce together. One thread at a time.
-struct Group {
-  Incarnation incarnation;
-  Algorithm algorithm = Algorithm::in_switch;
-  std::string fallback_reason; // empty while the switch reduces
-  std::unique_ptr<Transport> transport;
-  std::unique_ptr<JobControl> control;
-  std::unique_ptr<Engine> engine; // over both
+enum class Algorithm : std::uint8_t { in_switch, ring };
 
-  /// Makes one step of the engine. With no work, waits up to `timeout`. True if the step did any
-  /// work. Throws the error that ends the group.
-  bool progress(std::chrono::microseconds timeout);
+/// "switch" or "ring".
+std::string_view name_of(Algorithm algorithm);
 
-  /// Call it when this rank makes no more calls. Waits until every rank has its last
-  /// acknowledgement, because a predecessor that still repeats a message needs our queue pair, and
-  /// because all ranks would stop waiting if rank 0 ended.
-  void leave();
+/// Counts of this rank since the beginning.
+struct GroupStatistics {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t results_received = 0;
+  std::optional<std::uint64_t> retransmitted_packets; // none over verbs: only the NIC knows
+  std::optional<std::uint64_t> ack_timeouts;          // none over verbs
+  std::uint64_t frames_lost_on_purpose = 0;
+};
 
-  CommunicatorStatistics statistics() const;
+/// The first defect of the options: what was found and what is allowed. Empty when there is none.
+std::string find_defect(const GroupOptions& options);
+
+/// The same for what they say of the device.
+std::string find_device_defect(const GroupOptions& options);
+
+/// An all-reduce under way. The group owns its buffers until it is done.
+class Pending {
+ public:
+  Pending() = default;
+
+  /// True once the result is complete; the caller then owns the buffers again. Throws the Error
+  /// that ended it. Never blocks for long.
+  bool test();
+  /// Returns when test() would be true, or throws its error.
+  void wait();
+  /// Like wait, but for at most `timeout`, which may be milliseconds::max(). False after the
+  /// timeout.
+  bool wait_for(std::chrono::milliseconds timeout);
+  /// Bytes of the result that are here.
+  std::size_t bytes_done() const;
+
+ private:
+  friend class Group;
+
+  explicit Pending(std::shared_ptr<Request> request) : request_(std::move(request)) {}
+
+  std::shared_ptr<Request> request_;
+};
+
+/// One rank's part in a job. Threads may share it and its Pendings; a thread that waits does not
+/// block others. If it is destroyed during calls, they end with peer_died and its own rank. In a
+/// child made by fork it does nothing: calls throw, the destructor ends nothing, and no connection
+/// stays open there. The child may open a group of its own.
+class Group {
+ public:
+  /// Meets the other ranks, connects to the neighbours and says hello to the switch. Throws
+  /// std::invalid_argument with the text of find_defect, or Error, also when there is no memory for
+  /// the slots.
+  explicit Group(const GroupOptions& options);
+  /// The software transport over other frames, such as those of a DPDK port.
+  Group(const GroupOptions& options, std::unique_ptr<FrameIo> frames);
+  /// Says farewell and stays for ranks that still need an acknowledgement, until every rank has
+  /// closed or one has failed, for at most `timeout`. Rank 0 stays two seconds longer, because it
+  /// tells the others for whom they wait.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// Sets out[i] to the reduction of every rank's in[i]: the left fold in rank order
+  /// (docs/protocol.md §2). `count` elements, may be 0. in == out reduces in place; otherwise they
+  /// must not overlap. Every rank makes the same calls in the same order. Throws
+  /// std::invalid_argument for a pair that is not is_reducible and for 2^63 bytes or more; else
+  /// Error.
+  void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
+  /// The same without waiting. Several may be under way; they are done in order.
+  Pending start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                           Operation operation);
+
+  std::uint16_t rank() const;
+  std::uint16_t world() const;
+  std::uint32_t epoch() const;
+  Algorithm algorithm() const;
+  /// Why the switch does not reduce. Empty when it does.
+  std::string fallback_reason() const;
+  GroupStatistics statistics() const;
+
+ private:
+  std::shared_ptr<GroupDriver> driver_;
 };
 
 } // namespace weir::host

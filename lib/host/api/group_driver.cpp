@@ -18,8 +18,9 @@ constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting call
 
 } // namespace
 
-GroupDriver::GroupDriver(const CommunicatorOptions& options, std::unique_ptr<Transport> transport)
-    : options_(options), group_(form_group(options_, std::move(transport))), requests_(group_) {
+GroupDriver::GroupDriver(const GroupOptions& options, std::unique_ptr<Transport> transport)
+    : options_(options), membership_(form_group(options_, std::move(transport))),
+      requests_(membership_) {
   thread_ = std::thread([this] { attend(); });
 }
 
@@ -44,7 +45,7 @@ std::shared_ptr<Request> GroupDriver::start(const void* in, void* out, const Cal
 void GroupDriver::refuse_elsewhere() const {
   if (!is_here()) {
     throw Error(ErrorCode::transport_failure, options_.rank,
-                fmt::format("rank {}: this process was made by a fork of the communicator's own; "
+                fmt::format("rank {}: this process was made by a fork of the group's own; "
                             "only that one may use it",
                             options_.rank));
   }
@@ -58,7 +59,7 @@ bool GroupDriver::step(Lock& lock, std::chrono::microseconds timeout) {
   bool moved = false;
   std::optional<Error> error;
   try {
-    moved = group_.progress(timeout);
+    moved = membership_.progress(timeout);
   } catch (const Error& caught) {
     error = caught;
   } catch (const std::exception& caught) { // out of memory, or thrown by a caller's FrameIo
@@ -153,23 +154,23 @@ void GroupDriver::close() {
   }
   thread_.join();
   if (!requests_.has_failed()) {
-    group_.leave();
+    membership_.leave();
   }
 }
 
 Error GroupDriver::closed_too_early() const {
   return {ErrorCode::peer_died, options_.rank,
-          fmt::format("rank {} closed its communicator during an all-reduce", options_.rank)};
+          fmt::format("rank {} closed its group during an all-reduce", options_.rank)};
 }
 
-CommunicatorStatistics GroupDriver::statistics() {
+GroupStatistics GroupDriver::statistics() {
   refuse_elsewhere();
   Lock lock(mutex_);
   ++visitors_;
   changed_.wait(lock, [this] { return !is_stepping_; });
   --visitors_;
   changed_.notify_all(); // the engine may go on
-  return group_.statistics();
+  return membership_.statistics();
 }
 
 } // namespace weir::host

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "host/api/group.hpp"
+#include "host/api/membership.hpp"
 #include "host/api/request_queue.hpp"
 #include "host/bootstrap/fork_watch.hpp"
 #include "host/bootstrap/stream.hpp"
-#include "weir/communicator.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -21,8 +21,8 @@ namespace weir::host {
 /// driving thread does not hold the lock during a step, so nobody waits longer than one step.
 class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  public:
-  /// Forms the group. Throws weir::Error.
-  GroupDriver(const CommunicatorOptions& options, std::unique_ptr<Transport> transport);
+  /// Forms the group. Throws Error.
+  GroupDriver(const GroupOptions& options, std::unique_ptr<Transport> transport);
 
   /// False in a child made by fork, where only is_here may be called.
   bool is_here() const { return birthplace_.is_here(); }
@@ -33,22 +33,22 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// For a child made by fork, which has no such thread, and whose parent owns the device.
   static void keep_for_ever(std::shared_ptr<GroupDriver> driver);
 
-  /// Throws weir::Error. So do the next two.
+  /// Throws Error. So do the next two.
   std::shared_ptr<Request> start(const void* in, void* out, const Call& call);
   /// True once it is done. Never blocks for long.
   bool test(const Request& request);
   /// True once it is done, false at the deadline.
   bool wait_until(const Request& request, Deadline deadline);
 
-  const CommunicatorOptions& options() const { return options_; }
+  const GroupOptions& options() const { return options_; }
 
-  std::uint32_t epoch() const { return group_.incarnation.epoch; }
+  std::uint32_t epoch() const { return membership_.incarnation.epoch; }
 
-  Algorithm algorithm() const { return group_.algorithm; }
+  Algorithm algorithm() const { return membership_.algorithm; }
 
-  const std::string& fallback_reason() const { return group_.fallback_reason; }
+  const std::string& fallback_reason() const { return membership_.fallback_reason; }
 
-  CommunicatorStatistics statistics();
+  GroupStatistics statistics();
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -65,9 +65,10 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   void refuse_elsewhere() const;
   Error closed_too_early() const;
 
-  const CommunicatorOptions options_;
+  const GroupOptions options_;
   const Birthplace birthplace_;
-  Group group_; // the driving thread uses it; at other times, the thread that holds the lock
+  Membership
+      membership_; // the driving thread uses it; at other times, the thread that holds the lock
 
   std::mutex mutex_; // guards all below
   RequestQueue requests_;

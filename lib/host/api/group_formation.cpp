@@ -51,12 +51,12 @@ std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
 /// form() may be called once.
 class GroupFormation {
  public:
-  GroupFormation(const CommunicatorOptions& options, std::unique_ptr<Transport> transport)
+  GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport)
       : options_(options),
-        plan_(transport_plan(options)), group_{.transport = std::move(transport)},
-        rendezvous_({options.rank, options.world, options.rendezvous, options.timeout}) {}
+        plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
+        rendezvous_({options.rank, options.world, options.rendezvous, options.form_timeout}) {}
 
-  Group form();
+  Membership form();
 
  private:
   void connect(const Blob& predecessor, const Blob& successor);
@@ -66,27 +66,27 @@ class GroupFormation {
   void step_quietly();
   void fall_back(std::string_view reason);
 
-  const CommunicatorOptions& options_;
+  const GroupOptions& options_;
   const TransportPlan plan_;
-  Group group_;
+  Membership membership_;
   Rendezvous rendezvous_;
 };
 
-Group GroupFormation::form() {
+Membership GroupFormation::form() {
   const Incarnation own{options_.epoch != 0 ? options_.epoch : draw_epoch(), draw_nonce()};
-  const auto blobs = rendezvous_.gather(introduce(options_, own, group_.transport->address()));
+  const auto blobs = rendezvous_.gather(introduce(options_, own, membership_.transport->address()));
   const auto introductions = agree(options_, blobs);
-  group_.incarnation = introductions[0].incarnation;
+  membership_.incarnation = introductions[0].incarnation;
   connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
   greet();
-  group_.control = std::make_unique<JobControl>(options_.rank, options_.world, options_.timeout,
-                                                rendezvous_.release());
-  group_.engine->attach(*group_.control);
-  return std::move(group_);
+  membership_.control = std::make_unique<JobControl>(options_.rank, options_.world,
+                                                     options_.timeout, rendezvous_.release());
+  membership_.engine->attach(*membership_.control);
+  return std::move(membership_);
 }
 
 void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
-  group_.transport->connect(predecessor, successor);
+  membership_.transport->connect(predecessor, successor);
   rendezvous_.gather({}); // no rank sends before its successor can receive
 }
 
@@ -96,9 +96,9 @@ WindowConfig GroupFormation::window_config(std::size_t lane) const {
           .world = options_.world,
           .window = options_.window,
           .message_bytes = options_.message_bytes,
-          .epoch = group_.incarnation.epoch,
-          .nonce = group_.incarnation.nonce,
-          .qp = group_.transport->queue_pair(lane),
+          .epoch = membership_.incarnation.epoch,
+          .nonce = membership_.incarnation.nonce,
+          .qp = membership_.transport->queue_pair(lane),
           .ack_timeout = plan_.ack_timeout_exponent()};
 }
 
@@ -112,7 +112,8 @@ void GroupFormation::greet() {
     windows.push_back(&lane->window());
     lanes.push_back(std::move(lane));
   }
-  group_.engine = std::make_unique<Engine>(std::move(lanes), *group_.transport, options_.timeout);
+  membership_.engine =
+      std::make_unique<Engine>(std::move(lanes), *membership_.transport, options_.timeout);
   const std::optional<Error> outcome = exchange_hellos(windows);
   const Blob blob = outcome ? encode(*outcome) : Blob();
   // A neighbour may still lack the acknowledgement of its hello.
@@ -131,8 +132,8 @@ void GroupFormation::greet() {
 std::optional<Error>
 GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
   try {
-    while (!group_.engine->lanes_are_idle()) {
-      group_.progress(kShortWait);
+    while (!membership_.engine->lanes_are_idle()) {
+      membership_.progress(kShortWait);
     }
   } catch (const Error& error) {
     return error;
@@ -148,17 +149,17 @@ GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows
 /// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.
 void GroupFormation::step_quietly() {
   try {
-    group_.progress({});
+    membership_.progress({});
   } catch (const Error&) {
   }
 }
 
 /// Makes new queue pairs: a switch may have admitted the old ones to a ring.
 void GroupFormation::fall_back(std::string_view reason) {
-  group_.algorithm = Algorithm::ring;
-  group_.fallback_reason = reason;
-  group_.transport->renew();
-  const std::vector<Blob> addresses = rendezvous_.gather(group_.transport->address());
+  membership_.algorithm = Algorithm::ring;
+  membership_.fallback_reason = reason;
+  membership_.transport->renew();
+  const std::vector<Blob> addresses = rendezvous_.gather(membership_.transport->address());
   connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
   std::vector<std::unique_ptr<Reducer>> lanes;
   for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {
@@ -171,12 +172,12 @@ void GroupFormation::fall_back(std::string_view reason) {
                                                         .slots = plan_.slots,
                                                         .data_bytes = window.data_bytes()}));
   }
-  group_.engine->replace(std::move(lanes));
+  membership_.engine->replace(std::move(lanes));
 }
 
 } // namespace
 
-Group form_group(const CommunicatorOptions& options, std::unique_ptr<Transport> transport) {
+Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport) {
   return GroupFormation(options, std::move(transport)).form();
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The allowed values of CommunicatorOptions.
+/// The allowed values of GroupOptions.
 
+#include "host/api/group.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/bootstrap/stream.hpp"
-#include "weir/communicator.hpp"
 #include "weir/limits.hpp"
 #include "wire/address.hpp"
 
@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::host {
 namespace {
 
 constexpr double kMaxLoss = 0.9;
@@ -26,7 +26,7 @@ std::string found(std::string_view option, auto value, std::string_view allowed)
   return fmt::format("{}: found {}; allowed: {}", option, value, allowed);
 }
 
-std::string defect_of_job(const CommunicatorOptions& options) {
+std::string defect_of_job(const GroupOptions& options) {
   if (options.world < kMinWorld || options.world > kMaxWorld) {
     return found("world", options.world, "2 .. 256");
   }
@@ -37,18 +37,18 @@ std::string defect_of_job(const CommunicatorOptions& options) {
   if (options.rings.empty() || distinct.size() != options.rings.size()) {
     return found("rings", fmt::format("{}", fmt::join(options.rings, ",")), "distinct ids");
   }
-  if (!host::Endpoint::parse(options.rendezvous)) {
+  if (!Endpoint::parse(options.rendezvous)) {
     return found("rendezvous", fmt::format("'{}'", options.rendezvous), "HOST:PORT");
   }
   return {};
 }
 
-std::uint64_t packets_under_way(const CommunicatorOptions& options) {
+std::uint64_t packets_under_way(const GroupOptions& options) {
   const std::uint32_t mtu = options.path_mtu;
-  return std::uint64_t{host::slots_of(options)} * ((options.message_bytes + mtu - 1) / mtu);
+  return std::uint64_t{slots_of(options)} * ((options.message_bytes + mtu - 1) / mtu);
 }
 
-std::string defect_of_messages(const CommunicatorOptions& options) {
+std::string defect_of_messages(const GroupOptions& options) {
   if (options.window < 1 || options.window > kMaxWindow) {
     return found("window", options.window, fmt::format("1 .. {}", kMaxWindow));
   }
@@ -63,26 +63,31 @@ std::string defect_of_messages(const CommunicatorOptions& options) {
   if (const std::uint64_t packets = packets_under_way(options); packets > kMaxPackets) {
     return found("window", options.window,
                  fmt::format("as many messages as make {} packets in {} slots; these make {}",
-                             kMaxPackets, host::slots_of(options), packets));
+                             kMaxPackets, slots_of(options), packets));
   }
   return {};
 }
 
-std::string defect_of_timeouts(const CommunicatorOptions& options) {
+std::string defect_of_timeouts(const GroupOptions& options) {
+  if (options.form_timeout.count() <= 0) {
+    return found("form_timeout", fmt::format("{} ms", options.form_timeout.count()), "more than 0");
+  }
   if (options.timeout.count() <= 0) {
     return found("timeout", fmt::format("{} ms", options.timeout.count()), "more than 0");
   }
-  if (options.ack_timeout.count() < 0 || options.ack_timeout > host::kMaxAckTimeout) {
+  if (options.ack_timeout.count() < 0 || options.ack_timeout > kMaxAckTimeout) {
     return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()),
-                 fmt::format("0 .. {}", host::kMaxAckTimeout.count()));
+                 fmt::format("0 .. {}", kMaxAckTimeout.count()));
   }
-  if (options.retry_count > host::kMostRetries) {
+  if (options.retry_count > kMostRetries) {
     return found("retry_count", options.retry_count, "0 .. 7");
   }
   return {};
 }
 
-std::string defect_of_transport(const CommunicatorOptions& options) {
+} // namespace
+
+std::string find_device_defect(const GroupOptions& options) {
   if (!(options.loss >= 0 && options.loss <= kMaxLoss)) {
     return found("loss", options.loss, "0 .. 0.9");
   }
@@ -95,11 +100,9 @@ std::string defect_of_transport(const CommunicatorOptions& options) {
   return {};
 }
 
-} // namespace
-
-std::string find_defect(const CommunicatorOptions& options) {
+std::string find_defect(const GroupOptions& options) {
   for (const auto defect_of :
-       {defect_of_job, defect_of_messages, defect_of_timeouts, defect_of_transport}) {
+       {defect_of_job, defect_of_messages, defect_of_timeouts, find_device_defect}) {
     if (std::string defect = defect_of(options); !defect.empty()) {
       return defect;
     }
@@ -107,4 +110,4 @@ std::string find_defect(const CommunicatorOptions& options) {
   return {};
 }
 
-} // namespace weir
+} // namespace weir::host

@@ -11,11 +11,11 @@ void RequestQueue::add(const std::shared_ptr<Request>& request, Call call) {
 }
 
 void RequestQueue::start_next() {
-  if (requests_.empty() || group_.engine->is_reducing()) {
+  if (requests_.empty() || membership_.engine->is_reducing()) {
     return;
   }
   try {
-    group_.engine->start(requests_.front()->job);
+    membership_.engine->start(requests_.front()->job);
   } catch (const Error& error) {
     fail(error);
   }
@@ -31,7 +31,7 @@ bool RequestQueue::retire_first() {
 
 void RequestQueue::fail(const Error& error) {
   failure_ = error;
-  group_.control->report(error);
+  membership_.control->report(error);
   requests_.clear();
 }
 

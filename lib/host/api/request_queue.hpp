@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/api/group.hpp"
+#include "host/api/membership.hpp"
 #include "host/api/request.hpp"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace weir::host {
 /// call. One thread at a time.
 class RequestQueue {
  public:
-  explicit RequestQueue(Group& group) : group_(group) {}
+  explicit RequestQueue(Membership& membership) : membership_(membership) {}
 
   /// Numbers the call and puts it last. Throws the error that ended the calls, if one did.
   void add(const std::shared_ptr<Request>& request, Call call);
@@ -42,7 +42,7 @@ class RequestQueue {
   void throw_if_failed() const;
 
  private:
-  Group& group_;
+  Membership& membership_;
   std::deque<std::shared_ptr<Request>> requests_;
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;

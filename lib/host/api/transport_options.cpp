@@ -17,7 +17,7 @@ constexpr std::uint32_t kRingSlotsPerRank = 8;
 
 /// With the default, no rank that is late by less than `timeout` ends the job. The software queue
 /// pair retries without limit; an HCA gives up after eight tries.
-std::chrono::milliseconds ack_timeout_of(const CommunicatorOptions& options) {
+std::chrono::milliseconds ack_timeout_of(const GroupOptions& options) {
   if (options.ack_timeout.count() != 0) {
     return options.ack_timeout;
   }
@@ -28,12 +28,12 @@ std::chrono::milliseconds ack_timeout_of(const CommunicatorOptions& options) {
 
 } // namespace
 
-std::uint32_t slots_of(const CommunicatorOptions& options) {
+std::uint32_t slots_of(const GroupOptions& options) {
   const std::uint32_t ring = options.fallback == Fallback::ring ? kRingSlotsPerRank : 0;
   return std::max(2 * options.window, ring * options.world);
 }
 
-TransportPlan transport_plan(const CommunicatorOptions& options) {
+TransportPlan transport_plan(const GroupOptions& options) {
   return {.rank = options.rank,
           .world = options.world,
           .lanes = options.rings.size(),
@@ -45,7 +45,7 @@ TransportPlan transport_plan(const CommunicatorOptions& options) {
           .retry_count = options.retry_count};
 }
 
-std::unique_ptr<Transport> open_transport(const CommunicatorOptions& options) {
+std::unique_ptr<Transport> open_transport(const GroupOptions& options) {
   if (options.transport == TransportKind::verbs) {
     return open_verbs(transport_plan(options),
                       {.device = options.device, .gid_index = options.gid_index});
@@ -53,7 +53,7 @@ std::unique_ptr<Transport> open_transport(const CommunicatorOptions& options) {
   return open_software_transport(options, std::make_unique<PacketSocket>(options.device));
 }
 
-std::unique_ptr<Transport> open_software_transport(const CommunicatorOptions& options,
+std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,
                                                    std::unique_ptr<FrameIo> frames) {
   const wire::MacAddress mac = options.mac.empty() ? frames->mac() : *wire::parse_mac(options.mac);
   const SoftwareTransportOptions software{

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a communicator's options mean for its transport.
+/// What a group's options mean for its transport.
 
+#include "host/api/group.hpp"
 #include "host/transport/frame_io.hpp"
 #include "host/transport/transport.hpp"
-#include "weir/communicator.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace weir::host {
 inline constexpr std::chrono::milliseconds kMaxAckTimeout{8'796'093}; // 4.096 us x 2^31, IBTA's
 
 /// 2N, or more if RingReducer needs it: it has two blocks of each rank under way.
-std::uint32_t slots_of(const CommunicatorOptions& options);
+std::uint32_t slots_of(const GroupOptions& options);
 
-TransportPlan transport_plan(const CommunicatorOptions& options);
+TransportPlan transport_plan(const GroupOptions& options);
 
-/// The options must have no defect. Throws weir::Error if the device refuses.
-std::unique_ptr<Transport> open_transport(const CommunicatorOptions& options);
+/// The options must have no defect. Throws Error if the device refuses.
+std::unique_ptr<Transport> open_transport(const GroupOptions& options);
 
 /// The software transport over these frames, whatever kind the options name.
-std::unique_ptr<Transport> open_software_transport(const CommunicatorOptions& options,
+std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,
                                                    std::unique_ptr<FrameIo> frames);
 
 } // namespace weir::host

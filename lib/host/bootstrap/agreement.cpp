@@ -24,7 +24,7 @@ struct IntroductionBody {
   wire::be32 nonce;
 };
 
-IntroductionBody body_of(const CommunicatorOptions& options, const Incarnation& incarnation) {
+IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarnation) {
   return {wire::be32(kVersion),
           wire::be32(options.epoch),
           wire::be32(options.window),
@@ -54,7 +54,7 @@ class Comparison {
   std::uint16_t other_;
 };
 
-Introduction read(const CommunicatorOptions& options, std::uint16_t rank,
+Introduction read(const GroupOptions& options, std::uint16_t rank,
                   std::span<const std::uint8_t> blob) {
   const Comparison compare(options.rank, rank);
   if (blob.size() < sizeof(IntroductionBody)) {
@@ -84,7 +84,7 @@ Introduction read(const CommunicatorOptions& options, std::uint16_t rank,
 
 } // namespace
 
-Blob introduce(const CommunicatorOptions& options, const Incarnation& incarnation,
+Blob introduce(const GroupOptions& options, const Incarnation& incarnation,
                std::span<const std::uint8_t> address) {
   const IntroductionBody body = body_of(options, incarnation);
   const auto fields = bytes_of(body);
@@ -98,8 +98,7 @@ Blob introduce(const CommunicatorOptions& options, const Incarnation& incarnatio
   return blob;
 }
 
-std::vector<Introduction> agree(const CommunicatorOptions& options,
-                                const std::vector<Blob>& blobs) {
+std::vector<Introduction> agree(const GroupOptions& options, const std::vector<Blob>& blobs) {
   std::vector<Introduction> introductions;
   for (std::uint16_t rank = 0; rank < blobs.size(); ++rank) {
     introductions.push_back(read(options, rank, blobs[rank]));

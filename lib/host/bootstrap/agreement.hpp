@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/group_options.hpp"
 #include "host/bootstrap/rendezvous.hpp"
-#include "weir/communicator.hpp"
 
 #include <cstdint>
 #include <span>
@@ -23,11 +24,11 @@ struct Introduction {
 };
 
 /// Makes a blob of our options and address for Rendezvous::gather.
-Blob introduce(const CommunicatorOptions& options, const Incarnation& incarnation,
+Blob introduce(const GroupOptions& options, const Incarnation& incarnation,
                std::span<const std::uint8_t> address);
 
-/// Returns every rank's introduction, by rank. Throws weir::Error (mismatch) with the first rank
+/// Returns every rank's introduction, by rank. Throws Error (mismatch) with the first rank
 /// whose options differ from ours, the option and both values.
-std::vector<Introduction> agree(const CommunicatorOptions& options, const std::vector<Blob>& blobs);
+std::vector<Introduction> agree(const GroupOptions& options, const std::vector<Blob>& blobs);
 
 } // namespace weir::host

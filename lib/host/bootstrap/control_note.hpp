@@ -3,7 +3,7 @@
 
 /// The content of control frames: kinds, errors, and integers in network order.
 
-#include "weir/communicator.hpp"
+#include "host/bootstrap/error.hpp"
 #include "wire/big_endian.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 /// A child made by fork has a copy of every object but none of the threads, and shares every
-/// connection and device with its parent. So a communicator does nothing there: objects ask their
+/// connection and device with its parent. So a group does nothing there: objects ask their
 /// Birthplace first, and the child closes the descriptors before fork returns.
 
 #include <functional>

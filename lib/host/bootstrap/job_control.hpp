@@ -4,6 +4,7 @@
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/bootstrap/stall_search.hpp"
 #include "host/bootstrap/stall_timer.hpp"
+#include "weir/ina.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -33,13 +34,13 @@ class JobControl {
   JobControl(std::uint16_t rank, std::uint16_t world, std::chrono::milliseconds timeout,
              std::vector<std::unique_ptr<FramedStream>> streams);
 
-  /// This rank is ready for the call. Throws weir::Error when rank 0 has left.
+  /// This rank is ready for the call. Throws Error when rank 0 has left.
   void enter(const Call& call);
 
   /// Whether all ranks have entered it.
   bool may_begin(std::uint64_t sequence) const { return begun_ >= sequence; }
 
-  /// Reads what came. `bytes_done` is this rank's progress in its call. Throws weir::Error for: a
+  /// Reads what came. `bytes_done` is this rank's progress in its call. Throws Error for: a
   /// death, a mismatch, a rank that does not enter in time, another rank's error, the outcome of a
   /// suspicion.
   void poll(std::uint64_t bytes_done);

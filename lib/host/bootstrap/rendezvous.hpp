@@ -3,9 +3,9 @@
 
 #include "host/bootstrap/admission.hpp"
 #include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/error.hpp"
 #include "host/bootstrap/stall_timer.hpp"
 #include "host/bootstrap/stream.hpp"
-#include "weir/communicator.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct RendezvousPlan {
 /// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers
 /// are rejected and do no harm. Until all ranks are there, a rank may come again, for example after
 /// a restart; the later connection replaces the earlier. Every function ends within the timeout, as
-/// StallTimer counts it, or throws weir::Error, which names the missing rank. Only the connection
+/// StallTimer counts it, or throws Error, which names the missing rank. Only the connection
 /// to rank 0 has a timeout by the clock, because to resolve a name may take seconds.
 class Rendezvous {
  public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/error.hpp"
 #include "host/bootstrap/stream.hpp"
-#include "weir/communicator.hpp"
 
 #include <cstdint>
 #include <optional>

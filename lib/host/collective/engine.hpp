@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/error.hpp"
 #include "host/bootstrap/job_control.hpp"
 #include "host/bootstrap/stall_timer.hpp"
 #include "host/bootstrap/stream.hpp"
 #include "host/collective/reducer.hpp"
 #include "host/transport/transport.hpp"
-#include "weir/communicator.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -47,7 +47,7 @@ class Engine : private TransportListener {
   /// Only when no job is running.
   void start(Job& job);
 
-  /// Does all work that is possible now; true when there was any. Throws weir::Error.
+  /// Does all work that is possible now; true when there was any. Throws Error.
   bool step();
 
   bool is_reducing() const { return job_ != nullptr; }

@@ -71,7 +71,7 @@ class MessageWindow {
   /// is here.
   std::optional<Outgoing> next();
 
-  /// Checks an arrived message and returns the place for its data. Throws weir::Error:
+  /// Checks an arrived message and returns the place for its data. Throws Error:
   /// not_aggregated when data comes without RESULT (for a hello the answer becomes `plain`
   /// instead); mismatch or transport_failure when it is not the result that is due. RC keeps
   /// results in the order of sending. While greeting, messages of another run's hello are ignored:

@@ -31,7 +31,7 @@ class Reducer {
   virtual void begin(const Slice& slice) = 0;
   /// The next message, if one may be sent now.
   virtual std::optional<OutgoingMessage> next() = 0;
-  /// A message of the predecessor. Throws weir::Error when it is not the one that is due.
+  /// A message of the predecessor. Throws Error when it is not the one that is due.
   virtual void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) = 0;
   /// The oldest message under way has been acknowledged.
   virtual void complete() = 0;

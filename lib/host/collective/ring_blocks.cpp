@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace weir {
+namespace weir::host {
 namespace {
 
 bool is_integer(DataType type) {
@@ -20,21 +20,20 @@ bool is_integer(DataType type) {
   }
 }
 
-} // namespace
-
-RingSchedule ring_schedule(DataType type) {
-  return is_integer(type) ? RingSchedule::reduce_scatter : RingSchedule::chain;
-}
-
-namespace host {
-namespace {
-
 template <typename Number>
 Number divided_up(Number dividend, Number divisor) {
   return (dividend + divisor - 1) / divisor;
 }
 
 } // namespace
+
+RingSchedule ring_schedule(DataType type) {
+  return is_integer(type) ? RingSchedule::reduce_scatter : RingSchedule::chain;
+}
+
+std::string_view name_of(RingSchedule schedule) {
+  return schedule == RingSchedule::reduce_scatter ? "reduce-scatter" : "chain";
+}
 
 DataType partial_type(DataType type, Operation operation) {
   const bool rounds = operation == Operation::sum || operation == Operation::product;
@@ -67,5 +66,4 @@ RingBlocks::Piece RingBlocks::piece(std::uint64_t index) const {
   return {offset, bytes, bytes * widening_};
 }
 
-} // namespace host
-} // namespace weir
+} // namespace weir::host

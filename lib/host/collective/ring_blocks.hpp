@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "weir/communicator.hpp"
 #include "weir/ina.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace weir::host {
+
+/// How Algorithm::ring gets the same bits as the switch: folds may start at any rank where the
+/// order cannot matter, and start at rank 0 where it can.
+enum class RingSchedule : std::uint8_t {
+  reduce_scatter, // 2(H-1)/H of the tensor on every link
+  chain,          // twice the tensor on most links; more for sums of f16, bf16 and f8
+};
+
+/// reduce_scatter for integers, chain for floating point.
+RingSchedule ring_schedule(DataType type);
+/// "reduce-scatter" or "chain".
+std::string_view name_of(RingSchedule schedule);
 
 /// The type in which partial results travel: f32 where the result is rounded from f32.
 DataType partial_type(DataType type, Operation operation);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/collective/ring_reducer.hpp"
 
+#include "host/bootstrap/error.hpp"
 #include "op/float_environment.hpp"
-#include "weir/communicator.hpp"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@ namespace weir::host {
 /// "net_memif0,role=client,id=0,socket=/tmp/weir.sock,socket-abstract=no".
 class EthdevIo : public FrameIo {
  public:
-  /// Needs EAL. Waits for the link up to `timeout`. Throws weir::Error (transport_failure)
+  /// Needs EAL. Waits for the link up to `timeout`. Throws Error (transport_failure)
   /// with the device and the cause.
   EthdevIo(const std::string& devargs, std::chrono::milliseconds timeout);
   ~EthdevIo() override;

@@ -17,7 +17,7 @@ class FrameReader {
   virtual void accept(std::span<std::uint8_t> frame) = 0;
 };
 
-/// Raw Ethernet frames in and out, without FCS, in bursts. One thread at a time. Throws weir::Error
+/// Raw Ethernet frames in and out, without FCS, in bursts. One thread at a time. Throws Error
 /// when the device is gone. A frame that is lost on the way is no error.
 class FrameIo {
  public:

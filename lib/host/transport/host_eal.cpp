@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/host_eal.hpp"
 
+#include "host/bootstrap/error.hpp"
 #include "host/transport/ethdev_io.hpp"
-#include "weir/communicator.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>

@@ -14,7 +14,7 @@ namespace weir::host {
 /// EAL for a process that owns one port: ordinary memory, no PCI scan, no lcore of its own, any of
 /// the caller's CPUs. It is up while this object lives, which outlives every port; once per
 /// process. At the end it removes its runtime directory, and those of killed workers. Throws
-/// weir::Error.
+/// Error.
 class HostEal {
  public:
   HostEal();

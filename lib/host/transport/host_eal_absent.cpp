@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "host/bootstrap/error.hpp"
 #include "host/transport/host_eal.hpp"
-#include "weir/communicator.hpp"
 
 namespace weir::host {
 

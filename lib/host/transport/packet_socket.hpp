@@ -15,7 +15,7 @@ namespace weir::host {
 /// Linux 4.20 so that it does not receive its own frames.
 class PacketSocket : public FrameIo {
  public:
-  /// Throws weir::Error (transport_failure) with the interface and the cause.
+  /// Throws Error (transport_failure) with the interface and the cause.
   explicit PacketSocket(const std::string& interface);
 
   wire::MacAddress mac() const override { return mac_; }

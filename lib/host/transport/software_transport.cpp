@@ -2,8 +2,8 @@
 #include "host/transport/software_transport.hpp"
 
 #include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/error.hpp"
 #include "host/transport/lane_numbers.hpp"
-#include "weir/communicator.hpp"
 
 #include <fmt/format.h>
 

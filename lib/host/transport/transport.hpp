@@ -41,7 +41,7 @@ struct TransportStatistics {
 
 /// Reliable connections from the predecessor and to the successor, one of each per lane (a lane is
 /// a ring of the job). A message is an RDMA WRITE WITH IMMEDIATE into the successor's inbox. Each
-/// lane has an inbox of equal slots, used in turn. Throws weir::Error with the neighbour's rank and
+/// lane has an inbox of equal slots, used in turn. Throws Error with the neighbour's rank and
 /// the cause when a connection fails. One thread at a time.
 class Transport {
  public:

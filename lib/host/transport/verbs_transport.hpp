@@ -14,7 +14,7 @@ struct VerbsOptions {
   std::uint8_t gid_index = 1;
 };
 
-/// The transport over a RoCE NIC's queue pairs. Throws weir::Error (transport_failure) with the
+/// The transport over a RoCE NIC's queue pairs. Throws Error (transport_failure) with the
 /// device and the cause; always, in a build without libibverbs.
 std::unique_ptr<Transport> open_verbs(const TransportPlan& plan, const VerbsOptions& options);
 

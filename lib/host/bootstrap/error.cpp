@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "weir/communicator.hpp"
+#include "host/bootstrap/error.hpp"
 
-namespace weir {
+namespace weir::host {
 
 std::string_view name_of(ErrorCode code) {
   switch (code) {
@@ -23,12 +23,4 @@ std::string_view name_of(ErrorCode code) {
   return "unknown";
 }
 
-std::string_view name_of(Algorithm algorithm) {
-  return algorithm == Algorithm::in_switch ? "switch" : "ring";
-}
-
-std::string_view name_of(RingSchedule schedule) {
-  return schedule == RingSchedule::reduce_scatter ? "reduce-scatter" : "chain";
-}
-
-} // namespace weir
+} // namespace weir::host

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef WEIR_WEIR_HPP
+#define WEIR_WEIR_HPP
+
+/// weir/weir.h for C++20: objects that close themselves, errors as exceptions, types from spans.
+/// All of it is in this header, over the C ABI.
+///
+///     weir::ContextOptions device;
+///     device.device = "eth1";
+///     device.ip = "10.0.0.1";
+///     weir::Context context(device);
+///     weir::GroupOptions options;
+///     options.rank = 0;
+///     options.world = 4;
+///     options.rendezvous = "10.0.0.1:7471";
+///     weir::Group group(context, options);
+///     group.all_reduce(std::span(gradients), WEIR_SUM);
+
+#include "weir/weir.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+/// What went wrong, and the rank concerned if it is one rank.
+class Error : public std::runtime_error {
+ public:
+  /// The error of this thread's last call.
+  explicit Error(weir_status status)
+      : std::runtime_error(weir_last_error()), status_(status), rank_(weir_last_error_rank()) {}
+
+  weir_status status() const { return status_; }
+
+  std::optional<std::uint16_t> rank() const {
+    return rank_ < 0 ? std::nullopt : std::optional(static_cast<std::uint16_t>(rank_));
+  }
+
+ private:
+  weir_status status_;
+  int rank_;
+};
+
+/// False for WEIR_PENDING. Throws Error for any other status but WEIR_OK.
+inline bool is_done(weir_status status) {
+  if (status != WEIR_OK && status != WEIR_PENDING) {
+    throw Error(status);
+  }
+  return status == WEIR_OK;
+}
+
+/// The element type of spans. f16, bf16 and f8 have no type in C++20: name them in the untyped
+/// calls.
+template <typename Element>
+constexpr weir_data_type data_type_of();
+
+template <>
+constexpr weir_data_type data_type_of<float>() {
+  return WEIR_F32;
+}
+
+template <>
+constexpr weir_data_type data_type_of<double>() {
+  return WEIR_F64;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::int8_t>() {
+  return WEIR_I8;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::uint8_t>() {
+  return WEIR_U8;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::int16_t>() {
+  return WEIR_I16;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::uint16_t>() {
+  return WEIR_U16;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::int32_t>() {
+  return WEIR_I32;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::uint32_t>() {
+  return WEIR_U32;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::int64_t>() {
+  return WEIR_I64;
+}
+
+template <>
+constexpr weir_data_type data_type_of<std::uint64_t>() {
+  return WEIR_U64;
+}
+
+struct ContextOptions : weir_context_options {
+  ContextOptions() : weir_context_options{} { weir_context_options_init(base()); }
+
+ private:
+  weir_context_options* base() { return this; }
+};
+
+struct GroupOptions : weir_group_options {
+  GroupOptions() : weir_group_options{} { weir_group_options_init(base()); }
+
+ private:
+  weir_group_options* base() { return this; }
+};
+
+/// A device.
+class Context {
+ public:
+  explicit Context(const weir_context_options& options) {
+    weir_context* opened = nullptr;
+    is_done(weir_context_open(&options, &opened));
+    context_.reset(opened);
+  }
+
+  weir_context* get() const { return context_.get(); }
+
+ private:
+  struct Close {
+    void operator()(weir_context* context) const { weir_context_close(context); }
+  };
+
+  std::unique_ptr<weir_context, Close> context_;
+};
+
+/// An operation under way. Its destructor waits until it is done.
+class Request {
+ public:
+  explicit Request(weir_request* request) : request_(request) {}
+
+  /// Never blocks for long. Throws the Error that ended it; so do the next two.
+  bool test() { return is_done(weir_test(request_.get())); }
+
+  bool wait_for(std::chrono::duration<std::uint32_t, std::milli> timeout) {
+    return is_done(weir_wait_for(request_.get(), timeout.count()));
+  }
+
+  /// May be called once, and then nothing else.
+  void wait() { is_done(weir_wait(request_.release())); }
+
+ private:
+  struct Release {
+    void operator()(weir_request* request) const { weir_release(request); }
+  };
+
+  std::unique_ptr<weir_request, Release> request_;
+};
+
+/// Ranks that reduce together. weir.h says what each call does.
+class Group {
+ public:
+  Group(const Context& context, const weir_group_options& options) {
+    weir_group* formed = nullptr;
+    is_done(weir_group_form(context.get(), &options, &formed));
+    group_.reset(formed);
+  }
+
+  std::uint16_t rank() const { return weir_group_rank(get()); }
+
+  std::uint16_t world() const { return weir_group_world(get()); }
+
+  std::uint32_t epoch() const { return weir_group_epoch(get()); }
+
+  std::string_view algorithm() const { return weir_group_algorithm(get()); }
+
+  std::string_view fallback_reason() const { return weir_group_fallback_reason(get()); }
+
+  void all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+                  weir_operation operation) {
+    is_done(weir_all_reduce(get(), in, out, count, type, operation));
+  }
+
+  /// In place.
+  template <typename Element, std::size_t kExtent>
+  void all_reduce(std::span<Element, kExtent> data, weir_operation operation) {
+    all_reduce(data.data(), data.data(), data.size(), data_type_of<Element>(), operation);
+  }
+
+  Request start_all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+                           weir_operation operation) {
+    weir_request* started = nullptr;
+    is_done(weir_start_all_reduce(get(), in, out, count, type, operation, &started));
+    return Request(started);
+  }
+
+  /// In place.
+  template <typename Element, std::size_t kExtent>
+  Request start_all_reduce(std::span<Element, kExtent> data, weir_operation operation) {
+    return start_all_reduce(data.data(), data.data(), data.size(), data_type_of<Element>(),
+                            operation);
+  }
+
+  weir_group* get() const { return group_.get(); }
+
+ private:
+  struct Close {
+    void operator()(weir_group* group) const { weir_group_close(group); }
+  };
+
+  std::unique_ptr<weir_group, Close> group_;
+};
+
+} // namespace weir
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/api/group.hpp"
+#include "host/bootstrap/agreement.hpp"
+#include "host/bootstrap/job_control.hpp"
+#include "host/collective/engine.hpp"
+#include "host/transport/transport.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace weir::host {
+
+/// How long one wait for the transport takes at most.
+inline constexpr auto kShortWait = std::chrono::microseconds(200);
+
+/// One rank's view of the ranks that reduce together. One thread at a time.
+struct Membership {
+  Incarnation incarnation;
+  Algorithm algorithm = Algorithm::in_switch;
+  std::string fallback_reason; // empty while the switch reduces
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<JobControl> control;
+  std::unique_ptr<Engine> engine; // over both
+
+  /// Makes one step of the engine. With no work, waits up to `timeout`. True if the step did any
+  /// work. Throws the error that ends the group.
+  bool progress(std::chrono::microseconds timeout);
+
+  /// Call it when this rank makes no more calls. Waits until every rank has its last
+  /// acknowledgement, because a predecessor that still repeats a message needs our queue pair, and
+  /// because all ranks would stop waiting if rank 0 ended.
+  void leave();
+
+  GroupStatistics statistics() const;
+};
+
+} // namespace weir::host

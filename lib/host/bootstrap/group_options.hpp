@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+
+enum class TransportKind : std::uint8_t {
+  software, // this library's own RC queue pair over raw Ethernet frames
+  verbs,    // a RoCE NIC through libibverbs
+};
+
+/// What to do when the hello shows that nobody aggregates.
+enum class Fallback : std::uint8_t {
+  none, // fail with not_aggregated
+  ring, // reduce on the hosts, over the same connections, to the same bits
+};
+
+/// All ranks give the same values, except for rank, device, addresses, loss and seed. The
+/// rendezvous compares them.
+struct GroupOptions {
+  std::vector<std::uint32_t> rings{1}; // ids as in the switch; a tensor is split among them
+  std::uint16_t rank = 0;
+  std::uint16_t world = 2;
+  std::string rendezvous;                         // HOST:PORT where rank 0 listens
+  std::chrono::milliseconds form_timeout{10'000}; // to meet the other ranks
+  // Without any progress later. Of a pause in which this rank itself was stopped or got no CPU, a
+  // tenth of a second counts, here as above.
+  std::chrono::milliseconds timeout{10'000};
+  std::uint32_t window = 8;            // N, messages; as configured in the switch
+  std::uint32_t message_bytes = 65536; // longest message, its 40-byte INA header included
+  std::uint32_t path_mtu = 1024;       // 256, 512, 1024, 2048 or 4096
+  // 0: rank 0 takes wall-clock seconds, so a restarted job has a larger one. A nonce tells runs of
+  // the same epoch apart. A caller that sets epochs must set a larger one while an older process
+  // may be alive.
+  std::uint32_t epoch = 0;
+  Fallback fallback = Fallback::none;
+  TransportKind transport = TransportKind::software;
+  std::string device; // software: a network interface; verbs: an RDMA device such as mlx5_0, rxe0
+  std::string ip;     // software: this rank's address, as in the switch's ring
+  std::string mac;    // software: empty: the interface's own
+  std::uint8_t gid_index = 1; // verbs: the RoCEv2 entry of the port's GID table
+  // A packet waits in the switch until the slowest rank has sent its own; see docs/protocol.md §7.
+  // Rounded up to 4.096 µs x 2^e. 0: 67 ms in software, whose default retries never end; over
+  // verbs, long enough that eight tries cover `timeout`.
+  std::chrono::milliseconds ack_timeout{0};
+  std::uint8_t retry_count = 7; // software: 7 is no limit; then `timeout` ends the job
+  double loss = 0;        // software: the share of our frames that is dropped on purpose, 0 … 0.9
+  std::uint64_t seed = 1; // of these drops
+};
+
+} // namespace weir::host

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The C API and its C++ header as a caller sees them, without a network. tests/support/c_rank.c
+/// and docs/examples/ reduce with them.
+
+#include "weir/weir.h"
+#include "weir/weir.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <gmock/gmock.h>
+#include <string>
+#include <vector>
+
+namespace weir {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+weir_context_options software() {
+  weir_context_options options;
+  weir_context_options_init(&options);
+  options.device = "no-such-device";
+  options.ip = "10.0.0.1";
+  return options;
+}
+
+/// A context that every test may have, because only groups open the device.
+class CApi : public testing::Test {
+ protected:
+  CApi() {
+    const weir_context_options options = software();
+    EXPECT_EQ(weir_context_open(&options, &context_), WEIR_OK) << weir_last_error();
+    weir_group_options_init(&options_);
+    options_.rendezvous = "127.0.0.1:1";
+  }
+
+  ~CApi() override { weir_context_close(context_); }
+
+  /// The status of forming a group, which fails in every test here.
+  weir_status form() {
+    weir_group* group = nullptr;
+    const weir_status status = weir_group_form(context_, &options_, &group);
+    EXPECT_EQ(group, nullptr);
+    return status;
+  }
+
+  weir_context* context_ = nullptr;
+  weir_group_options options_{};
+};
+
+TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
+  struct Row {
+    const char* text;
+    std::function<void(weir_group_options&)> spoil;
+  };
+
+  const std::vector<Row> rows{
+      {"rank: found 2; allowed: 0 .. 1", [](auto& o) { o.rank = 2; }},
+      {"world: found 1; allowed: 2 .. 256", [](auto& o) { o.world = 1; }},
+      {"rendezvous: found ''; allowed: HOST:PORT", [](auto& o) { o.rendezvous = nullptr; }},
+      {"window: found 0; allowed: 1 .. 1024", [](auto& o) { o.window = 0; }},
+      {"path_mtu: found 1500; allowed: one of", [](auto& o) { o.path_mtu = 1500; }},
+      {"message_bytes: found 40; allowed: 48 ..", [](auto& o) { o.message_bytes = 40; }},
+      {"form_timeout: found 0 ms; allowed", [](auto& o) { o.form_timeout_ms = 0; }},
+      {"timeout: found 0 ms; allowed", [](auto& o) { o.timeout_ms = 0; }},
+      {"retry_count: found 8; allowed: 0 .. 7", [](auto& o) { o.retry_count = 8; }},
+  };
+  const weir_group_options sound = options_;
+  for (const Row& row : rows) {
+    options_ = sound;
+    row.spoil(options_);
+    EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT) << row.text;
+    EXPECT_THAT(weir_last_error(), StartsWith(row.text));
+    EXPECT_EQ(weir_last_error_rank(), -1);
+  }
+}
+
+TEST_F(CApi, SaysWhatIsWrongWithADevice) {
+  weir_context_options options = software();
+  options.ip = "10.0.0";
+  weir_context* context = context_;
+  EXPECT_EQ(weir_context_open(&options, &context), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(context, nullptr);
+  EXPECT_THAT(weir_last_error(), StartsWith("ip: found '10.0.0'; allowed"));
+  EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE) << "the device is opened by the group";
+  EXPECT_THAT(weir_last_error(), HasSubstr("no-such-device"));
+}
+
+TEST_F(CApi, AnOldCallersShorterStructGetsTheDefaults) {
+  // Of a header that ended with `rendezvous`.
+  options_.size = offsetof(weir_group_options, rings);
+  options_.window = 0; // behind the old struct's end: not looked at
+  EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE) << weir_last_error();
+}
+
+TEST_F(CApi, InitWritesNoByteBehindAnOldCallersStruct) {
+  weir_group_options old;
+  std::memset(&old, 0xa5, sizeof(old));
+  const std::size_t size = offsetof(weir_group_options, window);
+  weir_group_options_init_sized(&old, size);
+  EXPECT_EQ(old.size, size);
+  EXPECT_EQ(old.world, 2);
+  EXPECT_EQ(old.window, 0xa5a5a5a5);
+}
+
+/// The options of a header that has one field more.
+struct Newer {
+  weir_group_options options;
+  std::uint64_t field;
+};
+
+TEST_F(CApi, ANewCallersFieldsMustBeZeroInAnOldLibrary) {
+  Newer newer;
+  std::memset(&newer, 0xa5, sizeof(newer));
+  weir_group_options_init_sized(&newer.options, sizeof(newer));
+  EXPECT_EQ(newer.field, 0);
+  newer.options.rendezvous = options_.rendezvous;
+  weir_group* group = nullptr;
+  EXPECT_EQ(weir_group_form(context_, &newer.options, &group), WEIR_TRANSPORT_FAILURE);
+  newer.field = 1;
+  EXPECT_EQ(weir_group_form(context_, &newer.options, &group), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), HasSubstr(std::string("version ") + weir_version()));
+}
+
+TEST_F(CApi, OptionsWithoutASizeAreRefused) {
+  options_.size = 0;
+  EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("options.size: found 0; allowed"));
+}
+
+TEST_F(CApi, NullIsAnErrorAndNotACrash) {
+  weir_context* context = nullptr;
+  weir_group* group = nullptr;
+  weir_request* request = nullptr;
+  float value = 0;
+  const weir_context_options device = software();
+  EXPECT_EQ(weir_context_open(nullptr, &context), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_context_open(&device, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_group_form(nullptr, &options_, &group), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_group_form(context_, nullptr, &group), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_group_form(context_, &options_, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_all_reduce(nullptr, &value, &value, 1, WEIR_F32, WEIR_SUM), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
+  EXPECT_EQ(weir_start_all_reduce(nullptr, &value, &value, 1, WEIR_F32, WEIR_SUM, &request),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_test(nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_wait(nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_wait_for(nullptr, 1), WEIR_INVALID_ARGUMENT);
+  weir_release(nullptr);
+  weir_group_close(nullptr);
+  weir_context_close(nullptr);
+}
+
+TEST(CApiNames, EachStatusHasItsOwn) {
+  const std::vector<std::string> names{"ok",        "invalid_argument", "rendezvous_timeout",
+                                       "peer_died", "retry_exceeded",   "not_aggregated",
+                                       "mismatch",  "timeout",          "transport_failure",
+                                       "pending",   "internal_error"};
+  for (std::size_t status = 0; status < names.size(); ++status) {
+    EXPECT_EQ(weir_status_name(static_cast<weir_status>(status)), names[status]);
+  }
+  EXPECT_STREQ(weir_status_name(static_cast<weir_status>(99)), "unknown");
+}
+
+TEST(CppApi, ThrowsWhatTheCApiReturns) {
+  ContextOptions device;
+  EXPECT_EQ(device.size, sizeof(weir_context_options));
+  try {
+    const Context context(device);
+    FAIL() << "a software context needs an address";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), WEIR_INVALID_ARGUMENT);
+    EXPECT_THAT(error.what(), StartsWith("ip: found ''"));
+    EXPECT_FALSE(error.rank());
+  }
+  device.device = "no-such-device";
+  device.ip = "10.0.0.1";
+  const Context context(device);
+  GroupOptions options;
+  EXPECT_EQ(options.size, sizeof(weir_group_options));
+  options.rendezvous = "127.0.0.1:1";
+  EXPECT_THROW(Group(context, options), Error);
+}
+
+} // namespace
+} // namespace weir
