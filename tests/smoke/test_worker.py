@@ -16,10 +16,11 @@ from pathlib import Path
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab, smoke_test
 from netns import KILLED_WITH_US, Namespace, veth
-from weir import BUILD, NO_HUGEPAGES, Failed, configuration, expect, run_to_end, wait_for
+from weir import BUILD, NO_HUGEPAGES, Failed, Weir, configuration, expect, run_to_end, wait_for
 
 WORKER = BUILD / "app" / "weir-worker"
-C_RANK = BUILD / "tests" / "support" / "c_rank"
+SUPPORT = BUILD / "tests" / "support"
+C_RANK = SUPPORT / "c_rank"
 RENDEZVOUS = "127.0.0.1:7471"
 JOB_S = 60.0
 
@@ -47,19 +48,39 @@ class Process:
         self.process.stdout.close()
 
 
-@smoke_test("c-api")
-def c_api(lab: Lab) -> None:
-    """Four ranks in C over the software transport: through a ring of the switch, then through one it does not know."""
+def run_ranks(lab: Lab, outside: Namespace, program: Path, ring: str, says: str) -> None:
+    """Four ranks of a program that takes c_rank's arguments; each must end well and say so."""
+    transport = ["software"] if program == C_RANK else []
+    ranks = [Process(lab, outside, [program, str(rank), str(RANKS), RENDEZVOUS, ring, *transport, f"host{rank}",
+                                    f"10.77.0.{rank + 1}"]) for rank in range(RANKS)]
+    for number, process in enumerate(ranks):
+        status, output = process.wait()
+        expect(status == 0 and says in output, f"{program.name}: rank {number}: {status}, {output}")
+
+
+def switch_and_hosts(lab: Lab, ring: str) -> tuple[Weir, Namespace]:
+    """A switch with a ring, and the namespace of its hosts' interfaces."""
     fabric, outside = lab.namespace(), lab.namespace()
     for rank in range(RANKS):
         veth(fabric, f"tap{rank}", outside, f"host{rank}")
-    switch = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring_7()))
-    for ring, way in (("7", "switch"), ("8", "ring no RESULT flag: ")):
-        ranks = [Process(lab, outside, [C_RANK, str(rank), str(RANKS), RENDEZVOUS, ring, "software", f"host{rank}",
-                                        f"10.77.0.{rank + 1}"]) for rank in range(RANKS)]
-        for number, process in enumerate(ranks):
-            status, output = process.wait()
-            expect(status == 0 and f"c_rank: exact by way of the {way}" in output, f"rank {number}: {status}, {output}")
+    return lab.ready_weir(fabric, configuration(ring_ports(), rings=ring)), outside
+
+
+@smoke_test("c-api")
+def c_api(lab: Lab) -> None:
+    """Four ranks in C over the software transport: through a ring of the switch, then through one it does not know."""
+    switch, outside = switch_and_hosts(lab, ring_7())
+    run_ranks(lab, outside, C_RANK, "7", "c_rank: exact by way of the switch")
+    run_ranks(lab, outside, C_RANK, "8", "c_rank: exact by way of the ring no RESULT flag: ")
+    switch.stop()
+
+
+@smoke_test("examples")
+def examples(lab: Lab) -> None:
+    """The programs of docs/examples, whose options are the defaults."""
+    switch, outside = switch_and_hosts(lab, ring_7(window=8, max_message_bytes=65536))
+    run_ranks(lab, outside, SUPPORT / "example_c", "7", "10 by way of the switch")
+    run_ranks(lab, outside, SUPPORT / "example_cpp", "7", "10 and 3 by way of the switch")
     switch.stop()
 
 
