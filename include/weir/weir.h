@@ -2,7 +2,7 @@
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
-/* The C API: all-reduce through a Weir switch. docs/host.md is its manual, and weir/weir.hpp the
+/* The C API: collectives through a Weir switch. docs/host.md is its manual, and weir/weir.hpp the
  * same for C++.
  *
  *   weir_context_options device;
@@ -149,17 +149,49 @@ const char* weir_group_fallback_reason(const weir_group* group);
 /* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
 const char* weir_ring_schedule(weir_data_type type);
 
-/* Sets out[i] to the reduction of every rank's in[i], folded from rank 0 on. `count` elements, may
- * be 0; in == out reduces in place, otherwise they do not overlap. Every rank makes the same calls
- * in the same order. After an error other than WEIR_INVALID_ARGUMENT the group is over. */
+/* Collectives. Every rank makes the same calls in the same order, with the same `count`, `type`,
+ * `operation` and `root`. `count` elements may be 0. `in` and `out` do not overlap, except in place
+ * as each call says. After an error other than WEIR_INVALID_ARGUMENT the group is over.
+ *
+ * A reduction is the fold of the ranks' elements from rank 0 on. */
+
+/* out[i] is the reduction of every rank's in[i]. In place: in == out. */
 weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                             weir_data_type type, weir_operation operation);
+/* The same at the root alone. The other ranks' `out` is not touched and may be NULL. */
+weir_status weir_reduce(weir_group* group, const void* in, void* out, size_t count,
+                        weir_data_type type, weir_operation operation, uint16_t root);
+/* data[i] becomes the root's. */
+weir_status weir_broadcast(weir_group* group, void* data, size_t count, weir_data_type type,
+                           uint16_t root);
+/* out[r * count + i] is rank r's in[i]. In place: in == out + own rank * count elements. */
+weir_status weir_all_gather(weir_group* group, const void* in, void* out, size_t count,
+                            weir_data_type type);
+/* out[i] is the reduction of every rank's in[own rank * count + i]. In place: out == in + own rank
+ * * count elements. */
+weir_status weir_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
+                                weir_data_type type, weir_operation operation);
+/* Returns when every rank has called it. */
+weir_status weir_barrier(weir_group* group);
 
-/* Starts the same and returns. Until it is done, the buffers belong to the group. Several may be
- * under way. Call weir_wait or weir_release for each request, before weir_group_close. */
+/* Start the same and return. Until it is done, the buffers belong to the group. Several may be
+ * under way; they are done in order. Call weir_wait or weir_release for each request, before
+ * weir_group_close. */
 weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                                   weir_data_type type, weir_operation operation,
                                   weir_request** request);
+weir_status weir_start_reduce(weir_group* group, const void* in, void* out, size_t count,
+                              weir_data_type type, weir_operation operation, uint16_t root,
+                              weir_request** request);
+weir_status weir_start_broadcast(weir_group* group, void* data, size_t count, weir_data_type type,
+                                 uint16_t root, weir_request** request);
+weir_status weir_start_all_gather(weir_group* group, const void* in, void* out, size_t count,
+                                  weir_data_type type, weir_request** request);
+weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
+                                      weir_data_type type, weir_operation operation,
+                                      weir_request** request);
+weir_status weir_start_barrier(weir_group* group, weir_request** request);
+
 weir_status weir_test(weir_request* request); /* WEIR_OK, WEIR_PENDING or an error */
 /* The same, after `timeout_ms` at most. */
 weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);

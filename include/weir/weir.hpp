@@ -191,24 +191,67 @@ class Group {
     is_done(weir_all_reduce(get(), in, out, count, type, operation));
   }
 
-  /// In place.
+  void reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+              weir_operation operation, std::uint16_t root) {
+    is_done(weir_reduce(get(), in, out, count, type, operation, root));
+  }
+
+  void broadcast(void* data, std::size_t count, weir_data_type type, std::uint16_t root) {
+    is_done(weir_broadcast(get(), data, count, type, root));
+  }
+
+  void all_gather(const void* in, void* out, std::size_t count, weir_data_type type) {
+    is_done(weir_all_gather(get(), in, out, count, type));
+  }
+
+  void reduce_scatter(const void* in, void* out, std::size_t count, weir_data_type type,
+                      weir_operation operation) {
+    is_done(weir_reduce_scatter(get(), in, out, count, type, operation));
+  }
+
+  void barrier() { is_done(weir_barrier(get())); }
+
+  Request start_all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+                           weir_operation operation) {
+    return started(weir_start_all_reduce, in, out, count, type, operation);
+  }
+
+  Request start_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+                       weir_operation operation, std::uint16_t root) {
+    return started(weir_start_reduce, in, out, count, type, operation, root);
+  }
+
+  Request start_broadcast(void* data, std::size_t count, weir_data_type type, std::uint16_t root) {
+    return started(weir_start_broadcast, data, count, type, root);
+  }
+
+  Request start_all_gather(const void* in, void* out, std::size_t count, weir_data_type type) {
+    return started(weir_start_all_gather, in, out, count, type);
+  }
+
+  Request start_reduce_scatter(const void* in, void* out, std::size_t count, weir_data_type type,
+                               weir_operation operation) {
+    return started(weir_start_reduce_scatter, in, out, count, type, operation);
+  }
+
+  Request start_barrier() { return started(weir_start_barrier); }
+
+  // In place, with the type of the span's elements.
+
   template <typename Element, std::size_t kExtent>
   void all_reduce(std::span<Element, kExtent> data, weir_operation operation) {
     all_reduce(data.data(), data.data(), data.size(), data_type_of<Element>(), operation);
   }
 
-  Request start_all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
-                           weir_operation operation) {
-    weir_request* started = nullptr;
-    is_done(weir_start_all_reduce(get(), in, out, count, type, operation, &started));
-    return Request(started);
-  }
-
-  /// In place.
   template <typename Element, std::size_t kExtent>
   Request start_all_reduce(std::span<Element, kExtent> data, weir_operation operation) {
     return start_all_reduce(data.data(), data.data(), data.size(), data_type_of<Element>(),
                             operation);
+  }
+
+  template <typename Element, std::size_t kExtent>
+  void broadcast(std::span<Element, kExtent> data, std::uint16_t root) {
+    broadcast(data.data(), data.size(), data_type_of<Element>(), root);
   }
 
   weir_group* get() const { return group_.get(); }
@@ -217,6 +260,13 @@ class Group {
   struct Close {
     void operator()(weir_group* group) const { weir_group_close(group); }
   };
+
+  template <typename... Parameters, typename... Arguments>
+  Request started(weir_status (*start)(weir_group*, Parameters...), Arguments... arguments) {
+    weir_request* request = nullptr;
+    is_done(start(get(), arguments..., &request));
+    return Request(request);
+  }
 
   std::unique_ptr<weir_group, Close> group_;
 };

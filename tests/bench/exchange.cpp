@@ -26,7 +26,7 @@ SwitchExchange::SwitchExchange(const host::WindowConfig& config, std::span<std::
     : window_(config), tensor_(tensor) {}
 
 void SwitchExchange::begin() {
-  window_.begin(tensor_.size(), DataType::i32, Operation::sum);
+  window_.begin({.type = DataType::i32, .segment_bytes = tensor_.size()});
 }
 
 std::optional<Exchange::Message> SwitchExchange::next() {
@@ -62,7 +62,7 @@ void RingExchange::add_chunk(std::vector<Piece>& pieces, std::uint16_t chunk) co
   const std::size_t elements = tensor_.size() / kElement;
   const std::size_t end = (chunk + 1u) * elements / world_ * kElement;
   for (std::size_t at = chunk * elements / world_ * kElement; at < end; at += message_bytes_) {
-    pieces.push_back({at, std::min<std::size_t>(message_bytes_, end - at)});
+    pieces.push_back({.offset = at, .bytes = std::min<std::size_t>(message_bytes_, end - at)});
   }
 }
 

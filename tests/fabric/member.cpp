@@ -284,7 +284,8 @@ bool Member::begin_next_tensor() {
   if (is_in_place) {
     std::swap(input_, output_);
   }
-  window_.begin(tensor.bytes, tensor.type, tensor.operation);
+  window_.begin(
+      {.type = tensor.type, .operation = tensor.operation, .segment_bytes = tensor.bytes});
   ++next_tensor_;
   if (shared_.world.dice.chance(50 * kPercent)) {
     const Time longest = run_.plan.lateness * shared_.scenario.ack_timeout;

@@ -5,9 +5,9 @@
  *   c_rank RANK WORLD RENDEZVOUS RING software INTERFACE ADDRESS
  *   c_rank RANK WORLD RENDEZVOUS RING verbs DEVICE
  *
- * Makes an all-reduce out of place, one in place, and two at once. Compares every element with a
- * whole number that it computes itself. Ends with "c_rank: exact by way of the switch" (or "ring")
- * and status 0, or with an error and status 1.
+ * Makes an all-reduce out of place, one in place, two at once, and each other collective. Compares
+ * every element with a whole number that it computes itself. Ends with "c_rank: exact by way of the
+ * switch" (or "ring") and status 0, or with an error and status 1.
  */
 
 #include "weir/weir.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 20011 };
+enum { COUNT = 20011, MOST_RANKS = 8 };
 
 static void give_up(const char* what, weir_status status) {
   printf("c_rank: %s: %s: %s (rank %d)\n", what, weir_status_name(status), weir_last_error(),
@@ -91,8 +91,8 @@ static void reduce_two_at_once(weir_group* group, int rank, int world) {
   fill_integers(integers, rank);
   expect_ok("first start",
             weir_start_all_reduce(group, floats, floats, COUNT, WEIR_F32, WEIR_SUM, &first));
-  expect_ok("second start", weir_start_all_reduce(group, integers, integers, COUNT, WEIR_I32,
-                                                  WEIR_SUM, &second));
+  expect_ok("second start",
+            weir_start_all_reduce(group, integers, integers, COUNT, WEIR_I32, WEIR_SUM, &second));
   while (status == WEIR_PENDING) {
     status = weir_test(first);
   }
@@ -103,6 +103,29 @@ static void reduce_two_at_once(weir_group* group, int rank, int world) {
     expect_element("first of two", i, floats[i], sum_of(world, i));
     expect_element("second of two", i, integers[i], sum_of(world, i));
   }
+}
+
+/* Every other collective, with rank 1 as the root. */
+static void call_all_others(weir_group* group, int rank, int world) {
+  static int own[COUNT], all[MOST_RANKS * COUNT], share[COUNT];
+  fill_integers(own, rank);
+  expect_ok("reduce",
+            weir_reduce(group, own, rank == 1 ? share : NULL, COUNT, WEIR_I32, WEIR_SUM, 1));
+  expect_ok("all-gather", weir_all_gather(group, own, all, COUNT, WEIR_I32));
+  expect_ok("broadcast", weir_broadcast(group, own, COUNT, WEIR_I32, 1));
+  for (int i = 0; i < COUNT; ++i) {
+    expect_element("reduce", i, rank == 1 ? share[i] : 0, rank == 1 ? sum_of(world, i) : 0);
+    expect_element("broadcast", i, own[i], element(1, i));
+    for (int other = 0; other < world; ++other) {
+      expect_element("all-gather", i, all[other * COUNT + i], element(other, i));
+    }
+  }
+  expect_ok("reduce-scatter",
+            weir_reduce_scatter(group, all, share, COUNT, WEIR_I32, WEIR_SUM)); /* all are equal */
+  for (int i = 0; i < COUNT; ++i) {
+    expect_element("reduce-scatter", i, share[i], world * element(rank, i));
+  }
+  expect_ok("barrier", weir_barrier(group));
 }
 
 static void refuse_what_has_no_meaning(weir_group* group) {
@@ -160,6 +183,7 @@ int main(int argc, char** argv) {
   reduce_out_of_place(group, rank, world);
   reduce_in_place(group, rank, world);
   reduce_two_at_once(group, rank, world);
+  call_all_others(group, rank, world);
   refuse_what_has_no_meaning(group);
   printf("c_rank: exact by way of the %s %s\n", weir_group_algorithm(group),
          weir_group_fallback_reason(group));

@@ -40,6 +40,10 @@ Bytes result_for(const MessageWindow::Outgoing& message, std::uint32_t session =
   return bytes;
 }
 
+wire::InaHeader header_of(const Bytes& message) {
+  return wire::view_as<wire::InaHeader>(message.data());
+}
+
 void greet(MessageWindow& window) {
   const auto hello = window.next();
   ASSERT_TRUE(hello);
@@ -65,7 +69,7 @@ TEST(MessageWindow, TakesSessionFromHelloAndPutsItIntoEveryMessage) {
   MessageWindow window(kWindow);
   greet(window);
   EXPECT_EQ(window.session(), kSession);
-  window.begin(20, DataType::i32, Operation::max);
+  window.begin({.type = DataType::i32, .operation = Operation::max, .segment_bytes = 20});
   const auto first = window.next();
   ASSERT_TRUE(first);
   const Bytes expected{0x57, 0x45, 0x49, 0x52, 2, 2, 1, 0, 0, 0, 0, 9, 0, 2, 0, 3, 0, 0, 0, 1,
@@ -73,10 +77,43 @@ TEST(MessageWindow, TakesSessionFromHelloAndPutsItIntoEveryMessage) {
   EXPECT_EQ(Bytes(first->header.begin(), first->header.end()), expected);
 }
 
+TEST(MessageWindow, ABroadcastNamesItsRootAndABarrierHasNoData) {
+  MessageWindow window(kWindow);
+  greet(window);
+  window.begin({.collective = Collective::broadcast, .root = 2, .segment_bytes = 8});
+  const Bytes broadcast = result_for(*window.next());
+  EXPECT_EQ(header_of(broadcast).message_length.get(), 8U) << "msg_len";
+  EXPECT_EQ(broadcast[32], 2) << "collective";
+  EXPECT_EQ(header_of(broadcast).root.get(), 2U) << "root";
+  EXPECT_FALSE(window.next());
+  window.accept(1, broadcast);
+  window.complete();
+  window.begin({.collective = Collective::barrier});
+  const Bytes barrier = result_for(*window.next());
+  EXPECT_EQ(header_of(barrier).message_length.get(), 0U) << "msg_len";
+  EXPECT_EQ(barrier[32], 3) << "collective";
+  EXPECT_EQ(header_of(barrier).root.get(), 0U) << "root";
+  EXPECT_FALSE(window.next());
+}
+
+TEST(MessageWindow, EachSegmentOfAnAllGatherHasItsOwnRootAndMessages) {
+  MessageWindow window(kWindow);
+  greet(window);
+  window.begin({.collective = Collective::broadcast, .segments = 3, .segment_bytes = 20});
+  std::vector<std::uint64_t> seen;
+  while (const auto message = window.next()) {
+    seen.push_back(header_of(result_for(*message)).root.get() * 1000 + message->piece.offset * 10 +
+                   message->piece.bytes);
+    window.accept(static_cast<std::uint32_t>(message->number), result_for(*message));
+    window.complete();
+  }
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{16, 164, 1016, 1164, 2016, 2164}));
+}
+
 TEST(MessageWindow, SendsMessageMOnceTheResultOfMMinusNIsIn) {
   MessageWindow window(kWindow);
   greet(window);
-  window.begin(16 * 5 + 4, DataType::f32, Operation::sum);
+  window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 16 * 5 + 4});
   std::vector<MessageWindow::Outgoing> sent;
   std::size_t received = 0;
   const auto drain = [&] {
@@ -103,7 +140,7 @@ TEST(MessageWindow, SendsMessageMOnceTheResultOfMMinusNIsIn) {
 TEST(MessageWindow, HoldsBackWhenTheHeaderOf2NMessagesAgoIsUnacknowledged) {
   MessageWindow window(kWindow);
   greet(window);
-  window.begin(16 * 8, DataType::f32, Operation::sum);
+  window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 16 * 8});
   std::vector<MessageWindow::Outgoing> sent;
   for (std::uint32_t received = 0; received < 8; ++received) {
     while (const auto message = window.next()) {
@@ -123,13 +160,13 @@ TEST(MessageWindow, NumbersRunOnFromOneTensorToTheNext) {
   MessageWindow window(kWindow);
   greet(window);
   for (std::uint32_t id = 1; id <= 3; ++id) {
-    window.begin(8, DataType::u8, Operation::sum);
+    window.begin({.type = DataType::u8, .operation = Operation::sum, .segment_bytes = 8});
     const auto message = window.next();
     ASSERT_TRUE(message);
     EXPECT_EQ(message->number, id);
     EXPECT_FALSE(window.next());
     window.accept(id, result_for(*message));
-    EXPECT_EQ(window.state(), MessageWindow::State::reducing) << "not acknowledged";
+    EXPECT_EQ(window.state(), MessageWindow::State::working) << "not acknowledged";
     window.complete();
     EXPECT_EQ(window.state(), MessageWindow::State::idle);
   }
@@ -138,7 +175,7 @@ TEST(MessageWindow, NumbersRunOnFromOneTensorToTheNext) {
 TEST(MessageWindow, AnEmptyTensorIsOverAtOnce) {
   MessageWindow window(kWindow);
   greet(window);
-  window.begin(0, DataType::f32, Operation::sum);
+  window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 0});
   EXPECT_EQ(window.state(), MessageWindow::State::idle);
   EXPECT_FALSE(window.next());
 }
@@ -169,7 +206,7 @@ TEST(MessageWindow, RefusesWhatIsNotTheResultThatIsDue) {
   for (const Case& entry : cases) {
     MessageWindow window(kWindow);
     greet(window);
-    window.begin(16, DataType::f32, Operation::sum);
+    window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 16});
     Bytes bytes = result_for(*window.next());
     entry.hurt(wire::view_as<wire::InaHeader>(bytes.data()));
     const Ending ending = ending_of([&] { window.accept(1, bytes); });
@@ -182,7 +219,7 @@ TEST(MessageWindow, RefusesWhatIsNotTheResultThatIsDue) {
 TEST(MessageWindow, RefusesWrongImmediateLengthAndUnaskedResult) {
   MessageWindow window(kWindow);
   greet(window);
-  window.begin(32, DataType::f32, Operation::sum);
+  window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 32});
   const auto message = window.next();
   Bytes bytes = result_for(*message);
   EXPECT_EQ(ending_of([&] { window.accept(2, bytes); }).code, ErrorCode::transport_failure);

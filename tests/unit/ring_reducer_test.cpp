@@ -35,6 +35,13 @@ struct Pair {
   Operation operation = Operation::sum;
 };
 
+/// A rank's share of an all-reduce of a whole tensor.
+Slice slice(const Bytes& in, Bytes& out, const Pair& pair) {
+  const Call call{
+      .count = in.size() / element_size(pair.type), .type = pair.type, .operation = pair.operation};
+  return slice_of(call, {}, in.data(), out.data(), 0, 1);
+}
+
 std::vector<Pair> all_pairs() {
   std::vector<Pair> pairs;
   for (std::size_t type = 0; type < kDataTypes; ++type) {
@@ -101,8 +108,7 @@ class Ring {
     std::vector<bool> begun(ranks_.size());
     const auto begin = [&](std::size_t rank) {
       begun[rank] = true;
-      ranks_[rank]->begin(
-          {in[rank].data(), out[rank].data(), in[rank].size(), pair.type, pair.operation});
+      ranks_[rank]->begin(slice(in[rank], out[rank], pair));
     };
     for (unsigned idle = 0; idle < kMostIdleRounds;) {
       const std::size_t rank = random_() % ranks_.size();
@@ -378,8 +384,7 @@ TEST(RingReducer, RefusesAPartialOfAnotherLengthWhenTheTensorIsKnown) {
   RingReducer reducer = rank_1_of_3();
   EXPECT_FALSE(refusal(reducer, 0, first_partial())) << "kept until then";
   Bytes tensor(16);
-  EXPECT_THROW(reducer.begin({tensor.data(), tensor.data(), 16, DataType::f32, Operation::sum}),
-               Error);
+  EXPECT_THROW(reducer.begin(slice(tensor, tensor, {DataType::f32, Operation::sum})), Error);
 }
 
 TEST(RingReducer, RefusesAPartialOfAFoldThatWeStart) {
@@ -388,13 +393,13 @@ TEST(RingReducer, RefusesAPartialOfAFoldThatWeStart) {
   Bytes message = first_partial();
   wire::view_as<RingHeader>(message.data()).block.set(1); // rank 1 starts it
   EXPECT_FALSE(refusal(reducer, 0, message)) << "kept until then";
-  EXPECT_THROW(reducer.begin({tensor.data(), tensor.data(), 24, DataType::i64, Operation::sum}),
-               Error);
+  EXPECT_THROW(reducer.begin(slice(tensor, tensor, {DataType::i64, Operation::sum})), Error);
 }
 
 TEST(RingReducer, AnEmptyTensorIsOverAtOnce) {
   RingReducer reducer = rank_1_of_3();
-  reducer.begin({nullptr, nullptr, 0, DataType::f32, Operation::sum});
+  Bytes tensor;
+  reducer.begin(slice(tensor, tensor, {DataType::f32, Operation::sum}));
   EXPECT_TRUE(reducer.is_idle());
   EXPECT_FALSE(reducer.next());
 }

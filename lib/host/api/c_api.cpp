@@ -183,6 +183,32 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
   return result;
 }
 
+host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
+                   weir_operation operation = WEIR_SUM, std::uint16_t root = 0) {
+  return {.kind = kind,
+          .count = count,
+          .type = static_cast<DataType>(type),
+          .operation = static_cast<Operation>(operation),
+          .root = root};
+}
+
+weir_status start(weir_group* group, const void* in, void* out, const host::Call& call,
+                  weir_request** request) {
+  return guarded([&] {
+    object_at(request, "request") = nullptr;
+    *request = new weir_request{object_at(group, "group").group.start(in, out, call)};
+    return WEIR_OK;
+  });
+}
+
+/// Starts a call and waits for it.
+template <typename... Parameters, typename... Arguments>
+weir_status call(weir_status (*start_it)(Parameters...), Arguments... arguments) {
+  weir_request* request = nullptr;
+  const weir_status status = start_it(arguments..., &request);
+  return status == WEIR_OK ? weir_wait(request) : status;
+}
+
 } // namespace
 
 void weir_context_options_init_sized(weir_context_options* options, size_t size) {
@@ -247,27 +273,69 @@ const char* weir_ring_schedule(weir_data_type type) {
   return host::name_of(host::ring_schedule(static_cast<DataType>(type))).data();
 }
 
-weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
-                            weir_data_type type, weir_operation operation) {
-  return guarded([&] {
-    object_at(group, "group")
-        .group.all_reduce(in, out, count, static_cast<DataType>(type),
-                          static_cast<Operation>(operation));
-    return WEIR_OK;
-  });
-}
-
 weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                                   weir_data_type type, weir_operation operation,
                                   weir_request** request) {
-  return guarded([&] {
-    object_at(request, "request") = nullptr;
-    *request =
-        new weir_request{object_at(group, "group")
-                             .group.start_all_reduce(in, out, count, static_cast<DataType>(type),
-                                                     static_cast<Operation>(operation))};
-    return WEIR_OK;
-  });
+  return start(group, in, out, call_of(host::CallKind::all_reduce, count, type, operation),
+               request);
+}
+
+weir_status weir_start_reduce(weir_group* group, const void* in, void* out, size_t count,
+                              weir_data_type type, weir_operation operation, uint16_t root,
+                              weir_request** request) {
+  return start(group, in, out, call_of(host::CallKind::reduce, count, type, operation, root),
+               request);
+}
+
+weir_status weir_start_broadcast(weir_group* group, void* data, size_t count, weir_data_type type,
+                                 uint16_t root, weir_request** request) {
+  return start(group, data, data, call_of(host::CallKind::broadcast, count, type, WEIR_SUM, root),
+               request);
+}
+
+weir_status weir_start_all_gather(weir_group* group, const void* in, void* out, size_t count,
+                                  weir_data_type type, weir_request** request) {
+  return start(group, in, out, call_of(host::CallKind::all_gather, count, type), request);
+}
+
+weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
+                                      weir_data_type type, weir_operation operation,
+                                      weir_request** request) {
+  return start(group, in, out, call_of(host::CallKind::reduce_scatter, count, type, operation),
+               request);
+}
+
+weir_status weir_start_barrier(weir_group* group, weir_request** request) {
+  return start(group, nullptr, nullptr, call_of(host::CallKind::barrier, 0, WEIR_F32), request);
+}
+
+weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
+                            weir_data_type type, weir_operation operation) {
+  return call(weir_start_all_reduce, group, in, out, count, type, operation);
+}
+
+weir_status weir_reduce(weir_group* group, const void* in, void* out, size_t count,
+                        weir_data_type type, weir_operation operation, uint16_t root) {
+  return call(weir_start_reduce, group, in, out, count, type, operation, root);
+}
+
+weir_status weir_broadcast(weir_group* group, void* data, size_t count, weir_data_type type,
+                           uint16_t root) {
+  return call(weir_start_broadcast, group, data, count, type, root);
+}
+
+weir_status weir_all_gather(weir_group* group, const void* in, void* out, size_t count,
+                            weir_data_type type) {
+  return call(weir_start_all_gather, group, in, out, count, type);
+}
+
+weir_status weir_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
+                                weir_data_type type, weir_operation operation) {
+  return call(weir_start_reduce_scatter, group, in, out, count, type, operation);
+}
+
+weir_status weir_barrier(weir_group* group) {
+  return call(weir_start_barrier, group);
 }
 
 weir_status weir_test(weir_request* request) {

@@ -75,17 +75,30 @@ Group::~Group() {
   GroupDriver::keep_for_ever(std::move(driver_));
 }
 
+Pending Group::start(const void* in, void* out, const Call& call) {
+  if (call.reduces() && !is_reducible(call.type, call.operation)) {
+    throw std::invalid_argument(
+        fmt::format("{} of {} has no meaning", name_of(call.operation), name_of(call.type)));
+  }
+  if (element_size(call.type) == 0) {
+    throw std::invalid_argument(fmt::format("type: found {}; allowed: 0 .. {}",
+                                            static_cast<int>(call.type), kDataTypes - 1));
+  }
+  if (call.has_root() && call.root >= world()) {
+    throw std::invalid_argument(
+        fmt::format("root: found {}; allowed: 0 .. {}", call.root, world() - 1));
+  }
+  if (const std::size_t most = kMaxTensorBytes / element_size(call.type) / world();
+      call.count > most) {
+    throw std::invalid_argument(fmt::format("count: found {}; allowed: 0 .. {} of {}", call.count,
+                                            most, name_of(call.type)));
+  }
+  return Pending(driver_->start(in, out, call));
+}
+
 Pending Group::start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
                                 Operation operation) {
-  if (!is_reducible(type, operation)) {
-    throw std::invalid_argument(
-        fmt::format("{} of {} has no meaning", name_of(operation), name_of(type)));
-  }
-  if (const std::size_t most = kMaxTensorBytes / element_size(type); count > most) {
-    throw std::invalid_argument(
-        fmt::format("count: found {}; allowed: 0 .. {} of {}", count, most, name_of(type)));
-  }
-  return Pending(driver_->start(in, out, {.count = count, .type = type, .operation = operation}));
+  return start(in, out, {.count = count, .type = type, .operation = operation});
 }
 
 void Group::all_reduce(const void* in, void* out, std::size_t count, DataType type,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// One rank's part in a job: all-reduce over a ring of RoCEv2 connections that a Weir switch
+/// One rank's part in a job: collectives over a ring of RoCEv2 connections that a Weir switch
 /// aggregates (docs/protocol.md §7).
 
+#include "host/bootstrap/call.hpp"
 #include "host/bootstrap/error.hpp"
 #include "host/bootstrap/group_options.hpp"
 #include "weir/ina.hpp"
@@ -43,7 +44,7 @@ std::string find_defect(const GroupOptions& options);
 /// The same for what they say of the device.
 std::string find_device_defect(const GroupOptions& options);
 
-/// An all-reduce under way. The group owns its buffers until it is done.
+/// A call under way. The group owns its buffers until it is done.
 class Pending {
  public:
   Pending() = default;
@@ -86,15 +87,15 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  /// Sets out[i] to the reduction of every rank's in[i]: the left fold in rank order
-  /// (docs/protocol.md §2). `count` elements, may be 0. in == out reduces in place; otherwise they
-  /// must not overlap. Every rank makes the same calls in the same order. Throws
-  /// std::invalid_argument for a pair that is not is_reducible and for 2^63 bytes or more; else
-  /// Error.
-  void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
-  /// The same without waiting. Several may be under way; they are done in order.
+  /// Starts a collective and returns (weir/weir.h says what each does). Several may be under way;
+  /// they are done in order. Every rank makes the same calls in the same order. Throws
+  /// std::invalid_argument for a pair that is not is_reducible, a root that is no rank, and 2^63
+  /// bytes or more; else Error.
+  Pending start(const void* in, void* out, const Call& call);
   Pending start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
                            Operation operation);
+  /// The same, and waits.
+  void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
 
   std::uint16_t rank() const;
   std::uint16_t world() const;

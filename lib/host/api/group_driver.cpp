@@ -160,7 +160,7 @@ void GroupDriver::close() {
 
 Error GroupDriver::closed_too_early() const {
   return {ErrorCode::peer_died, options_.rank,
-          fmt::format("rank {} closed its group during an all-reduce", options_.rank)};
+          fmt::format("rank {} closed its group during a call", options_.rank)};
 }
 
 GroupStatistics GroupDriver::statistics() {

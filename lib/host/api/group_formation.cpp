@@ -5,7 +5,7 @@
 #include "host/bootstrap/agreement.hpp"
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/rendezvous.hpp"
-#include "host/collective/ring_reducer.hpp"
+#include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
 
 #include <chrono>
@@ -113,7 +113,8 @@ void GroupFormation::greet() {
     lanes.push_back(std::move(lane));
   }
   membership_.engine =
-      std::make_unique<Engine>(std::move(lanes), *membership_.transport, options_.timeout);
+      std::make_unique<Engine>(Place{options_.rank, options_.world}, std::move(lanes),
+                               *membership_.transport, options_.timeout);
   const std::optional<Error> outcome = exchange_hellos(windows);
   const Blob blob = outcome ? encode(*outcome) : Blob();
   // A neighbour may still lack the acknowledgement of its hello.
@@ -165,12 +166,12 @@ void GroupFormation::fall_back(std::string_view reason) {
   for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {
     const WindowConfig window = window_config(lane);
     lanes.push_back(
-        std::make_unique<RingReducer>(RingReducerConfig{.ring = window.ring,
-                                                        .rank = options_.rank,
-                                                        .world = options_.world,
-                                                        .epoch = window.epoch,
-                                                        .slots = plan_.slots,
-                                                        .data_bytes = window.data_bytes()}));
+        std::make_unique<RingCollectives>(RingReducerConfig{.ring = window.ring,
+                                                            .rank = options_.rank,
+                                                            .world = options_.world,
+                                                            .epoch = window.epoch,
+                                                            .slots = plan_.slots,
+                                                            .data_bytes = window.data_bytes()}));
   }
   membership_.engine->replace(std::move(lanes));
 }

@@ -16,20 +16,32 @@ constexpr auto kSlack = 2 * kAnswerTime; // more time for rank 0, which knows be
 struct CallBody {
   wire::be64 sequence;
   wire::be64 count;
+  std::uint8_t kind;
   std::uint8_t type;
   std::uint8_t operation;
+  std::uint8_t reserved;
+  wire::be16 root;
 };
 
-static_assert(sizeof(CallBody) == 18);
+static_assert(sizeof(CallBody) == 22);
 
 CallBody encode(const Call& call) {
-  return {wire::be64(call.sequence), wire::be64(call.count), static_cast<std::uint8_t>(call.type),
-          static_cast<std::uint8_t>(call.operation)};
+  return {wire::be64(call.sequence),
+          wire::be64(call.count),
+          static_cast<std::uint8_t>(call.kind),
+          static_cast<std::uint8_t>(call.type),
+          static_cast<std::uint8_t>(call.operation),
+          0,
+          wire::be16(call.root)};
 }
 
-std::string describe(const Call& call) {
-  return fmt::format("{} elements of {}, {}", call.count, name_of(call.type),
-                     name_of(call.operation));
+Call decode(const CallBody& body) {
+  return {.sequence = body.sequence.get(),
+          .kind = static_cast<CallKind>(body.kind),
+          .count = body.count.get(),
+          .type = static_cast<DataType>(body.type),
+          .operation = static_cast<Operation>(body.operation),
+          .root = body.root.get()};
 }
 
 } // namespace
@@ -126,9 +138,7 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   switch (static_cast<ControlKind>(frame.kind)) {
   case ControlKind::enter:
     if (frame.body.size() == sizeof(CallBody)) {
-      const auto& body = wire::view_as<CallBody>(frame.body.data());
-      note_entry(from, {body.sequence.get(), body.count.get(), static_cast<DataType>(body.type),
-                        static_cast<Operation>(body.operation)});
+      note_entry(from, decode(wire::view_as<CallBody>(frame.body.data())));
     }
     return;
   case ControlKind::go:
@@ -182,7 +192,7 @@ void JobControl::note_entry(std::uint16_t from, const Call& call) {
 
 Error JobControl::left_too_early(std::uint16_t rank) const {
   return {ErrorCode::peer_died, rank,
-          fmt::format("rank {} left the job before all-reduce {}", rank, begun_ + 1)};
+          fmt::format("rank {} left the job before call {}", rank, begun_ + 1)};
 }
 
 void JobControl::begin_when_all_entered() {
@@ -218,8 +228,8 @@ void JobControl::check_agreement() const {
     const Call& other = *peers_[rank].entered;
     if (other != own) {
       throw Error(ErrorCode::mismatch, rank,
-                  fmt::format("all-reduce {}: rank {} brings {}; rank 0 brings {}", own.sequence,
-                              rank, describe(other), describe(own)));
+                  fmt::format("call {}: rank {} calls {}; rank 0 calls {}", own.sequence, rank,
+                              describe(other), describe(own)));
     }
   }
 }
@@ -234,7 +244,7 @@ void JobControl::check_entry_timer() {
   }
   if (rank_ != 0) {
     throw Error(ErrorCode::timeout, 0,
-                fmt::format("all-reduce {}: rank 0 did not let it begin within {} ms", begun_ + 1,
+                fmt::format("call {}: rank 0 did not let it begin within {} ms", begun_ + 1,
                             timeout_.count()));
   }
   entry_timer_.reset();
@@ -249,7 +259,7 @@ Error JobControl::late_entry() const {
     }
   }
   return {ErrorCode::timeout, missing.front(),
-          fmt::format("all-reduce {}: {} did not enter within {} ms", begun_ + 1, named(missing),
+          fmt::format("call {}: {} did not enter within {} ms", begun_ + 1, named(missing),
                       timeout_.count())};
 }
 

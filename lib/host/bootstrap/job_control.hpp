@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/call.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/bootstrap/stall_search.hpp"
 #include "host/bootstrap/stall_timer.hpp"
-#include "weir/ina.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -15,18 +15,8 @@
 
 namespace weir::host {
 
-/// What the ranks of one all-reduce must agree on.
-struct Call {
-  std::uint64_t sequence = 0; // 1, 2, … of the job
-  std::uint64_t count = 0;    // elements
-  DataType type = DataType::f32;
-  Operation operation = Operation::sum;
-
-  bool operator==(const Call&) const = default;
-};
-
-/// The job's ranks between rendezvous and farewell, over the rendezvous's connections. An
-/// all-reduce begins when every rank has entered it. The end of a rank's process is noticed. So no
+/// The job's ranks between rendezvous and farewell, over the rendezvous's connections. A
+/// call begins when every rank has entered it. The end of a rank's process is noticed. So no
 /// packet waits in the switch for a rank that is still computing, and a QP's retries need not cover
 /// that time. Never blocks.
 class JobControl {

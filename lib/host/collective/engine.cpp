@@ -13,23 +13,6 @@ namespace {
 
 // Not in every step, because these are system calls.
 constexpr auto kControlPeriod = std::chrono::milliseconds(1);
-constexpr std::size_t kSliceAlignment = 8;
-
-/// A lane's share of `bytes`, cut between elements.
-struct Share {
-  std::size_t offset;
-  std::size_t bytes;
-};
-
-Share share_of(std::size_t bytes, std::size_t lane, std::size_t lanes) {
-  const auto border = [&](std::size_t index) {
-    if (index == lanes) {
-      return bytes;
-    }
-    return bytes / lanes * index / kSliceAlignment * kSliceAlignment;
-  };
-  return {border(lane), border(lane + 1) - border(lane)};
-}
 
 /// Whether the error says only that this rank waits, not who is to blame.
 bool is_standstill(const Error& error) {
@@ -38,9 +21,9 @@ bool is_standstill(const Error& error) {
 
 } // namespace
 
-Engine::Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
-               std::chrono::milliseconds timeout)
-    : lanes_(std::move(lanes)), transport_(transport), timeout_(timeout),
+Engine::Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> lanes,
+               Transport& transport, std::chrono::milliseconds timeout)
+    : place_(place), lanes_(std::move(lanes)), transport_(transport), timeout_(timeout),
       stall_timer_(timeout, Clock::now()) {}
 
 void Engine::attach(JobControl& control) {
@@ -123,9 +106,7 @@ void Engine::poll_control() {
 
 void Engine::begin_slices() {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const Share share = share_of(job_->bytes(), lane, lanes_.size());
-    lanes_[lane]->begin({job_->in + share.offset, job_->out + share.offset, share.bytes,
-                         job_->call.type, job_->call.operation});
+    lanes_[lane]->begin(slice_of(job_->call, place_, job_->in, job_->out, lane, lanes_.size()));
   }
 }
 

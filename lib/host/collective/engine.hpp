@@ -19,15 +19,13 @@
 
 namespace weir::host {
 
-/// One all-reduce.
+/// One call.
 struct Job {
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;
   Call call;
   std::atomic<std::size_t> bytes_done = 0; // written by the engine
   std::atomic<bool> done = false;          // written by the engine, last of all
-
-  std::size_t bytes() const { return call.count * element_size(call.type); }
 };
 
 /// Runs one job after the other over all lanes. Never blocks. The owner calls step() until the job
@@ -35,7 +33,7 @@ struct Job {
 /// at a time.
 class Engine : private TransportListener {
  public:
-  Engine(std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
+  Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
          std::chrono::milliseconds timeout);
 
   /// From now on jobs may start, and the end of another rank is noticed.
@@ -80,6 +78,7 @@ class Engine : private TransportListener {
   void check_stall() const;
   std::string describe_standstill() const;
 
+  const Place place_;
   std::vector<std::unique_ptr<Reducer>> lanes_;
   Transport& transport_;
   JobControl* control_ = nullptr;

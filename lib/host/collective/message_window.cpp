@@ -22,14 +22,15 @@ std::uint32_t nonce_in(const wire::InaHeader& hello) {
 MessageWindow::MessageWindow(const WindowConfig& config)
     : config_(config), headers_(std::size_t{2} * config.window) {}
 
-void MessageWindow::begin(std::size_t bytes, DataType type, Operation operation) {
+void MessageWindow::begin(const Work& work) {
   assert(state_ == State::idle);
-  type_ = type;
-  operation_ = operation;
-  tensor_bytes_ = bytes;
+  work_ = work;
+  const std::size_t capacity = config_.data_bytes();
+  messages_per_segment_ =
+      work.collective == Collective::barrier ? 1 : (work.segment_bytes + capacity - 1) / capacity;
   first_ = next_;
-  end_ = first_ + (bytes + config_.data_bytes() - 1) / config_.data_bytes();
-  state_ = State::reducing;
+  end_ = first_ + work.segments * messages_per_segment_;
+  state_ = State::working;
   settle();
 }
 
@@ -41,7 +42,7 @@ std::optional<MessageWindow::Outgoing> MessageWindow::next() {
   }
   const std::uint64_t number = next_++;
   const Piece piece = piece_of(number);
-  write_header(number, piece.bytes);
+  write_header(number, piece);
   const auto* header = reinterpret_cast<const std::uint8_t*>(&headers_[slot_of(number)]);
   return Outgoing{number, {header, kInaHeaderBytes}, piece};
 }
@@ -50,26 +51,29 @@ MessageWindow::Piece MessageWindow::piece_of(std::uint64_t number) const {
   if (state_ == State::greeting) {
     return {};
   }
-  const std::size_t offset = static_cast<std::size_t>(number - first_) * config_.data_bytes();
-  return {offset, std::min(config_.data_bytes(), tensor_bytes_ - offset)};
+  const std::uint64_t message = number - first_;
+  const auto segment = static_cast<std::uint16_t>(message / messages_per_segment_);
+  const std::size_t offset =
+      static_cast<std::size_t>(message % messages_per_segment_) * config_.data_bytes();
+  return {segment, offset, std::min(config_.data_bytes(), work_.segment_bytes - offset)};
 }
 
-void MessageWindow::write_header(std::uint64_t number, std::size_t bytes) {
+void MessageWindow::write_header(std::uint64_t number, const Piece& piece) {
   const bool is_hello = state_ == State::greeting;
   wire::InaHeader header{};
   header.magic.set(kInaMagic);
   header.version = kInaVersion;
-  header.operation = static_cast<std::uint8_t>(operation_);
-  header.data_type = static_cast<std::uint8_t>(type_);
+  header.operation = static_cast<std::uint8_t>(work_.operation);
+  header.data_type = static_cast<std::uint8_t>(work_.type);
   header.ring_id.set(config_.ring);
   header.rank.set(config_.rank);
   header.world.set(config_.world);
   header.message_id.set(static_cast<std::uint32_t>(number));
-  header.message_length.set(static_cast<std::uint32_t>(bytes));
+  header.message_length.set(static_cast<std::uint32_t>(piece.bytes));
   header.epoch.set(config_.epoch);
   header.session.set(is_hello ? config_.nonce : session_);
-  header.collective =
-      static_cast<std::uint8_t>(is_hello ? Collective::hello : Collective::all_reduce);
+  header.collective = static_cast<std::uint8_t>(is_hello ? Collective::hello : work_.collective);
+  header.root.set(work_.segments == 1 ? work_.root : piece.segment);
   if (is_hello) {
     header.ack_timeout = config_.ack_timeout;
     header.qp.set(config_.qp);
@@ -162,6 +166,7 @@ void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t num
   same("msg_len", found.message_length.get(), own.message_length.get());
   same("epoch", found.epoch.get(), own.epoch.get());
   same("collective", found.collective, own.collective);
+  same("root", found.root.get(), own.root.get());
   if (state_ != State::greeting) {
     same("session", found.session.get(), session_);
   } else if (found.session.get() == 0) {

@@ -40,7 +40,7 @@ class MessageWindow {
   enum class State : std::uint8_t {
     greeting, // the hello has no answer yet
     idle,
-    reducing, // a tensor is on its way
+    working, // a call is on its way
   };
 
   /// The answer to the hello.
@@ -50,8 +50,20 @@ class MessageWindow {
     plain,      // the predecessor's own hello came unchanged: nobody aggregates
   };
 
-  /// The bytes of the tensor that a message carries, or that a result is for.
+  /// What the messages of one call are for: segments of equal length, each cut into messages of its
+  /// own. Segment k of several is a broadcast by rank k.
+  struct Work {
+    Collective collective = Collective::all_reduce;
+    DataType type = DataType::f32;
+    Operation operation = Operation::sum; // 0 in a broadcast and a barrier
+    std::uint16_t root = 0;               // of a broadcast with one segment; 0 otherwise
+    std::uint16_t segments = 1;
+    std::size_t segment_bytes = 0;
+  };
+
+  /// The part of a segment that a message carries, or that a result is for.
   struct Piece {
+    std::uint16_t segment = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
@@ -64,8 +76,8 @@ class MessageWindow {
 
   explicit MessageWindow(const WindowConfig& config);
 
-  /// Starts a tensor of `bytes`; only when idle. An empty tensor has no messages.
-  void begin(std::size_t bytes, DataType type, Operation operation);
+  /// Starts the messages of a call; only when idle. Empty segments have none, a barrier has one.
+  void begin(const Work& work);
 
   /// The next message that may be sent now: first the hello, then message m once the result of m-N
   /// is here.
@@ -107,7 +119,7 @@ class MessageWindow {
 
   Piece take_plain_hello();
   Piece piece_of(std::uint64_t number) const;
-  void write_header(std::uint64_t number, std::size_t bytes);
+  void write_header(std::uint64_t number, const Piece& piece);
   void check_result(const wire::InaHeader& found, std::uint64_t number) const;
   void settle();
 
@@ -115,12 +127,11 @@ class MessageWindow {
   std::vector<wire::InaHeader> headers_; // of the last 2N messages sent, by number mod 2N
   State state_ = State::greeting;
   Answer answer_ = Answer::none;
-  DataType type_ = DataType::f32;
-  Operation operation_ = Operation::sum;
-  std::size_t tensor_bytes_ = 0;
+  Work work_;
+  std::uint64_t messages_per_segment_ = 1;
   std::uint64_t others_hellos_ = 0; // number ignored
-  std::uint64_t first_ = 0;         // the tensor's first message
-  std::uint64_t end_ = 1;           // end of the tensor's messages
+  std::uint64_t first_ = 0;         // the call's first message
+  std::uint64_t end_ = 1;           // end of the call's messages
   std::uint64_t next_ = 0;          // next to send
   std::uint64_t arrived_ = 0;       // results so far
   std::uint64_t completed_ = 0;     // acknowledged so far

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/collective/slice.hpp"
 #include "host/transport/transport.hpp"
-#include "weir/ina.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,16 +12,7 @@
 
 namespace weir::host {
 
-/// One lane's share of a tensor.
-struct Slice {
-  const std::uint8_t* in = nullptr;
-  std::uint8_t* out = nullptr; // may equal `in`
-  std::size_t bytes = 0;       // whole elements
-  DataType type = DataType::f32;
-  Operation operation = Operation::sum;
-};
-
-/// Turns a slice into its reduction, by messages to the successor and from the predecessor. One per
+/// Turns a slice into its result, by messages to the successor and from the predecessor. One per
 /// lane. No I/O, no clock.
 class Reducer {
  public:

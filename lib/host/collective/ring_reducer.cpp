@@ -43,7 +43,7 @@ void RingReducer::begin(const Slice& slice) {
   reduce_ = op::find_kernel(partial, slice.operation, level);
   conversions_ =
       partial == slice.type ? op::Conversions{} : op::find_conversions(slice.type, level);
-  plan_ = RingBlocks(slice.bytes, slice.type, slice.operation, config_.world, config_.data_bytes);
+  plan_ = RingBlocks(slice.bytes(), slice.type, slice.operation, config_.world, config_.data_bytes);
   first_ = end_;
   end_ = first_ + plan_.count();
   for (std::uint64_t number = first_; number < first_ + window(); ++number) {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/collective/switch_reducer.hpp"
 
-#include <cstring>
-
 namespace weir::host {
 
 void SwitchReducer::begin(const Slice& slice) {
   slice_ = slice;
   bytes_done_ = 0;
-  window_.begin(slice.bytes, slice.type, slice.operation);
+  window_.begin({.collective = slice.collective,
+                 .type = slice.type,
+                 .operation = slice.operation,
+                 .root = slice.root,
+                 .segments = slice.segments,
+                 .segment_bytes = slice.segment_bytes});
 }
 
 std::optional<OutgoingMessage> SwitchReducer::next() {
@@ -16,15 +19,14 @@ std::optional<OutgoingMessage> SwitchReducer::next() {
   if (!message) {
     return std::nullopt;
   }
-  const std::span<const std::uint8_t> data(slice_.in, slice_.bytes);
-  return OutgoingMessage{message->number, message->header,
-                         data.subspan(message->piece.offset, message->piece.bytes)};
+  const auto& [segment, offset, bytes] = message->piece;
+  return OutgoingMessage{message->number, message->header, slice_.source(segment, offset, bytes)};
 }
 
 void SwitchReducer::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
   const MessageWindow::Piece piece = window_.accept(immediate, message);
   if (piece.bytes != 0) {
-    std::memcpy(slice_.out + piece.offset, message.data() + kInaHeaderBytes, piece.bytes);
+    slice_.store(piece.segment, piece.offset, message.subspan(kInaHeaderBytes, piece.bytes));
   }
   bytes_done_ += piece.bytes;
 }

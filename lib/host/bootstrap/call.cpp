@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/bootstrap/call.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace weir::host {
+
+std::string_view name_of(CallKind kind) {
+  constexpr std::array<std::string_view, kCallKinds> names{
+      "all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter", "barrier"};
+  const auto index = static_cast<std::size_t>(kind);
+  return index < names.size() ? names[index] : "unknown call";
+}
+
+std::string describe(const Call& call) {
+  std::string text(name_of(call.kind));
+  if (call.kind != CallKind::barrier) {
+    text += fmt::format(" of {} {}", call.count, name_of(call.type));
+  }
+  if (call.reduces()) {
+    text += fmt::format(", {}", name_of(call.operation));
+  }
+  if (call.has_root()) {
+    text += fmt::format(", {} rank {}", call.kind == CallKind::reduce ? "to" : "from", call.root);
+  }
+  return text;
+}
+
+} // namespace weir::host

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "weir/ina.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::host {
+
+/// The collectives of MPI. The switch knows all-reduce, broadcast and barrier; the others are made
+/// of these (docs/protocol.md §2).
+enum class CallKind : std::uint8_t {
+  all_reduce = 0,
+  reduce = 1,         // all-reduce, of which the root alone keeps the result
+  broadcast = 2,      //
+  all_gather = 3,     // broadcasts whose root is each rank in turn
+  reduce_scatter = 4, // all-reduce, of which each rank keeps its share
+  barrier = 5,
+};
+
+inline constexpr std::uint8_t kCallKinds = 6;
+
+/// "all-reduce" and so on.
+std::string_view name_of(CallKind kind);
+
+/// What the ranks of one call must agree on.
+struct Call {
+  std::uint64_t sequence = 0; // 1, 2, … of the job
+  CallKind kind = CallKind::all_reduce;
+  std::uint64_t count = 0; // elements; of one rank's share in an all-gather and a reduce-scatter
+  DataType type = DataType::f32;
+  Operation operation = Operation::sum; // where something is reduced
+  std::uint16_t root = 0;               // of reduce and broadcast
+
+  bool operator==(const Call&) const = default;
+
+  bool reduces() const {
+    return kind == CallKind::all_reduce || kind == CallKind::reduce ||
+           kind == CallKind::reduce_scatter;
+  }
+
+  bool has_root() const { return kind == CallKind::reduce || kind == CallKind::broadcast; }
+};
+
+/// For errors: "reduce of 100 f32, sum, to rank 2".
+std::string describe(const Call& call);
+
+} // namespace weir::host

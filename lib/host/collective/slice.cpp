@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/collective/slice.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::host {
+namespace {
+
+constexpr std::size_t kShareAlignment = 8;
+
+/// Bytes from `begin` to before `end`.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+/// A lane's share of a segment, cut between elements.
+Range share_of(std::size_t bytes, std::size_t lane, std::size_t lanes) {
+  const auto border = [&](std::size_t index) {
+    return index == lanes ? bytes : bytes / lanes * index / kShareAlignment * kShareAlignment;
+  };
+  return {border(lane), border(lane + 1)};
+}
+
+Collective collective_of(CallKind kind) {
+  switch (kind) {
+  case CallKind::broadcast:
+  case CallKind::all_gather:
+    return Collective::broadcast;
+  case CallKind::barrier:
+    return Collective::barrier;
+  default:
+    return Collective::all_reduce;
+  }
+}
+
+/// What this rank keeps of the result, in bytes of the whole call.
+Range kept_of(const Call& call, const Place& place, std::size_t rank_bytes) {
+  switch (call.kind) {
+  case CallKind::reduce:
+    return {0, place.rank == call.root ? rank_bytes : 0};
+  case CallKind::reduce_scatter:
+    return {place.rank * rank_bytes, (place.rank + 1u) * rank_bytes};
+  default:
+    return {0, rank_bytes};
+  }
+}
+
+} // namespace
+
+Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std::uint8_t* out,
+               std::size_t lane, std::size_t lanes) {
+  const std::size_t rank_bytes = call.count * element_size(call.type);
+  const std::size_t segment_bytes =
+      call.kind == CallKind::reduce_scatter ? rank_bytes * place.world : rank_bytes;
+  const Range share = share_of(segment_bytes, lane, lanes);
+  const Range kept = kept_of(call, place, rank_bytes);
+  const Range ours{std::clamp(kept.begin, share.begin, share.end),
+                   std::clamp(kept.end, share.begin, share.end)};
+  Slice slice{.collective = collective_of(call.kind),
+              .type = call.type,
+              .operation = call.operation,
+              .rank = place.rank,
+              .root = call.kind == CallKind::broadcast ? call.root : std::uint16_t{0},
+              .segments = call.kind == CallKind::all_gather ? place.world : std::uint16_t{1},
+              .segment_bytes = share.end - share.begin,
+              .stride = rank_bytes,
+              .keep_begin = ours.begin - share.begin,
+              .keep_end = ours.end - share.begin};
+  const bool is_others = call.kind == CallKind::broadcast && place.rank != call.root;
+  if (const std::uint8_t* source = is_others ? out : in; source != nullptr) {
+    slice.in = source + share.begin;
+  }
+  if (out != nullptr && ours.begin != ours.end) {
+    slice.out = out + (ours.begin - kept.begin);
+  }
+  return slice;
+}
+
+std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t offset,
+                                            std::size_t bytes) const {
+  const bool is_ours = segments == 1 || segment == rank;
+  const std::uint8_t* data = is_ours ? in : out + segment * stride;
+  return bytes == 0 ? std::span<const std::uint8_t>() : std::span(data + offset, bytes);
+}
+
+void Slice::store(std::uint16_t segment, std::size_t offset,
+                  std::span<const std::uint8_t> result) const {
+  const std::size_t begin = std::clamp(offset, keep_begin, keep_end);
+  const std::size_t end = std::clamp(offset + result.size(), keep_begin, keep_end);
+  if (begin != end) {
+    std::memcpy(out + segment * stride + (begin - keep_begin), result.data() + (begin - offset),
+                end - begin);
+  }
+}
+
+} // namespace weir::host

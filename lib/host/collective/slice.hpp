@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/call.hpp"
+#include "weir/ina.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weir::host {
+
+/// A rank's place in its ring.
+struct Place {
+  std::uint16_t rank = 0;
+  std::uint16_t world = 2;
+};
+
+/// One lane's share of a call, as messages carry it: segments of equal length, of which an
+/// all-gather has one for each rank and every other call has one.
+struct Slice {
+  Collective collective = Collective::all_reduce; // of the messages
+  DataType type = DataType::f32;
+  Operation operation = Operation::sum;
+  std::uint16_t rank = 0;        // ours
+  std::uint16_t root = 0;        // of a broadcast with one segment; segment k is rank k's otherwise
+  std::uint16_t segments = 1;    //
+  std::size_t segment_bytes = 0; // whole elements
+  std::size_t stride = 0;        // bytes from one segment to the next in `out`
+  const std::uint8_t* in = nullptr;
+  std::uint8_t* out = nullptr; // may be `in`; the first byte that is kept goes there
+  // The bytes of the only segment whose result is kept. All of each segment if there are several.
+  std::size_t keep_begin = 0;
+  std::size_t keep_end = 0;
+
+  std::size_t bytes() const { return segments * segment_bytes; }
+
+  bool keeps_all() const { return keep_begin == 0 && keep_end == segment_bytes; }
+
+  /// Whose data the segment's result is; in a broadcast alone.
+  std::uint16_t root_of(std::uint16_t segment) const { return segments == 1 ? root : segment; }
+
+  /// Our data for a part of a segment. What is not ours in a broadcast is never looked at.
+  std::span<const std::uint8_t> source(std::uint16_t segment, std::size_t offset,
+                                       std::size_t bytes) const;
+
+  /// Stores what it keeps of a part's result.
+  void store(std::uint16_t segment, std::size_t offset, std::span<const std::uint8_t> result) const;
+};
+
+/// The share of lane `lane` of `lanes`. Segments are cut between elements. `in` and `out` are the
+/// call's buffers; the ranks that do not keep a reduction's result may have no `out`, and only the
+/// root of a broadcast needs an `in`.
+Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std::uint8_t* out,
+               std::size_t lane, std::size_t lanes);
+
+} // namespace weir::host

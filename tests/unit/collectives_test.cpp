@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Every collective of the host library: jobs whose ranks are threads around a switch in memory,
+/// with it and without. Results are compared with plain loops over whole numbers.
+
+#include "host/collective/slice.hpp"
+#include "host_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+using Values = std::vector<std::int32_t>;
+
+constexpr std::int32_t kUntouched = -77;
+
+/// Rank r's values: those of two ranks differ everywhere.
+Values values_of(std::uint16_t rank, std::size_t count) {
+  Values values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<std::int32_t>(rank * 1'000'000 + i * 7 % 9973);
+  }
+  return values;
+}
+
+/// The sum of every rank's values.
+Values sum_of(std::uint16_t world, std::size_t count) {
+  Values sums(count);
+  for (std::uint16_t rank = 0; rank < world; ++rank) {
+    const Values values = values_of(rank, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      sums[i] += values[i];
+    }
+  }
+  return sums;
+}
+
+Values part(const Values& values, std::size_t begin, std::size_t count) {
+  const auto first = values.begin() + static_cast<std::ptrdiff_t>(begin);
+  return {first, first + static_cast<std::ptrdiff_t>(count)};
+}
+
+/// One rank of a job, and the calls that every rank makes with it.
+class Caller {
+ public:
+  Caller(Group& group, std::size_t count)
+      : group_(group), rank_(group.rank()), world_(group.world()), count_(count) {}
+
+  void call_everything() {
+    for (std::uint16_t root = 0; root < world_; ++root) {
+      reduce(root);
+      broadcast(root);
+    }
+    all_gather();
+    reduce_scatter();
+    call({.kind = CallKind::barrier}, nullptr, nullptr);
+  }
+
+ private:
+  void call(Call call, const void* in, void* out) {
+    call.type = DataType::i32;
+    group_.start(in, out, call).wait();
+  }
+
+  void reduce(std::uint16_t root) {
+    const Call reduce{.kind = CallKind::reduce, .count = count_, .root = root};
+    const Values in = values_of(rank_, count_);
+    Values out(count_, kUntouched);
+    call(reduce, in.data(), rank_ == root ? out.data() : nullptr);
+    EXPECT_EQ(out, rank_ == root ? sum_of(world_, count_) : Values(count_, kUntouched))
+        << "to rank " << root;
+    EXPECT_EQ(in, values_of(rank_, count_)) << "the input was touched";
+    Values both = in;
+    call(reduce, both.data(), both.data());
+    EXPECT_EQ(both, rank_ == root ? sum_of(world_, count_) : in) << "in place, to rank " << root;
+  }
+
+  void broadcast(std::uint16_t root) {
+    Values data = values_of(rank_, count_);
+    call({.kind = CallKind::broadcast, .count = count_, .root = root}, data.data(), data.data());
+    EXPECT_EQ(data, values_of(root, count_)) << "from rank " << root;
+  }
+
+  void all_gather() {
+    const Call gather{.kind = CallKind::all_gather, .count = count_};
+    Values expected;
+    for (std::uint16_t rank = 0; rank < world_; ++rank) {
+      const Values values = values_of(rank, count_);
+      expected.insert(expected.end(), values.begin(), values.end());
+    }
+    const Values in = values_of(rank_, count_);
+    Values out(count_ * world_, kUntouched);
+    call(gather, in.data(), out.data());
+    EXPECT_EQ(out, expected);
+    out.assign(count_ * world_, kUntouched);
+    std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(rank_ * count_));
+    call(gather, out.data() + rank_ * count_, out.data());
+    EXPECT_EQ(out, expected) << "in place";
+  }
+
+  void reduce_scatter() {
+    const Call scatter{.kind = CallKind::reduce_scatter, .count = count_};
+    const std::size_t whole = count_ * world_;
+    const Values expected = part(sum_of(world_, whole), rank_ * count_, count_);
+    Values in = values_of(rank_, whole);
+    Values out(count_, kUntouched);
+    call(scatter, in.data(), out.data());
+    EXPECT_EQ(out, expected);
+    call(scatter, in.data(), in.data() + rank_ * count_);
+    EXPECT_EQ(part(in, rank_ * count_, count_), expected) << "in place";
+    const Values others = values_of(rank_, whole);
+    for (std::size_t i = 0; i < whole; ++i) {
+      const bool is_ours = i / std::max<std::size_t>(count_, 1) == rank_;
+      ASSERT_TRUE(is_ours || in[i] == others[i]) << "another rank's share was touched at " << i;
+    }
+  }
+
+  Group& group_;
+  const std::uint16_t rank_;
+  const std::uint16_t world_;
+  const std::size_t count_;
+};
+
+class Collectives : public testing::TestWithParam<JobPlan> {};
+
+TEST_P(Collectives, AreExactForEveryRootAndLength) {
+  const JobPlan& plan = GetParam();
+  const bool has_switch = plan.fallback == Fallback::none;
+  HostFabric fabric(has_switch ? rings_of(plan) : std::vector<ring::RingSpec>(), plan.world);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    EXPECT_EQ(group.algorithm(), has_switch ? Algorithm::in_switch : Algorithm::ring);
+    for (const std::size_t count : {0, 1, 3, 239, 1000}) {
+      Caller(group, count).call_everything();
+    }
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Collectives,
+    testing::Values(JobPlan{.world = 2}, JobPlan{.world = 5},
+                    JobPlan{.world = 3, .rings = {4, 5, 6}},
+                    JobPlan{.world = 2, .window = 1, .message_bytes = 48},
+                    JobPlan{.world = 4, .rings = {1, 2}, .loss = 0.02, .seed = 4},
+                    JobPlan{.world = 2, .fallback = Fallback::ring},
+                    JobPlan{.world = 5, .rings = {1, 2}, .fallback = Fallback::ring},
+                    JobPlan{.world = 3, .loss = 0.02, .seed = 5, .fallback = Fallback::ring}));
+
+TEST(Collective, ABarrierEndsForNobodyBeforeAllHaveCalledIt) {
+  const JobPlan plan{.world = 3};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::atomic<bool> has_called = false;
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    const Call barrier{.kind = CallKind::barrier};
+    if (rank == 2) {
+      std::this_thread::sleep_for(milliseconds(100));
+      has_called = true;
+    }
+    group.start(nullptr, nullptr, barrier).wait();
+    EXPECT_TRUE(has_called);
+  }));
+}
+
+TEST(Collective, RanksThatCallDifferentThingsLearnWhoCalledWhat) {
+  struct Row {
+    Call rank_1;
+    const char* text;
+  };
+
+  const Call others{.kind = CallKind::broadcast, .count = 4, .root = 1};
+  const std::vector<Row> rows{
+      {{.kind = CallKind::all_reduce, .count = 4},
+       "rank 1 calls all-reduce of 4 f32, sum; rank 0 calls broadcast of 4 f32, from rank 1"},
+      {{.kind = CallKind::broadcast, .count = 4, .root = 0},
+       "rank 1 calls broadcast of 4 f32, from rank 0; rank 0 calls broadcast of 4 f32, from rank "
+       "1"},
+      {{.kind = CallKind::barrier},
+       "rank 1 calls barrier; rank 0 calls broadcast of 4 f32, from rank 1"}};
+  for (const Row& row : rows) {
+    const JobPlan plan{.world = 3};
+    HostFabric fabric(rings_of(plan), plan.world, kSession);
+    const std::string address = free_address();
+    expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+      Group group(options_of(plan, rank, address), fabric.open(rank));
+      std::vector<float> data(4);
+      const Ending ending = ending_of(
+          [&] { group.start(data.data(), data.data(), rank == 1 ? row.rank_1 : others).wait(); });
+      EXPECT_EQ(ending.code, ErrorCode::mismatch) << ending.text;
+      EXPECT_EQ(ending.rank, 1);
+      EXPECT_NE(ending.text.find(row.text), std::string::npos) << ending.text;
+    }));
+  }
+}
+
+TEST(Collective, ARootThatIsNoRankIsRefusedAndEndsNothing) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(4, rank);
+    const Call wrong{.kind = CallKind::broadcast, .count = 4, .root = 2};
+    EXPECT_THROW(group.start(data.data(), data.data(), wrong), std::invalid_argument);
+    group.start(data.data(), data.data(), {.kind = CallKind::broadcast, .count = 4, .root = 1})
+        .wait();
+    EXPECT_EQ(data, std::vector<float>(4, 1));
+  }));
+}
+
+/// Every byte of every slice is some lane's, once, whatever the call.
+TEST(Slice, LanesShareACallWithoutGapOrOverlap) {
+  constexpr Place place{.rank = 1, .world = 3};
+  std::vector<std::uint8_t> in(1000);
+  std::vector<std::uint8_t> out(1000);
+  for (std::uint8_t kind = 0; kind < kCallKinds - 1; ++kind) {
+    for (const std::size_t lanes : {1, 2, 3, 7}) {
+      const Call call{.kind = static_cast<CallKind>(kind), .count = 41, .root = 1};
+      std::size_t sent = 0;
+      std::size_t kept = 0;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const Slice slice = slice_of(call, place, in.data(), out.data(), lane, lanes);
+        EXPECT_EQ(slice.segment_bytes % 4, 0) << "cut within an element";
+        sent += slice.bytes();
+        if (slice.keep_begin != slice.keep_end) {
+          EXPECT_EQ(slice.out, out.data() + kept) << "lane " << lane << " of " << lanes;
+        }
+        kept += slice.keep_end - slice.keep_begin;
+      }
+      const bool is_three_times =
+          call.kind == CallKind::all_gather || call.kind == CallKind::reduce_scatter;
+      EXPECT_EQ(sent, (is_three_times ? 3 : 1) * 41 * 4) << name_of(call.kind);
+      EXPECT_EQ(kept, 41 * 4) << name_of(call.kind);
+    }
+  }
+}
+
+} // namespace
+} // namespace weir::host
