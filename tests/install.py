@@ -8,6 +8,7 @@ the build. Ends in "install: N passed, N failed, N skipped".
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -21,11 +22,11 @@ from pathlib import Path
 from typing import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "tests/support/c_rank.c"
+EXAMPLES = ROOT / "docs/examples"
 VERSION = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(), re.MULTILINE)[1]
 SONAME = "libweir.so.1"
 
-HEADERS = ("weir.h",)  # of include/weir/
+HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay")
 # libibverbs names the two others in its .pc file.
@@ -36,7 +37,7 @@ BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 # An interface that is not there: the library must say so, by itself and in words.
-EXAMPLE_ARGUMENTS = ("0", "2", "127.0.0.1:7471", "1", "software", "weir-absent", "10.0.0.1")
+EXAMPLE_ARGUMENTS = ("0", "2", "127.0.0.1:7471", "1", "weir-absent", "10.0.0.1")
 EXAMPLE_SAYS = "interface weir-absent: not found"
 
 CMAKE_PROJECT = """\
@@ -47,7 +48,7 @@ if(weir_FOUND)
   message(FATAL_ERROR "found version ${weir_VERSION} when asked for 9")
 endif()
 find_package(weir %s REQUIRED)
-add_executable(job c_rank.c)
+add_executable(job all_reduce.c)
 target_link_libraries(job PRIVATE weir::weir)
 """ % VERSION
 
@@ -146,7 +147,7 @@ def check_whole_tree(made: Installation) -> None:
 def declared_functions(made: Installation) -> set[str]:
     names: set[str] = set()
     for header in made.prefix.rglob("*.h"):
-        code = re.sub(r"/\*.*?\*/|//[^\n]*", "", header.read_text(), flags=re.DOTALL)
+        code = re.sub(r"/\*.*?\*/|//[^\n]*|^#(\\\n|[^\n])*", "", header.read_text(), flags=re.DOTALL | re.MULTILINE)
         names |= set(re.findall(r"\b(weir_\w+)\s*\(", code))
     return names
 
@@ -194,19 +195,19 @@ def expect_run(program: Path, library: Path) -> None:
     expect(EXAMPLE_SAYS in said, f"{program.name} said {said!r}; should be {EXAMPLE_SAYS!r}")
 
 
-def check_program(made: Installation, *compiler: str) -> None:
+def check_program(made: Installation, example: str, *compiler: str) -> None:
     program = made.folder / f"program {compiler[0]}"
-    source = shutil.copy2(EXAMPLE, made.folder)
-    output_of(*compiler, *STRICT, source, "-xnone", *made.pkg_config("--cflags", "--libs").split(), "-o", program)
+    source = shutil.copy2(EXAMPLES / example, made.folder)
+    output_of(*compiler, *STRICT, source, *made.pkg_config("--cflags", "--libs").split(), "-o", program)
     expect_run(program, made.library)
 
 
 def check_c99(made: Installation) -> None:
-    check_program(made, "cc", "-std=c99")
+    check_program(made, "all_reduce.c", "cc", "-std=c99")
 
 
 def check_cpp20(made: Installation) -> None:
-    check_program(made, "c++", "-xc++", "-std=c++20")
+    check_program(made, "all_reduce.cpp", "c++", "-std=c++20")
 
 
 def check_cmake(made: Installation) -> None:
@@ -218,7 +219,7 @@ def check_cmake(made: Installation) -> None:
     project = made.folder / "project"
     project.mkdir()
     (project / "CMakeLists.txt").write_text(CMAKE_PROJECT)
-    shutil.copy2(EXAMPLE, project)
+    shutil.copy2(EXAMPLES / "all_reduce.c", project)
     output_of("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={moved}")
     output_of("cmake", "--build", project / "build")
     expect_run(project / "build/job", moved / made.library.relative_to(made.prefix))
@@ -227,6 +228,10 @@ def check_cmake(made: Installation) -> None:
 def check_version(made: Installation) -> None:
     said = made.pkg_config("--modversion")
     expect(said == VERSION, f"pkg-config says version {said}; should be {VERSION}")
+    library = ctypes.CDLL(str(made.library))
+    library.weir_version.restype = ctypes.c_char_p
+    said = library.weir_version().decode()
+    expect(said == VERSION, f"weir_version() says {said!r}; should be {VERSION}")
     for program in HOST_PROGRAMS:
         said = output_of(made.prefix / "bin" / program, "--version")
         expect(said == f"{program} {VERSION}\n", f"--version says {said!r}; should be {program} {VERSION}")
