@@ -42,7 +42,8 @@ class WrongResult : public std::runtime_error {
 
 /// Algorithm and bus bandwidth in GB/s, as nccl-tests define them (its doc/PERFORMANCE.md).
 struct Timing {
-  std::uint64_t bytes = 0; // of one all-reduce
+  host::CallKind kind{};
+  std::uint64_t bytes = 0; // of one call
   std::uint32_t repetitions = 0;
   double seconds = 0; // of all of them, without verification
   std::uint16_t world = 0;
@@ -53,7 +54,22 @@ struct Timing {
     return static_cast<double>(bytes) / std::max(mean(), 1e-9) / kGiga;
   }
 
-  double bus_bandwidth() const { return algorithm_bandwidth() * 2 * (world - 1) / world; }
+  double bus_bandwidth() const { return algorithm_bandwidth() * bus_share(); }
+
+ private:
+  /// What a link of the best algorithm without a switch carries, for each byte of the call.
+  double bus_share() const {
+    const double others = static_cast<double>(world - 1) / world;
+    switch (kind) {
+    case host::CallKind::all_reduce:
+      return 2 * others;
+    case host::CallKind::all_gather:
+    case host::CallKind::reduce_scatter:
+      return others;
+    default:
+      return 1;
+    }
+  }
 };
 
 std::string known_or(const std::optional<std::uint64_t>& count, std::string_view otherwise) {
@@ -68,36 +84,33 @@ std::unique_ptr<host::Group> open_group(const WorkerOptions& options) {
   return std::make_unique<host::Group>(options.group, std::move(frames));
 }
 
-std::vector<std::byte> tensor_of(std::uint64_t bytes) {
+app::CallBuffers buffers_of(const WorkerOptions& options) {
   try {
-    return std::vector<std::byte>(bytes);
+    return {
+        options.call, {options.group.rank, options.group.world}, options.placement, options.bytes};
   } catch (const std::exception&) { // std::bad_alloc, std::length_error
-    throw std::runtime_error(fmt::format("--size: no memory for a tensor of {} bytes", bytes));
+    throw std::runtime_error(
+        fmt::format("--size: no memory for a tensor of {} bytes", options.bytes));
   }
 }
 
 class Rank {
  public:
   explicit Rank(const WorkerOptions& options)
-      : options_(options), in_(tensor_of(options.bytes)),
-        out_(tensor_of(options.placement == app::Placement::out_of_place ? options.bytes : 0)),
-        group_(open_group(options)) {}
+      : options_(options), buffers_(buffers_of(options)), group_(open_group(options)) {}
 
   void run() {
     greet();
     for (std::uint32_t repetition = 1; repetition <= options_.repetitions; ++repetition) {
-      reduce_once(repetition);
+      call_once(repetition);
     }
     report();
   }
 
  private:
-  std::vector<std::byte>& result() {
-    return options_.placement == app::Placement::in_place ? in_ : out_;
-  }
-
   Timing timing() const {
-    return {options_.bytes, options_.repetitions, seconds_, group_->world()};
+    const std::uint64_t bytes = options_.call.kind == host::CallKind::barrier ? 0 : options_.bytes;
+    return {options_.call.kind, bytes, options_.repetitions, seconds_, group_->world()};
   }
 
   void greet() const {
@@ -115,17 +128,16 @@ class Rank {
   /// How the hosts' ring reduces this type. Empty when the switch reduces.
   std::string_view schedule() const {
     return group_->algorithm() == host::Algorithm::ring
-               ? name_of(host::ring_schedule(options_.type))
+               ? name_of(host::ring_schedule(options_.call.type))
                : std::string_view();
   }
 
-  void reduce_once(std::uint32_t repetition) {
+  void call_once(std::uint32_t repetition) {
     const app::TensorId id{group_->epoch(), repetition};
-    app::fill_tensor(in_, id, group_->rank(), 0, options_.type);
+    app::fill_tensor(buffers_.input(), id, group_->rank(), 0, options_.call.type);
     const Clock::time_point start = Clock::now();
-    host::Pending pending = group_->start_all_reduce(in_.data(), result().data(),
-                                                     options_.bytes / element_size(options_.type),
-                                                     options_.type, options_.operation);
+    host::Pending pending =
+        group_->start(buffers_.input().data(), buffers_.result().data(), options_.call);
     while (!pending.wait_for(kProgressPeriod)) {
       show_progress(repetition, pending.bytes_done(), start);
     }
@@ -152,12 +164,13 @@ class Rank {
 
   void verify(const app::TensorId& id) {
     const auto mismatch =
-        app::find_mismatch(result(), id, group_->world(), options_.type, options_.operation);
+        app::find_mismatch(buffers_.result(), id, options_.call, {group_->rank(), group_->world()});
     if (mismatch) {
       throw WrongResult(fmt::format(
           "wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}",
           group_->rank(), id.repetition, mismatch->index,
-          options_.bytes / element_size(options_.type), mismatch->expected, mismatch->found));
+          buffers_.result().size() / element_size(options_.call.type), mismatch->expected,
+          mismatch->found));
     }
   }
 
@@ -167,11 +180,13 @@ class Rank {
     const std::string_view verified =
         options_.verification == app::Verification::every_element ? "every_element" : "no";
     fmt::print("result: rank={} bytes={} type={} op={} repetitions={} seconds={:.6f} "
-               "algbw_GB/s={:.3f} busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={}\n",
-               group_->rank(), timing.bytes, name_of(options_.type), name_of(options_.operation),
-               timing.repetitions, timing.mean(), timing.algorithm_bandwidth(),
-               timing.bus_bandwidth(), known_or(statistics.retransmitted_packets, "unknown"),
-               name_of(group_->algorithm()), verified);
+               "algbw_GB/s={:.3f} busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={} "
+               "collective={}\n",
+               group_->rank(), timing.bytes, name_of(options_.call.type),
+               name_of(options_.call.operation), timing.repetitions, timing.mean(),
+               timing.algorithm_bandwidth(), timing.bus_bandwidth(),
+               known_or(statistics.retransmitted_packets, "unknown"), name_of(group_->algorithm()),
+               verified, name_of(timing.kind));
     std::fflush(stdout);
     if (!options_.json.empty()) {
       write_json(timing, statistics, verified);
@@ -182,16 +197,18 @@ class Rank {
                   std::string_view verified) const {
     std::ofstream file(options_.json);
     file << fmt::format(
-        "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"bytes\": {}, \"type\": \"{}\", "
+        "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"collective\": \"{}\", \"bytes\": {}, "
+        "\"type\": \"{}\", "
         "\"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, \"algbw_gb_s\": {:.6f}, "
         "\"busbw_gb_s\": {:.6f}, \"messages_sent\": {}, \"results_received\": {}, "
         "\"retransmissions\": {}, \"ack_timeouts\": {}, \"frames_lost_on_purpose\": {}, "
         "\"algorithm\": \"{}\", \"schedule\": \"{}\", \"reason\": \"{}\", "
         "\"verified\": \"{}\"}}\n",
-        group_->rank(), group_->world(), group_->epoch(), timing.bytes, name_of(options_.type),
-        name_of(options_.operation), timing.repetitions, timing.mean(),
-        timing.algorithm_bandwidth(), timing.bus_bandwidth(), statistics.messages_sent,
-        statistics.results_received, known_or(statistics.retransmitted_packets, "null"),
+        group_->rank(), group_->world(), group_->epoch(), name_of(timing.kind), timing.bytes,
+        name_of(options_.call.type), name_of(options_.call.operation), timing.repetitions,
+        timing.mean(), timing.algorithm_bandwidth(), timing.bus_bandwidth(),
+        statistics.messages_sent, statistics.results_received,
+        known_or(statistics.retransmitted_packets, "null"),
         known_or(statistics.ack_timeouts, "null"), statistics.frames_lost_on_purpose,
         name_of(group_->algorithm()), schedule(), group_->fallback_reason(), verified);
     file.flush();
@@ -201,9 +218,8 @@ class Rank {
   }
 
   const WorkerOptions& options_;
-  std::vector<std::byte> in_;
-  std::vector<std::byte> out_;
-  std::unique_ptr<host::Group> group_; // destroyed before its tensors
+  app::CallBuffers buffers_;
+  std::unique_ptr<host::Group> group_; // destroyed before its buffers
   double seconds_ = 0;
 };
 

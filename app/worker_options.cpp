@@ -121,7 +121,21 @@ std::vector<Option> options_of(WorkerOptions& o) {
          }
          o.group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
        }},
-      {"size", "BYTES", "of the tensor; KiB, MiB, GiB may follow (default 64MiB)",
+      {"collective", "NAME",
+       "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier (default all-reduce)",
+       [&](auto v) {
+         const auto kind = host::call_kind_named(v);
+         if (!kind) {
+           refuse("collective", v,
+                  "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier");
+         }
+         o.call.kind = *kind;
+       }},
+      {"root", "RANK", "of a reduce or broadcast (default 0)",
+       [&](auto v) { o.call.root = number<std::uint16_t>("root", v, 0, kMaxWorld - 1); }},
+      {"size", "BYTES",
+       "of the tensor: an all-gather's result, a reduce-scatter's input; KiB, MiB, GiB may follow "
+       "(default 64MiB)",
        [&](auto v) { o.bytes = byte_count("size", v, kMostTensorBytes); }},
       {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
        [&](auto v) {
@@ -130,7 +144,7 @@ std::vector<Option> options_of(WorkerOptions& o) {
            refuse("type", v,
                   "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64");
          }
-         o.type = *type;
+         o.call.type = *type;
        }},
       {"op", "OPERATION", "sum, min, max, product; of integers also and, or, xor (default sum)",
        [&](auto v) {
@@ -138,9 +152,9 @@ std::vector<Option> options_of(WorkerOptions& o) {
          if (!operation) {
            refuse("op", v, "sum, min, max, product, and, or, xor");
          }
-         o.operation = *operation;
+         o.call.operation = *operation;
        }},
-      {"repeat", "N", "all-reduces, each with other values (default 1)",
+      {"repeat", "N", "calls, each with other values (default 1)",
        [&](auto v) { o.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
       {"window", "N", "messages under way, as the ring is configured (default 8)",
        [&](auto v) { o.group.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
@@ -200,13 +214,19 @@ void check(const WorkerOptions& options) {
   if (!defect.empty()) {
     throw UsageError(defect);
   }
-  if (!is_reducible(options.type, options.operation)) {
+  const host::Call& call = options.call;
+  if (call.reduces() && !is_reducible(call.type, call.operation)) {
     throw UsageError(fmt::format("--op: found {} of {}; allowed: bits of integers only",
-                                 name_of(options.operation), name_of(options.type)));
+                                 name_of(call.operation), name_of(call.type)));
   }
-  if (options.bytes % element_size(options.type) != 0) {
-    throw UsageError(fmt::format("--size: found {}; allowed: multiples of {} bytes for {}",
-                                 options.bytes, element_size(options.type), name_of(options.type)));
+  if (call.root >= options.group.world) {
+    throw UsageError(
+        fmt::format("--root: found {}; allowed: 0 .. {}", call.root, options.group.world - 1));
+  }
+  const std::uint64_t unit = element_size(call.type) * shares_of(call.kind, options.group.world);
+  if (options.bytes % unit != 0) {
+    throw UsageError(fmt::format("--size: found {}; allowed: multiples of {} bytes for {} of {}",
+                                 options.bytes, unit, name_of(call.kind), name_of(call.type)));
   }
 }
 
@@ -222,6 +242,8 @@ WorkerOptions parse_worker_options(int argc, char** argv) {
   }
   require_options(line.options);
   check(options);
+  options.call.count = options.bytes / element_size(options.call.type) /
+                       shares_of(options.call.kind, options.group.world);
   return options;
 }
 

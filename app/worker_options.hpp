@@ -3,22 +3,21 @@
 
 #include "host/api/group.hpp"
 #include "usage_error.hpp"
+#include "worker_buffers.hpp"
 
 #include <cstdint>
 #include <string>
 
 namespace weir::app {
 
-enum class Placement : std::uint8_t { in_place, out_of_place };
 enum class Verification : std::uint8_t { every_element, none };
 enum class Progress : std::uint8_t { quiet, lines };
 
 struct WorkerOptions {
-  host::GroupOptions group; // its device: a network interface; empty for DPDK
-  std::string devargs;      // a DPDK device; empty: none
-  std::uint64_t bytes = std::uint64_t{64} << 20;
-  DataType type = DataType::f32;
-  Operation operation = Operation::sum;
+  host::GroupOptions group;                      // its device: a network interface; empty for DPDK
+  std::string devargs;                           // a DPDK device; empty: none
+  host::Call call;                               // its count follows from `bytes`
+  std::uint64_t bytes = std::uint64_t{64} << 20; // of the call's longer buffer
   std::uint32_t repetitions = 1;
   Placement placement = Placement::in_place;
   Verification verification = Verification::every_element;

@@ -94,31 +94,76 @@ void fill_tensor(std::span<std::byte> bytes, const TensorId& id, std::uint16_t r
   }
 }
 
-std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
-                                      std::uint16_t world, DataType type, Operation operation) {
-  const op::ReduceKernel reduce = op::reference_kernel(type, operation);
-  const std::size_t element = element_size(type);
-  std::vector<std::vector<std::byte>> inputs(world, std::vector<std::byte>(kBlockBytes));
-  std::vector<const std::byte*> pointers;
-  for (const auto& input : inputs) {
-    pointers.push_back(input.data());
-  }
-  std::vector<std::byte> expected(kBlockBytes);
-  for (std::size_t at = 0; at < result.size(); at += kBlockBytes) {
-    const std::size_t bytes = std::min(kBlockBytes, result.size() - at);
-    for (std::uint16_t rank = 0; rank < world; ++rank) {
-      fill_tensor(std::span(inputs[rank]).first(bytes), id, rank, at / element, type);
+namespace {
+
+/// The result of a call, block by block.
+class Reference {
+ public:
+  Reference(const TensorId& id, const host::Call& call, const host::Place& place)
+      : id_(id), call_(call), place_(place),
+        reduce_(call.reduces() ? op::reference_kernel(call.type, call.operation) : nullptr),
+        inputs_(call.reduces() ? place.world : 0, std::vector<std::byte>(kBlockBytes)) {}
+
+  /// Elements first, first+1, … of the result, as many as fit into `bytes`.
+  void write(std::span<std::byte> bytes, std::uint64_t first) {
+    switch (call_.kind) {
+    case host::CallKind::broadcast:
+      return fill_tensor(bytes, id_, call_.root, first, call_.type);
+    case host::CallKind::all_gather:
+      return gather(bytes, first);
+    case host::CallKind::reduce_scatter:
+      return reduce(bytes, first + place_.rank * call_.count);
+    default:
+      return reduce(bytes, first);
     }
-    reduce(expected.data(), pointers.data(), world, bytes);
-    const auto found = result.subspan(at, bytes);
-    const auto [want, have] = std::mismatch(
-        expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(bytes), found.begin());
+  }
+
+ private:
+  void reduce(std::span<std::byte> bytes, std::uint64_t first) {
+    std::vector<const std::byte*> pointers;
+    for (std::uint16_t rank = 0; rank < place_.world; ++rank) {
+      fill_tensor(std::span(inputs_[rank]).first(bytes.size()), id_, rank, first, call_.type);
+      pointers.push_back(inputs_[rank].data());
+    }
+    reduce_(bytes.data(), pointers.data(), place_.world, bytes.size());
+  }
+
+  void gather(std::span<std::byte> bytes, std::uint64_t first) {
+    const std::size_t element = element_size(call_.type);
+    while (!bytes.empty()) {
+      const std::uint64_t within = first % call_.count;
+      const std::size_t count = std::min(bytes.size() / element, call_.count - within);
+      const auto rank = static_cast<std::uint16_t>(first / call_.count);
+      fill_tensor(bytes.first(count * element), id_, rank, within, call_.type);
+      bytes = bytes.subspan(count * element);
+      first += count;
+    }
+  }
+
+  const TensorId id_;
+  const host::Call call_;
+  const host::Place place_;
+  op::ReduceKernel reduce_;
+  std::vector<std::vector<std::byte>> inputs_; // a block of each rank's
+};
+
+} // namespace
+
+std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
+                                      const host::Call& call, const host::Place& place) {
+  const std::size_t element = element_size(call.type);
+  Reference reference(id, call, place);
+  std::vector<std::byte> block(kBlockBytes);
+  for (std::size_t at = 0; at < result.size(); at += kBlockBytes) {
+    const auto found = result.subspan(at, std::min(kBlockBytes, result.size() - at));
+    const auto expected = std::span(block).first(found.size());
+    reference.write(expected, at / element);
+    const auto [want, have] = std::mismatch(expected.begin(), expected.end(), found.begin());
     if (have != found.end()) {
       const std::size_t index = static_cast<std::size_t>(have - found.begin()) / element;
-      return Mismatch{
-          at / element + index,
-          describe(std::span<const std::byte>(expected).subspan(index * element, element), type),
-          describe(found.subspan(index * element, element), type)};
+      return Mismatch{at / element + index,
+                      describe(expected.subspan(index * element, element), call.type),
+                      describe(found.subspan(index * element, element), call.type)};
     }
   }
   return std::nullopt;

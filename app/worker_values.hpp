@@ -4,6 +4,7 @@
 /// The tensors of weir-worker. Every rank can compute those of all ranks, so each can check its
 /// result alone.
 
+#include "host/collective/slice.hpp"
 #include "weir/ina.hpp"
 
 #include <cstddef>
@@ -31,16 +32,16 @@ struct TensorId {
 void fill_tensor(std::span<std::byte> bytes, const TensorId& id, std::uint16_t rank,
                  std::uint64_t first, DataType type);
 
-/// The first element of `result` that is not the reduction of all ranks' tensors.
+/// The first element of a result that is not as it should be.
 struct Mismatch {
   std::uint64_t index = 0;
   std::string expected; // bits in hexadecimal, and the value for f32 and integers
   std::string found;
 };
 
-/// Compares every element, bit for bit, with op::reference_kernel over all ranks' tensors in rank
-/// order.
+/// Compares every element of a rank's result, bit for bit, with what all ranks' tensors make it:
+/// reductions with op::reference_kernel in rank order.
 std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
-                                      std::uint16_t world, DataType type, Operation operation);
+                                      const host::Call& call, const host::Place& place);
 
 } // namespace weir::app

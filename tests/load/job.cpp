@@ -74,13 +74,14 @@ void Job::run(const Lab& lab, std::uint16_t rank) {
 }
 
 void Job::reduce(host::Group& group, std::uint16_t rank) {
+  const host::Call call{
+      .count = kTensorBytes / element_size(kType), .type = kType, .operation = kOperation};
   std::vector<std::byte> tensor(kTensorBytes);
   while (const auto round = next_round(rank)) {
     const app::TensorId id{group.epoch(), *round};
     app::fill_tensor(tensor, id, rank, 0, kType);
-    group.all_reduce(tensor.data(), tensor.data(), kTensorBytes / element_size(kType), kType,
-                     kOperation);
-    if (const auto wrong = app::find_mismatch(tensor, id, kMembers, kType, kOperation)) {
+    group.start(tensor.data(), tensor.data(), call).wait();
+    if (const auto wrong = app::find_mismatch(tensor, id, call, {rank, kMembers})) {
       return fail(rank, fmt::format("round {}, element {}: expected {}, found {}", *round,
                                     wrong->index, wrong->expected, wrong->found));
     }

@@ -84,6 +84,28 @@ def examples(lab: Lab) -> None:
     switch.stop()
 
 
+COLLECTIVES = ("all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter", "barrier")
+
+
+@smoke_test("collectives")
+def collectives(lab: Lab) -> None:
+    """Each collective by weir-worker, with one rank's frames lost now and then, in place and not; by the switch and without."""
+    switch, outside = switch_and_hosts(lab, ring_7())
+    for ring, way in (("7", "switch"), ("8", "ring")):
+        for number, name in enumerate(COLLECTIVES):
+            placement = ("--in-place", "--out-of-place")[number % 2]
+            ranks = [Process(lab, outside, [
+                WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", RENDEZVOUS, "--ring", ring,
+                "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", "4", "--message-bytes", "16384",
+                "--collective", name, "--root", "2", "--size", "160000", "--repeat", "3", "--fallback", "ring", placement,
+                *(("--loss", "0.01") if rank == 1 else ())]) for rank in range(RANKS)]
+            for rank, process in enumerate(ranks):
+                status, output = process.wait()
+                due = f"algorithm={way} verified=every_element collective={name}"
+                expect(status == 0 and due in output, f"{name}: rank {rank}: {status}, {output}")
+    switch.stop()
+
+
 @smoke_test("worker-usage")
 def worker_usage(lab: Lab) -> None:
     complete = {"--rank": "0", "--world": "2", "--rendezvous": RENDEZVOUS, "--device": "iface=lo", "--ip": "10.0.0.1"}

@@ -59,7 +59,8 @@ class Caller {
     }
     all_gather();
     reduce_scatter();
-    call({.kind = CallKind::barrier}, nullptr, nullptr);
+    call({.kind = CallKind::barrier, .count = count_}, nullptr,
+         nullptr); // has no data all the same
   }
 
  private:

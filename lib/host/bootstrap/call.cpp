@@ -14,6 +14,15 @@ std::string_view name_of(CallKind kind) {
   return index < names.size() ? names[index] : "unknown call";
 }
 
+std::optional<CallKind> call_kind_named(std::string_view name) {
+  for (std::uint8_t kind = 0; kind < kCallKinds; ++kind) {
+    if (name_of(static_cast<CallKind>(kind)) == name) {
+      return static_cast<CallKind>(kind);
+    }
+  }
+  return std::nullopt;
+}
+
 std::string describe(const Call& call) {
   std::string text(name_of(call.kind));
   if (call.kind != CallKind::barrier) {

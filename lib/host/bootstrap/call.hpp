@@ -4,6 +4,7 @@
 #include "weir/ina.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,7 @@ inline constexpr std::uint8_t kCallKinds = 6;
 
 /// "all-reduce" and so on.
 std::string_view name_of(CallKind kind);
+std::optional<CallKind> call_kind_named(std::string_view name);
 
 /// What the ranks of one call must agree on.
 struct Call {

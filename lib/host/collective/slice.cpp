@@ -51,7 +51,8 @@ Range kept_of(const Call& call, const Place& place, std::size_t rank_bytes) {
 
 Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std::uint8_t* out,
                std::size_t lane, std::size_t lanes) {
-  const std::size_t rank_bytes = call.count * element_size(call.type);
+  const std::size_t rank_bytes =
+      call.kind == CallKind::barrier ? 0 : call.count * element_size(call.type);
   const std::size_t segment_bytes =
       call.kind == CallKind::reduce_scatter ? rank_bytes * place.world : rank_bytes;
   const Range share = share_of(segment_bytes, lane, lanes);
