@@ -42,7 +42,8 @@ typedef enum weir_status {
   WEIR_TIMEOUT = 7,            /* no progress for timeout_ms */
   WEIR_TRANSPORT_FAILURE = 8,  /* the device, the socket or the peer's transport failed */
   WEIR_PENDING = 9,            /* weir_test, weir_wait_for: not done yet */
-  WEIR_INTERNAL_ERROR = 10     /* out of memory and the like */
+  WEIR_INTERNAL_ERROR = 10,    /* out of memory and the like */
+  WEIR_ABORTED = 11            /* a rank called weir_group_abort */
 } weir_status;
 
 /* Numbers as in the INA header. */
@@ -135,9 +136,25 @@ void weir_context_close(weir_context* context); /* its groups live on; NULL: doe
  * options. */
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group);
+/* Ends this rank's calls, those under way and later ones, and the other ranks' with them: with
+ * WEIR_ABORTED, about this rank. Never blocks and needs no other rank. For any thread, but not for
+ * a signal handler. */
+weir_status weir_group_abort(weir_group* group);
 /* Ends what is under way, and stays for ranks that still need an acknowledgement, for at most
  * timeout_ms. NULL: does nothing. */
 void weir_group_close(weir_group* group);
+
+/* This rank's counts since the group was formed. UINT64_MAX: only the NIC knows. */
+typedef struct weir_group_statistics {
+  size_t size; /* sizeof(weir_group_statistics), set by the caller */
+  uint64_t messages_sent;
+  uint64_t results_received;
+  uint64_t retransmitted_packets;
+  uint64_t ack_timeouts;
+} weir_group_statistics;
+
+/* Writes as much as statistics->size says. */
+weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics* statistics);
 
 uint16_t weir_group_rank(const weir_group* group);
 uint16_t weir_group_world(const weir_group* group);

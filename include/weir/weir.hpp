@@ -18,6 +18,8 @@
 
 #include "weir/weir.h"
 
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +29,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace weir {
 
@@ -56,59 +59,20 @@ inline bool is_done(weir_status status) {
   return status == WEIR_OK;
 }
 
-/// The element type of spans. f16, bf16 and f8 have no type in C++20: name them in the untyped
-/// calls.
+/// The element type of spans: float, double, and integers of 1, 2, 4 or 8 bytes. f16, bf16 and f8
+/// have no type in C++20: name them in the calls that take pointers.
 template <typename Element>
-constexpr weir_data_type data_type_of();
-
-template <>
-constexpr weir_data_type data_type_of<float>() {
-  return WEIR_F32;
-}
-
-template <>
-constexpr weir_data_type data_type_of<double>() {
-  return WEIR_F64;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::int8_t>() {
-  return WEIR_I8;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::uint8_t>() {
-  return WEIR_U8;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::int16_t>() {
-  return WEIR_I16;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::uint16_t>() {
-  return WEIR_U16;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::int32_t>() {
-  return WEIR_I32;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::uint32_t>() {
-  return WEIR_U32;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::int64_t>() {
-  return WEIR_I64;
-}
-
-template <>
-constexpr weir_data_type data_type_of<std::uint64_t>() {
-  return WEIR_U64;
+constexpr weir_data_type data_type_of() {
+  static_assert(std::is_floating_point_v<Element> || std::is_integral_v<Element>);
+  static_assert(sizeof(Element) <= 8 && !std::is_same_v<Element, bool>);
+  if constexpr (std::is_floating_point_v<Element>) {
+    return sizeof(Element) == 4 ? WEIR_F32 : WEIR_F64;
+  } else {
+    constexpr std::array<weir_data_type, 4> with_sign{WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64};
+    constexpr std::array<weir_data_type, 4> without{WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64};
+    constexpr std::size_t size = std::bit_width(sizeof(Element)) - 1;
+    return std::is_signed_v<Element> ? with_sign[size] : without[size];
+  }
 }
 
 struct ContextOptions : weir_context_options {
@@ -185,6 +149,15 @@ class Group {
   std::string_view algorithm() const { return weir_group_algorithm(get()); }
 
   std::string_view fallback_reason() const { return weir_group_fallback_reason(get()); }
+
+  void abort() { is_done(weir_group_abort(get())); }
+
+  weir_group_statistics statistics() const {
+    weir_group_statistics counted{};
+    counted.size = sizeof(counted);
+    is_done(weir_group_read_statistics(get(), &counted));
+    return counted;
+  }
 
   void all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
                   weir_operation operation) {

@@ -128,6 +128,16 @@ static void call_all_others(weir_group* group, int rank, int world) {
   expect_ok("barrier", weir_barrier(group));
 }
 
+static void read_statistics(weir_group* group) {
+  weir_group_statistics statistics;
+  statistics.size = sizeof(statistics);
+  expect_ok("statistics", weir_group_read_statistics(group, &statistics));
+  if (statistics.messages_sent == 0 || statistics.results_received == 0) {
+    puts("c_rank: the statistics count nothing");
+    exit(1);
+  }
+}
+
 static void refuse_what_has_no_meaning(weir_group* group) {
   float value = 0;
   const weir_status status = weir_all_reduce(group, &value, &value, 1, WEIR_F32, WEIR_XOR);
@@ -185,6 +195,7 @@ int main(int argc, char** argv) {
   reduce_two_at_once(group, rank, world);
   call_all_others(group, rank, world);
   refuse_what_has_no_meaning(group);
+  read_statistics(group);
   printf("c_rank: exact by way of the %s %s\n", weir_group_algorithm(group),
          weir_group_fallback_reason(group));
   weir_group_close(group);

@@ -151,6 +151,10 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_test(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait_for(nullptr, 1), WEIR_INVALID_ARGUMENT);
+  weir_group_statistics statistics{};
+  EXPECT_EQ(weir_group_read_statistics(nullptr, &statistics), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("statistics.size: found 0"));
+  EXPECT_EQ(weir_group_abort(nullptr), WEIR_INVALID_ARGUMENT);
   weir_release(nullptr);
   weir_group_close(nullptr);
   weir_context_close(nullptr);
@@ -160,11 +164,22 @@ TEST(CApiNames, EachStatusHasItsOwn) {
   const std::vector<std::string> names{"ok",        "invalid_argument", "rendezvous_timeout",
                                        "peer_died", "retry_exceeded",   "not_aggregated",
                                        "mismatch",  "timeout",          "transport_failure",
-                                       "pending",   "internal_error"};
+                                       "pending",   "internal_error",   "aborted"};
   for (std::size_t status = 0; status < names.size(); ++status) {
     EXPECT_EQ(weir_status_name(static_cast<weir_status>(status)), names[status]);
   }
   EXPECT_STREQ(weir_status_name(static_cast<weir_status>(99)), "unknown");
+}
+
+TEST(CppApi, KnowsTheTypeOfASpansElements) {
+  EXPECT_EQ(data_type_of<float>(), WEIR_F32);
+  EXPECT_EQ(data_type_of<double>(), WEIR_F64);
+  EXPECT_EQ(data_type_of<std::int8_t>(), WEIR_I8);
+  EXPECT_EQ(data_type_of<std::uint16_t>(), WEIR_U16);
+  EXPECT_EQ(data_type_of<std::int32_t>(), WEIR_I32);
+  EXPECT_EQ(data_type_of<long>(), WEIR_I64);
+  EXPECT_EQ(data_type_of<long long>(), WEIR_I64);
+  EXPECT_EQ(data_type_of<unsigned long long>(), WEIR_U64);
 }
 
 TEST(CppApi, ThrowsWhatTheCApiReturns) {

@@ -589,6 +589,57 @@ TEST(Group, NamesTheRankWhoseCallDiffers) {
   }
 }
 
+/// Rank 0 waits for rank 1, which never calls, until another thread of rank 0 has enough.
+TEST(Group, AnAbortEndsTheCallsOfAllRanksAtOnce) {
+  const JobPlan plan{.world = 3};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::latch is_over(plan.world - 1);
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(100, 1);
+    const auto call = [&] {
+      group.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum);
+    };
+    if (rank == 1) {
+      is_over.wait();
+    }
+    const std::jthread aborting([&] {
+      if (rank == 0) {
+        std::this_thread::sleep_for(milliseconds(50));
+        group.abort();
+      }
+    });
+    const auto start = Clock::now();
+    const Ending ending = ending_of(call);
+    EXPECT_EQ(ending.code, ErrorCode::aborted) << ending.text;
+    EXPECT_EQ(ending.rank, 0);
+    EXPECT_LT(Clock::now() - start, milliseconds(2000));
+    EXPECT_EQ(ending_of(call).code, ErrorCode::aborted) << "it stays so";
+    if (rank != 1) {
+      is_over.count_down();
+    }
+  }));
+}
+
+TEST(Group, AnAbortBetweenCallsEndsTheNext) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(100, 1);
+    if (rank == 1) {
+      group.abort();
+      group.abort();
+    }
+    const Ending ending = ending_of(
+        [&] { group.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum); });
+    EXPECT_EQ(ending.code, ErrorCode::aborted) << ending.text;
+    EXPECT_EQ(ending.rank, 1);
+  }));
+}
+
 TEST(Group, WaitsForOthersToComeNoLongerThanForTheGroupToForm) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);

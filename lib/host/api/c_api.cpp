@@ -62,6 +62,8 @@ weir_status status_of(host::ErrorCode code) {
     return WEIR_TIMEOUT;
   case host::ErrorCode::transport_failure:
     return WEIR_TRANSPORT_FAILURE;
+  case host::ErrorCode::aborted:
+    return WEIR_ABORTED;
   }
   return WEIR_INTERNAL_ERROR;
 }
@@ -245,6 +247,29 @@ weir_status weir_group_form(weir_context* context, const weir_group_options* opt
   });
 }
 
+weir_status weir_group_abort(weir_group* group) {
+  return guarded([&] {
+    object_at(group, "group").group.abort();
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics* statistics) {
+  return guarded([&] {
+    const std::size_t size = object_at(statistics, "statistics").size;
+    if (size < sizeof(size)) {
+      throw std::invalid_argument(
+          fmt::format("statistics.size: found {}; allowed: sizeof(weir_group_statistics)", size));
+    }
+    const host::GroupStatistics counted = object_at(group, "group").group.statistics();
+    const weir_group_statistics known{size, counted.messages_sent, counted.results_received,
+                                      counted.retransmitted_packets.value_or(UINT64_MAX),
+                                      counted.ack_timeouts.value_or(UINT64_MAX)};
+    std::memcpy(statistics, &known, std::min(size, sizeof(known)));
+    return WEIR_OK;
+  });
+}
+
 void weir_group_close(weir_group* group) {
   delete group;
 }
@@ -383,6 +408,8 @@ const char* weir_status_name(weir_status status) {
     return "pending";
   case WEIR_INTERNAL_ERROR:
     return "internal_error";
+  case WEIR_ABORTED:
+    return "aborted";
   case WEIR_RENDEZVOUS_TIMEOUT:
   case WEIR_PEER_DIED:
   case WEIR_RETRY_EXCEEDED:

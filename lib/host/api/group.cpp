@@ -106,6 +106,10 @@ void Group::all_reduce(const void* in, void* out, std::size_t count, DataType ty
   start_all_reduce(in, out, count, type, operation).wait();
 }
 
+void Group::abort() {
+  driver_->abort();
+}
+
 std::uint16_t Group::rank() const {
   return driver_->options().rank;
 }

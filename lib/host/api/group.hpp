@@ -97,6 +97,10 @@ class Group {
   /// The same, and waits.
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
 
+  /// Ends this rank's calls and the other ranks' with them: Error (aborted) about this rank. Never
+  /// blocks. Throws Error in a child made by fork.
+  void abort();
+
   std::uint16_t rank() const;
   std::uint16_t world() const;
   std::uint32_t epoch() const;

@@ -77,9 +77,28 @@ void GroupDriver::note_step(const std::optional<Error>& error) {
   if (error) {
     requests_.fail(*error);
   }
+  end_if_aborted();
   requests_.start_next();
   if (is_done || requests_.has_failed() || visitors_ != 0 || closing_) {
     changed_.notify_all();
+  }
+}
+
+/// The thread that makes a step has the control connections until its end.
+void GroupDriver::abort() {
+  refuse_elsewhere();
+  const Lock lock(mutex_);
+  is_aborted_ = true;
+  if (!is_stepping_) {
+    end_if_aborted();
+    changed_.notify_all();
+  }
+}
+
+void GroupDriver::end_if_aborted() {
+  if (is_aborted_ && !requests_.has_failed()) {
+    requests_.fail(Error(ErrorCode::aborted, options_.rank,
+                         fmt::format("rank {} aborted its group", options_.rank)));
   }
 }
 

@@ -40,6 +40,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// True once it is done, false at the deadline.
   bool wait_until(const Request& request, Deadline deadline);
 
+  /// Ends all calls, also those to come, at the next step at the latest.
+  void abort();
+
   const GroupOptions& options() const { return options_; }
 
   std::uint32_t epoch() const { return membership_.incarnation.epoch; }
@@ -62,6 +65,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   bool step(Lock& lock, std::chrono::microseconds timeout);
   void note_step(const std::optional<Error>& error);
+  void end_if_aborted();
   void refuse_elsewhere() const;
   Error closed_too_early() const;
 
@@ -76,6 +80,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   unsigned visitors_ = 0; // callers that wait for the engine to pause
   unsigned waiters_ = 0;  // callers that drive the engine themselves
   bool closing_ = false;
+  bool is_aborted_ = false;
   std::condition_variable wake_;    // wakes the own thread
   std::condition_variable changed_; // wakes callers: something is done, or the engine is free
   std::thread thread_;

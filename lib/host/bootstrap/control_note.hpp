@@ -80,8 +80,7 @@ inline std::vector<std::uint8_t> encode(const Error& error) {
 }
 
 inline Error decode_error(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() < sizeof(ErrorBody) ||
-      bytes[0] > static_cast<std::uint8_t>(ErrorCode::transport_failure)) {
+  if (bytes.size() < sizeof(ErrorBody) || bytes[0] >= kErrorCodes) {
     return {ErrorCode::transport_failure, 0, "rank 0 sent an error that cannot be read"};
   }
   const auto& body = wire::view_as<ErrorBody>(bytes.data());

@@ -19,6 +19,8 @@ std::string_view name_of(ErrorCode code) {
     return "timeout";
   case ErrorCode::transport_failure:
     return "transport_failure";
+  case ErrorCode::aborted:
+    return "aborted";
   }
   return "unknown";
 }

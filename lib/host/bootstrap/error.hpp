@@ -18,7 +18,10 @@ enum class ErrorCode : std::uint8_t {
   mismatch,          // ranks disagree on options or on a call
   timeout,           // no progress for `timeout`
   transport_failure, // the device, the socket or the peer's transport failed
+  aborted,           // a rank's program wanted no more
 };
+
+inline constexpr std::uint8_t kErrorCodes = 8;
 
 std::string_view name_of(ErrorCode code);
 
