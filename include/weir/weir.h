@@ -71,7 +71,8 @@ typedef enum weir_operation {
   WEIR_PRODUCT = 3,
   WEIR_AND = 4,
   WEIR_OR = 5,
-  WEIR_XOR = 6
+  WEIR_XOR = 6,
+  WEIR_AVERAGE = 256 /* the sum, divided by the number of ranks; integers are cut toward 0 */
 } weir_operation;
 
 typedef enum weir_transport {

@@ -125,6 +125,10 @@ static void call_all_others(weir_group* group, int rank, int world) {
   for (int i = 0; i < COUNT; ++i) {
     expect_element("reduce-scatter", i, share[i], world * element(rank, i));
   }
+  expect_ok("average", weir_all_reduce(group, all, own, COUNT, WEIR_I32, WEIR_AVERAGE));
+  for (int i = 0; i < COUNT; ++i) {
+    expect_element("average", i, own[i], element(0, i)); /* of equal values */
+  }
   expect_ok("barrier", weir_barrier(group));
 }
 

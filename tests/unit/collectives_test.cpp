@@ -3,14 +3,18 @@
 /// Every collective of the host library: jobs whose ranks are threads around a switch in memory,
 /// with it and without. Results are compared with plain loops over whole numbers.
 
+#include "host/collective/average.hpp"
 #include "host/collective/slice.hpp"
 #include "host_job.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
-#include <numeric>
+#include <gmock/gmock.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace weir::host {
@@ -217,6 +221,72 @@ TEST(Collective, ARootThatIsNoRankIsRefusedAndEndsNothing) {
   }));
 }
 
+TEST(Average, IsTheSumDividedInTheElementsType) {
+  const auto average = [](auto sums, DataType type, std::uint16_t world) {
+    make_average({reinterpret_cast<std::uint8_t*>(sums.data()), sums.size() * sizeof(sums[0])},
+                 type, world);
+    return sums;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(average(std::vector<float>{1, -7, 0.1F}, DataType::f32, 3),
+              ElementsAre(1.0F / 3, -7.0F / 3, 0.1F / 3));
+  EXPECT_THAT(average(std::vector<double>{1, -7}, DataType::f64, 3),
+              ElementsAre(1.0 / 3, -7.0 / 3));
+  EXPECT_THAT(average(std::vector<std::int8_t>{127, -128, 5}, DataType::i8, 200),
+              ElementsAre(0, 0, 0))
+      << "200 is no i8";
+  EXPECT_THAT(average(std::vector<std::uint8_t>{255, 7}, DataType::u8, 256), ElementsAre(0, 0));
+  EXPECT_THAT(average(std::vector<std::int16_t>{-7, 7}, DataType::i16, 2), ElementsAre(-3, 3));
+  EXPECT_THAT(average(std::vector<std::uint16_t>{65535}, DataType::u16, 2), ElementsAre(32767));
+  EXPECT_THAT(average(std::vector<std::int32_t>{-7, 7}, DataType::i32, 2), ElementsAre(-3, 3));
+  EXPECT_THAT(average(std::vector<std::uint32_t>{4294967295U}, DataType::u32, 2),
+              ElementsAre(2147483647U));
+  EXPECT_THAT(average(std::vector<std::int64_t>{-7}, DataType::i64, 2), ElementsAre(-3));
+  EXPECT_THAT(average(std::vector<std::uint64_t>{7}, DataType::u64, 2), ElementsAre(3));
+  // 3 = 0x4200 in f16 and 0x4040 in bf16; 1.5 = 0x3e00, 0x3fc0. E4M3: 3 = 0x44, 1.5 = 0x3c. E5M2: 3
+  // = 0x42, 1.5 = 0x3e. A third of 1 in bf16 is 0x3eab.
+  EXPECT_THAT(average(std::vector<std::uint16_t>(3000, 0x4200), DataType::f16, 2),
+              testing::Each(0x3e00));
+  EXPECT_THAT(average(std::vector<std::uint16_t>{0x4040}, DataType::bf16, 2), ElementsAre(0x3fc0));
+  EXPECT_THAT(average(std::vector<std::uint16_t>{0x3f80}, DataType::bf16, 3), ElementsAre(0x3eab));
+  EXPECT_THAT(average(std::vector<std::uint8_t>{0x44}, DataType::f8e4m3, 2), ElementsAre(0x3c));
+  EXPECT_THAT(average(std::vector<std::uint8_t>{0x42}, DataType::f8e5m2, 2), ElementsAre(0x3e));
+}
+
+TEST(Average, OfEveryReductionIsTheSameOnAllRanks) {
+  for (const Fallback fallback : {Fallback::none, Fallback::ring}) {
+    const JobPlan plan{.world = 3, .rings = {1, 2}, .fallback = fallback};
+    HostFabric fabric(fallback == Fallback::none ? rings_of(plan) : std::vector<ring::RingSpec>(),
+                      plan.world);
+    const std::string address = free_address();
+    expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+      Group group(options_of(plan, rank, address), fabric.open(rank));
+      const auto average = [&](CallKind kind, Values& out) {
+        const Values in = values_of(rank, 3 * 300);
+        group
+            .start(in.data(), out.data(),
+                   {.kind = kind,
+                    .count = kind == CallKind::reduce_scatter ? 300U : 900U,
+                    .type = DataType::i32,
+                    .finish = Finish::average,
+                    .root = 1})
+            .wait();
+      };
+      Values expected = sum_of(3, 900);
+      std::ranges::for_each(expected, [](std::int32_t& value) { value /= 3; });
+      Values all(900);
+      average(CallKind::all_reduce, all);
+      EXPECT_EQ(all, expected);
+      Values share(300);
+      average(CallKind::reduce_scatter, share);
+      EXPECT_EQ(share, part(expected, rank * 300U, 300));
+      Values at_root(900, kUntouched);
+      average(CallKind::reduce, at_root);
+      EXPECT_EQ(at_root, rank == 1 ? expected : Values(900, kUntouched));
+    }));
+  }
+}
+
 /// Every byte of every slice is some lane's, once, whatever the call.
 TEST(Slice, LanesShareACallWithoutGapOrOverlap) {
   constexpr Place place{.rank = 1, .world = 3};
@@ -240,6 +310,7 @@ TEST(Slice, LanesShareACallWithoutGapOrOverlap) {
           call.kind == CallKind::all_gather || call.kind == CallKind::reduce_scatter;
       EXPECT_EQ(sent, (is_three_times ? 3 : 1) * 41 * 4) << name_of(call.kind);
       EXPECT_EQ(kept, 41 * 4) << name_of(call.kind);
+      EXPECT_EQ(kept_bytes(call, place), (call.kind == CallKind::all_gather ? 3 : 1) * kept);
     }
   }
 }

@@ -187,10 +187,12 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
 
 host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
                    weir_operation operation = WEIR_SUM, std::uint16_t root = 0) {
+  const bool is_average = operation == WEIR_AVERAGE;
   return {.kind = kind,
           .count = count,
           .type = static_cast<DataType>(type),
-          .operation = static_cast<Operation>(operation),
+          .operation = is_average ? Operation::sum : static_cast<Operation>(operation),
+          .finish = is_average ? host::Finish::average : host::Finish::none,
           .root = root};
 }
 

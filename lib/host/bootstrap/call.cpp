@@ -29,7 +29,8 @@ std::string describe(const Call& call) {
     text += fmt::format(" of {} {}", call.count, name_of(call.type));
   }
   if (call.reduces()) {
-    text += fmt::format(", {}", name_of(call.operation));
+    text +=
+        fmt::format(", {}", call.finish == Finish::average ? "average" : name_of(call.operation));
   }
   if (call.has_root()) {
     text += fmt::format(", {} rank {}", call.kind == CallKind::reduce ? "to" : "from", call.root);

@@ -27,6 +27,12 @@ inline constexpr std::uint8_t kCallKinds = 6;
 std::string_view name_of(CallKind kind);
 std::optional<CallKind> call_kind_named(std::string_view name);
 
+/// What becomes of a reduction's result on the hosts.
+enum class Finish : std::uint8_t {
+  none = 0,
+  average = 1, // of a sum: divided by the number of ranks
+};
+
 /// What the ranks of one call must agree on.
 struct Call {
   std::uint64_t sequence = 0; // 1, 2, … of the job
@@ -34,7 +40,8 @@ struct Call {
   std::uint64_t count = 0; // elements; of one rank's share in an all-gather and a reduce-scatter
   DataType type = DataType::f32;
   Operation operation = Operation::sum; // where something is reduced
-  std::uint16_t root = 0;               // of reduce and broadcast
+  Finish finish = Finish::none;
+  std::uint16_t root = 0; // of reduce and broadcast
 
   bool operator==(const Call&) const = default;
 

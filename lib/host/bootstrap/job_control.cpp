@@ -19,7 +19,7 @@ struct CallBody {
   std::uint8_t kind;
   std::uint8_t type;
   std::uint8_t operation;
-  std::uint8_t reserved;
+  std::uint8_t finish;
   wire::be16 root;
 };
 
@@ -31,7 +31,7 @@ CallBody encode(const Call& call) {
           static_cast<std::uint8_t>(call.kind),
           static_cast<std::uint8_t>(call.type),
           static_cast<std::uint8_t>(call.operation),
-          0,
+          static_cast<std::uint8_t>(call.finish),
           wire::be16(call.root)};
 }
 
@@ -41,6 +41,7 @@ Call decode(const CallBody& body) {
           .count = body.count.get(),
           .type = static_cast<DataType>(body.type),
           .operation = static_cast<Operation>(body.operation),
+          .finish = static_cast<Finish>(body.finish),
           .root = body.root.get()};
 }
 

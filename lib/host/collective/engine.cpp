@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/collective/engine.hpp"
 
+#include "host/collective/average.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -153,6 +155,9 @@ void Engine::note_progress() {
   job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
   if (!lanes_are_idle()) {
     return;
+  }
+  if (job.call.finish == Finish::average) {
+    make_average({job.out, kept_bytes(job.call, place_)}, job.call.type, place_.world);
   }
   job_ = nullptr;
   job.done.store(true, std::memory_order_release); // its owner may free it from now on

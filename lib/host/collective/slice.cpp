@@ -49,6 +49,12 @@ Range kept_of(const Call& call, const Place& place, std::size_t rank_bytes) {
 
 } // namespace
 
+std::size_t kept_bytes(const Call& call, const Place& place) {
+  const std::size_t shares = call.kind == CallKind::all_gather ? place.world : 1;
+  const Range kept = kept_of(call, place, shares * call.count * element_size(call.type));
+  return call.kind == CallKind::barrier ? 0 : kept.end - kept.begin;
+}
+
 Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std::uint8_t* out,
                std::size_t lane, std::size_t lanes) {
   const std::size_t rank_bytes =

@@ -48,6 +48,9 @@ struct Slice {
   void store(std::uint16_t segment, std::size_t offset, std::span<const std::uint8_t> result) const;
 };
 
+/// Bytes of the result that a rank keeps.
+std::size_t kept_bytes(const Call& call, const Place& place);
+
 /// The share of lane `lane` of `lanes`. Segments are cut between elements. `in` and `out` are the
 /// call's buffers; the ranks that do not keep a reduction's result may have no `out`, and only the
 /// root of a broadcast needs an `in`.
