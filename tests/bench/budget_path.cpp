@@ -150,6 +150,12 @@ void add(Stock& stock, const test::RingJob& job, const std::vector<test::Built>&
   }
 }
 
+Leg& add_measured(std::deque<Leg>& legs) {
+  Leg& leg = legs.emplace_back();
+  leg.drive = drive_packets;
+  return leg;
+}
+
 /// Sends the legs' frames through a switch with these rings. Counts those of the measured legs.
 int run(std::vector<ring::RingSpec> rings, std::deque<Leg>& legs) {
   Departures departures;
@@ -179,7 +185,7 @@ int run_messages(std::vector<ring::RingSpec> rings, Disguise disguise) {
   test::RingJob job(job_spec());
   std::deque<Leg> legs;
   add_hellos(job, legs);
-  Leg& measured = legs.emplace_back(Stock(), drive_packets);
+  Leg& measured = add_measured(legs);
   for (std::uint32_t message = 1; message <= kMessages; ++message) {
     add(measured.stock, job, message_of(job, message, disguise));
   }
@@ -192,7 +198,7 @@ int run_acknowledgements() {
   add_hellos(job, legs);
   for (std::uint32_t message = 1; message <= kMessages; ++message) {
     add(legs.emplace_back().stock, job, message_of(job, message, as_it_is));
-    add(legs.emplace_back(Stock(), drive_packets).stock, job, acknowledgements_of(job, message));
+    add(add_measured(legs).stock, job, acknowledgements_of(job, message));
   }
   return run({job.ring()}, legs);
 }

@@ -142,12 +142,20 @@ static void read_statistics(weir_group* group) {
   }
 }
 
+static void expect_refusal(const char* what, weir_status status) {
+  if (status != WEIR_INVALID_ARGUMENT) {
+    give_up(what, status);
+  }
+}
+
 static void refuse_what_has_no_meaning(weir_group* group) {
   float value = 0;
-  const weir_status status = weir_all_reduce(group, &value, &value, 1, WEIR_F32, WEIR_XOR);
-  if (status != WEIR_INVALID_ARGUMENT) {
-    give_up("xor of f32 is not refused", status);
-  }
+  expect_refusal("xor of f32 is not refused",
+                 weir_all_reduce(group, &value, &value, 1, WEIR_F32, WEIR_XOR));
+  expect_refusal("operation 257 is not refused",
+                 weir_all_reduce(group, &value, &value, 1, WEIR_F32, (weir_operation)257));
+  expect_refusal("type 15 is not refused",
+                 weir_all_gather(group, &value, &value, 1, (weir_data_type)15));
 }
 
 static weir_context* open_context(char** arguments) {

@@ -69,6 +69,8 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
       {"form_timeout: found 0 ms; allowed", [](auto& o) { o.form_timeout_ms = 0; }},
       {"timeout: found 0 ms; allowed", [](auto& o) { o.timeout_ms = 0; }},
       {"retry_count: found 8; allowed: 0 .. 7", [](auto& o) { o.retry_count = 8; }},
+      {"fallback: found 3; allowed: WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING",
+       [](auto& o) { std::memset(&o.fallback, 3, 1); }},
   };
   const weir_group_options sound = options_;
   for (const Row& row : rows) {
@@ -168,7 +170,7 @@ TEST(CApiNames, EachStatusHasItsOwn) {
   for (std::size_t status = 0; status < names.size(); ++status) {
     EXPECT_EQ(weir_status_name(static_cast<weir_status>(status)), names[status]);
   }
-  EXPECT_STREQ(weir_status_name(static_cast<weir_status>(99)), "unknown");
+  EXPECT_STREQ(weir_status_name(static_cast<weir_status>(15)), "unknown");
 }
 
 TEST(CppApi, KnowsTheTypeOfASpansElements) {

@@ -154,10 +154,23 @@ Options read_options(const Options* given, Options defaults) {
   return defaults;
 }
 
+/// For an option whose values are 0 and 1. A C program may have stored any number, which C++ may
+/// not load as the enumeration.
+template <typename Kind, typename Option>
+Kind kind_of(const Option& option, std::string_view name, std::string_view allowed) {
+  unsigned number = 0;
+  static_assert(sizeof(number) == sizeof(option));
+  std::memcpy(&number, &option, sizeof(number));
+  if (number > 1) {
+    throw std::invalid_argument(fmt::format("{}: found {}; allowed: {}", name, number, allowed));
+  }
+  return static_cast<Kind>(number);
+}
+
 host::GroupOptions translate(const weir_context_options& options) {
   host::GroupOptions result;
   result.transport =
-      options.transport == WEIR_VERBS ? host::TransportKind::verbs : host::TransportKind::software;
+      kind_of<host::TransportKind>(options.transport, "transport", "WEIR_SOFTWARE, WEIR_VERBS");
   result.device = text_of(options.device);
   result.ip = text_of(options.ip);
   result.mac = text_of(options.mac);
@@ -178,11 +191,17 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
   result.message_bytes = options.message_bytes;
   result.path_mtu = options.path_mtu;
   result.epoch = options.epoch;
-  result.fallback =
-      options.fallback == WEIR_FALLBACK_RING ? host::Fallback::ring : host::Fallback::none;
+  result.fallback = kind_of<host::Fallback>(options.fallback, "fallback",
+                                            "WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING");
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
   return result;
+}
+
+/// Numbers that are no type or operation stay so when they are cut to a byte.
+template <typename Name>
+Name name_of_number(unsigned number) {
+  return static_cast<Name>(std::min(number, 255U));
 }
 
 host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
@@ -190,8 +209,8 @@ host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
   const bool is_average = operation == WEIR_AVERAGE;
   return {.kind = kind,
           .count = count,
-          .type = static_cast<DataType>(type),
-          .operation = is_average ? Operation::sum : static_cast<Operation>(operation),
+          .type = name_of_number<DataType>(type),
+          .operation = name_of_number<Operation>(is_average ? WEIR_SUM : operation),
           .finish = is_average ? host::Finish::average : host::Finish::none,
           .root = root};
 }
@@ -297,7 +316,7 @@ const char* weir_group_fallback_reason(const weir_group* group) {
 }
 
 const char* weir_ring_schedule(weir_data_type type) {
-  return host::name_of(host::ring_schedule(static_cast<DataType>(type))).data();
+  return host::name_of(host::ring_schedule(name_of_number<DataType>(type))).data();
 }
 
 weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
