@@ -26,6 +26,7 @@ SharedTables::SharedTables(const Workload& workload)
 stage::Worker::Settings SharedTables::worker_settings() {
   stage::Worker::Settings settings;
   settings.classifier.foreign_sessions = &foreign_sessions;
+  settings.classifier.claims = &claims;
   settings.level = op::best_cpu_level();
   return settings;
 }

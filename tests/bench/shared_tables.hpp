@@ -18,6 +18,7 @@ struct SharedTables {
 
   ring::CurrentRings rings;
   conn::ForeignSessions foreign_sessions{{}};
+  conn::QueuePairClaims claims{conn::QueuePairClaims::most_of(*rings), {}};
   l2::MacTable stations;
   l2::Bridge bridge;
   lcore::Lcore::Shared shared;

@@ -151,13 +151,15 @@ class Harness {
 
   ring::CurrentRings rings_{ring::RingSet(fuzz::rings())};
   conn::ForeignSessions foreign_sessions_{{}};
+  conn::QueuePairClaims claims_{conn::QueuePairClaims::most_of(*rings_), {}};
   conn::Classifier classifier_{rings_,
                                all_of(*rings_),
                                {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
                                 .plain_entries = kPlainEntries,
                                 .aging = 1000,
                                 .hash_key = {},
-                                .foreign_sessions = &foreign_sessions_},
+                                .foreign_sessions = &foreign_sessions_,
+                                .claims = &claims_},
                                [](const ring::RingChild& /*sender*/) { return false; }};
   std::deque<Kept> frames_;
   std::set<const frame::Frame*> waiting_; // owned by the classifier
