@@ -199,9 +199,9 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
 }
 
 /// Numbers that are no type or operation stay so when they are cut to a byte.
-template <typename Name>
-Name name_of_number(unsigned number) {
-  return static_cast<Name>(std::min(number, 255U));
+template <typename Enum>
+Enum from_number(unsigned number) {
+  return static_cast<Enum>(std::min(number, 255U));
 }
 
 host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
@@ -209,8 +209,8 @@ host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
   const bool is_average = operation == WEIR_AVERAGE;
   return {.kind = kind,
           .count = count,
-          .type = name_of_number<DataType>(type),
-          .operation = name_of_number<Operation>(is_average ? WEIR_SUM : operation),
+          .type = from_number<DataType>(type),
+          .operation = from_number<Operation>(is_average ? WEIR_SUM : operation),
           .finish = is_average ? host::Finish::average : host::Finish::none,
           .root = root};
 }
@@ -316,7 +316,7 @@ const char* weir_group_fallback_reason(const weir_group* group) {
 }
 
 const char* weir_ring_schedule(weir_data_type type) {
-  return host::name_of(host::ring_schedule(name_of_number<DataType>(type))).data();
+  return host::name_of(host::ring_schedule(from_number<DataType>(type))).data();
 }
 
 weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,

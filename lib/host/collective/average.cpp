@@ -12,24 +12,13 @@
 namespace weir::host {
 namespace {
 
-/// `data` may stand at any address.
-template <typename Element>
+/// `data` may stand at any address. `Wide` holds every element and `world`.
+template <typename Element, typename Wide = Element>
 void divide(std::span<std::uint8_t> data, std::uint16_t world) {
   for (std::size_t at = 0; at < data.size(); at += sizeof(Element)) {
     Element element;
     std::memcpy(&element, data.data() + at, sizeof(Element));
-    element = static_cast<Element>(element / static_cast<Element>(world));
-    std::memcpy(data.data() + at, &element, sizeof(Element));
-  }
-}
-
-/// An integer narrower than `world` may be too small to hold it.
-template <typename Element, typename Wide>
-void divide_widened(std::span<std::uint8_t> data, std::uint16_t world) {
-  for (std::size_t at = 0; at < data.size(); at += sizeof(Element)) {
-    Element element;
-    std::memcpy(&element, data.data() + at, sizeof(Element));
-    element = static_cast<Element>(Wide{element} / Wide{world});
+    element = static_cast<Element>(Wide{element} / static_cast<Wide>(world));
     std::memcpy(data.data() + at, &element, sizeof(Element));
   }
 }
@@ -60,13 +49,13 @@ void make_average(std::span<std::uint8_t> sums, DataType type, std::uint16_t wor
   case DataType::f64:
     return divide<double>(sums, world);
   case DataType::i8:
-    return divide_widened<std::int8_t, std::int32_t>(sums, world);
+    return divide<std::int8_t, std::int32_t>(sums, world);
   case DataType::u8:
-    return divide_widened<std::uint8_t, std::int32_t>(sums, world);
+    return divide<std::uint8_t, std::int32_t>(sums, world);
   case DataType::i16:
-    return divide_widened<std::int16_t, std::int32_t>(sums, world);
+    return divide<std::int16_t, std::int32_t>(sums, world);
   case DataType::u16:
-    return divide_widened<std::uint16_t, std::int32_t>(sums, world);
+    return divide<std::uint16_t, std::int32_t>(sums, world);
   case DataType::i32:
     return divide<std::int32_t>(sums, world);
   case DataType::u32:
