@@ -116,9 +116,10 @@ typedef struct weir_group_options {
   uint32_t epoch;         /* 0: rank 0's wall-clock seconds */
   weir_fallback fallback;
   uint32_t form_timeout_ms; /* to meet the other ranks */
-  uint32_t timeout_ms;      /* without any progress of a call, and to say farewell */
+  uint32_t timeout_ms;      /* without progress of a call that all have made; to say farewell */
   uint32_t ack_timeout_ms;  /* 0: 67 in software, an eighth of timeout_ms over verbs */
   uint8_t retry_count;      /* 0 .. 7; 7 is no limit in software */
+  uint32_t lateness_ms; /* until the last rank makes a call that others have made; 0: any time */
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -211,12 +212,14 @@ weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* o
 weir_status weir_start_barrier(weir_group* group, weir_request** request);
 
 weir_status weir_test(weir_request* request); /* WEIR_OK, WEIR_PENDING or an error */
-/* The same, after `timeout_ms` at most. */
+/* The same, after `timeout_ms` at most. If ranks are late, and this one has waited for them for the
+ * group's timeout_ms, weir_last_error names them: "rank 3 has not made call 7". */
 weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
 weir_status weir_wait(weir_request* request); /* until it is done; frees it */
 void weir_release(weir_request* request);     /* the same; NULL: does nothing */
 
-/* The error of this thread's last call that did not return WEIR_OK, with rank and cause. */
+/* The error of this thread's last call that did not return WEIR_OK, with rank and cause. After
+ * WEIR_PENDING "", or for whom weir_wait_for waits. */
 const char* weir_last_error(void);
 /* The rank that the error is about, or -1. */
 int weir_last_error_rank(void);

@@ -174,7 +174,7 @@ Outcome reduce_in_switch(const AllReduce& wanted, std::uint64_t seed) {
   }
   const Time start = network.now();
   for (SwitchExchange& exchange : exchanges) {
-    exchange.begin();
+    exchange.begin(wanted.calls);
   }
   const bool is_finished = run(network, hosts, exchanges);
   if (is_finished) {

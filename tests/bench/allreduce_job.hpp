@@ -23,7 +23,8 @@ constexpr network::LinkTraits lossy_link(network::Ppm loss) {
 
 struct AllReduce {
   std::uint16_t ranks = 2;
-  std::size_t bytes = 0; // of i32
+  std::size_t bytes = 0;   // of i32
+  std::uint32_t calls = 1; // all-reduces of equal length, begun at once; through the switch alone
   network::LinkTraits links = lossy_link(0);
   /// Rank 0's link, where it differs from the others. The first of its outages comes by up to
   /// the tensor's time on the link later than it says.

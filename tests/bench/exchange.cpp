@@ -23,24 +23,27 @@ void add(std::span<std::uint8_t> sum, std::span<const std::uint8_t> data) {
 } // namespace
 
 SwitchExchange::SwitchExchange(const host::WindowConfig& config, std::span<std::uint8_t> tensor)
-    : window_(config), tensor_(tensor) {}
+    : reducer_(config), tensor_(tensor) {}
 
-void SwitchExchange::begin() {
-  window_.begin({.type = DataType::i32, .segment_bytes = tensor_.size()});
+void SwitchExchange::begin(std::uint32_t calls) {
+  const std::size_t bytes = tensor_.size() / calls;
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    std::uint8_t* const part = tensor_.data() + call * bytes;
+    reducer_.begin({.type = DataType::i32,
+                    .segment_bytes = bytes,
+                    .in = part,
+                    .out = part,
+                    .keep_end = bytes});
+  }
 }
 
 std::optional<Exchange::Message> SwitchExchange::next() {
-  const auto message = window_.next();
-  if (!message) {
-    return std::nullopt;
-  }
-  return Message{message->header, tensor_.subspan(message->piece.offset, message->piece.bytes)};
+  const auto message = reducer_.next();
+  return message ? std::optional(Message{message->header, message->data}) : std::nullopt;
 }
 
 void SwitchExchange::arrived(std::uint32_t number, std::span<const std::uint8_t> message) {
-  const Piece piece = window_.accept(number, message);
-  std::copy_n(message.begin() + kInaHeaderBytes, piece.bytes,
-              tensor_.begin() + static_cast<std::ptrdiff_t>(piece.offset));
+  reducer_.accept(number, message);
 }
 
 RingExchange::RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor,

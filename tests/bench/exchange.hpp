@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/collective/message_window.hpp"
+#include "host/collective/switch_reducer.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -31,23 +32,23 @@ class Exchange {
   virtual bool is_done() const = 0;
 };
 
-/// Through the switch: docs/protocol.md §7 with the host library's window. Says hello first.
+/// Through the switch: docs/protocol.md §7 by the host library's reducer. Says hello first.
 class SwitchExchange : public Exchange {
  public:
   SwitchExchange(const host::WindowConfig& config, std::span<std::uint8_t> tensor);
 
-  /// Only when is_done().
-  void begin();
+  /// The tensor as so many all-reduces of equal length, all begun at once; after the hello.
+  void begin(std::uint32_t calls);
 
   std::optional<Message> next() override;
   void arrived(std::uint32_t number, std::span<const std::uint8_t> message) override;
 
-  void acknowledged() override { window_.complete(); }
+  void acknowledged() override { reducer_.complete(); }
 
-  bool is_done() const override { return window_.state() == host::MessageWindow::State::idle; }
+  bool is_done() const override { return reducer_.is_idle(); }
 
  private:
-  host::MessageWindow window_;
+  host::SwitchReducer reducer_;
   std::span<std::uint8_t> tensor_;
 };
 

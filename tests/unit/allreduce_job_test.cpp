@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -89,6 +90,18 @@ TEST(AllReduceJob, SharesALinkWithOtherStations) {
   EXPECT_GT(round_the_ring(shared), 1.5 * round_the_ring(alone));
   EXPECT_GT(in_switch(shared), 1.02 * in_switch(alone));
   EXPECT_LT(in_switch(shared), 1.05 * 8 / 7 * in_switch(alone));
+}
+
+/// Docs/host.md: calls follow one another without a round trip among hosts.
+TEST(AllReduceJob, SmallCallsShareWindows) {
+  constexpr std::uint32_t calls = 500;
+  const AllReduce one{.ranks = 8, .bytes = 4};
+  AllReduce many = one;
+  many.bytes *= calls;
+  many.calls = calls;
+  const double windows = std::ceil(double{calls} / one.hosts.window);
+  EXPECT_LT(in_switch(many), 1.5 * windows * in_switch(one));
+  EXPECT_GT(in_switch(many), 0.5 * windows * in_switch(one)) << "no window is full";
 }
 
 TEST(AllReduceJob, FailsWhereOneLinkLosesEverything) {

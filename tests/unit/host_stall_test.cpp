@@ -3,6 +3,7 @@
 /// Ranks that stop for some time or for good: what the job survives, and which rank errors name.
 
 #include "host_job.hpp"
+#include "support/comes_true.hpp"
 
 #include <gtest/gtest.h>
 
@@ -102,6 +103,47 @@ TEST(Stall, ARankMayStopForASecondByDefault) {
     options.ack_timeout = defaults.ack_timeout;
     options.retry_count = defaults.retry_count;
   }));
+}
+
+/// Rank 2 computes for much longer than the timeout. The others wait, and can ask for whom.
+void run_late(Fallback fallback) {
+  const JobPlan plan{.world = kWorld, .fallback = fallback};
+  HostFabric fabric(fallback == Fallback::none ? rings_of(plan) : std::vector<ring::RingSpec>(),
+                    kWorld, kSession);
+  const std::string address = free_address();
+  std::atomic<int> asked = 0;
+  expect_none(run_ranks(kWorld, [&](std::uint16_t rank) {
+    GroupOptions options = options_of(plan, rank, address);
+    options.timeout = milliseconds(300);
+    Group group(options, fabric.open(rank));
+    std::vector<float> data(50'000, 1);
+    if (rank == 2) {
+      EXPECT_TRUE(test::comes_true([&] { return asked == kWorld - 1; }));
+      std::this_thread::sleep_for(milliseconds(1500)); // more than one search
+    }
+    Pending pending = group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                             Operation::sum);
+    if (rank != 2) {
+      EXPECT_TRUE(test::comes_true([&] {
+        EXPECT_FALSE(pending.wait_for(milliseconds(1)));
+        return pending.waits_for() == "rank 2 has not made call 1";
+      })) << pending.waits_for();
+      ++asked;
+    }
+    pending.wait();
+    EXPECT_EQ(data, std::vector<float>(data.size(), 4));
+    pending = group.start_all_reduce(data.data(), data.data(), 1, DataType::f32, Operation::sum);
+    pending.wait();
+    EXPECT_EQ(pending.waits_for(), "") << "it has come";
+  }));
+}
+
+TEST(Stall, ARankMayBeLateForLongerThanTheTimeout) {
+  run_late(Fallback::none);
+}
+
+TEST(Stall, ARankMayBeLateOnTheHostsRingToo) {
+  run_late(Fallback::ring);
 }
 
 class StoppedRank : public testing::TestWithParam<std::uint16_t> {};

@@ -659,7 +659,7 @@ TEST(Group, NamesTheRankThatDoesNotCall) {
   std::atomic<int> failed = 0;
   const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
     GroupOptions options = options_of(plan, rank, address);
-    options.timeout = milliseconds(3000);
+    options.lateness = milliseconds(1000);
     Group group(options, fabric.open(rank));
     if (rank == 1) {
       EXPECT_TRUE(test::comes_true([&] { return failed == 2; })); // computes too long

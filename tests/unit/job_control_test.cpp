@@ -6,15 +6,13 @@
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/job_control.hpp"
 #include "support/comes_true.hpp"
+#include "support/stream_pair.hpp"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
-#include <sys/socket.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,26 +21,23 @@ namespace weir::host {
 namespace {
 
 using std::chrono::milliseconds;
-using Stream = std::unique_ptr<FramedStream>;
-
-/// Two ends of one connection.
-std::pair<Stream, Stream> connection() {
-  std::array<int, 2> ends{};
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const auto stream = [](int end) {
-    return std::make_unique<FramedStream>(Socket([end] { return end; }));
-  };
-  return {stream(ends[0]), stream(ends[1])};
-}
+using test::Stream;
+using test::stream_pair;
 
 const Error kStandstill(ErrorCode::timeout, std::nullopt, "nothing moved");
+constexpr Suspicion::Kind kBroken = Suspicion::Kind::broken;
+
+/// A rank says that it makes no more calls.
+void leave(FramedStream& stream, std::uint64_t calls_made) {
+  stream.send(code(ControlKind::leave), bytes_of(LeaveBody{wire::be64(calls_made)}));
+}
 
 /// The error that poll() throws within three seconds.
 std::optional<Error> error_of(JobControl& control) {
   const Deadline deadline = Clock::now() + std::chrono::seconds(3);
   while (Clock::now() < deadline) {
     try {
-      control.poll(0);
+      control.poll({});
     } catch (const Error& error) {
       return error;
     }
@@ -55,12 +50,12 @@ TEST(JobControl, ARankThatHasClosedIsNotAskedForAnAnswer) {
   std::vector<Stream> own(3);
   std::vector<Stream> others(3);
   for (const std::size_t rank : {1U, 2U}) {
-    std::tie(own[rank], others[rank]) = connection();
+    std::tie(own[rank], others[rank]) = stream_pair();
   }
-  JobControl rank_0(0, 3, milliseconds(10'000), std::move(own));
-  others[1]->send(code(ControlKind::leave), {});
-  rank_0.poll(0);
-  rank_0.suspect(kStandstill);
+  JobControl rank_0(0, 3, Patience{}, std::move(own));
+  leave(*others[1], 0);
+  rank_0.poll({});
+  rank_0.suspect(kBroken, kStandstill);
   others[1].reset();
   const std::optional<Error> error = error_of(rank_0);
   ASSERT_TRUE(error);
@@ -71,12 +66,12 @@ TEST(JobControl, ARankThatHasClosedIsNotAskedForAnAnswer) {
 TEST(JobControl, ARank0ThatHasClosedIsNotTakenForAStoppedOne) {
   std::vector<Stream> own(2);
   Stream rank_0;
-  std::tie(own[0], rank_0) = connection();
-  JobControl rank_1(1, 2, milliseconds(10'000), std::move(own));
-  rank_0->send(code(ControlKind::leave), {});
+  std::tie(own[0], rank_0) = stream_pair();
+  JobControl rank_1(1, 2, Patience{}, std::move(own));
+  leave(*rank_0, 0);
   rank_0.reset();
-  rank_1.poll(0);
-  rank_1.suspect(kStandstill);
+  rank_1.poll({});
+  rank_1.suspect(kBroken, kStandstill);
   const std::optional<Error> error = error_of(rank_1);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::timeout);
@@ -88,36 +83,50 @@ TEST(JobControl, ARank0ThatHasClosedIsNotTakenForAStoppedOne) {
 TEST(JobControl, CallsAfterRank0ClosedSaySo) {
   std::vector<Stream> own(3);
   Stream rank_0;
-  std::tie(own[0], rank_0) = connection();
-  JobControl rank_1(1, 3, milliseconds(10'000), std::move(own));
-  rank_0->send(code(ControlKind::leave), {});
+  std::tie(own[0], rank_0) = stream_pair();
+  JobControl rank_1(1, 3, Patience{}, std::move(own));
+  leave(*rank_0, 0);
   rank_0.reset();
-  rank_1.poll(0);
+  rank_1.poll({});
   for (std::uint64_t call = 1; call < 3; ++call) {
+    rank_1.note_call({.sequence = call, .count = 100});
     try {
-      rank_1.enter({.sequence = call, .count = 100});
+      rank_1.poll({});
       ADD_FAILURE() << "call " << call << " may begin without rank 0";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::peer_died);
       EXPECT_EQ(error.rank(), 0) << error.what();
     }
-    rank_1.poll(0);
   }
+}
+
+/// Its result may still be on its way to us.
+TEST(JobControl, ACallThatRank0MadeBeforeItLeftMayEnd) {
+  std::vector<Stream> own(2);
+  Stream rank_0;
+  std::tie(own[0], rank_0) = stream_pair();
+  JobControl rank_1(1, 2, Patience{}, std::move(own));
+  leave(*rank_0, 1);
+  rank_1.note_call({.sequence = 1, .count = 100});
+  rank_1.note_call({.sequence = 2, .count = 100});
+  EXPECT_NO_THROW(rank_1.poll({.calls_done = 0}));
+  EXPECT_THROW(rank_1.poll({.calls_done = 1}), Error);
 }
 
 /// As when its process is stopped, or gets no CPU.
 TEST(JobControl, APauseOfRank0IsNotTheOthersSilence) {
   std::vector<Stream> own(2);
   Stream rank_1;
-  std::tie(own[1], rank_1) = connection();
-  JobControl rank_0(0, 2, milliseconds(500), std::move(own));
-  rank_0.enter({.sequence = 1, .count = 100});
+  std::tie(own[1], rank_1) = stream_pair();
+  JobControl rank_0(0, 2, Patience{.lateness = milliseconds(500)}, std::move(own));
+  rank_0.note_call({.sequence = 1, .count = 100});
+  rank_0.poll({});
   std::this_thread::sleep_for(milliseconds(600));
-  rank_0.poll(0);
+  rank_0.poll({});
   EXPECT_FALSE(rank_1->receive()) << "asked where it stays";
   std::optional<ControlFrame> question;
   EXPECT_TRUE(test::comes_true([&] {
-    rank_0.poll(0);
+    rank_0.poll({});
     question = rank_1->receive();
     return question.has_value();
   }));

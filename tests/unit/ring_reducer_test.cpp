@@ -324,14 +324,15 @@ RingReducer rank_1_of_3() {
   return reducer;
 }
 
-/// Rank 0's partial of the job's first block of eight bytes.
-Bytes first_partial() {
+/// Rank 0's partial of the job's first block of eight bytes, for a call of so many elements.
+Bytes first_partial(std::uint64_t count = 0, DataType type = DataType::f32) {
   Bytes bytes(sizeof(RingHeader) + 8, 1);
   RingHeader header{};
   header.magic.set(kRingMagic);
   header.ring_id.set(kRing);
   header.epoch.set(kEpoch);
   header.bytes.set(8);
+  header.call = encode({.count = count, .type = type});
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
 }
@@ -345,6 +346,18 @@ std::optional<std::string> refusal(RingReducer& reducer, std::uint32_t immediate
     EXPECT_EQ(error.code(), ErrorCode::transport_failure);
     EXPECT_EQ(error.rank(), 0);
     return error.what();
+  }
+}
+
+constexpr Pair kFloatSum{DataType::f32, Operation::sum};
+
+template <typename Body>
+std::optional<ErrorCode> code_of(Body body) {
+  try {
+    body();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.code();
   }
 }
 
@@ -382,18 +395,41 @@ TEST(RingReducer, RefusesARepeatAWrongImmediateAndHalfAHeader) {
 
 TEST(RingReducer, RefusesAPartialOfAnotherLengthWhenTheTensorIsKnown) {
   RingReducer reducer = rank_1_of_3();
-  EXPECT_FALSE(refusal(reducer, 0, first_partial())) << "kept until then";
+  EXPECT_FALSE(refusal(reducer, 0, first_partial(4))) << "kept until then";
   Bytes tensor(16);
-  EXPECT_THROW(reducer.begin(slice(tensor, tensor, {DataType::f32, Operation::sum})), Error);
+  EXPECT_EQ(code_of([&] { reducer.begin(slice(tensor, tensor, kFloatSum)); }),
+            ErrorCode::transport_failure);
+}
+
+/// Whether it comes before or after our own call.
+TEST(RingReducer, NamesWhatTheRankBeforeCallsInstead) {
+  Bytes tensor(8);
+  RingReducer late = rank_1_of_3();
+  EXPECT_FALSE(refusal(late, 0, first_partial(3))) << "kept until then";
+  EXPECT_EQ(code_of([&] { late.begin(slice(tensor, tensor, kFloatSum)); }), ErrorCode::mismatch);
+  RingReducer early = rank_1_of_3();
+  early.begin(slice(tensor, tensor, kFloatSum));
+  try {
+    early.accept(0, first_partial(3));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::mismatch);
+    EXPECT_EQ(error.rank(), 0);
+    EXPECT_STREQ(error.what(), "call 0: rank 0 calls all-reduce of 3 f32, sum; rank 1 calls "
+                               "all-reduce of 2 f32, sum");
+  }
 }
 
 TEST(RingReducer, RefusesAPartialOfAFoldThatWeStart) {
   RingReducer reducer = rank_1_of_3();
   Bytes tensor(24);
-  Bytes message = first_partial();
+  Bytes message = first_partial(3, DataType::i64);
   wire::view_as<RingHeader>(message.data()).block.set(1); // rank 1 starts it
   EXPECT_FALSE(refusal(reducer, 0, message)) << "kept until then";
-  EXPECT_THROW(reducer.begin(slice(tensor, tensor, {DataType::i64, Operation::sum})), Error);
+  EXPECT_EQ(code_of([&] {
+              reducer.begin(slice(tensor, tensor, {DataType::i64, Operation::sum}));
+            }),
+            ErrorCode::transport_failure);
 }
 
 TEST(RingReducer, AnEmptyTensorIsOverAtOnce) {

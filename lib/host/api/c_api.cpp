@@ -46,6 +46,11 @@ weir_status remember(weir_status status, const std::exception& error, int rank) 
   return status;
 }
 
+weir_status still_pending(const std::string& waits_for) {
+  last_error = {waits_for};
+  return WEIR_PENDING;
+}
+
 weir_status status_of(host::ErrorCode code) {
   switch (code) {
   case host::ErrorCode::rendezvous_timeout:
@@ -119,6 +124,7 @@ weir_group_options default_group_options() {
   options.timeout_ms = static_cast<std::uint32_t>(defaults.timeout.count());
   options.ack_timeout_ms = static_cast<std::uint32_t>(defaults.ack_timeout.count());
   options.retry_count = defaults.retry_count;
+  options.lateness_ms = static_cast<std::uint32_t>(defaults.lateness.count());
   return options;
 }
 
@@ -195,6 +201,7 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
                                             "WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING");
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
+  result.lateness = std::chrono::milliseconds(options.lateness_ms);
   return result;
 }
 
@@ -386,13 +393,14 @@ weir_status weir_barrier(weir_group* group) {
 
 weir_status weir_test(weir_request* request) {
   return guarded(
-      [&] { return object_at(request, "request").pending.test() ? WEIR_OK : WEIR_PENDING; });
+      [&] { return object_at(request, "request").pending.test() ? WEIR_OK : still_pending({}); });
 }
 
 weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms) {
   return guarded([&] {
     const std::chrono::milliseconds timeout(timeout_ms);
-    return object_at(request, "request").pending.wait_for(timeout) ? WEIR_OK : WEIR_PENDING;
+    host::Pending& pending = object_at(request, "request").pending;
+    return pending.wait_for(timeout) ? WEIR_OK : still_pending(pending.waits_for());
   });
 }
 

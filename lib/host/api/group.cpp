@@ -61,6 +61,10 @@ std::size_t Pending::bytes_done() const {
   return request_ ? request_->job.bytes_done.load(std::memory_order_relaxed) : 0;
 }
 
+std::string Pending::waits_for() const {
+  return request_ ? request_->driver->waits_for() : std::string();
+}
+
 Group::Group(const GroupOptions& options)
     : driver_(open(options, [&] { return open_transport(options); })) {}
 

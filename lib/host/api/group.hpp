@@ -57,8 +57,11 @@ class Pending {
   /// Like wait, but for at most `timeout`, which may be milliseconds::max(). False after the
   /// timeout.
   bool wait_for(std::chrono::milliseconds timeout);
-  /// Bytes of the result that are here.
+  /// Bytes of the result that are here; 0 while calls before it are under way.
   std::size_t bytes_done() const;
+  /// The ranks that are late, once this one has waited for the timeout: "rank 3 has not made call
+  /// 7". Empty when none are, or nobody has looked yet.
+  std::string waits_for() const;
 
  private:
   friend class Group;

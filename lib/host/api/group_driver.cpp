@@ -33,7 +33,7 @@ std::shared_ptr<Request> GroupDriver::start(const void* in, void* out, const Cal
   const Lock lock(mutex_);
   requests_.add(request, call);
   if (!is_stepping_) {
-    requests_.start_next();
+    requests_.start_all();
     requests_.throw_if_failed();
   }
   wake_.notify_one();
@@ -73,12 +73,13 @@ bool GroupDriver::step(Lock& lock, std::chrono::microseconds timeout) {
 
 /// Updates the state after a step and wakes waiting threads.
 void GroupDriver::note_step(const std::optional<Error>& error) {
-  const bool is_done = requests_.retire_first();
+  const bool is_done = requests_.retire_done();
+  waits_for_ = membership_.control->waits_for();
   if (error) {
     requests_.fail(*error);
   }
   end_if_aborted();
-  requests_.start_next();
+  requests_.start_all();
   if (is_done || requests_.has_failed() || visitors_ != 0 || closing_) {
     changed_.notify_all();
   }
@@ -180,6 +181,12 @@ void GroupDriver::close() {
 Error GroupDriver::closed_too_early() const {
   return {ErrorCode::peer_died, options_.rank,
           fmt::format("rank {} closed its group during a call", options_.rank)};
+}
+
+std::string GroupDriver::waits_for() {
+  refuse_elsewhere();
+  const Lock lock(mutex_);
+  return waits_for_;
 }
 
 GroupStatistics GroupDriver::statistics() {

@@ -53,6 +53,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   GroupStatistics statistics();
 
+  /// The ranks that are late. Empty: none, as far as it is known.
+  std::string waits_for();
+
  private:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -81,6 +84,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   unsigned waiters_ = 0;  // callers that drive the engine themselves
   bool closing_ = false;
   bool is_aborted_ = false;
+  std::string waits_for_;
   std::condition_variable wake_;    // wakes the own thread
   std::condition_variable changed_; // wakes callers: something is done, or the engine is free
   std::thread thread_;

@@ -80,7 +80,8 @@ Membership GroupFormation::form() {
   connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
   greet();
   membership_.control = std::make_unique<JobControl>(options_.rank, options_.world,
-                                                     options_.timeout, rendezvous_.release());
+                                                     Patience{options_.timeout, options_.lateness},
+                                                     rendezvous_.release());
   membership_.engine->attach(*membership_.control);
   return std::move(membership_);
 }

@@ -75,6 +75,9 @@ std::string defect_of_timeouts(const GroupOptions& options) {
   if (options.timeout.count() <= 0) {
     return found("timeout", fmt::format("{} ms", options.timeout.count()), "more than 0");
   }
+  if (options.lateness.count() < 0) {
+    return found("lateness", fmt::format("{} ms", options.lateness.count()), "0 or more");
+  }
   if (options.ack_timeout.count() < 0 || options.ack_timeout > kMaxAckTimeout) {
     return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()),
                  fmt::format("0 .. {}", kMaxAckTimeout.count()));

@@ -10,29 +10,31 @@ void RequestQueue::add(const std::shared_ptr<Request>& request, Call call) {
   requests_.push_back(request);
 }
 
-void RequestQueue::start_next() {
-  if (requests_.empty() || membership_.engine->is_reducing()) {
-    return;
-  }
+void RequestQueue::start_all() {
   try {
-    membership_.engine->start(requests_.front()->job);
+    while (started_ < requests_.size()) {
+      membership_.engine->start(requests_[started_]->job);
+      ++started_;
+    }
   } catch (const Error& error) {
     fail(error);
   }
 }
 
-bool RequestQueue::retire_first() {
-  if (requests_.empty() || !requests_.front()->job.done) {
-    return false;
+bool RequestQueue::retire_done() {
+  const std::size_t before = requests_.size();
+  while (!requests_.empty() && requests_.front()->job.done) {
+    requests_.pop_front();
+    --started_;
   }
-  requests_.pop_front();
-  return true;
+  return requests_.size() != before;
 }
 
 void RequestQueue::fail(const Error& error) {
   failure_ = error;
   membership_.control->report(error);
   requests_.clear();
+  started_ = 0;
 }
 
 bool RequestQueue::outcome_of(const Request& request) const {

@@ -4,6 +4,7 @@
 #include "host/api/membership.hpp"
 #include "host/api/request.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace weir::host {
 
-/// A group's calls in their order, and the error that ended them. The engine works on the first
-/// call. One thread at a time.
+/// A group's calls in their order, and the error that ended them. The engine works on all that it
+/// was given. One thread at a time.
 class RequestQueue {
  public:
   explicit RequestQueue(Membership& membership) : membership_(membership) {}
@@ -20,12 +21,11 @@ class RequestQueue {
   /// Numbers the call and puts it last. Throws the error that ended the calls, if one did.
   void add(const std::shared_ptr<Request>& request, Call call);
 
-  /// Gives the engine the first request, if the engine has none. Another rank's message may end the
-  /// calls here.
-  void start_next();
+  /// Gives the engine what it does not have yet. The calls may end here.
+  void start_all();
 
-  /// Removes the first request if it is done. True if it was.
-  bool retire_first();
+  /// Removes the first requests that are done. True if there were any.
+  bool retire_done();
 
   /// Ends all calls, and tells the other ranks why.
   void fail(const Error& error);
@@ -44,6 +44,7 @@ class RequestQueue {
  private:
   Membership& membership_;
   std::deque<std::shared_ptr<Request>> requests_;
+  std::size_t started_ = 0; // of those
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;
 };

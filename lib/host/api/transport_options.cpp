@@ -15,14 +15,15 @@ namespace {
 constexpr std::chrono::milliseconds kShortAckTimeout{67}; // 4.096 us x 2^14
 constexpr std::uint32_t kRingSlotsPerRank = 8;
 
-/// With the default, no rank that is late by less than `timeout` ends the job. The software queue
-/// pair retries without limit; an HCA gives up after eight tries.
+/// The software queue pair retries without limit; an HCA gives up after eight tries. Whether the
+/// switch can keep it alive for longer depends on the HCA (docs/protocol.md §4).
 std::chrono::milliseconds ack_timeout_of(const GroupOptions& options) {
   if (options.ack_timeout.count() != 0) {
     return options.ack_timeout;
   }
   constexpr int kTries = kMostRetries + 1;
-  const auto share = std::clamp(options.timeout / kTries, kShortAckTimeout, kMaxAckTimeout);
+  const auto patience = std::max(options.timeout, options.lateness);
+  const auto share = std::clamp(patience / kTries, kShortAckTimeout, kMaxAckTimeout);
   return options.transport == TransportKind::verbs ? share : kShortAckTimeout;
 }
 

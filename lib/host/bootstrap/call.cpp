@@ -23,6 +23,25 @@ std::optional<CallKind> call_kind_named(std::string_view name) {
   return std::nullopt;
 }
 
+CallBody encode(const Call& call) {
+  return {wire::be64(call.count),
+          static_cast<std::uint8_t>(call.kind),
+          static_cast<std::uint8_t>(call.type),
+          static_cast<std::uint8_t>(call.operation),
+          static_cast<std::uint8_t>(call.finish),
+          wire::be16(call.root)};
+}
+
+Call decode(const CallBody& body, std::uint64_t sequence) {
+  return {.sequence = sequence,
+          .kind = static_cast<CallKind>(body.kind),
+          .count = body.count.get(),
+          .type = static_cast<DataType>(body.type),
+          .operation = static_cast<Operation>(body.operation),
+          .finish = static_cast<Finish>(body.finish),
+          .root = body.root.get()};
+}
+
 std::string describe(const Call& call) {
   std::string text(name_of(call.kind));
   if (call.kind != CallKind::barrier) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/ina.hpp"
+#include "wire/big_endian.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -52,6 +53,21 @@ struct Call {
 
   bool has_root() const { return kind == CallKind::reduce || kind == CallKind::broadcast; }
 };
+
+/// A call between hosts, without its number.
+struct CallBody {
+  wire::be64 count;
+  std::uint8_t kind;
+  std::uint8_t type;
+  std::uint8_t operation;
+  std::uint8_t finish;
+  wire::be16 root;
+};
+
+static_assert(sizeof(CallBody) == 14);
+
+CallBody encode(const Call& call);
+Call decode(const CallBody& body, std::uint64_t sequence);
 
 /// For errors: "reduce of 100 f32, sum, to rank 2".
 std::string describe(const Call& call);

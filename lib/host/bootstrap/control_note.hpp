@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The content of control frames: kinds, errors, and integers in network order.
+/// The content of control frames: kinds, calls, errors, and integers in network order.
 
+#include "host/bootstrap/call.hpp"
 #include "host/bootstrap/error.hpp"
 #include "wire/big_endian.hpp"
 
@@ -19,16 +20,16 @@ enum class ControlKind : std::uint8_t {
   join = 1,  // body: JoinBody
   blob,      // to rank 0: one rank's part of a gather
   blobs,     // from rank 0: all parts in rank order
-  enter,     // to rank 0: a rank is ready for a call
-  go,        // from rank 0: all ranks are ready, and agree
+  calls,     // to rank 0: what a rank has called since the last; bodies: NumberedCall
   failed,    // body: an error's code, rank and text; from rank 0: the job's error
-  leave,     // a rank makes no more calls
+  leave,     // a rank makes no more calls; body: LeaveBody
   all_left,  // from rank 0
   challenge, // from rank 0 to a caller that asks to join; body: ChallengeBody
   answer,    // the same body back
   suspect,   // to rank 0: a rank sees no progress; body: its error
   question,  // from rank 0: how far are you?
   progress,  // to rank 0: ProgressBody
+  patience,  // from rank 0: no rank is to blame yet; body: whom they wait for, as text
 };
 
 constexpr std::uint8_t code(ControlKind kind) {
@@ -51,12 +52,28 @@ struct ChallengeBody {
 
 static_assert(sizeof(ChallengeBody) == 8);
 
-/// How far a rank is in the current call.
-struct ProgressBody {
-  wire::be64 bytes_done;
+struct NumberedCall {
+  wire::be64 sequence;
+  CallBody call;
 };
 
-static_assert(sizeof(ProgressBody) == 8);
+static_assert(sizeof(NumberedCall) == 22);
+
+struct LeaveBody {
+  wire::be64 calls_made;
+};
+
+static_assert(sizeof(LeaveBody) == 8);
+
+/// How far a rank is.
+struct ProgressBody {
+  wire::be64 calls_made;
+  wire::be64 calls_done;
+  wire::be64 bytes_done;
+  std::uint8_t stands_still; // 0 or 1
+};
+
+static_assert(sizeof(ProgressBody) == 25);
 
 /// An Error on the wire.
 struct ErrorBody {

@@ -27,9 +27,12 @@ struct GroupOptions {
   std::uint16_t world = 2;
   std::string rendezvous;                         // HOST:PORT where rank 0 listens
   std::chrono::milliseconds form_timeout{10'000}; // to meet the other ranks
-  // Without any progress later. Of a pause in which this rank itself was stopped or got no CPU, a
-  // tenth of a second counts, here as above.
+  // Without any progress later, once all ranks have made a call. Of a pause in which this rank
+  // itself was stopped or got no CPU, a tenth of a second counts, here as above.
   std::chrono::milliseconds timeout{10'000};
+  // Until the last rank makes a call that others have made. 0: any time. Over an HCA, the ACK
+  // timeout and its tries must cover it.
+  std::chrono::milliseconds lateness{0};
   std::uint32_t window = 8;            // N, messages; as configured in the switch
   std::uint32_t message_bytes = 65536; // longest message, its 40-byte INA header included
   std::uint32_t path_mtu = 1024;       // 256, 512, 1024, 2048 or 4096

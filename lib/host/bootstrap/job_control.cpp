@@ -6,50 +6,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::host {
 namespace {
 
 constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank polls every millisecond
 constexpr auto kSlack = 2 * kAnswerTime; // more time for rank 0, which knows best who is missing
+constexpr std::size_t kMostBytesOfCalls = 1'000 * sizeof(NumberedCall); // in one frame
 
-struct CallBody {
-  wire::be64 sequence;
-  wire::be64 count;
-  std::uint8_t kind;
-  std::uint8_t type;
-  std::uint8_t operation;
-  std::uint8_t finish;
-  wire::be16 root;
-};
-
-static_assert(sizeof(CallBody) == 22);
-
-CallBody encode(const Call& call) {
-  return {wire::be64(call.sequence),
-          wire::be64(call.count),
-          static_cast<std::uint8_t>(call.kind),
-          static_cast<std::uint8_t>(call.type),
-          static_cast<std::uint8_t>(call.operation),
-          static_cast<std::uint8_t>(call.finish),
-          wire::be16(call.root)};
+std::vector<std::uint8_t> encode(Suspicion::Kind kind, const Error& error) {
+  std::vector<std::uint8_t> body = encode(error);
+  body.insert(body.begin(), static_cast<std::uint8_t>(kind));
+  return body;
 }
 
-Call decode(const CallBody& body) {
-  return {.sequence = body.sequence.get(),
-          .kind = static_cast<CallKind>(body.kind),
-          .count = body.count.get(),
-          .type = static_cast<DataType>(body.type),
-          .operation = static_cast<Operation>(body.operation),
-          .finish = static_cast<Finish>(body.finish),
-          .root = body.root.get()};
+Suspicion decode_suspicion(std::uint16_t by, std::span<const std::uint8_t> body) {
+  const bool is_broken =
+      !body.empty() && body[0] == static_cast<std::uint8_t>(Suspicion::Kind::broken);
+  return {.kind = is_broken ? Suspicion::Kind::broken : Suspicion::Kind::standstill,
+          .by = by,
+          .error = decode_error(body.subspan(std::min<std::size_t>(body.size(), 1)))};
+}
+
+Progress decode(const ProgressBody& body) {
+  return {.calls_made = body.calls_made.get(),
+          .calls_done = body.calls_done.get(),
+          .bytes_done = body.bytes_done.get(),
+          .stands_still = body.stands_still != 0};
+}
+
+Error left_too_early(std::uint16_t rank, std::uint64_t calls) {
+  return {ErrorCode::peer_died, rank,
+          fmt::format("rank {} left the job before call {}", rank, calls + 1)};
 }
 
 } // namespace
 
-JobControl::JobControl(std::uint16_t rank, std::uint16_t world, std::chrono::milliseconds timeout,
+JobControl::JobControl(std::uint16_t rank, std::uint16_t world, const Patience& patience,
                        std::vector<std::unique_ptr<FramedStream>> streams)
-    : rank_(rank), timeout_(timeout), peers_(world) {
+    : rank_(rank), patience_(patience), peers_(world), ledger_(world),
+      late_timer_(patience.lateness, Clock::now()) {
   for (std::uint16_t peer = 0; peer < world; ++peer) {
     peers_[peer].stream = std::move(streams[peer]);
   }
@@ -67,32 +64,55 @@ void JobControl::report(const Error& error) {
   send_to_all(ControlKind::failed, host::encode(error));
 }
 
-void JobControl::enter(const Call& call) {
+void JobControl::fail(const Error& error) {
+  report(error);
+  throw error;
+}
+
+// ------------------------------------------------------------------------------------------ calls
+
+void JobControl::note_call(const Call& call) {
+  ++own_.calls_made;
   if (rank_ == 0) {
-    note_entry(0, call);
+    note(0, call);
     return;
   }
-  if (peers_[0].has_left) { // its connection may be closed already
-    throw left_too_early(0);
-  }
-  peers_[0].stream->send(code(ControlKind::enter), bytes_of(encode(call)));
-  entry_timer_.emplace(timeout_, Clock::now());
+  const NumberedCall body{wire::be64(call.sequence), encode(call)};
+  const auto bytes = bytes_of(body);
+  untold_.insert(untold_.end(), bytes.begin(), bytes.end());
 }
 
-/// A rank that lacks an acknowledgement suspects a standstill after `timeout`. The other ranks stop
-/// waiting at that time, so rank 0 waits longer, to find out who is missing.
-void JobControl::leave() {
-  peers_[rank_].has_left = true;
-  stay_deadline_ = deadline_after(Clock::now(), timeout_);
-  if (rank_ == 0) {
-    stay_deadline_ = deadline_after(stay_deadline_, kSlack);
+void JobControl::tell_calls() {
+  if (peers_[0].stream) {
+    for (std::span<const std::uint8_t> rest = untold_; !rest.empty();) {
+      const std::size_t bytes = std::min(rest.size(), kMostBytesOfCalls);
+      peers_[0].stream->send(code(ControlKind::calls), rest.first(bytes));
+      rest = rest.subspan(bytes);
+    }
   }
-  send_to_all(ControlKind::leave, {});
-  note_farewells();
+  untold_.clear();
 }
 
-void JobControl::poll(std::uint64_t bytes_done) {
-  bytes_done_ = bytes_done;
+void JobControl::read_calls(std::uint16_t from, std::span<const std::uint8_t> body) {
+  for (; body.size() >= sizeof(NumberedCall); body = body.subspan(sizeof(NumberedCall))) {
+    const auto& numbered = wire::view_as<NumberedCall>(body.data());
+    note(from, host::decode(numbered.call, numbered.sequence.get()));
+  }
+}
+
+void JobControl::note(std::uint16_t from, const Call& call) {
+  try {
+    ledger_.note(from, call);
+  } catch (const Error& error) {
+    fail(error);
+  }
+}
+
+// ---------------------------------------------------------------------------------------- polling
+
+void JobControl::poll(const Progress& own) {
+  note_own(own);
+  tell_calls();
   for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].stream) {
       continue;
@@ -103,50 +123,24 @@ void JobControl::poll(std::uint64_t bytes_done) {
     }
     check_alive(rank);
   }
-  check_entry_timer();
+  check_departures();
+  check_lateness();
   check_verdict();
 }
 
-void JobControl::suspect(const Error& error) {
-  if (rank_ == 0) {
-    open_stall_search({Suspicion::Kind::standstill, rank_, error});
-    return;
+void JobControl::note_own(const Progress& own) {
+  if (own.calls_done != own_.calls_done || own.bytes_done != own_.bytes_done) {
+    waits_for_.clear();
   }
-  if (peers_[0].stream) {
-    peers_[0].stream->send(code(ControlKind::suspect), host::encode(error));
-  }
-  suspicion_ = error;
-  verdict_deadline_ = deadline_after(Clock::now(), kSlack);
-}
-
-/// The first suspicion starts it; others add nothing.
-void JobControl::open_stall_search(const Suspicion& suspicion) {
-  if (stall_search_) {
-    return;
-  }
-  const auto world = static_cast<std::uint16_t>(peers_.size());
-  stall_search_.emplace(suspicion, world, deadline_after(Clock::now(), kAnswerTime));
-  stall_search_->note_answer(0, bytes_done_);
-  for (std::uint16_t rank = 1; rank < world; ++rank) {
-    if (!peers_[rank].stream) {
-      stall_search_->excuse(rank);
-    }
-  }
-  send_to_all(ControlKind::question, {});
+  const std::uint64_t calls_made = own_.calls_made;
+  own_ = own;
+  own_.calls_made = calls_made;
 }
 
 void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   switch (static_cast<ControlKind>(frame.kind)) {
-  case ControlKind::enter:
-    if (frame.body.size() == sizeof(CallBody)) {
-      note_entry(from, decode(wire::view_as<CallBody>(frame.body.data())));
-    }
-    return;
-  case ControlKind::go:
-    if (frame.body.size() == sizeof(wire::be64)) {
-      begun_ = wire::view_as<wire::be64>(frame.body.data()).get();
-      entry_timer_.reset();
-    }
+  case ControlKind::calls:
+    read_calls(from, frame.body);
     return;
   case ControlKind::failed: {
     const Error error = decode_error(frame.body);
@@ -157,22 +151,25 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   }
   case ControlKind::suspect:
     if (rank_ == 0) {
-      open_stall_search({Suspicion::Kind::standstill, from, decode_error(frame.body)});
+      open_stall_search(decode_suspicion(from, frame.body));
     }
     return;
   case ControlKind::question:
-    peers_[from].stream->send(code(ControlKind::progress),
-                              bytes_of(ProgressBody{wire::be64(bytes_done_)}));
+    answer(from);
     return;
   case ControlKind::progress:
     if (stall_search_ && frame.body.size() == sizeof(ProgressBody)) {
-      stall_search_->note_answer(from,
-                                 wire::view_as<ProgressBody>(frame.body.data()).bytes_done.get());
+      stall_search_->note_answer(from, decode(wire::view_as<ProgressBody>(frame.body.data())));
     }
     return;
+  case ControlKind::patience:
+    note_patience({frame.body.begin(), frame.body.end()});
+    return;
   case ControlKind::leave:
-    peers_[from].has_left = true;
-    note_farewells();
+    if (frame.body.size() == sizeof(LeaveBody)) {
+      peers_[from].left = wire::view_as<LeaveBody>(frame.body.data()).calls_made.get();
+      note_farewells();
+    }
     return;
   case ControlKind::all_left:
     all_left_ = true;
@@ -183,92 +180,127 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   }
 }
 
-void JobControl::note_entry(std::uint16_t from, const Call& call) {
-  peers_[from].entered = call;
-  if (!entry_timer_) {
-    entry_timer_.emplace(timeout_, Clock::now());
-  }
-  begin_when_all_entered();
-}
-
-Error JobControl::left_too_early(std::uint16_t rank) const {
-  return {ErrorCode::peer_died, rank,
-          fmt::format("rank {} left the job before call {}", rank, begun_ + 1)};
-}
-
-void JobControl::begin_when_all_entered() {
-  const auto has_entered = [](const Peer& peer) { return peer.entered.has_value(); };
-  for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
-    if (!peers_[rank].entered && peers_[rank].has_left) {
-      const Error error = left_too_early(rank);
-      report(error);
-      throw error;
-    }
-  }
-  if (!std::all_of(peers_.begin(), peers_.end(), has_entered)) {
+/// The kernel closes the connection of a process at once when it ends, for whatever cause.
+void JobControl::check_alive(std::uint16_t rank) {
+  Peer& peer = peers_[rank];
+  if (peer.stream->is_open()) {
     return;
   }
-  try {
-    check_agreement();
-  } catch (const Error& error) {
-    report(error);
-    throw;
+  if (!peer.left) {
+    fail(Error(ErrorCode::peer_died, rank,
+               fmt::format("rank {} died: its connection closed without farewell", rank)));
   }
-  begun_ = peers_[0].entered->sequence;
-  entry_timer_.reset();
-  for (Peer& peer : peers_) {
-    peer.entered.reset();
+  peer.stream.reset();
+  if (stall_search_) {
+    stall_search_->excuse(rank);
   }
-  const wire::be64 sequence(begun_);
-  send_to_all(ControlKind::go, bytes_of(sequence));
+  all_left_ = all_left_ || rank_ != 0; // without rank 0, nobody else reports it
 }
 
-void JobControl::check_agreement() const {
-  const Call& own = *peers_[0].entered;
-  for (std::uint16_t rank = 1; rank < peers_.size(); ++rank) {
-    const Call& other = *peers_[rank].entered;
-    if (other != own) {
-      throw Error(ErrorCode::mismatch, rank,
-                  fmt::format("call {}: rank {} calls {}; rank 0 calls {}", own.sequence, rank,
-                              describe(other), describe(own)));
-    }
+// -------------------------------------------------------------------------------------- farewells
+
+/// A rank that lacks an acknowledgement suspects a standstill after `timeout`. The other ranks stop
+/// waiting at that time, so rank 0 waits longer, to find out who is missing.
+void JobControl::leave() {
+  tell_calls();
+  peers_[rank_].left = own_.calls_made;
+  stay_deadline_ = deadline_after(Clock::now(), patience_.timeout);
+  if (rank_ == 0) {
+    stay_deadline_ = deadline_after(stay_deadline_, kSlack);
   }
+  send_to_all(ControlKind::leave, bytes_of(LeaveBody{wire::be64(own_.calls_made)}));
+  note_farewells();
 }
 
-void JobControl::check_entry_timer() {
-  if (!entry_timer_) {
-    return;
-  }
-  entry_timer_->look(Clock::now());
-  if (!entry_timer_->is_over(rank_ == 0 ? std::chrono::milliseconds(0) : kSlack)) {
-    return;
-  }
+void JobControl::note_farewells() {
   if (rank_ != 0) {
-    throw Error(ErrorCode::timeout, 0,
-                fmt::format("call {}: rank 0 did not let it begin within {} ms", begun_ + 1,
-                            timeout_.count()));
+    return;
   }
-  entry_timer_.reset();
-  open_stall_search({Suspicion::Kind::late_entry, rank_, late_entry()});
+  const auto has_left = [](const Peer& peer) { return peer.left.has_value(); };
+  if (std::all_of(peers_.begin(), peers_.end(), has_left)) {
+    all_left_ = true;
+    send_to_all(ControlKind::all_left, {});
+  }
 }
 
-Error JobControl::late_entry() const {
-  std::vector<std::uint16_t> missing;
+/// A rank that has left makes none of the later calls. The calls before may end.
+void JobControl::check_departures() {
+  const std::uint64_t most = rank_ == 0 ? ledger_.most() : own_.calls_made;
   for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
-    if (!peers_[rank].entered) {
-      missing.push_back(rank);
+    const std::optional<std::uint64_t> left = peers_[rank].left;
+    if (left && *left < most && *left <= own_.calls_done) {
+      fail(left_too_early(rank, *left));
     }
   }
+}
+
+// ------------------------------------------------------------------------------------- suspicions
+
+bool JobControl::may_suspect() const {
+  return !suspicion_ && !stall_search_ && Clock::now() >= quiet_until_;
+}
+
+void JobControl::suspect(Suspicion::Kind kind, const Error& error) {
+  own_.stands_still = true;
+  if (rank_ == 0) {
+    open_stall_search({kind, rank_, error});
+    return;
+  }
+  if (peers_[0].stream) {
+    peers_[0].stream->send(code(ControlKind::suspect), encode(kind, error));
+  }
+  suspicion_ = error;
+  verdict_deadline_ = deadline_after(Clock::now(), kSlack);
+}
+
+void JobControl::open_stall_search(const Suspicion& suspicion) {
+  if (stall_search_) {
+    stall_search_->add(suspicion);
+    return;
+  }
+  const auto world = static_cast<std::uint16_t>(peers_.size());
+  stall_search_.emplace(suspicion, world, deadline_after(Clock::now(), kAnswerTime));
+  stall_search_->note_answer(0, own_);
+  for (std::uint16_t rank = 1; rank < world; ++rank) {
+    if (!peers_[rank].stream) {
+      stall_search_->excuse(rank);
+    }
+  }
+  send_to_all(ControlKind::question, {});
+}
+
+void JobControl::answer(std::uint16_t from) {
+  peers_[from].stream->send(
+      code(ControlKind::progress),
+      bytes_of(ProgressBody{wire::be64(own_.calls_made), wire::be64(own_.calls_done),
+                            wire::be64(own_.bytes_done),
+                            static_cast<std::uint8_t>(own_.stands_still ? 1 : 0)}));
+}
+
+void JobControl::check_lateness() {
+  if (rank_ != 0 || patience_.lateness.count() == 0 || stall_search_) {
+    return;
+  }
+  late_timer_.look(Clock::now());
+  const std::uint64_t open = ledger_.first_open() <= ledger_.most() ? ledger_.first_open() : 0;
+  if (open != std::exchange(late_call_, open)) {
+    late_timer_.renew();
+  }
+  if (open != 0 && late_timer_.is_over()) {
+    open_stall_search({Suspicion::Kind::late, rank_, late_call()});
+  }
+}
+
+Error JobControl::late_call() const {
+  const std::vector<std::uint16_t> missing = ledger_.lacking(late_call_);
   return {ErrorCode::timeout, missing.front(),
-          fmt::format("call {}: {} did not enter within {} ms", begun_ + 1, named(missing),
-                      timeout_.count())};
+          fmt::format("call {}: {} did not make it within {} ms", late_call_, named(missing),
+                      patience_.lateness.count())};
 }
 
 void JobControl::check_verdict() {
   if (stall_search_ && stall_search_->is_over(Clock::now())) {
-    const Error verdict = stall_search_->verdict();
-    report(verdict);
-    throw verdict;
+    close_stall_search();
   }
   if (suspicion_ && !peers_[0].stream) {
     throw Error(suspicion_->code(), suspicion_->rank(),
@@ -283,43 +315,24 @@ void JobControl::check_verdict() {
   }
 }
 
-/// The kernel closes the connection of a process at once when it ends, for whatever cause.
-void JobControl::check_alive(std::uint16_t rank) {
-  Peer& peer = peers_[rank];
-  if (peer.stream->is_open()) {
-    return;
+void JobControl::close_stall_search() {
+  const StallSearch::Outcome outcome = stall_search_->outcome();
+  if (outcome.error) {
+    fail(*outcome.error);
   }
-  if (peer.has_left) {
-    peer.stream.reset();
-    if (stall_search_) {
-      stall_search_->excuse(rank);
-    }
-    all_left_ = all_left_ || rank_ != 0; // without rank 0, nobody else reports it
-    return;
-  }
-  const Error error(ErrorCode::peer_died, rank,
-                    fmt::format("rank {} died: its connection closed without farewell", rank));
-  report(error);
-  throw error;
+  stall_search_.reset();
+  note_patience(outcome.waits_for);
+  send_to_all(
+      ControlKind::patience,
+      {reinterpret_cast<const std::uint8_t*>(outcome.waits_for.data()), outcome.waits_for.size()});
 }
 
-void JobControl::note_farewells() {
-  const auto has_left = [](const Peer& peer) { return peer.has_left; };
-  if (rank_ != 0) {
-    if (entry_timer_ && peers_[0].has_left) {
-      throw left_too_early(0);
-    }
-    return;
-  }
-  if (std::all_of(peers_.begin(), peers_.end(), has_left)) {
-    all_left_ = true;
-    send_to_all(ControlKind::all_left, {});
-    return;
-  }
-  const auto has_entered = [](const Peer& peer) { return peer.entered.has_value(); };
-  if (std::any_of(peers_.begin(), peers_.end(), has_entered)) {
-    begin_when_all_entered(); // a rank that left will never enter
-  }
+/// No rank is to blame yet. Whoever still sees no progress asks again after a while.
+void JobControl::note_patience(const std::string& waits_for) {
+  suspicion_.reset();
+  verdict_deadline_.reset();
+  quiet_until_ = deadline_after(Clock::now(), kAnswerTime);
+  waits_for_ = waits_for;
 }
 
 } // namespace weir::host

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/call.hpp"
+#include "host/bootstrap/call_ledger.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/bootstrap/stall_search.hpp"
 #include "host/bootstrap/stall_timer.hpp"
@@ -10,34 +10,46 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace weir::host {
 
-/// The job's ranks between rendezvous and farewell, over the rendezvous's connections. A
-/// call begins when every rank has entered it. The end of a rank's process is noticed. So no
-/// packet waits in the switch for a rank that is still computing, and a QP's retries need not cover
-/// that time. Never blocks.
+/// How long ranks wait for one another.
+struct Patience {
+  std::chrono::milliseconds timeout{10'000}; // without any progress, once all have made a call
+  std::chrono::milliseconds lateness{0};     // until the last rank makes a call; 0: any time
+};
+
+/// The job's ranks between rendezvous and farewell, over the rendezvous's connections. Calls do not
+/// wait for it: they begin at once, and rank 0 hears of them afterwards and compares them. When
+/// nothing moves, rank 0 finds out who holds up the job. The end of a rank's process is noticed.
+/// Never blocks.
 class JobControl {
  public:
-  JobControl(std::uint16_t rank, std::uint16_t world, std::chrono::milliseconds timeout,
+  JobControl(std::uint16_t rank, std::uint16_t world, const Patience& patience,
              std::vector<std::unique_ptr<FramedStream>> streams);
 
-  /// This rank is ready for the call. Throws Error when rank 0 has left.
-  void enter(const Call& call);
+  /// This rank makes a call; its number is one more than the last one's. Throws Error (mismatch) on
+  /// rank 0 when another rank calls something else.
+  void note_call(const Call& call);
 
-  /// Whether all ranks have entered it.
-  bool may_begin(std::uint64_t sequence) const { return begun_ >= sequence; }
+  /// Tells rank 0 of the calls, and reads what came. `own` is how far this rank is, but for
+  /// calls_made, which is known. Throws Error for: a death, a mismatch, a rank that left before a
+  /// call of ours or is later than allowed, another rank's error, the outcome of a suspicion.
+  void poll(const Progress& own);
 
-  /// Reads what came. `bytes_done` is this rank's progress in its call. Throws Error for: a
-  /// death, a mismatch, a rank that does not enter in time, another rank's error, the outcome of a
-  /// suspicion.
-  void poll(std::uint64_t bytes_done);
+  /// Whether a suspicion would be looked into now. Otherwise one is, or was a moment ago.
+  bool may_suspect() const;
 
   /// Reports that this rank sees no progress, and why. poll() throws rank 0's verdict within
-  /// bounded time.
-  void suspect(const Error& error);
+  /// bounded time, unless no rank is to blame.
+  void suspect(Suspicion::Kind kind, const Error& error);
+
+  /// The ranks that are late, as rank 0 found when it last looked: "rank 3 has not made call 7".
+  /// Empty: none, or there was progress since.
+  const std::string& waits_for() const { return waits_for_; }
 
   /// Tells the others this rank's error.
   void report(const Error& error);
@@ -52,34 +64,41 @@ class JobControl {
   /// A rank as rank 0 sees it. Other ranks have only rank 0.
   struct Peer {
     std::unique_ptr<FramedStream> stream; // none for the own rank
-    std::optional<Call> entered;          // a call that has not begun
-    bool has_left = false;
+    std::optional<std::uint64_t> left;    // after so many calls
   };
 
   void read(std::uint16_t from, const ControlFrame& frame);
-  void note_entry(std::uint16_t from, const Call& call);
-  void begin_when_all_entered();
-  void check_agreement() const;
-  void check_entry_timer();
+  void read_calls(std::uint16_t from, std::span<const std::uint8_t> body);
+  void note(std::uint16_t from, const Call& call);
+  void tell_calls();
+  void note_own(const Progress& own);
+  void answer(std::uint16_t from);
+  void note_patience(const std::string& waits_for);
+  void check_departures();
+  void check_lateness();
   void check_verdict();
   void open_stall_search(const Suspicion& suspicion);
-  Error late_entry() const;
-  Error left_too_early(std::uint16_t rank) const;
+  void close_stall_search();
+  Error late_call() const;
   void check_alive(std::uint16_t rank);
   void note_farewells();
+  void fail(const Error& error);
   void send_to_all(ControlKind kind, std::span<const std::uint8_t> body);
 
   const std::uint16_t rank_;
-  const std::chrono::milliseconds timeout_;
-  std::vector<Peer> peers_; // by rank
-  std::uint64_t begun_ = 0;
-  // Since the first rank entered a call that has not begun.
-  std::optional<StallTimer> entry_timer_;
-  std::uint64_t bytes_done_ = 0;
+  const Patience patience_;
+  std::vector<Peer> peers_;          // by rank
+  CallLedger ledger_;                // only on rank 0
+  std::vector<std::uint8_t> untold_; // calls that rank 0 has not heard of, as NumberedCalls
+  Progress own_;
+  StallTimer late_timer_;                    // only on rank 0: since its first open call was made
+  std::uint64_t late_call_ = 0;              // that call
   std::optional<StallSearch> stall_search_;  // only on rank 0
   std::optional<Error> suspicion_;           // only on other ranks: what they told rank 0
   std::optional<Deadline> verdict_deadline_; // when its answer must be there
-  Deadline stay_deadline_;                   // time limit since this rank has left
+  Deadline quiet_until_ = Deadline::min();   // no new suspicion until then
+  std::string waits_for_;
+  Deadline stay_deadline_; // time limit since this rank has left
   bool all_left_ = false;
 };
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -16,8 +15,8 @@ namespace {
 // Not in every step, because these are system calls.
 constexpr auto kControlPeriod = std::chrono::milliseconds(1);
 
-/// Whether the error says only that this rank waits, not who is to blame.
-bool is_standstill(const Error& error) {
+/// Whether the error says only that this rank cannot go on, not who is to blame.
+bool is_symptom(const Error& error) {
   return error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
 }
 
@@ -38,63 +37,60 @@ bool Engine::lanes_are_idle() const {
 }
 
 void Engine::start(Job& job) {
-  job_ = &job;
-  phase_ = Phase::entering;
-  control_->enter(job.call);
+  control_->note_call(job.call);
+  if (jobs_.empty()) {
+    note_move(); // there was nothing to wait for
+  }
+  jobs_.push_back(&job);
+  begin_slices(job);
+  retire_jobs(); // an empty tensor is done
 }
 
 bool Engine::step() {
   const Deadline now = Clock::now();
   stall_timer_.look(now);
-  const bool moved = consult_control(now);
-  if (phase_ == Phase::suspecting) {
-    return moved;
+  if (control_ != nullptr && now >= next_control_) {
+    consult_control(now);
+  }
+  if (lost_) {
+    return false;
   }
   try {
-    return exchange() || moved;
+    return exchange();
   } catch (const Error& error) {
-    if (control_ == nullptr || !is_standstill(error)) {
+    if (control_ == nullptr || !is_symptom(error)) {
       throw;
     }
-    control_->suspect(error);
-    phase_ = Phase::suspecting;
+    lost_ = error;
     return true;
   }
 }
 
 bool Engine::exchange() {
-  bool moved = phase_ == Phase::exchanging && post_messages();
+  bool moved = post_messages();
   moved |= transport_.poll(*this);
-  if (job_ != nullptr && phase_ == Phase::exchanging && moved) {
-    note_progress();
+  if (moved) {
+    retire_jobs();
   }
   check_stall();
   return moved;
 }
 
-bool Engine::consult_control(Deadline now) {
-  if (control_ == nullptr || (phase_ == Phase::exchanging && now < next_control_)) {
-    return false;
-  }
+void Engine::consult_control(Deadline now) {
   next_control_ = now + kControlPeriod;
   if (std::exchange(has_moved_, false)) {
     when_moved_ = transport_.statistics();
   }
   poll_control();
-  if (phase_ != Phase::entering || !control_->may_begin(job_->call.sequence)) {
-    return false;
+  if (lost_ && control_->may_suspect()) {
+    control_->suspect(Suspicion::Kind::broken, *lost_);
   }
-  begin_slices();
-  phase_ = Phase::exchanging;
-  note_move();
-  note_progress(); // an empty tensor is done
-  return true;
 }
 
 /// What others say is wrong is for this rank to explain, if it stood itself.
 void Engine::poll_control() {
   try {
-    control_->poll(bytes_done());
+    control_->poll(progress());
   } catch (const Error& error) {
     const std::string own_pause = stall_timer_.own_pause();
     if (own_pause.empty()) {
@@ -106,9 +102,16 @@ void Engine::poll_control() {
   }
 }
 
-void Engine::begin_slices() {
+/// A rank that waits only a moment less than the one that asks stands still like it.
+Progress Engine::progress() const {
+  return {.calls_done = jobs_done_,
+          .bytes_done = bytes_done(),
+          .stands_still = lost_.has_value() || stall_timer_.is_over(-timeout_ / 2)};
+}
+
+void Engine::begin_slices(const Job& job) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane]->begin(slice_of(job_->call, place_, job_->in, job_->out, lane, lanes_.size()));
+    lanes_[lane]->begin(slice_of(job.call, place_, job.in, job.out, lane, lanes_.size()));
   }
 }
 
@@ -144,31 +147,53 @@ void Engine::note_move() {
   has_moved_ = true;
 }
 
+/// Bytes that are here of the first job's result.
 std::size_t Engine::bytes_done() const {
-  return std::accumulate(
-      lanes_.begin(), lanes_.end(), std::size_t{0},
-      [](std::size_t bytes, const auto& lane) { return bytes + lane->bytes_done(); });
+  if (jobs_.empty()) {
+    return 0;
+  }
+  const Job& job = *jobs_.front();
+  std::size_t bytes = 0;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    const bool is_here = lanes_[lane]->finished() > jobs_done_;
+    bytes += is_here ? slice_of(job.call, place_, job.in, job.out, lane, lanes_.size()).bytes()
+                     : lanes_[lane]->bytes_done();
+  }
+  return bytes;
 }
 
-void Engine::note_progress() {
-  Job& job = *job_;
-  job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
-  if (!lanes_are_idle()) {
-    return;
+void Engine::retire_jobs() {
+  const auto has_finished = [this](const auto& lane) { return lane->finished() > jobs_done_; };
+  while (!jobs_.empty() && std::ranges::all_of(lanes_, has_finished)) {
+    finish(*jobs_.front());
+    jobs_.pop_front();
+    ++jobs_done_;
   }
+  if (!jobs_.empty()) {
+    jobs_.front()->bytes_done.store(bytes_done(), std::memory_order_relaxed);
+  }
+}
+
+void Engine::finish(Job& job) {
+  job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
   if (job.call.finish == Finish::average) {
     make_average({job.out, kept_bytes(job.call, place_)}, job.call.type, place_.world);
   }
-  job_ = nullptr;
   job.done.store(true, std::memory_order_release); // its owner may free it from now on
 }
 
-/// While ranks enter, JobControl keeps the timeout. Between jobs there is nothing to wait for.
-/// Frames alone are no progress: repeats may go on for ever.
-void Engine::check_stall() const {
-  const bool is_waiting = phase_ == Phase::exchanging && !lanes_are_idle();
-  if (is_waiting && stall_timer_.is_over()) {
+/// Between jobs there is nothing to wait for. Frames alone are no progress: repeats may go on for
+/// ever.
+void Engine::check_stall() {
+  if (!stall_timer_.is_over() || lanes_are_idle()) {
+    return;
+  }
+  if (control_ == nullptr) {
     throw Error(ErrorCode::timeout, std::nullopt, describe_standstill());
+  }
+  if (control_->may_suspect()) {
+    control_->suspect(Suspicion::Kind::standstill,
+                      Error(ErrorCode::timeout, std::nullopt, describe_standstill()));
   }
 }
 

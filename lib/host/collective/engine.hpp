@@ -12,7 +12,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,9 +30,9 @@ struct Job {
   std::atomic<bool> done = false;          // written by the engine, last of all
 };
 
-/// Runs one job after the other over all lanes. Never blocks. The owner calls step() until the job
-/// is done, and now and then between jobs, for peers that still need an acknowledgement. One thread
-/// at a time.
+/// Runs jobs over all lanes, in their order and without a gap. Never blocks. The owner calls step()
+/// until they are done, and now and then between jobs, for peers that still need an
+/// acknowledgement. One thread at a time.
 class Engine : private TransportListener {
  public:
   Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
@@ -42,13 +44,11 @@ class Engine : private TransportListener {
   /// For new lanes after the transport was renewed.
   void replace(std::vector<std::unique_ptr<Reducer>> lanes) { lanes_ = std::move(lanes); }
 
-  /// Only when no job is running.
+  /// Begins the job. Others may be running. Throws Error.
   void start(Job& job);
 
   /// Does all work that is possible now; true when there was any. Throws Error.
   bool step();
-
-  bool is_reducing() const { return job_ != nullptr; }
 
   /// Whether every lane has its results and acknowledgements.
   bool lanes_are_idle() const;
@@ -58,24 +58,20 @@ class Engine : private TransportListener {
   std::uint64_t results_received() const { return results_received_; }
 
  private:
-  enum class Phase : std::uint8_t {
-    exchanging,
-    entering,
-    suspecting, // no progress; the ranks search for the cause, and JobControl ends the job
-  };
-
   void arrived(std::size_t lane, std::uint32_t immediate,
                std::span<const std::uint8_t> message) override;
   void completed(std::size_t lane) override;
-  bool consult_control(Deadline now);
+  void consult_control(Deadline now);
   void poll_control();
+  Progress progress() const;
   bool exchange();
-  void begin_slices();
+  void begin_slices(const Job& job);
   bool post_messages();
   std::size_t bytes_done() const;
-  void note_progress();
+  void retire_jobs();
+  void finish(Job& job);
   void note_move();
-  void check_stall() const;
+  void check_stall();
   std::string describe_standstill() const;
 
   const Place place_;
@@ -83,8 +79,9 @@ class Engine : private TransportListener {
   Transport& transport_;
   JobControl* control_ = nullptr;
   const std::chrono::milliseconds timeout_;
-  Phase phase_ = Phase::exchanging;
-  Job* job_ = nullptr;
+  std::deque<Job*> jobs_;       // that run, in their order
+  std::uint64_t jobs_done_ = 0; // before those
+  std::optional<Error> lost_;   // what ended the exchange of messages, but may not be the cause
   StallTimer stall_timer_;
   TransportStatistics when_moved_; // the transport's, a control period after the last move at most
   bool has_moved_ = true;          // since they were taken

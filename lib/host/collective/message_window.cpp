@@ -22,15 +22,21 @@ std::uint32_t nonce_in(const wire::InaHeader& hello) {
 MessageWindow::MessageWindow(const WindowConfig& config)
     : config_(config), headers_(std::size_t{2} * config.window) {}
 
+MessageWindow::State MessageWindow::state() const {
+  if (is_greeting_) {
+    return State::greeting;
+  }
+  return entries_.empty() ? State::idle : State::working;
+}
+
 void MessageWindow::begin(const Work& work) {
-  assert(state_ == State::idle);
-  work_ = work;
+  assert(!is_greeting_);
   const std::size_t capacity = config_.data_bytes();
-  messages_per_segment_ =
+  const std::uint64_t per_segment =
       work.collective == Collective::barrier ? 1 : (work.segment_bytes + capacity - 1) / capacity;
-  first_ = next_;
-  end_ = first_ + work.segments * messages_per_segment_;
-  state_ = State::working;
+  const std::uint64_t first = end_;
+  end_ += work.segments * per_segment;
+  entries_.push_back({work, per_segment, first, end_});
   settle();
 }
 
@@ -41,43 +47,65 @@ std::optional<MessageWindow::Outgoing> MessageWindow::next() {
     return std::nullopt;
   }
   const std::uint64_t number = next_++;
-  const Piece piece = piece_of(number);
-  write_header(number, piece);
+  Piece piece;
+  if (is_greeting_) {
+    write_hello();
+  } else {
+    skip_to(number, sending_);
+    piece = piece_of(number, sending_);
+    write_header(number, piece);
+  }
   const auto* header = reinterpret_cast<const std::uint8_t*>(&headers_[slot_of(number)]);
   return Outgoing{number, {header, kInaHeaderBytes}, piece};
 }
 
-MessageWindow::Piece MessageWindow::piece_of(std::uint64_t number) const {
-  if (state_ == State::greeting) {
-    return {};
+/// Moves on to the work that has the message. Works without messages have none.
+void MessageWindow::skip_to(std::uint64_t number, std::uint64_t& work) const {
+  work = std::max(work, finished_);
+  while (entry(work).end <= number) {
+    ++work;
   }
-  const std::uint64_t message = number - first_;
-  const auto segment = static_cast<std::uint16_t>(message / messages_per_segment_);
-  const std::size_t offset =
-      static_cast<std::size_t>(message % messages_per_segment_) * config_.data_bytes();
-  return {segment, offset, std::min(config_.data_bytes(), work_.segment_bytes - offset)};
 }
 
-void MessageWindow::write_header(std::uint64_t number, const Piece& piece) {
-  const bool is_hello = state_ == State::greeting;
+MessageWindow::Piece MessageWindow::piece_of(std::uint64_t number, std::uint64_t work) const {
+  const Entry& entry = this->entry(work);
+  const std::uint64_t message = number - entry.first;
+  const auto segment = static_cast<std::uint16_t>(message / entry.messages_per_segment);
+  const std::size_t offset =
+      static_cast<std::size_t>(message % entry.messages_per_segment) * config_.data_bytes();
+  return {work, segment, offset, std::min(config_.data_bytes(), entry.work.segment_bytes - offset)};
+}
+
+wire::InaHeader MessageWindow::common_header(std::uint64_t number) const {
   wire::InaHeader header{};
   header.magic.set(kInaMagic);
   header.version = kInaVersion;
-  header.operation = static_cast<std::uint8_t>(work_.operation);
-  header.data_type = static_cast<std::uint8_t>(work_.type);
   header.ring_id.set(config_.ring);
   header.rank.set(config_.rank);
   header.world.set(config_.world);
   header.message_id.set(static_cast<std::uint32_t>(number));
-  header.message_length.set(static_cast<std::uint32_t>(piece.bytes));
   header.epoch.set(config_.epoch);
-  header.session.set(is_hello ? config_.nonce : session_);
-  header.collective = static_cast<std::uint8_t>(is_hello ? Collective::hello : work_.collective);
-  header.root.set(work_.segments == 1 ? work_.root : piece.segment);
-  if (is_hello) {
-    header.ack_timeout = config_.ack_timeout;
-    header.qp.set(config_.qp);
-  }
+  return header;
+}
+
+void MessageWindow::write_hello() {
+  wire::InaHeader header = common_header(0);
+  header.session.set(config_.nonce);
+  header.collective = static_cast<std::uint8_t>(Collective::hello);
+  header.ack_timeout = config_.ack_timeout;
+  header.qp.set(config_.qp);
+  headers_[0] = header;
+}
+
+void MessageWindow::write_header(std::uint64_t number, const Piece& piece) {
+  const Work& work = entry(piece.work).work;
+  wire::InaHeader header = common_header(number);
+  header.operation = static_cast<std::uint8_t>(work.operation);
+  header.data_type = static_cast<std::uint8_t>(work.type);
+  header.message_length.set(static_cast<std::uint32_t>(piece.bytes));
+  header.session.set(session_);
+  header.collective = static_cast<std::uint8_t>(work.collective);
+  header.root.set(work.segments == 1 ? work.root : piece.segment);
   headers_[slot_of(number)] = header;
 }
 
@@ -100,12 +128,12 @@ MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
          fmt::format("found magic {:#010x} and immediate {}; due are {:#010x} and {}",
                      header.magic.get(), immediate, kInaMagic, static_cast<std::uint32_t>(number)));
   }
-  if (state_ == State::greeting && nonce_in(header) != config_.nonce) {
+  if (is_greeting_ && nonce_in(header) != config_.nonce) {
     ++others_hellos_;
     return {};
   }
   if ((header.flags & kInaFlagResult) == 0) {
-    if (state_ == State::greeting) {
+    if (is_greeting_) {
       return take_plain_hello();
     }
     fail(ErrorCode::not_aggregated, explain_plain());
@@ -114,12 +142,16 @@ MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
     fail(ErrorCode::transport_failure, "a result of a message that this rank has not sent");
   }
   check_result(header, number);
-  const Piece piece = piece_of(number);
+  Piece piece;
+  if (!is_greeting_) {
+    skip_to(number, receiving_);
+    piece = piece_of(number, receiving_);
+  }
   if (message.size() != kInaHeaderBytes + piece.bytes) {
     fail(ErrorCode::transport_failure,
          fmt::format("found {} bytes; {} are due", message.size(), kInaHeaderBytes + piece.bytes));
   }
-  if (state_ == State::greeting) {
+  if (is_greeting_) {
     session_ = header.session.get();
     answer_ = Answer::aggregated;
   }
@@ -160,14 +192,14 @@ void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t num
   same("ring_id", found.ring_id.get(), own.ring_id.get());
   same("rank", found.rank.get(), config_.predecessor());
   same("world", found.world.get(), own.world.get());
-  if (state_ != State::greeting) {
+  if (!is_greeting_) {
     same("msg_id", found.message_id.get(), own.message_id.get());
   }
   same("msg_len", found.message_length.get(), own.message_length.get());
   same("epoch", found.epoch.get(), own.epoch.get());
   same("collective", found.collective, own.collective);
   same("root", found.root.get(), own.root.get());
-  if (state_ != State::greeting) {
+  if (!is_greeting_) {
     same("session", found.session.get(), session_);
   } else if (found.session.get() == 0) {
     throw Error(ErrorCode::mismatch, config_.predecessor(),
@@ -182,15 +214,21 @@ void MessageWindow::complete() {
   settle();
 }
 
-/// Ends a hello or a tensor when all results are here and all messages acknowledged.
+/// Ends the hello or works whose results are all here and whose messages are all acknowledged.
 void MessageWindow::settle() {
-  if (arrived_ == end_ && completed_ == end_) {
-    state_ = State::idle;
+  const std::uint64_t settled = std::min(arrived_, completed_);
+  if (is_greeting_) {
+    is_greeting_ = settled == 0;
+    return;
+  }
+  while (!entries_.empty() && entries_.front().end <= settled) {
+    entries_.pop_front();
+    ++finished_;
   }
 }
 
 std::string MessageWindow::describe() const {
-  if (state_ == State::greeting) {
+  if (is_greeting_) {
     return fmt::format("ring {}: the hello is {}{}", config_.ring,
                        arrived_ == 0 ? "unanswered" : "answered but not acknowledged",
                        others_hellos_ == 0 ? "" : ", but hellos of other runs came");

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,7 +41,7 @@ class MessageWindow {
   enum class State : std::uint8_t {
     greeting, // the hello has no answer yet
     idle,
-    working, // a call is on its way
+    working, // calls are on their way
   };
 
   /// The answer to the hello.
@@ -63,6 +64,7 @@ class MessageWindow {
 
   /// The part of a segment that a message carries, or that a result is for.
   struct Piece {
+    std::uint64_t work = 0; // 0, 1, 2, … in the order of begin()
     std::uint16_t segment = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -76,7 +78,8 @@ class MessageWindow {
 
   explicit MessageWindow(const WindowConfig& config);
 
-  /// Starts the messages of a call; only when idle. Empty segments have none, a barrier has one.
+  /// Appends the messages of a call; not while greeting. Empty segments have none, a barrier has
+  /// one. They follow those of the calls before without a gap.
   void begin(const Work& work);
 
   /// The next message that may be sent now: first the hello, then message m once the result of m-N
@@ -93,7 +96,11 @@ class MessageWindow {
   /// The oldest message under way has been acknowledged.
   void complete();
 
-  State state() const { return state_; }
+  State state() const;
+
+  /// Works of which all results are here and all messages acknowledged, since the beginning. They
+  /// finish in their order.
+  std::uint64_t finished() const { return finished_; }
 
   Answer answer() const { return answer_; }
 
@@ -117,21 +124,36 @@ class MessageWindow {
     return static_cast<std::size_t>(number % headers_.size());
   }
 
+  /// A work and its messages' numbers.
+  struct Entry {
+    Work work;
+    std::uint64_t messages_per_segment = 1;
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+  };
+
   Piece take_plain_hello();
-  Piece piece_of(std::uint64_t number) const;
+  void skip_to(std::uint64_t number, std::uint64_t& work) const;
+
+  const Entry& entry(std::uint64_t work) const { return entries_[work - finished_]; }
+
+  Piece piece_of(std::uint64_t number, std::uint64_t work) const;
+  void write_hello();
   void write_header(std::uint64_t number, const Piece& piece);
+  wire::InaHeader common_header(std::uint64_t number) const;
   void check_result(const wire::InaHeader& found, std::uint64_t number) const;
   void settle();
 
   const WindowConfig config_;
   std::vector<wire::InaHeader> headers_; // of the last 2N messages sent, by number mod 2N
-  State state_ = State::greeting;
+  bool is_greeting_ = true;
   Answer answer_ = Answer::none;
-  Work work_;
-  std::uint64_t messages_per_segment_ = 1;
+  std::deque<Entry> entries_;       // of the works that are not finished
+  std::uint64_t finished_ = 0;      // works
+  std::uint64_t sending_ = 0;       // the work of message next_
+  std::uint64_t receiving_ = 0;     // the work of result arrived_
   std::uint64_t others_hellos_ = 0; // number ignored
-  std::uint64_t first_ = 0;         // the call's first message
-  std::uint64_t end_ = 1;           // end of the call's messages
+  std::uint64_t end_ = 1;           // end of all messages so far
   std::uint64_t next_ = 0;          // next to send
   std::uint64_t arrived_ = 0;       // results so far
   std::uint64_t completed_ = 0;     // acknowledged so far

@@ -12,13 +12,13 @@
 
 namespace weir::host {
 
-/// Turns a slice into its result, by messages to the successor and from the predecessor. One per
-/// lane. No I/O, no clock.
+/// Turns slices into their results, in their order, by messages to the successor and from the
+/// predecessor. One per lane. No I/O, no clock.
 class Reducer {
  public:
   virtual ~Reducer() = default;
 
-  /// Only when idle.
+  /// Also while others are on their way.
   virtual void begin(const Slice& slice) = 0;
   /// The next message, if one may be sent now.
   virtual std::optional<OutgoingMessage> next() = 0;
@@ -27,9 +27,12 @@ class Reducer {
   /// The oldest message under way has been acknowledged.
   virtual void complete() = 0;
 
-  /// Bytes of the slice's result that are here.
+  /// Slices whose results are all here and whose messages are all acknowledged, since the
+  /// beginning: the caller owns their buffers again.
+  virtual std::uint64_t finished() const = 0;
+  /// Bytes that are here of the result of the slice after those.
   virtual std::size_t bytes_done() const = 0;
-  /// All results are here and all messages acknowledged: the caller owns the buffers again.
+  /// Nothing is on its way, neither slices nor a hello.
   virtual bool is_idle() const = 0;
   /// What it waits for, for an error's text.
   virtual std::string describe() const = 0;

@@ -22,34 +22,40 @@ Slice all_reduce_of(const Slice& slice, const std::uint8_t* in, std::uint8_t* ou
 } // namespace
 
 void RingCollectives::begin(const Slice& slice) {
-  slice_ = slice;
+  slices_.push_back(slice);
+  if (slices_.size() == 1) {
+    begin_first();
+    go_on();
+  }
+}
+
+void RingCollectives::begin_first() {
   whole_.clear();
-  if (slice.collective == Collective::all_reduce) {
-    begin_reduction();
+  if (slices_.front().collective == Collective::all_reduce) {
+    begin_reduction(slices_.front());
   } else {
-    begin_gathering();
+    begin_gathering(slices_.front());
   }
-  deliver_if_done();
 }
 
-void RingCollectives::begin_reduction() {
-  if (!slice_.keeps_all()) {
-    whole_.resize(slice_.bytes());
+void RingCollectives::begin_reduction(const Slice& slice) {
+  if (!slice.keeps_all()) {
+    whole_.resize(slice.bytes());
   }
-  std::uint8_t* const out = slice_.keeps_all() ? slice_.out : whole_.data();
-  reducer_.begin(all_reduce_of(slice_, slice_.in, out, slice_.bytes()));
+  std::uint8_t* const out = slice.keeps_all() ? slice.out : whole_.data();
+  reducer_.begin(all_reduce_of(slice, slice.in, out, slice.bytes()));
 }
 
-void RingCollectives::begin_gathering() {
-  whole_.resize(std::max<std::size_t>(slice_.bytes(), 1));
-  for (std::uint16_t segment = 0; segment < slice_.segments; ++segment) {
-    if (slice_.root_of(segment) == slice_.rank) {
-      std::ranges::copy(slice_.source(segment, 0, slice_.segment_bytes),
+void RingCollectives::begin_gathering(const Slice& slice) {
+  whole_.resize(std::max<std::size_t>(slice.bytes(), 1));
+  for (std::uint16_t segment = 0; segment < slice.segments; ++segment) {
+    if (slice.root_of(segment) == slice.rank) {
+      std::ranges::copy(slice.source(segment, 0, slice.segment_bytes),
                         whole_.begin() +
-                            static_cast<std::ptrdiff_t>(segment * slice_.segment_bytes));
+                            static_cast<std::ptrdiff_t>(segment * slice.segment_bytes));
     }
   }
-  Slice bytes = all_reduce_of(slice_, whole_.data(), whole_.data(), whole_.size());
+  Slice bytes = all_reduce_of(slice, whole_.data(), whole_.data(), whole_.size());
   bytes.type = DataType::u8;
   bytes.operation = Operation::bitwise_or;
   reducer_.begin(bytes);
@@ -57,23 +63,34 @@ void RingCollectives::begin_gathering() {
 
 void RingCollectives::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
   reducer_.accept(immediate, message);
-  deliver_if_done();
+  go_on();
 }
 
 void RingCollectives::complete() {
   reducer_.complete();
-  deliver_if_done();
+  go_on();
 }
 
-void RingCollectives::deliver_if_done() {
-  if (whole_.empty() || !reducer_.is_idle()) {
-    return;
+/// Ends the first slice if it is done, and begins the next.
+void RingCollectives::go_on() {
+  while (!slices_.empty() && reducer_.is_idle()) {
+    deliver(slices_.front());
+    slices_.pop_front();
+    ++finished_;
+    if (!slices_.empty()) {
+      begin_first();
+    }
   }
-  for (std::uint16_t segment = 0; segment < slice_.segments; ++segment) {
-    slice_.store(segment, 0,
-                 std::span(whole_).subspan(segment * slice_.segment_bytes, slice_.segment_bytes));
+}
+
+void RingCollectives::deliver(const Slice& slice) {
+  if (whole_.empty()) {
+    return; // it is in its place
   }
-  whole_.clear();
+  for (std::uint16_t segment = 0; segment < slice.segments; ++segment) {
+    slice.store(segment, 0,
+                std::span(whole_).subspan(segment * slice.segment_bytes, slice.segment_bytes));
+  }
 }
 
 } // namespace weir::host

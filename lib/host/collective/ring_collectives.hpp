@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/collective/reducer.hpp"
 #include "host/collective/ring_reducer.hpp"
 
+#include <deque>
 #include <vector>
 
 namespace weir::host {
@@ -11,7 +13,7 @@ namespace weir::host {
 /// the result, the whole is made in a buffer of our own. A broadcast is the OR of the root's bytes
 /// and of zeros, and an all-gather the OR of all ranks' bytes, each in its place. A barrier is the
 /// OR of a byte. That costs up to twice the bytes of the best schedule; it is for networks without
-/// a switch.
+/// a switch. A slice begins when the one before is finished.
 class RingCollectives : public Reducer {
  public:
   explicit RingCollectives(const RingReducerConfig& config) : reducer_(config) {}
@@ -23,19 +25,24 @@ class RingCollectives : public Reducer {
   void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) override;
   void complete() override;
 
-  std::size_t bytes_done() const override { return reducer_.bytes_done(); }
+  std::uint64_t finished() const override { return finished_; }
 
-  bool is_idle() const override { return reducer_.is_idle(); }
+  std::size_t bytes_done() const override { return slices_.empty() ? 0 : reducer_.bytes_done(); }
+
+  bool is_idle() const override { return slices_.empty(); }
 
   std::string describe() const override { return reducer_.describe(); }
 
  private:
-  void begin_reduction();
-  void begin_gathering();
-  void deliver_if_done();
+  void begin_first();
+  void begin_reduction(const Slice& slice);
+  void begin_gathering(const Slice& slice);
+  void go_on();
+  void deliver(const Slice& slice);
 
   RingReducer reducer_;
-  Slice slice_;
+  std::deque<Slice> slices_; // the first has begun
+  std::uint64_t finished_ = 0;
   std::vector<std::uint8_t> whole_; // the result, when `out` has no room for it; else empty
 };
 

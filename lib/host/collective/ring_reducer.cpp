@@ -84,6 +84,7 @@ void RingReducer::start_fold(std::uint64_t number) {
 void RingReducer::fold_ours(std::uint64_t number) {
   Block& block = this->block(number);
   const std::size_t bytes = piece(number).partial_bytes;
+  check_call(block.call);
   expect_due("partials", 1, place(number) == 0 ? 0 : 1);
   expect_due("bytes", block.partial.size(), bytes);
   const std::array<const std::byte*, 2> pair{as_bytes(block.partial.data()),
@@ -167,6 +168,7 @@ OutgoingMessage RingReducer::write(const Departure& departure) {
   header.content.set(static_cast<std::uint16_t>(departure.content));
   header.block.set(departure.block);
   header.bytes.set(static_cast<std::uint32_t>(data.size()));
+  header.call = encode(slice_.call);
   under_way_.push_back(departure.block);
   return {number, {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)}, data};
 }
@@ -185,20 +187,32 @@ void RingReducer::accept(std::uint32_t immediate, std::span<const std::uint8_t> 
   check(header, immediate, message.size());
   const auto data = message.subspan(sizeof(header));
   if (static_cast<RingContent>(header.content.get()) == RingContent::partial) {
-    take_partial(header.block.get(), data);
+    take_partial(header, data);
   } else {
-    take_result(header.block.get(), data);
+    take_result(header, data);
   }
   ++next_arrival_;
 }
 
+std::uint16_t RingReducer::predecessor() const {
+  return static_cast<std::uint16_t>((config_.rank + config_.world - 1u) % config_.world);
+}
+
 void RingReducer::expect_due(std::string_view field, std::uint64_t have, std::uint64_t want) const {
-  const auto predecessor =
-      static_cast<std::uint16_t>((config_.rank + config_.world - 1u) % config_.world);
   if (have != want) {
-    throw Error(ErrorCode::transport_failure, predecessor,
+    throw Error(ErrorCode::transport_failure, predecessor(),
                 fmt::format("ring {}: message {} from rank {}: found {} {}; due is {}",
-                            config_.ring, next_arrival_, predecessor, field, have, want));
+                            config_.ring, next_arrival_, predecessor(), field, have, want));
+  }
+}
+
+void RingReducer::check_call(const CallBody& theirs) const {
+  const Call& ours = slice_.call;
+  if (const Call call = decode(theirs, ours.sequence); call != ours) {
+    throw Error(ErrorCode::mismatch, predecessor(),
+                fmt::format("call {}: rank {} calls {}; rank {} calls {}", ours.sequence,
+                            predecessor(), host::describe(call), config_.rank,
+                            host::describe(ours)));
   }
 }
 
@@ -219,18 +233,25 @@ void RingReducer::check(const RingHeader& header, std::uint32_t immediate,
 }
 
 /// The block may be of a tensor that we have not begun.
-void RingReducer::take_partial(std::uint64_t number, std::span<const std::uint8_t> data) {
+void RingReducer::take_partial(const RingHeader& header, std::span<const std::uint8_t> data) {
+  const std::uint64_t number = header.block.get();
+  if (number < end_) {
+    check_call(header.call);
+  }
   Block& block = this->block(number);
   const bool is_due = block.stage == Stage::waiting && (number >= end_ || place(number) != 0);
   expect_due("partials", 1, is_due ? 1 : 0);
   block.partial.assign(data.begin(), data.end());
+  block.call = header.call;
   block.stage = Stage::held;
   join_if_due(number);
 }
 
-void RingReducer::take_result(std::uint64_t number, std::span<const std::uint8_t> data) {
+void RingReducer::take_result(const RingHeader& header, std::span<const std::uint8_t> data) {
+  const std::uint64_t number = header.block.get();
   const bool is_due = block(number).stage == Stage::joined;
   expect_due("results", 1, is_due ? 1 : 0);
+  check_call(header.call);
   const RingBlocks::Piece piece = this->piece(number);
   expect_due("bytes", data.size(), piece.bytes);
   std::memcpy(slice_.out + piece.offset, data.data(), piece.bytes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/collective/reducer.hpp"
 #include "host/collective/ring_blocks.hpp"
+#include "host/collective/slice.hpp"
+#include "host/transport/transport.hpp"
 #include "op/kernel.hpp"
 #include "wire/big_endian.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -30,10 +30,9 @@ struct RingHeader {
   wire::be32 ring_id;
   wire::be32 epoch;
   wire::be16 content; // RingContent
-  wire::be16 reserved_16;
-  wire::be64 block; // of the job, over all tensors
+  CallBody call;      // the sender's
+  wire::be64 block;   // of the job, over all tensors
   wire::be32 bytes;
-  std::array<std::uint8_t, 12> reserved;
 };
 
 static_assert(sizeof(RingHeader) == kInaHeaderBytes);
@@ -48,10 +47,10 @@ struct RingReducerConfig {
   std::size_t data_bytes = 8; // capacity of a message without its header; a multiple of 8
 };
 
-/// All-reduce without a switch, with bit for bit the switch's result. A block's fold starts at one
-/// rank with that rank's data. It goes round the ring; each rank adds its own data, until the last
-/// rank has the result. The result goes on round the ring to all other ranks. So each block crosses
-/// 2(H-1) links. For a tensor of S bytes and H ranks:
+/// One all-reduce after the other, without a switch, with bit for bit the switch's result. A
+/// block's fold starts at one rank with that rank's data. It goes round the ring; each rank adds
+/// its own data, until the last rank has the result. The result goes on round the ring to all other
+/// ranks. So each block crosses 2(H-1) links. For a tensor of S bytes and H ranks:
 ///
 /// | schedule        | starts at               | busiest link carries                            |
 /// |-----------------|-------------------------|-------------------------------------------------|
@@ -70,21 +69,24 @@ struct RingReducerConfig {
 /// to block b only when it has finished block b-W and all before. So a rank that has a result of b
 /// knows that all ranks have finished b-W. A rank that sends for block b has the result of b-W, so
 /// its successor has finished b-2W. Each block has two messages and fewer than 2W blocks are in
-/// use: 4W inbox slots and 2W blocks of staging are enough.
-class RingReducer : public Reducer {
+/// use: 4W inbox slots and 2W blocks of staging are enough. That holds from one tensor to the next,
+/// so a rank needs not know whether its neighbours have begun. A message tells its sender's call:
+/// data of different calls never meet.
+class RingReducer {
  public:
   explicit RingReducer(const RingReducerConfig& config);
 
-  void begin(const Slice& slice) override;
-  std::optional<OutgoingMessage> next() override;
-  void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) override;
-  void complete() override;
+  /// Only when idle. Throws Error, as accept does: a message of the tensor may be here already.
+  void begin(const Slice& slice);
+  std::optional<OutgoingMessage> next();
+  void accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
+  void complete();
 
-  std::size_t bytes_done() const override { return bytes_done_; }
+  std::size_t bytes_done() const { return bytes_done_; }
 
-  bool is_idle() const override { return finished_ == end_; }
+  bool is_idle() const { return finished_ == end_; }
 
-  std::string describe() const override;
+  std::string describe() const;
 
  private:
   enum class Stage : std::uint8_t {
@@ -98,6 +100,7 @@ class RingReducer : public Reducer {
   struct Block {
     Stage stage = Stage::waiting;
     std::uint32_t unacknowledged = 0;  // messages, those not sent yet included
+    CallBody call{};                   // of the partial as it came
     std::vector<std::uint8_t> partial; // as it came, then with our data
   };
 
@@ -122,12 +125,14 @@ class RingReducer : public Reducer {
   void fold_ours(std::uint64_t number);
   std::span<const std::uint8_t> ours(std::uint64_t number);
   void put_result(std::uint64_t number, std::span<const std::uint8_t> result);
-  void take_partial(std::uint64_t number, std::span<const std::uint8_t> data);
-  void take_result(std::uint64_t number, std::span<const std::uint8_t> data);
+  void take_partial(const RingHeader& header, std::span<const std::uint8_t> data);
+  void take_result(const RingHeader& header, std::span<const std::uint8_t> data);
   void send(std::uint64_t number, RingContent content);
   std::span<const std::uint8_t> data_of(const Departure& departure);
   OutgoingMessage write(const Departure& departure);
   void check(const RingHeader& header, std::uint32_t immediate, std::size_t message_bytes) const;
+  void check_call(const CallBody& theirs) const;
+  std::uint16_t predecessor() const;
   void expect_due(std::string_view field, std::uint64_t have, std::uint64_t want) const;
   void retire();
 

@@ -65,7 +65,8 @@ Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std
   const Range kept = kept_of(call, place, rank_bytes);
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};
-  Slice slice{.collective = collective_of(call.kind),
+  Slice slice{.call = call,
+              .collective = collective_of(call.kind),
               .type = call.type,
               .operation = call.operation,
               .rank = place.rank,

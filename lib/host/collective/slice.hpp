@@ -19,6 +19,7 @@ struct Place {
 /// One lane's share of a call, as messages carry it: segments of equal length, of which an
 /// all-gather has one for each rank and every other call has one.
 struct Slice {
+  Call call;                                      // for errors, and for rings of hosts
   Collective collective = Collective::all_reduce; // of the messages
   DataType type = DataType::f32;
   Operation operation = Operation::sum;

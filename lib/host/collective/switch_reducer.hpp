@@ -4,9 +4,11 @@
 #include "host/collective/message_window.hpp"
 #include "host/collective/reducer.hpp"
 
+#include <deque>
+
 namespace weir::host {
 
-/// The switch reduces. This sends the slice and copies the results out. It starts with the hello.
+/// The switch reduces. This sends the slices and copies the results out. It starts with the hello.
 class SwitchReducer : public Reducer {
  public:
   explicit SwitchReducer(const WindowConfig& config) : window_(config) {}
@@ -15,9 +17,13 @@ class SwitchReducer : public Reducer {
   std::optional<OutgoingMessage> next() override;
   void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) override;
 
-  void complete() override { window_.complete(); }
+  void complete() override;
 
-  std::size_t bytes_done() const override { return bytes_done_; }
+  std::uint64_t finished() const override { return window_.finished(); }
+
+  std::size_t bytes_done() const override {
+    return under_way_.empty() ? 0 : under_way_.front().bytes_done;
+  }
 
   bool is_idle() const override { return window_.state() == MessageWindow::State::idle; }
 
@@ -26,9 +32,18 @@ class SwitchReducer : public Reducer {
   const MessageWindow& window() const { return window_; }
 
  private:
+  struct Progress {
+    Slice slice;
+    std::size_t bytes_done = 0;
+  };
+
+  Progress& progress(std::uint64_t work) { return under_way_[work - forgotten_]; }
+
+  void forget_finished();
+
   MessageWindow window_;
-  Slice slice_;
-  std::size_t bytes_done_ = 0;
+  std::deque<Progress> under_way_; // the slices that are not finished
+  std::uint64_t forgotten_ = 0;    // slices before them
 };
 
 } // namespace weir::host

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/bootstrap/call_ledger.hpp"
+
+#include "host/bootstrap/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::host {
+
+void CallLedger::note(std::uint16_t rank, const Call& call) {
+  if (call.sequence != ranks_[rank].made + 1) {
+    throw Error(ErrorCode::transport_failure, rank,
+                fmt::format("rank {} tells of call {}; call {} is due", rank, call.sequence,
+                            ranks_[rank].made + 1));
+  }
+  if (rank == 0) {
+    note_of_rank_0(call);
+  } else if (call.sequence <= ranks_[0].made) {
+    compare(rank, call);
+  } else {
+    ranks_[rank].ahead.push_back(call);
+  }
+  most_ = std::max(most_, ++ranks_[rank].made);
+  if (call.sequence == settled_ + 1 && --last_ranks_ == 0) {
+    settle();
+  }
+}
+
+void CallLedger::note_of_rank_0(const Call& call) {
+  open_.push_back(call);
+  for (std::uint16_t rank = 1; rank < ranks_.size(); ++rank) {
+    std::deque<Call>& ahead = ranks_[rank].ahead;
+    if (!ahead.empty()) {
+      compare(rank, ahead.front());
+      ahead.pop_front();
+    }
+  }
+}
+
+void CallLedger::compare(std::uint16_t rank, const Call& call) const {
+  const Call& own = open_[call.sequence - settled_ - 1];
+  if (call != own) {
+    throw Error(ErrorCode::mismatch, rank,
+                fmt::format("call {}: rank {} calls {}; rank 0 calls {}", call.sequence, rank,
+                            describe(call), describe(own)));
+  }
+}
+
+/// Every rank has made the first open call.
+void CallLedger::settle() {
+  ++settled_;
+  open_.pop_front();
+  last_ranks_ = static_cast<std::size_t>(std::ranges::count(ranks_, settled_, &Rank::made));
+}
+
+std::vector<std::uint16_t> CallLedger::lacking(std::uint64_t sequence) const {
+  std::vector<std::uint16_t> ranks;
+  for (std::uint16_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].made < sequence) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+} // namespace weir::host

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What rank 0 knows of the ranks' calls, in any order of hearing of them.
+
+#include "host/bootstrap/call_ledger.hpp"
+#include "host/bootstrap/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <string>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Call call(std::uint64_t sequence, std::uint64_t count = 100) {
+  return {.sequence = sequence, .count = count};
+}
+
+TEST(CallLedger, KnowsWhichRanksLackACall) {
+  CallLedger ledger(3);
+  EXPECT_EQ(ledger.most(), 0U);
+  EXPECT_EQ(ledger.first_open(), 1U);
+  ledger.note(2, call(1));
+  ledger.note(2, call(2));
+  ledger.note(0, call(1));
+  EXPECT_EQ(ledger.most(), 2U);
+  EXPECT_EQ(ledger.first_open(), 1U);
+  EXPECT_THAT(ledger.lacking(1), ElementsAre(1));
+  EXPECT_THAT(ledger.lacking(2), ElementsAre(0, 1));
+  ledger.note(1, call(1));
+  EXPECT_EQ(ledger.first_open(), 2U);
+  EXPECT_THAT(ledger.lacking(1), IsEmpty());
+  ledger.note(0, call(2));
+  ledger.note(1, call(2));
+  EXPECT_EQ(ledger.first_open(), 3U);
+}
+
+/// Rank 1 differs in its third call, told before, between or after rank 0's.
+TEST(CallLedger, ComparesWithRank0InWhateverOrderItHears) {
+  const std::vector<std::vector<std::uint16_t>> orders{
+      {0, 0, 0, 1, 1, 1}, {1, 1, 1, 0, 0, 0}, {1, 0, 0, 1, 1, 0}, {0, 1, 1, 1, 0, 0}};
+  for (const auto& order : orders) {
+    CallLedger ledger(2);
+    std::vector<std::uint64_t> made(2);
+    std::string error;
+    for (const std::uint16_t rank : order) {
+      const std::uint64_t sequence = ++made[rank];
+      EXPECT_EQ(error, "") << "before the last of the two third calls";
+      try {
+        ledger.note(rank, call(sequence, sequence == 3 && rank == 1 ? 99 : 100));
+      } catch (const Error& caught) {
+        EXPECT_EQ(caught.code(), ErrorCode::mismatch);
+        EXPECT_EQ(caught.rank(), 1);
+        error = caught.what();
+      }
+    }
+    EXPECT_EQ(error, "call 3: rank 1 calls all-reduce of 99 f32, sum; rank 0 calls all-reduce of "
+                     "100 f32, sum");
+  }
+}
+
+TEST(CallLedger, RefusesACallThatIsNotTheNext) {
+  for (const std::uint64_t sequence : {0, 1, 3}) {
+    CallLedger ledger(2);
+    ledger.note(1, call(1));
+    try {
+      ledger.note(1, call(sequence));
+      ADD_FAILURE() << sequence;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::transport_failure);
+      EXPECT_EQ(error.rank(), 1);
+    }
+  }
+}
+
+} // namespace
+} // namespace weir::host

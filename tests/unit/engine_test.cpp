@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The engine between a transport that the test plays and a rank 0 that never says anything: calls
+/// need nobody's leave.
+
+#include "host/bootstrap/control_note.hpp"
+#include "host/collective/engine.hpp"
+#include "host/collective/switch_reducer.hpp"
+#include "support/stream_pair.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+constexpr std::uint32_t kWindowMessages = 4;
+constexpr std::uint32_t kSession = 7;
+
+constexpr WindowConfig kWindow{.ring = 1,
+                               .rank = 1,
+                               .world = 2,
+                               .window = kWindowMessages,
+                               .message_bytes = 40 + 16,
+                               .epoch = 5,
+                               .nonce = 3};
+
+/// A switch that doubles what it gets, as if rank 0 had sent the same. Each poll brings the results
+/// and acknowledgements of what was posted before it: a round trip.
+class EchoTransport : public Transport {
+ public:
+  std::vector<std::uint8_t> address() const override { return {}; }
+
+  std::uint32_t queue_pair(std::size_t) const override { return 0; }
+
+  void connect(std::span<const std::uint8_t>, std::span<const std::uint8_t>) override {}
+
+  void renew() override {}
+
+  bool post(std::size_t, const OutgoingMessage& message) override {
+    posted_.push_back(message);
+    most_under_way_ = std::max(most_under_way_, posted_.size());
+    return true;
+  }
+
+  bool poll(TransportListener& listener) override {
+    ++round_trips_;
+    for (const OutgoingMessage& message : std::exchange(posted_, {})) {
+      const std::vector<std::uint8_t> result = result_of(message);
+      listener.arrived(0, static_cast<std::uint32_t>(message.number), result);
+      listener.completed(0);
+    }
+    return true;
+  }
+
+  void wait(std::chrono::microseconds) override {}
+
+  TransportStatistics statistics() const override { return {}; }
+
+  std::string describe(std::size_t) const override { return {}; }
+
+  std::size_t round_trips() const { return round_trips_; }
+
+  std::size_t most_under_way() const { return most_under_way_; }
+
+ private:
+  static std::vector<std::uint8_t> result_of(const OutgoingMessage& message) {
+    std::vector<std::uint8_t> bytes(message.header.begin(), message.header.end());
+    wire::InaHeader header = wire::view_as<wire::InaHeader>(bytes.data());
+    header.flags = kInaFlagResult;
+    header.rank.set(0);
+    if (message.number == 0) {
+      header.message_id.set(header.session.get());
+    }
+    header.session.set(kSession);
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    for (const std::uint8_t element : message.data) {
+      bytes.push_back(static_cast<std::uint8_t>(2 * element));
+    }
+    return bytes;
+  }
+
+  std::vector<OutgoingMessage> posted_;
+  std::size_t round_trips_ = 0;
+  std::size_t most_under_way_ = 0;
+};
+
+std::vector<std::unique_ptr<Reducer>> one_lane() {
+  std::vector<std::unique_ptr<Reducer>> lanes;
+  lanes.push_back(std::make_unique<SwitchReducer>(kWindow));
+  return lanes;
+}
+
+struct QueuedCalls : testing::Test {
+  QueuedCalls() {
+    std::vector<std::unique_ptr<FramedStream>> own(2);
+    std::tie(own[0], rank_0) = test::stream_pair();
+    control = std::make_unique<JobControl>(1, 2, Patience{}, std::move(own));
+    while (!engine.lanes_are_idle()) { // the hello
+      engine.step();
+    }
+    engine.attach(*control);
+  }
+
+  /// All-reduces of `count` u8, in place.
+  void start(std::size_t calls, std::size_t count) {
+    data.assign(calls, std::vector<std::uint8_t>(count, 1));
+    for (std::size_t call = 0; call < calls; ++call) {
+      Job& job = jobs.emplace_back();
+      job.in = job.out = data[call].data();
+      job.call = {.sequence = call + 1, .count = count, .type = DataType::u8};
+      engine.start(job);
+    }
+  }
+
+  EchoTransport transport;
+  Engine engine{{.rank = 1, .world = 2}, one_lane(), transport, std::chrono::seconds(10)};
+  std::unique_ptr<FramedStream> rank_0;
+  std::unique_ptr<JobControl> control;
+  std::deque<Job> jobs;
+  std::vector<std::vector<std::uint8_t>> data;
+};
+
+TEST_F(QueuedCalls, FillWindowsAndAskNobody) {
+  constexpr std::size_t calls = 500;
+  start(calls, 4);
+  const std::size_t before = transport.round_trips();
+  while (!jobs.back().done) {
+    engine.step();
+  }
+  EXPECT_EQ(transport.round_trips() - before, calls / kWindowMessages);
+  EXPECT_EQ(transport.most_under_way(), kWindowMessages);
+  for (std::size_t call = 0; call < calls; ++call) {
+    EXPECT_TRUE(jobs[call].done);
+    EXPECT_EQ(data[call], std::vector<std::uint8_t>(4, 2));
+  }
+}
+
+TEST_F(QueuedCalls, AreToldToRank0) {
+  start(500, 4);
+  control->poll({});
+  std::uint64_t told = 0;
+  rank_0->read_available();
+  while (const auto frame = rank_0->receive()) {
+    ASSERT_EQ(frame->kind, code(ControlKind::calls));
+    for (std::size_t at = 0; at < frame->body.size(); at += sizeof(NumberedCall)) {
+      const auto& body = wire::view_as<NumberedCall>(&frame->body[at]);
+      EXPECT_EQ(body.sequence.get(), ++told);
+      EXPECT_EQ(body.call.count.get(), 4U);
+    }
+  }
+  EXPECT_EQ(told, 500U);
+}
+
+/// Of no message, of one, of three with two full ones; each is done in its turn.
+TEST_F(QueuedCalls, OfDifferentLengthsAreDoneInTheirOrder) {
+  const std::vector<std::size_t> counts{0, 5, 0, 0, 40, 16, 0};
+  for (const std::size_t count : counts) {
+    data.emplace_back(count, 3);
+  }
+  for (std::size_t call = 0; call < counts.size(); ++call) {
+    Job& job = jobs.emplace_back();
+    job.in = job.out = data[call].data();
+    job.call = {.sequence = call + 1, .count = counts[call], .type = DataType::u8};
+    engine.start(job);
+  }
+  EXPECT_TRUE(jobs[0].done);
+  EXPECT_FALSE(jobs[2].done) << "before the one ahead of it";
+  while (!jobs.back().done) {
+    engine.step();
+    for (std::size_t call = 1; call < jobs.size(); ++call) {
+      EXPECT_LE(jobs[call].done, jobs[call - 1].done);
+    }
+  }
+  for (std::size_t call = 0; call < counts.size(); ++call) {
+    EXPECT_EQ(data[call], std::vector<std::uint8_t>(counts[call], 6));
+    EXPECT_EQ(jobs[call].bytes_done, counts[call]);
+  }
+}
+
+} // namespace
+} // namespace weir::host
