@@ -218,6 +218,11 @@ weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
 weir_status weir_wait(weir_request* request); /* until it is done; frees it */
 void weir_release(weir_request* request);     /* the same; NULL: does nothing */
 
+/* A descriptor for poll(2), so that one thread can wait for requests and for other things. Readable
+ * while a request is done that nobody has tested or waited for since, and for ever after an error.
+ * The group owns it: do not read or close it. -1: there is none; weir_last_error says why. */
+int weir_group_descriptor(weir_group* group);
+
 /* The error of this thread's last call that did not return WEIR_OK, with rank and cause. After
  * WEIR_PENDING "", or for whom weir_wait_for waits. */
 const char* weir_last_error(void);

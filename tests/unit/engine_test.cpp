@@ -59,7 +59,11 @@ class EchoTransport : public Transport {
     return true;
   }
 
-  void wait(std::chrono::microseconds) override {}
+  int descriptor() const override { return kNoDescriptor; }
+
+  bool arm() override { return true; }
+
+  Deadline due() const override { return Deadline::max(); }
 
   TransportStatistics statistics() const override { return {}; }
 

@@ -2,18 +2,22 @@
 #pragma once
 
 /// The simulated network for the threads of one process: what the host library's tests plug into.
-/// A frame that is sent has arrived when the call returns; otherwise its time is the real one.
+/// A frame that is sent has arrived when the call returns; otherwise its time is the real one, and
+/// a thread of its own keeps the switch's timers.
 
+#include "host/bootstrap/stream.hpp"
 #include "host/transport/frame_io.hpp"
 #include "network/simulated_network.hpp"
 #include "support/frame_builder.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <stop_token>
+#include <sys/eventfd.h>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +33,7 @@ class HostFabric {
     for (std::uint16_t port = 0; port < ports; ++port) {
       network_.attach(port, inboxes_[port]);
     }
+    clock_ = std::jthread([this](const std::stop_token& stop) { keep_time(stop); });
   }
 
   HostFabric(const HostFabric&) = delete;
@@ -82,7 +87,7 @@ class HostFabric {
 
     void flush() override {}
 
-    void wait(std::chrono::microseconds timeout) override { fabric_.wait(port_, timeout); }
+    int descriptor() const override { return fabric_.inboxes_[port_].descriptor(); }
 
    private:
     HostFabric& fabric_;
@@ -91,14 +96,27 @@ class HostFabric {
   };
 
   /// Frames that wait at a port.
-  struct Inbox : network::Station {
+  class Inbox : public network::Station {
+   public:
     void receive(std::span<std::uint8_t> frame) override {
-      frames.emplace_back(frame.begin(), frame.end());
+      frames_.emplace_back(frame.begin(), frame.end());
+      eventfd_write(descriptor(), 1);
     }
 
     void expire() override {}
 
-    std::deque<Bytes> frames;
+    std::deque<Bytes> take() {
+      eventfd_t frames = 0;
+      eventfd_read(descriptor(), &frames);
+      return std::exchange(frames_, {});
+    }
+
+    /// Readable while frames wait.
+    int descriptor() const { return event_.get(); }
+
+   private:
+    std::deque<Bytes> frames_;
+    host::Socket event_{[] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }};
   };
 
   static stage::InlineSwitch::Settings settings(std::uint32_t session) {
@@ -120,26 +138,30 @@ class HostFabric {
     network_.advance_to(now());
     network_.send(port, bytes);
     network_.advance_to(network_.now());
-    arrival_.notify_all();
   }
 
   std::deque<Bytes> take(std::uint16_t port) {
     const std::scoped_lock lock(mutex_);
     network_.advance_to(now());
-    return std::exchange(inboxes_[port].frames, {});
+    return inboxes_[port].take();
   }
 
-  void wait(std::uint16_t port, std::chrono::microseconds timeout) {
-    std::unique_lock lock(mutex_);
-    arrival_.wait_for(lock, timeout, [&] { return !inboxes_[port].frames.empty(); });
+  void keep_time(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      {
+        const std::scoped_lock lock(mutex_);
+        network_.advance_to(now());
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
   }
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const std::vector<ring::RingSpec> rings_;
-  std::mutex mutex_; // of all below
-  std::condition_variable arrival_;
+  std::mutex mutex_;           // of all below
   std::vector<Inbox> inboxes_; // by port
   network::SimulatedNetwork network_;
+  std::jthread clock_; // goes first
 };
 
 } // namespace weir::test

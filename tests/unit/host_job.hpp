@@ -155,7 +155,7 @@ class ForwardingIo : public FrameIo {
 
   void flush() override { device_->flush(); }
 
-  void wait(std::chrono::microseconds timeout) override { device_->wait(timeout); }
+  int descriptor() const override { return device_->descriptor(); }
 
  private:
   std::unique_ptr<FrameIo> device_;

@@ -175,7 +175,7 @@ TEST_P(StoppedRank, IsTheOneThatErrorsName) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank, testing::Values(0, 1, 3));
 
-/// Stops whoever waits for its frames, once, while another rank has stopped and nothing is on the
+/// Stops whoever asks for its frames, once, while another rank has stopped and nothing is on the
 /// way any more.
 class PausingIo : public ForwardingIo {
  public:
@@ -183,18 +183,19 @@ class PausingIo : public ForwardingIo {
             milliseconds pause)
       : ForwardingIo(std::move(device)), other_has_stopped_(other_has_stopped), pause_(pause) {}
 
-  void wait(std::chrono::microseconds timeout) override {
-    constexpr int kWaitsUntilAllHasCome = 20;
-    if (other_has_stopped_ && ++waits_ == kWaitsUntilAllHasCome) {
+  std::size_t receive(FrameReader& reader) override {
+    constexpr int kLooksUntilAllHasCome = 4;
+    const std::size_t frames = ForwardingIo::receive(reader);
+    if (other_has_stopped_ && frames == 0 && ++looks_ == kLooksUntilAllHasCome) {
       std::this_thread::sleep_for(pause_);
     }
-    ForwardingIo::wait(timeout);
+    return frames;
   }
 
  private:
   const std::atomic<bool>& other_has_stopped_;
   const milliseconds pause_;
-  int waits_ = 0;
+  int looks_ = 0;
 };
 
 /// As on a machine that is suspended, or has too much to do for all of them: each rank has stood

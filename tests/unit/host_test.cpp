@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <latch>
+#include <poll.h>
 #include <random>
 #include <set>
 #include <span>
@@ -728,6 +729,98 @@ TEST(Group, AnErrorStays) {
     EXPECT_EQ(ending_of(call).code, ErrorCode::mismatch);
   });
   expect_none(endings);
+}
+
+bool is_readable(int descriptor) {
+  pollfd entry{descriptor, POLLIN, 0};
+  return poll(&entry, 1, 0) == 1;
+}
+
+TEST(Group, ADescriptorTellsThatRequestsAreDone) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(100, 1);
+    const auto start = [&] {
+      return group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                    Operation::sum);
+    };
+    const int descriptor = group.descriptor();
+    EXPECT_EQ(group.descriptor(), descriptor);
+    EXPECT_FALSE(is_readable(descriptor));
+    Pending first = start();
+    Pending second = start();
+    pollfd entry{descriptor, POLLIN, 0};
+    EXPECT_EQ(poll(&entry, 1, 10'000), 1);
+    second.wait();
+    EXPECT_TRUE(is_readable(descriptor)) << "the first has not been asked";
+    EXPECT_TRUE(first.test());
+    EXPECT_FALSE(is_readable(descriptor));
+    EXPECT_TRUE(first.test());
+    Pending third = start();
+    third.wait();
+    EXPECT_FALSE(is_readable(descriptor));
+    if (rank == 0) {
+      group.abort();
+    }
+    EXPECT_TRUE(test::comes_true([&] { return is_readable(descriptor); })) << "an error";
+  }));
+}
+
+/// Counts how often anybody looks for frames.
+class CountingIo : public ForwardingIo {
+ public:
+  CountingIo(std::unique_ptr<FrameIo> device, std::atomic<unsigned>& looks)
+      : ForwardingIo(std::move(device)), looks_(looks) {}
+
+  std::size_t receive(FrameReader& reader) override {
+    ++looks_;
+    return ForwardingIo::receive(reader);
+  }
+
+ private:
+  std::atomic<unsigned>& looks_;
+};
+
+/// It sleeps, whoever drives: between calls for as long as nothing comes, and during a call but for
+/// a look every 50 ms. Frames that come are repeats of one packet, whose rank waits, every 40 ms.
+TEST(Group, ARankWithNothingToDoHardlyEverLooks) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::atomic<unsigned> looks = 0;
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    auto device = fabric.open(rank);
+    if (rank == 0) {
+      device = std::make_unique<CountingIo>(std::move(device), looks);
+    }
+    Group group(options_of(plan, rank, address), std::move(device));
+    std::vector<float> data(100, 1);
+    const auto start = [&] {
+      return group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                    Operation::sum);
+    };
+    start().wait();
+    std::this_thread::sleep_for(milliseconds(300));
+    if (rank == 0) {
+      looks = 0;
+      std::this_thread::sleep_for(milliseconds(500));
+      EXPECT_LT(looks, 10U) << "between calls";
+      looks = 0;
+      Pending driven_by_the_group = start();
+      std::this_thread::sleep_for(milliseconds(500));
+      EXPECT_LT(looks, 100U) << "while rank 1 is late, without a waiting thread";
+      looks = 0;
+      EXPECT_FALSE(driven_by_the_group.wait_for(milliseconds(500)));
+      EXPECT_LT(looks, 100U) << "with one";
+      driven_by_the_group.wait();
+    } else {
+      std::this_thread::sleep_for(milliseconds(1700));
+      start().wait();
+    }
+  }));
 }
 
 /// Runs a pair of ranks; rank 1 comes to its first call 300 ms after rank 0.

@@ -404,6 +404,15 @@ weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms) {
   });
 }
 
+int weir_group_descriptor(weir_group* group) {
+  int descriptor = -1;
+  guarded([&] {
+    descriptor = object_at(group, "group").group.descriptor();
+    return WEIR_OK;
+  });
+  return descriptor;
+}
+
 weir_status weir_wait(weir_request* request) {
   const weir_status status = guarded([&] {
     object_at(request, "request").pending.wait();

@@ -138,6 +138,10 @@ std::string Group::fallback_reason() const {
   return driver_->fallback_reason();
 }
 
+int Group::descriptor() const {
+  return driver_->descriptor();
+}
+
 GroupStatistics Group::statistics() const {
   return driver_->statistics();
 }

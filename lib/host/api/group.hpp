@@ -111,6 +111,9 @@ class Group {
   /// Why the switch does not reduce. Empty when it does.
   std::string fallback_reason() const;
   GroupStatistics statistics() const;
+  /// For poll(2), together with others: readable while a Pending is done and has not been asked
+  /// since, or after an error. The group's: not to be read or closed. Throws Error.
+  int descriptor() const;
 
  private:
   std::shared_ptr<GroupDriver> driver_;

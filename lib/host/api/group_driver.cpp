@@ -13,7 +13,8 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kIdlePeriod = std::chrono::milliseconds(1); // how long a peer waits for an ACK
+// A caller that has just gone may come again; the own thread does not take over at once.
+constexpr auto kHandOver = std::chrono::milliseconds(1);
 constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
 } // namespace
@@ -30,14 +31,29 @@ std::shared_ptr<Request> GroupDriver::start(const void* in, void* out, const Cal
   request->job.in = static_cast<const std::uint8_t*>(in);
   request->job.out = static_cast<std::uint8_t*>(out);
   refuse_elsewhere();
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   requests_.add(request, call);
-  if (!is_stepping_) {
-    requests_.start_all();
+  if (may_step()) {
+    step(lock, Deadline::min()); // its first messages leave now
     requests_.throw_if_failed();
   }
-  wake_.notify_one();
+  end_sleep();
   return request;
+}
+
+/// There is something new to do for the thread that drives.
+void GroupDriver::end_sleep() {
+  if (is_asleep_ || is_stepping_) {
+    membership_.waiter->ring();
+  }
+}
+
+/// Nobody drives now.
+void GroupDriver::hand_over() {
+  changed_.notify_all();
+  if (is_resting_) {
+    wake_.notify_one();
+  }
 }
 
 /// Throws in a child made by fork: there the mutex may stay locked for ever, and the connections
@@ -52,14 +68,24 @@ void GroupDriver::refuse_elsewhere() const {
 }
 
 /// Makes one step without the lock, and takes the lock again. Only for a caller that has checked
-/// may_step(). With no work, waits up to `timeout`. True if the step did any work.
-bool GroupDriver::step(Lock& lock, std::chrono::microseconds timeout) {
+/// may_step(). With no work, sleeps until there may be some, or the deadline. True if the step did
+/// any work.
+bool GroupDriver::step(Lock& lock, Deadline deadline) {
+  requests_.start_all();
+  if (requests_.has_failed()) {
+    hand_over();
+    return false;
+  }
   is_stepping_ = true;
+  const bool hears_control = std::exchange(hears_control_, false);
   lock.unlock();
   bool moved = false;
   std::optional<Error> error;
   try {
-    moved = membership_.progress(timeout);
+    if (hears_control) {
+      membership_.engine->hear_control();
+    }
+    moved = membership_.progress(deadline);
   } catch (const Error& caught) {
     error = caught;
   } catch (const std::exception& caught) { // out of memory, or thrown by a caller's FrameIo
@@ -79,9 +105,8 @@ void GroupDriver::note_step(const std::optional<Error>& error) {
     requests_.fail(*error);
   }
   end_if_aborted();
-  requests_.start_all();
-  if (is_done || requests_.has_failed() || visitors_ != 0 || closing_) {
-    changed_.notify_all();
+  if (is_done || requests_.has_failed() || visitors_ != 0 || closing_ || is_resting_) {
+    hand_over();
   }
 }
 
@@ -94,6 +119,7 @@ void GroupDriver::abort() {
     end_if_aborted();
     changed_.notify_all();
   }
+  end_sleep();
 }
 
 void GroupDriver::end_if_aborted() {
@@ -103,22 +129,22 @@ void GroupDriver::end_if_aborted() {
   }
 }
 
-bool GroupDriver::test(const Request& request) {
+bool GroupDriver::test(Request& request) {
   refuse_elsewhere();
   Lock lock(mutex_);
   if (!requests_.is_over(request) && may_step()) {
-    step(lock, {});
+    step(lock, Deadline::min());
   }
   return requests_.outcome_of(request);
 }
 
-bool GroupDriver::wait_until(const Request& request, Deadline deadline) {
+bool GroupDriver::wait_until(Request& request, Deadline deadline) {
   refuse_elsewhere();
   Lock lock(mutex_);
   ++waiters_;
   for (auto now = Clock::now(); !requests_.is_over(request) && now < deadline; now = Clock::now()) {
     if (may_step()) {
-      step(lock, kShortWait);
+      step(lock, deadline);
     } else if (waiters_ == 1) {
       give_way(lock); // the own thread is driving, and stops after this step
     } else {
@@ -126,9 +152,9 @@ bool GroupDriver::wait_until(const Request& request, Deadline deadline) {
     }
   }
   --waiters_;
-  changed_.notify_all(); // another thread may drive now
+  hand_over();
   if (!requests_.is_empty()) {
-    wake_.notify_one();
+    end_sleep();
   }
   return requests_.outcome_of(request);
 }
@@ -142,17 +168,39 @@ void GroupDriver::keep_for_ever(std::shared_ptr<GroupDriver> driver) {
 void GroupDriver::attend() {
   Lock lock(mutex_);
   while (!closing_) {
-    if (requests_.is_empty() || waiters_ != 0) {
-      wake_.wait_for(lock, kIdlePeriod);
-    }
-    while (waiters_ == 0 && may_step() && step(lock, {})) {
-    }
-    if (waiters_ != 0) {
-      changed_.notify_all(); // callers drive now
-    } else if (!requests_.is_empty()) {
-      give_way(lock);
+    if (waiters_ != 0 || !may_step()) {
+      leave_it_to_others(lock);
+    } else if (!step(lock, Deadline::min()) && may_step() && waiters_ == 0) {
+      sleep(lock);
     }
   }
+}
+
+/// Callers drive, or nobody does any more.
+void GroupDriver::leave_it_to_others(Lock& lock) {
+  changed_.notify_all();
+  const auto is_our_turn = [this] { return closing_ || (waiters_ == 0 && may_step()); };
+  if (wake_.wait_for(lock, kHandOver, is_our_turn)) {
+    return;
+  }
+  is_resting_ = true;
+  wake_.wait(lock, is_our_turn);
+  is_resting_ = false;
+}
+
+/// Others may drive meanwhile.
+void GroupDriver::sleep(Lock& lock) {
+  const std::optional<Deadline> due = membership_.next_work();
+  if (!due) {
+    give_way(lock);
+    return;
+  }
+  is_asleep_ = true;
+  lock.unlock();
+  const EventWaiter::Woken woken = membership_.waiter->sleep_until(*due);
+  lock.lock();
+  is_asleep_ = false;
+  hears_control_ |= woken.by_control;
 }
 
 void GroupDriver::give_way(Lock& lock) {
@@ -165,6 +213,7 @@ void GroupDriver::close() {
   {
     Lock lock(mutex_);
     closing_ = true;
+    end_sleep();
     changed_.wait(lock, [this] { return !is_stepping_; });
     if (!requests_.is_empty() && !requests_.has_failed()) {
       requests_.fail(closed_too_early());
@@ -183,6 +232,12 @@ Error GroupDriver::closed_too_early() const {
           fmt::format("rank {} closed its group during a call", options_.rank)};
 }
 
+int GroupDriver::descriptor() {
+  refuse_elsewhere();
+  const Lock lock(mutex_);
+  return requests_.descriptor();
+}
+
 std::string GroupDriver::waits_for() {
   refuse_elsewhere();
   const Lock lock(mutex_);
@@ -193,9 +248,10 @@ GroupStatistics GroupDriver::statistics() {
   refuse_elsewhere();
   Lock lock(mutex_);
   ++visitors_;
+  end_sleep();
   changed_.wait(lock, [this] { return !is_stepping_; });
   --visitors_;
-  changed_.notify_all(); // the engine may go on
+  hand_over();
   return membership_.statistics();
 }
 

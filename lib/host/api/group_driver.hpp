@@ -17,8 +17,9 @@
 namespace weir::host {
 
 /// Owns a group and decides which thread drives its engine: a caller that waits, or else its own
-/// thread. Its own thread spins while a request is under way, and else polls every millisecond. The
-/// driving thread does not hold the lock during a step, so nobody waits longer than one step.
+/// thread. Whoever drives sleeps while there is nothing to do. The driving thread does not hold the
+/// lock during a step, so nobody waits longer than one step; a sleep ends when another thread
+/// rings.
 class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  public:
   /// Forms the group. Throws Error.
@@ -36,9 +37,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// Throws Error. So do the next two.
   std::shared_ptr<Request> start(const void* in, void* out, const Call& call);
   /// True once it is done. Never blocks for long.
-  bool test(const Request& request);
+  bool test(Request& request);
   /// True once it is done, false at the deadline.
-  bool wait_until(const Request& request, Deadline deadline);
+  bool wait_until(Request& request, Deadline deadline);
 
   /// Ends all calls, also those to come, at the next step at the latest.
   void abort();
@@ -53,6 +54,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   GroupStatistics statistics();
 
+  /// As RequestQueue::descriptor. Throws Error.
+  int descriptor();
+
   /// The ranks that are late. Empty: none, as far as it is known.
   std::string waits_for();
 
@@ -60,13 +64,17 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   using Lock = std::unique_lock<std::mutex>;
 
   void attend();
+  void leave_it_to_others(Lock& lock);
+  void sleep(Lock& lock);
+  void end_sleep();
+  void hand_over();
   static void give_way(Lock& lock);
 
   bool may_step() const {
     return !is_stepping_ && visitors_ == 0 && !requests_.has_failed() && !closing_;
   }
 
-  bool step(Lock& lock, std::chrono::microseconds timeout);
+  bool step(Lock& lock, Deadline deadline);
   void note_step(const std::optional<Error>& error);
   void end_if_aborted();
   void refuse_elsewhere() const;
@@ -84,6 +92,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   unsigned waiters_ = 0;  // callers that drive the engine themselves
   bool closing_ = false;
   bool is_aborted_ = false;
+  bool is_asleep_ = false;     // the own thread, in the waiter
+  bool is_resting_ = false;    // the own thread, until somebody notifies it
+  bool hears_control_ = false; // the next step reads control frames
   std::string waits_for_;
   std::condition_variable wake_;    // wakes the own thread
   std::condition_variable changed_; // wakes callers: something is done, or the engine is free

@@ -54,7 +54,12 @@ class GroupFormation {
   GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport)
       : options_(options),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
-        rendezvous_({options.rank, options.world, options.rendezvous, options.form_timeout}) {}
+        rendezvous_({options.rank, options.world, options.rendezvous, options.form_timeout}) {
+    membership_.waiter = std::make_unique<EventWaiter>();
+    if (const int frames = membership_.transport->descriptor(); frames != kNoDescriptor) {
+      membership_.waiter->watch(frames, EventWaiter::Source::transport);
+    }
+  }
 
   Membership form();
 
@@ -82,6 +87,9 @@ Membership GroupFormation::form() {
   membership_.control = std::make_unique<JobControl>(options_.rank, options_.world,
                                                      Patience{options_.timeout, options_.lateness},
                                                      rendezvous_.release());
+  for (const int connection : membership_.control->connections()) {
+    membership_.waiter->watch(connection, EventWaiter::Source::control);
+  }
   membership_.engine->attach(*membership_.control);
   return std::move(membership_);
 }
@@ -135,7 +143,7 @@ std::optional<Error>
 GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
   try {
     while (!membership_.engine->lanes_are_idle()) {
-      membership_.progress(kShortWait);
+      membership_.progress(Deadline::max());
     }
   } catch (const Error& error) {
     return error;
@@ -151,7 +159,7 @@ GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows
 /// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.
 void GroupFormation::step_quietly() {
   try {
-    membership_.progress({});
+    membership_.progress(Deadline::min());
   } catch (const Error&) {
   }
 }

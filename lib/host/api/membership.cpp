@@ -1,23 +1,49 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/membership.hpp"
 
+#include <algorithm>
 #include <exception>
 
 namespace weir::host {
 
-bool Membership::progress(std::chrono::microseconds timeout) {
-  const bool moved = engine->step();
-  if (!moved && timeout.count() != 0) {
-    transport->wait(timeout);
+namespace {
+
+// How often a transport is polled that nobody can wait for.
+constexpr auto kBusyNap = std::chrono::microseconds(50);
+constexpr auto kIdleNap = std::chrono::milliseconds(1); // how long a peer waits for an ACK
+
+} // namespace
+
+std::optional<Deadline> Membership::next_work() const {
+  if (!transport->arm()) {
+    return std::nullopt;
   }
-  return moved;
+  const Deadline due = engine->due();
+  if (transport->descriptor() != kNoDescriptor) {
+    return due;
+  }
+  const std::chrono::microseconds nap = engine->is_waiting() ? kBusyNap : kIdleNap;
+  return std::min(due, Clock::now() + nap);
+}
+
+bool Membership::progress(Deadline deadline) {
+  const bool moved = engine->step();
+  if (moved || deadline <= Clock::now()) {
+    return moved;
+  }
+  if (const std::optional<Deadline> due = next_work()) {
+    if (waiter->sleep_until(std::min(*due, deadline)).by_control) {
+      engine->hear_control();
+    }
+  }
+  return false;
 }
 
 void Membership::leave() {
   try {
     control->leave();
     while (!control->may_close()) {
-      progress(kShortWait);
+      progress(Deadline::max());
     }
   } catch (const std::exception&) { // our calls are all done, so the error is another rank's
   }

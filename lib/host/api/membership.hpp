@@ -3,18 +3,17 @@
 
 #include "host/api/group.hpp"
 #include "host/bootstrap/agreement.hpp"
+#include "host/bootstrap/event_waiter.hpp"
 #include "host/bootstrap/job_control.hpp"
 #include "host/collective/engine.hpp"
 #include "host/transport/transport.hpp"
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace weir::host {
-
-/// How long one wait for the transport takes at most.
-inline constexpr auto kShortWait = std::chrono::microseconds(200);
 
 /// One rank's view of the ranks that reduce together. One thread at a time.
 struct Membership {
@@ -23,11 +22,15 @@ struct Membership {
   std::string fallback_reason; // empty while the switch reduces
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
-  std::unique_ptr<Engine> engine; // over both
+  std::unique_ptr<Engine> engine;      // over both
+  std::unique_ptr<EventWaiter> waiter; // for both; for any thread at any time
 
-  /// Makes one step of the engine. With no work, waits up to `timeout`. True if the step did any
-  /// work. Throws the error that ends the group.
-  bool progress(std::chrono::microseconds timeout);
+  /// Until when its thread may sleep now, on the waiter. None: there may be work.
+  std::optional<Deadline> next_work() const;
+
+  /// Makes one step of the engine. With no work, sleeps until there may be some, or the deadline.
+  /// True if the step did any work. Throws the error that ends the group.
+  bool progress(Deadline deadline);
 
   /// Call it when this rank makes no more calls. Waits until every rank has its last
   /// acknowledgement, because a predecessor that still repeats a message needs our queue pair, and

@@ -13,6 +13,8 @@ class GroupDriver;
 struct Request {
   std::shared_ptr<GroupDriver> driver;
   Job job;
+  bool is_counted = false; // by the group's DoneEvent
+  bool is_seen = false;    // its caller knows that it is done
 };
 
 } // namespace weir::host

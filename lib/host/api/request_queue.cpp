@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/request_queue.hpp"
 
+#include <utility>
+
 namespace weir::host {
 
 void RequestQueue::add(const std::shared_ptr<Request>& request, Call call) {
@@ -24,6 +26,7 @@ void RequestQueue::start_all() {
 bool RequestQueue::retire_done() {
   const std::size_t before = requests_.size();
   while (!requests_.empty() && requests_.front()->job.done) {
+    note_done(*requests_.front());
     requests_.pop_front();
     --started_;
   }
@@ -34,14 +37,27 @@ void RequestQueue::fail(const Error& error) {
   failure_ = error;
   membership_.control->report(error);
   requests_.clear();
+  done_event_.end();
   started_ = 0;
 }
 
-bool RequestQueue::outcome_of(const Request& request) const {
+/// Its caller may know already: another thread than the driving one may have looked.
+void RequestQueue::note_done(Request& request) {
+  request.is_counted = !request.is_seen;
+  if (request.is_counted) {
+    done_event_.add_done();
+  }
+}
+
+bool RequestQueue::outcome_of(Request& request) {
   if (!request.job.done) {
     throw_if_failed();
+    return false;
   }
-  return request.job.done;
+  if (!std::exchange(request.is_seen, true) && request.is_counted) {
+    done_event_.take_done();
+  }
+  return true;
 }
 
 void RequestQueue::throw_if_failed() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/api/done_event.hpp"
 #include "host/api/membership.hpp"
 #include "host/api/request.hpp"
 
@@ -36,17 +37,23 @@ class RequestQueue {
 
   bool is_over(const Request& request) const { return request.job.done || has_failed(); }
 
-  /// True if it is done. Throws the error that ended it.
-  bool outcome_of(const Request& request) const;
+  /// True if it is done; its caller knows then. Throws the error that ended it.
+  bool outcome_of(Request& request);
+
+  /// Readable while requests are done and their callers do not know it, or after the end.
+  int descriptor() { return done_event_.descriptor(); }
 
   void throw_if_failed() const;
 
  private:
+  void note_done(Request& request);
+
   Membership& membership_;
   std::deque<std::shared_ptr<Request>> requests_;
   std::size_t started_ = 0; // of those
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;
+  DoneEvent done_event_;
 };
 
 } // namespace weir::host

@@ -69,6 +69,28 @@ void JobControl::fail(const Error& error) {
   throw error;
 }
 
+std::vector<int> JobControl::connections() const {
+  std::vector<int> descriptors;
+  for (const Peer& peer : peers_) {
+    if (peer.stream) {
+      descriptors.push_back(peer.stream->descriptor());
+    }
+  }
+  return descriptors;
+}
+
+bool JobControl::has_unsent() const {
+  return !untold_.empty() || std::ranges::any_of(peers_, [](const Peer& peer) {
+    return peer.stream && peer.stream->has_backlog();
+  });
+}
+
+bool JobControl::is_timing() const {
+  const bool may_be_late =
+      patience_.lateness.count() != 0 && ledger_.first_open() <= ledger_.most();
+  return may_be_late || stall_search_ || suspicion_ || peers_[rank_].left;
+}
+
 // ------------------------------------------------------------------------------------------ calls
 
 void JobControl::note_call(const Call& call) {

@@ -31,6 +31,9 @@ class JobControl {
   JobControl(std::uint16_t rank, std::uint16_t world, const Patience& patience,
              std::vector<std::unique_ptr<FramedStream>> streams);
 
+  /// The connections to other ranks, as descriptors.
+  std::vector<int> connections() const;
+
   /// This rank makes a call; its number is one more than the last one's. Throws Error (mismatch) on
   /// rank 0 when another rank calls something else.
   void note_call(const Call& call);
@@ -39,6 +42,12 @@ class JobControl {
   /// calls_made, which is known. Throws Error for: a death, a mismatch, a rank that left before a
   /// call of ours or is later than allowed, another rank's error, the outcome of a suspicion.
   void poll(const Progress& own);
+
+  /// Whether there is something to send: poll soon.
+  bool has_unsent() const;
+
+  /// Whether it measures a time: poll every StallTimer::kLookPeriod at least.
+  bool is_timing() const;
 
   /// Whether a suspicion would be looked into now. Otherwise one is, or was a moment ago.
   bool may_suspect() const;

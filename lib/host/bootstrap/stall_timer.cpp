@@ -19,6 +19,11 @@ void StallTimer::renew() {
   waited_ = longest_ = {};
 }
 
+void StallTimer::restart(Deadline now) {
+  renew();
+  last_look_ = now;
+}
+
 void StallTimer::look(Deadline now) {
   const std::chrono::nanoseconds pause = now - last_look_;
   last_look_ = now;

@@ -27,6 +27,9 @@ class StallTimer {
   /// Something moved.
   void renew();
 
+  /// The same, and no time before `now` counts: the rank had nothing to wait for.
+  void restart(Deadline now);
+
   /// The rank looks for frames now; once before every other call that depends on time.
   void look(Deadline now);
 

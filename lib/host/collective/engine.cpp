@@ -36,10 +36,22 @@ bool Engine::lanes_are_idle() const {
                      [](const auto& lane) { return lane->is_idle(); });
 }
 
+Deadline Engine::due() const {
+  Deadline due = lost_ ? Deadline::max() : transport_.due();
+  if (is_waiting() || (control_ != nullptr && control_->is_timing())) {
+    due = std::min(due, Clock::now() + StallTimer::kLookPeriod);
+  }
+  if (control_ != nullptr && control_->has_unsent()) {
+    due = std::min(due, next_control_);
+  }
+  return due;
+}
+
 void Engine::start(Job& job) {
   control_->note_call(job.call);
   if (jobs_.empty()) {
-    note_move(); // there was nothing to wait for
+    stall_timer_.restart(Clock::now()); // there was nothing to wait for
+    has_moved_ = true;
   }
   jobs_.push_back(&job);
   begin_slices(job);
@@ -48,7 +60,11 @@ void Engine::start(Job& job) {
 
 bool Engine::step() {
   const Deadline now = Clock::now();
-  stall_timer_.look(now);
+  if (is_waiting()) {
+    stall_timer_.look(now);
+  } else {
+    stall_timer_.restart(now);
+  }
   if (control_ != nullptr && now >= next_control_) {
     consult_control(now);
   }

@@ -53,6 +53,14 @@ class Engine : private TransportListener {
   /// Whether every lane has its results and acknowledgements.
   bool lanes_are_idle() const;
 
+  bool is_waiting() const { return !jobs_.empty() || !lanes_are_idle(); }
+
+  /// When step() has work even if nothing comes.
+  Deadline due() const;
+
+  /// Another rank has sent a control frame: the next step reads it.
+  void hear_control() { next_control_ = Deadline::min(); }
+
   std::uint64_t messages_sent() const { return messages_sent_; }
 
   std::uint64_t results_received() const { return results_received_; }

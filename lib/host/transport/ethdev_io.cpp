@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <mutex>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <thread>
@@ -29,8 +28,6 @@ constexpr std::uint16_t kNoPort = RTE_MAX_ETHPORTS;
 constexpr unsigned kMbufs = 8191; // two queues of descriptors, bursts, and what memif holds
 constexpr std::uint16_t kDescriptors = 1024;
 constexpr std::uint16_t kDataRoom = 4096 + 256 + RTE_PKTMBUF_HEADROOM; // path MTU and headers
-constexpr unsigned kSpins = 256; // waits that only yield, before it sleeps
-constexpr auto kNap = std::chrono::microseconds(100);
 
 [[noreturn]] void fail(const std::string& device, std::string_view what, int error) {
   throw Error(ErrorCode::transport_failure, std::nullopt,
@@ -173,9 +170,6 @@ std::size_t EthdevIo::receive(FrameReader& reader) {
     }
   }
   rte_pktmbuf_free_bulk(mbufs.data(), count);
-  if (count != 0) {
-    idle_ = 0;
-  }
   return count;
 }
 
@@ -217,15 +211,6 @@ void EthdevIo::flush() {
 bool EthdevIo::has_link() const {
   rte_eth_link link{};
   return rte_eth_link_get_nowait(port_, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
-}
-
-/// A polled port cannot be waited for. Yields the CPU, and after a while sleeps for short times.
-void EthdevIo::wait(std::chrono::microseconds timeout) {
-  if (++idle_ < kSpins) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(timeout, kNap));
-  }
 }
 
 } // namespace weir::host

@@ -33,7 +33,8 @@ class EthdevIo : public FrameIo {
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;
   void flush() override;
-  void wait(std::chrono::microseconds timeout) override;
+
+  int descriptor() const override { return kNoDescriptor; }
 
  private:
   explicit EthdevIo(const std::string& devargs);
@@ -54,7 +55,6 @@ class EthdevIo : public FrameIo {
   wire::MacAddress mac_;
   std::vector<rte_mbuf*> outgoing_; // committed, not taken by the port yet
   rte_mbuf* reserved_ = nullptr;
-  unsigned idle_ = 0; // waits since the last frame
 };
 
 } // namespace weir::host

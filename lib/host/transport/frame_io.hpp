@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/event_waiter.hpp"
 #include "wire/address.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,8 +35,8 @@ class FrameIo {
   /// Sends the committed frames, as many as the device takes.
   virtual void flush() = 0;
 
-  /// Returns when a frame may have come, or at once, or after `timeout` at the latest.
-  virtual void wait(std::chrono::microseconds timeout) = 0;
+  /// Readable when a frame has come; kNoDescriptor: only receive() can tell.
+  virtual int descriptor() const = 0;
 };
 
 } // namespace weir::host

@@ -138,11 +138,4 @@ void PacketSocket::flush() {
   lengths_.clear();
 }
 
-void PacketSocket::wait(std::chrono::microseconds timeout) {
-  const std::chrono::nanoseconds left = timeout;
-  const timespec limit{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-  pollfd entry{socket_.get(), POLLIN, 0};
-  ppoll(&entry, 1, &limit, nullptr);
-}
-
 } // namespace weir::host

@@ -24,7 +24,8 @@ class PacketSocket : public FrameIo {
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;
   void flush() override;
-  void wait(std::chrono::microseconds timeout) override;
+
+  int descriptor() const override { return socket_.get(); }
 
  private:
   static constexpr std::size_t kBurst = 32;

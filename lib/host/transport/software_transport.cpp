@@ -171,6 +171,9 @@ bool SoftwareTransport::poll(TransportListener& listener) {
   for (const Lane& lane : lanes_) {
     throw_if_failed(lane);
   }
+  if (moved) {
+    spins_.restart();
+  }
   return moved;
 }
 
@@ -257,12 +260,9 @@ void SoftwareTransport::throw_if_failed(const Lane& lane) const {
   tell(*lane.outgoing, plan_.successor(), "to");
 }
 
-void SoftwareTransport::wait(std::chrono::microseconds timeout) {
-  if (const std::optional<endpoint::TimePoint> deadline = device_->next_deadline()) {
-    const auto left = std::chrono::ceil<std::chrono::microseconds>(*deadline - now());
-    timeout = std::clamp(left, std::chrono::microseconds(0), timeout);
-  }
-  frames_->wait(timeout);
+Deadline SoftwareTransport::due() const {
+  const std::optional<endpoint::TimePoint> deadline = device_->next_deadline();
+  return deadline ? Deadline(deadline->time_since_epoch()) : Deadline::max();
 }
 
 TransportStatistics SoftwareTransport::statistics() const {

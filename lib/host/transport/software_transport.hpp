@@ -37,7 +37,12 @@ class SoftwareTransport : public Transport, private FrameReader {
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
   bool poll(TransportListener& listener) override;
-  void wait(std::chrono::microseconds timeout) override;
+
+  int descriptor() const override { return frames_->descriptor(); }
+
+  bool arm() override { return descriptor() != kNoDescriptor || !spins_.spin(); }
+
+  Deadline due() const override;
   TransportStatistics statistics() const override;
   std::string describe(std::size_t lane) const override;
 
@@ -76,6 +81,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   std::mt19937_64 dice_;
   std::uint64_t frames_lost_ = 0;
   endpoint::TimePoint now_; // of the current poll
+  Spins spins_;
 };
 
 } // namespace weir::host

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/transport.hpp"
 
+#include <sched.h>
+
 namespace weir::host {
 namespace {
 
@@ -11,6 +13,15 @@ constexpr std::chrono::nanoseconds timeout_of(std::uint8_t exponent) {
 }
 
 } // namespace
+
+bool Spins::spin() {
+  if (left_ == 0) {
+    return false;
+  }
+  --left_;
+  sched_yield();
+  return true;
+}
 
 std::uint8_t TransportPlan::ack_timeout_exponent() const {
   std::uint8_t exponent = 1;

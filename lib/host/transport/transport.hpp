@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/event_waiter.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -63,12 +65,32 @@ class Transport {
   virtual bool post(std::size_t lane, const OutgoingMessage& message) = 0;
   /// Moves frames and reports events; true when there were any.
   virtual bool poll(TransportListener& listener) = 0;
-  /// Returns when poll() may have work, after `timeout` at the latest.
-  virtual void wait(std::chrono::microseconds timeout) = 0;
+  /// Readable when poll() has work. Of the transport's whole life. kNoDescriptor: only poll() can
+  /// tell.
+  virtual int descriptor() const = 0;
+  /// Call it before sleeping on the descriptor. False: poll again first.
+  virtual bool arm() = 0;
+  /// When poll() has work even if nothing comes. The clock's maximum: never.
+  virtual Deadline due() const = 0;
 
   virtual TransportStatistics statistics() const = 0;
   /// Where the lane's connections stand, for an error's text; empty when that is not known.
   virtual std::string describe(std::size_t lane) const = 0;
+};
+
+/// Polls in vain before a transport lets its caller sleep: a NIC's answer comes sooner than a sleep
+/// and a waking take.
+class Spins {
+ public:
+  /// Yields the CPU; false when it is time to sleep.
+  bool spin();
+
+  void restart() { left_ = kMost; }
+
+ private:
+  static constexpr unsigned kMost = 256;
+
+  unsigned left_ = kMost;
 };
 
 /// Retries: without limit where we or Linux soft-RoCE count them, seven on an HCA.

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <optional>
 #include <random>
 #include <sched.h>
@@ -30,8 +31,6 @@ constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
 constexpr std::uint8_t kRnrRetry = 7;  // without limit: the engine's deadline ends a job
 // Of the neighbour's MAC address; the kernel waits a second for each.
 constexpr unsigned kResolutions = 10;
-constexpr unsigned kSpins = 256; // waits that only yield, before it sleeps
-constexpr auto kNap = std::chrono::microseconds(50);
 
 /// What neighbours must know about a lane.
 struct LaneAddress {
@@ -50,6 +49,7 @@ struct Destroyer {
 
 using Context = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
 using ProtectionDomain = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
+using CompletionChannel = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
 using CompletionQueue = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
 using QueuePair = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
 using MemoryRegion = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
@@ -84,7 +84,12 @@ class VerbsTransport : public Transport {
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
   bool poll(TransportListener& listener) override;
-  void wait(std::chrono::microseconds timeout) override;
+
+  int descriptor() const override { return events_->fd; }
+
+  bool arm() override;
+
+  Deadline due() const override { return Deadline::max(); } // timers are the NIC's
 
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
@@ -127,6 +132,8 @@ class VerbsTransport : public Transport {
 
   void open_device();
   void check_port();
+  void open_event_channel();
+  void take_events();
   MemoryRegion register_memory(std::vector<std::uint8_t>& memory, int access) const;
   void make_inbox_and_outbox(Lane& lane);
   QueuePair make_queue_pair() const;
@@ -141,10 +148,12 @@ class VerbsTransport : public Transport {
   const VerbsOptions options_;
   Context context_;
   ProtectionDomain domain_;
+  CompletionChannel events_;
   CompletionQueue completions_;
   ibv_gid gid_{};
   std::vector<Lane> lanes_;
-  unsigned idle_ = 0; // waits since the last completion
+  Spins spins_;
+  bool is_armed_ = false; // the next completion makes an event, if there was none yet
 };
 
 VerbsTransport::VerbsTransport(const TransportPlan& plan, const VerbsOptions& options)
@@ -152,6 +161,7 @@ VerbsTransport::VerbsTransport(const TransportPlan& plan, const VerbsOptions& op
   open_device();
   check_port();
   domain_.reset(made(ibv_alloc_pd(context_.get()), "no protection domain"));
+  open_event_channel();
   lanes_.resize(plan.lanes);
   for (Lane& lane : lanes_) {
     make_inbox_and_outbox(lane);
@@ -166,9 +176,11 @@ void VerbsTransport::renew() {
     lane.incoming.reset();
   }
   const std::size_t depth = 2 * plan_.lanes * plan_.slots;
+  take_events(); // the queue's end waits for them
   completions_.reset();
+  is_armed_ = false;
   completions_.reset(
-      made(ibv_create_cq(context_.get(), static_cast<int>(depth), nullptr, nullptr, 0),
+      made(ibv_create_cq(context_.get(), static_cast<int>(depth), nullptr, events_.get(), 0),
            fmt::format("no completion queue of {}", depth)));
   std::random_device entropy;
   for (Lane& lane : lanes_) {
@@ -397,7 +409,8 @@ bool VerbsTransport::poll(TransportListener& listener) {
     take(completion, listener);
   }
   if (count != 0) {
-    idle_ = 0;
+    spins_.restart();
+    is_armed_ = false;
   }
   return count != 0;
 }
@@ -438,12 +451,34 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
                           ibv_wc_status_str(completion.status), completion.vendor_err, hint));
 }
 
-/// A polled queue cannot be waited for. Yields the CPU, and after a while sleeps for short times.
-void VerbsTransport::wait(std::chrono::microseconds timeout) {
-  if (++idle_ < kSpins) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::min<std::chrono::microseconds>(timeout, kNap));
+void VerbsTransport::open_event_channel() {
+  events_.reset(made(ibv_create_comp_channel(context_.get()), "no completion channel"));
+  if (fcntl(events_->fd, F_SETFL, O_NONBLOCK) != 0) {
+    fail("completion channel", errno);
+  }
+}
+
+/// A completion between the last poll and the arming makes no event, hence one more poll.
+bool VerbsTransport::arm() {
+  if (is_armed_) {
+    return true;
+  }
+  if (spins_.spin()) {
+    return false;
+  }
+  take_events();
+  if (const int error = ibv_req_notify_cq(completions_.get(), 0); error != 0) {
+    fail("the completion queue cannot be armed", error);
+  }
+  is_armed_ = true;
+  return false;
+}
+
+void VerbsTransport::take_events() {
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (ibv_get_cq_event(events_.get(), &queue, &context) == 0) {
+    ibv_ack_cq_events(queue, 1);
   }
 }
 
