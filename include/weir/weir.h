@@ -177,7 +177,22 @@ const char* weir_ring_schedule(weir_data_type type);
 /* out[i] is the reduction of every rank's in[i]. In place: in == out. */
 weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                             weir_data_type type, weir_operation operation);
-/* The same at the root alone. The other ranks' `out` is not touched and may be NULL. */
+
+/* One of several tensors. In place: in == out. */
+typedef struct weir_tensor {
+  const void* in;
+  void* out;
+  size_t count; /* elements; may be 0 */
+} weir_tensor;
+
+/* All-reduces several tensors as if they lay one after the other: when they are small, cheaper than
+ * a call for each. The array may go when the call returns. Each rank may cut the whole into tensors
+ * as it likes. */
+weir_status weir_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
+                                      size_t tensor_count, weir_data_type type,
+                                      weir_operation operation);
+/* An all-reduce whose result the root alone gets. The other ranks' `out` is not touched and may be
+ * NULL. */
 weir_status weir_reduce(weir_group* group, const void* in, void* out, size_t count,
                         weir_data_type type, weir_operation operation, uint16_t root);
 /* data[i] becomes the root's. */
@@ -199,6 +214,9 @@ weir_status weir_barrier(weir_group* group);
 weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                                   weir_data_type type, weir_operation operation,
                                   weir_request** request);
+weir_status weir_start_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
+                                            size_t tensor_count, weir_data_type type,
+                                            weir_operation operation, weir_request** request);
 weir_status weir_start_reduce(weir_group* group, const void* in, void* out, size_t count,
                               weir_data_type type, weir_operation operation, uint16_t root,
                               weir_request** request);

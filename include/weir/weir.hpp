@@ -152,6 +152,14 @@ class Group {
 
   void abort() { is_done(weir_group_abort(get())); }
 
+  int descriptor() {
+    const int descriptor = weir_group_descriptor(get());
+    if (descriptor < 0) {
+      throw Error(WEIR_TRANSPORT_FAILURE);
+    }
+    return descriptor;
+  }
+
   weir_group_statistics statistics() const {
     weir_group_statistics counted{};
     counted.size = sizeof(counted);
@@ -162,6 +170,11 @@ class Group {
   void all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
                   weir_operation operation) {
     is_done(weir_all_reduce(get(), in, out, count, type, operation));
+  }
+
+  void all_reduce(std::span<const weir_tensor> tensors, weir_data_type type,
+                  weir_operation operation) {
+    is_done(weir_all_reduce_coalesced(get(), tensors.data(), tensors.size(), type, operation));
   }
 
   void reduce(const void* in, void* out, std::size_t count, weir_data_type type,
@@ -187,6 +200,12 @@ class Group {
   Request start_all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
                            weir_operation operation) {
     return started(weir_start_all_reduce, in, out, count, type, operation);
+  }
+
+  Request start_all_reduce(std::span<const weir_tensor> tensors, weir_data_type type,
+                           weir_operation operation) {
+    return started(weir_start_all_reduce_coalesced, tensors.data(), tensors.size(), type,
+                   operation);
   }
 
   Request start_reduce(const void* in, void* out, std::size_t count, weir_data_type type,

@@ -5,13 +5,15 @@
  *   c_rank RANK WORLD RENDEZVOUS RING software INTERFACE ADDRESS
  *   c_rank RANK WORLD RENDEZVOUS RING verbs DEVICE
  *
- * Makes an all-reduce out of place, one in place, two at once, and each other collective. Compares
+ * Makes an all-reduce out of place, one in place, two at once, one of several tensors, many small
+ * ones that poll(2) waits for, and each other collective. Compares
  * every element with a whole number that it computes itself. Ends with "c_rank: exact by way of the
  * switch" (or "ring") and status 0, or with an error and status 1.
  */
 
 #include "weir/weir.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +104,56 @@ static void reduce_two_at_once(weir_group* group, int rank, int world) {
   for (int i = 0; i < COUNT; ++i) {
     expect_element("first of two", i, floats[i], sum_of(world, i));
     expect_element("second of two", i, integers[i], sum_of(world, i));
+  }
+}
+
+/* Tensors of 1, 2, 3, ... elements, cut from one array. */
+static void reduce_several_tensors(weir_group* group, int rank, int world) {
+  static int in[COUNT], out[COUNT];
+  weir_tensor tensors[COUNT];
+  size_t tensor_count = 0, begin = 0;
+  fill_integers(in, rank);
+  while (begin < COUNT) {
+    const size_t left = COUNT - begin;
+    weir_tensor* tensor = &tensors[tensor_count++];
+    tensor->in = in + begin;
+    tensor->out = out + begin;
+    tensor->count = tensor_count < left ? tensor_count : left;
+    begin += tensor->count;
+  }
+  expect_ok("several tensors",
+            weir_all_reduce_coalesced(group, tensors, tensor_count, WEIR_I32, WEIR_SUM));
+  for (int i = 0; i < COUNT; ++i) {
+    expect_element("several tensors", i, out[i], sum_of(world, i));
+  }
+}
+
+/* One element each, all started before the first is waited for. */
+static void reduce_many_at_once(weir_group* group, int rank, int world) {
+  enum { CALLS = 200 };
+  static int values[CALLS];
+  weir_request* requests[CALLS];
+  struct pollfd done;
+  int left = CALLS;
+  for (int call = 0; call < CALLS; ++call) {
+    values[call] = element(rank, call);
+    expect_ok("one of many", weir_start_all_reduce(group, &values[call], &values[call], 1, WEIR_I32,
+                                                   WEIR_SUM, &requests[call]));
+  }
+  done.fd = weir_group_descriptor(group);
+  done.events = POLLIN;
+  while (left > 0 && poll(&done, 1, 10000) == 1) {
+    for (int call = 0; call < CALLS; ++call) {
+      if (requests[call] != NULL && weir_test(requests[call]) == WEIR_OK) {
+        weir_release(requests[call]);
+        requests[call] = NULL;
+        --left;
+      }
+    }
+  }
+  expect_element("number of calls that poll did not tell of", 0, left, 0);
+  for (int call = 0; call < CALLS; ++call) {
+    expect_element("one of many", call, values[call], sum_of(world, call));
   }
 }
 
@@ -205,6 +257,8 @@ int main(int argc, char** argv) {
   reduce_out_of_place(group, rank, world);
   reduce_in_place(group, rank, world);
   reduce_two_at_once(group, rank, world);
+  reduce_several_tensors(group, rank, world);
+  reduce_many_at_once(group, rank, world);
   call_all_others(group, rank, world);
   refuse_what_has_no_meaning(group);
   read_statistics(group);

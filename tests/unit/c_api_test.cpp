@@ -150,6 +150,14 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
   EXPECT_EQ(weir_start_all_reduce(nullptr, &value, &value, 1, WEIR_F32, WEIR_SUM, &request),
             WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_all_reduce_coalesced(nullptr, nullptr, 1, WEIR_F32, WEIR_SUM),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("tensors: found NULL"));
+  EXPECT_EQ(weir_all_reduce_coalesced(nullptr, nullptr, 0, WEIR_F32, WEIR_SUM),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
+  EXPECT_EQ(weir_group_descriptor(nullptr), -1);
+  EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
   EXPECT_EQ(weir_test(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait_for(nullptr, 1), WEIR_INVALID_ARGUMENT);

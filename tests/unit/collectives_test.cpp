@@ -63,6 +63,7 @@ class Caller {
     }
     all_gather();
     reduce_scatter();
+    coalesced();
     call({.kind = CallKind::barrier, .count = count_}, nullptr,
          nullptr); // has no data all the same
   }
@@ -71,6 +72,29 @@ class Caller {
   void call(Call call, const void* in, void* out) {
     call.type = DataType::i32;
     group_.start(in, out, call).wait();
+  }
+
+  /// Tensors of 0, 1, 2, … elements, and the rest in one; even ones in place. Each rank cuts the
+  /// whole in its own way.
+  void coalesced() {
+    Values in = values_of(rank_, count_);
+    Values out(count_, kUntouched);
+    std::vector<Group::Part> parts;
+    for (std::size_t begin = 0, next = 0; begin < count_ || next == 0; begin += next - 1) {
+      const std::size_t length =
+          next > 20U + rank_ ? count_ - begin : std::min(next, count_ - begin);
+      int* const to = next % 2 == 0 ? in.data() : out.data();
+      parts.push_back({in.data() + begin, to + begin, length});
+      next = length + 1;
+    }
+    group_.start_all_reduce(parts, {.type = DataType::i32}).wait();
+    const Values expected = sum_of(world_, count_);
+    for (const Group::Part& part : parts) {
+      const auto* found = static_cast<const int*>(part.out);
+      const std::ptrdiff_t begin = static_cast<const int*>(part.in) - in.data();
+      EXPECT_TRUE(std::equal(found, found + part.count, expected.begin() + begin))
+          << "the tensor at " << begin;
+    }
   }
 
   void reduce(std::uint16_t root) {
@@ -298,7 +322,8 @@ TEST(Slice, LanesShareACallWithoutGapOrOverlap) {
       std::size_t sent = 0;
       std::size_t kept = 0;
       for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const Slice slice = slice_of(call, place, in.data(), out.data(), lane, lanes);
+        const Slice slice =
+            slice_of(call, place, {.in = in.data(), .out = out.data()}, lane, lanes);
         EXPECT_EQ(slice.segment_bytes % 4, 0) << "cut within an element";
         sent += slice.bytes();
         if (slice.keep_begin != slice.keep_end) {

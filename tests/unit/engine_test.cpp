@@ -117,7 +117,7 @@ struct QueuedCalls : testing::Test {
     data.assign(calls, std::vector<std::uint8_t>(count, 1));
     for (std::size_t call = 0; call < calls; ++call) {
       Job& job = jobs.emplace_back();
-      job.in = job.out = data[call].data();
+      job.buffers = {data[call].data(), data[call].data()};
       job.call = {.sequence = call + 1, .count = count, .type = DataType::u8};
       engine.start(job);
     }
@@ -170,7 +170,7 @@ TEST_F(QueuedCalls, OfDifferentLengthsAreDoneInTheirOrder) {
   }
   for (std::size_t call = 0; call < counts.size(); ++call) {
     Job& job = jobs.emplace_back();
-    job.in = job.out = data[call].data();
+    job.buffers = {data[call].data(), data[call].data()};
     job.call = {.sequence = call + 1, .count = counts[call], .type = DataType::u8};
     engine.start(job);
   }

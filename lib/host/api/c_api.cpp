@@ -333,6 +333,24 @@ weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, 
                request);
 }
 
+weir_status weir_start_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
+                                            size_t tensor_count, weir_data_type type,
+                                            weir_operation operation, weir_request** request) {
+  return guarded([&] {
+    object_at(request, "request") = nullptr;
+    std::vector<host::Group::Part> parts;
+    if (tensor_count != 0) {
+      object_at(tensors, "tensors");
+    }
+    for (const weir_tensor& tensor : std::span(tensors, tensor_count)) {
+      parts.push_back({tensor.in, tensor.out, tensor.count});
+    }
+    const host::Call call = call_of(host::CallKind::all_reduce, 0, type, operation);
+    *request = new weir_request{object_at(group, "group").group.start_all_reduce(parts, call)};
+    return WEIR_OK;
+  });
+}
+
 weir_status weir_start_reduce(weir_group* group, const void* in, void* out, size_t count,
                               weir_data_type type, weir_operation operation, uint16_t root,
                               weir_request** request) {
@@ -365,6 +383,12 @@ weir_status weir_start_barrier(weir_group* group, weir_request** request) {
 weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                             weir_data_type type, weir_operation operation) {
   return call(weir_start_all_reduce, group, in, out, count, type, operation);
+}
+
+weir_status weir_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
+                                      size_t tensor_count, weir_data_type type,
+                                      weir_operation operation) {
+  return call(weir_start_all_reduce_coalesced, group, tensors, tensor_count, type, operation);
 }
 
 weir_status weir_reduce(weir_group* group, const void* in, void* out, size_t count,

@@ -12,6 +12,7 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace weir::host {
 namespace {
@@ -79,7 +80,7 @@ Group::~Group() {
   GroupDriver::keep_for_ever(std::move(driver_));
 }
 
-Pending Group::start(const void* in, void* out, const Call& call) {
+void Group::check(const Call& call) const {
   if (call.reduces() && !is_reducible(call.type, call.operation)) {
     throw std::invalid_argument(
         fmt::format("{} of {} has no meaning", name_of(call.operation), name_of(call.type)));
@@ -97,7 +98,26 @@ Pending Group::start(const void* in, void* out, const Call& call) {
     throw std::invalid_argument(fmt::format("count: found {}; allowed: 0 .. {} of {}", call.count,
                                             most, name_of(call.type)));
   }
-  return Pending(driver_->start(in, out, call));
+}
+
+Pending Group::start(const void* in, void* out, const Call& call) {
+  check(call);
+  return Pending(driver_->start(
+      {.in = static_cast<const std::uint8_t*>(in), .out = static_cast<std::uint8_t*>(out)}, call));
+}
+
+Pending Group::start_all_reduce(std::span<const Part> parts, Call call) {
+  std::vector<TensorList::Tensor> tensors;
+  call.kind = CallKind::all_reduce;
+  call.count = 0;
+  for (const Part& part : parts) {
+    check({.count = part.count, .type = call.type, .operation = call.operation});
+    tensors.push_back({static_cast<const std::uint8_t*>(part.in),
+                       static_cast<std::uint8_t*>(part.out), part.count * element_size(call.type)});
+    call.count += part.count;
+  }
+  check(call);
+  return Pending(driver_->start(TensorList(std::move(tensors)), call));
 }
 
 Pending Group::start_all_reduce(const void* in, void* out, std::size_t count, DataType type,

@@ -25,11 +25,20 @@ GroupDriver::GroupDriver(const GroupOptions& options, std::unique_ptr<Transport>
   thread_ = std::thread([this] { attend(); });
 }
 
-std::shared_ptr<Request> GroupDriver::start(const void* in, void* out, const Call& call) {
+std::shared_ptr<Request> GroupDriver::start(const CallBuffers& buffers, const Call& call) {
   auto request = std::make_shared<Request>();
+  request->job.buffers = buffers;
+  return start(std::move(request), call);
+}
+
+std::shared_ptr<Request> GroupDriver::start(TensorList tensors, const Call& call) {
+  auto request = std::make_shared<Request>();
+  request->job.buffers.list = &request->tensors.emplace(std::move(tensors));
+  return start(std::move(request), call);
+}
+
+std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, const Call& call) {
   request->driver = shared_from_this();
-  request->job.in = static_cast<const std::uint8_t*>(in);
-  request->job.out = static_cast<std::uint8_t*>(out);
   refuse_elsewhere();
   Lock lock(mutex_);
   requests_.add(request, call);

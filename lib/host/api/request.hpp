@@ -4,6 +4,7 @@
 #include "host/collective/engine.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace weir::host {
 
@@ -13,8 +14,9 @@ class GroupDriver;
 struct Request {
   std::shared_ptr<GroupDriver> driver;
   Job job;
-  bool is_counted = false; // by the group's DoneEvent
-  bool is_seen = false;    // its caller knows that it is done
+  std::optional<TensorList> tensors; // of a call with several
+  bool is_counted = false;           // by the group's DoneEvent
+  bool is_seen = false;              // its caller knows that it is done
 };
 
 } // namespace weir::host

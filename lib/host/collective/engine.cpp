@@ -127,7 +127,7 @@ Progress Engine::progress() const {
 
 void Engine::begin_slices(const Job& job) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane]->begin(slice_of(job.call, place_, job.in, job.out, lane, lanes_.size()));
+    lanes_[lane]->begin(slice_of(job.call, place_, job.buffers, lane, lanes_.size()));
   }
 }
 
@@ -172,7 +172,7 @@ std::size_t Engine::bytes_done() const {
   std::size_t bytes = 0;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     const bool is_here = lanes_[lane]->finished() > jobs_done_;
-    bytes += is_here ? slice_of(job.call, place_, job.in, job.out, lane, lanes_.size()).bytes()
+    bytes += is_here ? slice_of(job.call, place_, job.buffers, lane, lanes_.size()).bytes()
                      : lanes_[lane]->bytes_done();
   }
   return bytes;
@@ -193,9 +193,22 @@ void Engine::retire_jobs() {
 void Engine::finish(Job& job) {
   job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
   if (job.call.finish == Finish::average) {
-    make_average({job.out, kept_bytes(job.call, place_)}, job.call.type, place_.world);
+    average(job);
   }
   job.done.store(true, std::memory_order_release); // its owner may free it from now on
+}
+
+void Engine::average(const Job& job) const {
+  const auto divide = [&](std::uint8_t* sums, std::size_t bytes) {
+    make_average({sums, bytes}, job.call.type, place_.world);
+  };
+  if (job.buffers.list == nullptr) {
+    divide(job.buffers.out, kept_bytes(job.call, place_));
+    return;
+  }
+  for (const TensorList::Tensor& tensor : job.buffers.list->tensors()) {
+    divide(tensor.out, tensor.bytes);
+  }
 }
 
 /// Between jobs there is nothing to wait for. Frames alone are no progress: repeats may go on for

@@ -23,8 +23,7 @@ namespace weir::host {
 
 /// One call.
 struct Job {
-  const std::uint8_t* in = nullptr;
-  std::uint8_t* out = nullptr;
+  CallBuffers buffers;
   Call call;
   std::atomic<std::size_t> bytes_done = 0; // written by the engine
   std::atomic<bool> done = false;          // written by the engine, last of all
@@ -78,6 +77,7 @@ class Engine : private TransportListener {
   std::size_t bytes_done() const;
   void retire_jobs();
   void finish(Job& job);
+  void average(const Job& job) const;
   void note_move();
   void check_stall();
   std::string describe_standstill() const;

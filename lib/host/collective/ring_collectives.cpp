@@ -16,6 +16,7 @@ Slice all_reduce_of(const Slice& slice, const std::uint8_t* in, std::uint8_t* ou
   reduction.keep_begin = 0;
   reduction.in = in;
   reduction.out = out;
+  reduction.list = nullptr;
   return reduction;
 }
 
@@ -39,11 +40,16 @@ void RingCollectives::begin_first() {
 }
 
 void RingCollectives::begin_reduction(const Slice& slice) {
-  if (!slice.keeps_all()) {
+  const bool has_place = slice.keeps_all() && slice.list == nullptr;
+  if (!has_place) {
     whole_.resize(slice.bytes());
   }
-  std::uint8_t* const out = slice.keeps_all() ? slice.out : whole_.data();
-  reducer_.begin(all_reduce_of(slice, slice.in, out, slice.bytes()));
+  if (slice.list != nullptr) {
+    slice.list->gather(slice.list_begin, whole_);
+  }
+  const std::uint8_t* const in = slice.list != nullptr ? whole_.data() : slice.in;
+  std::uint8_t* const out = has_place ? slice.out : whole_.data();
+  reducer_.begin(all_reduce_of(slice, in, out, slice.bytes()));
 }
 
 void RingCollectives::begin_gathering(const Slice& slice) {

@@ -10,10 +10,10 @@
 namespace weir::host {
 
 /// Every call without a switch, as an all-reduce of the hosts. Where a rank keeps only a part of
-/// the result, the whole is made in a buffer of our own. A broadcast is the OR of the root's bytes
-/// and of zeros, and an all-gather the OR of all ranks' bytes, each in its place. A barrier is the
-/// OR of a byte. That costs up to twice the bytes of the best schedule; it is for networks without
-/// a switch. A slice begins when the one before is finished.
+/// the result, or its tensors are several, the whole is made in a buffer of our own. A broadcast is
+/// the OR of the root's bytes and of zeros, and an all-gather the OR of all ranks' bytes, each in
+/// its place. A barrier is the OR of a byte. That costs up to twice the bytes of the best schedule;
+/// it is for networks without a switch. A slice begins when the one before is finished.
 class RingCollectives : public Reducer {
  public:
   explicit RingCollectives(const RingReducerConfig& config) : reducer_(config) {}

@@ -55,8 +55,8 @@ std::size_t kept_bytes(const Call& call, const Place& place) {
   return call.kind == CallKind::barrier ? 0 : kept.end - kept.begin;
 }
 
-Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std::uint8_t* out,
-               std::size_t lane, std::size_t lanes) {
+Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers, std::size_t lane,
+               std::size_t lanes) {
   const std::size_t rank_bytes =
       call.kind == CallKind::barrier ? 0 : call.count * element_size(call.type);
   const std::size_t segment_bytes =
@@ -74,20 +74,25 @@ Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std
               .segments = call.kind == CallKind::all_gather ? place.world : std::uint16_t{1},
               .segment_bytes = share.end - share.begin,
               .stride = rank_bytes,
+              .list = buffers.list,
+              .list_begin = share.begin,
               .keep_begin = ours.begin - share.begin,
               .keep_end = ours.end - share.begin};
   const bool is_others = call.kind == CallKind::broadcast && place.rank != call.root;
-  if (const std::uint8_t* source = is_others ? out : in; source != nullptr) {
+  if (const std::uint8_t* source = is_others ? buffers.out : buffers.in; source != nullptr) {
     slice.in = source + share.begin;
   }
-  if (out != nullptr && ours.begin != ours.end) {
-    slice.out = out + (ours.begin - kept.begin);
+  if (buffers.out != nullptr && ours.begin != ours.end) {
+    slice.out = buffers.out + (ours.begin - kept.begin);
   }
   return slice;
 }
 
 std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t offset,
                                             std::size_t bytes) const {
+  if (list != nullptr) {
+    return list->find(list_begin + offset, bytes);
+  }
   const bool is_ours = segments == 1 || segment == rank;
   const std::uint8_t* data = is_ours ? in : out + segment * stride;
   return bytes == 0 ? std::span<const std::uint8_t>() : std::span(data + offset, bytes);
@@ -95,6 +100,10 @@ std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t o
 
 void Slice::store(std::uint16_t segment, std::size_t offset,
                   std::span<const std::uint8_t> result) const {
+  if (list != nullptr) {
+    list->scatter(list_begin + offset, result);
+    return;
+  }
   const std::size_t begin = std::clamp(offset, keep_begin, keep_end);
   const std::size_t end = std::clamp(offset + result.size(), keep_begin, keep_end);
   if (begin != end) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/bootstrap/call.hpp"
+#include "host/collective/tensor_list.hpp"
 #include "weir/ina.hpp"
 
 #include <cstddef>
@@ -14,6 +15,13 @@ namespace weir::host {
 struct Place {
   std::uint16_t rank = 0;
   std::uint16_t world = 2;
+};
+
+/// A call's tensors: one buffer for each direction, or a list for an all-reduce of several.
+struct CallBuffers {
+  const std::uint8_t* in = nullptr;
+  std::uint8_t* out = nullptr;
+  const TensorList* list = nullptr; // then in and out are not used
 };
 
 /// One lane's share of a call, as messages carry it: segments of equal length, of which an
@@ -29,12 +37,19 @@ struct Slice {
   std::size_t segment_bytes = 0; // whole elements
   std::size_t stride = 0;        // bytes from one segment to the next in `out`
   const std::uint8_t* in = nullptr;
-  std::uint8_t* out = nullptr; // may be `in`; the first byte that is kept goes there
+  std::uint8_t* out = nullptr;      // may be `in`; the first byte that is kept goes there
+  const TensorList* list = nullptr; // instead of in and out, and kept whole
+  std::size_t list_begin = 0;       // the segment's place in it
   // The bytes of the only segment whose result is kept. All of each segment if there are several.
   std::size_t keep_begin = 0;
   std::size_t keep_end = 0;
 
   std::size_t bytes() const { return segments * segment_bytes; }
+
+  /// Whether the bytes lie in one place. source() gives only such.
+  bool is_in_one_place(std::size_t offset, std::size_t bytes) const {
+    return list == nullptr || bytes == 0 || !list->find(list_begin + offset, bytes).empty();
+  }
 
   bool keeps_all() const { return keep_begin == 0 && keep_end == segment_bytes; }
 
@@ -52,10 +67,9 @@ struct Slice {
 /// Bytes of the result that a rank keeps.
 std::size_t kept_bytes(const Call& call, const Place& place);
 
-/// The share of lane `lane` of `lanes`. Segments are cut between elements. `in` and `out` are the
-/// call's buffers; the ranks that do not keep a reduction's result may have no `out`, and only the
-/// root of a broadcast needs an `in`.
-Slice slice_of(const Call& call, const Place& place, const std::uint8_t* in, std::uint8_t* out,
-               std::size_t lane, std::size_t lanes);
+/// The share of lane `lane` of `lanes`. Segments are cut between elements. The ranks that do not
+/// keep a reduction's result may have no `out`, and only the root of a broadcast needs an `in`.
+Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers, std::size_t lane,
+               std::size_t lanes);
 
 } // namespace weir::host

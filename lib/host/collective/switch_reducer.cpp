@@ -19,11 +19,23 @@ std::optional<OutgoingMessage> SwitchReducer::next() {
   if (!message) {
     return std::nullopt;
   }
-  const auto& [work, segment, offset, bytes] = message->piece;
-  const std::span<const std::uint8_t> data =
-      bytes == 0 ? std::span<const std::uint8_t>()
-                 : progress(work).slice.source(segment, offset, bytes);
-  return OutgoingMessage{message->number, message->header, data};
+  return OutgoingMessage{message->number, message->header, data_of(*message)};
+}
+
+/// The window lets message m go when m-2N is acknowledged.
+std::span<const std::uint8_t> SwitchReducer::data_of(const MessageWindow::Outgoing& message) {
+  const auto& [work, segment, offset, bytes] = message.piece;
+  if (bytes == 0) {
+    return {};
+  }
+  const Slice& slice = progress(work).slice;
+  if (slice.is_in_one_place(offset, bytes)) {
+    return slice.source(segment, offset, bytes);
+  }
+  std::vector<std::uint8_t>& gathered = gathered_[message.number % gathered_.size()];
+  gathered.resize(bytes);
+  slice.list->gather(slice.list_begin + offset, gathered);
+  return gathered;
 }
 
 void SwitchReducer::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {

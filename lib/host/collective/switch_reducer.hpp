@@ -5,13 +5,15 @@
 #include "host/collective/reducer.hpp"
 
 #include <deque>
+#include <vector>
 
 namespace weir::host {
 
 /// The switch reduces. This sends the slices and copies the results out. It starts with the hello.
 class SwitchReducer : public Reducer {
  public:
-  explicit SwitchReducer(const WindowConfig& config) : window_(config) {}
+  explicit SwitchReducer(const WindowConfig& config)
+      : window_(config), gathered_(std::size_t{2} * config.window) {}
 
   void begin(const Slice& slice) override;
   std::optional<OutgoingMessage> next() override;
@@ -39,9 +41,12 @@ class SwitchReducer : public Reducer {
 
   Progress& progress(std::uint64_t work) { return under_way_[work - forgotten_]; }
 
+  std::span<const std::uint8_t> data_of(const MessageWindow::Outgoing& message);
   void forget_finished();
 
   MessageWindow window_;
+  // Of messages whose data are of several tensors, by number mod 2N.
+  std::vector<std::vector<std::uint8_t>> gathered_;
   std::deque<Progress> under_way_; // the slices that are not finished
   std::uint64_t forgotten_ = 0;    // slices before them
 };
