@@ -3,11 +3,11 @@
 
 /// Long options of a program's command line, --help and --version.
 
+#include "text/number.hpp"
 #include "usage_error.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <set>
@@ -51,21 +51,10 @@ CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
 /// Throws UsageError.
 [[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view allowed);
 
-/// The number that is all of the text, or nullopt.
-template <typename Number>
-std::optional<Number> parsed(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 /// An option's value. Errors: UsageError unless it is a number from `least` to `most`.
 template <typename Number>
 Number number(std::string_view option, std::string_view text, Number least, Number most) {
-  const std::optional<Number> value = parsed<Number>(text);
+  const std::optional<Number> value = text::parsed<Number>(text);
   if (!value || !(*value >= least && *value <= most)) { // false for NaN, too
     refuse(option, text, fmt::format("{} .. {}", least, most));
   }

@@ -5,7 +5,7 @@
 #include "netsim/weir_run.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/fabric.hpp"
-#include "plan/quantity.hpp"
+#include "text/quantity.hpp"
 #include "time_plot.hpp"
 
 #include <fmt/format.h>
@@ -150,7 +150,7 @@ std::vector<Comparison> compare(const plan::Topology& topology,
   const std::size_t pieces = (1 + sizes.size()) * (algorithms.size() + (has_switches ? 1 : 0));
   std::vector<Comparison> comparisons;
   const auto add = [&](std::string_view name, std::uint64_t bytes, const auto& run) {
-    on_piece(pieces, fmt::format("{} {}", name, plan::size_text(bytes)));
+    on_piece(pieces, fmt::format("{} {}", name, text::size_text(bytes)));
     Comparison comparison = run();
     comparison.share = bound(topology, participants, name, bytes) / comparison.microseconds;
     comparisons.push_back(std::move(comparison));
@@ -184,7 +184,7 @@ std::string comparison_table(const plan::Topology& topology,
     const plan::Link& link = topology.link(one.busiest);
     fmt::format_to(std::back_inserter(out),
                    "{:>8}  {:12} {:>14.2f} {:>12.3f} {:>6.1f}%  {} -> {}, {:.0f} % of the time\n",
-                   plan::size_text(one.bytes), one.algorithm, one.microseconds,
+                   text::size_text(one.bytes), one.algorithm, one.microseconds,
                    static_cast<double>(one.bytes) * 8 / 1000 / one.microseconds, 100 * one.share,
                    topology.name(link.from), topology.name(link.to), 100 * one.busy);
   }

@@ -2,7 +2,9 @@
 #include "plan_options.hpp"
 
 #include "option_table.hpp"
-#include "plan/quantity.hpp"
+#include "plan/node_names.hpp"
+#include "text/list.hpp"
+#include "text/quantity.hpp"
 
 #include <fmt/format.h>
 
@@ -46,25 +48,21 @@ constexpr std::string_view kAlgorithms = "multitree, ring, ring-across, dbtree, 
 std::vector<std::string> node_names(std::string_view text) {
   constexpr std::size_t most = 1 << 16;
   std::vector<std::string> names;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const auto expanded = plan::expand_names(text.substr(0, comma), most);
+  for (const std::string_view pattern : text::words_of(text)) {
+    const auto expanded = plan::expand_names(pattern, most);
     if (!expanded || expanded->front().empty()) {
       refuse("nodes", text, "names of nodes, or several as n[0-7], with commas between");
     }
     names.insert(names.end(), expanded->begin(), expanded->end());
-    if (comma == std::string_view::npos) {
-      return names;
-    }
-    text.remove_prefix(comma + 1);
   }
+  return names;
 }
 
 void set_sizes(PlanOptions& options, std::string_view text) {
   const std::size_t colon = text.find(':');
-  const auto least = plan::parse_size(text.substr(0, colon));
+  const auto least = text::parse_size(text.substr(0, colon));
   const auto most =
-      plan::parse_size(colon == std::string_view::npos ? text : text.substr(colon + 1));
+      text::parse_size(colon == std::string_view::npos ? text : text.substr(colon + 1));
   if (!least || !most || *least == 0 || *least > *most) {
     refuse("sizes", text, "bytes as 1M, or a range as 32K:1G (K, M, G are powers of 1024)");
   }
@@ -84,7 +82,7 @@ std::uint64_t quantity(std::string_view option, std::string_view text, const Par
 }
 
 std::uint64_t nanoseconds(std::string_view option, std::string_view text) {
-  return quantity(option, text, plan::parse_latency, plan::kLatencyForm);
+  return quantity(option, text, text::parse_latency, text::kLatencyForm);
 }
 
 std::vector<Option> options_of(PlanOptions& o) {
@@ -120,9 +118,9 @@ std::vector<Option> options_of(PlanOptions& o) {
        [&](auto v) { o.costs.host_latency_ns = nanoseconds("host-latency", v); }},
       {"host-addition", "RATE", "compare: how fast a host adds, as 20GB/s (default: no time)",
        [&](auto v) {
-         o.costs.host_addition = quantity("host-addition", v, plan::parse_rate, plan::kRateForm);
+         o.costs.host_addition = quantity("host-addition", v, text::parse_rate, text::kRateForm);
          if (o.costs.host_addition == 0) {
-           refuse("host-addition", v, plan::kRateForm);
+           refuse("host-addition", v, text::kRateForm);
          }
        }},
       {"plot", "FILE", "compare: time by size, as SVG", [&](auto v) { o.plot = v; }},

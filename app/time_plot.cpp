@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "time_plot.hpp"
 
-#include "plan/quantity.hpp"
+#include "text/quantity.hpp"
 
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ std::string size_axis(const Scale& scale) {
   std::string out;
   for (double tick = scale.low; tick <= scale.high * 1.0001; tick *= 4) {
     out += label(scale.place(tick), kHeight - kBottom + 20, "middle",
-                 plan::size_text(static_cast<std::uint64_t>(std::llround(tick))));
+                 text::size_text(static_cast<std::uint64_t>(std::llround(tick))));
   }
   return out + label((kLeft + kWidth - kRight) / 2, kHeight - 12, "middle", "bytes of tensor");
 }

@@ -2,6 +2,8 @@
 #include "worker_options.hpp"
 
 #include "option_table.hpp"
+#include "text/list.hpp"
+#include "text/quantity.hpp"
 #include "weir/limits.hpp"
 
 #include <fmt/format.h>
@@ -34,39 +36,20 @@ constexpr const char* kTail =
 
 constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
 
-/// A number of bytes such as 4096, 64KiB, 64MiB, 1GiB.
 std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t most) {
-  struct Unit {
-    std::string_view suffix;
-    unsigned shift;
-  };
-
-  std::string_view digits = text;
-  unsigned shift = 0;
-  for (const Unit unit : {Unit{"KiB", 10}, Unit{"MiB", 20}, Unit{"GiB", 30}}) {
-    if (text.ends_with(unit.suffix)) {
-      digits.remove_suffix(unit.suffix.size());
-      shift = unit.shift;
-    }
+  const std::optional<std::uint64_t> count = text::parse_size(text);
+  if (!count || *count > most) {
+    refuse(option, text, fmt::format("{}, up to {}", text::kSizeForm, text::size_text(most)));
   }
-  const std::optional<std::uint64_t> count = parsed<std::uint64_t>(digits);
-  if (!count || *count > most >> shift) {
-    refuse(option, text,
-           fmt::format("a whole number of bytes, KiB, MiB or GiB up to {}GiB", most >> 30));
-  }
-  return *count << shift;
+  return *count;
 }
 
 std::vector<std::uint32_t> ring_ids(std::string_view option, std::string_view text) {
   std::vector<std::uint32_t> ids;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    ids.push_back(number<std::uint32_t>(option, text.substr(0, comma), 0, UINT32_MAX));
-    if (comma == std::string_view::npos) {
-      return ids;
-    }
-    text.remove_prefix(comma + 1);
+  for (const std::string_view id : text::words_of(text)) {
+    ids.push_back(number<std::uint32_t>(option, id, 0, UINT32_MAX));
   }
+  return ids;
 }
 
 std::chrono::milliseconds seconds(std::string_view option, std::string_view text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/drawing.hpp"
 
-#include "plan/quantity.hpp"
+#include "text/quantity.hpp"
 
 #include <fmt/format.h>
 
@@ -116,7 +116,7 @@ std::string cable_lines(const Topology& topology, std::string_view pale) {
   for (const auto& [ends, count] : cables) {
     const auto& [from, to, rate] = ends;
     const std::string label =
-        fmt::format("{}{}", count > 1 ? fmt::format("{} x ", count) : "", rate_text(rate));
+        fmt::format("{}{}", count > 1 ? fmt::format("{} x ", count) : "", text::rate_text(rate));
     lines += edge_lines(topology, from, to,
                         pale.empty() ? fmt::format("dir=none, label=\"{}\"", label)
                                      : fmt::format("dir=none, {}", pale));
@@ -183,7 +183,7 @@ Drawing draw_ring(const Topology& topology, const FabricRing& ring) {
             quoted(fmt::format("{}\nrank {}", topology.name(child.vertex), child.first_rank)));
       }
       fmt::format_to(std::back_inserter(text), "  v{} -> v{} [label=\"{}\"];\n", child.vertex,
-                     one.vertex, rate_text(topology.link(child.down).traits.bits_per_second));
+                     one.vertex, text::rate_text(topology.link(child.down).traits.bits_per_second));
     }
   }
   return {"dot", text + "}\n"};

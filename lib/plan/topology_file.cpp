@@ -4,7 +4,8 @@
 #include "config/config_error.hpp"
 #include "config/yaml_reader.hpp"
 #include "plan/generators.hpp"
-#include "plan/quantity.hpp"
+#include "plan/node_names.hpp"
+#include "text/quantity.hpp"
 
 #include <fmt/format.h>
 
@@ -26,17 +27,17 @@ constexpr Range kCount{1, kMostVertices};
 constexpr std::size_t kLongestFile = std::size_t{16} << 20;
 
 std::uint64_t read_rate(const YamlReader& reader) {
-  const auto rate = parse_rate(reader.text(kRateForm));
+  const auto rate = text::parse_rate(reader.text(text::kRateForm));
   if (!rate || *rate == 0) {
-    reader.fail(reader.found(), kRateForm);
+    reader.fail(reader.found(), text::kRateForm);
   }
   return *rate;
 }
 
 std::uint64_t read_latency(const YamlReader& reader) {
-  const auto latency = parse_latency(reader.text(kLatencyForm));
+  const auto latency = text::parse_latency(reader.text(text::kLatencyForm));
   if (!latency) {
-    reader.fail(reader.found(), kLatencyForm);
+    reader.fail(reader.found(), text::kLatencyForm);
   }
   return *latency;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/report.hpp"
 
+#include "text/json.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,35 +79,20 @@ void write_text(std::string& text, const Table& table) {
   }
 }
 
-/// As a JSON string (RFC 8259 §7).
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(Out(out), "\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 struct CellJson {
   std::string operator()(std::uint64_t number) const { return fmt::format("{}", number); }
 
   std::string operator()(double number) const { return fmt::format("{:.6g}", number); }
 
-  std::string operator()(const std::string& text) const { return quoted(text); }
+  std::string operator()(const std::string& text) const { return text::json_string(text); }
 };
 
 std::string row_json(const Table& table, const std::vector<Cell>& row) {
   std::string json = "{";
   for (std::size_t column = 0; column < row.size(); ++column) {
     fmt::format_to(Out(json), "{}{}: {}", column == 0 ? "" : ", ",
-                   quoted(table.shape->columns[column].key), std::visit(CellJson{}, row[column]));
+                   text::json_string(table.shape->columns[column].key),
+                   std::visit(CellJson{}, row[column]));
   }
   return json + "}";
 }
@@ -127,7 +114,7 @@ std::string to_json(const Report& report) {
   std::string json = "{";
   for (const Table& table : report) {
     json += json.size() > 1 ? ",\n " : "\n ";
-    json += quoted(table.shape->name) + ": [";
+    json += text::json_string(table.shape->name) + ": [";
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       json += (row == 0 ? "\n  " : ",\n  ") + row_json(table, table.rows[row]);
     }

@@ -3,7 +3,8 @@
 /// Any text is a rate, a time, a size or names, or is rejected. An accepted value is within its
 /// bounds, and printing and parsing it gives the same value.
 
-#include "plan/quantity.hpp"
+#include "plan/node_names.hpp"
+#include "text/quantity.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 namespace {
 
 using namespace weir::plan;
+using namespace weir::text;
 
 constexpr std::uint64_t kMinute = 60'000'000'000;
 constexpr std::size_t kMostNames = 4096;

@@ -119,7 +119,7 @@ def worker_usage(lab: Lab) -> None:
     ended = run_to_end([WORKER, *given])
     expect(ended.status == 2 and "ip: found ''" in ended.errors, f"{ended}")
     everything = [word for pair in complete.items() for word in pair]
-    for size in ("4.5GiB", "-1", "1GB", "", "65537GiB", str(2**64)):
+    for size in ("4.5B", "-1", "1GB", "", "65537GiB", str(2**64)):
         ended = run_to_end([WORKER, *everything, "--size", size])
         expect(ended.status == 2 and f"--size: found '{size}'; allowed: " in ended.errors, f"{ended}")
     for loss in ("nan", "1", "-0.1"):

@@ -7,8 +7,8 @@
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
 #include "plan/generators.hpp"
+#include "plan/node_names.hpp"
 #include "plan/plan_file.hpp"
-#include "plan/quantity.hpp"
 #include "plan/topology_file.hpp"
 
 #include <gtest/gtest.h>
@@ -25,39 +25,6 @@ namespace {
 
 using namespace weir;
 using namespace weir::plan;
-
-TEST(Quantities, RatesAreExact) {
-  EXPECT_EQ(parse_rate("100Gbit/s"), 100'000'000'000U);
-  EXPECT_EQ(parse_rate("12.5 GB/s"), 100'000'000'000U);
-  EXPECT_EQ(parse_rate("0.001kbit/s"), 1U);
-  EXPECT_EQ(parse_rate("0Gbit/s"), 0U);
-  for (const char* text :
-       {"", "100", "Gbit/s", "100G", "1.5bit/s", "1.Gbit/s", ".5Gbit/s", "-1Gbit/s", "1e3bit/s",
-        "1..5Gbit/s", "99999999Tbit/s", "18446744073709551616bit/s", "0x10bit/s", "1.5.5Gbit/s"}) {
-    EXPECT_EQ(parse_rate(text), std::nullopt) << text;
-  }
-}
-
-TEST(Quantities, LatenciesAndSizes) {
-  EXPECT_EQ(parse_latency("0ns"), 0U);
-  EXPECT_EQ(parse_latency("1.5us"), 1500U);
-  EXPECT_EQ(parse_latency("60s"), 60'000'000'000U);
-  EXPECT_EQ(parse_latency("61s"), std::nullopt);
-  EXPECT_EQ(parse_latency("0.5ns"), std::nullopt);
-  EXPECT_EQ(parse_size("32K"), 32768U);
-  EXPECT_EQ(parse_size("1GiB"), 1U << 30);
-  EXPECT_EQ(parse_size("17"), 17U);
-  EXPECT_EQ(parse_size("1.5K"), 1536U);
-  EXPECT_EQ(parse_size("1.7B"), std::nullopt);
-}
-
-TEST(Quantities, AreWrittenInTheLargestUnitThatFits) {
-  EXPECT_EQ(rate_text(100'000'000'000), "100Gbit/s");
-  EXPECT_EQ(rate_text(12'500'000'000), "12500Mbit/s");
-  EXPECT_EQ(rate_text(1), "1bit/s");
-  EXPECT_EQ(size_text(32768), "32KiB");
-  EXPECT_EQ(size_text(1000), "1000B");
-}
 
 TEST(Names, Expand) {
   EXPECT_EQ(expand_names("n[8-10]", 8), (std::vector<std::string>{"n8", "n9", "n10"}));

@@ -7,9 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-namespace weir::plan {
+namespace weir::text {
 
 /// "100Gbit/s", "12.5 Gbit/s", "16GB/s" → bit/s. Units: bit/s or B/s, with k, M, G or T (powers of
 /// 1000). nullopt: other text, a fraction of a bit, or more than 2^53 bit/s.
@@ -25,13 +24,10 @@ std::optional<std::uint64_t> parse_size(std::string_view text);
 inline constexpr std::string_view kRateForm =
     "a rate of at least 1 bit/s, such as 100Gbit/s or 12.5GB/s";
 inline constexpr std::string_view kLatencyForm = "a time up to a minute, such as 600ns or 1.5us";
+inline constexpr std::string_view kSizeForm = "bytes, such as 4096, 64KiB or 1G, in powers of 1024";
 
 /// The shortest exact form: "100Gbit/s", "12500Mbit/s"; "600ns"; "64KiB".
 std::string rate_text(std::uint64_t bits_per_second);
 std::string size_text(std::uint64_t bytes);
 
-/// "n[0-3]" → n0, n1, n2, n3. A text without brackets is one name. nullopt: brackets that are not
-/// [A-B] with A ≤ B, or more than `most` names.
-std::optional<std::vector<std::string>> expand_names(std::string_view pattern, std::size_t most);
-
-} // namespace weir::plan
+} // namespace weir::text

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "plan/quantity.hpp"
+#include "text/quantity.hpp"
+
+#include "text/number.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 
-namespace weir::plan {
+namespace weir::text {
 namespace {
 
 struct Unit {
@@ -46,19 +47,10 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-std::optional<std::uint64_t> whole(std::string_view digits) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 /// `factor` times 0.digits. nullopt when the product is not whole.
 std::optional<std::uint64_t> fraction_of(std::uint64_t factor, std::string_view digits) {
   constexpr std::size_t most_digits = 15;
-  const auto numerator = whole(digits);
+  const auto numerator = parsed<std::uint64_t>(digits);
   if (!numerator || digits.size() > most_digits) {
     return std::nullopt;
   }
@@ -85,7 +77,7 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, std::span<con
   }
   const std::string_view number = text.substr(0, number_end);
   const std::size_t point = number.find('.');
-  const std::optional<std::uint64_t> integer = whole(number.substr(0, point));
+  const std::optional<std::uint64_t> integer = parsed<std::uint64_t>(number.substr(0, point));
   const std::optional<std::uint64_t> rest =
       point == std::string_view::npos ? 0 : fraction_of(unit->factor, number.substr(point + 1));
   if (!integer || !rest || *integer > most / unit->factor) {
@@ -127,28 +119,4 @@ std::string size_text(std::uint64_t bytes) {
   return in_units(bytes, shown);
 }
 
-std::optional<std::vector<std::string>> expand_names(std::string_view pattern, std::size_t most) {
-  const std::size_t open = pattern.find('[');
-  if (open == std::string_view::npos && pattern.find(']') == std::string_view::npos) {
-    return std::vector{std::string(pattern)};
-  }
-  const std::size_t dash = pattern.find('-', open);
-  const std::size_t close = pattern.find(']', open);
-  if (open == std::string_view::npos || close == std::string_view::npos || dash > close) {
-    return std::nullopt;
-  }
-  const auto first = whole(pattern.substr(open + 1, dash - open - 1));
-  const auto last = whole(pattern.substr(dash + 1, close - dash - 1));
-  const std::string_view tail = pattern.substr(close + 1);
-  if (!first || !last || *first > *last || *last - *first >= most ||
-      tail.find_first_of("[]") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  std::vector<std::string> names;
-  for (std::uint64_t number = *first; number <= *last; ++number) {
-    names.push_back(fmt::format("{}{}{}", pattern.substr(0, open), number, tail));
-  }
-  return names;
-}
-
-} // namespace weir::plan
+} // namespace weir::text

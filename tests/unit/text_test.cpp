@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Numbers, lists and strings as people and JSON write them.
+
+#include "text/json.hpp"
+#include "text/list.hpp"
+#include "text/number.hpp"
+#include "text/quantity.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace weir::text;
+
+TEST(Quantities, RatesAreExact) {
+  EXPECT_EQ(parse_rate("100Gbit/s"), 100'000'000'000U);
+  EXPECT_EQ(parse_rate("12.5 GB/s"), 100'000'000'000U);
+  EXPECT_EQ(parse_rate("0.001kbit/s"), 1U);
+  EXPECT_EQ(parse_rate("0Gbit/s"), 0U);
+  for (const char* text :
+       {"", "100", "Gbit/s", "100G", "1.5bit/s", "1.Gbit/s", ".5Gbit/s", "-1Gbit/s", "1e3bit/s",
+        "1..5Gbit/s", "99999999Tbit/s", "18446744073709551616bit/s", "0x10bit/s", "1.5.5Gbit/s"}) {
+    EXPECT_EQ(parse_rate(text), std::nullopt) << text;
+  }
+}
+
+TEST(Quantities, LatenciesAndSizes) {
+  EXPECT_EQ(parse_latency("0ns"), 0U);
+  EXPECT_EQ(parse_latency("1.5us"), 1500U);
+  EXPECT_EQ(parse_latency("60s"), 60'000'000'000U);
+  EXPECT_EQ(parse_latency("61s"), std::nullopt);
+  EXPECT_EQ(parse_latency("0.5ns"), std::nullopt);
+  EXPECT_EQ(parse_size("32K"), 32768U);
+  EXPECT_EQ(parse_size("1GiB"), 1U << 30);
+  EXPECT_EQ(parse_size("17"), 17U);
+  EXPECT_EQ(parse_size("1.5K"), 1536U);
+  EXPECT_EQ(parse_size("1.7B"), std::nullopt);
+}
+
+TEST(Quantities, AreWrittenInTheLargestUnitThatFits) {
+  EXPECT_EQ(rate_text(100'000'000'000), "100Gbit/s");
+  EXPECT_EQ(rate_text(12'500'000'000), "12500Mbit/s");
+  EXPECT_EQ(rate_text(1), "1bit/s");
+  EXPECT_EQ(size_text(32768), "32KiB");
+  EXPECT_EQ(size_text(1000), "1000B");
+}
+
+TEST(Lists, AreCutAtCommas) {
+  using Words = std::vector<std::string_view>;
+  EXPECT_EQ(words_of("sum"), Words{"sum"});
+  EXPECT_EQ(words_of("sum,min,and"), (Words{"sum", "min", "and"}));
+  EXPECT_EQ(words_of(""), Words{""});
+  EXPECT_EQ(words_of("a,,b,"), (Words{"a", "", "b", ""}));
+}
+
+TEST(Numbers, AreAllOfTheText) {
+  EXPECT_EQ(parsed<std::uint8_t>("255"), 255);
+  for (const char* text : {"256", "-1", "", " 1", "1 ", "0x1"}) {
+    EXPECT_EQ(parsed<std::uint8_t>(text), std::nullopt) << text;
+  }
+}
+
+// RFC 8259 section 7: quotation mark, reverse solidus and U+0000 to U+001F must be escaped.
+TEST(JsonStrings, EscapeWhatTheyMust) {
+  EXPECT_EQ(json_string("plain é"), "\"plain é\"");
+  EXPECT_EQ(json_string("say \"no\" \\ \n"), "\"say \\\"no\\\" \\\\ \\u000a\"");
+  EXPECT_EQ(json_string(std::string_view("\0", 1)), "\"\\u0000\"");
+}
+
+} // namespace
