@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "option_table.hpp"
 
+#include "text/quantity.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <getopt.h>
@@ -80,6 +82,17 @@ CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
 
 void refuse(std::string_view option, std::string_view value, std::string_view allowed) {
   throw UsageError(fmt::format("--{}: found '{}'; allowed: {}", option, value, allowed));
+}
+
+std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t least,
+                         std::uint64_t most) {
+  const std::optional<std::uint64_t> count = text::parse_size(text);
+  if (!count || *count < least || *count > most) {
+    refuse(option, text,
+           fmt::format("{}, from {} to {}", text::kSizeForm, text::size_text(least),
+                       text::size_text(most)));
+  }
+  return *count;
 }
 
 } // namespace weir::app

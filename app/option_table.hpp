@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
@@ -60,5 +61,9 @@ Number number(std::string_view option, std::string_view text, Number least, Numb
   }
   return *value;
 }
+
+/// The same for a number of bytes, written as text::parse_size reads it.
+std::uint64_t byte_count(std::string_view option, std::string_view text, std::uint64_t least,
+                         std::uint64_t most);
 
 } // namespace weir::app

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job.hpp"
 
-#include "worker_values.hpp"
+#include "worker/tensor_values.hpp"
 
 #include <fmt/format.h>
 
@@ -81,9 +81,12 @@ void Job::reduce(host::Group& group, std::uint16_t rank) {
     const app::TensorId id{group.epoch(), *round};
     app::fill_tensor(tensor, id, rank, 0, kType);
     group.start(tensor.data(), tensor.data(), call).wait();
-    if (const auto wrong = app::find_mismatch(tensor, id, call, {rank, kMembers})) {
-      return fail(rank, fmt::format("round {}, element {}: expected {}, found {}", *round,
-                                    wrong->index, wrong->expected, wrong->found));
+    const app::Mismatches wrong = app::find_mismatches(tensor, id, call, {rank, kMembers});
+    if (wrong.count != 0) {
+      return fail(rank,
+                  fmt::format("round {}, {} wrong elements; the first is {}: expected {}, found {}",
+                              *round, wrong.count, wrong.first.index, wrong.first.expected,
+                              wrong.first.found));
     }
     const std::scoped_lock lock(mutex_);
     done_[rank] = *round;

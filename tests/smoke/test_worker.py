@@ -126,7 +126,7 @@ def worker_usage(lab: Lab) -> None:
         ended = run_to_end([WORKER, *everything, "--loss", loss])
         expect(ended.status == 2 and f"--loss: found '{loss}'; allowed: 0 .. 0.9" in ended.errors, f"{ended}")
     ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, "--size", "4GiB"])
-    expect(ended.status == 1 and f"--size: no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
+    expect(ended.status == 1 and f"no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
     largest = ["--window", "512", "--message-bytes", "16MiB", "--mtu", "4096"]
     ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, *largest])
     expect(ended.status == 1 and "no memory for 1 x 1024 slots of 16777216 bytes" in ended.errors, f"{ended}")

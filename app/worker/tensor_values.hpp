@@ -9,10 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace weir::app {
 
@@ -32,16 +30,22 @@ struct TensorId {
 void fill_tensor(std::span<std::byte> bytes, const TensorId& id, std::uint16_t rank,
                  std::uint64_t first, DataType type);
 
-/// The first element of a result that is not as it should be.
-struct Mismatch {
-  std::uint64_t index = 0;
-  std::string expected; // bits in hexadecimal, and the value for f32 and integers
-  std::string found;
+/// What a result has that it should not.
+struct Mismatches {
+  /// The first wrong element.
+  struct First {
+    std::uint64_t index = 0;
+    std::string expected; // bits in hexadecimal, and the value for f32
+    std::string found;
+  };
+
+  std::uint64_t count = 0; // wrong elements
+  First first;             // if there is one
 };
 
 /// Compares every element of a rank's result, bit for bit, with what all ranks' tensors make it:
-/// reductions with op::reference_kernel in rank order.
-std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
-                                      const host::Call& call, const host::Place& place);
+/// reductions with op::reference_kernel in rank order, averages with host::make_average.
+Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
+                           const host::Call& call, const host::Place& place);
 
 } // namespace weir::app

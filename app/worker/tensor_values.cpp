@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "worker_values.hpp"
+#include "worker/tensor_values.hpp"
 
+#include "host/collective/average.hpp"
 #include "op/kernel.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 namespace weir::app {
 namespace {
@@ -126,6 +128,10 @@ class Reference {
       pointers.push_back(inputs_[rank].data());
     }
     reduce_(bytes.data(), pointers.data(), place_.world, bytes.size());
+    if (call_.finish == host::Finish::average) {
+      host::make_average({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}, call_.type,
+                         place_.world);
+    }
   }
 
   void gather(std::span<std::byte> bytes, std::uint64_t first) {
@@ -147,26 +153,40 @@ class Reference {
   std::vector<std::vector<std::byte>> inputs_; // a block of each rank's
 };
 
+/// Adds the wrong elements of a block, whose first element has this index.
+void note_mismatches(Mismatches& mismatches, std::span<const std::byte> found,
+                     std::span<const std::byte> expected, std::uint64_t index, DataType type) {
+  if (std::ranges::equal(found, expected)) {
+    return; // as almost always
+  }
+  const std::size_t element = element_size(type);
+  for (std::size_t at = 0; at < found.size(); at += element, ++index) {
+    const auto one = found.subspan(at, element);
+    const auto due = expected.subspan(at, element);
+    if (std::ranges::equal(one, due)) {
+      continue;
+    }
+    if (mismatches.count++ == 0) {
+      mismatches.first = {index, describe(due, type), describe(one, type)};
+    }
+  }
+}
+
 } // namespace
 
-std::optional<Mismatch> find_mismatch(std::span<const std::byte> result, const TensorId& id,
-                                      const host::Call& call, const host::Place& place) {
-  const std::size_t element = element_size(call.type);
+Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
+                           const host::Call& call, const host::Place& place) {
+  Mismatches mismatches;
   Reference reference(id, call, place);
   std::vector<std::byte> block(kBlockBytes);
   for (std::size_t at = 0; at < result.size(); at += kBlockBytes) {
     const auto found = result.subspan(at, std::min(kBlockBytes, result.size() - at));
     const auto expected = std::span(block).first(found.size());
-    reference.write(expected, at / element);
-    const auto [want, have] = std::mismatch(expected.begin(), expected.end(), found.begin());
-    if (have != found.end()) {
-      const std::size_t index = static_cast<std::size_t>(have - found.begin()) / element;
-      return Mismatch{at / element + index,
-                      describe(expected.subspan(index * element, element), call.type),
-                      describe(found.subspan(index * element, element), call.type)};
-    }
+    const std::uint64_t index = at / element_size(call.type);
+    reference.write(expected, index);
+    note_mismatches(mismatches, found, expected, index, call.type);
   }
-  return std::nullopt;
+  return mismatches;
 }
 
 } // namespace weir::app

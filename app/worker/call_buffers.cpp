@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker/call_buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+
+namespace weir::app {
+namespace {
+
+std::vector<std::byte> allocate(std::uint64_t bytes) {
+  try {
+    return std::vector<std::byte>(bytes);
+  } catch (const std::exception&) { // std::bad_alloc, std::length_error
+    throw std::runtime_error(fmt::format("no memory for a tensor of {} bytes", bytes));
+  }
+}
+
+/// Bytes of the shorter buffer.
+std::uint64_t part_of(const host::Call& call, std::uint16_t world) {
+  return bytes_of(call, world) / shares_of(call.kind, world);
+}
+
+std::uint64_t most_of(std::span<const host::Call> calls, std::uint16_t world,
+                      std::uint64_t (*bytes)(const host::Call&, std::uint16_t)) {
+  std::uint64_t most = 0;
+  for (const host::Call& call : calls) {
+    most = std::max(most, bytes(call, world));
+  }
+  return most;
+}
+
+} // namespace
+
+std::string_view name_of(Placement placement) {
+  return placement == Placement::in_place ? "in-place" : "out-of-place";
+}
+
+bool can_be_out_of_place(host::CallKind kind) {
+  return kind != host::CallKind::broadcast && kind != host::CallKind::barrier;
+}
+
+std::uint16_t shares_of(host::CallKind kind, std::uint16_t world) {
+  const bool is_shared =
+      kind == host::CallKind::all_gather || kind == host::CallKind::reduce_scatter;
+  return is_shared ? world : std::uint16_t{1};
+}
+
+std::uint64_t bytes_of(const host::Call& call, std::uint16_t world) {
+  return call.kind == host::CallKind::barrier
+             ? 0
+             : call.count * element_size(call.type) * shares_of(call.kind, world);
+}
+
+TensorMemory::TensorMemory(std::span<const host::Call> calls, std::span<const Placement> placements,
+                           const host::Place& place)
+    : place_(place), whole_(allocate(most_of(calls, place.world, bytes_of))) {
+  if (std::ranges::find(placements, Placement::out_of_place) != placements.end()) {
+    other_ = allocate(most_of(calls, place.world, part_of));
+  }
+}
+
+CallBuffers TensorMemory::buffers_of(const host::Call& call, Placement placement) {
+  const std::span<std::byte> whole = std::span(whole_).first(bytes_of(call, place_.world));
+  const std::size_t part = part_of(call, place_.world);
+  std::span<std::byte> ours =
+      part == whole.size() ? whole : whole.subspan(place_.rank * part, part);
+  if (placement == Placement::out_of_place && can_be_out_of_place(call.kind)) {
+    ours = std::span(other_).first(part);
+  }
+  if (call.kind == host::CallKind::all_gather) {
+    return {ours, whole};
+  }
+  const bool gets_nothing = call.kind == host::CallKind::reduce && place_.rank != call.root;
+  return {whole, gets_nothing ? std::span<std::byte>() : ours};
+}
+
+} // namespace weir::app

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/call.hpp"
+#include "host/collective/slice.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+enum class Placement : std::uint8_t { in_place, out_of_place };
+
+/// "in-place", "out-of-place".
+std::string_view name_of(Placement placement);
+
+/// False for a broadcast, which has one buffer, and a barrier, which has none. Both count as in
+/// place.
+bool can_be_out_of_place(host::CallKind kind);
+
+/// Into how many ranks' shares the longer buffer of a call is cut.
+std::uint16_t shares_of(host::CallKind kind, std::uint16_t world);
+
+/// Bytes of a call's longer buffer, as nccl-tests count them: the tensor of an all-reduce, reduce
+/// or broadcast, the result of an all-gather, the input of a reduce-scatter. 0 for a barrier.
+std::uint64_t bytes_of(const host::Call& call, std::uint16_t world);
+
+/// One rank's buffers in a call.
+struct CallBuffers {
+  std::span<std::byte> input;  // what this rank brings
+  std::span<std::byte> result; // what it gets; empty in a barrier, and in a reduce to another rank
+};
+
+/// Memory for one call at a time, allocated and touched once.
+class TensorMemory {
+ public:
+  /// Enough for each of `calls` with each of `placements`. Throws std::runtime_error, with the
+  /// bytes that cannot be had.
+  TensorMemory(std::span<const host::Call> calls, std::span<const Placement> placements,
+               const host::Place& place);
+
+  CallBuffers buffers_of(const host::Call& call, Placement placement);
+
+ private:
+  host::Place place_;
+  std::vector<std::byte> whole_;
+  std::vector<std::byte> other_; // out of place: the input of an all-gather, else the result
+};
+
+} // namespace weir::app

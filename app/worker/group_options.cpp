@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker/group_options.hpp"
+
+#include "text/list.hpp"
+#include "weir/limits.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::app {
+namespace {
+
+std::vector<std::uint32_t> ring_ids(std::string_view option, std::string_view text) {
+  std::vector<std::uint32_t> ids;
+  for (const std::string_view id : text::words_of(text)) {
+    ids.push_back(number<std::uint32_t>(option, id, 0, UINT32_MAX));
+  }
+  return ids;
+}
+
+std::chrono::milliseconds seconds(std::string_view option, std::string_view text) {
+  return std::chrono::milliseconds(
+      static_cast<std::int64_t>(1000 * number<double>(option, text, 0.001, 86400)));
+}
+
+void set_device(host::GroupOptions& group, std::string& devargs, std::string_view text) {
+  constexpr std::string_view kInterface = "iface=";
+  if (text.starts_with(kInterface)) {
+    group.device = text.substr(kInterface.size());
+  } else if (text.starts_with("net_") || text.find(':') != std::string_view::npos) {
+    devargs = text;
+  } else {
+    group.device = text;
+  }
+}
+
+} // namespace
+
+std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& devargs) {
+  return {
+      {"rank", "R", "this worker's rank, from 0",
+       [&](auto v) { group.rank = number<std::uint16_t>("rank", v, 0, 255); }},
+      {"world", "H", "how many ranks (2 .. 256)",
+       [&](auto v) { group.world = number<std::uint16_t>("world", v, 2, 256); }},
+      {"rendezvous", "HOST:PORT", "TCP address where rank 0 listens and the others meet it",
+       [&](auto v) { group.rendezvous = v; }},
+      {"ring", "ID[,ID]", "the switch's ring or rings; several share the tensor (default 1)",
+       [&](auto v) { group.rings = ring_ids("ring", v); }},
+      {"transport", "software|verbs",
+       "who speaks RoCEv2: this process, or a NIC (default software)",
+       [&](auto v) {
+         if (v != "software" && v != "verbs") {
+           refuse("transport", v, "software, verbs");
+         }
+         group.transport =
+             v == "verbs" ? host::TransportKind::verbs : host::TransportKind::software;
+       }},
+      {"device", "DEVICE",
+       "software: iface=NAME or DPDK devargs (net_..., PCI address); verbs: rxe0",
+       [&](auto v) { set_device(group, devargs, v); }},
+      {"ip", "ADDRESS", "software: this rank's address, as the switch's ring names it",
+       [&](auto v) { group.ip = v; }},
+      {"mac", "MAC", "software: this rank's MAC address (default: the device's)",
+       [&](auto v) { group.mac = v; }},
+      {"gid-index", "N", "verbs: entry of the GID table that is RoCE v2 (default 1)",
+       [&](auto v) { group.gid_index = number<std::uint8_t>("gid-index", v, 0, 255); }},
+      {"fallback", "none|ring",
+       "when nobody aggregates: fail, or reduce on the hosts (default none)",
+       [&](auto v) {
+         if (v != "none" && v != "ring") {
+           refuse("fallback", v, "none, ring");
+         }
+         group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
+       }},
+      {"window", "N", "messages under way, as the ring is configured (default 8)",
+       [&](auto v) { group.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
+      {"message-bytes", "N", "longest message, 40-byte header included (default 65536)",
+       [&](auto v) {
+         group.message_bytes =
+             static_cast<std::uint32_t>(byte_count("message-bytes", v, 0, kMaxMessageBytes));
+       }},
+      {"mtu", "N", "path MTU: 256, 512, 1024, 2048, 4096 (default 1024)",
+       [&](auto v) {
+         group.path_mtu = number<std::uint32_t>("mtu", v, kPathMtus.front(), kPathMtus.back());
+       }},
+      {"ack-timeout-ms", "N", "until a packet is repeated (default 67; over verbs --timeout / 8)",
+       [&](auto v) {
+         group.ack_timeout =
+             std::chrono::milliseconds(number<std::uint32_t>("ack-timeout-ms", v, 1, 60000));
+       }},
+      {"retries", "N",
+       "without progress before the connection fails (default 7; software: for ever)",
+       [&](auto v) { group.retry_count = number<std::uint8_t>("retries", v, 0, 7); }},
+      {"epoch", "N", "incarnation of the job; must grow (default: rank 0's wall clock)",
+       [&](auto v) { group.epoch = number<std::uint32_t>("epoch", v, 1, UINT32_MAX); }},
+      {"loss", "P", "software: drop this share of our own frames, to watch recovery (default 0)",
+       [&](auto v) { group.loss = number<double>("loss", v, 0, 0.9); }},
+      {"seed", "N", "of that dice (default 1)",
+       [&](auto v) { group.seed = number<std::uint64_t>("seed", v, 0, UINT64_MAX); }},
+      {"timeout", "SECONDS", "for the rendezvous, and without any progress later (default 10)",
+       [&](auto v) { group.form_timeout = group.timeout = seconds("timeout", v); }},
+  };
+}
+
+} // namespace weir::app

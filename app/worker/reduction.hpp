@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/call.hpp"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace weir::app {
+
+/// What --op names: an operation of the switch, and what the hosts do with its result.
+struct Reduction {
+  Operation operation = Operation::sum;
+  host::Finish finish = host::Finish::none;
+
+  bool operator==(const Reduction&) const = default;
+};
+
+inline constexpr std::string_view kReductionNames = "sum, min, max, product, and, or, xor, average";
+
+/// In the order of their names above.
+std::vector<Reduction> all_reductions();
+std::optional<Reduction> reduction_named(std::string_view name);
+std::string_view name_of(const Reduction& reduction);
+/// "none" if the call does not reduce.
+std::string_view reduction_name(const host::Call& call);
+
+} // namespace weir::app

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker/single_job.hpp"
+
+#include "host/collective/ring_blocks.hpp"
+#include "text/json.hpp"
+#include "worker/bandwidth.hpp"
+#include "worker/reduction.hpp"
+#include "worker/tensor_values.hpp"
+#include "worker/wrong_result.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+namespace weir::app {
+namespace {
+
+constexpr auto kProgressPeriod = std::chrono::milliseconds(200);
+
+std::string known_or(const std::optional<std::uint64_t>& count, std::string_view otherwise) {
+  return count ? std::to_string(*count) : std::string(otherwise);
+}
+
+std::string_view name_of(Verification verification) {
+  return verification == Verification::every_element ? "every_element" : "no";
+}
+
+} // namespace
+
+SingleJob::SingleJob(const JobOptions& options, host::Group& group, CallBuffers buffers)
+    : options_(options), group_(group), buffers_(buffers) {}
+
+void SingleJob::run() {
+  for (std::uint32_t repetition = 1; repetition <= options_.repetitions; ++repetition) {
+    call_once(repetition);
+    if (options_.verification == Verification::every_element) {
+      verify(repetition);
+    }
+  }
+}
+
+void SingleJob::call_once(std::uint32_t repetition) {
+  fill_tensor(buffers_.input, {group_.epoch(), repetition}, group_.rank(), 0, options_.call.type);
+  const Clock::time_point start = Clock::now();
+  host::Pending pending =
+      group_.start(buffers_.input.data(), buffers_.result.data(), options_.call);
+  while (!pending.wait_for(kProgressPeriod)) {
+    show_progress(repetition, pending.bytes_done(), start);
+  }
+  seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  show_progress(repetition, bytes(), start);
+}
+
+void SingleJob::show_progress(std::uint32_t repetition, std::size_t done,
+                              Clock::time_point start) const {
+  if (options_.progress == Progress::quiet) {
+    return;
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double percent =
+      bytes() == 0 ? 100 : 100.0 * static_cast<double>(done) / static_cast<double>(bytes());
+  fmt::print("progress: rank={} repetition={}/{} percent={:.0f} bytes={} GB/s={:.3f}\n",
+             group_.rank(), repetition, options_.repetitions, percent, done,
+             static_cast<double>(done) / std::max(seconds, 1e-9) / 1e9);
+  std::fflush(stdout);
+}
+
+void SingleJob::verify(std::uint32_t repetition) const {
+  const Mismatches wrong = find_mismatches(buffers_.result, {group_.epoch(), repetition},
+                                           options_.call, {group_.rank(), group_.world()});
+  if (wrong.count != 0) {
+    throw WrongResult(
+        fmt::format("wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}",
+                    group_.rank(), repetition, wrong.first.index,
+                    buffers_.result.size() / element_size(options_.call.type), wrong.first.expected,
+                    wrong.first.found));
+  }
+}
+
+std::string SingleJob::summary() const {
+  const Bandwidth bandwidth = bandwidth_of(options_.call, group_.world(), mean_seconds());
+  return fmt::format(
+      "result: rank={} bytes={} type={} op={} repetitions={} seconds={:.6f} algbw_GB/s={:.3f} "
+      "busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={} collective={}\n",
+      group_.rank(), bytes(), name_of(options_.call.type), reduction_name(options_.call),
+      options_.repetitions, mean_seconds(), bandwidth.algorithm, bandwidth.bus,
+      known_or(group_.statistics().retransmitted_packets, "unknown"), name_of(group_.algorithm()),
+      name_of(options_.verification), name_of(options_.call.kind));
+}
+
+std::string SingleJob::json() const {
+  const Bandwidth bandwidth = bandwidth_of(options_.call, group_.world(), mean_seconds());
+  const host::GroupStatistics statistics = group_.statistics();
+  return fmt::format(
+      "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"collective\": \"{}\", \"bytes\": {}, "
+      "\"type\": \"{}\", \"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, "
+      "\"algbw_gb_s\": {:.6f}, \"busbw_gb_s\": {:.6f}, \"messages_sent\": {}, "
+      "\"results_received\": {}, \"retransmissions\": {}, \"ack_timeouts\": {}, "
+      "\"frames_lost_on_purpose\": {}, \"algorithm\": \"{}\", \"schedule\": \"{}\", "
+      "\"reason\": {}, \"verified\": \"{}\"}}\n",
+      group_.rank(), group_.world(), group_.epoch(), name_of(options_.call.kind), bytes(),
+      name_of(options_.call.type), reduction_name(options_.call), options_.repetitions,
+      mean_seconds(), bandwidth.algorithm, bandwidth.bus, statistics.messages_sent,
+      statistics.results_received, known_or(statistics.retransmitted_packets, "null"),
+      known_or(statistics.ack_timeouts, "null"), statistics.frames_lost_on_purpose,
+      name_of(group_.algorithm()), schedule_of(group_, options_.call),
+      text::json_string(group_.fallback_reason()), name_of(options_.verification));
+}
+
+std::string_view schedule_of(const host::Group& group, const host::Call& call) {
+  return group.algorithm() == host::Algorithm::ring ? name_of(host::ring_schedule(call.type))
+                                                    : std::string_view();
+}
+
+} // namespace weir::app
