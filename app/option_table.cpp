@@ -13,8 +13,10 @@ namespace weir::app {
 namespace {
 
 std::string with_argument(const Option& option) {
-  return option.argument == nullptr ? fmt::format("--{}", option.name)
-                                    : fmt::format("--{} {}", option.name, option.argument);
+  const std::string letter = option.letter == '\0' ? "" : fmt::format("-{}, ", option.letter);
+  return option.argument == nullptr
+             ? fmt::format("{}--{}", letter, option.name)
+             : fmt::format("{}--{} {}", letter, option.name, option.argument);
 }
 
 [[noreturn]] void print_help(const HelpText& help, std::span<const Option> options) {
@@ -37,17 +39,46 @@ std::string with_argument(const Option& option) {
   std::exit(EXIT_SUCCESS);
 }
 
-/// getopt_long needs a last row of zeros; `help` and `version` are before it.
+/// What getopt_long returns for an option without a letter: more than any char.
+constexpr int kFirstNumber = 256;
+
+/// In getopt_long's order: ours, then `help` and `version`. It needs a last row of zeros.
 std::vector<option> getopt_table(std::span<const Option> options) {
   std::vector<option> table;
+  int number = kFirstNumber;
   for (const Option& entry : options) {
-    table.push_back(
-        {entry.name, entry.argument != nullptr ? required_argument : no_argument, nullptr, 0});
+    table.push_back({entry.name, entry.argument != nullptr ? required_argument : no_argument,
+                     nullptr, number++});
   }
-  table.push_back({"help", no_argument, nullptr, 0});
-  table.push_back({"version", no_argument, nullptr, 0});
+  table.push_back({"help", no_argument, nullptr, number++});
+  table.push_back({"version", no_argument, nullptr, number});
   table.push_back({});
   return table;
+}
+
+std::string getopt_letters(std::span<const Option> options, WordOrder order) {
+  std::string letters = order == WordOrder::last ? "+" : "";
+  for (const Option& entry : options) {
+    if (entry.letter != '\0') {
+      letters += entry.letter;
+      letters += entry.argument != nullptr ? ":" : "";
+    }
+  }
+  return letters;
+}
+
+/// The row of what getopt_long returned: a letter, or a number of its table. nullopt: an error,
+/// which getopt_long has printed.
+std::optional<std::size_t> row_of(int returned, std::span<const Option> options) {
+  if (returned >= kFirstNumber) {
+    return static_cast<std::size_t>(returned - kFirstNumber);
+  }
+  for (std::size_t row = 0; row < options.size(); ++row) {
+    if (options[row].letter == static_cast<char>(returned)) {
+      return row;
+    }
+  }
+  return std::nullopt;
 }
 
 } // namespace
@@ -55,16 +86,16 @@ std::vector<option> getopt_table(std::span<const Option> options) {
 CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
                               std::span<const Option> options, WordOrder order) {
   const std::vector<option> table = getopt_table(options);
-  const char* short_options = order == WordOrder::last ? "+" : "";
+  const std::string letters = getopt_letters(options, order);
   const auto count = static_cast<int>(argv.size());
   CommandLine line;
-  int index = 0;
   for (int c = 0;
-       (c = getopt_long(count, argv.data(), short_options, table.data(), &index)) != -1;) {
-    if (c != 0) {
+       (c = getopt_long(count, argv.data(), letters.c_str(), table.data(), nullptr)) != -1;) {
+    const std::optional<std::size_t> row = row_of(c, options);
+    if (!row) {
       throw UsageError(fmt::format("see {} --help", help.program));
     }
-    const auto chosen = static_cast<std::size_t>(index);
+    const std::size_t chosen = *row;
     if (chosen == options.size()) {
       print_help(help, options);
     }

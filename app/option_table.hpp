@@ -17,12 +17,14 @@
 
 namespace weir::app {
 
-/// One option: its name, its argument (nullptr: a flag), its help and its action.
+/// One option: its name, its argument (nullptr: a flag), its help, its action, and its letter if it
+/// has one.
 struct Option {
   const char* name;
   const char* argument;
   const char* meaning;
   std::function<void(std::string_view)> set;
+  char letter = '\0';
 };
 
 /// What --help prints before and after the options.

@@ -11,6 +11,7 @@ namespace weir::app {
 namespace {
 
 constexpr std::size_t kWidth = 30;
+constexpr auto kPeriod = std::chrono::milliseconds(200);
 constexpr const char* kWipe = "\r\033[K";
 
 } // namespace
@@ -19,19 +20,35 @@ ProgressBar::ProgressBar(std::size_t pieces)
     : pieces_(pieces), place_(isatty(STDERR_FILENO) != 0 ? Place::terminal : Place::elsewhere) {}
 
 ProgressBar::~ProgressBar() {
-  if (place_ == Place::terminal) {
-    std::fputs(kWipe, stderr);
-  }
+  wipe();
 }
 
 void ProgressBar::next(std::string_view about) {
+  ++begun_;
+  show(about);
+}
+
+void ProgressBar::show(std::string_view about) {
+  if (place_ != Place::terminal) {
+    return;
+  }
+  const std::size_t done = begun_ - 1;
+  const std::size_t filled = pieces_ == 0 ? kWidth : kWidth * done / pieces_;
+  fmt::print(stderr, "{}[{}{}] {}/{} {}", kWipe, std::string(filled, '#'),
+             std::string(kWidth - filled, '.'), done, pieces_, about);
+  std::fflush(stderr);
+  shown_ = Clock::now();
+}
+
+bool ProgressBar::is_due() const {
+  return place_ == Place::terminal && Clock::now() - shown_ >= kPeriod;
+}
+
+void ProgressBar::wipe() {
   if (place_ == Place::terminal) {
-    const std::size_t filled = pieces_ == 0 ? kWidth : kWidth * begun_ / pieces_;
-    fmt::print(stderr, "{}[{}{}] {}/{} {}", kWipe, std::string(filled, '#'),
-               std::string(kWidth - filled, '.'), begun_, pieces_, about);
+    std::fputs(kWipe, stderr);
     std::fflush(stderr);
   }
-  ++begun_;
 }
 
 } // namespace weir::app

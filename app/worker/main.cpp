@@ -6,8 +6,12 @@
 #include "host/transport/host_eal.hpp"
 #include "last_words.hpp"
 #include "usage_error.hpp"
+#include "worker/group_lines.hpp"
 #include "worker/options.hpp"
 #include "worker/single_job.hpp"
+#include "worker/sweep.hpp"
+#include "worker/sweep_printer.hpp"
+#include "worker/wrong_result.hpp"
 
 #include <fmt/format.h>
 
@@ -17,10 +21,11 @@
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 namespace {
 
@@ -52,27 +57,43 @@ void write_file(const std::string& name, std::string_view text) {
   }
 }
 
-/// Who this rank is, and who reduces. The schedule is the hosts' ring's.
-std::string greeting(const host::Group& group, const host::Call& call) {
-  const std::string_view schedule = app::schedule_of(group, call);
-  const std::string explanation = schedule.empty() ? ""
-                                                   : fmt::format(" schedule={} reason=\"{}\"",
-                                                                 schedule, group.fallback_reason());
-  return fmt::format("weir-worker: rank={} world={} epoch={} algorithm={}{}\n", group.rank(),
-                     group.world(), group.epoch(), name_of(group.algorithm()), explanation);
-}
-
-void run(const WorkerOptions& options) {
-  const app::JobOptions& job = options.job;
+void run_job(const WorkerOptions& options, const app::JobOptions& job) {
   app::TensorMemory memory({&job.call, 1}, {&job.placement, 1},
                            {options.group.rank, options.group.world});
   const std::unique_ptr<host::Group> group = open_group(options); // destroyed before its buffers
-  print(greeting(*group, job.call));
+  print(app::greeting_of(*group, app::schedule_of(*group, job.call)));
   app::SingleJob single(job, *group, memory.buffers_of(job.call, job.placement));
   single.run();
   print(single.summary());
   if (!options.json.empty()) {
     write_file(options.json, single.json());
+  }
+}
+
+void run_sweep(const WorkerOptions& options, const app::SweepOptions& how) {
+  app::TensorMemory memory(how.calls, how.placements, {options.group.rank, options.group.world});
+  const std::unique_ptr<host::Group> group = open_group(options); // destroyed before its buffers
+  app::GroupCalls calls(*group);
+  const std::unique_ptr<app::SweepPrinter> printer = app::make_printer(how, *group);
+  app::Sweep sweep(how, calls, memory, *printer);
+  const std::vector<app::SweepRow> rows = sweep.run();
+  printer->print_ending(rows, sweep);
+  if (!options.json.empty()) {
+    write_file(options.json, app::sweep_json(app::setting_of(*group), how, rows,
+                                             group->statistics().retransmitted_packets));
+  }
+  if (sweep.own_wrong() != 0 || app::wrong_elements_of(rows).value_or(0) != 0) {
+    throw app::WrongResult(fmt::format("wrong results: {} elements on this rank, {} on all",
+                                       sweep.own_wrong(),
+                                       app::wrong_elements_of(rows).value_or(0)));
+  }
+}
+
+void run(const WorkerOptions& options) {
+  if (const auto* job = std::get_if<app::JobOptions>(&options.work)) {
+    run_job(options, *job);
+  } else {
+    run_sweep(options, std::get<app::SweepOptions>(options.work));
   }
 }
 

@@ -2,12 +2,12 @@
 #include "worker/options.hpp"
 
 #include "host/api/group.hpp"
-#include "option_table.hpp"
-#include "worker/group_options.hpp"
-#include "worker/reduction.hpp"
+#include "text/quantity.hpp"
+#include "worker/given_options.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -19,11 +19,17 @@ constexpr const char* kHead =
     "usage: weir-worker --rank R --world H --rendezvous HOST:PORT --device DEVICE --ip A.B.C.D "
     "[options]\n"
     "\n"
-    "One rank of a job: meets the others, all-reduces a tensor through the switch, checks every "
+    "One rank of a job: meets the others, calls a collective through the switch, checks every "
     "element, tells how\n"
     "fast it was. Start one per rank; all but --rank, --device, --ip, --mac, --loss, --seed, "
     "--json and --progress are\n"
     "the same for all.\n"
+    "\n"
+    "With --begin it is a benchmark: a table of sizes on rank 0, as nccl-tests print it. "
+    "--collective, --type and --op\n"
+    "may then be lists, as sum,max, or all. Each time is the slowest rank's, from a barrier to the "
+    "end of the call; a\n"
+    "percentile is over the calls of one size. Without --begin, each rank prints its own times.\n"
     "\n";
 
 constexpr const char* kTail =
@@ -31,68 +37,13 @@ constexpr const char* kTail =
     "Example, rank 0 of 4 over shared memory to the switch of config/demo.yaml:\n"
     "  weir-worker --rank 0 --world 4 --rendezvous 127.0.0.1:7471 --ring 1 --ip 10.0.0.1 \\\n"
     "    --device net_memif0,role=client,id=0,socket=/tmp/weir-demo.sock,socket-abstract=no\n"
+    "The same as a benchmark: add -b 8 -e 64M -f 2.\n"
     "\n"
-    "Exit: 0 done and verified; 1 it failed, with one line that says why; 2 wrong usage.\n";
+    "Exit: 0 done, no wrong result; 1 it failed, with one line that says why; 2 wrong usage.\n";
 
-constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
+using Names = std::set<std::string_view>;
 
-std::vector<Option> option_rows(WorkerOptions& o) {
-  std::vector<Option> rows = group_option_rows(o.group, o.devargs);
-  const std::vector<Option> work{
-      {"collective", "NAME",
-       "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier (default all-reduce)",
-       [&](auto v) {
-         const auto kind = host::call_kind_named(v);
-         if (!kind) {
-           refuse("collective", v,
-                  "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier");
-         }
-         o.job.call.kind = *kind;
-       }},
-      {"root", "RANK", "of a reduce or broadcast (default 0)",
-       [&](auto v) { o.job.call.root = number<std::uint16_t>("root", v, 0, kMaxWorld - 1); }},
-      {"size", "BYTES",
-       "of the tensor: an all-gather's result, a reduce-scatter's input; KiB, MiB, GiB may follow "
-       "(default 64MiB)",
-       [&](auto v) { o.bytes = byte_count("size", v, 0, kMostTensorBytes); }},
-      {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
-       [&](auto v) {
-         const auto type = data_type_named(v);
-         if (!type) {
-           refuse("type", v,
-                  "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64");
-         }
-         o.job.call.type = *type;
-       }},
-      {"op", "OPERATION",
-       "sum, average, min, max, product; of integers also and, or, xor (default sum)",
-       [&](auto v) {
-         const auto reduction = reduction_named(v);
-         if (!reduction) {
-           refuse("op", v, kReductionNames);
-         }
-         o.job.call.operation = reduction->operation;
-         o.job.call.finish = reduction->finish;
-       }},
-      {"repeat", "N", "calls, each with other values (default 1)",
-       [&](auto v) { o.job.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
-      {"in-place", nullptr, "the result replaces the input (default)",
-       [&](auto) { o.job.placement = Placement::in_place; }},
-      {"out-of-place", nullptr, "the result goes to a buffer of its own",
-       [&](auto) { o.job.placement = Placement::out_of_place; }},
-      {"verify", nullptr, "compare every element, bit for bit, with a reference (default)",
-       [&](auto) { o.job.verification = Verification::every_element; }},
-      {"no-verify", nullptr, "do not", [&](auto) { o.job.verification = Verification::none; }},
-      {"progress", nullptr, "a line five times a second",
-       [&](auto) { o.job.progress = Progress::lines; }},
-      {"json", "FILE", "write the result there as well", [&](auto v) { o.json = v; }},
-  };
-  rows.insert(rows.end(), work.begin(), work.end());
-  return rows;
-}
-
-/// Checks for the options that define the job.
-void require_options(const std::set<std::string_view>& given) {
+void require_options(const Names& given) {
   std::vector<std::string> missing;
   for (const char* option : {"rank", "world", "rendezvous", "device"}) {
     if (!given.contains(option)) {
@@ -104,41 +55,155 @@ void require_options(const std::set<std::string_view>& given) {
   }
 }
 
-void check(const WorkerOptions& options) {
-  const std::string defect = host::find_defect(options.group);
-  if (!defect.empty()) {
-    throw UsageError(defect);
+void forbid_options(const Names& given, std::span<const std::string_view> forbidden,
+                    std::string_view why) {
+  for (const std::string_view option : forbidden) {
+    if (given.contains(option)) {
+      throw UsageError(fmt::format("--{}: {}; see weir-worker --help", option, why));
+    }
   }
-  const host::Call& call = options.job.call;
-  if (call.reduces() && !is_reducible(call.type, call.operation)) {
-    throw UsageError(fmt::format("--op: found {} of {}; allowed: bits of integers only",
-                                 name_of(call.operation), name_of(call.type)));
+}
+
+void check_root(const GivenOptions& given) {
+  if (given.choice.root >= given.group.world) {
+    throw UsageError(fmt::format("--root: found {}; allowed: 0 .. {}", given.choice.root,
+                                 given.group.world - 1));
   }
-  if (call.root >= options.group.world) {
-    throw UsageError(
-        fmt::format("--root: found {}; allowed: 0 .. {}", call.root, options.group.world - 1));
+}
+
+/// Each operation has a type, unless nothing reduces.
+void check_reductions(const CallChoice& choice) {
+  const bool reduces = std::ranges::any_of(
+      choice.kinds, [](host::CallKind kind) { return host::Call{.kind = kind}.reduces(); });
+  for (const Reduction& reduction : choice.reductions) {
+    const bool has_type = std::ranges::any_of(
+        choice.types, [&](DataType type) { return is_reducible(type, reduction.operation); });
+    if (reduces && !has_type && choice.reductions.size() < all_reductions().size()) {
+      throw UsageError(fmt::format("--op: found {} of {}; allowed: bits of integers only",
+                                   name_of(reduction), name_of(choice.types.front())));
+    }
   }
-  const std::uint64_t unit = element_size(call.type) * shares_of(call.kind, options.group.world);
-  if (options.bytes % unit != 0) {
+}
+
+template <typename Thing>
+void expect_one(std::string_view option, const std::vector<Thing>& things) {
+  if (things.size() != 1) {
+    throw UsageError(fmt::format("--{}: found {} of them; allowed: one, or --{}", option,
+                                 things.size(), kSweepOption));
+  }
+}
+
+JobOptions job_of(const GivenOptions& given) {
+  expect_one("collective", given.choice.kinds);
+  expect_one("type", given.choice.types);
+  expect_one("op", given.choice.reductions);
+  JobOptions job{.call = kinds_of_calls(given.choice).front(),
+                 .repetitions = given.repetitions,
+                 .verification = given.verification,
+                 .progress = given.progress};
+  if (!given.placements.empty()) {
+    job.placement = given.placements.back();
+  }
+  const std::uint64_t unit =
+      element_size(job.call.type) * shares_of(job.call.kind, given.group.world);
+  if (given.bytes % unit != 0) {
     throw UsageError(fmt::format("--size: found {}; allowed: multiples of {} bytes for {} of {}",
-                                 options.bytes, unit, name_of(call.kind), name_of(call.type)));
+                                 given.bytes, unit, name_of(job.call.kind),
+                                 name_of(job.call.type)));
   }
+  job.call.count = count_within(job.call, given.group.world, given.bytes);
+  return job;
+}
+
+std::vector<std::uint64_t> checked_sizes(const SizeRange& range) {
+  if (range.end < range.begin) {
+    refuse("end", text::size_text(range.end),
+           fmt::format("{} (--begin) or more", text::size_text(range.begin)));
+  }
+  std::vector<std::uint64_t> sizes = sizes_of(range);
+  if (sizes.size() > kMostSizes) {
+    refuse("increment", text::size_text(range.increment),
+           fmt::format("what makes at most {} sizes", kMostSizes));
+  }
+  return sizes;
+}
+
+std::vector<host::Call> sweep_calls(const CallChoice& choice, std::span<const std::uint64_t> sizes,
+                                    std::uint16_t world) {
+  std::vector<host::Call> calls;
+  for (const host::Call& kind : kinds_of_calls(choice)) {
+    const std::vector<host::Call> sized = with_sizes(kind, world, sizes);
+    if (sized.empty()) {
+      refuse("end", text::size_text(sizes.back()),
+             fmt::format("{} bytes or more, an element for each rank in {} of {}",
+                         element_size(kind.type) * shares_of(kind.kind, world), name_of(kind.kind),
+                         name_of(kind.type)));
+    }
+    calls.insert(calls.end(), sized.begin(), sized.end());
+  }
+  return calls;
+}
+
+std::vector<Placement> sweep_placements(const GivenOptions& given) {
+  if (given.placements.empty()) {
+    return {Placement::out_of_place, Placement::in_place};
+  }
+  if (std::ranges::find(given.placements, Placement::in_place) == given.placements.end()) {
+    for (const host::CallKind kind : given.choice.kinds) {
+      if (!can_be_out_of_place(kind)) {
+        throw UsageError(fmt::format("--out-of-place: a {} is in place only", name_of(kind)));
+      }
+    }
+  }
+  return given.placements;
+}
+
+SweepOptions sweep_of(const GivenOptions& given, const Names& names) {
+  if (names.contains("factor") && names.contains("increment")) {
+    throw UsageError("--increment: not with --factor; see weir-worker --help");
+  }
+  if (given.checked > given.iterations) {
+    refuse("check", std::to_string(given.checked),
+           fmt::format("0 .. {} (--iterations)", given.iterations));
+  }
+  SizeRange range = given.sizes;
+  range.end = names.contains("end") ? range.end : range.begin;
+  return {.calls = sweep_calls(given.choice, checked_sizes(range), given.group.world),
+          .placements = sweep_placements(given),
+          .warm_ups = given.warm_ups,
+          .iterations = given.iterations,
+          .checked = given.checked};
 }
 
 } // namespace
 
 WorkerOptions parse_worker_options(int argc, char** argv) {
-  WorkerOptions options;
+  GivenOptions given;
   const CommandLine line =
       read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir-worker", kHead, kTail},
-                        option_rows(options), WordOrder::anywhere);
+                        option_rows(given), WordOrder::anywhere);
   if (!line.words.empty()) {
     throw UsageError(fmt::format("found '{}'; see weir-worker --help", line.words.front()));
   }
   require_options(line.options);
-  check(options);
-  options.job.call.count = options.bytes / element_size(options.job.call.type) /
-                           shares_of(options.job.call.kind, options.group.world);
+  const bool is_sweep = line.options.contains(kSweepOption);
+  if (is_sweep) {
+    forbid_options(line.options, kNotInSweeps, "not in a sweep (--begin)");
+  } else {
+    forbid_options(line.options, kOnlyInSweeps, "only in a sweep (--begin)");
+  }
+  const std::string defect = host::find_defect(given.group);
+  if (!defect.empty()) {
+    throw UsageError(defect);
+  }
+  check_root(given);
+  check_reductions(given.choice);
+  WorkerOptions options{.group = given.group, .devargs = given.devargs, .json = given.json};
+  if (is_sweep) {
+    options.work = sweep_of(given, line.options);
+  } else {
+    options.work = job_of(given);
+  }
   return options;
 }
 

@@ -3,18 +3,18 @@
 
 #include "host/bootstrap/group_options.hpp"
 #include "worker/single_job.hpp"
+#include "worker/sweep.hpp"
 
-#include <cstdint>
 #include <string>
+#include <variant>
 
 namespace weir::app {
 
 struct WorkerOptions {
-  host::GroupOptions group;                      // its device: a network interface; empty for DPDK
-  std::string devargs;                           // a DPDK device; empty: none
-  JobOptions job;                                // its count follows from `bytes`
-  std::uint64_t bytes = std::uint64_t{64} << 20; // of the call's longer buffer
-  std::string json;                              // a file; empty: none
+  host::GroupOptions group; // its device: a network interface; empty for DPDK
+  std::string devargs;      // a DPDK device; empty: none
+  std::string json;         // a file; empty: none
+  std::variant<JobOptions, SweepOptions> work;
 };
 
 /// Throws UsageError. `--help` and `--version` print and exit.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker/single_job.hpp"
 
-#include "host/collective/ring_blocks.hpp"
 #include "text/json.hpp"
 #include "worker/bandwidth.hpp"
+#include "worker/group_lines.hpp"
 #include "worker/reduction.hpp"
 #include "worker/tensor_values.hpp"
 #include "worker/wrong_result.hpp"
@@ -13,14 +13,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 
 namespace weir::app {
 namespace {
 
 constexpr auto kProgressPeriod = std::chrono::milliseconds(200);
 
-std::string known_or(const std::optional<std::uint64_t>& count, std::string_view otherwise) {
-  return count ? std::to_string(*count) : std::string(otherwise);
+std::string number_or_null(const std::optional<std::uint64_t>& count) {
+  return count ? std::to_string(*count) : "null";
 }
 
 std::string_view name_of(Verification verification) {
@@ -86,8 +87,8 @@ std::string SingleJob::summary() const {
       "busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={} collective={}\n",
       group_.rank(), bytes(), name_of(options_.call.type), reduction_name(options_.call),
       options_.repetitions, mean_seconds(), bandwidth.algorithm, bandwidth.bus,
-      known_or(group_.statistics().retransmitted_packets, "unknown"), name_of(group_.algorithm()),
-      name_of(options_.verification), name_of(options_.call.kind));
+      retransmissions_of(group_), name_of(group_.algorithm()), name_of(options_.verification),
+      name_of(options_.call.kind));
 }
 
 std::string SingleJob::json() const {
@@ -103,15 +104,10 @@ std::string SingleJob::json() const {
       group_.rank(), group_.world(), group_.epoch(), name_of(options_.call.kind), bytes(),
       name_of(options_.call.type), reduction_name(options_.call), options_.repetitions,
       mean_seconds(), bandwidth.algorithm, bandwidth.bus, statistics.messages_sent,
-      statistics.results_received, known_or(statistics.retransmitted_packets, "null"),
-      known_or(statistics.ack_timeouts, "null"), statistics.frames_lost_on_purpose,
+      statistics.results_received, number_or_null(statistics.retransmitted_packets),
+      number_or_null(statistics.ack_timeouts), statistics.frames_lost_on_purpose,
       name_of(group_.algorithm()), schedule_of(group_, options_.call),
       text::json_string(group_.fallback_reason()), name_of(options_.verification));
-}
-
-std::string_view schedule_of(const host::Group& group, const host::Call& call) {
-  return group.algorithm() == host::Algorithm::ring ? name_of(host::ring_schedule(call.type))
-                                                    : std::string_view();
 }
 
 } // namespace weir::app

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace weir::app {
 
@@ -52,8 +51,5 @@ class SingleJob {
   CallBuffers buffers_;
   double seconds_ = 0; // of all repetitions, without verification
 };
-
-/// How the hosts' ring reduces the call's type. Empty when the switch reduces.
-std::string_view schedule_of(const host::Group& group, const host::Call& call);
 
 } // namespace weir::app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab, smoke_test
@@ -87,6 +89,14 @@ def examples(lab: Lab) -> None:
 COLLECTIVES = ("all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter", "barrier")
 
 
+def start_workers(lab: Lab, outside: Namespace, ring: str, *options: str, of_rank: Sequence[Sequence[str]] = ()) -> list[Process]:
+    """weir-worker on each host of ring 7; `of_rank` are options of single ranks, from 0."""
+    return [Process(lab, outside, [
+        WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", RENDEZVOUS, "--ring", ring,
+        "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", "4", "--message-bytes", "16384",
+        "--fallback", "ring", *options, *(of_rank[rank] if rank < len(of_rank) else ())]) for rank in range(RANKS)]
+
+
 @smoke_test("collectives")
 def collectives(lab: Lab) -> None:
     """Each collective by weir-worker, with one rank's frames lost now and then, in place and not; by the switch and without."""
@@ -94,16 +104,110 @@ def collectives(lab: Lab) -> None:
     for ring, way in (("7", "switch"), ("8", "ring")):
         for number, name in enumerate(COLLECTIVES):
             placement = ("--in-place", "--out-of-place")[number % 2]
-            ranks = [Process(lab, outside, [
-                WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", RENDEZVOUS, "--ring", ring,
-                "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", "4", "--message-bytes", "16384",
-                "--collective", name, "--root", "2", "--size", "160000", "--repeat", "3", "--fallback", "ring", placement,
-                *(("--loss", "0.01") if rank == 1 else ())]) for rank in range(RANKS)]
+            ranks = start_workers(lab, outside, ring, "--collective", name, "--root", "2", "--size", "160000", "--repeat", "3",
+                                  "--op", "average", placement, of_rank=((), ("--loss", "0.01")))
             for rank, process in enumerate(ranks):
                 status, output = process.wait()
                 due = f"algorithm={way} verified=every_element collective={name}"
                 expect(status == 0 and due in output, f"{name}: rank {rank}: {status}, {output}")
     switch.stop()
+
+
+# Of nccl-tests' doc/PERFORMANCE.md, for four ranks: bus bandwidth by algorithm bandwidth.
+BUS_FACTORS = {"all-reduce": 1.5, "reduce": 1, "broadcast": 1, "all-gather": 0.75, "reduce-scatter": 0.75, "barrier": 1}
+SWEPT_BYTES = (8, 64, 512, 4096, 32768)  # -b 8 -e 64K -f 8
+ROW_COLUMNS = 5 + 2 * 4 + 2 * 5  # the call; time, two bandwidths, wrong; min, p50, p95, p99, max
+
+
+def check_measurement(row: dict[str, Any], which: str, checked: bool) -> None:
+    measured = row[which]
+    times = [measured[f"{name}_us"] for name in ("min", "p50", "p95", "p99", "max")]
+    expect(0 < times[0] and times == sorted(times) and times[0] <= measured["mean_us"] <= times[-1], f"{row}")
+    algbw = row["bytes"] / measured["mean_us"] / 1000
+    for key, due in (("algbw_gb_s", algbw), ("busbw_gb_s", algbw * BUS_FACTORS[row["collective"]])):
+        expect(abs(measured[key] - due) < 2e-6 + 1e-3 * due, f"{key} should be {due}: {row}")
+    expect(measured["wrong"] == (0 if checked else None), f"{row}")
+
+
+def check_table(output: str, rows: Sequence[dict[str, Any]]) -> None:
+    """The table has the rows of the JSON file, in their order."""
+    lines = [line.split() for line in output.splitlines() if not line.startswith("#")]
+    expect(len(lines) == len(rows) and all(len(line) == ROW_COLUMNS for line in lines), output)
+    for line, row in zip(lines, rows, strict=True):
+        root = -1 if row["root"] is None else row["root"]
+        expect(line[:5] == [str(row["bytes"]), str(row["count"]), row["type"], row["op"], str(root)], f"{line}: {row}")
+        for which, at in (("out_of_place", 5), ("in_place", 9)):
+            shown = "-" if row[which] is None else "N/A" if row[which]["wrong"] is None else str(row[which]["wrong"])
+            expect(line[at + 3] == shown, f"{line}: {row}")
+
+
+def swept(elements: int) -> list[int]:
+    """The sizes, cut to whole elements for each rank."""
+    return [size for size in SWEPT_BYTES if size >= elements]
+
+
+@smoke_test("worker-sweep")
+def worker_sweep(lab: Lab) -> None:
+    """A sweep over four ranks, one of which loses frames: table, JSON file, by the switch and without."""
+    switch, outside = switch_and_hosts(lab, ring_7())
+    for ring, way, check in (("7", "switch", "2"), ("8", "ring", "0")):
+        file = lab.directory / f"{way}.json"
+        ranks = start_workers(lab, outside, ring, "-b", "8", "-e", "64K", "-f", "8", "-w", "1", "-n", "4", "-c", check,
+                              "--collective", "all", "-d", "f32,u8", "-o", "sum,xor", "-r", "3",
+                              of_rank=(("--json", str(file)), ("--loss", "0.01")))
+        endings = [process.wait() for process in ranks]
+        expect(all(status == 0 for status, _ in endings), f"{endings}")
+        said = json.loads(file.read_text())
+        expect((said["world"], said["rank"], said["algorithm"]) == (RANKS, 0, way), f"{said}")
+        found = [(row["collective"], row["type"], row["op"], row["root"], row["bytes"]) for row in said["rows"]]
+        due = []
+        for name in COLLECTIVES[:-1]:
+            root = 3 if name in ("reduce", "broadcast") else None
+            reductions = {"f32": ("sum",), "u8": ("sum", "xor")} if "reduce" in name else {"f32": ("none",), "u8": ("none",)}
+            for kind, element in (("f32", 4), ("u8", 1)):
+                shares = RANKS if name in ("all-gather", "reduce-scatter") else 1
+                due += [(name, kind, op, root, size) for op in reductions[kind] for size in swept(element * shares)]
+        expect(found == [*due, ("barrier", "none", "none", None, 0)], f"{found}; should be {due}")
+        for row in said["rows"]:
+            expect((row["out_of_place"] is None) == (row["collective"] in ("broadcast", "barrier")), f"{row}")
+            for which in ("out_of_place", "in_place"):
+                if row[which] is not None:
+                    check_measurement(row, which, check != "0")
+        check_table(endings[0][1], said["rows"])
+        wrong = "# Wrong elements: " + ("nothing was checked" if check == "0" else "0")
+        expect(f"algorithm={way}" in endings[0][1] and wrong in endings[0][1].splitlines(), endings[0][1])
+        for rank, (_, output) in enumerate(endings[1:], 1):
+            expect(f"result: rank={rank} rows={len(found)} wrong=0 " in output and "#" not in output, output)
+    switch.stop()
+
+
+SWEEP_MISTAKES = (
+    ("-e 8", "--end: only in a sweep (--begin); see"),
+    ("-n 8", "--iterations: only in a sweep (--begin); see"),
+    ("-b 8 --size 8", "--size: not in a sweep (--begin); see"),
+    ("-b 8 --verify", "--verify: not in a sweep (--begin); see"),
+    ("-b 8x", "--begin: found '8x'; allowed: bytes, such as 4096, 64KiB or 1G, in powers of 1024, from 1B to 65536GiB"),
+    ("-b 0", "--begin: found '0'; allowed: "),
+    ("-b 8 -e 70000G", "--end: found '70000G'; allowed: "),
+    ("-b 64K -e 8", "--end: found '8B'; allowed: 64KiB (--begin) or more"),
+    ("-b 8 -e 8K -f 1", "--factor: found '1'; allowed: 2 .. "),
+    ("-b 8 -e 8K -i 0", "--increment: found '0'; allowed: "),
+    ("-b 8 -e 8K -i 8 -f 2", "--increment: not with --factor; see"),
+    ("-b 8 -e 1G -i 8", "--increment: found '8B'; allowed: what makes at most 10000 sizes"),
+    ("-b 8 -n 0", "--iterations: found '0'; allowed: 1 .. 1000000"),
+    ("-b 8 -w -1", "--warm-up: found '-1'; allowed: 0 .. 1000000"),
+    ("-b 8 -n 4 -c 5", "--check: found '5'; allowed: 0 .. 4 (--iterations)"),
+    ("-b 4 -d f64", "--end: found '4B'; allowed: 8 bytes or more, an element for each rank in all-reduce of f64"),
+    ("-b 4 --collective all", "--end: found '4B'; allowed: 8 bytes or more, an element for each rank in all-gather of f32"),
+    ("-b 8 -d f32,f33", "--type: found 'f32,f33'; allowed: f32, f64, "),
+    ("-b 8 -d f32,f32", "--type: found 'f32,f32'; allowed: f32, f64, "),
+    ("-b 8 -o sum,", "--op: found 'sum,'; allowed: sum, min, max, product, and, or, xor, average; in a sweep also several"),
+    ("-b 8 -o sum,and", "--op: found and of f32; allowed: bits of integers only"),
+    ("-o and", "--op: found and of f32; allowed: bits of integers only"),
+    ("-d all", "--type: found 14 of them; allowed: one, or --begin"),
+    ("-b 8 -r 2", "--root: found 2; allowed: 0 .. 1"),
+    ("-b 8 --collective broadcast --out-of-place", "--out-of-place: a broadcast is in place only"),
+)
 
 
 @smoke_test("worker-usage")
@@ -125,7 +229,12 @@ def worker_usage(lab: Lab) -> None:
     for loss in ("nan", "1", "-0.1"):
         ended = run_to_end([WORKER, *everything, "--loss", loss])
         expect(ended.status == 2 and f"--loss: found '{loss}'; allowed: 0 .. 0.9" in ended.errors, f"{ended}")
+    for options, due in SWEEP_MISTAKES:
+        ended = run_to_end([WORKER, *everything, *options.split()])
+        expect(ended.status == 2 and due in ended.errors, f"{options}: {ended}; should say {due!r}")
     ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, "--size", "4GiB"])
+    expect(ended.status == 1 and f"no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
+    ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, "-b", "8", "-e", "4G"])
     expect(ended.status == 1 and f"no memory for a tensor of {2**32} bytes" in ended.errors, f"{ended}")
     largest = ["--window", "512", "--message-bytes", "16MiB", "--mtu", "4096"]
     ended = run_to_end(["prlimit", f"--as={2**31}", WORKER, *everything, *largest])
