@@ -85,6 +85,10 @@ void Group::check(const Call& call) const {
     throw std::invalid_argument(
         fmt::format("{} of {} has no meaning", name_of(call.operation), name_of(call.type)));
   }
+  if (call.finish == Finish::average && !(call.reduces() && call.operation == Operation::sum)) {
+    throw std::invalid_argument(
+        fmt::format("{}: only a sum has an average", describe(call)));
+  }
   if (element_size(call.type) == 0) {
     throw std::invalid_argument(fmt::format("type: found {}; allowed: 0 .. {}",
                                             static_cast<int>(call.type), kDataTypes - 1));
