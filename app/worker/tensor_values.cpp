@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker/tensor_values.hpp"
 
-#include "host/collective/average.hpp"
+#include "host/collective/scaling.hpp"
 #include "op/kernel.hpp"
 
 #include <fmt/format.h>

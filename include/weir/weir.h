@@ -174,6 +174,16 @@ const char* weir_ring_schedule(weir_data_type type);
  *
  * A reduction is the fold of the ranks' elements from rank 0 on. */
 
+/* Makes an operation for all-reduces, reduces and reduce-scatters of this type: the sum of the
+ * ranks' elements, each multiplied by its rank's factor first. `factor` points to one element of
+ * the type; each rank has its own. f16, bf16 and f8 are multiplied in f32 and rounded once;
+ * integers wrap around. The operation is this group's, until it is dropped or the group is closed.
+ * A group has 255 at most. */
+weir_status weir_make_scaled_sum(weir_group* group, weir_data_type type, const void* factor,
+                                 weir_operation* operation);
+/* Calls that have started go on. */
+weir_status weir_drop_operation(weir_group* group, weir_operation operation);
+
 /* out[i] is the reduction of every rank's in[i]. In place: in == out. */
 weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                             weir_data_type type, weir_operation operation);

@@ -32,6 +32,12 @@ static void expect_ok(const char* what, weir_status status) {
   }
 }
 
+static void expect_refusal(const char* what, weir_status status) {
+  if (status != WEIR_INVALID_ARGUMENT) {
+    give_up(what, status);
+  }
+}
+
 /* Element i of rank r: so small that f32 adds those of a dozen ranks without rounding. */
 static int element(int rank, int i) {
   return (rank + 1) * (i % 1000) - i;
@@ -131,6 +137,7 @@ static void reduce_several_tensors(weir_group* group, int rank, int world) {
 /* One element each, all started before the first is waited for. */
 static void reduce_many_at_once(weir_group* group, int rank, int world) {
   enum { CALLS = 200 };
+
   static int values[CALLS];
   weir_request* requests[CALLS];
   struct pollfd done;
@@ -157,6 +164,25 @@ static void reduce_many_at_once(weir_group* group, int rank, int world) {
   }
 }
 
+/* Of a tensor that is equal on all ranks: rank r counts r + 1 times. */
+static void sum_scaled(weir_group* group, const int* in) {
+  static int out[COUNT];
+  const int factor = weir_group_rank(group) + 1;
+  const int world = weir_group_world(group);
+  weir_operation scaled;
+  expect_ok("weir_make_scaled_sum", weir_make_scaled_sum(group, WEIR_I32, &factor, &scaled));
+  expect_ok("scaled sum", weir_all_reduce(group, in, out, COUNT, WEIR_I32, scaled));
+  for (int i = 0; i < COUNT; ++i) {
+    expect_element("scaled sum", i, out[i], in[i] * world * (world + 1) / 2);
+  }
+  expect_refusal("a scaled sum of i32 is not refused for u32",
+                 weir_all_reduce(group, in, out, 1, WEIR_U32, scaled));
+  expect_ok("weir_drop_operation", weir_drop_operation(group, scaled));
+  expect_refusal("a dropped operation is not refused",
+                 weir_all_reduce(group, in, out, 1, WEIR_I32, scaled));
+  expect_refusal("an operation is dropped twice", weir_drop_operation(group, scaled));
+}
+
 /* Every other collective, with rank 1 as the root. */
 static void call_all_others(weir_group* group, int rank, int world) {
   static int own[COUNT], all[MOST_RANKS * COUNT], share[COUNT];
@@ -181,6 +207,7 @@ static void call_all_others(weir_group* group, int rank, int world) {
   for (int i = 0; i < COUNT; ++i) {
     expect_element("average", i, own[i], element(0, i)); /* of equal values */
   }
+  sum_scaled(group, own);
   expect_ok("barrier", weir_barrier(group));
 }
 
@@ -191,12 +218,6 @@ static void read_statistics(weir_group* group) {
   if (statistics.messages_sent == 0 || statistics.results_received == 0) {
     puts("c_rank: the statistics count nothing");
     exit(1);
-  }
-}
-
-static void expect_refusal(const char* what, weir_status status) {
-  if (status != WEIR_INVALID_ARGUMENT) {
-    give_up(what, status);
   }
 }
 

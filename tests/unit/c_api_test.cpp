@@ -156,6 +156,13 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_all_reduce_coalesced(nullptr, nullptr, 0, WEIR_F32, WEIR_SUM),
             WEIR_INVALID_ARGUMENT);
   EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
+  weir_operation scaled{};
+  EXPECT_EQ(weir_make_scaled_sum(nullptr, WEIR_F32, &value, &scaled), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_make_scaled_sum(nullptr, WEIR_F32, nullptr, &scaled), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("factor: found NULL"));
+  EXPECT_EQ(weir_make_scaled_sum(nullptr, WEIR_F32, &value, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("operation: found NULL"));
+  EXPECT_EQ(weir_drop_operation(nullptr, WEIR_SUM), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_group_descriptor(nullptr), -1);
   EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
   EXPECT_EQ(weir_test(nullptr), WEIR_INVALID_ARGUMENT);

@@ -3,7 +3,7 @@
 /// Every collective of the host library: jobs whose ranks are threads around a switch in memory,
 /// with it and without. Results are compared with plain loops over whole numbers.
 
-#include "host/collective/average.hpp"
+#include "host/collective/scaling.hpp"
 #include "host/collective/slice.hpp"
 #include "host_job.hpp"
 
@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <gmock/gmock.h>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -275,6 +277,94 @@ TEST(Average, IsTheSumDividedInTheElementsType) {
   EXPECT_THAT(average(std::vector<std::uint16_t>{0x3f80}, DataType::bf16, 3), ElementsAre(0x3eab));
   EXPECT_THAT(average(std::vector<std::uint8_t>{0x44}, DataType::f8e4m3, 2), ElementsAre(0x3c));
   EXPECT_THAT(average(std::vector<std::uint8_t>{0x42}, DataType::f8e5m2, 2), ElementsAre(0x3e));
+}
+
+template <typename Element>
+Factor factor_of(Element element) {
+  Factor factor{};
+  std::memcpy(factor.data(), &element, sizeof(element));
+  return factor;
+}
+
+TEST(Multiply, RoundsOnceAndWrapsIntegers) {
+  const auto product = [](auto data, DataType type, auto factor) {
+    multiply({reinterpret_cast<std::uint8_t*>(data.data()), data.size() * sizeof(data[0])}, type,
+             factor_of(factor));
+    return data;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(product(std::vector<float>{1, -7, 0.1F}, DataType::f32, 0.3F),
+              ElementsAre(0.3F, -7 * 0.3F, 0.1F * 0.3F));
+  EXPECT_THAT(product(std::vector<double>{-7}, DataType::f64, 0.3), ElementsAre(-7 * 0.3));
+  EXPECT_THAT(product(std::vector<std::int8_t>{100, -3}, DataType::i8, std::int8_t{-3}),
+              ElementsAre(-44, 9)); // -300 is -44 modulo 256
+  EXPECT_THAT(product(std::vector<std::uint8_t>{100}, DataType::u8, std::uint8_t{3}),
+              ElementsAre(44));
+  EXPECT_THAT(product(std::vector<std::int16_t>{-300}, DataType::i16, std::int16_t{3}),
+              ElementsAre(-900));
+  EXPECT_THAT(product(std::vector<std::uint16_t>{65535}, DataType::u16, std::uint16_t{65535}),
+              ElementsAre(1));
+  EXPECT_THAT(product(std::vector<std::int32_t>{-7}, DataType::i32, -6), ElementsAre(42));
+  EXPECT_THAT(product(std::vector<std::uint32_t>{0x80000001}, DataType::u32, 2U), ElementsAre(2U));
+  EXPECT_THAT(product(std::vector<std::int64_t>{-7}, DataType::i64, std::int64_t{1} << 40),
+              ElementsAre(-7 * (std::int64_t{1} << 40)));
+  EXPECT_THAT(product(std::vector<std::uint64_t>{~0ULL}, DataType::u64, std::uint64_t{2}),
+              ElementsAre(~0ULL - 1));
+  // 1.5 x 2 = 3, in the codes of the test above.
+  EXPECT_THAT(
+      product(std::vector<std::uint16_t>(3000, 0x3e00), DataType::f16, std::uint16_t{0x4000}),
+      testing::Each(0x4200));
+  EXPECT_THAT(product(std::vector<std::uint16_t>{0x3fc0}, DataType::bf16, std::uint16_t{0x4000}),
+              ElementsAre(0x4040));
+  EXPECT_THAT(product(std::vector<std::uint8_t>{0x3c}, DataType::f8e4m3, std::uint8_t{0x40}),
+              ElementsAre(0x44));
+  EXPECT_THAT(product(std::vector<std::uint8_t>{0x3e}, DataType::f8e5m2, std::uint8_t{0x40}),
+              ElementsAre(0x42));
+}
+
+/// Rank r multiplies by r + 2. Inputs stay as they are, but in place.
+TEST(Multiply, ComesBeforeEveryReduction) {
+  for (const Fallback fallback : {Fallback::none, Fallback::ring}) {
+    const JobPlan plan{.world = 3, .fallback = fallback};
+    HostFabric fabric(fallback == Fallback::none ? rings_of(plan) : std::vector<ring::RingSpec>(),
+                      plan.world);
+    const std::string address = free_address();
+    Values expected(900);
+    for (std::uint16_t rank = 0; rank < plan.world; ++rank) {
+      const Values values = values_of(rank, 900);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        expected[i] += values[i] * (rank + 2);
+      }
+    }
+    expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+      Group group(options_of(plan, rank, address), fabric.open(rank));
+      const Values in = values_of(rank, 900);
+      Values both = in;
+      const Factor factor = factor_of(rank + 2);
+      const auto sum = [&](CallKind kind, const Values& from, Values& to, std::size_t count) {
+        group
+            .start_scaled(from.data(), to.data(),
+                          {.kind = kind, .count = count, .type = DataType::i32, .root = 1}, factor)
+            .wait();
+      };
+      Values all(900);
+      sum(CallKind::all_reduce, in, all, 900);
+      EXPECT_EQ(all, expected);
+      sum(CallKind::all_reduce, both, both, 900);
+      EXPECT_EQ(both, expected) << "in place";
+      Values share(300);
+      sum(CallKind::reduce_scatter, in, share, 300);
+      EXPECT_EQ(share, part(expected, rank * 300U, 300));
+      Values at_root(900, kUntouched);
+      sum(CallKind::reduce, in, at_root, 900);
+      EXPECT_EQ(at_root, rank == 1 ? expected : Values(900, kUntouched));
+      EXPECT_EQ(in, values_of(rank, 900)) << "the input was touched";
+      EXPECT_THROW(group.start_scaled(
+                       in.data(), all.data(),
+                       {.count = 1, .type = DataType::i32, .operation = Operation::max}, factor),
+                   std::invalid_argument);
+    }));
+  }
 }
 
 TEST(Average, OfEveryReductionIsTheSameOnAllRanks) {

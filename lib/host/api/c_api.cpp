@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/group.hpp"
+#include "host/api/scaled_sums.hpp"
 #include "host/collective/ring_blocks.hpp"
 #include "weir/weir.h"
 
@@ -26,6 +27,7 @@ struct weir_group {
 
   host::Group group;
   std::string fallback_reason;
+  host::ScaledSums scaled_sums;
 };
 
 struct weir_request {
@@ -231,6 +233,26 @@ weir_status start(weir_group* group, const void* in, void* out, const host::Call
   });
 }
 
+/// A reduction, by an operation that may be the group's own.
+weir_status start_reduction(weir_group* group, const void* in, void* out, host::Call call,
+                            weir_operation operation, weir_request** request) {
+  return guarded([&] {
+    object_at(request, "request") = nullptr;
+    const auto scaled = object_at(group, "group").scaled_sums.find(operation);
+    if (!scaled) {
+      *request = new weir_request{group->group.start(in, out, call)};
+      return WEIR_OK;
+    }
+    if (scaled->type != call.type) {
+      throw std::invalid_argument(fmt::format("operation: found a scaled sum of {}; allowed: of {}",
+                                              name_of(scaled->type), name_of(call.type)));
+    }
+    call.operation = Operation::sum;
+    *request = new weir_request{group->group.start_scaled(in, out, call, scaled->factor)};
+    return WEIR_OK;
+  });
+}
+
 /// Starts a call and waits for it.
 template <typename... Parameters, typename... Arguments>
 weir_status call(weir_status (*start_it)(Parameters...), Arguments... arguments) {
@@ -326,11 +348,34 @@ const char* weir_ring_schedule(weir_data_type type) {
   return host::name_of(host::ring_schedule(from_number<DataType>(type))).data();
 }
 
+weir_status weir_make_scaled_sum(weir_group* group, weir_data_type type, const void* factor,
+                                 weir_operation* operation) {
+  return guarded([&] {
+    object_at(operation, "operation");
+    host::ScaledSums::ScaledSum sum{.type = from_number<DataType>(type)};
+    const std::size_t bytes = element_size(sum.type);
+    if (bytes == 0) {
+      throw std::invalid_argument(fmt::format("type: found {}; allowed: 0 .. {}",
+                                              static_cast<unsigned>(type), kDataTypes - 1));
+    }
+    std::memcpy(sum.factor.data(), &object_at(static_cast<const char*>(factor), "factor"), bytes);
+    *operation = static_cast<weir_operation>(object_at(group, "group").scaled_sums.add(sum));
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_drop_operation(weir_group* group, weir_operation operation) {
+  return guarded([&] {
+    object_at(group, "group").scaled_sums.remove(operation);
+    return WEIR_OK;
+  });
+}
+
 weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, size_t count,
                                   weir_data_type type, weir_operation operation,
                                   weir_request** request) {
-  return start(group, in, out, call_of(host::CallKind::all_reduce, count, type, operation),
-               request);
+  const host::Call call = call_of(host::CallKind::all_reduce, count, type, operation);
+  return start_reduction(group, in, out, call, operation, request);
 }
 
 weir_status weir_start_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
@@ -354,8 +399,8 @@ weir_status weir_start_all_reduce_coalesced(weir_group* group, const weir_tensor
 weir_status weir_start_reduce(weir_group* group, const void* in, void* out, size_t count,
                               weir_data_type type, weir_operation operation, uint16_t root,
                               weir_request** request) {
-  return start(group, in, out, call_of(host::CallKind::reduce, count, type, operation, root),
-               request);
+  const host::Call call = call_of(host::CallKind::reduce, count, type, operation, root);
+  return start_reduction(group, in, out, call, operation, request);
 }
 
 weir_status weir_start_broadcast(weir_group* group, void* data, size_t count, weir_data_type type,
@@ -372,8 +417,8 @@ weir_status weir_start_all_gather(weir_group* group, const void* in, void* out, 
 weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
                                       weir_data_type type, weir_operation operation,
                                       weir_request** request) {
-  return start(group, in, out, call_of(host::CallKind::reduce_scatter, count, type, operation),
-               request);
+  const host::Call call = call_of(host::CallKind::reduce_scatter, count, type, operation);
+  return start_reduction(group, in, out, call, operation, request);
 }
 
 weir_status weir_start_barrier(weir_group* group, weir_request** request) {

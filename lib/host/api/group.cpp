@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -86,8 +87,7 @@ void Group::check(const Call& call) const {
         fmt::format("{} of {} has no meaning", name_of(call.operation), name_of(call.type)));
   }
   if (call.finish == Finish::average && !(call.reduces() && call.operation == Operation::sum)) {
-    throw std::invalid_argument(
-        fmt::format("{}: only a sum has an average", describe(call)));
+    throw std::invalid_argument(fmt::format("{}: only a sum has an average", describe(call)));
   }
   if (element_size(call.type) == 0) {
     throw std::invalid_argument(fmt::format("type: found {}; allowed: 0 .. {}",
@@ -106,8 +106,10 @@ void Group::check(const Call& call) const {
 
 Pending Group::start(const void* in, void* out, const Call& call) {
   check(call);
-  return Pending(driver_->start(
-      {.in = static_cast<const std::uint8_t*>(in), .out = static_cast<std::uint8_t*>(out)}, call));
+  auto request = std::make_shared<Request>();
+  request->job.buffers = {.in = static_cast<const std::uint8_t*>(in),
+                          .out = static_cast<std::uint8_t*>(out)};
+  return Pending(driver_->start(std::move(request), call));
 }
 
 Pending Group::start_all_reduce(std::span<const Part> parts, Call call) {
@@ -121,7 +123,31 @@ Pending Group::start_all_reduce(std::span<const Part> parts, Call call) {
     call.count += part.count;
   }
   check(call);
-  return Pending(driver_->start(TensorList(std::move(tensors)), call));
+  auto request = std::make_shared<Request>();
+  request->job.buffers.list = &request->tensors.emplace(std::move(tensors));
+  return Pending(driver_->start(std::move(request), call));
+}
+
+Pending Group::start_scaled(const void* in, void* out, const Call& call, const Factor& factor) {
+  check(call);
+  if (!call.reduces() || call.operation != Operation::sum) {
+    throw std::invalid_argument(fmt::format("{}: only a sum has factors", describe(call)));
+  }
+  auto request = std::make_shared<Request>();
+  const auto* const from = static_cast<const std::uint8_t*>(in);
+  auto* const to = static_cast<std::uint8_t*>(out);
+  const std::size_t ranks = call.kind == CallKind::reduce_scatter ? world() : 1;
+  std::span<std::uint8_t> scaled(to, ranks * call.count * element_size(call.type));
+  if (call.kind != CallKind::all_reduce) { // the result has less room, or none
+    request->scaled.resize(scaled.size());
+    scaled = request->scaled;
+  }
+  if (from != scaled.data()) {
+    std::copy_n(from, scaled.size(), scaled.data());
+  }
+  multiply(scaled, call.type, factor);
+  request->job.buffers = {.in = scaled.data(), .out = to};
+  return Pending(driver_->start(std::move(request), call));
 }
 
 Pending Group::start_all_reduce(const void* in, void* out, std::size_t count, DataType type,

@@ -7,6 +7,7 @@
 #include "host/bootstrap/call.hpp"
 #include "host/bootstrap/error.hpp"
 #include "host/bootstrap/group_options.hpp"
+#include "host/collective/scaling.hpp"
 #include "weir/ina.hpp"
 
 #include <chrono>
@@ -107,6 +108,10 @@ class Group {
   /// All-reduces the tensors as if they lay one after the other; for a few small ones cheaper than
   /// a call for each. `call.count` is not used.
   Pending start_all_reduce(std::span<const Part> parts, Call call);
+
+  /// A sum of inputs that each rank multiplies by a factor of its own first.
+  Pending start_scaled(const void* in, void* out, const Call& call, const Factor& factor);
+
   Pending start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
                            Operation operation);
   /// The same, and waits.

@@ -25,18 +25,6 @@ GroupDriver::GroupDriver(const GroupOptions& options, std::unique_ptr<Transport>
   thread_ = std::thread([this] { attend(); });
 }
 
-std::shared_ptr<Request> GroupDriver::start(const CallBuffers& buffers, const Call& call) {
-  auto request = std::make_shared<Request>();
-  request->job.buffers = buffers;
-  return start(std::move(request), call);
-}
-
-std::shared_ptr<Request> GroupDriver::start(TensorList tensors, const Call& call) {
-  auto request = std::make_shared<Request>();
-  request->job.buffers.list = &request->tensors.emplace(std::move(tensors));
-  return start(std::move(request), call);
-}
-
 std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, const Call& call) {
   request->driver = shared_from_this();
   refuse_elsewhere();

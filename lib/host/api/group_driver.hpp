@@ -35,8 +35,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   static void keep_for_ever(std::shared_ptr<GroupDriver> driver);
 
   /// Throws Error. So do the next two.
-  std::shared_ptr<Request> start(const CallBuffers& buffers, const Call& call);
-  std::shared_ptr<Request> start(TensorList tensors, const Call& call);
+  std::shared_ptr<Request> start(std::shared_ptr<Request> request, const Call& call);
   /// True once it is done. Never blocks for long.
   bool test(Request& request);
   /// True once it is done, false at the deadline.
@@ -64,7 +63,6 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  std::shared_ptr<Request> start(std::shared_ptr<Request> request, const Call& call);
   void attend();
   void leave_it_to_others(Lock& lock);
   void sleep(Lock& lock);

@@ -3,8 +3,10 @@
 
 #include "host/collective/engine.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace weir::host {
 
@@ -15,8 +17,10 @@ struct Request {
   std::shared_ptr<GroupDriver> driver;
   Job job;
   std::optional<TensorList> tensors; // of a call with several
-  bool is_counted = false;           // by the group's DoneEvent
-  bool is_seen = false;              // its caller knows that it is done
+  std::vector<std::uint8_t>
+      scaled;              // the input, of a call that multiplies it and has no other place
+  bool is_counted = false; // by the group's DoneEvent
+  bool is_seen = false;    // its caller knows that it is done
 };
 
 } // namespace weir::host

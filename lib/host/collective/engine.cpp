@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/collective/engine.hpp"
 
-#include "host/collective/average.hpp"
+#include "host/collective/scaling.hpp"
 
 #include <fmt/format.h>
 
