@@ -174,6 +174,10 @@ const char* weir_ring_schedule(weir_data_type type);
  *
  * A reduction is the fold of the ranks' elements from rank 0 on. */
 
+/* 1 if there is this reduction of this type, else 0: floats have no WEIR_AND, WEIR_OR, WEIR_XOR. A
+ * call with such a pair is a WEIR_INVALID_ARGUMENT. */
+int weir_is_reducible(weir_data_type type, weir_operation operation);
+
 /* Makes an operation for all-reduces, reduces and reduce-scatters of this type: the sum of the
  * ranks' elements, each multiplied by its rank's factor first. `factor` points to one element of
  * the type; each rank has its own. f16, bf16 and f8 are multiplied in f32 and rounded once;

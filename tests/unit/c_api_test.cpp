@@ -177,6 +177,28 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   weir_context_close(nullptr);
 }
 
+TEST(CApiReductions, FloatsHaveNoBitwiseOperation) {
+  for (const weir_data_type type : {WEIR_F32, WEIR_F16, WEIR_BF16, WEIR_F64, WEIR_F8E5M2}) {
+    for (const weir_operation operation : {WEIR_SUM, WEIR_MIN, WEIR_MAX, WEIR_PRODUCT}) {
+      EXPECT_EQ(weir_is_reducible(type, operation), 1) << type << ", " << operation;
+    }
+    for (const weir_operation operation : {WEIR_AND, WEIR_OR, WEIR_XOR}) {
+      EXPECT_EQ(weir_is_reducible(type, operation), 0) << type << ", " << operation;
+    }
+    EXPECT_EQ(weir_is_reducible(type, WEIR_AVERAGE), 1) << type;
+  }
+  for (const weir_operation operation :
+       {WEIR_SUM, WEIR_PRODUCT, WEIR_AND, WEIR_XOR, WEIR_AVERAGE}) {
+    EXPECT_EQ(weir_is_reducible(WEIR_U64, operation), 1) << operation;
+  }
+}
+
+TEST(CApiReductions, ANumberThatIsNoTypeOrOperationHasNone) {
+  EXPECT_EQ(weir_is_reducible(static_cast<weir_data_type>(14), WEIR_SUM), 0);
+  EXPECT_EQ(weir_is_reducible(WEIR_I32, static_cast<weir_operation>(7)), 0);
+  EXPECT_EQ(weir_is_reducible(WEIR_I32, static_cast<weir_operation>(257)), 0);
+}
+
 TEST(CApiNames, EachStatusHasItsOwn) {
   const std::vector<std::string> names{"ok",        "invalid_argument", "rendezvous_timeout",
                                        "peer_died", "retry_exceeded",   "not_aggregated",

@@ -348,6 +348,11 @@ const char* weir_ring_schedule(weir_data_type type) {
   return host::name_of(host::ring_schedule(from_number<DataType>(type))).data();
 }
 
+int weir_is_reducible(weir_data_type type, weir_operation operation) {
+  const host::Call call = call_of(host::CallKind::all_reduce, 0, type, operation);
+  return is_reducible(call.type, call.operation) ? 1 : 0;
+}
+
 weir_status weir_make_scaled_sum(weir_group* group, weir_data_type type, const void* factor,
                                  weir_operation* operation) {
   return guarded([&] {
