@@ -103,6 +103,16 @@ def check_commands() -> list[str]:
     return mistakes + ([] if len(coded) > 10 else ["hardly any command was found in the code"])
 
 
+def check_torch_options() -> list[str]:
+    """docs/pytorch.md has exactly the variables that weir_torch reads, in its table."""
+    fields = read("lib/host/torch/weir_torch/options.py").split("class Options:")[1].split("def ")[0]
+    due = {f"WEIR_{name.upper()}" for name in re.findall(r"^    (\w+): ", fields, re.MULTILINE)} | {"WEIR_LIBRARY"}
+    table = read("docs/pytorch.md").split("| variable |")[1].split("\n\n")[0]
+    told = set(re.findall(r"`(WEIR_\w+)`", table))
+    return [f"docs/pytorch.md lacks {name}, or the backend does not know it" for name in sorted(due ^ told)] + \
+           ([] if len(due) > 5 else ["hardly any option was found in options.py"])
+
+
 def check_mutations() -> list[str]:
     """The mutations of the simulation still fit the code, and docs/mutations.md tells of each."""
     told = re.findall(r"^\| `([\w-]+)` \|", read("docs/mutations.md"), re.MULTILINE)
@@ -112,7 +122,8 @@ def check_mutations() -> list[str]:
 
 def main() -> int:
     failed = 0
-    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_mutations]
+    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options,
+              check_mutations]
     for check in checks:
         mistakes = check()
         failed += bool(mistakes)

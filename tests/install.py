@@ -27,6 +27,7 @@ VERSION = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(
 SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
+TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "group.py", "options.py", "process_group.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay")
 # libibverbs names the two others in its .pc file.
@@ -51,6 +52,22 @@ find_package(weir %s REQUIRED)
 add_executable(job all_reduce.c)
 target_link_libraries(job PRIVATE weir::weir)
 """ % VERSION
+
+# Tells in C what weir_torch believes of weir.h, for a compiler to judge.
+BELIEFS = """
+import c_api
+print("#include <stddef.h>\\n#include <weir/weir.h>")
+for names in (c_api.STATUS, c_api.DATA_TYPES, c_api.OPERATIONS, c_api.TRANSPORTS, c_api.FALLBACKS):
+    for name, number in names.items():
+        print(f'_Static_assert({name} == {number}, "");')
+for struct in c_api.STRUCTS:
+    for name, _ in struct._fields_:
+        field = getattr(struct, name)
+        print(f'_Static_assert(offsetof({struct.NAME}, {name}) == {field.offset}, "");')
+        print(f'_Static_assert(sizeof((({struct.NAME}*)0)->{name}) == {field.size}, "");')
+for name, (_, *arguments) in c_api.PROTOTYPES.items():
+    print(f"/* {name} has {len(arguments)} arguments */")
+"""
 
 
 class Mistake(Exception):
@@ -118,11 +135,18 @@ def install(folder: Path) -> Installation:
     return made
 
 
+def torch_files(made: Installation) -> set[str]:
+    folders = [folder.relative_to(made.prefix) for folder in made.prefix.rglob("weir_torch")]
+    expect(len(folders) == 1, f"found folders {folders} for weir_torch; should be 1")
+    return {str(folders[0] / name) for name in TORCH_FILES}
+
+
 def check_files(made: Installation) -> None:
     lib = made.library.parent.relative_to(made.prefix)
     due = {f"bin/{program}" for program in HOST_PROGRAMS} | {f"include/weir/{header}" for header in HEADERS} | {
         f"{lib}/{name}" for name in ("libweir.so", SONAME, f"libweir.so.{VERSION}", "pkgconfig/weir.pc",
                                      "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake")}
+    due |= torch_files(made)
     found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir()}
     expect(found == due, f"installed too much: {sorted(found - due)}; too little: {sorted(due - found)}")
 
@@ -136,12 +160,14 @@ def installed_by(build: Path) -> set[str]:
 
 
 def check_whole_tree(made: Installation) -> None:
-    """With the switch, only its programs are installed besides."""
+    """With the switch, only its programs are installed besides; -Dtorch=false takes the Python files away."""
     whole = made.folder / "whole tree"
-    output_of("meson", "setup", whole, cwd=ROOT)
+    output_of("meson", "setup", whole, "-Dtorch=false", f"--prefix={made.prefix}", cwd=ROOT)
     besides = installed_by(whole) - installed_by(made.build)
     due = {f"bin/{program}" for program in SWITCH_PROGRAMS}
     expect(besides == due, f"found, besides the host library: {sorted(besides)}; should be {sorted(due)}")
+    lacking = installed_by(made.build) - installed_by(whole)
+    expect(lacking == torch_files(made), f"-Dtorch=false takes away {sorted(lacking)}; should be all of weir_torch")
 
 
 def declared_functions(made: Installation) -> set[str]:
@@ -225,6 +251,26 @@ def check_cmake(made: Installation) -> None:
     expect_run(project / "build/job", moved / made.library.relative_to(made.prefix))
 
 
+def argument_counts(made: Installation) -> dict[str, int]:
+    header = re.sub(r"/\*.*?\*/", "", (made.prefix / "include/weir/weir.h").read_text(), flags=re.DOTALL)
+    declared = re.findall(r"\b(weir_\w+)\(([^()]*)\);", header)
+    return {name: 0 if arguments == "void" else arguments.count(",") + 1 for name, arguments in declared}
+
+
+def check_torchs_copy_of_the_header(made: Installation) -> None:
+    """weir_torch has names, numbers, fields and functions of weir.h once more, because Python reads no C."""
+    folder = next(made.prefix.rglob("weir_torch"))
+    beliefs = output_of(sys.executable, "-B", "-c", BELIEFS, cwd=folder,
+                        environment={"WEIR_LIBRARY": str(made.library)})
+    source = made.folder / "beliefs.c"
+    source.write_text(beliefs)
+    output_of("cc", "-std=c11", *made.pkg_config("--cflags").split(), "-fsyntax-only", source)
+    believed = {name: int(count) for name, count in re.findall(r"(\w+) has (\d+) arguments", beliefs)}
+    due = argument_counts(made)
+    wrong = {name: count for name, count in believed.items() if due[name] != count}
+    expect(len(believed) > 10 and not wrong, f"numbers of arguments: found {wrong or believed}; should be {due}")
+
+
 def check_version(made: Installation) -> None:
     said = made.pkg_config("--modversion")
     expect(said == VERSION, f"pkg-config says version {said}; should be {VERSION}")
@@ -246,7 +292,7 @@ def check_worker_without_dpdk(made: Installation) -> None:
 
 CHECKS: tuple[Callable[[Installation], None], ...] = (
     check_files, check_whole_tree, check_exports, check_dynamic_sections, check_headers, check_c99, check_cpp20,
-    check_cmake, check_version, check_worker_without_dpdk,
+    check_cmake, check_torchs_copy_of_the_header, check_version, check_worker_without_dpdk,
 )
 
 

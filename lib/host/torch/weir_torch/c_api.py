@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of weir/weir.h that the backend calls. tests/install.py compares names, numbers and fields with the header."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+
+LIBRARY = "libweir.so.1"
+
+STATUS = {"WEIR_OK": 0}
+DATA_TYPES = {"WEIR_F32": 0, "WEIR_I32": 1, "WEIR_F16": 2, "WEIR_BF16": 3, "WEIR_F64": 4, "WEIR_I8": 5, "WEIR_U8": 6,
+              "WEIR_I16": 7, "WEIR_I64": 10}
+OPERATIONS = {"WEIR_SUM": 0, "WEIR_MIN": 1, "WEIR_MAX": 2, "WEIR_PRODUCT": 3, "WEIR_AND": 4, "WEIR_OR": 5, "WEIR_XOR": 6,
+              "WEIR_AVERAGE": 256}
+TRANSPORTS = {"WEIR_SOFTWARE": 0, "WEIR_VERBS": 1}
+FALLBACKS = {"WEIR_FALLBACK_NONE": 0, "WEIR_FALLBACK_RING": 1}
+
+
+class ContextOptions(ctypes.Structure):
+    NAME = "weir_context_options"
+    _fields_ = [("size", c_size_t), ("transport", c_int), ("device", c_char_p), ("ip", c_char_p), ("mac", c_char_p),
+                ("gid_index", c_uint8)]
+
+
+class GroupOptions(ctypes.Structure):
+    NAME = "weir_group_options"
+    _fields_ = [("size", c_size_t), ("rank", c_uint16), ("world", c_uint16), ("rendezvous", c_char_p),
+                ("rings", POINTER(c_uint32)), ("ring_count", c_size_t), ("window", c_uint32), ("message_bytes", c_uint32),
+                ("path_mtu", c_uint32), ("epoch", c_uint32), ("fallback", c_int), ("form_timeout_ms", c_uint32),
+                ("timeout_ms", c_uint32), ("ack_timeout_ms", c_uint32), ("retry_count", c_uint8)]
+
+
+class GroupStatistics(ctypes.Structure):
+    NAME = "weir_group_statistics"
+    _fields_ = [("size", c_size_t), ("messages_sent", c_uint64), ("results_received", c_uint64),
+                ("retransmitted_packets", c_uint64), ("ack_timeouts", c_uint64)]
+
+
+STRUCTS = (ContextOptions, GroupOptions, GroupStatistics)
+
+PROTOTYPES = {
+    "weir_context_options_init_sized": (None, POINTER(ContextOptions), c_size_t),
+    "weir_group_options_init_sized": (None, POINTER(GroupOptions), c_size_t),
+    "weir_context_open": (c_int, POINTER(ContextOptions), POINTER(c_void_p)),
+    "weir_context_close": (None, c_void_p),
+    "weir_group_form": (c_int, c_void_p, POINTER(GroupOptions), POINTER(c_void_p)),
+    "weir_group_abort": (c_int, c_void_p),
+    "weir_group_close": (None, c_void_p),
+    "weir_group_read_statistics": (c_int, c_void_p, POINTER(GroupStatistics)),
+    "weir_group_algorithm": (c_char_p, c_void_p),
+    "weir_group_fallback_reason": (c_char_p, c_void_p),
+    "weir_is_reducible": (c_int, c_int, c_int),
+    "weir_start_all_reduce": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)),
+    "weir_start_broadcast": (c_int, c_void_p, c_void_p, c_size_t, c_int, c_uint16, POINTER(c_void_p)),
+    "weir_start_barrier": (c_int, c_void_p, POINTER(c_void_p)),
+    "weir_wait": (c_int, c_void_p),
+    "weir_last_error": (c_char_p,),
+    "weir_last_error_rank": (c_int,),
+    "weir_status_name": (c_char_p, c_int),
+    "weir_version": (c_char_p,),
+}
+
+
+def _load() -> ctypes.CDLL:
+    """CDLL gives up the interpreter's lock during each call, so a call that waits stops no other thread."""
+    name = os.environ.get("WEIR_LIBRARY", LIBRARY)
+    try:
+        loaded = ctypes.CDLL(name)
+    except OSError as error:
+        raise ImportError(f"weir_torch: {error}; install the host library, or set WEIR_LIBRARY to the file's path") from error
+    for function, (result, *arguments) in PROTOTYPES.items():
+        getattr(loaded, function).restype = result
+        getattr(loaded, function).argtypes = arguments
+    return loaded
+
+
+library = _load()
+
+
+class WeirError(RuntimeError):
+    """A call that failed: `status` is its name in weir.h without WEIR_, `rank` the rank that it is about, or None."""
+
+    def __init__(self, status: int) -> None:
+        self.status = library.weir_status_name(status).decode()
+        rank = library.weir_last_error_rank()
+        self.rank = rank if rank >= 0 else None
+        super().__init__(f"weir: {self.status}: {library.weir_last_error().decode(errors='replace')}")
+
+
+def check(status: int) -> None:
+    """Call it in the thread of the failed call: the library keeps the last error of each thread."""
+    if status != STATUS["WEIR_OK"]:
+        raise WeirError(status)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls under way: who waits for them, and what a caller gets in the meantime."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import Any, Optional, Union
+
+import torch
+from torch._C._distributed_c10d import Work
+from torch.futures import Future
+
+from .c_api import WeirError
+from .group import Group
+
+FOR_EVER = timedelta(0)  # torch's way to say so
+MOST_KEPT = 1024
+
+Outcome = Union[list[torch.Tensor], WeirError]
+
+
+def result_of(outcome: Future) -> list[torch.Tensor]:
+    value = outcome.value()
+    if isinstance(value, WeirError):
+        raise value
+    return value
+
+
+class WeirWork(Work):
+    """A call under way. Its future's value is the list of the call's tensors."""
+
+    _kept: OrderedDict[int, WeirWork] = OrderedDict()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._over = threading.Event()
+        self._outcome: Future = Future()
+        # Python's set_exception stores a value, in which C++ sees no error. An exception out of `then` is one for both.
+        self._result = self._outcome.then(result_of)
+        self._keep()
+
+    def _keep(self) -> None:
+        """C++ code holds the C++ half of a work alone, and would miss the methods below if the Python half were gone.
+        So it stays until somebody has asked for the outcome; of works for which nobody asks, the oldest go."""
+        self._kept[id(self)] = self
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+
+    def _let_go(self) -> None:
+        self._kept.pop(id(self), None)
+
+    def end(self, outcome: Outcome) -> None:
+        self._outcome.set_result(outcome)
+        self._over.set()
+
+    def is_completed(self) -> bool:
+        if self._over.is_set():
+            self._let_go()
+        return self._over.is_set()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and not isinstance(self._outcome.value(), WeirError)
+
+    def wait(self, timeout: timedelta = FOR_EVER) -> bool:
+        if not self._over.wait(timeout.total_seconds() if timeout != FOR_EVER else None):
+            raise RuntimeError(f"weir_torch: the call is not done after {timeout}; it goes on")
+        self._let_go()
+        result_of(self._outcome)
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> Future:
+        self._let_go()
+        return self._result
+
+    def result(self) -> list[torch.Tensor]:
+        self.wait()
+        return result_of(self._outcome)
+
+
+@dataclass(frozen=True)
+class Call:
+    request: Any
+    work: WeirWork
+    tensors: list[torch.Tensor]
+    data: Optional[torch.Tensor]  # what the library works on: the tensor, or a contiguous copy
+
+
+@dataclass
+class CallStatistics:
+    """`seconds`: how long at least one call was under way, the wait for the slowest rank included."""
+
+    calls: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+class Calls:
+    """Starts the calls of a group. The library ends them in their order, so one thread waits for all of them."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        # Guards what is below; a call's place in the queue is that of its start. The garbage collector may close the group
+        # in any thread, also in one that has the lock.
+        self._lock = threading.RLock()
+        self._queue: SimpleQueue[Optional[Call]] = SimpleQueue()
+        self._under_way = 0
+        self._busy_since = 0.0
+        self._counted = CallStatistics()
+        self._thread = threading.Thread(target=self._attend, name="weir_torch", daemon=True)
+        self._thread.start()
+
+    def start(self, tensors: list[torch.Tensor], start_it: Callable[[torch.Tensor], Any]) -> WeirWork:
+        """`start_it` gets the contiguous data of the one tensor and returns the request."""
+        data = tensors[0].detach().contiguous()
+        return self._enter(lambda: start_it(data), tensors, data)
+
+    def start_without_data(self, start_it: Callable[[], Any]) -> WeirWork:
+        return self._enter(start_it, [], None)
+
+    def _enter(self, start_it: Callable[[], Any], tensors: list[torch.Tensor],
+               data: Optional[torch.Tensor]) -> WeirWork:
+        with self._lock:
+            request = start_it()
+            if self._under_way == 0:
+                self._busy_since = time.monotonic()
+            self._under_way += 1
+            self._counted.calls += 1
+            self._counted.bytes += data.numel() * data.element_size() if data is not None else 0
+            call = Call(request, WeirWork(), tensors, data)
+            self._queue.put(call)
+        return call.work
+
+    def _attend(self) -> None:
+        while (call := self._queue.get()) is not None:
+            outcome = self._outcome_of(call)
+            with self._lock:
+                self._under_way -= 1
+                if self._under_way == 0:
+                    self._counted.seconds += time.monotonic() - self._busy_since
+            call.work.end(outcome)
+
+    def _outcome_of(self, call: Call) -> Outcome:
+        try:
+            self._group.wait(call.request)
+        except WeirError as error:
+            return error
+        if call.data is not None and call.data.data_ptr() != call.tensors[0].data_ptr():
+            call.tensors[0].detach().copy_(call.data)
+        return call.tensors
+
+    def statistics(self) -> CallStatistics:
+        with self._lock:
+            since = time.monotonic() - self._busy_since if self._under_way else 0.0
+            return CallStatistics(self._counted.calls, self._counted.bytes, self._counted.seconds + since)
+
+    def close(self) -> None:
+        """Ends the group. Calls that are under way fail, on all ranks."""
+        with self._lock:
+            if self._under_way:
+                self._group.abort()
+            self._queue.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._group.close()

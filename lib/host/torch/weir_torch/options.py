@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a rank must know of its device and its ring, from the program or from the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any, Optional
+
+from .c_api import FALLBACKS, TRANSPORTS
+
+TRANSPORT_NUMBERS = {name.removeprefix("WEIR_").lower(): number for name, number in TRANSPORTS.items()}
+FALLBACK_NUMBERS = {name.removeprefix("WEIR_FALLBACK_").lower(): number for name, number in FALLBACKS.items()}
+TEXTS = ("transport", "device", "ip", "mac", "fallback", "rendezvous")
+
+
+@dataclass(frozen=True)
+class Options:
+    """None and "" leave the library's default. The environment variable of a field is WEIR_ and its name in capitals."""
+
+    transport: str = "software"  # or "verbs"
+    device: str = ""  # software: a network interface; verbs: an RDMA device
+    ip: str = ""  # software: this rank's address, as in the switch's ring
+    mac: str = ""
+    gid_index: Optional[int] = None
+    rings: tuple[int, ...] = (1,)  # ids, as in the switch's configuration; the next three likewise
+    window: Optional[int] = None
+    message_bytes: Optional[int] = None
+    path_mtu: Optional[int] = None
+    ack_timeout_ms: Optional[int] = None
+    fallback: str = "none"  # or "ring"
+    rendezvous: str = ""  # HOST:PORT where rank 0 listens
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("transport", TRANSPORT_NUMBERS), ("fallback", FALLBACK_NUMBERS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"weir_torch: {name}: found {getattr(self, name)!r}; allowed: {', '.join(allowed)}")
+        if not self.rings:
+            raise ValueError("weir_torch: rings: found none; allowed: one id or more")
+
+    @classmethod
+    def from_environment(cls) -> Options:
+        given = {field.name: os.environ[variable_of(field.name)] for field in fields(cls)
+                 if variable_of(field.name) in os.environ}
+        return cls(**{name: value_of(name, text) for name, text in given.items()})
+
+
+def variable_of(name: str) -> str:
+    return f"WEIR_{name.upper()}"
+
+
+def value_of(name: str, text: str) -> Any:
+    if name in TEXTS:
+        return text
+    try:
+        return tuple(int(part) for part in text.split(",")) if name == "rings" else int(text)
+    except ValueError:
+        allowed = "numbers with commas between them" if name == "rings" else "a number"
+        raise ValueError(f"weir_torch: {variable_of(name)}: found {text!r}; allowed: {allowed}") from None
