@@ -32,9 +32,10 @@ import test_prompt  # noqa: F401
 import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
 import test_telemetry  # noqa: F401
+import test_torch  # noqa: F401
 import test_worker  # noqa: F401
 from lab import TESTS, Lab, Test
-from weir import WEIR, Failed
+from weir import WEIR, Failed, Skipped
 
 LONGEST_TEST_S = 90
 
@@ -61,24 +62,26 @@ def chosen(patterns: list[str]) -> list[Test]:
             if any(fnmatch.fnmatch(test.name, pattern) for pattern in patterns) or not (patterns or test.hidden)]
 
 
-def passes(test: Test) -> bool:
+def verdict_of(test: Test) -> str:
     started = time.monotonic()
-    problem = ""
+    verdict, problem = "passed", ""
     signal.alarm(LONGEST_TEST_S)
     lab = Lab(test.name)
     try:
         test.body(lab)
+    except Skipped as reason:
+        verdict, problem = "SKIPPED", str(reason)
     except Failed as failure:
-        problem = str(failure)
+        verdict, problem = "FAILED", str(failure)
     except Exception:  # an error in a test is a failure; the others still run
-        problem = traceback.format_exc()
+        verdict, problem = "FAILED", traceback.format_exc()
     finally:
         signal.alarm(0)
         lab.close()
-    print(f"  {'FAILED' if problem else 'passed'}  {test.name}  {time.monotonic() - started:.1f} s", flush=True)
+    print(f"  {verdict}  {test.name}  {time.monotonic() - started:.1f} s", flush=True)
     if problem:
         print("    " + problem.strip().replace("\n", "\n    "), flush=True)
-    return not problem
+    return verdict
 
 
 def ending(passed: int, failed: int, skipped: int) -> int:
@@ -104,14 +107,14 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop_on_signal)
     signal.signal(signal.SIGALRM, give_up)
-    results: list[bool] = []
+    verdicts: list[str] = []
     try:
         for test in tests:
-            results.append(passes(test))
+            verdicts.append(verdict_of(test))
     except Stopped as stopped:
         print(f"smoke: stopped by {stopped}")
-        return ending(sum(results), len(results) - sum(results) + 1, len(tests) - len(results) - 1)
-    return ending(sum(results), len(results) - sum(results), 0)
+        verdicts += ["FAILED"] + ["SKIPPED"] * (len(tests) - len(verdicts) - 1)
+    return ending(*(verdicts.count(word) for word in ("passed", "FAILED", "SKIPPED")))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,10 @@ class Failed(Exception):
     """What was seen, and what was expected."""
 
 
+class Skipped(Exception):
+    """What this machine lacks for a test."""
+
+
 def expect(holds: object, otherwise: str) -> None:
     if not holds:
         raise Failed(otherwise)

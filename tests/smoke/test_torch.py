@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The PyTorch backend: a training that is the same to the bit in every run, every call and type, and a rank's death."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hosts import RANKS
+from lab import Lab, smoke_test
+from torch_ranks import TRAIN, TorchJob, need_torch
+from weir import expect
+
+LOSS = 0.001
+STEPS = 24
+JOB_S = 80.0
+CALLS = Path(__file__).parent / "torch_calls.py"
+# Gloo adds the ranks' gradients in another order, so each sum may differ in its last bit, and each step adds a little:
+# 2.4e-7 was seen.
+GLOO_DIFFERENCE = 1e-4
+
+
+def train(job: TorchJob, *arguments: str) -> dict[str, Any]:
+    """Rank 0's report. All ranks must have the same parameters, to the bit."""
+    ranks = job.start(TRAIN, "--steps", str(STEPS), *arguments)
+    reports = [rank.report(JOB_S) for rank in ranks]
+    hashes = {report["parameters"] for report in reports}
+    expect(len(hashes) == 1, f"the ranks have {len(hashes)} sets of parameters")
+    return reports[0]
+
+
+@smoke_test("torch-training")
+def torch_training(lab: Lab) -> None:
+    """Two runs with losses and a straggler end in the same bits; the loss of each step is as with Gloo."""
+    need_torch()
+    job = TorchJob(lab, LOSS)
+    first = train(job, "--straggler", "3")
+    lost = job.cables.lost()
+    expect(lost > 0, "the cables lost nothing, so nothing was tested")
+    expect(first["algorithm"] == "switch" and first["calls"] > 2 * STEPS, f"{first}")
+    second = train(job, "--straggler", "1")
+    expect(job.cables.lost() > lost, "the cables lost nothing in the second run")
+    expect(first["parameters"] == second["parameters"], "two runs end in different parameters")
+    expect(first["losses"] == second["losses"], "two runs have different losses")
+    gloo = train(job, "--backend", "gloo")
+    differences = [abs(ours - theirs) for ours, theirs in zip(first["losses"], gloo["losses"], strict=True)]
+    expect(max(differences) < GLOO_DIFFERENCE, f"differences from Gloo's losses: {differences}")
+    expect(min(first["losses"][-5:]) < first["losses"][0] / 2, f"the loss does not fall: {first['losses']}")
+    job.switch.stop()
+
+
+@smoke_test("torch-calls")
+def torch_calls(lab: Lab) -> None:
+    """Each call, type and operation, of Weir and of Gloo, against values computed by hand."""
+    need_torch()
+    job = TorchJob(lab, LOSS)
+    for rank in job.start(CALLS):
+        status, output = rank.wait(JOB_S)
+        expect(status == 0 and "torch_calls: exact" in output, f"rank {rank.number}: {status}, {output[-3000:]}")
+    job.switch.stop()
+
+
+@smoke_test("torch-death")
+def torch_death(lab: Lab) -> None:
+    """A rank is killed during the training: the others end with an error that names it."""
+    need_torch()
+    job = TorchJob(lab, loss=0)
+    ranks = job.start(TRAIN, "--steps", "1000000")
+    next(line for line in ranks[0].lines() if line.startswith("step 3 "))
+    victim = ranks[2]
+    victim.process.kill()
+    for rank in ranks:
+        if rank is not victim:
+            status, output = rank.wait(30)
+            expect(status == 1 and "WeirError: weir: peer_died: " in output and "rank 2" in output,
+                   f"rank {rank.number}: {status}, {output[-3000:]}")
+    job.switch.stop()

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One of four ranks that makes every kind of call of the backend "weir" and compares the results with whole numbers
+that it computes by itself. Ends with "torch_calls: exact" and status 0."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from functools import reduce
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+
+import weir_torch
+
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32,
+         torch.int64)
+COUNTS = (0, 1, 3, 5000)
+RANKS = 4
+RULES = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": min, "MAX": max}
+BITWISE_RULES = {"BAND": lambda a, b: a & b, "BOR": lambda a, b: a | b, "BXOR": lambda a, b: a ^ b}
+
+
+def expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise SystemExit(f"torch_calls: rank {dist.get_rank()}: {otherwise}")
+
+
+def expect_equal(found: torch.Tensor, due: torch.Tensor, what: str) -> None:
+    expect(torch.equal(found, due), f"{what}: found {found.flatten()[:8]}, should be {due.flatten()[:8]}")
+
+
+def values(rank: int, count: int) -> list[int]:
+    """So small that no type rounds their sum or product."""
+    return [(rank + 2 * i) % 3 + 1 for i in range(count)]
+
+
+def folded(operation: str, count: int) -> list[float]:
+    columns = list(zip(*(values(rank, count) for rank in range(RANKS)), strict=True))
+    if operation == "AVG":
+        return [sum(column) / RANKS for column in columns]
+    return [reduce((RULES | BITWISE_RULES)[operation], column) for column in columns]
+
+
+def weir_calls() -> int:
+    return group().statistics().calls
+
+
+def group() -> weir_torch.ProcessGroupWeir:
+    return dist.distributed_c10d._get_default_group()
+
+
+def reduce_every_type(rank: int) -> None:
+    for kind, dtype in enumerate(TYPES):
+        operations = ["AVG", *RULES, *(() if dtype.is_floating_point else BITWISE_RULES)]
+        for number, operation in enumerate(operations):
+            count = COUNTS[(kind + number) % len(COUNTS)]
+            tensor = torch.tensor(values(rank, count), dtype=dtype)
+            before = weir_calls()
+            dist.all_reduce(tensor, op=getattr(dist.ReduceOp, operation))
+            expect(weir_calls() == before + 1, f"{dtype}: went to Gloo")
+            expect_equal(tensor, torch.tensor(folded(operation, count)).to(dtype), f"{dtype}, {operation}")
+
+
+def broadcast_every_type(rank: int) -> None:
+    for number, dtype in enumerate(TYPES):
+        tensor = torch.tensor(values(rank, 1000), dtype=dtype)
+        dist.broadcast(tensor, src=number % RANKS)
+        expect_equal(tensor, torch.tensor(values(number % RANKS, 1000), dtype=dtype), f"broadcast of {dtype}")
+
+
+def use_tensors_with_gaps(rank: int) -> None:
+    """Contiguous on rank 0 alone: the ranks must still make the same call."""
+    size = 64
+    matrix = torch.tensor(values(rank, size * size)).reshape(size, size)
+    part = matrix.t().contiguous() if rank == 0 else matrix.t()
+    dist.all_reduce(part)
+    expect_equal(part, torch.tensor(folded("SUM", size * size)).reshape(size, size).t(), "a transposed tensor")
+    row = torch.full((2 * size,), rank)
+    dist.broadcast(row[::2], src=1)
+    expect_equal(row, torch.tensor([1, rank] * size), "every second element")
+
+
+def keep_several_under_way(rank: int) -> None:
+    tensors = [torch.full((1000,), float(rank + i)) for i in range(20)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    doubled = works[-1].get_future().then(lambda future: 2 * future.value()[0])
+    for i in reversed(range(20)):
+        expect(works[i].wait() and works[i].is_completed(), "wait returned early")
+        expect_equal(tensors[i], torch.full((1000,), float(6 + 4 * i)), f"all-reduce {i} under way")
+    expect_equal(doubled.wait(), 2 * tensors[-1], "a future's `then`")
+
+
+def return_works_that_are_done(rank: int) -> None:
+    """To C++ code, which has no reference to a work's Python half and asks it for the outcome later."""
+    start = weir_torch.ProcessGroupWeir.broadcast
+
+    def start_and_let_it_end(*arguments: object) -> object:
+        work = start(*arguments)
+        dist.barrier()  # which is done after it
+        return work
+    tensors = [torch.full((5,), float(rank + i)) for i in range(6)]
+    with patch.object(weir_torch.ProcessGroupWeir, "broadcast", start_and_let_it_end):
+        dist._broadcast_coalesced(group(), tensors, 1, 2)
+    expect_equal(torch.stack(tensors)[:, 0], torch.arange(2.0, 8.0), "broadcast by C++ code")
+
+
+def leave_a_wait(rank: int) -> None:
+    """Rank 0 comes late to a barrier; the others' waits end in time and the barrier still works."""
+    if rank == 0:
+        dist.recv(torch.zeros(1), src=1)
+    work = dist.barrier(async_op=True)
+    if rank == 1:
+        try:
+            work.wait(timedelta(milliseconds=50))
+            expect(False, "a barrier without rank 0 is over")
+        except RuntimeError as error:
+            expect("not done after" in str(error), f"{error}")
+        dist.send(torch.zeros(1), dst=0)
+    work.wait()
+
+
+def expect_gloos_error(text: str, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except RuntimeError as error:
+        expect(text in str(error), f"found {error}; should be {text}")
+    else:
+        expect(False, f"found no error; should be {text}")
+
+
+def call_gloo(rank: int) -> None:
+    before = weir_calls()
+    gathered = [torch.zeros(3) for _ in range(RANKS)]
+    dist.all_gather(gathered, torch.full((3,), float(rank)))
+    expect_equal(torch.stack(gathered)[:, 0], torch.arange(4.0), "all_gather")
+    expect_gloos_error("Invalid scalar type", lambda: dist.broadcast(torch.tensor([True]), src=2))
+    expect_gloos_error("with non-integral dtype", lambda: dist.all_reduce(torch.ones(1), op=dist.ReduceOp.BAND))
+    sparse = torch.sparse_coo_tensor([[rank]], [1.0], (RANKS,))
+    dist.all_reduce(sparse)
+    expect_equal(sparse.to_dense(), torch.ones(RANKS), "sparse all-reduce")
+    objects = [None] * RANKS
+    dist.all_gather_object(objects, {"rank": rank})
+    expect(objects == [{"rank": r} for r in range(RANKS)], f"objects: {objects}")
+    total = torch.tensor([rank])
+    dist.reduce(total, dst=3)
+    expect(rank != 3 or total.item() == 6, f"reduce: {total}")
+    expect(weir_calls() - before == 0, "Weir was called")
+
+
+def form_a_second_group(rank: int) -> None:
+    """Of two ranks, on a ring that the switch does not know."""
+    options = weir_torch.Options(device=os.environ["WEIR_DEVICE"], ip=os.environ["WEIR_IP"], rings=(8,), fallback="ring")
+    second = dist.new_group([1, 3], pg_options=options)
+    if rank in (1, 3):
+        expect(second.algorithm == "ring", f"the second group's algorithm is {second.algorithm}")
+        total = torch.tensor([rank])
+        dist.all_reduce(total, group=second)
+        expect(total.item() == 4, f"all-reduce of ranks 1 and 3: {total}")
+        dist.destroy_process_group(second)
+
+
+def refuse_what_is_wrong() -> None:
+    for wrong in ({"transport": "tcp"}, {"fallback": "gloo"}, {"rings": ()}):
+        try:
+            weir_torch.Options(**wrong)
+        except ValueError as error:
+            expect("found" in str(error) and "allowed" in str(error), f"{error}")
+        else:
+            expect(False, f"{wrong} is not refused")
+    for variable, text in (("WEIR_WINDOW", "many"), ("WEIR_RINGS", "7;8"), ("WEIR_FALLBACK", "")):
+        with patch.dict(os.environ, {variable: text}):
+            try:
+                weir_torch.Options.from_environment()
+            except ValueError as error:
+                expect(f"found {text!r}; allowed: " in str(error), f"{error}")
+            else:
+                expect(False, f"{variable}={text} is not refused")
+
+
+def call_different_things(rank: int) -> None:
+    """Ends the group on every rank. The error says who called what."""
+    try:
+        dist.all_reduce(torch.zeros(4 if rank == 3 else 8))
+        expect(False, "different counts are not noticed")
+    except weir_torch.WeirError as error:
+        expect(error.status == "mismatch" and error.rank is not None, f"{error.status}: {error}")
+    try:
+        dist.barrier()
+        expect(False, "the group goes on after an error")
+    except weir_torch.WeirError as error:
+        expect(error.status == "mismatch", f"{error}")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    refuse_what_is_wrong()
+    dist.init_process_group("weir", timeout=timedelta(seconds=60))
+    rank = dist.get_rank()
+    expect(dist.get_backend() == "weir" and group().algorithm == "switch", f"{dist.get_backend()}, {group().algorithm}")
+    reduce_every_type(rank)
+    broadcast_every_type(rank)
+    use_tensors_with_gaps(rank)
+    keep_several_under_way(rank)
+    return_works_that_are_done(rank)
+    leave_a_wait(rank)
+    call_gloo(rank)
+    form_a_second_group(rank)
+    call_different_things(rank)
+    dist.destroy_process_group()
+    print("torch_calls: exact", flush=True)
+
+
+main()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks in Python that use the installed weir_torch, behind cables that lose frames."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cables import LossyCables
+from hosts import RANKS, ring_7, ring_ports
+from lab import Lab
+from netns import KILLED_WITH_US
+from weir import BUILD, ROOT, Failed, Skipped, Weir, configuration, expect
+
+PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
+TRAIN = ROOT / "docs/examples/train.py"
+MASTER_PORT = "7480"  # in a namespace, where nobody else listens
+
+
+def need_torch() -> None:
+    if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode != 0:
+        raise Skipped(f"{PYTHON} has no torch (Debian's package python3-torch)")
+
+
+class Rank:
+    def __init__(self, number: int, process: subprocess.Popen[str]) -> None:
+        self.number, self.process = number, process
+        self._read: list[str] = []
+
+    def lines(self) -> Iterator[str]:
+        """Its output, as it comes."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._read.append(line)
+            yield line.rstrip("\n")
+
+    def wait(self, seconds: float) -> tuple[int, str]:
+        """Status and whole output."""
+        try:
+            output = self.process.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            raise Failed(f"rank {self.number} does not end within {seconds} s") from None
+        return self.process.returncode, "".join(self._read) + output
+
+    def report(self, seconds: float) -> dict[str, Any]:
+        """What docs/examples/train.py prints last."""
+        status, output = self.wait(seconds)
+        expect(status == 0, f"rank {self.number}: status {status}: {output[-3000:]}")
+        return dict(json.loads(output.splitlines()[-1]))
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class TorchJob:
+    """A switch with ring 7, and a namespace for ranks that reach it by lossy cables."""
+
+    def __init__(self, lab: Lab, loss: float) -> None:
+        self._lab, self._outside = lab, lab.namespace()
+        fabric = lab.namespace()
+        self.cables = LossyCables(lab.namespace(), loss)
+        for rank in range(RANKS):
+            self.cables.connect(fabric, f"tap{rank}", self._outside, f"host{rank}")
+        ring = ring_7(window=8, max_message_bytes=65536)
+        self.switch: Weir = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring))
+
+    def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
+        return [self._start_rank(rank, [program, *arguments], environment) for rank in range(RANKS)]
+
+    def _start_rank(self, rank: int, command: Sequence[str | Path], environment: dict[str, str]) -> Rank:
+        own = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": MASTER_PORT,
+               "GLOO_SOCKET_IFNAME": "lo", "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
+               "WEIR_RINGS": "7"}
+        with self._outside.entered():
+            process = subprocess.Popen([*KILLED_WITH_US, PYTHON, *map(str, command)], text=True, errors="replace",
+                                       env=os.environ | self._installed | own | environment, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        started = Rank(rank, process)
+        self._lab.on_end(started.kill)
+        return started
+
+    @cached_property
+    def _installed(self) -> dict[str, str]:
+        """Installs the build, and returns where Python and the loader find it."""
+        root = self._lab.directory / "installed"
+        done = subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--destdir", str(root)],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        expect(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
+        return {"PYTHONPATH": str(only(root, "weir_torch").parent), "LD_LIBRARY_PATH": str(only(root, "libweir.so.1").parent)}
+
+
+def only(root: Path, name: str) -> Path:
+    found = sorted(root.rglob(name))
+    expect(len(found) == 1, f"found {len(found)} of {name} below {root}; should be 1")
+    return found[0]
