@@ -82,6 +82,7 @@ STAGES = [
     Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     Stage("demo", "tools/demo, small, with loss",
           ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
+    Stage("training", "tools/demo --training, short", ["tools/demo", "--training", "--steps", "20"]),
     Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
     Stage("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
     Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),

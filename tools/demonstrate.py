@@ -3,7 +3,7 @@
 """Starts `weir` and one `weir-worker` per rank, connected by shared memory (memif), and lets them all-reduce.
 
 Needs no NIC, no hugepages and no root. Prints progress, each worker's result, the switch's own tables and, last,
-"demo: OK" or what went wrong.
+"demo: OK" or what went wrong. `tools/demo --training` is another demonstration, with options of its own.
 """
 
 from __future__ import annotations
