@@ -29,7 +29,7 @@ class GroupOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint16), ("world", c_uint16), ("rendezvous", c_char_p),
                 ("rings", POINTER(c_uint32)), ("ring_count", c_size_t), ("window", c_uint32), ("message_bytes", c_uint32),
                 ("path_mtu", c_uint32), ("epoch", c_uint32), ("fallback", c_int), ("form_timeout_ms", c_uint32),
-                ("timeout_ms", c_uint32), ("ack_timeout_ms", c_uint32), ("retry_count", c_uint8)]
+                ("timeout_ms", c_uint32), ("ack_timeout_ms", c_uint32), ("retry_count", c_uint8), ("lateness_ms", c_uint32)]
 
 
 class GroupStatistics(ctypes.Structure):
