@@ -31,8 +31,8 @@ TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "group.py", "options.py", 
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay")
 # libibverbs names the two others in its .pc file.
-ALLOWED_PACKAGES = ("fmt", "libisal", "libibverbs", "libnl-3.0", "libnl-route-3.0")
-ALLOWED_LIBRARIES = {"fmt", "isal", "ibverbs", "stdc++", "gcc_s", "m", "c"}
+ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
+ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
 # The fastest to compile. Without optimization nothing is inlined away, so no name is missing from the list of exports.
 BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")

@@ -102,12 +102,17 @@ typedef struct weir_context_options {
   uint8_t gid_index;  /* verbs only: the RoCEv2 entry of the port's GID table */
 } weir_context_options;
 
-/* All ranks give the same values, except for `rank`. They compare them when they meet. */
+/* Fills `out` with every rank's `bytes` bytes, in rank order. Returns 0, or anything else when it
+ * cannot. Must not throw. */
+typedef int (*weir_all_gather_function)(void* user, const void* in, size_t bytes, void* out);
+
+/* All ranks give the same values, except for `rank`, `secret`'s address, and `all_gather_user`.
+ * They compare them when they meet. */
 typedef struct weir_group_options {
   size_t size;
   uint16_t rank;
   uint16_t world;         /* number of ranks: 2 .. 256 */
-  const char* rendezvous; /* HOST:PORT where rank 0 listens */
+  const char* rendezvous; /* HOST:PORT where rank 0 listens; with all_gather NULL, or HOST:0 */
   const uint32_t* rings;  /* ids, as configured in the switch; NULL: only ring 1 */
   size_t ring_count;
   uint32_t window;        /* messages, as configured in the switch */
@@ -120,6 +125,13 @@ typedef struct weir_group_options {
   uint32_t ack_timeout_ms;  /* 0: 67 in software, an eighth of timeout_ms over verbs */
   uint8_t retry_count;      /* 0 .. 7; 7 is no limit in software */
   uint32_t lateness_ms; /* until the last rank makes a call that others have made; 0: any time */
+  const char* job;      /* up to 64 characters; another job's callers are turned away */
+  const void* secret;   /* NULL: none; callers without it are turned away */
+  size_t secret_bytes;  /* 16 .. 1024 */
+  /* NULL: none. Called once by weir_group_form on each rank, in the calling thread, to tell the
+   * others where rank 0 listens, and a secret if there is none. */
+  weir_all_gather_function all_gather;
+  void* all_gather_user;
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -153,6 +165,7 @@ typedef struct weir_group_statistics {
   uint64_t results_received;
   uint64_t retransmitted_packets;
   uint64_t ack_timeouts;
+  uint64_t callers_turned_away; /* on rank 0: who came to meet it and was none of the ranks */
 } weir_group_statistics;
 
 /* Writes as much as statistics->size says. */

@@ -53,12 +53,29 @@ class CApi : public testing::Test {
   weir_group_options options_{};
 };
 
+int refusing_all_gather(void* user, const void*, std::size_t bytes, void*) {
+  *static_cast<std::size_t*>(user) += bytes;
+  return 7;
+}
+
+/// The other ranks call their all-gather, so this one does as well.
+TEST_F(CApi, TellsTheOthersByTheAllGatherThatItsDeviceIsMissing) {
+  std::size_t bytes = 0;
+  options_.rendezvous = nullptr;
+  options_.all_gather = refusing_all_gather;
+  options_.all_gather_user = &bytes;
+  EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE);
+  EXPECT_GT(bytes, 0);
+  EXPECT_THAT(weir_last_error(), HasSubstr("no-such-device")) << "not the all-gather's error";
+}
+
 TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
   struct Row {
     const char* text;
     std::function<void(weir_group_options&)> spoil;
   };
 
+  const std::string long_name(65, 'x');
   const std::vector<Row> rows{
       {"rank: found 2; allowed: 0 .. 1", [](auto& o) { o.rank = 2; }},
       {"world: found 1; allowed: 2 .. 256", [](auto& o) { o.world = 1; }},
@@ -69,6 +86,15 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
       {"form_timeout: found 0 ms; allowed", [](auto& o) { o.form_timeout_ms = 0; }},
       {"timeout: found 0 ms; allowed", [](auto& o) { o.timeout_ms = 0; }},
       {"retry_count: found 8; allowed: 0 .. 7", [](auto& o) { o.retry_count = 8; }},
+      {"job: found 65 bytes; allowed: 0 .. 64 printable",
+       [&](auto& o) { o.job = long_name.c_str(); }},
+      {"job: found 3 bytes; allowed: 0 .. 64 printable", [](auto& o) { o.job = "a\nb"; }},
+      {"secret: found 15 bytes; allowed: none, or 16 .. 1024 bytes",
+       [](auto& o) { o.secret = "0123456789abcde", o.secret_bytes = 15; }},
+      {"secret: found NULL with secret_bytes 16; allowed: 0 there",
+       [](auto& o) { o.secret_bytes = 16; }},
+      {"rendezvous: found 'here'; allowed: none, or HOST:PORT",
+       [](auto& o) { o.rendezvous = "here", o.all_gather = refusing_all_gather; }},
       {"fallback: found 3; allowed: WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING",
        [](auto& o) { std::memset(&o.fallback, 3, 1); }},
   };
@@ -98,6 +124,14 @@ TEST_F(CApi, AnOldCallersShorterStructGetsTheDefaults) {
   options_.size = offsetof(weir_group_options, rings);
   options_.window = 0; // behind the old struct's end: not looked at
   EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE) << weir_last_error();
+}
+
+TEST_F(CApi, ACallerOfTheFirstEditionHasNoSecret) {
+  options_.size = offsetof(weir_group_options, job);
+  options_.job = reinterpret_cast<const char*>(1); // behind the old struct's end
+  options_.secret_bytes = 5;
+  EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE) << weir_last_error();
+  EXPECT_EQ(options_.size % alignof(weir_group_options), 0) << "its padding would be read";
 }
 
 TEST_F(CApi, InitWritesNoByteBehindAnOldCallersStruct) {

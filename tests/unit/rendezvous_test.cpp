@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The rendezvous over loopback: ranks that come, ranks that do not come, and strangers.
+/// The rendezvous over loopback: ranks that come, and ranks that do not come. Strangers:
+/// strangers_test.cpp.
 
-#include "host/bootstrap/admission.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host_job.hpp"
+#include "rank_zero.hpp"
 #include "support/comes_true.hpp"
 
 #include <gtest/gtest.h>
@@ -12,8 +13,6 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -84,31 +83,6 @@ TEST(Rendezvous, APauseOfARankIsNotTheOthersSilence) {
   expect_none(endings);
 }
 
-/// Rank 0 of `world` in a thread, until its gather is done.
-class RankZero {
- public:
-  RankZero(std::uint16_t world, const std::string& address, milliseconds timeout)
-      : thread_([this, world, address, timeout] {
-          ending_ = ending_of([&] {
-            Rendezvous rendezvous({0, world, address, timeout});
-            blobs_ = rendezvous.gather({});
-          });
-        }) {}
-
-  Ending ending() {
-    thread_.join();
-    return ending_;
-  }
-
-  /// After ending().
-  const std::vector<Blob>& blobs() const { return blobs_; }
-
- private:
-  Ending ending_;
-  std::vector<Blob> blobs_;
-  std::thread thread_;
-};
-
 TEST(Rendezvous, TellsWhoSaysAnotherWorldAndWaitsForAnother) {
   const std::string address = free_address();
   RankZero rank_0(2, address, milliseconds(5000));
@@ -140,95 +114,43 @@ TEST(Rendezvous, NamesWhomItTurnedAway) {
   EXPECT_NE(ending.text.find("said rank 1 of 3"), std::string::npos) << ending.text;
 }
 
-Socket connected_to(const std::string& address) {
-  std::string cause;
-  return connect_until(*Endpoint::parse(address), Clock::now() + milliseconds(2000), cause);
-}
-
-void say(const Socket& socket, std::string_view text) {
-  ASSERT_EQ(send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(text.size()));
-}
-
-TEST(Rendezvous, ToleratesStrangers) {
-  const std::string address = free_address();
-  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
-    Socket stranger;
-    if (rank == 1) { // before it joins, while rank 0 surely accepts
-      stranger = connected_to(address);
-      say(stranger, "GET / HTTP/1.1\r\n\r\n");
-    }
-    Rendezvous rendezvous({rank, 2, address, milliseconds(5000)});
-    rendezvous.gather({});
-  });
-  expect_none(endings);
-}
-
-/// A join as rank 1 of `world`, and nothing more.
-Socket thirteen_bytes(const std::string& address, char world) {
-  Socket stranger = connected_to(address);
-  const std::string join{'W', 'C', 'T', 'L', 1, 0, 0, 0, 4, 0, 1, 0, world};
-  say(stranger, join);
-  return stranger;
-}
-
-TEST(Rendezvous, ThirteenBytesTakeNobodysPlace) {
-  const std::string address = free_address();
-  RankZero rank_0(3, address, milliseconds(5000));
-  std::vector<Socket> strangers;
-  strangers.push_back(thirteen_bytes(address, 3)); // before rank 1
-  strangers.push_back(thirteen_bytes(address, 9));
-  std::atomic<bool> may_go_on = false;
-  std::thread rank_1([&] {
-    Rendezvous rendezvous({1, 3, address, milliseconds(5000)});
-    may_go_on = true;
-    EXPECT_FALSE(ending_of([&] { rendezvous.gather(Blob(4, 1)); }).code);
-  });
-  EXPECT_TRUE(test::comes_true([&] { return may_go_on.load(); }));
-  strangers.push_back(thirteen_bytes(address, 3)); // after it, while rank 2 is awaited
-  std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_FALSE(ending_of([&] {
-                 Rendezvous({2, 3, address, milliseconds(5000)}).gather(Blob(4, 2));
-               }).code);
-  rank_1.join();
-  EXPECT_FALSE(rank_0.ending().code);
-  EXPECT_EQ(rank_0.blobs(), (std::vector<Blob>{{}, Blob(4, 1), Blob(4, 2)}));
-}
-
 /// Joins as rank 1 of 3.
 std::unique_ptr<Rendezvous> join_as_rank_1(const std::string& address) {
   return std::make_unique<Rendezvous>(RendezvousPlan{1, 3, address, milliseconds(5000)});
 }
 
-/// Whether rank 1's first process still has its connection when the second comes.
-class RelaunchedRank : public testing::TestWithParam<bool> {};
+void come_as_rank_2(const std::string& address) {
+  EXPECT_FALSE(ending_of([&] { Rendezvous({2, 3, address, milliseconds(5000)}).gather({}); }).code);
+}
 
-TEST_P(RelaunchedRank, TakesItsPredecessorsPlace) {
+TEST(Rendezvous, ARelaunchedRankTakesItsPredecessorsPlace) {
   const std::string address = free_address();
   RankZero rank_0(3, address, milliseconds(5000));
-  std::unique_ptr<Rendezvous> first = join_as_rank_1(address);
-  if (!GetParam()) {
-    first.reset();
-  }
+  join_as_rank_1(address).reset();
   const std::unique_ptr<Rendezvous> second = join_as_rank_1(address);
-  std::this_thread::sleep_for(milliseconds(50)); // it is in its place
-  std::thread rank_2([&] {
-    EXPECT_FALSE(ending_of([&] {
-                   Rendezvous({2, 3, address, milliseconds(5000)}).gather({});
-                 }).code);
-  });
+  std::thread rank_2([&] { come_as_rank_2(address); });
   EXPECT_FALSE(ending_of([&] { second->gather(Blob(4, 2)); }).code);
-  if (first) {
-    const Ending replaced = ending_of([&] { first->gather(Blob(4, 1)); });
-    EXPECT_EQ(replaced.code, ErrorCode::mismatch) << replaced.text;
-    EXPECT_NE(replaced.text.find("another process came as rank 1"), std::string::npos);
-  }
   rank_2.join();
   EXPECT_FALSE(rank_0.ending().code);
   EXPECT_EQ(rank_0.blobs()[1], Blob(4, 2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Predecessor, RelaunchedRank, testing::Bool());
+TEST(Rendezvous, TheSecondOfTwoIsTurnedAwayWhileTheFirstIsAlive) {
+  const std::string address = free_address();
+  RankZero rank_0(3, address, milliseconds(5000));
+  const std::unique_ptr<Rendezvous> first = join_as_rank_1(address);
+  const Ending second = ending_of([&] { join_as_rank_1(address); });
+  EXPECT_EQ(second.code, ErrorCode::mismatch) << second.text;
+  EXPECT_EQ(second.rank, 1);
+  EXPECT_NE(second.text.find("another process is here as this rank"), std::string::npos)
+      << second.text;
+  std::thread rank_2([&] { come_as_rank_2(address); });
+  EXPECT_FALSE(ending_of([&] { first->gather(Blob(4, 1)); }).code);
+  rank_2.join();
+  EXPECT_FALSE(rank_0.ending().code);
+  EXPECT_EQ(rank_0.blobs()[1], Blob(4, 1));
+  EXPECT_EQ(rank_0.callers_turned_away(), 1);
+}
 
 TEST(Rendezvous, WaitsForARankThatCameAndWent) {
   const std::string address = free_address();
@@ -241,62 +163,6 @@ TEST(Rendezvous, WaitsForARankThatCameAndWent) {
     EXPECT_EQ(ending.code, ErrorCode::rendezvous_timeout) << ending.text;
     EXPECT_EQ(ending.rank, 1);
   }
-}
-
-TEST(Rendezvous, LetsNobodyWaitForSilentStrangers) {
-  const std::string address = free_address();
-  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
-    std::vector<Socket> strangers;
-    for (int count = 0; rank == 1 && count < 40; ++count) {
-      strangers.push_back(connected_to(address));
-      if (count % 2 == 0) {
-        say(strangers.back(), "WCT"); // may yet become a join
-      }
-    }
-    Rendezvous rendezvous({rank, 2, address, milliseconds(5000)});
-    rendezvous.gather({});
-  });
-  expect_none(endings);
-}
-
-TEST(Rendezvous, ClosesToWhoAnnouncesMoreThanAJoin) {
-  const std::string address = free_address();
-  Admission admission(listen_at(*Endpoint::parse(address)));
-  const Socket stranger = connected_to(address);
-  say(stranger, std::string_view("WCTL\x01\0\0\0\x05", 9)); // a join with five bytes
-  EXPECT_FALSE(admission.next(Clock::now() + milliseconds(200)));
-  std::uint8_t byte = 0;
-  EXPECT_EQ(recv(stranger.get(), &byte, 1, MSG_DONTWAIT), 0) << "still open";
-}
-
-TEST(Rendezvous, ForgetsTheOldestOfTooManyStrangers) {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max; // both ends of every connection are ours
-  setrlimit(RLIMIT_NOFILE, &files);
-  const std::string address = free_address();
-  Admission admission(listen_at(*Endpoint::parse(address)));
-  std::vector<Socket> strangers;
-  for (std::size_t count = 0; count <= Admission::kMaxCallers; ++count) {
-    strangers.push_back(connected_to(address));
-  }
-  EXPECT_FALSE(admission.next(Clock::now() + milliseconds(100)));
-  const auto answer = [](const Socket& stranger) {
-    std::uint8_t byte = 0;
-    return recv(stranger.get(), &byte, 1, MSG_DONTWAIT);
-  };
-  EXPECT_EQ(answer(strangers[0]), 0) << "still open";
-  EXPECT_EQ(answer(strangers[1]), -1) << "closed";
-  FramedStream last(std::move(strangers.back()));
-  ask_admission(last, 3, 5);
-  EXPECT_FALSE(admission.next(Clock::now() + milliseconds(100))) << "without its answer";
-  const std::optional<ControlFrame> challenge = last.receive();
-  ASSERT_TRUE(challenge);
-  answer_challenge(last, *challenge);
-  const std::optional<PendingPeer> peer = admission.next(Clock::now() + milliseconds(2000));
-  ASSERT_TRUE(peer);
-  EXPECT_EQ(peer->rank, 3);
-  EXPECT_EQ(peer->world, 5);
 }
 
 } // namespace

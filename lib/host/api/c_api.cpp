@@ -186,6 +186,26 @@ host::GroupOptions translate(const weir_context_options& options) {
   return result;
 }
 
+std::string secret_of(const weir_group_options& options) {
+  if (options.secret == nullptr && options.secret_bytes != 0) {
+    throw std::invalid_argument(fmt::format("secret: found NULL with secret_bytes {}; allowed: 0 "
+                                            "there",
+                                            options.secret_bytes));
+  }
+  const auto* bytes = static_cast<const char*>(options.secret);
+  return bytes != nullptr ? std::string(bytes, options.secret_bytes) : std::string();
+}
+
+host::AllGather all_gather_of(const weir_group_options& options) {
+  if (options.all_gather == nullptr) {
+    return {};
+  }
+  return [function = options.all_gather,
+          user = options.all_gather_user](const void* in, std::size_t bytes, void* out) {
+    return function(user, in, bytes, out);
+  };
+}
+
 host::GroupOptions translate(const weir_group_options& options, host::GroupOptions result) {
   if (options.rings != nullptr) {
     result.rings.assign(options.rings, options.rings + options.ring_count);
@@ -204,6 +224,9 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
   result.lateness = std::chrono::milliseconds(options.lateness_ms);
+  result.job = text_of(options.job);
+  result.secret = secret_of(options);
+  result.all_gather = all_gather_of(options);
   return result;
 }
 
@@ -312,9 +335,12 @@ weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics*
           fmt::format("statistics.size: found {}; allowed: sizeof(weir_group_statistics)", size));
     }
     const host::GroupStatistics counted = object_at(group, "group").group.statistics();
-    const weir_group_statistics known{size, counted.messages_sent, counted.results_received,
+    const weir_group_statistics known{size,
+                                      counted.messages_sent,
+                                      counted.results_received,
                                       counted.retransmitted_packets.value_or(UINT64_MAX),
-                                      counted.ack_timeouts.value_or(UINT64_MAX)};
+                                      counted.ack_timeouts.value_or(UINT64_MAX),
+                                      counted.callers_turned_away};
     std::memcpy(statistics, &known, std::min(size, sizeof(known)));
     return WEIR_OK;
   });

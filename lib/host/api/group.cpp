@@ -4,6 +4,7 @@
 #include "host/api/group_driver.hpp"
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
+#include "host/bootstrap/meeting_place.hpp"
 
 #include <fmt/format.h>
 
@@ -27,12 +28,26 @@ void check(const GroupOptions& options) {
   }
 }
 
+/// A device that cannot be opened is this rank's trouble alone. So the others are told, who call
+/// their all-gather.
+template <typename Opening>
+std::unique_ptr<Transport> opened(const GroupOptions& options, Opening&& open_transport) {
+  try {
+    return open_transport();
+  } catch (const std::exception& error) {
+    if (options.all_gather) {
+      share_failure(options.all_gather, {options.rank, options.world}, error.what());
+    }
+    throw;
+  }
+}
+
 /// Windows and messages within the protocol's limits may still need more memory than there is.
 template <typename Opening>
 std::shared_ptr<GroupDriver> open(const GroupOptions& options, Opening&& open_transport) {
   check(options);
   try {
-    return std::make_shared<GroupDriver>(options, open_transport());
+    return std::make_shared<GroupDriver>(options, opened(options, open_transport));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::transport_failure, options.rank,
                 fmt::format("rank {}: no memory for {} x {} slots of {} bytes (rings, window, "

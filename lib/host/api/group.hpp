@@ -38,6 +38,7 @@ struct GroupStatistics {
   std::optional<std::uint64_t> retransmitted_packets; // none over verbs: only the NIC knows
   std::optional<std::uint64_t> ack_timeouts;          // none over verbs
   std::uint64_t frames_lost_on_purpose = 0;
+  std::uint64_t callers_turned_away = 0; // on rank 0, while the ranks met
 };
 
 /// The first defect of the options: what was found and what is allowed. Empty when there is none.

@@ -32,6 +32,16 @@ std::uint32_t draw_nonce() {
   return std::uniform_int_distribution<std::uint32_t>(1, UINT32_MAX)(entropy);
 }
 
+RendezvousPlan rendezvous_plan(const GroupOptions& options) {
+  return {.rank = options.rank,
+          .world = options.world,
+          .address = options.rendezvous,
+          .timeout = options.form_timeout,
+          .credentials = {options.job, options.secret},
+          .all_gather = options.all_gather,
+          .preferred_ip = options.ip};
+}
+
 /// The outcome of the hellos for the whole job, the same on every rank. The first error that a
 /// fallback cannot mend; otherwise that no switch aggregates; otherwise none.
 std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
@@ -54,7 +64,7 @@ class GroupFormation {
   GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport)
       : options_(options),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
-        rendezvous_({options.rank, options.world, options.rendezvous, options.form_timeout}) {
+        rendezvous_(rendezvous_plan(options)) {
     membership_.waiter = std::make_unique<EventWaiter>();
     if (const int frames = membership_.transport->descriptor(); frames != kNoDescriptor) {
       membership_.waiter->watch(frames, EventWaiter::Source::transport);
@@ -90,6 +100,7 @@ Membership GroupFormation::form() {
   for (const int connection : membership_.control->connections()) {
     membership_.waiter->watch(connection, EventWaiter::Source::control);
   }
+  membership_.callers_turned_away = rendezvous_.callers_turned_away();
   membership_.engine->attach(*membership_.control);
   return std::move(membership_);
 }

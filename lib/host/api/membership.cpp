@@ -55,7 +55,8 @@ GroupStatistics Membership::statistics() const {
           .results_received = engine->results_received(),
           .retransmitted_packets = counted.retransmitted_packets,
           .ack_timeouts = counted.ack_timeouts,
-          .frames_lost_on_purpose = counted.frames_lost_on_purpose};
+          .frames_lost_on_purpose = counted.frames_lost_on_purpose,
+          .callers_turned_away = callers_turned_away};
 }
 
 } // namespace weir::host

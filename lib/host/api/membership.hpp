@@ -9,6 +9,7 @@
 #include "host/transport/transport.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct Membership {
   Incarnation incarnation;
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
+  std::uint64_t callers_turned_away = 0;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both

@@ -4,6 +4,7 @@
 
 #include "host/api/group.hpp"
 #include "host/api/transport_options.hpp"
+#include "host/bootstrap/handshake.hpp"
 #include "host/bootstrap/stream.hpp"
 #include "weir/limits.hpp"
 #include "wire/address.hpp"
@@ -37,8 +38,25 @@ std::string defect_of_job(const GroupOptions& options) {
   if (options.rings.empty() || distinct.size() != options.rings.size()) {
     return found("rings", fmt::format("{}", fmt::join(options.rings, ",")), "distinct ids");
   }
-  if (!Endpoint::parse(options.rendezvous)) {
-    return found("rendezvous", fmt::format("'{}'", options.rendezvous), "HOST:PORT");
+  return {};
+}
+
+/// A secret is never printed.
+std::string defect_of_meeting(const GroupOptions& options) {
+  const bool may_be_empty = static_cast<bool>(options.all_gather);
+  if (!(may_be_empty && options.rendezvous.empty()) && !Endpoint::parse(options.rendezvous)) {
+    return found("rendezvous", fmt::format("'{}'", options.rendezvous),
+                 may_be_empty ? "none, or HOST:PORT" : "HOST:PORT");
+  }
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (options.job.size() > kMostJobBytes || !std::ranges::all_of(options.job, is_printable)) {
+    return found("job", fmt::format("{} bytes", options.job.size()),
+                 fmt::format("0 .. {} printable ASCII characters", kMostJobBytes));
+  }
+  const std::size_t bytes = options.secret.size();
+  if (bytes != 0 && (bytes < kFewestSecretBytes || bytes > kMostSecretBytes)) {
+    return found("secret", fmt::format("{} bytes", bytes),
+                 fmt::format("none, or {} .. {} bytes", kFewestSecretBytes, kMostSecretBytes));
   }
   return {};
 }
@@ -104,8 +122,8 @@ std::string find_device_defect(const GroupOptions& options) {
 }
 
 std::string find_defect(const GroupOptions& options) {
-  for (const auto defect_of :
-       {defect_of_job, defect_of_messages, defect_of_timeouts, find_device_defect}) {
+  for (const auto defect_of : {defect_of_job, defect_of_meeting, defect_of_messages,
+                               defect_of_timeouts, find_device_defect}) {
     if (std::string defect = defect_of(options); !defect.empty()) {
       return defect;
     }

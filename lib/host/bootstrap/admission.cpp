@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/admission.hpp"
 
+#include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/random_bytes.hpp"
+
 #include <algorithm>
+#include <array>
 #include <poll.h>
+#include <stdexcept>
 
 namespace weir::host {
 namespace {
 
-bool is_join(const ControlFrame& frame) {
-  return frame.kind == code(ControlKind::join) && frame.body.size() == sizeof(JoinBody);
-}
-
-bool is_answer(const ControlFrame& frame, std::uint64_t token) {
-  return frame.kind == code(ControlKind::answer) && frame.body.size() == sizeof(ChallengeBody) &&
-         wire::view_as<ChallengeBody>(frame.body.data()).token.get() == token;
+TurnedAway::As kind_of(Refusal refusal) {
+  switch (refusal) {
+  case Refusal::another_job:
+    return TurnedAway::As::of_another_job;
+  case Refusal::another_secret:
+    return TurnedAway::As::with_another_secret;
+  case Refusal::secret_missing:
+    return TurnedAway::As::without_secret;
+  case Refusal::secret_unexpected:
+    return TurnedAway::As::with_unexpected_secret;
+  }
+  return TurnedAway::As::stranger;
 }
 
 } // namespace
-
-void ask_admission(FramedStream& stream, std::uint16_t rank, std::uint16_t world) {
-  const JoinBody body{wire::be16(rank), wire::be16(world)};
-  stream.send(code(ControlKind::join), bytes_of(body));
-}
-
-void answer_challenge(FramedStream& stream, const ControlFrame& challenge) {
-  stream.send(code(ControlKind::answer), challenge.body);
-}
 
 std::optional<PendingPeer> Admission::next(Deadline deadline) {
   while (true) {
@@ -48,19 +49,44 @@ void Admission::wait(Deadline deadline) const {
   poll(entries.data(), entries.size(), milliseconds_left(deadline));
 }
 
-/// Accepts connections while there is room. When full, accepts one in place of the oldest and
+/// Accepts connections while there is room. When full, accepts one in place of another and
 /// returns, so that all are heard before the next.
 void Admission::open_to_callers() {
-  while (Socket socket = accept_waiting(listener_)) {
-    if (callers_.size() == kMaxCallers) {
-      callers_.erase(callers_.begin());
-    }
-    callers_.push_back(
-        {std::make_unique<FramedStream>(std::move(socket), sizeof(JoinBody)), std::nullopt});
-    if (callers_.size() == kMaxCallers) {
+  bool has_room = true;
+  while (has_room) {
+    const std::size_t before = callers_.size();
+    Socket socket = accept();
+    if (!socket) {
       return;
     }
+    has_room = callers_.size() == before && before + 1 < kMaxCallers;
+    if (callers_.size() == kMaxCallers) {
+      forget_one();
+    }
+    callers_.push_back({.stream = std::make_unique<FramedStream>(std::move(socket), kMostJoinBytes),
+                        .deadline = deadline_after(Clock::now(), patience_),
+                        .claim = std::nullopt});
   }
+}
+
+/// Gives up a caller when the process can open no more descriptors.
+Socket Admission::accept() {
+  try {
+    return accept_waiting(listener_);
+  } catch (const std::runtime_error&) {
+    if (callers_.empty()) {
+      throw;
+    }
+    forget_one();
+    return accept_waiting(listener_);
+  }
+}
+
+void Admission::forget_one() {
+  const auto is_silent = [](const Caller& caller) { return !caller.claim; };
+  const auto silent = std::find_if(callers_.begin(), callers_.end(), is_silent);
+  callers_.erase(silent != callers_.end() ? silent : callers_.begin());
+  turned_away_.count(TurnedAway::As::stranger);
 }
 
 std::optional<PendingPeer> Admission::hear_callers() {
@@ -74,33 +100,55 @@ std::optional<PendingPeer> Admission::hear_callers() {
     entry = callers_.erase(entry);
     if (hearing == Hearing::met) {
       caller.stream->allow_bodies_up_to(FramedStream::kMaxBody);
-      return PendingPeer{std::move(caller.stream), caller.claim->rank.get(),
-                         caller.claim->world.get()};
+      return PendingPeer{std::move(caller.stream), *caller.claim};
     }
   }
   return std::nullopt;
 }
 
-/// A connection that closed or did not speak the protocol was a stranger.
 Admission::Hearing Admission::hear(Caller& caller) {
   while (const std::optional<ControlFrame> frame = caller.stream->receive()) {
-    if (caller.claim) {
-      return is_answer(*frame, caller.token) ? Hearing::met : Hearing::stranger;
+    const Hearing hearing = caller.claim ? hear_answer(caller, *frame) : hear_join(caller, *frame);
+    if (hearing != Hearing::waiting) {
+      return hearing;
     }
-    if (!is_join(*frame)) {
-      return Hearing::stranger;
-    }
-    challenge(caller, *frame);
   }
-  return caller.stream->is_open() ? Hearing::waiting : Hearing::stranger;
+  const bool may_go_on = caller.stream->is_open() && Clock::now() < caller.deadline;
+  return may_go_on ? Hearing::waiting : turn_away(TurnedAway::As::stranger);
 }
 
-void Admission::challenge(Caller& caller, const ControlFrame& join) {
-  caller.claim = wire::view_as<JoinBody>(join.body.data());
-  caller.token = std::uint64_t{entropy_()} << 32 | entropy_();
-  caller.stream->allow_bodies_up_to(sizeof(ChallengeBody));
+Admission::Hearing Admission::turn_away(TurnedAway::As caller) {
+  turned_away_.count(caller);
+  return Hearing::over;
+}
+
+Admission::Hearing Admission::hear_join(Caller& caller, const ControlFrame& frame) {
+  const std::optional<Claim> claim =
+      frame.kind == code(ControlKind::join) ? read_join(frame.body) : std::nullopt;
+  if (!claim) {
+    return turn_away(TurnedAway::As::stranger);
+  }
+  if (const std::optional<Refusal> refusal = objection_to(frame.body, credentials_)) {
+    const std::array body{static_cast<std::uint8_t>(*refusal)};
+    caller.stream->send(code(ControlKind::refused), body);
+    return turn_away(kind_of(*refusal));
+  }
+  caller.claim = claim;
+  caller.nonce = random_bytes<sizeof(Nonce)>();
+  caller.stream->allow_bodies_up_to(sizeof(Nonce));
   caller.stream->send(code(ControlKind::challenge),
-                      bytes_of(ChallengeBody{wire::be64(caller.token)}));
+                      make_challenge(credentials_, frame.body, caller.nonce));
+  if (!credentials_.secret.empty()) {
+    const SessionKeys keys = session_keys(credentials_, frame.body, caller.nonce);
+    caller.stream->seal(keys.from_rank_0, keys.to_rank_0);
+  }
+  return Hearing::waiting;
+}
+
+Admission::Hearing Admission::hear_answer(Caller& caller, const ControlFrame& frame) {
+  const bool is_right =
+      frame.kind == code(ControlKind::answer) && std::ranges::equal(frame.body, caller.nonce);
+  return is_right ? Hearing::met : turn_away(TurnedAway::As::stranger);
 }
 
 } // namespace weir::host

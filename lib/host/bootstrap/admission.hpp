@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/handshake.hpp"
 #include "host/bootstrap/stream.hpp"
+#include "host/bootstrap/turned_away.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <vector>
 
 namespace weir::host {
@@ -15,48 +16,61 @@ namespace weir::host {
 /// A connection and the rank that it says it is.
 struct PendingPeer {
   std::unique_ptr<FramedStream> stream;
-  std::uint16_t rank = 0;
-  std::uint16_t world = 0;
+  Claim claim;
 };
 
-/// Sends the request to join. The acceptor answers with a challenge.
-void ask_admission(FramedStream& stream, std::uint16_t rank, std::uint16_t world);
-
-/// Sends the challenge back. The acceptor then admits the caller.
-void answer_challenge(FramedStream& stream, const ControlFrame& challenge);
-
-/// The acceptor of a rendezvous. It hears all connections at once, so one that is silent or speaks
-/// another protocol delays no rank. Bytes that only look like a join admit nobody: a caller must
-/// send back a random number that was drawn for it.
+/// Rank 0's side of the handshake. It hears all connections at once, so one that is silent or
+/// speaks another protocol delays no rank. Bytes that only look like a join, or were a join once,
+/// admit nobody: a caller must answer with a random number that was drawn for it, and, where there
+/// is a secret, with a code that only its owners can make.
 class Admission {
  public:
-  /// Most connections that wait: twice the ranks of the largest job. When full, the oldest is
-  /// closed: it had the most time to say who it is.
+  /// Most connections that wait: twice the ranks of the largest job. When there are more, or the
+  /// process can open no more, the oldest that has said nothing is closed, otherwise the oldest. A
+  /// rank that is closed so comes again.
   static constexpr std::size_t kMaxCallers = 512;
 
-  explicit Admission(Socket listener) : listener_(std::move(listener)) {}
+  /// Who has not finished the handshake by then is closed. A rank needs two round trips.
+  static constexpr std::chrono::seconds kPatience{5};
+
+  Admission(Socket listener, Credentials credentials,
+            std::chrono::milliseconds patience = kPatience)
+      : listener_(std::move(listener)), credentials_(std::move(credentials)), patience_(patience) {}
 
   /// The next connection that asked to join and answered its challenge. nullopt at the deadline.
+  /// Throws std::runtime_error when the process can open no connection, though no caller waits.
   std::optional<PendingPeer> next(Deadline deadline);
+
+  const TurnedAway& turned_away() const { return turned_away_; }
+
+  /// For who was admitted and then was none of the job's ranks.
+  void count(TurnedAway::As caller) { turned_away_.count(caller); }
 
  private:
   /// A connection that is not admitted yet.
   struct Caller {
     std::unique_ptr<FramedStream> stream;
-    std::optional<JoinBody> claim; // set when it has asked to join; it is then challenged
-    std::uint64_t token = 0;       // the challenge's number
+    Deadline deadline;
+    std::optional<Claim> claim; // set when it has asked to join; it is then challenged
+    Nonce nonce{};              // the challenge's
   };
 
-  enum class Hearing : std::uint8_t { waiting, stranger, met };
+  enum class Hearing : std::uint8_t { waiting, over, met };
 
   void wait(Deadline deadline) const;
   void open_to_callers();
+  Socket accept();
+  void forget_one();
   std::optional<PendingPeer> hear_callers();
   Hearing hear(Caller& caller);
-  void challenge(Caller& caller, const ControlFrame& join);
+  Hearing hear_join(Caller& caller, const ControlFrame& frame);
+  Hearing hear_answer(Caller& caller, const ControlFrame& frame);
+  Hearing turn_away(TurnedAway::As caller);
 
   const Socket listener_;
-  std::random_device entropy_;
+  const Credentials credentials_;
+  const std::chrono::milliseconds patience_;
+  TurnedAway turned_away_;
   std::vector<Caller> callers_; // oldest first
 };
 

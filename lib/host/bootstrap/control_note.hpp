@@ -17,40 +17,28 @@ namespace weir::host {
 
 /// First byte of every control frame.
 enum class ControlKind : std::uint8_t {
-  join = 1,  // body: JoinBody
-  blob,      // to rank 0: one rank's part of a gather
-  blobs,     // from rank 0: all parts in rank order
-  calls,     // to rank 0: what a rank has called since the last; bodies: NumberedCall
-  failed,    // body: an error's code, rank and text; from rank 0: the job's error
-  leave,     // a rank makes no more calls; body: LeaveBody
-  all_left,  // from rank 0
-  challenge, // from rank 0 to a caller that asks to join; body: ChallengeBody
-  answer,    // the same body back
-  suspect,   // to rank 0: a rank sees no progress; body: its error
-  question,  // from rank 0: how far are you?
-  progress,  // to rank 0: ProgressBody
-  patience,  // from rank 0: no rank is to blame yet; body: whom they wait for, as text
+  // Until a caller is admitted; bodies: handshake.hpp
+  join = 1,  // a caller asks to be admitted
+  challenge, // from rank 0: who are you?
+  answer,    // the challenge's nonce back
+  welcome,   // from rank 0: the caller is admitted
+  refused,   // from rank 0 instead of a challenge
+
+  blob,     // to rank 0: one rank's part of a gather
+  blobs,    // from rank 0: all parts in rank order
+  calls,    // to rank 0: what a rank has called since the last; bodies: NumberedCall
+  failed,   // body: an error's code, rank and text; from rank 0: the job's error
+  leave,    // a rank makes no more calls; body: LeaveBody
+  all_left, // from rank 0
+  suspect,  // to rank 0: a rank sees no progress; body: its error
+  question, // from rank 0: how far are you?
+  progress, // to rank 0: ProgressBody
+  patience, // from rank 0: no rank is to blame yet; body: whom they wait for, as text
 };
 
 constexpr std::uint8_t code(ControlKind kind) {
   return static_cast<std::uint8_t>(kind);
 }
-
-/// The rank that a connection to rank 0 says it is.
-struct JoinBody {
-  wire::be16 rank;
-  wire::be16 world;
-};
-
-static_assert(sizeof(JoinBody) == 4);
-
-/// Random for each caller. Sending it back proves that the caller speaks this protocol and is
-/// alive.
-struct ChallengeBody {
-  wire::be64 token;
-};
-
-static_assert(sizeof(ChallengeBody) == 8);
 
 struct NumberedCall {
   wire::be64 sequence;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,13 +21,21 @@ enum class Fallback : std::uint8_t {
   ring, // reduce on the hosts, over the same connections, to the same bits
 };
 
-/// All ranks give the same values, except for rank, device, addresses, loss and seed. The
+/// Fills `out` with every rank's `bytes` bytes, in rank order. Returns 0, or anything else when it
+/// cannot. Every rank calls it.
+using AllGather = std::function<int(const void* in, std::size_t bytes, void* out)>;
+
+/// All ranks give the same values, except for rank, device, addresses, times, loss and seed. The
 /// rendezvous compares them.
 struct GroupOptions {
   std::vector<std::uint32_t> rings{1}; // ids as in the switch; a tensor is split among them
   std::uint16_t rank = 0;
   std::uint16_t world = 2;
-  std::string rendezvous;                         // HOST:PORT where rank 0 listens
+  // HOST:PORT where rank 0 listens. With an all_gather it may be empty, and its port 0.
+  std::string rendezvous;
+  std::string job;      // who comes with another name is turned away
+  std::string secret;   // every control frame has a code made with it; empty: none has
+  AllGather all_gather; // empty: none; else called once, to tell where rank 0 listens
   std::chrono::milliseconds form_timeout{10'000}; // to meet the other ranks
   // Without any progress later, once all ranks have made a call. Of a pause in which this rank
   // itself was stopped or got no CPU, a tenth of a second counts, here as above.

@@ -202,7 +202,8 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   }
 }
 
-/// The kernel closes the connection of a process at once when it ends, for whatever cause.
+/// The kernel closes the connection of a process at once when it ends, for whatever cause. That of
+/// a machine without power breaks when its keep-alive time is over.
 void JobControl::check_alive(std::uint16_t rank) {
   Peer& peer = peers_[rank];
   if (peer.stream->is_open()) {
@@ -210,7 +211,7 @@ void JobControl::check_alive(std::uint16_t rank) {
   }
   if (!peer.left) {
     fail(Error(ErrorCode::peer_died, rank,
-               fmt::format("rank {} died: its connection closed without farewell", rank)));
+               fmt::format("rank {} died without farewell: {}", rank, peer.stream->why_closed())));
   }
   peer.stream.reset();
   if (stall_search_) {

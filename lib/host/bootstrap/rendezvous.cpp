@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/rendezvous.hpp"
 
+#include "host/bootstrap/host_addresses.hpp"
+#include "host/bootstrap/joining.hpp"
+#include "host/bootstrap/random_bytes.hpp"
 #include "host/bootstrap/stall_search.hpp"
 
 #include <fmt/format.h>
@@ -28,8 +31,18 @@ template <typename Attempt>
 auto attempted(Attempt&& attempt) {
   try {
     return attempt();
+  } catch (const Error&) {
+    throw;
   } catch (const std::runtime_error& error) {
     throw Error(ErrorCode::transport_failure, 0, fmt::format("rendezvous: {}", error.what()));
+  }
+}
+
+Socket listen_everywhere() {
+  try {
+    return listen_at({"::", "0"});      // IPv4 comes there as well
+  } catch (const std::runtime_error&) { // a kernel without IPv6
+    return listen_at({"0.0.0.0", "0"});
   }
 }
 
@@ -64,7 +77,8 @@ std::vector<Blob> split_blobs(std::span<const std::uint8_t> all, std::size_t cou
 } // namespace
 
 Rendezvous::Rendezvous(const RendezvousPlan& plan)
-    : plan_(plan), timer_(plan.timeout, Clock::now()), streams_(plan.world) {
+    : plan_(plan), credentials_(plan.credentials), timer_(plan.timeout, Clock::now()),
+      streams_(plan.world) {
   if (plan_.rank == 0) {
     admit_all();
   } else {
@@ -92,87 +106,145 @@ std::string Rendezvous::missing_ranks() const {
   return named(missing);
 }
 
+/// With an all-gather, also tells the other ranks where it listens, or that it cannot.
+Socket Rendezvous::open_listener() {
+  if (!plan_.all_gather) {
+    return listen_at(*Endpoint::parse(plan_.address));
+  }
+  Socket listener;
+  MeetingPlace place;
+  try {
+    listener =
+        plan_.address.empty() ? listen_everywhere() : listen_at(*Endpoint::parse(plan_.address));
+    place = invite(listener);
+  } catch (const std::runtime_error& error) {
+    share_failure(plan_.all_gather, claim(), error.what());
+    throw;
+  }
+  adopt(share_meeting_place(plan_.all_gather, claim(), place));
+  return listener;
+}
+
+MeetingPlace Rendezvous::invite(const Socket& listener) const {
+  const auto secret = random_bytes<32>();
+  const std::string port = std::to_string(port_of(listener));
+  MeetingPlace place{{}, std::string(secret.begin(), secret.end())};
+  const std::optional<Endpoint> given = Endpoint::parse(plan_.address);
+  if (given) {
+    place.endpoints.push_back({given->host, port});
+    return place;
+  }
+  for (const std::string& address : announced(read_host_addresses(), plan_.preferred_ip)) {
+    place.endpoints.push_back({address, port});
+  }
+  return place;
+}
+
+/// The job's own secret is the better one: the all-gather may be overheard.
+void Rendezvous::adopt(const MeetingPlace& place) {
+  if (credentials_.secret.empty()) {
+    credentials_.secret = place.secret;
+  }
+}
+
 void Rendezvous::admit_all() {
-  Admission admission =
-      attempted([&] { return Admission(listen_at(*Endpoint::parse(plan_.address))); });
+  Socket listener = attempted([&] { return open_listener(); }); // may change the credentials
+  Admission admission(std::move(listener), credentials_);
   while (const std::optional<std::uint16_t> missing = first_missing()) {
     const Deadline look = Clock::now() + StallTimer::kLookPeriod;
     std::optional<PendingPeer> peer = attempted([&] { return admission.next(look); });
     timer_.look(Clock::now());
     if (peer) {
-      seat(std::move(*peer));
+      seat(admission, std::move(*peer));
     } else if (timer_.is_over()) {
-      give_up_on(*missing);
+      give_up_on(*missing, admission.turned_away());
     }
   }
+  callers_turned_away_ = admission.turned_away().total();
 }
 
 /// A rank that came and closed counts as missing: another process may still come in its place.
 std::optional<std::uint16_t> Rendezvous::first_missing() {
   std::optional<std::uint16_t> first;
   for (std::uint16_t rank = plan_.world - 1; rank > 0; --rank) {
-    if (streams_[rank]) {
-      streams_[rank]->read_available();
-    }
-    if (!streams_[rank] || !streams_[rank]->is_open()) {
-      streams_[rank].reset();
+    if (!is_here(rank)) {
       first = rank;
     }
   }
   return first;
 }
 
-void Rendezvous::give_up_on(std::uint16_t first_missing) {
-  const std::string refusal =
-      last_refusal_.empty() ? "" : fmt::format("; turned away was one that said {}", last_refusal_);
+bool Rendezvous::is_here(std::uint16_t rank) {
+  std::unique_ptr<FramedStream>& stream = streams_[rank];
+  if (stream) {
+    stream->read_available();
+  }
+  if (stream && !stream->is_open()) {
+    stream.reset();
+  }
+  return stream != nullptr;
+}
+
+void Rendezvous::give_up_on(std::uint16_t first_missing, const TurnedAway& turned_away) {
+  const std::string callers = turned_away.describe();
+  const std::string objection =
+      last_objection_.empty() ? "" : fmt::format("; the last said {}", last_objection_);
   abandon(Error(ErrorCode::rendezvous_timeout, first_missing,
-                fmt::format("rendezvous at {}: {} of {} did not come within {} ms{}", plan_.address,
-                            missing_ranks(), plan_.world, plan_.timeout.count(), refusal)));
+                fmt::format("rendezvous{}: {} of {} did not come within {} ms{}{}{}", where(),
+                            missing_ranks(), plan_.world, plan_.timeout.count(),
+                            callers.empty() ? "" : "; turned away were callers: ", callers,
+                            objection)));
 }
 
-/// Why the peer is none of our ranks. Empty when it is one.
-std::string Rendezvous::objection_to(const PendingPeer& peer) const {
-  const std::string claim = fmt::format("rank {} of {}", peer.rank, peer.world);
-  if (peer.world != plan_.world) {
-    return fmt::format("{}; rank 0 says world {}", claim, plan_.world);
-  }
-  if (peer.rank == 0 || peer.rank >= plan_.world) {
-    return fmt::format("{}; ranks 1 to {} may come", claim, plan_.world - 1);
-  }
-  return {};
+/// " at HOST:PORT", if that was agreed.
+std::string Rendezvous::where() const {
+  return plan_.address.empty() ? "" : fmt::format(" at {}", plan_.address);
 }
 
-void Rendezvous::seat(PendingPeer peer) {
-  const std::uint16_t rank = peer.rank;
-  const auto dismiss = [rank](FramedStream& stream, const std::string& text) {
-    const Error error(ErrorCode::mismatch, rank, text);
-    stream.send(code(ControlKind::failed), encode(error));
-  };
-  const std::string objection = objection_to(peer);
-  if (!objection.empty()) {
-    dismiss(*peer.stream, fmt::format("rendezvous: found {}", objection));
-    last_refusal_ = objection;
+/// Why the caller is none of our ranks.
+std::optional<Rendezvous::Objection> Rendezvous::objection_to(const Claim& claim) {
+  const std::string said = fmt::format("rank {} of {}", claim.rank, claim.world);
+  if (claim.world != plan_.world) {
+    return Objection{TurnedAway::As::no_rank,
+                     fmt::format("{}; rank 0 says world {}", said, plan_.world)};
+  }
+  if (claim.rank == 0 || claim.rank >= plan_.world) {
+    return Objection{TurnedAway::As::no_rank,
+                     fmt::format("{}; ranks 1 to {} may come", said, plan_.world - 1)};
+  }
+  if (is_here(claim.rank)) {
+    return Objection{TurnedAway::As::rank_taken,
+                     fmt::format("{}; another process is here as this rank", said)};
+  }
+  return std::nullopt;
+}
+
+void Rendezvous::seat(Admission& admission, PendingPeer peer) {
+  const std::uint16_t rank = peer.claim.rank;
+  if (const std::optional<Objection> objection = objection_to(peer.claim)) {
+    const Error error(ErrorCode::mismatch, rank,
+                      fmt::format("rendezvous: found {}", objection->text));
+    peer.stream->send(code(ControlKind::failed), encode(error));
+    admission.count(objection->as);
+    last_objection_ = objection->text;
     return;
   }
-  if (streams_[rank]) {
-    dismiss(*streams_[rank],
-            fmt::format("rendezvous: another process came as rank {} and took its place", rank));
-  }
+  peer.stream->send(code(ControlKind::welcome), {});
   streams_[rank] = std::move(peer.stream);
 }
 
 void Rendezvous::join() {
-  std::string cause;
-  Socket socket = connect_until(*Endpoint::parse(plan_.address),
-                                deadline_after(Clock::now(), plan_.timeout), cause);
-  if (!socket) {
-    throw Error(ErrorCode::rendezvous_timeout, 0,
-                fmt::format("rendezvous at {}: rank 0 was not reached within {} ms: {}",
-                            plan_.address, plan_.timeout.count(), cause));
+  std::vector<Endpoint> endpoints;
+  if (plan_.all_gather) {
+    const MeetingPlace place = share_meeting_place(plan_.all_gather, claim(), {});
+    adopt(place);
+    endpoints = place.endpoints;
+  } else {
+    endpoints.push_back(*Endpoint::parse(plan_.address));
   }
-  streams_[0] = std::make_unique<FramedStream>(std::move(socket));
-  ask_admission(*streams_[0], plan_.rank, plan_.world);
-  answer_challenge(*streams_[0], await(0, ControlKind::challenge, {}));
+  streams_[0] = attempted([&] {
+    return join_rank_0({claim(), credentials_, endpoints, plan_.timeout});
+  });
 }
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,
@@ -218,7 +290,7 @@ ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanw
     }
     if (!stream.is_open()) {
       abandon(Error(ErrorCode::peer_died, from,
-                    fmt::format("rendezvous: rank {} closed its connection", from)));
+                    fmt::format("rendezvous: rank {}: {}", from, stream.why_closed())));
     }
     timer_.look(Clock::now());
     if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kSlack)) {

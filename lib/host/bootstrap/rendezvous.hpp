@@ -4,6 +4,8 @@
 #include "host/bootstrap/admission.hpp"
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/error.hpp"
+#include "host/bootstrap/group_options.hpp"
+#include "host/bootstrap/meeting_place.hpp"
 #include "host/bootstrap/stall_timer.hpp"
 #include "host/bootstrap/stream.hpp"
 
@@ -23,15 +25,18 @@ using Blob = std::vector<std::uint8_t>;
 struct RendezvousPlan {
   std::uint16_t rank = 0;
   std::uint16_t world = 0;
-  std::string address; // HOST:PORT of rank 0
+  std::string address; // HOST:PORT of rank 0; with an all-gather it may be empty, its port 0
   std::chrono::milliseconds timeout{10'000};
+  Credentials credentials{};
+  AllGather all_gather{};     // tells the ranks where rank 0 listens
+  std::string preferred_ip{}; // of rank 0, if it is one of its host's
 };
 
 /// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers
-/// are rejected and do no harm. Until all ranks are there, a rank may come again, for example after
-/// a restart; the later connection replaces the earlier. Every function ends within the timeout, as
-/// StallTimer counts it, or throws Error, which names the missing rank. Only the connection
-/// to rank 0 has a timeout by the clock, because to resolve a name may take seconds.
+/// are rejected, counted, and do no harm. Until all ranks are there, a rank whose connection has
+/// closed may come again, for example after a restart. Every function ends within the timeout, as
+/// StallTimer counts it, or throws Error, which names the missing rank. Only the way to rank 0 has
+/// a timeout by the clock, because to resolve a name may take seconds.
 class Rendezvous {
  public:
   /// Returns when all ranks are there.
@@ -46,25 +51,42 @@ class Rendezvous {
   /// Ends the job: tells every rank the error, then throws it here.
   [[noreturn]] void abandon(const Error& error);
 
+  /// On rank 0: callers that were none of the job's ranks.
+  std::uint64_t callers_turned_away() const { return callers_turned_away_; }
+
   /// Hands over the connections: on rank 0 one per rank with none for itself, on other ranks the
   /// one to rank 0.
   std::vector<std::unique_ptr<FramedStream>> release() { return std::move(streams_); }
 
  private:
+  struct Objection {
+    TurnedAway::As as;
+    std::string text;
+  };
+
+  Claim claim() const { return {plan_.rank, plan_.world}; }
+
+  Socket open_listener();
+  MeetingPlace invite(const Socket& listener) const;
+  void adopt(const MeetingPlace& place);
   void admit_all();
-  void seat(PendingPeer peer);
-  std::string objection_to(const PendingPeer& peer) const;
+  void seat(Admission& admission, PendingPeer peer);
+  std::optional<Objection> objection_to(const Claim& claim);
   std::optional<std::uint16_t> first_missing();
-  [[noreturn]] void give_up_on(std::uint16_t first_missing);
+  bool is_here(std::uint16_t rank);
+  [[noreturn]] void give_up_on(std::uint16_t first_missing, const TurnedAway& turned_away);
   void join();
   std::vector<Blob> collect(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile);
   ControlFrame await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile);
   std::string missing_ranks() const;
+  std::string where() const;
 
   const RendezvousPlan plan_;
-  StallTimer timer_; // since the constructor or gather() began to wait
+  Credentials credentials_; // with the all-gather's secret, if the plan has none
+  StallTimer timer_;        // since the constructor or gather() began to wait
   std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
-  std::string last_refusal_;
+  std::string last_objection_;
+  std::uint64_t callers_turned_away_ = 0;
 };
 
 } // namespace weir::host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/stream.hpp"
 
+#include "host/bootstrap/control_note.hpp"
 #include "wire/big_endian.hpp"
 
 #include <fmt/format.h>
@@ -17,14 +18,12 @@
 #include <poll.h>
 #include <stdexcept>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
 
 namespace weir::host {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x5743544c; // "WCTL"
-constexpr auto kRetryPause = std::chrono::milliseconds(20);
 
 struct FrameHeader {
   wire::be32 magic;
@@ -54,37 +53,25 @@ Addresses resolve(const Endpoint& endpoint, int flags, std::string& cause) {
   return Addresses(list);
 }
 
-bool wait_for(int descriptor, short events, Deadline deadline) {
-  pollfd entry{descriptor, events, 0};
-  return poll(&entry, 1, milliseconds_left(deadline)) == 1;
-}
-
 Socket stream_socket(const addrinfo& address) {
   return Socket(
       [&] { return ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
 }
 
-Socket try_connect(const addrinfo& address, Deadline deadline, std::string& cause) {
-  Socket socket = stream_socket(address);
-  if (!socket) {
-    cause = std::strerror(errno);
-    return {};
-  }
-  if (connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) {
-    return socket;
-  }
-  if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, deadline)) {
-    cause = errno == EINPROGRESS ? "no answer" : std::strerror(errno);
-    return {};
-  }
+/// The first three are what a keep-alive or an unacknowledged byte ends in.
+std::string describe_break(int error) {
+  const bool is_out_of_reach = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  return fmt::format("{}: {}",
+                     is_out_of_reach ? "its machine or the network to it is gone"
+                                     : "its connection broke",
+                     std::strerror(error));
+}
+
+int error_of(const Socket& socket) {
   int error = 0;
   socklen_t length = sizeof(error);
   getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) {
-    cause = std::strerror(error);
-    return {};
-  }
-  return socket;
+  return error;
 }
 
 } // namespace
@@ -109,16 +96,31 @@ FramedStream::FramedStream(Socket socket, std::uint32_t max_body)
     : socket_(std::move(socket)), max_body_(max_body) {
   const int flags = fcntl(socket_.get(), F_GETFL);
   fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK);
-  const int on = 1;
-  setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  set_option(IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+void FramedStream::seal(const Mac& outgoing_key, const Mac& incoming_key) {
+  outgoing_seal_.emplace(outgoing_key);
+  incoming_seal_.emplace(incoming_key);
+}
+
+void FramedStream::set_option(int level, int name, int value) {
+  setsockopt(socket_.get(), level, name, &value, sizeof(value));
 }
 
 void FramedStream::send(std::uint8_t kind, std::span<const std::uint8_t> body) {
-  FrameHeader header{wire::be32(kMagic), kind, wire::be32(static_cast<std::uint32_t>(body.size()))};
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&header);
-  outgoing_.insert(outgoing_.end(), bytes, bytes + sizeof(header));
-  outgoing_.insert(outgoing_.end(), body.begin(), body.end());
+  const FrameHeader header{wire::be32(kMagic), kind,
+                           wire::be32(static_cast<std::uint32_t>(body.size()))};
+  queue(bytes_of(header));
+  queue(body);
+  if (outgoing_seal_) {
+    queue(outgoing_seal_->next(bytes_of(header), body));
+  }
   flush();
+}
+
+void FramedStream::queue(ByteView bytes) {
+  outgoing_.insert(outgoing_.end(), bytes.begin(), bytes.end());
 }
 
 void FramedStream::flush() {
@@ -140,7 +142,7 @@ void FramedStream::flush() {
 
 void FramedStream::read_available() {
   std::array<std::uint8_t, 16384> chunk;
-  while (open_ && incoming_.size() < sizeof(FrameHeader) + max_body_) {
+  while (open_ && incoming_.size() < sizeof(FrameHeader) + max_body_ + code_bytes()) {
     const ssize_t count = recv(socket_.get(), chunk.data(), chunk.size(), 0);
     if (count > 0) {
       incoming_.insert(incoming_.end(), chunk.begin(), chunk.begin() + count);
@@ -150,6 +152,7 @@ void FramedStream::read_available() {
       return;
     }
     open_ = false;
+    why_closed_ = count == 0 ? "its connection closed" : describe_break(errno);
   }
 }
 
@@ -161,18 +164,32 @@ std::optional<ControlFrame> FramedStream::receive() {
   const FrameHeader header = wire::view_as<FrameHeader>(incoming_.data());
   const std::uint32_t body_bytes = header.body_bytes.get();
   if (header.magic.get() != kMagic || body_bytes > max_body_) {
-    open_ = false;
-    incoming_.clear();
+    return close_because("it sent what is no control frame");
+  }
+  const std::size_t frame_bytes = sizeof(FrameHeader) + body_bytes + code_bytes();
+  if (incoming_.size() < frame_bytes) {
     return std::nullopt;
   }
-  if (incoming_.size() < sizeof(FrameHeader) + body_bytes) {
-    return std::nullopt;
+  const ByteView body = ByteView(incoming_).subspan(sizeof(FrameHeader), body_bytes);
+  const ByteView found = ByteView(incoming_).first(frame_bytes).last(code_bytes());
+  if (incoming_seal_ && !is_same_mac(incoming_seal_->next(bytes_of(header), body), found)) {
+    return close_because("it sent a control frame with a wrong authentication code");
   }
-  const auto begin = incoming_.begin() + sizeof(FrameHeader);
-  const auto end = begin + body_bytes;
-  ControlFrame frame{header.kind, {begin, end}};
-  incoming_.erase(incoming_.begin(), end);
+  ControlFrame frame{header.kind, {body.begin(), body.end()}};
+  incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<std::ptrdiff_t>(frame_bytes));
   return frame;
+}
+
+std::nullopt_t FramedStream::close_because(std::string_view why) {
+  open_ = false;
+  incoming_.clear();
+  why_closed_ = why;
+  return std::nullopt;
+}
+
+std::string Endpoint::text() const {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
 }
 
 std::optional<Endpoint> Endpoint::parse(const std::string& text) {
@@ -207,8 +224,7 @@ Socket listen_at(const Endpoint& endpoint) {
     }
     cause = std::strerror(errno);
   }
-  throw std::runtime_error(
-      fmt::format("cannot listen at {}:{}: {}", endpoint.host, endpoint.port, cause));
+  throw std::runtime_error(fmt::format("cannot listen at {}: {}", endpoint.text(), cause));
 }
 
 Socket accept_waiting(const Socket& listener) {
@@ -220,20 +236,82 @@ Socket accept_waiting(const Socket& listener) {
   return socket;
 }
 
-Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause) {
-  while (true) {
-    const Addresses list = resolve(endpoint, 0, cause);
-    for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
-      Socket socket = try_connect(*address, deadline, cause);
-      if (socket) {
-        return socket;
+std::uint16_t port_of(const Socket& listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  const bool is_ipv4 = address.ss_family == AF_INET;
+  return ntohs(is_ipv4 ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                       : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+ConnectionAttempts::ConnectionAttempts(const std::vector<Endpoint>& endpoints) {
+  for (const Endpoint& endpoint : endpoints) {
+    begin(endpoint);
+  }
+}
+
+void ConnectionAttempts::begin(const Endpoint& endpoint) {
+  std::string failure;
+  const Addresses list = resolve(endpoint, 0, failure);
+  if (!list) {
+    attempts_.push_back({{}, endpoint.text(), failure});
+  }
+  for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    Attempt attempt{stream_socket(*address), endpoint.text(), "no answer"};
+    const bool is_begun = attempt.socket && (connect(attempt.socket.get(), address->ai_addr,
+                                                     address->ai_addrlen) == 0 ||
+                                             errno == EINPROGRESS);
+    if (!is_begun) {
+      attempt.failure = std::strerror(errno);
+      attempt.socket = {};
+    }
+    attempts_.push_back(std::move(attempt));
+  }
+}
+
+Socket ConnectionAttempts::next(Deadline deadline) {
+  const auto is_under_way = [](const Attempt& attempt) { return bool(attempt.socket); };
+  while (std::any_of(attempts_.begin(), attempts_.end(), is_under_way)) {
+    std::vector<pollfd> entries; // poll skips a negative descriptor
+    for (const Attempt& attempt : attempts_) {
+      entries.push_back({attempt.socket.get(), POLLOUT, 0});
+    }
+    if (poll(entries.data(), entries.size(), milliseconds_left(deadline)) == 0) {
+      break;
+    }
+    for (std::size_t index = 0; index < entries.size(); ++index) {
+      if (entries[index].revents != 0) {
+        if (Socket socket = take_finished(index)) {
+          last_ = index;
+          return socket;
+        }
       }
     }
-    if (Clock::now() + kRetryPause >= deadline) {
-      return {};
-    }
-    std::this_thread::sleep_for(kRetryPause);
   }
+  return {};
+}
+
+Socket ConnectionAttempts::take_finished(std::size_t index) {
+  Attempt& attempt = attempts_[index];
+  Socket socket = std::exchange(attempt.socket, Socket());
+  const int error = error_of(socket);
+  if (error != 0) {
+    attempt.failure = std::strerror(error);
+    return {};
+  }
+  attempt.failure.clear();
+  return socket;
+}
+
+std::string ConnectionAttempts::failures() const {
+  std::vector<std::string> failures;
+  for (const Attempt& attempt : attempts_) {
+    if (!attempt.failure.empty()) {
+      failures.push_back(fmt::format("{}: {}", attempt.where, attempt.failure));
+    }
+  }
+  return fmt::format("{}", fmt::join(failures, "; "));
 }
 
 } // namespace weir::host

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/bootstrap/fork_watch.hpp"
+#include "host/bootstrap/frame_seal.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,7 +61,7 @@ struct ControlFrame {
   std::vector<std::uint8_t> body;
 };
 
-/// Control frames over one TCP connection. Only wait() blocks.
+/// Control frames over one TCP connection. Never blocks.
 class FramedStream {
  public:
   static constexpr std::uint32_t kMaxBody = std::uint32_t{1} << 24;
@@ -70,6 +72,10 @@ class FramedStream {
 
   /// For when the sender is known.
   void allow_bodies_up_to(std::uint32_t bytes) { max_body_ = bytes; }
+
+  /// From now on each frame has a code at its end. A frame that came with a wrong code, or with
+  /// none, closes the connection.
+  void seal(const Mac& outgoing_key, const Mac& incoming_key);
 
   /// Queues the frame and sends what the socket takes. Never fails: is_open() tells when the peer
   /// is gone.
@@ -85,6 +91,9 @@ class FramedStream {
   /// read_available() has read.
   bool is_open() const { return open_; }
 
+  /// When it is not open: "its connection closed" and the like.
+  const std::string& why_closed() const { return why_closed_; }
+
   /// True when there are bytes left to send.
   bool has_backlog() const { return !outgoing_.empty(); }
 
@@ -93,17 +102,30 @@ class FramedStream {
   int descriptor() const { return socket_.get(); }
 
  private:
+  void set_option(int level, int name, int value);
+  void queue(ByteView bytes);
+  std::nullopt_t close_because(std::string_view why);
+
+  /// At the end of each frame that comes.
+  std::size_t code_bytes() const { return incoming_seal_ ? sizeof(Mac) : 0; }
+
   Socket socket_;
   std::deque<std::uint8_t> outgoing_;
   std::vector<std::uint8_t> incoming_;
   std::uint32_t max_body_;
+  std::optional<FrameSeal> outgoing_seal_;
+  std::optional<FrameSeal> incoming_seal_;
   bool open_ = true;
+  std::string why_closed_;
 };
 
 /// HOST:PORT, [IPv6]:PORT.
 struct Endpoint {
   std::string host;
   std::string port;
+
+  /// What parse() reads.
+  std::string text() const;
 
   /// nullopt for anything else.
   static std::optional<Endpoint> parse(const std::string& text);
@@ -116,8 +138,37 @@ Socket listen_at(const Endpoint& endpoint);
 /// process can open no more descriptors.
 Socket accept_waiting(const Socket& listener);
 
-/// Tries until it succeeds or the deadline passes. Then returns an empty socket and sets `cause` to
-/// the last error.
-Socket connect_until(const Endpoint& endpoint, Deadline deadline, std::string& cause);
+/// The port that a listener got.
+std::uint16_t port_of(const Socket& listener);
+
+/// Connections to several addresses, tried at the same time, because an address that does not
+/// answer costs seconds.
+class ConnectionAttempts {
+ public:
+  /// To every address of every name.
+  explicit ConnectionAttempts(const std::vector<Endpoint>& endpoints);
+
+  /// The next that succeeds. An empty socket when no other can succeed, or at the deadline.
+  Socket next(Deadline deadline);
+
+  /// The last that next() returned was of no use.
+  void reject_last(const std::string& why) { attempts_[last_].failure = why; }
+
+  /// What became of them, for an error's text.
+  std::string failures() const;
+
+ private:
+  struct Attempt {
+    Socket socket; // empty when it is over
+    std::string where;
+    std::string failure;
+  };
+
+  void begin(const Endpoint& endpoint);
+  Socket take_finished(std::size_t index);
+
+  std::vector<Attempt> attempts_;
+  std::size_t last_ = 0;
+};
 
 } // namespace weir::host

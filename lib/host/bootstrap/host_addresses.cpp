@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/bootstrap/host_addresses.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdexcept>
+#include <sys/socket.h>
+
+namespace weir::host {
+namespace {
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* list) const { freeifaddrs(list); }
+};
+
+using Interfaces = std::unique_ptr<ifaddrs, FreeInterfaces>;
+
+Interfaces read_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    throw std::runtime_error(
+        fmt::format("cannot read this host's addresses: {}", std::strerror(errno)));
+  }
+  return Interfaces(list);
+}
+
+/// Bytes of the socket address. 0 for one that another host cannot use.
+socklen_t length_of(const sockaddr* address) {
+  if (address == nullptr) {
+    return 0;
+  }
+  if (address->sa_family == AF_INET) {
+    return sizeof(sockaddr_in);
+  }
+  const bool is_ipv6 = address->sa_family == AF_INET6;
+  return is_ipv6 &&
+                 !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr)
+             ? sizeof(sockaddr_in6)
+             : 0;
+}
+
+} // namespace
+
+std::vector<HostAddress> read_host_addresses() {
+  const Interfaces list = read_interfaces();
+  std::vector<HostAddress> addresses;
+  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+    const socklen_t length = length_of(entry->ifa_addr);
+    std::array<char, NI_MAXHOST> text{};
+    if ((entry->ifa_flags & IFF_UP) == 0 || length == 0 ||
+        getnameinfo(entry->ifa_addr, length, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0) {
+      continue;
+    }
+    const bool is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+    addresses.push_back(
+        {text.data(), is_loopback ? HostAddress::Reach::this_host : HostAddress::Reach::network});
+  }
+  return addresses;
+}
+
+std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
+                                   const std::string& preferred) {
+  const auto reaches_others = [](const HostAddress& address) {
+    return address.reach == HostAddress::Reach::network;
+  };
+  const bool has_network = std::any_of(addresses.begin(), addresses.end(), reaches_others);
+  std::vector<std::string> chosen;
+  for (const HostAddress& address : addresses) {
+    if (!has_network || reaches_others(address)) {
+      chosen.push_back(address.text);
+    }
+  }
+  std::stable_partition(chosen.begin(), chosen.end(),
+                        [&](const std::string& address) { return address == preferred; });
+  return chosen;
+}
+
+} // namespace weir::host

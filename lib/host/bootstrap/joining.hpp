@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/handshake.hpp"
+#include "host/bootstrap/stream.hpp"
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace weir::host {
+
+struct JoinPlan {
+  Claim claim;
+  Credentials credentials;
+  std::vector<Endpoint> endpoints; // where rank 0 may be; at others there may be anybody
+  std::chrono::milliseconds timeout;
+};
+
+/// The other ranks' side of the handshake. Returns the connection on which rank 0 has admitted this
+/// rank. Comes again when nobody listens yet, when the connection closes, and when who listens does
+/// not know the secret. Throws Error: at once when rank 0 turns this rank away, otherwise after the
+/// timeout.
+std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan);
+
+} // namespace weir::host
