@@ -6,6 +6,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <string_view>
 
 namespace weir::app {
@@ -22,6 +25,23 @@ std::vector<std::uint32_t> ring_ids(std::string_view option, std::string_view te
 std::chrono::milliseconds seconds(std::string_view option, std::string_view text) {
   return std::chrono::milliseconds(
       static_cast<std::int64_t>(1000 * number<double>(option, text, 0.001, 86400)));
+}
+
+/// A file, because every user of the machine can read a command line. A newline at the end is the
+/// editor's.
+std::string secret_in(std::string_view path) {
+  std::ifstream file{std::string(path), std::ios::binary};
+  std::string secret{std::istreambuf_iterator<char>(file), {}};
+  if (!file) {
+    refuse("secret-file", path, "a file that can be read");
+  }
+  if (secret.ends_with('\n')) {
+    secret.pop_back();
+  }
+  if (secret.empty()) {
+    refuse("secret-file", path, "a file with a secret; this one is empty");
+  }
+  return secret;
 }
 
 void set_device(host::GroupOptions& group, std::string& devargs, std::string_view text) {
@@ -45,6 +65,11 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
        [&](auto v) { group.world = number<std::uint16_t>("world", v, 2, 256); }},
       {"rendezvous", "HOST:PORT", "TCP address where rank 0 listens and the others meet it",
        [&](auto v) { group.rendezvous = v; }},
+      {"job", "NAME", "the job's name; callers of another job are turned away (default: none)",
+       [&](auto v) { group.job = v; }},
+      {"secret-file", "FILE",
+       "a secret of 16 .. 1024 bytes that all ranks have; who lacks it is turned away",
+       [&](auto v) { group.secret = secret_in(v); }},
       {"ring", "ID[,ID]", "the switch's ring or rings; several share the tensor (default 1)",
        [&](auto v) { group.rings = ring_ids("ring", v); }},
       {"transport", "software|verbs",

@@ -99,15 +99,17 @@ std::string SingleJob::json() const {
       "\"type\": \"{}\", \"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, "
       "\"algbw_gb_s\": {:.6f}, \"busbw_gb_s\": {:.6f}, \"messages_sent\": {}, "
       "\"results_received\": {}, \"retransmissions\": {}, \"ack_timeouts\": {}, "
-      "\"frames_lost_on_purpose\": {}, \"algorithm\": \"{}\", \"schedule\": \"{}\", "
+      "\"frames_lost_on_purpose\": {}, \"callers_turned_away\": {}, \"algorithm\": \"{}\", "
+      "\"schedule\": \"{}\", "
       "\"reason\": {}, \"verified\": \"{}\"}}\n",
       group_.rank(), group_.world(), group_.epoch(), name_of(options_.call.kind), bytes(),
       name_of(options_.call.type), reduction_name(options_.call), options_.repetitions,
       mean_seconds(), bandwidth.algorithm, bandwidth.bus, statistics.messages_sent,
       statistics.results_received, number_or_null(statistics.retransmitted_packets),
       number_or_null(statistics.ack_timeouts), statistics.frames_lost_on_purpose,
-      name_of(group_.algorithm()), schedule_of(group_, options_.call),
-      text::json_string(group_.fallback_reason()), name_of(options_.verification));
+      statistics.callers_turned_away, name_of(group_.algorithm()),
+      schedule_of(group_, options_.call), text::json_string(group_.fallback_reason()),
+      name_of(options_.verification));
 }
 
 } // namespace weir::app
