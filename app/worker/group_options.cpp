@@ -125,6 +125,9 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
        [&](auto v) { group.seed = number<std::uint64_t>("seed", v, 0, UINT64_MAX); }},
       {"timeout", "SECONDS", "for the rendezvous, and without any progress later (default 10)",
        [&](auto v) { group.form_timeout = group.timeout = seconds("timeout", v); }},
+      {"keep-alive", "SECONDS",
+       "until a machine or network that is gone is noticed, at least 3 (default --timeout)",
+       [&](auto v) { group.keep_alive = seconds("keep-alive", v); }},
   };
 }
 

@@ -132,6 +132,9 @@ typedef struct weir_group_options {
    * others where rank 0 listens, and a secret if there is none. */
   weir_all_gather_function all_gather;
   void* all_gather_user;
+  /* A rank whose machine or network is gone is noticed within this time, also between calls:
+   * 0: timeout_ms; never less than 3000. */
+  uint32_t keep_alive_ms;
 } weir_group_options;
 
 /* Fill in the defaults. */

@@ -95,6 +95,8 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
        [](auto& o) { o.secret_bytes = 16; }},
       {"rendezvous: found 'here'; allowed: none, or HOST:PORT",
        [](auto& o) { o.rendezvous = "here", o.all_gather = refusing_all_gather; }},
+      {"keep_alive: found 2999 ms; allowed: 0, or 3000 and more",
+       [](auto& o) { o.keep_alive_ms = 2999; }},
       {"fallback: found 3; allowed: WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING",
        [](auto& o) { std::memset(&o.fallback, 3, 1); }},
   };

@@ -227,6 +227,7 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
   result.job = text_of(options.job);
   result.secret = secret_of(options);
   result.all_gather = all_gather_of(options);
+  result.keep_alive = std::chrono::milliseconds(options.keep_alive_ms);
   return result;
 }
 

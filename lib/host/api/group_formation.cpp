@@ -33,13 +33,15 @@ std::uint32_t draw_nonce() {
 }
 
 RendezvousPlan rendezvous_plan(const GroupOptions& options) {
+  const bool has_keep_alive = options.keep_alive.count() != 0;
   return {.rank = options.rank,
           .world = options.world,
           .address = options.rendezvous,
           .timeout = options.form_timeout,
           .credentials = {options.job, options.secret},
           .all_gather = options.all_gather,
-          .preferred_ip = options.ip};
+          .preferred_ip = options.ip,
+          .keep_alive = has_keep_alive ? options.keep_alive : options.timeout};
 }
 
 /// The outcome of the hellos for the whole job, the same on every rank. The first error that a

@@ -96,6 +96,10 @@ std::string defect_of_timeouts(const GroupOptions& options) {
   if (options.lateness.count() < 0) {
     return found("lateness", fmt::format("{} ms", options.lateness.count()), "0 or more");
   }
+  if (const auto time = options.keep_alive;
+      time.count() != 0 && time < FramedStream::kShortestSilence) {
+    return found("keep_alive", fmt::format("{} ms", time.count()), "0, or 3000 and more");
+  }
   if (options.ack_timeout.count() < 0 || options.ack_timeout > kMaxAckTimeout) {
     return found("ack_timeout", fmt::format("{} ms", options.ack_timeout.count()),
                  fmt::format("0 .. {}", kMaxAckTimeout.count()));

@@ -43,6 +43,9 @@ struct GroupOptions {
   // Until the last rank makes a call that others have made. 0: any time. Over an HCA, the ACK
   // timeout and its tries must cover it.
   std::chrono::milliseconds lateness{0};
+  // A rank whose machine or network is gone is noticed within this time, also between calls. Not
+  // less than 3 s. 0: as `timeout`, which such a rank could not keep either.
+  std::chrono::milliseconds keep_alive{0};
   std::uint32_t window = 8;            // N, messages; as configured in the switch
   std::uint32_t message_bytes = 65536; // longest message, its 40-byte INA header included
   std::uint32_t path_mtu = 1024;       // 256, 512, 1024, 2048 or 4096

@@ -229,6 +229,7 @@ void Rendezvous::seat(Admission& admission, PendingPeer peer) {
     last_objection_ = objection->text;
     return;
   }
+  peer.stream->notice_silence_within(plan_.keep_alive);
   peer.stream->send(code(ControlKind::welcome), {});
   streams_[rank] = std::move(peer.stream);
 }
@@ -245,6 +246,7 @@ void Rendezvous::join() {
   streams_[0] = attempted([&] {
     return join_rank_0({claim(), credentials_, endpoints, plan_.timeout});
   });
+  streams_[0]->notice_silence_within(plan_.keep_alive);
 }
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,

@@ -30,6 +30,7 @@ struct RendezvousPlan {
   Credentials credentials{};
   AllGather all_gather{};     // tells the ranks where rank 0 listens
   std::string preferred_ip{}; // of rank 0, if it is one of its host's
+  std::chrono::milliseconds keep_alive{10'000};
 };
 
 /// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers

@@ -104,6 +104,22 @@ void FramedStream::seal(const Mac& outgoing_key, const Mac& incoming_key) {
   incoming_seal_.emplace(incoming_key);
 }
 
+/// A probe of an idle connection every quarter of the time, later every eighth. With a user
+/// timeout, Linux closes at the first probe after it (tcp(7)), so that is an eighth before the end.
+void FramedStream::notice_silence_within(std::chrono::milliseconds time) {
+  static constexpr std::chrono::seconds kLongest{32767}; // between probes, of the kernel
+  const auto whole = std::max<std::chrono::milliseconds>(time, kShortestSilence);
+  const auto seconds = [](std::chrono::milliseconds span) {
+    const auto cut = std::chrono::floor<std::chrono::seconds>(span);
+    return static_cast<int>(std::clamp(cut, std::chrono::seconds(1), kLongest).count());
+  };
+  const int between = seconds(whole / 8);
+  set_option(IPPROTO_TCP, TCP_KEEPIDLE, seconds(whole / 4));
+  set_option(IPPROTO_TCP, TCP_KEEPINTVL, between);
+  set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(whole.count()) - 1000 * between);
+  set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
 void FramedStream::set_option(int level, int name, int value) {
   setsockopt(socket_.get(), level, name, &value, sizeof(value));
 }

@@ -77,6 +77,12 @@ class FramedStream {
   /// none, closes the connection.
   void seal(const Mac& outgoing_key, const Mac& incoming_key);
 
+  /// A peer whose machine or network is gone closes the connection within this time, which counts
+  /// as kShortestSilence at least. A peer that is only stopped does not: its kernel answers.
+  void notice_silence_within(std::chrono::milliseconds time);
+
+  static constexpr std::chrono::seconds kShortestSilence{3};
+
   /// Queues the frame and sends what the socket takes. Never fails: is_open() tells when the peer
   /// is gone.
   void send(std::uint8_t kind, std::span<const std::uint8_t> body);
