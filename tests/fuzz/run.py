@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build-fuzz"
-FUZZERS = ["classify", "config", "endpoint", "parse", "quantity", "switch", "topology"]
+FUZZERS = ["classify", "config", "control", "endpoint", "parse", "quantity", "switch", "topology"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
 GENERATORS = ["torus, rows: 3, columns: 4", "mesh, rows: 2, columns: 2", "fat-tree, leaves: 2, nodes_per_leaf: 3",
@@ -75,8 +75,16 @@ def seeds() -> dict[str, list[bytes]]:
     topologies += [f"generator: {{kind: {generator}, rate: 1Gbit/s, latency: 1us}}\n".encode() for generator in GENERATORS]
     frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]
     frames += [frame for script in tables for frame in frames_in(script)[::3]]
-    return {"parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations,
+    return {"control": control_frames(), "parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations,
             "quantity": [text.encode() for text in QUANTITIES], "topology": topologies}
+
+
+def control_frames() -> list[bytes]:
+    """One of each kind, with bodies of the lengths that docs/host.md and control_note.hpp have; and a join with a proof."""
+    frames = [b"WCTL" + struct.pack(">BI", kind, length) + bytes(length)
+              for kind in range(17) for length in (0, 1, 4, 8, 16, 22, 25, 48)]
+    join = bytes(16) + struct.pack(">HHBB", 1, 2, 3, 32) + b"job" + bytes(32)
+    return [*frames, b"".join(frames), b"WCTL" + struct.pack(">BI", 1, len(join)) + join]
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> Path:
