@@ -769,6 +769,24 @@ TEST(Group, ADescriptorTellsThatRequestsAreDone) {
   }));
 }
 
+/// Nobody waits in the library, so the group's own thread repeats what was lost.
+TEST(Group, CallsThatNobodyWaitsForAreDoneAllTheSame) {
+  const JobPlan plan{.world = 2, .loss = 0.2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    std::vector<float> data(100, 1);
+    pollfd done{group.descriptor(), POLLIN, 0};
+    for (int call = 0; call < 20; ++call) {
+      Pending pending = group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                               Operation::max);
+      ASSERT_EQ(poll(&done, 1, 10'000), 1) << "call " << call;
+      EXPECT_TRUE(pending.test());
+    }
+  }));
+}
+
 /// Counts how often anybody looks for frames.
 class CountingIo : public ForwardingIo {
  public:

@@ -113,6 +113,31 @@ TEST(JobControl, ACallThatRank0MadeBeforeItLeftMayEnd) {
   EXPECT_THROW(rank_1.poll({.calls_done = 1}), Error);
 }
 
+/// Rank 0 has found nobody to blame. The rank keeps waiting, and asks again after a while.
+TEST(JobControl, PatienceEndsASuspicionButNotForEver) {
+  std::vector<Stream> own(2);
+  Stream rank_0;
+  std::tie(own[0], rank_0) = stream_pair();
+  JobControl rank_1(1, 2, Patience{}, std::move(own));
+  EXPECT_TRUE(rank_1.may_suspect());
+  rank_1.suspect(Suspicion::Kind::standstill, kStandstill);
+  EXPECT_FALSE(rank_1.may_suspect()) << "it has asked";
+  const std::string text = "rank 0 has not made call 7";
+  rank_0->send(code(ControlKind::patience),
+               {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  EXPECT_TRUE(test::comes_true([&] {
+    rank_1.poll({});
+    return rank_1.waits_for() == text;
+  }));
+  EXPECT_FALSE(rank_1.may_suspect()) << "it has just been answered";
+  EXPECT_TRUE(test::comes_true([&] {
+    rank_1.poll({}); // throws when the answer is overdue
+    return rank_1.may_suspect();
+  }));
+  rank_1.poll({.bytes_done = 1});
+  EXPECT_EQ(rank_1.waits_for(), "") << "something has moved";
+}
+
 /// As when its process is stopped, or gets no CPU.
 TEST(JobControl, APauseOfRank0IsNotTheOthersSilence) {
   std::vector<Stream> own(2);
