@@ -40,8 +40,11 @@ std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, co
 
 /// There is something new to do for the thread that drives.
 void GroupDriver::end_sleep() {
-  if (is_asleep_ || is_stepping_) {
-    membership_.waiter->ring();
+  if (is_asleep_) {
+    own_bell_.ring();
+  }
+  if (is_stepping_) {
+    membership_.bell->ring();
   }
 }
 
@@ -64,6 +67,19 @@ void GroupDriver::refuse_elsewhere() const {
   }
 }
 
+/// What the body throws.
+template <typename Body>
+std::optional<Error> GroupDriver::error_of(Body body) const {
+  try {
+    body();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& error) { // out of memory, or thrown by a caller's FrameIo
+    return Error(ErrorCode::transport_failure, options_.rank, error.what());
+  }
+}
+
 /// Makes one step without the lock, and takes the lock again. Only for a caller that has checked
 /// may_step(). With no work, sleeps until there may be some, or the deadline. True if the step did
 /// any work.
@@ -77,17 +93,12 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
   const bool hears_control = std::exchange(hears_control_, false);
   lock.unlock();
   bool moved = false;
-  std::optional<Error> error;
-  try {
+  const std::optional<Error> error = error_of([&] {
     if (hears_control) {
       membership_.engine->hear_control();
     }
     moved = membership_.progress(deadline);
-  } catch (const Error& caught) {
-    error = caught;
-  } catch (const std::exception& caught) { // out of memory, or thrown by a caller's FrameIo
-    error = Error(ErrorCode::transport_failure, options_.rank, caught.what());
-  }
+  });
   lock.lock();
   is_stepping_ = false;
   note_step(error);
@@ -187,17 +198,21 @@ void GroupDriver::leave_it_to_others(Lock& lock) {
 
 /// Others may drive meanwhile.
 void GroupDriver::sleep(Lock& lock) {
-  const std::optional<Deadline> due = membership_.next_work();
+  std::optional<Deadline> due;
+  if (const auto error = error_of([&] { due = membership_.next_work(); })) {
+    note_step(error);
+    return;
+  }
   if (!due) {
     give_way(lock);
     return;
   }
   is_asleep_ = true;
   lock.unlock();
-  const EventWaiter::Woken woken = membership_.waiter->sleep_until(*due);
+  const bool hears_control = membership_.waiter->sleep_until(*due, own_bell_);
   lock.lock();
   is_asleep_ = false;
-  hears_control_ |= woken.by_control;
+  hears_control_ |= hears_control;
 }
 
 void GroupDriver::give_way(Lock& lock) {

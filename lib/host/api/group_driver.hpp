@@ -75,6 +75,8 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   }
 
   bool step(Lock& lock, Deadline deadline);
+  template <typename Body>
+  std::optional<Error> error_of(Body body) const;
   void note_step(const std::optional<Error>& error);
   void end_if_aborted();
   void refuse_elsewhere() const;
@@ -92,6 +94,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   unsigned waiters_ = 0;  // callers that drive the engine themselves
   bool closing_ = false;
   bool is_aborted_ = false;
+  Bell own_bell_;              // of the own thread
   bool is_asleep_ = false;     // the own thread, in the waiter
   bool is_resting_ = false;    // the own thread, until somebody notifies it
   bool hears_control_ = false; // the next step reads control frames

@@ -68,6 +68,7 @@ class GroupFormation {
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
         rendezvous_(rendezvous_plan(options)) {
     membership_.waiter = std::make_unique<EventWaiter>();
+    membership_.bell = std::make_unique<Bell>();
     if (const int frames = membership_.transport->descriptor(); frames != kNoDescriptor) {
       membership_.waiter->watch(frames, EventWaiter::Source::transport);
     }

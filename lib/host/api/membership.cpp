@@ -32,7 +32,7 @@ bool Membership::progress(Deadline deadline) {
     return moved;
   }
   if (const std::optional<Deadline> due = next_work()) {
-    if (waiter->sleep_until(std::min(*due, deadline)).by_control) {
+    if (waiter->sleep_until(std::min(*due, deadline), *bell)) {
       engine->hear_control();
     }
   }

@@ -26,6 +26,7 @@ struct Membership {
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both
   std::unique_ptr<EventWaiter> waiter; // for both; for any thread at any time
+  std::unique_ptr<Bell> bell;          // ends a sleep in progress()
 
   /// Until when its thread may sleep now, on the waiter. None: there may be work.
   std::optional<Deadline> next_work() const;

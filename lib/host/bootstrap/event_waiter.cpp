@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
+#include <span>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace weir::host {
 namespace {
@@ -22,20 +23,33 @@ namespace {
 }
 
 timespec until(Deadline deadline) {
-  const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
+  const Deadline now = Clock::now();
+  const std::chrono::nanoseconds left = std::max(deadline, now) - now; // without an overflow
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   return {.tv_sec = left.count() / kNanoseconds, .tv_nsec = left.count() % kNanoseconds};
 }
 
 } // namespace
 
-EventWaiter::EventWaiter()
-    : events_([] { return epoll_create1(EPOLL_CLOEXEC); }),
-      bell_([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }) {
-  if (!events_ || !bell_) {
-    fail("no descriptors to wait with");
+Bell::Bell() : event_([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }) {
+  if (!event_) {
+    fail("no descriptor for a bell");
   }
-  watch(bell_.get(), Source::bell);
+}
+
+void Bell::ring() {
+  eventfd_write(event_.get(), 1);
+}
+
+void Bell::silence() {
+  eventfd_t rings = 0;
+  eventfd_read(event_.get(), &rings);
+}
+
+EventWaiter::EventWaiter() : events_([] { return epoll_create1(EPOLL_CLOEXEC); }) {
+  if (!events_) {
+    fail("no descriptor to wait with");
+  }
 }
 
 void EventWaiter::watch(int descriptor, Source source) {
@@ -45,38 +59,24 @@ void EventWaiter::watch(int descriptor, Source source) {
   }
 }
 
-void EventWaiter::ring() {
-  has_rung_ = true;
-  if (sleepers_ != 0) {
-    eventfd_write(bell_.get(), 1);
+/// By ppoll, because epoll's own timeout has milliseconds.
+bool EventWaiter::sleep_until(Deadline deadline, Bell& bell) {
+  const timespec limit = until(deadline);
+  std::array<pollfd, 2> entries{{{events_.get(), POLLIN, 0}, {bell.event_.get(), POLLIN, 0}}};
+  ppoll(entries.data(), entries.size(), deadline == Deadline::max() ? nullptr : &limit, nullptr);
+  if (entries[1].revents != 0) {
+    bell.silence();
   }
+  return entries[0].revents != 0 && has_control_event();
 }
 
-EventWaiter::Woken EventWaiter::sleep_until(Deadline deadline) {
-  ++sleepers_;
-  if (is_rung()) {
-    --sleepers_;
-    return {.by_bell = true};
-  }
-  const timespec limit = until(deadline);
-  pollfd entry{events_.get(), POLLIN, 0}; // epoll's own timeout has milliseconds
-  ppoll(&entry, 1, deadline == Deadline::max() ? nullptr : &limit, nullptr);
-  --sleepers_;
-  Woken woken;
+bool EventWaiter::has_control_event() {
   std::array<epoll_event, 16> ready;
   const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-  for (int i = 0; i < count; ++i) {
-    const auto source = static_cast<Source>(ready[static_cast<std::size_t>(i)].data.u32);
-    woken.by_bell |= source == Source::bell;
-    woken.by_transport |= source == Source::transport;
-    woken.by_control |= source == Source::control;
-  }
-  if (woken.by_bell) {
-    eventfd_t rings = 0;
-    eventfd_read(bell_.get(), &rings);
-    is_rung();
-  }
-  return woken;
+  return std::ranges::any_of(std::span(ready).first(static_cast<std::size_t>(std::max(count, 0))),
+                             [](const epoll_event& event) {
+                               return static_cast<Source>(event.data.u32) == Source::control;
+                             });
 }
 
 } // namespace weir::host

@@ -3,7 +3,6 @@
 
 #include "host/bootstrap/stream.hpp"
 
-#include <atomic>
 #include <cstdint>
 
 namespace weir::host {
@@ -11,21 +10,31 @@ namespace weir::host {
 /// In place of a descriptor: nothing tells when there is work.
 inline constexpr int kNoDescriptor = -1;
 
-/// Where threads sleep that have nothing to do, until a descriptor is readable or a bell rings. Any
-/// number of threads may use it.
+/// Ends the sleep of the one thread that sleeps by it. If it does not sleep, its next sleep is over
+/// at once.
+class Bell {
+ public:
+  /// Throws Error when the process can open no more descriptors.
+  Bell();
+
+  /// From any thread. Never blocks.
+  void ring();
+
+ private:
+  friend class EventWaiter;
+
+  void silence();
+
+  Socket event_;
+};
+
+/// Where threads sleep that have nothing to do, until a descriptor is readable or their bell rings.
+/// Any number of threads may use it.
 class EventWaiter {
  public:
   enum class Source : std::uint32_t {
-    bell = 0,
-    transport = 1,
-    control = 2, // a connection to another rank
-  };
-
-  /// Which sources ended a sleep.
-  struct Woken {
-    bool by_bell = false;
-    bool by_transport = false;
-    bool by_control = false;
+    transport = 0,
+    control = 1, // a connection to another rank
   };
 
   /// Throws Error when the process can open no more descriptors.
@@ -34,19 +43,13 @@ class EventWaiter {
   /// The descriptor may be closed at any time.
   void watch(int descriptor, Source source);
 
-  /// Returns at the deadline at the latest.
-  Woken sleep_until(Deadline deadline);
-
-  /// Ends the sleeps under way; if nobody sleeps, the next one. Never blocks.
-  void ring();
+  /// Returns at the deadline at the latest. True if a connection to another rank is readable.
+  bool sleep_until(Deadline deadline, Bell& bell);
 
  private:
-  bool is_rung() { return has_rung_.exchange(false); }
+  bool has_control_event();
 
   Socket events_;
-  Socket bell_;
-  std::atomic<unsigned> sleepers_ = 0;
-  std::atomic<bool> has_rung_ = false;
 };
 
 } // namespace weir::host

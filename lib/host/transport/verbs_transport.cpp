@@ -133,7 +133,7 @@ class VerbsTransport : public Transport {
   void open_device();
   void check_port();
   void open_event_channel();
-  void take_events();
+  bool take_events();
   MemoryRegion register_memory(std::vector<std::uint8_t>& memory, int access) const;
   void make_inbox_and_outbox(Lane& lane);
   QueuePair make_queue_pair() const;
@@ -458,10 +458,12 @@ void VerbsTransport::open_event_channel() {
   }
 }
 
-/// A completion between the last poll and the arming makes no event, hence one more poll.
+/// A completion between the last poll and the arming makes no event, hence one more poll. An event
+/// may come later than its completion was polled; it must not end every sleep from then on.
 bool VerbsTransport::arm() {
   if (is_armed_) {
-    return true;
+    is_armed_ = !take_events();
+    return is_armed_;
   }
   if (spins_.spin()) {
     return false;
@@ -474,12 +476,16 @@ bool VerbsTransport::arm() {
   return false;
 }
 
-void VerbsTransport::take_events() {
+/// True if there were any.
+bool VerbsTransport::take_events() {
   ibv_cq* queue = nullptr;
   void* context = nullptr;
+  bool took = false;
   while (ibv_get_cq_event(events_.get(), &queue, &context) == 0) {
     ibv_ack_cq_events(queue, 1);
+    took = true;
   }
+  return took;
 }
 
 } // namespace
