@@ -6,6 +6,7 @@
 #include "host/bootstrap/control_note.hpp"
 #include "host/collective/engine.hpp"
 #include "host/collective/switch_reducer.hpp"
+#include "support/comes_true.hpp"
 #include "support/stream_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -160,6 +161,19 @@ TEST_F(QueuedCalls, AreToldToRank0) {
     }
   }
   EXPECT_EQ(told, 500U);
+}
+
+/// A call may end what rank 0 has waited for, such as the time until a rank may leave.
+TEST_F(QueuedCalls, AreFollowedByALookAtTheControlConnections) {
+  start(1, 4);
+  while (!jobs.back().done) {
+    engine.step();
+  }
+  EXPECT_LT(engine.due(), Clock::now() + std::chrono::milliseconds(50));
+  EXPECT_TRUE(test::comes_true([&] {
+    engine.step();
+    return engine.due() == Deadline::max();
+  })) << "nothing is left to do";
 }
 
 /// Of no message, of one, of three with two full ones; each is done in its turn.

@@ -119,9 +119,9 @@ TEST(JobControl, PatienceEndsASuspicionButNotForEver) {
   Stream rank_0;
   std::tie(own[0], rank_0) = stream_pair();
   JobControl rank_1(1, 2, Patience{}, std::move(own));
-  EXPECT_TRUE(rank_1.may_suspect());
+  EXPECT_TRUE(rank_1.may_suspect(Suspicion::Kind::standstill));
   rank_1.suspect(Suspicion::Kind::standstill, kStandstill);
-  EXPECT_FALSE(rank_1.may_suspect()) << "it has asked";
+  EXPECT_FALSE(rank_1.may_suspect(Suspicion::Kind::standstill)) << "it has asked";
   const std::string text = "rank 0 has not made call 7";
   rank_0->send(code(ControlKind::patience),
                {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
@@ -129,13 +129,45 @@ TEST(JobControl, PatienceEndsASuspicionButNotForEver) {
     rank_1.poll({});
     return rank_1.waits_for() == text;
   }));
-  EXPECT_FALSE(rank_1.may_suspect()) << "it has just been answered";
+  EXPECT_FALSE(rank_1.may_suspect(Suspicion::Kind::standstill)) << "it has just been answered";
   EXPECT_TRUE(test::comes_true([&] {
     rank_1.poll({}); // throws when the answer is overdue
-    return rank_1.may_suspect();
+    return rank_1.may_suspect(Suspicion::Kind::standstill);
   }));
   rank_1.poll({.bytes_done = 1});
   EXPECT_EQ(rank_1.waits_for(), "") << "something has moved";
+}
+
+/// A search for a late rank that finds none must not keep the ranks from suspecting a link.
+TEST(JobControl, ASearchForALateRankLeavesSuspicionsAlone) {
+  std::vector<Stream> own(2);
+  Stream rank_1;
+  std::tie(own[1], rank_1) = stream_pair();
+  JobControl rank_0(0, 2, Patience{.lateness = milliseconds(300)}, std::move(own));
+  rank_0.note_call({.sequence = 1, .count = 100});
+  rank_0.note_call({.sequence = 2, .count = 100});
+  rank_1->send(code(ControlKind::calls),
+               bytes_of(NumberedCall{wire::be64(1), encode(Call{.sequence = 1, .count = 100})}));
+  // Rank 1 stands in call 1, so it is not late for call 2.
+  unsigned questions = 0;
+  const Deadline end = Clock::now() + milliseconds(1500);
+  while (Clock::now() < end) {
+    rank_0.poll({.calls_done = 1});
+    rank_1->read_available();
+    while (const auto frame = rank_1->receive()) {
+      EXPECT_NE(frame->kind, code(ControlKind::patience)) << "nobody has suspected anything";
+      if (frame->kind == code(ControlKind::question)) {
+        ++questions;
+        rank_1->send(code(ControlKind::progress),
+                     bytes_of(ProgressBody{wire::be64(1), wire::be64(0), wire::be64(0), 1}));
+      }
+    }
+    EXPECT_TRUE(rank_0.may_suspect(Suspicion::Kind::broken));
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_GT(questions, 0U);
+  EXPECT_LT(questions, 10U) << "one for each time that the limit is over";
+  EXPECT_TRUE(rank_0.may_suspect(Suspicion::Kind::standstill));
 }
 
 /// As when its process is stopped, or gets no CPU.

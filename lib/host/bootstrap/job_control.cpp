@@ -259,8 +259,17 @@ void JobControl::check_departures() {
 
 // ------------------------------------------------------------------------------------- suspicions
 
-bool JobControl::may_suspect() const {
-  return !suspicion_ && !stall_search_ && Clock::now() >= quiet_until_;
+bool JobControl::may_suspect(Suspicion::Kind kind) const {
+  if (stall_search_) {
+    return kind > stall_search_->kind();
+  }
+  return !suspicion_ && Clock::now() >= quiet_until_;
+}
+
+/// Of ranks that wait for a late one, each may pause as for any other call.
+std::chrono::milliseconds JobControl::answer_time() const {
+  return waits_for_.empty() ? kAnswerTime
+                            : std::max<std::chrono::milliseconds>(kAnswerTime, patience_.timeout);
 }
 
 void JobControl::suspect(Suspicion::Kind kind, const Error& error) {
@@ -273,7 +282,7 @@ void JobControl::suspect(Suspicion::Kind kind, const Error& error) {
     peers_[0].stream->send(code(ControlKind::suspect), encode(kind, error));
   }
   suspicion_ = error;
-  verdict_deadline_ = deadline_after(Clock::now(), kSlack);
+  verdict_deadline_ = deadline_after(deadline_after(Clock::now(), answer_time()), kAnswerTime);
 }
 
 void JobControl::open_stall_search(const Suspicion& suspicion) {
@@ -282,7 +291,7 @@ void JobControl::open_stall_search(const Suspicion& suspicion) {
     return;
   }
   const auto world = static_cast<std::uint16_t>(peers_.size());
-  stall_search_.emplace(suspicion, world, deadline_after(Clock::now(), kAnswerTime));
+  stall_search_.emplace(suspicion, world, deadline_after(Clock::now(), answer_time()));
   stall_search_->note_answer(0, own_);
   for (std::uint16_t rank = 1; rank < world; ++rank) {
     if (!peers_[rank].stream) {
@@ -343,7 +352,12 @@ void JobControl::close_stall_search() {
   if (outcome.error) {
     fail(*outcome.error);
   }
+  const bool is_about_lateness = stall_search_->kind() == Suspicion::Kind::late;
   stall_search_.reset();
+  late_timer_.renew();
+  if (is_about_lateness) {
+    return; // nobody suspects anything
+  }
   note_patience(outcome.waits_for);
   send_to_all(
       ControlKind::patience,

@@ -49,8 +49,9 @@ class JobControl {
   /// Whether it measures a time: poll every StallTimer::kLookPeriod at least.
   bool is_timing() const;
 
-  /// Whether a suspicion would be looked into now. Otherwise one is, or was a moment ago.
-  bool may_suspect() const;
+  /// Whether such a suspicion would add something now. Otherwise one is looked into, or was a
+  /// moment ago.
+  bool may_suspect(Suspicion::Kind kind) const;
 
   /// Reports that this rank sees no progress, and why. poll() throws rank 0's verdict within
   /// bounded time, unless no rank is to blame.
@@ -88,6 +89,7 @@ class JobControl {
   void check_verdict();
   void open_stall_search(const Suspicion& suspicion);
   void close_stall_search();
+  std::chrono::milliseconds answer_time() const;
   Error late_call() const;
   void check_alive(std::uint16_t rank);
   void note_farewells();

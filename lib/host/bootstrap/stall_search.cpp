@@ -56,14 +56,19 @@ std::uint64_t StallSearch::awaited_call() const {
   return first == UINT64_MAX ? 0 : first;
 }
 
-/// Ranks that have fewer results than the furthest one.
+/// The ranks with the fewest results, if others have more. Those that lack only an acknowledgement
+/// are not among them: their successor is.
 std::vector<std::uint16_t> StallSearch::behind() const {
   const auto how_far = [](const Answer& answer) {
     return answer.is_excused ? std::tuple(UINT64_MAX, UINT64_MAX)
                              : std::tuple(answer.progress.calls_done, answer.progress.bytes_done);
   };
-  const auto furthest = how_far(*std::ranges::max_element(answers_, {}, how_far));
-  return ranks_where([&](const Answer& answer) { return how_far(answer) != furthest; });
+  const auto ends = std::ranges::minmax_element(answers_, {}, how_far);
+  const auto least = how_far(*ends.min);
+  if (least == how_far(*ends.max)) {
+    return {};
+  }
+  return ranks_where([&](const Answer& answer) { return how_far(answer) == least; });
 }
 
 StallSearch::Outcome StallSearch::outcome() const {

@@ -49,6 +49,8 @@ class StallSearch {
   /// Ranks can answer until the deadline.
   StallSearch(Suspicion suspicion, std::uint16_t world, Deadline deadline);
 
+  Suspicion::Kind kind() const { return suspicion_.kind; }
+
   /// Another rank's suspicion during the search. The one that leaves the least hope counts.
   void add(const Suspicion& suspicion);
 
@@ -60,7 +62,7 @@ class StallSearch {
   bool is_over(Deadline now) const;
 
   /// Once the search is over. An error names the ranks that did not answer, or that are late, or
-  /// that lack results which others have; or nobody when all are equally far.
+  /// that have the fewest results; or nobody when all are equally far.
   Outcome outcome() const;
 
  private:

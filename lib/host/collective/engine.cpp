@@ -41,7 +41,7 @@ Deadline Engine::due() const {
   if (is_waiting() || (control_ != nullptr && control_->is_timing())) {
     due = std::min(due, Clock::now() + StallTimer::kLookPeriod);
   }
-  if (control_ != nullptr && control_->has_unsent()) {
+  if (control_ != nullptr && (has_moved_ || control_->has_unsent())) {
     due = std::min(due, next_control_);
   }
   return due;
@@ -69,6 +69,7 @@ bool Engine::step() {
     consult_control(now);
   }
   if (lost_) {
+    drain();
     return false;
   }
   try {
@@ -92,13 +93,21 @@ bool Engine::exchange() {
   return moved;
 }
 
+/// What comes must not wake us again and again; neighbours get their acknowledgements.
+void Engine::drain() {
+  try {
+    transport_.poll(*this);
+  } catch (const Error&) { // it is lost, as before
+  }
+}
+
 void Engine::consult_control(Deadline now) {
   next_control_ = now + kControlPeriod;
   if (std::exchange(has_moved_, false)) {
     when_moved_ = transport_.statistics();
   }
   poll_control();
-  if (lost_ && control_->may_suspect()) {
+  if (lost_ && control_->may_suspect(Suspicion::Kind::broken)) {
     control_->suspect(Suspicion::Kind::broken, *lost_);
   }
 }
@@ -220,7 +229,7 @@ void Engine::check_stall() {
   if (control_ == nullptr) {
     throw Error(ErrorCode::timeout, std::nullopt, describe_standstill());
   }
-  if (control_->may_suspect()) {
+  if (control_->may_suspect(Suspicion::Kind::standstill)) {
     control_->suspect(Suspicion::Kind::standstill,
                       Error(ErrorCode::timeout, std::nullopt, describe_standstill()));
   }

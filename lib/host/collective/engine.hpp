@@ -72,6 +72,7 @@ class Engine : private TransportListener {
   void poll_control();
   Progress progress() const;
   bool exchange();
+  void drain();
   void begin_slices(const Job& job);
   bool post_messages();
   std::size_t bytes_done() const;
