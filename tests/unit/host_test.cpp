@@ -731,6 +731,36 @@ TEST(Group, AnErrorStays) {
   expect_none(endings);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kMayRunOutOfMemory = false;
+#elif defined(__has_feature)
+constexpr bool kMayRunOutOfMemory =
+    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
+#else
+constexpr bool kMayRunOutOfMemory = true;
+#endif
+
+/// On the hosts' ring a reduce-scatter needs room for the whole result.
+TEST(Group, ACallForWhichThereIsNoMemoryEndsTheGroup) {
+  if (!kMayRunOutOfMemory) {
+    GTEST_SKIP() << "a sanitizer ends the process when there is no memory";
+  }
+  const JobPlan plan{.world = 2, .fallback = Fallback::ring};
+  HostFabric fabric({}, plan.world, kSession);
+  const std::string address = free_address();
+  expect_all(
+      run_ranks(plan.world,
+                [&](std::uint16_t rank) {
+                  Group group(options_of(plan, rank, address), fabric.open(rank));
+                  std::vector<float> data(100, 1);
+                  const Call call{.kind = CallKind::reduce_scatter, .count = std::size_t{1} << 46};
+                  EXPECT_TRUE(ending_of([&] { group.start(data.data(), data.data(), call); }).code);
+                  group.start_all_reduce(data.data(), data.data(), 1, DataType::f32,
+                                         Operation::sum);
+                }),
+      ErrorCode::transport_failure);
+}
+
 bool is_readable(int descriptor) {
   pollfd entry{descriptor, POLLIN, 0};
   return poll(&entry, 1, 0) == 1;

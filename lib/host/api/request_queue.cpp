@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/request_queue.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace weir::host {
@@ -20,6 +21,8 @@ void RequestQueue::start_all() {
     }
   } catch (const Error& error) {
     fail(error);
+  } catch (const std::exception& error) { // out of memory
+    fail(Error(ErrorCode::transport_failure, std::nullopt, error.what()));
   }
 }
 
