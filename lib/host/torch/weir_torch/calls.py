@@ -16,20 +16,18 @@ import torch
 from torch._C._distributed_c10d import Work
 from torch.futures import Future
 
-from .c_api import WeirError
 from .group import Group
 
 FOR_EVER = timedelta(0)  # torch's way to say so
 MOST_KEPT = 1024
 
-Outcome = Union[list[torch.Tensor], WeirError]
+Outcome = Union[list[torch.Tensor], Exception]
 
 
-def result_of(outcome: Future) -> list[torch.Tensor]:
-    value = outcome.value()
-    if isinstance(value, WeirError):
-        raise value
-    return value
+def result_of(outcome: Outcome) -> list[torch.Tensor]:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 class WeirWork(Work):
@@ -40,9 +38,10 @@ class WeirWork(Work):
     def __init__(self) -> None:
         super().__init__()
         self._over = threading.Event()
-        self._outcome: Future = Future()
+        self._outcome: Outcome = []
+        self._ending: Future = Future()
         # Python's set_exception stores a value, in which C++ sees no error. An exception out of `then` is one for both.
-        self._result = self._outcome.then(result_of)
+        self._result = self._ending.then(lambda ending: result_of(ending.value()))
         self._keep()
 
     def _keep(self) -> None:
@@ -56,8 +55,10 @@ class WeirWork(Work):
         self._kept.pop(id(self), None)
 
     def end(self, outcome: Outcome) -> None:
-        self._outcome.set_result(outcome)
+        """Runs what callers have attached to the future in a thread of its own: it may wait for another call."""
+        self._outcome = outcome
         self._over.set()
+        threading.Thread(target=self._ending.set_result, args=(outcome,), name="weir_torch callbacks", daemon=True).start()
 
     def is_completed(self) -> bool:
         if self._over.is_set():
@@ -65,7 +66,7 @@ class WeirWork(Work):
         return self._over.is_set()
 
     def is_success(self) -> bool:
-        return self.is_completed() and not isinstance(self._outcome.value(), WeirError)
+        return self.is_completed() and not isinstance(self._outcome, Exception)
 
     def wait(self, timeout: timedelta = FOR_EVER) -> bool:
         if not self._over.wait(timeout.total_seconds() if timeout != FOR_EVER else None):
@@ -114,6 +115,7 @@ class Calls:
         self._queue: SimpleQueue[Optional[Call]] = SimpleQueue()
         self._under_way = 0
         self._busy_since = 0.0
+        self._closed = False
         self._counted = CallStatistics()
         self._thread = threading.Thread(target=self._attend, name="weir_torch", daemon=True)
         self._thread.start()
@@ -129,6 +131,8 @@ class Calls:
     def _enter(self, start_it: Callable[[], Any], tensors: list[torch.Tensor],
                data: Optional[torch.Tensor]) -> WeirWork:
         with self._lock:
+            if self._closed:
+                raise RuntimeError("weir_torch: the process group is closed")
             request = start_it()
             if self._under_way == 0:
                 self._busy_since = time.monotonic()
@@ -149,12 +153,13 @@ class Calls:
             call.work.end(outcome)
 
     def _outcome_of(self, call: Call) -> Outcome:
+        """Any error is the caller's: the thread goes on for the other calls."""
         try:
             self._group.wait(call.request)
-        except WeirError as error:
+            if call.data is not None and call.data.data_ptr() != call.tensors[0].data_ptr():
+                call.tensors[0].detach().copy_(call.data)
+        except Exception as error:  # noqa: BLE001 (of torch's there is no list)
             return error
-        if call.data is not None and call.data.data_ptr() != call.tensors[0].data_ptr():
-            call.tensors[0].detach().copy_(call.data)
         return call.tensors
 
     def statistics(self) -> CallStatistics:
@@ -165,6 +170,9 @@ class Calls:
     def close(self) -> None:
         """Ends the group. Calls that are under way fail, on all ranks."""
         with self._lock:
+            if self._closed:
+                return
+            self._closed = True
             if self._under_way:
                 self._group.abort()
             self._queue.put(None)

@@ -33,6 +33,8 @@ class Group:
     @property
     def algorithm(self) -> str:
         """Who reduces: "switch" or "ring"."""
+        if not self._group:
+            raise RuntimeError("weir_torch: the process group is closed")
         return library.weir_group_algorithm(self._group).decode()
 
     def start_all_reduce(self, address: int, count: int, data_type: int, operation: int) -> c_void_p:
@@ -63,7 +65,9 @@ class Group:
         library.weir_group_abort(self._group)
 
     def close(self) -> None:
-        library.weir_group_close(self._group)
+        """Calls fail from then on."""
+        group, self._group = self._group, c_void_p()
+        library.weir_group_close(group)
 
 
 def open_context(options: Options) -> c_void_p:
