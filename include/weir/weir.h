@@ -135,6 +135,7 @@ typedef struct weir_group_options {
   /* A rank whose machine or network is gone is noticed within this time, also between calls:
    * 0: timeout_ms; never less than 3000. */
   uint32_t keep_alive_ms;
+  uint32_t reserved; /* 0; so that no later field lies where an older struct has padding */
 } weir_group_options;
 
 /* Fill in the defaults. */

@@ -192,8 +192,16 @@ std::string secret_of(const weir_group_options& options) {
                                             "there",
                                             options.secret_bytes));
   }
-  const auto* bytes = static_cast<const char*>(options.secret);
-  return bytes != nullptr ? std::string(bytes, options.secret_bytes) : std::string();
+  if (options.secret == nullptr) {
+    return {};
+  }
+  constexpr std::size_t kMost = std::size_t{1} << 16; // no secret has more; what follows says so
+  if (options.secret_bytes == 0 || options.secret_bytes > kMost) {
+    throw std::invalid_argument(fmt::format("secret_bytes: found {}; allowed: 16 .. 1024, or a "
+                                            "secret that is NULL",
+                                            options.secret_bytes));
+  }
+  return {static_cast<const char*>(options.secret), options.secret_bytes};
 }
 
 host::AllGather all_gather_of(const weir_group_options& options) {
@@ -207,6 +215,9 @@ host::AllGather all_gather_of(const weir_group_options& options) {
 }
 
 host::GroupOptions translate(const weir_group_options& options, host::GroupOptions result) {
+  if (options.reserved != 0) {
+    throw std::invalid_argument(fmt::format("reserved: found {}; allowed: 0", options.reserved));
+  }
   if (options.rings != nullptr) {
     result.rings.assign(options.rings, options.rings + options.ring_count);
   }

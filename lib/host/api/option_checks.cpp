@@ -48,6 +48,11 @@ std::string defect_of_meeting(const GroupOptions& options) {
     return found("rendezvous", fmt::format("'{}'", options.rendezvous),
                  may_be_empty ? "none, or HOST:PORT" : "HOST:PORT");
   }
+  const auto endpoint = Endpoint::parse(options.rendezvous);
+  if (endpoint && !may_be_empty && std::stoi(endpoint->port) == 0) {
+    return found("rendezvous", fmt::format("'{}'", options.rendezvous),
+                 "a port that is not 0, unless an all-gather tells the ranks which it is");
+  }
   const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
   if (options.job.size() > kMostJobBytes || !std::ranges::all_of(options.job, is_printable)) {
     return found("job", fmt::format("{} bytes", options.job.size()),

@@ -238,7 +238,11 @@ Socket listen_at(const Endpoint& endpoint) {
         listen(socket.get(), SOMAXCONN) == 0) {
       return socket;
     }
-    cause = std::strerror(errno);
+    const int error = errno;
+    cause = std::strerror(error);
+    if (error == EADDRINUSE) {
+      break; // another job's, whose ranks would come to us, and ours to it
+    }
   }
   throw std::runtime_error(fmt::format("cannot listen at {}: {}", endpoint.text(), cause));
 }
