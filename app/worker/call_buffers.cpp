@@ -23,6 +23,11 @@ std::uint64_t part_of(const host::Call& call, std::uint16_t world) {
   return bytes_of(call, world) / shares_of(call.kind, world);
 }
 
+/// Bytes of the buffer that is used out of place alone.
+std::uint64_t other_part_of(const host::Call& call, std::uint16_t world) {
+  return can_be_out_of_place(call.kind) ? part_of(call, world) : 0;
+}
+
 std::uint64_t most_of(std::span<const host::Call> calls, std::uint16_t world,
                       std::uint64_t (*bytes)(const host::Call&, std::uint16_t)) {
   std::uint64_t most = 0;
@@ -58,7 +63,7 @@ TensorMemory::TensorMemory(std::span<const host::Call> calls, std::span<const Pl
                            const host::Place& place)
     : place_(place), whole_(allocate(most_of(calls, place.world, bytes_of))) {
   if (std::ranges::find(placements, Placement::out_of_place) != placements.end()) {
-    other_ = allocate(most_of(calls, place.world, part_of));
+    other_ = allocate(most_of(calls, place.world, other_part_of));
   }
 }
 

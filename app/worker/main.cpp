@@ -103,6 +103,9 @@ int main(int argc, char** argv) {
   app::name_fatal_signals("weir-worker");
   try {
     const WorkerOptions options = app::parse_worker_options(argc, argv);
+    if (!options.json.empty()) {
+      write_file(options.json, ""); // or fail before hours of work
+    }
     std::optional<host::HostEal> eal; // outlives the port
     if (!options.devargs.empty()) {
       eal.emplace();
