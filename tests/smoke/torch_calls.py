@@ -92,6 +92,38 @@ def keep_several_under_way(rank: int) -> None:
     expect_equal(doubled.wait(), 2 * tensors[-1], "a future's `then`")
 
 
+def wait_within_a_callback(rank: int) -> None:
+    """For another call's future, which must not end in the thread that waits."""
+    def reduce_again(future: torch.futures.Future) -> torch.Tensor:
+        total = future.value()[0].clone()
+        return dist.all_reduce(total, async_op=True).get_future().wait()[0]
+    first = dist.all_reduce(torch.full((5,), float(rank)), async_op=True)
+    expect_equal(first.get_future().then(reduce_again).wait(), torch.full((5,), 24.0), "an all-reduce of an all-reduce")
+
+
+def start_calls_in_callbacks(rank: int) -> None:
+    """Each callback starts a call of another length: on all ranks in the same order, or they would differ."""
+    def start_another(future: torch.futures.Future) -> object:
+        return dist.all_reduce(torch.full((future.value()[0].numel() + 7,), 1.0), async_op=True)
+    works = [dist.all_reduce(torch.zeros(i), async_op=True) for i in range(1, 20)]
+    started = [work.get_future().then(start_another) for work in works]
+    for i, future in enumerate(started, 1):
+        future.wait().wait()
+        expect(future.value().result()[0].sum().item() == 4 * (i + 7), f"call {i} of a callback")
+
+
+def miss_a_place_for_the_result(rank: int) -> None:
+    """Elements that share one place in memory: an error of this call alone."""
+    try:
+        dist.all_reduce(torch.ones(1).expand(4))
+        expect(False, "a tensor whose elements share their memory has a result")
+    except RuntimeError as error:
+        expect("single memory location" in str(error), f"{error}")
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    expect(total.item() == RANKS, "the call after it")
+
+
 def return_works_that_are_done(rank: int) -> None:
     """To C++ code, which has no reference to a work's Python half and asks it for the outcome later."""
     start = weir_torch.ProcessGroupWeir.broadcast
@@ -203,6 +235,9 @@ def main() -> None:
     broadcast_every_type(rank)
     use_tensors_with_gaps(rank)
     keep_several_under_way(rank)
+    wait_within_a_callback(rank)
+    start_calls_in_callbacks(rank)
+    miss_a_place_for_the_result(rank)
     return_works_that_are_done(rank)
     leave_a_wait(rank)
     call_gloo(rank)

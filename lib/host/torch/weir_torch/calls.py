@@ -20,6 +20,7 @@ from .group import Group
 
 FOR_EVER = timedelta(0)  # torch's way to say so
 MOST_KEPT = 1024
+GIVE_WAY_S = 0.05
 
 Outcome = Union[list[torch.Tensor], Exception]
 
@@ -55,10 +56,12 @@ class WeirWork(Work):
         self._kept.pop(id(self), None)
 
     def end(self, outcome: Outcome) -> None:
-        """Runs what callers have attached to the future in a thread of its own: it may wait for another call."""
         self._outcome = outcome
         self._over.set()
-        threading.Thread(target=self._ending.set_result, args=(outcome,), name="weir_torch callbacks", daemon=True).start()
+
+    def run_callbacks(self) -> None:
+        """After end(): what callers have attached to the future runs here, and may wait for another call."""
+        self._ending.set_result(self._outcome)
 
     def is_completed(self) -> bool:
         if self._over.is_set():
@@ -85,6 +88,28 @@ class WeirWork(Work):
     def result(self) -> list[torch.Tensor]:
         self.wait()
         return result_of(self._outcome)
+
+
+class Callbacks:
+    """Runs the callbacks of works in the works' order, because they may start calls, whose order all ranks share. One that
+    waits for another call gives way after a moment: the other's future would wait behind it for ever."""
+
+    def __init__(self) -> None:
+        self._last_ended = threading.Event()
+        self._last_ended.set()
+
+    def run(self, work: WeirWork) -> None:
+        before, self._last_ended = self._last_ended, threading.Event()
+        threading.Thread(target=self._run, args=(before, work, self._last_ended), name="weir_torch callbacks",
+                         daemon=True).start()
+
+    @staticmethod
+    def _run(before: threading.Event, work: WeirWork, ended: threading.Event) -> None:
+        before.wait(GIVE_WAY_S)
+        try:
+            work.run_callbacks()
+        finally:
+            ended.set()
 
 
 @dataclass(frozen=True)
@@ -144,6 +169,7 @@ class Calls:
         return call.work
 
     def _attend(self) -> None:
+        callbacks = Callbacks()
         while (call := self._queue.get()) is not None:
             outcome = self._outcome_of(call)
             with self._lock:
@@ -151,6 +177,7 @@ class Calls:
                 if self._under_way == 0:
                     self._counted.seconds += time.monotonic() - self._busy_since
             call.work.end(outcome)
+            callbacks.run(call.work)
 
     def _outcome_of(self, call: Call) -> Outcome:
         """Any error is the caller's: the thread goes on for the other calls."""
