@@ -4,6 +4,7 @@
 
 #include "host/bootstrap/rendezvous.hpp"
 #include "host_job.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,16 +20,6 @@
 namespace {
 
 const pid_t kParent = getpid();
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 } // namespace
 
@@ -136,7 +127,7 @@ TEST(Fork, NothingActsInAChild) {
 }
 
 TEST(Fork, AChildMayFormAGroupOfItsOwn) {
-  if (kIsSanitized) {
+  if (test::kIsSanitized) {
     GTEST_SKIP() << "a sanitizer's locks may be held in the child of a process with threads";
   }
   fork_between_calls({[](std::unique_ptr<Group>& group) {

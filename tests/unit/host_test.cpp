@@ -5,6 +5,7 @@
 
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -731,18 +732,9 @@ TEST(Group, AnErrorStays) {
   expect_none(endings);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kMayRunOutOfMemory = false;
-#elif defined(__has_feature)
-constexpr bool kMayRunOutOfMemory =
-    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
-#else
-constexpr bool kMayRunOutOfMemory = true;
-#endif
-
 /// On the hosts' ring a reduce-scatter needs room for the whole result.
 TEST(Group, ACallForWhichThereIsNoMemoryEndsTheGroup) {
-  if (!kMayRunOutOfMemory) {
+  if (test::kIsSanitized) {
     GTEST_SKIP() << "a sanitizer ends the process when there is no memory";
   }
   const JobPlan plan{.world = 2, .fallback = Fallback::ring};

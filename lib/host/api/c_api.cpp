@@ -259,32 +259,35 @@ host::Call call_of(host::CallKind kind, std::size_t count, weir_data_type type,
           .root = root};
 }
 
-weir_status start(weir_group* group, const void* in, void* out, const host::Call& call,
-                  weir_request** request) {
+/// Hands out what `start_it` returns.
+template <typename Start>
+weir_status started(weir_request** request, Start start_it) {
   return guarded([&] {
     object_at(request, "request") = nullptr;
-    *request = new weir_request{object_at(group, "group").group.start(in, out, call)};
+    *request = new weir_request{start_it()};
     return WEIR_OK;
   });
+}
+
+weir_status start(weir_group* group, const void* in, void* out, const host::Call& call,
+                  weir_request** request) {
+  return started(request, [&] { return object_at(group, "group").group.start(in, out, call); });
 }
 
 /// A reduction, by an operation that may be the group's own.
 weir_status start_reduction(weir_group* group, const void* in, void* out, host::Call call,
                             weir_operation operation, weir_request** request) {
-  return guarded([&] {
-    object_at(request, "request") = nullptr;
+  return started(request, [&] {
     const auto scaled = object_at(group, "group").scaled_sums.find(operation);
     if (!scaled) {
-      *request = new weir_request{group->group.start(in, out, call)};
-      return WEIR_OK;
+      return group->group.start(in, out, call);
     }
     if (scaled->type != call.type) {
       throw std::invalid_argument(fmt::format("operation: found a scaled sum of {}; allowed: of {}",
                                               name_of(scaled->type), name_of(call.type)));
     }
     call.operation = Operation::sum;
-    *request = new weir_request{group->group.start_scaled(in, out, call, scaled->factor)};
-    return WEIR_OK;
+    return group->group.start_scaled(in, out, call, scaled->factor);
   });
 }
 
@@ -424,8 +427,7 @@ weir_status weir_start_all_reduce(weir_group* group, const void* in, void* out, 
 weir_status weir_start_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
                                             size_t tensor_count, weir_data_type type,
                                             weir_operation operation, weir_request** request) {
-  return guarded([&] {
-    object_at(request, "request") = nullptr;
+  return started(request, [&] {
     std::vector<host::Group::Part> parts;
     if (tensor_count != 0) {
       object_at(tensors, "tensors");
@@ -434,8 +436,7 @@ weir_status weir_start_all_reduce_coalesced(weir_group* group, const weir_tensor
       parts.push_back({tensor.in, tensor.out, tensor.count});
     }
     const host::Call call = call_of(host::CallKind::all_reduce, 0, type, operation);
-    *request = new weir_request{object_at(group, "group").group.start_all_reduce(parts, call)};
-    return WEIR_OK;
+    return object_at(group, "group").group.start_all_reduce(parts, call);
   });
 }
 

@@ -27,6 +27,9 @@ void ScaledSums::remove(unsigned number) {
 }
 
 std::optional<ScaledSums::ScaledSum> ScaledSums::find(unsigned number) const {
+  if (number < kFirst) {
+    return std::nullopt; // most calls; without the lock
+  }
   const std::scoped_lock lock(mutex_);
   const auto found = sums_.find(number);
   return found == sums_.end() ? std::nullopt : std::optional(found->second);
