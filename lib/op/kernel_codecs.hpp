@@ -120,7 +120,9 @@ struct NarrowFormat {
   [[gnu::always_inline]] static Floats decode(Ints code) {
     const Ints magnitude = (code & kMagnitudeMask) << kShift;
     const Ints normal = magnitude + (kRebias << 23);
-    const Ints scaled = magnitude + ((kRebias + 1) << 23); // a subnormal and the smallest normal
+    // A subnormal and the smallest normal. Unsigned, because bf16's largest codes wrap around.
+    const Ints scaled =
+        reinterpret_cast<Ints>(reinterpret_cast<Words>(magnitude) + ((kRebias + 1U) << 23));
     const Ints subnormal =
         reinterpret_cast<Ints>(reinterpret_cast<Floats>(scaled) - as_float((kRebias + 1) << 23));
     const Ints finite = magnitude < (1 << 23) ? subnormal : normal;
