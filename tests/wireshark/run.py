@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds what tools/wireshark/weir.lua shows of captures and of frames made here to a parser of its own in Python.
+
+Needs tshark. Ends in "wireshark: N passed, N failed, 0 skipped".
+"""
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "replay"))
+from jobs import rebuilt  # noqa: E402
+from roce import (HELLO, INA_LEN, MAGIC, RC_DATA, RESULT, Ina, Roce, parse_roce, pcap_bytes,  # noqa: E402
+                  read_pcap)
+
+DISSECTOR = ROOT / "tools" / "wireshark" / "weir.lua"
+CAPTURES = ROOT / "tests" / "replay" / "captures"
+FIELDS = ("version", "op", "dtype", "flags", "ring", "rank", "world", "msg", "len", "epoch", "session", "nonce",
+          "collective", "ack_timeout", "root", "qp", "packet", "packets", "begins_in", "repeats", "value")
+SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x04, 0x06, 0x07, 0x08, 0x0A
+QP, PSN = 0x12, 100
+
+Row = dict[str, list[str]]
+
+
+def dissected(frames: list[bytes], columns: list[str] | None = None) -> list[Row]:
+    """What tshark says of each frame: each field's values as text."""
+    names = columns or [f"weir.{name}" for name in FIELDS]
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(pcap_bytes(frames))
+        file.flush()
+        command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", file.name, "-T", "fields", "-E", "separator=|",
+                   "-E", "aggregator=;", *(option for name in names for option in ("-e", name))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    if "lua" in done.stderr.lower():
+        raise AssertionError(done.stderr)
+    keys = columns or list(FIELDS)
+    return [{key: cell.split(";") if cell else [] for key, cell in zip(keys, line.split("|"))}
+            for line in done.stdout.splitlines()]
+
+
+def header_row(header: Ina) -> Row:
+    """The fields of a header, as tshark writes them."""
+    is_hello, is_result = header.collective == HELLO, bool(header.flags & RESULT)
+    row = {"version": header.version, "op": header.op, "dtype": header.dtype, "ring": header.ring, "rank": header.rank,
+           "world": header.world, "len": header.msg_len, "epoch": header.epoch, "collective": header.collective,
+           "ack_timeout": header.ack_timeout, "root": header.root}
+    texts = {key: [str(value)] for key, value in row.items()}
+    texts["flags"], texts["qp"] = [f"0x{header.flags:02x}"], [f"0x{header.qp:08x}"]
+    texts["nonce" if is_hello and not is_result else "session"] = [f"0x{header.session:08x}"]
+    texts["nonce" if is_hello and is_result else "msg"] = \
+        [f"0x{header.msg:08x}" if is_hello and is_result else str(header.msg)]
+    return texts
+
+
+def place_rows(frames: list[bytes]) -> list[Row | None]:
+    """The packets' places by a walk of its own: the newest FIRST or ONLY of a connection before each packet that is not
+    beyond its message. None: no packet of a message."""
+    begun: dict[tuple[str, str, int], list[tuple[int, int, int]]] = {}
+    seen: dict[tuple[tuple[str, str, int], int], int] = {}
+    rows: list[Row | None] = []
+    for number, frame in enumerate(frames, 1):
+        rows.append(None)
+        packet = parse_roce(frame)
+        if packet is None or packet.opcode not in RC_DATA:
+            continue
+        header = packet.ina()
+        messages = begun.setdefault(packet.connection, [])
+        if header is not None and not any(packet.psn == psn for psn, _, _ in messages):
+            messages.append((packet.psn, -(-(INA_LEN + header.msg_len) // len(packet.payload)), number))
+        for psn, packets, first in messages:
+            if (packet.psn - psn) % (1 << 24) < packets:
+                row: Row = {"packet": [str((packet.psn - psn) % (1 << 24))], "packets": [str(packets)]}
+                if first != number:
+                    row["begins_in"] = [str(first)]
+                before = seen.setdefault((packet.connection, packet.psn), number)
+                if before != number:
+                    row["repeats"] = [str(before)]
+                rows[-1] = row
+    return rows
+
+
+class Captures(unittest.TestCase):
+    """Soft-RoCE frames that other programs sent."""
+
+    def hold_alike(self, name: str) -> None:
+        frames = read_pcap(CAPTURES / f"{name}.pcap")
+        places = place_rows(frames)
+        self.assertTrue(any(places), "the capture has no message")
+        for number, (frame, place, row) in enumerate(zip(frames, places, dissected(frames)), 1):
+            row.pop("value")
+            found = {key: value for key, value in row.items() if value}
+            packet = parse_roce(frame)
+            header = packet.ina() if packet is not None and packet.opcode in RC_DATA else None
+            self.assertEqual(found, {**(header_row(header) if header else {}), **(place or {})}, f"{name}: frame {number}")
+
+    def test_write(self) -> None:
+        self.hold_alike("ring3-i32-mtu256-noimm")
+
+    def test_broadcast(self) -> None:
+        self.hold_alike("ring3-i32-mtu1024-broadcast")
+
+    def test_losses_and_repeats(self) -> None:
+        self.hold_alike("ring4-f32-mtu1024-loss2pct")
+
+    def test_psn_wraps(self) -> None:
+        self.hold_alike("ring4-f32-mtu1024-psnwrap")
+
+    def test_other_rdma_is_left_alone(self) -> None:
+        frames = read_pcap(CAPTURES / "roce-mix.pcap")
+        for row in dissected(frames):
+            self.assertEqual([value for value in row.values() if value], [])
+
+
+def first_hello() -> Roce:
+    for frame in read_pcap(CAPTURES / "ring3-i32-mtu256-noimm.pcap"):
+        packet = parse_roce(frame)
+        if packet is not None and packet.opcode in RC_DATA and packet.ina() is not None:
+            return packet
+    raise AssertionError("no hello in the capture")
+
+
+def header(**said: int) -> Ina:
+    plain = Ina(magic=MAGIC, version=2, op=0, dtype=1, flags=0, ring=7, rank=1, world=3, msg=5, msg_len=8, epoch=9,
+                session=0xABCD, collective=0, ack_timeout=14, root=0, qp=0x11)
+    return plain._replace(**said)
+
+
+def packet(opcode: int, psn: int, payload: bytes) -> bytes:
+    return rebuilt(first_hello(), opcode, QP, psn, payload, 4096)
+
+
+def message(data: bytes, **said: int) -> bytes:
+    return Ina.LAYOUT.pack(*header(msg_len=len(data), **said)) + data
+
+
+# Type number, elements as Python packs them, and what a person expects to read. The bit patterns of f16, bf16 and f8
+# are from the types' definitions: IEEE 754 binary16; bfloat16; Micikevicius et al., "FP8 Formats for Deep Learning".
+ELEMENTS: tuple[tuple[int, bytes, list[str]], ...] = (
+    (0, struct.pack("<3f", 1.5, -0.25, float("inf")), ["1.5", "-0.25", "inf"]),
+    (1, struct.pack("<2i", -7, 2**31 - 1), ["-7", "2147483647"]),
+    (2, struct.pack("<4e", 1.5, -65504, 2**-24, float("-inf")), ["1.5", "-65504", "5.96046448e-08", "-inf"]),
+    (2, b"\x01\x7e\x00\x00", ["NaN", "0"]),
+    (3, b"\xc0\x3f\x80\xbe\x80\x7f\xc0\x7f", ["1.5", "-0.25", "inf", "NaN"]),
+    (4, struct.pack("<d", -0.1), ["-0.10000000000000001"]),
+    (5, b"\x80\x7f\x00\xff", ["-128", "127", "0", "-1"]),
+    (6, b"\x80\x7f\x00\xff", ["128", "127", "0", "255"]),
+    (7, struct.pack("<2h", -32768, 32767), ["-32768", "32767"]),
+    (8, struct.pack("<2H", 32768, 65535), ["32768", "65535"]),
+    (9, struct.pack("<I", 2**32 - 1), ["4294967295"]),
+    (10, struct.pack("<q", -2**63), ["-9223372036854775808"]),
+    (11, struct.pack("<Q", 2**64 - 1), ["18446744073709551615"]),
+    (12, b"\x38\xb8\x7e\x7f", ["1", "-1", "448", "NaN"]),
+    (13, b"\x3c\x7b\x7c\x01", ["1", "57344", "inf", "1.52587891e-05"]),
+)
+
+
+class MadeFrames(unittest.TestCase):
+    def test_elements_of_every_type(self) -> None:
+        frames = [packet(WRITE_ONLY, PSN + i, message(data + bytes(-len(data) % 4), dtype=number, msg=i + 1))
+                  for i, (number, data, _) in enumerate(ELEMENTS)]
+        for (number, _, texts), row in zip(ELEMENTS, dissected(frames)):
+            self.assertEqual(row["value"][:len(texts)], texts, f"type {number}")
+        self.assertEqual({number for number, _, _ in ELEMENTS}, set(range(14)))
+
+    def test_four_elements_at_most(self) -> None:
+        row, = dissected([packet(SEND_ONLY, PSN, message(struct.pack("<6i", *range(6))))])
+        self.assertEqual(row["value"], ["0", "1", "2", "3"])
+
+    def test_elements_of_later_packets(self) -> None:
+        frames = [packet(WRITE_FIRST, PSN, Ina.LAYOUT.pack(*header(msg_len=92)) + bytes(88)),
+                  packet(WRITE_LAST, PSN + 1, struct.pack("<i", 77))]
+        self.assertEqual(dissected(frames)[1]["value"], ["77"])
+
+    def test_results_beside_contributions(self) -> None:
+        """A capture at the switch has each packet twice. A result is no repeat of the contribution."""
+        contribution = [packet(WRITE_FIRST, PSN, Ina.LAYOUT.pack(*header(msg_len=92)) + bytes(88)),
+                        packet(WRITE_LAST, PSN + 1, bytes(4))]
+        result = [packet(WRITE_FIRST, PSN, Ina.LAYOUT.pack(*header(msg_len=92, flags=RESULT)) + bytes(88)),
+                  packet(WRITE_LAST, PSN + 1, bytes(4))]
+        rows = dissected(contribution + result + result[1:])
+        self.assertEqual([row["begins_in"] for row in rows], [[], ["1"], [], ["3"], ["3"]])
+        self.assertEqual([row["repeats"] for row in rows], [[], [], [], [], ["4"]])
+
+    def test_hellos_result_has_the_nonce_for_a_number(self) -> None:
+        row, = dissected([packet(WRITE_ONLY, PSN, message(b"", collective=HELLO, flags=RESULT, msg=0xFEED))])
+        self.assertEqual((row["nonce"], row["session"], row["msg"]), (["0x0000feed"], ["0x0000abcd"], []))
+
+    def test_another_version(self) -> None:
+        row, = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), version=3))],
+                         ["weir.version", "weir.ring", "weir.value", "_ws.expert.message"])
+        self.assertEqual((row["weir.version"], row["weir.ring"], row["weir.value"]), (["3"], [], []))
+        self.assertEqual(row["_ws.expert.message"], ["version 3: this dissector knows 2"])
+
+    def test_values_without_a_meaning(self) -> None:
+        row, = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), op=9, dtype=14, collective=4))],
+                         ["_ws.expert.message", "weir.value", "_ws.col.Info"])
+        self.assertEqual([text.split(":")[0] for text in row["_ws.expert.message"]], ["9", "14", "4"])
+        self.assertEqual(row["weir.value"], [])
+        self.assertEqual(row["_ws.col.Info"], ["ring 7 rank 1/3 message 5: collective 4"])
+
+    def test_what_is_no_header(self) -> None:
+        whole = message(bytes(8))
+        frames = [packet(WRITE_ONLY, PSN, whole[:36]), packet(WRITE_ONLY, PSN + 1, b"\0" + whole[1:]),
+                  packet(WRITE_MIDDLE, PSN + 2, whole)]
+        for row in dissected(frames):
+            self.assertEqual([value for value in row.values() if value], [])
+
+    def test_lines_for_people(self) -> None:
+        rows = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), op=1, dtype=3)),
+                          packet(WRITE_ONLY, PSN, message(bytes(8), op=1, dtype=3)),
+                          packet(WRITE_ONLY, PSN + 1, message(bytes(8), msg=6, collective=2, root=2, flags=RESULT))],
+                         ["_ws.col.Protocol", "_ws.col.Info"])
+        self.assertEqual([row["_ws.col.Info"][0] for row in rows],
+                         ["ring 7 rank 1/3 message 5: min of bf16", "ring 7 rank 1/3 message 5: min of bf16 [repeat]",
+                          "ring 7 rank 1/3 message 6: broadcast by rank 2 [RESULT]"])
+        self.assertEqual({row["_ws.col.Protocol"][0] for row in rows}, {"WEIR"})
+
+    def test_vlan_tag(self) -> None:
+        frame = packet(WRITE_ONLY, PSN, message(bytes(8)))
+        row, = dissected([frame[:12] + b"\x81\x00\x00\x2a" + frame[12:]])
+        self.assertEqual(row["ring"], ["7"])
+
+
+def main() -> int:
+    result = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    bad = len(result.failures) + len(result.errors)
+    print(f"wireshark: {result.testsRun - bad} passed, {bad} failed, 0 skipped")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
