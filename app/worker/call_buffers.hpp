@@ -4,6 +4,7 @@
 #include "host/bootstrap/call.hpp"
 #include "host/collective/slice.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +14,9 @@
 namespace weir::app {
 
 enum class Placement : std::uint8_t { in_place, out_of_place };
+
+/// Whether the device knows the tensors' memory, or messages are copied to and from it.
+enum class Registration : std::uint8_t { none, tensors };
 
 /// "in-place", "out-of-place".
 std::string_view name_of(Placement placement);
@@ -43,6 +47,9 @@ class TensorMemory {
                const host::Place& place);
 
   CallBuffers buffers_of(const host::Call& call, Placement placement);
+
+  /// All of it, for a device that shall know it. Either may be empty.
+  std::array<std::span<std::byte>, 2> parts() { return {whole_, other_}; }
 
  private:
   host::Place place_;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
 constexpr std::uint32_t kMostIterations = 1'000'000;
 constexpr std::string_view kAll = "all";
 constexpr std::string_view kCollectiveNames =
-    "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier";
+    "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier, sparse-all-reduce";
 constexpr std::string_view kTypeNames =
     "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64";
 
@@ -53,11 +53,13 @@ std::vector<Thing> things_named(std::string_view option, std::string_view text,
 std::vector<Option> call_option_rows(GivenOptions& o) {
   return {
       {"collective", "NAME",
-       "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier (default all-reduce)",
+       "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier, sparse-all-reduce "
+       "(default "
+       "all-reduce)",
        [&](auto v) {
          o.choice.kinds =
              things_named("collective", v, host::call_kind_named,
-                          enumerators<host::CallKind>(host::kCallKinds), kCollectiveNames);
+                          enumerators<host::CallKind>(host::kDenseCallKinds), kCollectiveNames);
        }},
       {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
        [&](auto v) {
@@ -78,6 +80,9 @@ std::vector<Option> call_option_rows(GivenOptions& o) {
        [&](auto) { o.placements.push_back(Placement::in_place); }},
       {"out-of-place", nullptr, "the result goes to a buffer of its own",
        [&](auto) { o.placements.push_back(Placement::out_of_place); }},
+      {"no-register", nullptr,
+       "verbs: do not tell the device of the tensors' memory, so that messages are copied",
+       [&](auto) { o.registration = Registration::none; }},
       {"json", "FILE", "write the results there as well", [&](auto v) { o.json = v; }},
   };
 }
@@ -90,6 +95,11 @@ std::vector<Option> job_option_rows(GivenOptions& o) {
        [&](auto v) { o.bytes = byte_count("size", v, 0, kMostTensorBytes); }},
       {"repeat", "N", "calls, each with other values (default 1)",
        [&](auto v) { o.repetitions = number<std::uint32_t>("repeat", v, 1, 1U << 30); }},
+      {"density", "SHARE", "sparse-all-reduce: of the blocks that each rank has, as 0.01 (default)",
+       [&](auto v) { o.density = number<double>("density", v, 0, 1); }},
+      {"block", "ELEMENTS",
+       "sparse-all-reduce: 1 (default): single elements; 0: the ranks choose the result's blocks",
+       [&](auto v) { o.block = number<std::uint16_t>("block", v, 0, UINT16_MAX); }},
       {"verify", nullptr, "compare every element, bit for bit, with a reference (default)",
        [&](auto) { o.verification = Verification::every_element; }},
       {"no-verify", nullptr, "do not", [&](auto) { o.verification = Verification::none; }},

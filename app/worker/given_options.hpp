@@ -21,12 +21,15 @@ struct GivenOptions {
   host::GroupOptions group;
   std::string devargs;
   std::string json;
+  Registration registration = Registration::tensors;
   CallChoice choice;
   std::vector<Placement> placements; // in the order given
 
   // A single job.
   std::uint64_t bytes = std::uint64_t{64} << 20;
   std::uint32_t repetitions = 1;
+  double density = 0.01;
+  std::uint16_t block = 1;
   Verification verification = Verification::every_element;
   Progress progress = Progress::quiet;
 
@@ -41,8 +44,10 @@ struct GivenOptions {
 inline constexpr std::string_view kSweepOption = "begin";
 inline constexpr std::array<std::string_view, 6> kOnlyInSweeps{"end",     "factor",     "increment",
                                                                "warm-up", "iterations", "check"};
-inline constexpr std::array<std::string_view, 5> kNotInSweeps{"size", "repeat", "verify",
-                                                              "no-verify", "progress"};
+inline constexpr std::array<std::string_view, 7> kNotInSweeps{
+    "size", "repeat", "verify", "no-verify", "progress", "density", "block"};
+
+inline constexpr std::array<std::string_view, 2> kOnlyIfSparse{"density", "block"};
 
 /// Options that write to `given`, which must outlive them.
 std::vector<Option> option_rows(GivenOptions& given);

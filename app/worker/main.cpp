@@ -2,6 +2,7 @@
 
 /// weir-worker: one rank of a job.
 
+#include "host/api/device.hpp"
 #include "host/api/group.hpp"
 #include "host/transport/host_eal.hpp"
 #include "last_words.hpp"
@@ -9,6 +10,7 @@
 #include "worker/group_lines.hpp"
 #include "worker/options.hpp"
 #include "worker/single_job.hpp"
+#include "worker/sparse_job.hpp"
 #include "worker/sweep.hpp"
 #include "worker/sweep_printer.hpp"
 #include "worker/wrong_result.hpp"
@@ -21,6 +23,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,12 +38,25 @@ using app::WorkerOptions;
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
-std::unique_ptr<host::Group> open_group(const WorkerOptions& options) {
+std::unique_ptr<host::Group> open_group(const WorkerOptions& options, host::Device& device) {
   if (options.devargs.empty()) {
-    return std::make_unique<host::Group>(options.group);
+    return std::make_unique<host::Group>(options.group, device);
   }
   auto frames = host::open_ethdev(options.devargs, options.group.timeout);
   return std::make_unique<host::Group>(options.group, std::move(frames));
+}
+
+/// So that the device needs no copies of the tensors, if the options want that.
+std::vector<std::unique_ptr<host::UserMemory>>
+register_tensors(const WorkerOptions& options, host::Device& device, app::TensorMemory& memory) {
+  std::vector<std::unique_ptr<host::UserMemory>> registered;
+  for (const std::span<std::byte> part : memory.parts()) {
+    if (options.registration == app::Registration::tensors && !part.empty()) {
+      registered.push_back(
+          device.register_memory({reinterpret_cast<std::uint8_t*>(part.data()), part.size()}));
+    }
+  }
+  return registered;
 }
 
 void print(std::string_view text) {
@@ -60,7 +76,9 @@ void write_file(const std::string& name, std::string_view text) {
 void run_job(const WorkerOptions& options, const app::JobOptions& job) {
   app::TensorMemory memory({&job.call, 1}, {&job.placement, 1},
                            {options.group.rank, options.group.world});
-  const std::unique_ptr<host::Group> group = open_group(options); // destroyed before its buffers
+  host::Device device(options.group);
+  const auto registered = register_tensors(options, device, memory);
+  const auto group = open_group(options, device); // destroyed before its buffers
   print(app::greeting_of(*group, app::schedule_of(*group, job.call)));
   app::SingleJob single(job, *group, memory.buffers_of(job.call, job.placement));
   single.run();
@@ -70,9 +88,23 @@ void run_job(const WorkerOptions& options, const app::JobOptions& job) {
   }
 }
 
+void run_sparse_job(const WorkerOptions& options, const app::JobOptions& job) {
+  host::Device device(options.group);
+  const auto group = open_group(options, device);
+  print(app::greeting_of(*group, app::schedule_of(*group, job.call)));
+  app::SparseJob sparse(job, *group);
+  sparse.run();
+  print(sparse.summary());
+  if (!options.json.empty()) {
+    write_file(options.json, sparse.json());
+  }
+}
+
 void run_sweep(const WorkerOptions& options, const app::SweepOptions& how) {
   app::TensorMemory memory(how.calls, how.placements, {options.group.rank, options.group.world});
-  const std::unique_ptr<host::Group> group = open_group(options); // destroyed before its buffers
+  host::Device device(options.group);
+  const auto registered = register_tensors(options, device, memory);
+  const auto group = open_group(options, device); // destroyed before its buffers
   app::GroupCalls calls(*group);
   const std::unique_ptr<app::SweepPrinter> printer = app::make_printer(how, *group);
   app::Sweep sweep(how, calls, memory, *printer);
@@ -90,10 +122,13 @@ void run_sweep(const WorkerOptions& options, const app::SweepOptions& how) {
 }
 
 void run(const WorkerOptions& options) {
-  if (const auto* job = std::get_if<app::JobOptions>(&options.work)) {
-    run_job(options, *job);
-  } else {
+  const auto* const job = std::get_if<app::JobOptions>(&options.work);
+  if (job == nullptr) {
     run_sweep(options, std::get<app::SweepOptions>(options.work));
+  } else if (job->call.kind == host::CallKind::sparse_all_reduce) {
+    run_sparse_job(options, *job);
+  } else {
+    run_job(options, *job);
   }
 }
 

@@ -16,8 +16,7 @@ namespace weir::app {
 namespace {
 
 constexpr const char* kHead =
-    "usage: weir-worker --rank R --world H --rendezvous HOST:PORT --device DEVICE --ip A.B.C.D "
-    "[options]\n"
+    "usage: weir-worker --rank R --world H --rendezvous HOST:PORT --device DEVICE [options]\n"
     "\n"
     "One rank of a job: meets the others, calls a collective through the switch, checks every "
     "element, tells how\n"
@@ -85,6 +84,19 @@ void check_reductions(const CallChoice& choice) {
   }
 }
 
+/// No size of a sweep says how sparse its tensors are.
+void check_sparse(const CallChoice& choice, const Names& given) {
+  constexpr host::CallKind sparse = host::CallKind::sparse_all_reduce;
+  const bool is_sparse = std::ranges::find(choice.kinds, sparse) != choice.kinds.end();
+  if (!is_sparse) {
+    forbid_options(given, kOnlyIfSparse,
+                   fmt::format("only with --collective {}", host::name_of(sparse)));
+  } else if (given.contains(kSweepOption)) {
+    throw UsageError(fmt::format("--collective: found {}; allowed: others in a sweep (--{})",
+                                 host::name_of(sparse), kSweepOption));
+  }
+}
+
 template <typename Thing>
 void expect_one(std::string_view option, const std::vector<Thing>& things) {
   if (things.size() != 1) {
@@ -112,6 +124,10 @@ JobOptions job_of(const GivenOptions& given) {
                                  name_of(job.call.type)));
   }
   job.call.count = count_within(job.call, given.group.world, given.bytes);
+  if (job.call.kind == host::CallKind::sparse_all_reduce) {
+    job.call.block = given.block; // ranks compare it, and other calls do not carry it
+    job.density = given.density;
+  }
   return job;
 }
 
@@ -192,13 +208,17 @@ WorkerOptions parse_worker_options(int argc, char** argv) {
   } else {
     forbid_options(line.options, kOnlyInSweeps, "only in a sweep (--begin)");
   }
+  check_sparse(given.choice, line.options);
   const std::string defect = host::find_defect(given.group);
   if (!defect.empty()) {
     throw UsageError(defect);
   }
   check_root(given);
   check_reductions(given.choice);
-  WorkerOptions options{.group = given.group, .devargs = given.devargs, .json = given.json};
+  WorkerOptions options{.group = given.group,
+                        .devargs = given.devargs,
+                        .json = given.json,
+                        .registration = given.registration};
   if (is_sweep) {
     options.work = sweep_of(given, line.options);
   } else {

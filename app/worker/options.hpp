@@ -14,6 +14,7 @@ struct WorkerOptions {
   host::GroupOptions group; // its device: a network interface; empty for DPDK
   std::string devargs;      // a DPDK device; empty: none
   std::string json;         // a file; empty: none
+  Registration registration = Registration::tensors;
   std::variant<JobOptions, SweepOptions> work;
 };
 

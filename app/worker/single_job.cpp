@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 #include <string_view>
 
@@ -24,11 +25,18 @@ std::string number_or_null(const std::optional<std::uint64_t>& count) {
   return count ? std::to_string(*count) : "null";
 }
 
-std::string_view name_of(Verification verification) {
-  return verification == Verification::every_element ? "every_element" : "no";
+/// Of all threads of this process, in its own code and in the kernel's for it.
+std::chrono::nanoseconds cpu_time() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 } // namespace
+
+std::string_view name_of(Verification verification) {
+  return verification == Verification::every_element ? "every_element" : "no";
+}
 
 SingleJob::SingleJob(const JobOptions& options, host::Group& group, CallBuffers buffers)
     : options_(options), group_(group), buffers_(buffers) {}
@@ -44,6 +52,7 @@ void SingleJob::run() {
 
 void SingleJob::call_once(std::uint32_t repetition) {
   fill_tensor(buffers_.input, {group_.epoch(), repetition}, group_.rank(), 0, options_.call.type);
+  const std::chrono::nanoseconds cpu_before = cpu_time();
   const Clock::time_point start = Clock::now();
   host::Pending pending =
       group_.start(buffers_.input.data(), buffers_.result.data(), options_.call);
@@ -51,6 +60,7 @@ void SingleJob::call_once(std::uint32_t repetition) {
     show_progress(repetition, pending.bytes_done(), start);
   }
   seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  cpu_seconds_ += std::chrono::duration<double>(cpu_time() - cpu_before).count();
   show_progress(repetition, bytes(), start);
 }
 
@@ -80,13 +90,20 @@ void SingleJob::verify(std::uint32_t repetition) const {
   }
 }
 
+/// Of the longer buffer; 0 for no bytes.
+double SingleJob::cpu_per_gb() const {
+  const double bytes = static_cast<double>(this->bytes()) * options_.repetitions;
+  return bytes == 0 ? 0 : cpu_seconds_ / bytes * 1e9;
+}
+
 std::string SingleJob::summary() const {
   const Bandwidth bandwidth = bandwidth_of(options_.call, group_.world(), mean_seconds());
   return fmt::format(
       "result: rank={} bytes={} type={} op={} repetitions={} seconds={:.6f} algbw_GB/s={:.3f} "
-      "busbw_GB/s={:.3f} retransmissions={} algorithm={} verified={} collective={}\n",
+      "busbw_GB/s={:.3f} cpu_s/GB={:.3f} retransmissions={} algorithm={} verified={} "
+      "collective={}\n",
       group_.rank(), bytes(), name_of(options_.call.type), reduction_name(options_.call),
-      options_.repetitions, mean_seconds(), bandwidth.algorithm, bandwidth.bus,
+      options_.repetitions, mean_seconds(), bandwidth.algorithm, bandwidth.bus, cpu_per_gb(),
       retransmissions_of(group_), name_of(group_.algorithm()), name_of(options_.verification),
       name_of(options_.call.kind));
 }
@@ -97,14 +114,15 @@ std::string SingleJob::json() const {
   return fmt::format(
       "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"collective\": \"{}\", \"bytes\": {}, "
       "\"type\": \"{}\", \"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, "
-      "\"algbw_gb_s\": {:.6f}, \"busbw_gb_s\": {:.6f}, \"messages_sent\": {}, "
+      "\"algbw_gb_s\": {:.6f}, \"busbw_gb_s\": {:.6f}, \"cpu_s_per_gb\": {:.6f}, "
+      "\"messages_sent\": {}, "
       "\"results_received\": {}, \"retransmissions\": {}, \"ack_timeouts\": {}, "
       "\"frames_lost_on_purpose\": {}, \"callers_turned_away\": {}, \"algorithm\": \"{}\", "
       "\"schedule\": \"{}\", "
       "\"reason\": {}, \"verified\": \"{}\"}}\n",
       group_.rank(), group_.world(), group_.epoch(), name_of(options_.call.kind), bytes(),
       name_of(options_.call.type), reduction_name(options_.call), options_.repetitions,
-      mean_seconds(), bandwidth.algorithm, bandwidth.bus, statistics.messages_sent,
+      mean_seconds(), bandwidth.algorithm, bandwidth.bus, cpu_per_gb(), statistics.messages_sent,
       statistics.results_received, number_or_null(statistics.retransmitted_packets),
       number_or_null(statistics.ack_timeouts), statistics.frames_lost_on_purpose,
       statistics.callers_turned_away, name_of(group_.algorithm()),

@@ -7,10 +7,15 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace weir::app {
 
 enum class Verification : std::uint8_t { every_element, none };
+
+/// "every_element", "no".
+std::string_view name_of(Verification verification);
+
 enum class Progress : std::uint8_t { quiet, lines };
 
 struct JobOptions {
@@ -19,6 +24,7 @@ struct JobOptions {
   std::uint32_t repetitions = 1;
   Verification verification = Verification::every_element;
   Progress progress = Progress::quiet;
+  double density = 0.01; // of a sparse all-reduce
 };
 
 /// One call, made again and again with other values: a rank's part. Times are this rank's own.
@@ -46,10 +52,13 @@ class SingleJob {
 
   double mean_seconds() const { return seconds_ / options_.repetitions; }
 
+  double cpu_per_gb() const;
+
   const JobOptions& options_;
   host::Group& group_;
   CallBuffers buffers_;
-  double seconds_ = 0; // of all repetitions, without verification
+  double seconds_ = 0;     // of all repetitions, without verification
+  double cpu_seconds_ = 0; // likewise
 };
 
 } // namespace weir::app

@@ -86,7 +86,13 @@ typedef enum weir_fallback {
   WEIR_FALLBACK_RING = 1  /* reduce on the hosts, to the same bits */
 } weir_fallback;
 
+/* Whose memory a weir_memory is. */
+typedef enum weir_memory_kind {
+  WEIR_MEMORY_HOST = 0 /* the CPU's, which this process may write */
+} weir_memory_kind;
+
 typedef struct weir_context weir_context; /* a device */
+typedef struct weir_memory weir_memory;   /* memory that the device reads and writes by itself */
 typedef struct weir_group weir_group;     /* ranks that reduce together */
 typedef struct weir_request weir_request; /* an operation under way */
 
@@ -97,9 +103,11 @@ typedef struct weir_context_options {
   size_t size;
   weir_transport transport;
   const char* device; /* software: network interface; verbs: RDMA device, such as mlx5_0 */
-  const char* ip;     /* software only: this rank's address, as in the switch's ring */
-  const char* mac;    /* software only; NULL: the interface's */
-  uint8_t gid_index;  /* verbs only: the RoCEv2 entry of the port's GID table */
+  /* software only: this rank's address, as in the switch's ring. NULL: the interface's one IPv4
+   * address, or its one IPv6 address if it has no IPv4. */
+  const char* ip;
+  const char* mac;   /* software only; NULL: the interface's */
+  uint8_t gid_index; /* verbs only: the RoCEv2 entry of the port's GID table */
 } weir_context_options;
 
 /* Fills `out` with every rank's `bytes` bytes, in rank order. Returns 0, or anything else when it
@@ -121,7 +129,7 @@ typedef struct weir_group_options {
   uint32_t epoch;         /* 0: rank 0's wall-clock seconds */
   weir_fallback fallback;
   uint32_t form_timeout_ms; /* to meet the other ranks */
-  uint32_t timeout_ms;      /* without progress of a call that all have made; to say farewell */
+  uint32_t timeout_ms;      /* without progress of a call that all have made */
   uint32_t ack_timeout_ms;  /* 0: 67 in software, an eighth of timeout_ms over verbs */
   uint8_t retry_count;      /* 0 .. 7; 7 is no limit in software */
   uint32_t lateness_ms; /* until the last rank makes a call that others have made; 0: any time */
@@ -135,7 +143,8 @@ typedef struct weir_group_options {
   /* A rank whose machine or network is gone is noticed within this time, also between calls:
    * 0: timeout_ms; never less than 3000. */
   uint32_t keep_alive_ms;
-  uint32_t reserved; /* 0; so that no later field lies where an older struct has padding */
+  uint32_t farewell_ms; /* weir_group_close stays for others no longer; 0: timeout_ms; rank 0: 2 s
+                           more */
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -146,20 +155,48 @@ typedef struct weir_group_options {
 void weir_context_options_init_sized(weir_context_options* options, size_t size);
 void weir_group_options_init_sized(weir_group_options* options, size_t size);
 
-/* Checks the options and copies them. The device itself is opened by each group. */
+/* Checks the options and copies them. The device is opened by the first group or memory that needs
+ * it. */
 weir_status weir_context_open(const weir_context_options* options, weir_context** context);
-void weir_context_close(weir_context* context); /* its groups live on; NULL: does nothing */
+/* Its groups and memory live on. NULL: does nothing. */
+void weir_context_close(weir_context* context);
+
+/* Makes the memory known to the context's device, for all groups of the context. Calls whose
+ * buffers lie in it are not copied. Any other memory may be used as well. The same bytes may be
+ * registered several times. A buffer counts as registered if one registration has all of it. With
+ * WEIR_SOFTWARE it costs nothing and changes nothing. */
+weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, void* address,
+                                 size_t bytes, weir_memory** memory);
+/* Before the memory is freed or unmapped, and not while a call uses it: that call may fail. NULL:
+ * does nothing. */
+void weir_memory_release(weir_memory* memory);
 
 /* Meets the other ranks, connects to the neighbours and says hello to the switch. Copies the
  * options. */
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group);
+/* After a rank has died: forms a group of the ranks that live, in the order of their old ranks.
+ * Every one of them calls it, and within form_timeout_ms of one another; a rank that has ended or
+ * closed the group is left out. They find out by themselves who is left. Ends the old group's
+ * calls, if they have not ended; the old group is closed as always. `options` NULL: the old ones,
+ * with a later epoch. Not used are rank, world, rendezvous, job, secret, all_gather and
+ * keep_alive_ms. The switch aggregates only a ring that has as many members: name such a ring, or
+ * allow the hosts'. After an error but WEIR_INVALID_ARGUMENT it may be called again:
+ * WEIR_PEER_DIED, a rank died meanwhile, or only one is left; WEIR_RENDEZVOUS_TIMEOUT, a rank lives
+ * and did not come, or so many do not answer that they may go on without us. */
+weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
+                              weir_group** shrunk);
+/* The number that a rank of a shrunk group had before. Of a group that was formed: `rank`. -1:
+ * there is no such rank. */
+int weir_group_parent_rank(const weir_group* group, uint16_t rank);
 /* Ends this rank's calls, those under way and later ones, and the other ranks' with them: with
  * WEIR_ABORTED, about this rank. Never blocks and needs no other rank. For any thread, but not for
  * a signal handler. */
 weir_status weir_group_abort(weir_group* group);
+/* The same; the error's text goes on with `why`, up to 1000 bytes of it, on all ranks. */
+weir_status weir_group_abort_because(weir_group* group, const char* why);
 /* Ends what is under way, and stays for ranks that still need an acknowledgement, for at most
- * timeout_ms. NULL: does nothing. */
+ * farewell_ms. NULL: does nothing. */
 void weir_group_close(weir_group* group);
 
 /* This rank's counts since the group was formed. UINT64_MAX: only the NIC knows. */
@@ -175,6 +212,7 @@ typedef struct weir_group_statistics {
 /* Writes as much as statistics->size says. */
 weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics* statistics);
 
+/* Of NULL: 0 or "". */
 uint16_t weir_group_rank(const weir_group* group);
 uint16_t weir_group_world(const weir_group* group);
 uint32_t weir_group_epoch(const weir_group* group);
@@ -239,6 +277,57 @@ weir_status weir_reduce_scatter(weir_group* group, const void* in, void* out, si
 /* Returns when every rank has called it. */
 weir_status weir_barrier(weir_group* group);
 
+/* A sparse all-reduce. Each rank brings elements or blocks of a tensor that is 0 elsewhere, and
+ * gets the union of all ranks' blocks: indices and values, the same on all ranks, and bit for bit
+ * what weir_all_reduce makes of the whole tensors. Absent elements have all bits 0, so only
+ * operations that 0 does not change are allowed: WEIR_SUM, WEIR_AVERAGE, WEIR_OR, WEIR_XOR, scaled
+ * sums.
+ *
+ * Indices may be in any order and come several times, as in an uncoalesced tensor of PyTorch: a
+ * rank folds equal ones in their order before it sends them. The result ascends and has each once.
+ */
+typedef struct weir_sparse_tensor {
+  size_t size;            /* sizeof(weir_sparse_tensor), set by the caller */
+  size_t count;           /* elements of the whole tensor; the same on all ranks */
+  const int64_t* indices; /* in blocks: element i is in block i / block_elements */
+  const void* values;     /* block_elements for each index; what is behind `count` is ignored */
+  size_t index_count;     /* may be 0, and is each rank's own */
+  /* 1: single elements. Up to 65535: blocks, in the result as well. 0: single elements, and the
+   * result has blocks whose size all ranks choose alike, from how much they bring. */
+  size_t block_elements;
+} weir_sparse_tensor;
+
+typedef struct weir_sparse_result weir_sparse_result; /* belongs to the caller */
+
+/* What is in a result. The result owns the memory. */
+typedef struct weir_sparse_view {
+  size_t size; /* sizeof(weir_sparse_view), set by the caller */
+  const int64_t* indices;
+  const void* values; /* block_elements for each index; 0 behind the tensor's end */
+  size_t index_count;
+  size_t block_elements;
+  uint32_t is_dense;        /* 1: every block is there, since that was cheaper; else 0 */
+  uint32_t reserved;        /* 0 */
+  uint64_t exchanged_bytes; /* up, and again down, this rank's link, without headers */
+} weir_sparse_view;
+
+/* `result` becomes the caller's, to be freed; NULL after an error. */
+weir_status weir_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* tensor,
+                                   weir_data_type type, weir_operation operation,
+                                   weir_sparse_result** result);
+/* Until the request is done, the tensor's memory belongs to the group. The struct may go. */
+weir_status weir_start_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* tensor,
+                                         weir_data_type type, weir_operation operation,
+                                         weir_sparse_result** result, weir_request** request);
+/* Writes as much as view->size says. WEIR_PENDING: its call is not done, or ended with an error. */
+weir_status weir_sparse_result_read(const weir_sparse_result* result, weir_sparse_view* view);
+/* Copies to the caller's memory. `capacity` is in indices; when it is too small, nothing is copied
+ * and the error says how many there are. The group goes on, and so does the result. */
+weir_status weir_sparse_result_copy(const weir_sparse_result* result, int64_t* indices,
+                                    void* values, size_t capacity);
+/* At any time, also during the call and after the group's end. NULL: does nothing. */
+void weir_sparse_result_free(weir_sparse_result* result);
+
 /* Start the same and return. Until it is done, the buffers belong to the group. Several may be
  * under way; they are done in order. Call weir_wait or weir_release for each request, before
  * weir_group_close. */
@@ -264,8 +353,10 @@ weir_status weir_test(weir_request* request); /* WEIR_OK, WEIR_PENDING or an err
 /* The same, after `timeout_ms` at most. If ranks are late, and this one has waited for them for the
  * group's timeout_ms, weir_last_error names them: "rank 3 has not made call 7". */
 weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
-weir_status weir_wait(weir_request* request); /* until it is done; frees it */
-void weir_release(weir_request* request);     /* the same; NULL: does nothing */
+/* Until it is done. Frees the request: no other thread may use it then. Several threads may wait
+ * for one request by weir_wait_for, which frees nothing. */
+weir_status weir_wait(weir_request* request);
+void weir_release(weir_request* request); /* the same; NULL: does nothing */
 
 /* A descriptor for poll(2), so that one thread can wait for requests and for other things. Readable
  * while a request is done that nobody has tested or waited for since, and for ever after an error.

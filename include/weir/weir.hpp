@@ -108,6 +108,28 @@ class Context {
   std::unique_ptr<weir_context, Close> context_;
 };
 
+/// Memory that the context's device reads and writes by itself. The owner keeps it alive until this
+/// is destroyed.
+class Memory {
+ public:
+  Memory(const Context& context, weir_memory_kind kind, void* address, std::size_t bytes) {
+    weir_memory* registered = nullptr;
+    is_done(weir_memory_register(context.get(), kind, address, bytes, &registered));
+    memory_.reset(registered);
+  }
+
+  template <typename Element, std::size_t kExtent>
+  Memory(const Context& context, std::span<Element, kExtent> data)
+      : Memory(context, WEIR_MEMORY_HOST, data.data(), data.size_bytes()) {}
+
+ private:
+  struct Release {
+    void operator()(weir_memory* memory) const { weir_memory_release(memory); }
+  };
+
+  std::unique_ptr<weir_memory, Release> memory_;
+};
+
 /// An operation under way. Its destructor waits until it is done.
 class Request {
  public:
@@ -131,6 +153,29 @@ class Request {
   std::unique_ptr<weir_request, Release> request_;
 };
 
+/// What a sparse all-reduce makes.
+class SparseResult {
+ public:
+  explicit SparseResult(weir_sparse_result* result) : result_(result) {}
+
+  /// Valid as long as this object. Throws std::logic_error before the request is done.
+  weir_sparse_view read() const {
+    weir_sparse_view view{};
+    view.size = sizeof(view);
+    if (!is_done(weir_sparse_result_read(result_.get(), &view))) {
+      throw std::logic_error("the sparse all-reduce is not done");
+    }
+    return view;
+  }
+
+ private:
+  struct Free {
+    void operator()(weir_sparse_result* result) const { weir_sparse_result_free(result); }
+  };
+
+  std::unique_ptr<weir_sparse_result, Free> result_;
+};
+
 /// Ranks that reduce together. weir.h says what each call does.
 class Group {
  public:
@@ -150,7 +195,22 @@ class Group {
 
   std::string_view fallback_reason() const { return weir_group_fallback_reason(get()); }
 
+  /// Of the ranks that live. This group is to be destroyed as always.
+  Group shrink() { return shrunk_with(nullptr); }
+
+  Group shrink(const weir_group_options& options) { return shrunk_with(&options); }
+
+  /// None: there is no such rank.
+  std::optional<std::uint16_t> parent_rank(std::uint16_t rank) const {
+    const int parent = weir_group_parent_rank(get(), rank);
+    return parent < 0 ? std::nullopt : std::optional(static_cast<std::uint16_t>(parent));
+  }
+
   void abort() { is_done(weir_group_abort(get())); }
+
+  void abort_because(const std::string& why) {
+    is_done(weir_group_abort_because(get(), why.c_str()));
+  }
 
   int descriptor() {
     const int descriptor = weir_group_descriptor(get());
@@ -196,6 +256,29 @@ class Group {
   }
 
   void barrier() { is_done(weir_barrier(get())); }
+
+  /// `tensor.size` need not be set.
+  SparseResult sparse_all_reduce(weir_sparse_tensor tensor, weir_data_type type,
+                                 weir_operation operation) {
+    tensor.size = sizeof(tensor);
+    weir_sparse_result* result = nullptr;
+    is_done(weir_sparse_all_reduce(get(), &tensor, type, operation, &result));
+    return SparseResult(result);
+  }
+
+  struct SparseCall {
+    SparseResult result;
+    Request request; // is released first
+  };
+
+  SparseCall start_sparse_all_reduce(weir_sparse_tensor tensor, weir_data_type type,
+                                     weir_operation operation) {
+    tensor.size = sizeof(tensor);
+    weir_sparse_result* result = nullptr;
+    weir_request* request = nullptr;
+    is_done(weir_start_sparse_all_reduce(get(), &tensor, type, operation, &result, &request));
+    return {SparseResult(result), Request(request)};
+  }
 
   Request start_all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
                            weir_operation operation) {
@@ -252,6 +335,14 @@ class Group {
   struct Close {
     void operator()(weir_group* group) const { weir_group_close(group); }
   };
+
+  explicit Group(weir_group* group) : group_(group) {}
+
+  Group shrunk_with(const weir_group_options* options) {
+    weir_group* shrunk = nullptr;
+    is_done(weir_group_shrink(get(), options, &shrunk));
+    return Group(shrunk);
+  }
 
   template <typename... Parameters, typename... Arguments>
   Request started(weir_status (*start)(weir_group*, Parameters...), Arguments... arguments) {

@@ -4,8 +4,6 @@
 #include "wire/icrc.hpp"
 #include "wire/ipv4_checksum.hpp"
 
-#include <algorithm>
-#include <cassert>
 #include <cstring>
 
 namespace weir::endpoint {
@@ -30,15 +28,6 @@ std::uint8_t* append_struct(std::uint8_t* at, const Struct& header) {
 }
 
 } // namespace
-
-Gather Gather::slice(std::size_t offset, std::size_t bytes) const {
-  assert(offset + bytes <= size());
-  if (offset >= first.size()) {
-    return {second.subspan(offset - first.size(), bytes), {}};
-  }
-  const std::size_t from_first = std::min(bytes, first.size() - offset);
-  return {first.subspan(offset, from_first), second.first(bytes - from_first)};
-}
 
 PacketWriter::PacketWriter(const QueuePairConfig& config) {
   auto& ethernet = wire::view_as<wire::EthernetHeader>(template_.data());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "endpoint/config.hpp"
+#include "endpoint/two_pieces.hpp"
 #include "wire/headers.hpp"
 #include "wire/opcode.hpp"
 #include "wire/packet.hpp"
@@ -12,17 +13,6 @@
 #include <span>
 
 namespace weir::endpoint {
-
-/// A payload in two pieces, sent one after the other.
-struct Gather {
-  std::span<const std::uint8_t> first;
-  std::span<const std::uint8_t> second;
-
-  std::size_t size() const { return first.size() + second.size(); }
-
-  /// `bytes` bytes from `offset` on. The caller has checked the range.
-  Gather slice(std::size_t offset, std::size_t bytes) const;
-};
 
 enum class AckRequest : std::uint8_t { no = 0, yes = wire::kAckRequest };
 

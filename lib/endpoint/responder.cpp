@@ -34,6 +34,15 @@ std::optional<std::uint32_t> immediate_of(const wire::ParsedBytes& frame) {
   return wire::view_as<wire::ImmDt>(at).data.get();
 }
 
+void copy(const std::uint8_t* from, const Scatter& to) {
+  for (const std::span<std::uint8_t>& piece : {to.first, to.second}) {
+    if (!piece.empty()) { // memcpy to nullptr is undefined even for no bytes
+      std::memcpy(piece.data(), from, piece.size());
+    }
+    from += piece.size();
+  }
+}
+
 } // namespace
 
 Responder::Responder(const QueuePairConfig& config, const MemoryTable& memory, PacketWriter& writer,
@@ -158,12 +167,12 @@ Responder::Judgement Responder::place_send(const wire::Packet& packet,
   if (receives_.empty()) {
     return {Verdict::not_ready};
   }
-  const std::span<std::uint8_t> buffer = receives_.front().buffer;
-  if (message.received > buffer.size()) {
+  const Scatter places{receives_.front().header, receives_.front().buffer};
+  if (message.received > places.size()) {
     return {Verdict::too_long};
   }
   const std::size_t offset = message.received - packet.payload_bytes;
-  return {Verdict::execute, message, buffer.subspan(offset, packet.payload_bytes)};
+  return {Verdict::execute, message, places.slice(offset, packet.payload_bytes)};
 }
 
 Responder::Judgement Responder::place_write(const wire::Packet& packet,
@@ -182,13 +191,11 @@ Responder::Judgement Responder::place_write(const wire::Packet& packet,
   if (!memory) {
     return {Verdict::access_error};
   }
-  return {Verdict::execute, message, memory->first(packet.payload_bytes)};
+  return {Verdict::execute, message, {memory->first(packet.payload_bytes), {}}};
 }
 
 void Responder::execute(const wire::ParsedBytes& frame, const Judgement& judgement) {
-  if (!judgement.target.empty()) {
-    std::memcpy(judgement.target.data(), frame.payload(), judgement.target.size());
-  }
+  copy(frame.payload(), judgement.target);
   message_ = judgement.message;
   expected_psn_ = wire::psn_add(expected_psn_, 1);
   ++unacknowledged_;

@@ -6,6 +6,7 @@
 #include "endpoint/memory.hpp"
 #include "endpoint/packet_writer.hpp"
 #include "endpoint/statistics.hpp"
+#include "endpoint/two_pieces.hpp"
 #include "endpoint/work.hpp"
 #include "wire/packet.hpp"
 #include "wire/syndrome.hpp"
@@ -61,7 +62,7 @@ class Responder {
     not_ready, // no receive posted
     invalid_request,
     access_error,
-    too_long, // for the receive's buffer
+    too_long, // for the receive
   };
 
   enum class Kind : std::uint8_t { none, send, write };
@@ -77,8 +78,8 @@ class Responder {
 
   struct Judgement {
     Verdict verdict;
-    Message message{};                // state after the packet
-    std::span<std::uint8_t> target{}; // where the payload goes; set for execute
+    Message message{}; // state after the packet
+    Scatter target{};  // where the payload goes; set for execute
   };
 
   Judgement judge(const wire::ParsedBytes& frame) const;

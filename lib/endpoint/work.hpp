@@ -28,11 +28,12 @@ struct SendRequest {
   std::uint32_t immediate = 0;      // for the *_immediate kinds
 };
 
-/// Takes one incoming SEND into `buffer`, or the immediate of one RDMA WRITE, which does not use
-/// `buffer` (IBTA §9.4.3). The queue pair owns the buffer until the completion.
+/// Takes one incoming SEND into `header` and then `buffer`, or the immediate of one RDMA WRITE,
+/// which uses neither (IBTA §9.4.3). The queue pair owns both until the completion.
 struct ReceiveRequest {
   std::uint64_t id = 0;
-  std::span<std::uint8_t> buffer;
+  std::span<std::uint8_t> header = {};
+  std::span<std::uint8_t> buffer = {};
 };
 
 enum class PostResult : std::uint8_t {
@@ -49,7 +50,7 @@ enum class Status : std::uint8_t {
   remote_access,          // NAK: rkey or range
   remote_invalid_request, // NAK: the peer cannot interpret our request
   remote_operational,     // NAK: the peer could not continue
-  local_length,           // an incoming SEND was longer than the receive's buffer
+  local_length,           // an incoming SEND was longer than the receive's places
   local_protection,       // we refused the peer's rkey or range; only a cause of failure
   local_invalid_request,  // we refused the peer's packet; only a cause of failure
   flushed,                // the queue pair failed before this request

@@ -43,7 +43,7 @@ std::optional<Exchange::Message> SwitchExchange::next() {
 }
 
 void SwitchExchange::arrived(std::uint32_t number, std::span<const std::uint8_t> message) {
-  reducer_.accept(number, message);
+  reducer_.accept(host::message_in_one_piece(number, message));
 }
 
 RingExchange::RingExchange(std::uint16_t rank, std::uint16_t world, std::span<std::uint8_t> tensor,

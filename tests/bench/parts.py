@@ -132,6 +132,40 @@ ALLREDUCE = Part(
     ),
 )
 
+SMALL_MESSAGES = Part(
+    "small-messages", "what the host library adds to its transport in a small all-reduce", "host_bench",
+    tables=(
+        Table("CPU time that the library adds to a call of one rank, ns", "library", "bytes", "queued", {}),
+        Table("The transport's own, ns", "transport", "bytes", "queued", {}),
+        Table("The library's in the call that starts, ns", "start", "bytes", "queued", {}),
+        Table("In the call that waits, while it does not sleep, ns", "wait", "bytes", "queued", {}),
+        Table("In what the transport reports, ns", "results", "bytes", "queued", {}),
+    ),
+)
+
+PARALLEL_RINGS = Part(
+    "parallel-rings", "what a tensor costs the hosts when it is split among several rings", "host_bench",
+)
+
+SPARSE_FIGURES = {"weir": "Weir", "flare": "Flare's pairs", "omnireduce": "OmniReduce's blocks of 256"}
+
+SPARSE = Part(
+    "sparse", "sparse all-reduces of 16 MiB of f32 by density: bytes on a rank's link beside dense, and a host's computing",
+    "sparse_bench",
+    tables=(
+        *(Table(f"{name}: bytes on a rank's link as a share of dense, {pattern}", figure, "density ppm", "ranks",
+                {"pattern": pattern}, shows_ratio=True)
+          for pattern in ("scattered", "clustered") for figure, name in SPARSE_FIGURES.items()),
+        *(Table(f"A host's computing, ms, {pattern}", "host", "density ppm", "ranks", {"pattern": pattern})
+          for pattern in ("scattered", "clustered")),
+    ),
+    plots=tuple(
+        Plot(pattern, f"Bytes on a rank's link as a share of dense, {pattern}; dashed: OmniReduce", "weir", "density ppm",
+             ("ranks",), {"pattern": pattern}, shows_ratio=True, x_scale=Scale.LOGARITHMIC, y_scale=Scale.LOGARITHMIC,
+             beside="omnireduce")
+        for pattern in ("scattered", "clustered")),
+)
+
 PARTS = (
     KERNELS,
     Part("pipeline", "one core, run to completion: packets and bits per second beside macswap", "pipeline_bench"),
@@ -142,4 +176,7 @@ PARTS = (
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
          "pipeline_bench"),
     ALLREDUCE,
+    SMALL_MESSAGES,
+    PARALLEL_RINGS,
+    SPARSE,
 )

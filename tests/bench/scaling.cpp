@@ -6,6 +6,7 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -122,7 +123,8 @@ void measure_scaling(const Options& options) {
     std::fprintf(stderr, "scaling: left out but for one lcore: this process may use one CPU\n");
   }
   std::vector<std::unique_ptr<Workload>> workloads;
-  for (const unsigned rings : {1u, 2 * rte_lcore_count()}) {
+  constexpr unsigned kMostRings = 8;
+  for (unsigned rings = 1; rings <= std::max(kMostRings, rte_lcore_count()); rings *= 2) {
     Shape shape = kShape;
     shape.rings = static_cast<std::uint16_t>(rings);
     workloads.push_back(std::make_unique<Workload>(shape));

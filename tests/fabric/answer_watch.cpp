@@ -151,7 +151,7 @@ void AnswerWatch::made(const Packet& packet, Time now, const conn::Classifier& c
     return;
   }
   Record& record = records_.at({found->requester.ring, found->requester.rank});
-  if (record.is_lied_about && !record.is_known) {
+  if (record.is_lied_about && !(record.is_known && is_current(record, classifier))) {
     return; // the switch has forgotten who told the truth
   }
   record.is_misled = record.is_misled || (!record.is_known && !waits(record, classifier));
@@ -159,6 +159,12 @@ void AnswerWatch::made(const Packet& packet, Time now, const conn::Classifier& c
   check_patience(record, now);
   check_ask(record, *answer, now);
   check_keep_alive(record, classifier);
+}
+
+/// Whether the switch's incarnation of the ring is the rank's, and no dead run's that began again.
+bool AnswerWatch::is_current(const Record& record, const conn::Classifier& classifier) {
+  const auto& incarnation = classifier.incarnation_of(record.requester.ring);
+  return incarnation && incarnation->nonce == record.requester.nonce;
 }
 
 /// Whether the rank's hello waits in the switch.

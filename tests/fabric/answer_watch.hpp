@@ -98,6 +98,7 @@ class AnswerWatch {
   static std::uint64_t kept_alive(const conn::Classifier& classifier, const Place& place);
   static std::optional<Answer> read(const Packet& packet);
   const Record* record_of(const Answer& answer) const;
+  static bool is_current(const Record& record, const conn::Classifier& classifier);
   static bool waits(const Record& record, const conn::Classifier& classifier);
   static void check_truth(const Record& record, const Answer& answer);
   void check_patience(const Record& record, Time now) const;

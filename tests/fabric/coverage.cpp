@@ -13,6 +13,11 @@ namespace {
 constexpr std::array<std::string_view, kRows> kRowTexts{WEIR_FABRIC_ROWS(WEIR_FABRIC_TEXT)};
 #undef WEIR_FABRIC_TEXT
 
+#define WEIR_FABRIC_TEXT(name, text) text,
+constexpr std::array<std::string_view, kCallEvents> kCallEventTexts{
+    WEIR_FABRIC_CALL_EVENTS(WEIR_FABRIC_TEXT)};
+#undef WEIR_FABRIC_TEXT
+
 #define WEIR_FABRIC_NAME(name) #name,
 constexpr std::array<std::string_view, kHappenings> kHappeningNames{
     WEIR_FABRIC_EVENTS(WEIR_FABRIC_NAME)};
@@ -42,12 +47,31 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::connection_table_full:
     return "there is room for 2H connections of each ring, of which at most H are its ring's and "
            "all others may be forgotten";
-  case DropReason::disagree_collective:
-    return "a message 0 that is no hello conflicts with the hello in its connection's history";
   case DropReason::disagree_payload:
     return "equal shapes and packet numbers have equal payloads, which classification has checked";
   default:
     return {};
+  }
+}
+
+void Coverage::hit(const CallPlan& finished) {
+  const host::Call& call = finished.call;
+  hit(CallEvent::finished, call.kind);
+  if (call.kind == host::CallKind::barrier) {
+    return;
+  }
+  const auto hit_if = [&](bool holds, Row row) {
+    if (holds) {
+      hit(row);
+    }
+  };
+  hit_if(finished.buffers == Buffers::out_of_place, Row::call_out_of_place);
+  hit_if(!finished.parts.empty(), Row::call_of_list);
+  hit_if(call.count == 0, Row::call_empty);
+  hit_if(call.root != 0, Row::call_root);
+  types_[static_cast<std::size_t>(call.type)] += call.count != 0 ? 1 : 0;
+  if (call.reduces()) {
+    operations_[static_cast<std::size_t>(call.operation)] += call.count != 0 ? 1 : 0;
   }
 }
 
@@ -60,44 +84,55 @@ Coverage& Coverage::operator+=(const Coverage& other) {
     std::transform(sums.begin(), sums.end(), more.begin(), sums.begin(), std::plus<>());
   };
   add_up(rows_, other.rows_);
+  for (std::size_t event = 0; event < kCallEvents; ++event) {
+    add_up(calls_[event], other.calls_[event]);
+  }
+  add_up(types_, other.types_);
+  add_up(operations_, other.operations_);
   add_up(faults_, other.faults_);
   add_up(happenings_, other.happenings_);
   counters_ += other.counters_;
   return *this;
 }
 
-std::size_t Coverage::expected() {
-  std::size_t reasons = 0;
-  for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
-    reasons += is_expected(reason) ? 1 : 0;
+std::vector<Coverage::Line> Coverage::required() const {
+  std::vector<Line> lines;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    lines.push_back({std::string(kRowTexts[row]), rows_[row]});
   }
-  return kRows + reasons + kForeignReasons;
-}
-
-std::size_t Coverage::missing() const {
-  auto missing =
-      static_cast<std::size_t>(std::count(rows_.begin(), rows_.end(), 0u) +
-                               std::count(counters_.foreign.begin(), counters_.foreign.end(), 0u));
-  for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
-    missing += is_expected(reason) && counters_.dropped[reason] == 0 ? 1 : 0;
+  for (std::size_t event = 0; event < kCallEvents; ++event) {
+    for (std::uint8_t kind = 0; kind < host::kDenseCallKinds; ++kind) {
+      const auto collective = static_cast<host::CallKind>(kind);
+      lines.push_back({fmt::format("{}: {}", name_of(collective), kCallEventTexts[event]),
+                       calls_[event][kind]});
+    }
   }
-  return missing;
+  for (std::size_t type = 0; type < kDataTypes; ++type) {
+    lines.push_back(
+        {fmt::format("call finished, of {}", name_of(static_cast<DataType>(type))), types_[type]});
+  }
+  for (std::size_t operation = 0; operation < kOperations; ++operation) {
+    lines.push_back(
+        {fmt::format("call finished, by {}", name_of(static_cast<Operation>(operation))),
+         operations_[operation]});
+  }
+  for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
+    if (is_expected(reason)) {
+      lines.push_back({fmt::format("drop: {}", name_of(static_cast<DropReason>(reason))),
+                       counters_.dropped[reason]});
+    }
+  }
+  for (std::size_t reason = 0; reason < kForeignReasons; ++reason) {
+    lines.push_back({fmt::format("foreign: {}", name_of(static_cast<ForeignReason>(reason))),
+                     counters_.foreign[reason]});
+  }
+  return lines;
 }
 
 std::string Coverage::table() const {
   std::string text = "coverage\n";
-  for (std::size_t row = 0; row < kRows; ++row) {
-    text += line(kRowTexts[row], rows_[row]);
-  }
-  for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
-    if (is_expected(reason)) {
-      text += line(fmt::format("drop: {}", name_of(static_cast<DropReason>(reason))),
-                   counters_.dropped[reason]);
-    }
-  }
-  for (std::size_t reason = 0; reason < kForeignReasons; ++reason) {
-    text += line(fmt::format("foreign: {}", name_of(static_cast<ForeignReason>(reason))),
-                 counters_.foreign[reason]);
+  for (const Line& required : required()) {
+    text += line(required.text, required.times);
   }
   for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
     if (!is_expected(reason)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "call_plan.hpp"
 #include "frame/counters.hpp"
 #include "scenario.hpp"
 #include "weir/reasons.hpp"
@@ -10,10 +11,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::fabric {
 
-/// Rows of the tables of docs/protocol.md §3 and §4 that have no drop reason.
+/// Rows of the tables of docs/protocol.md §3 and §4 that have no drop reason, and what else must
+/// have happened.
 #define WEIR_FABRIC_ROWS(X)                                                                        \
   X(slot_stored, "slot: stored")                                                                   \
   X(slot_completed, "slot: stored, and it was the last")                                           \
@@ -22,12 +25,35 @@ namespace weir::fabric {
   X(history_new, "history: new message")                                                           \
   X(history_hole, "history: hole filled")                                                          \
   X(history_repeat, "history: FIRST repeated")                                                     \
-  X(history_inside, "history: packet inside a message")
+  X(history_inside, "history: packet inside a message")                                            \
+  X(carried_by_send, "messages sent by SEND")                                                      \
+  X(carried_by_write, "messages sent by RDMA WRITE")                                               \
+  X(call_out_of_place, "call finished, out of place")                                              \
+  X(call_of_list, "call finished, of coalesced tensors")                                           \
+  X(call_empty, "call finished, of no element")                                                    \
+  X(call_root, "call finished, with a root other than 0")                                          \
+  X(calls_disputed, "a job whose ranks called different things has failed")                        \
+  X(dead_neighbour, "a job finished after another one died on the same links")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,
 enum class Row : std::uint8_t { WEIR_FABRIC_ROWS(WEIR_FABRIC_ENUMERATOR) count };
 #undef WEIR_FABRIC_ENUMERATOR
 inline constexpr std::size_t kRows = static_cast<std::size_t>(Row::count);
+
+/// What happens to calls. Every collective must have met all of it.
+#define WEIR_FABRIC_CALL_EVENTS(X)                                                                 \
+  X(finished, "finished")                                                                          \
+  X(queued, "begun while another one ran")                                                         \
+  X(loss, "finished, and packets of its ring were lost meanwhile")                                 \
+  X(later_run, "finished, in a run after one that had failed or ended")                            \
+  X(straggler, "ran when a rank's worker was made to wait")                                        \
+  X(death, "ran when a rank or its host died")                                                     \
+  X(restart, "ran when another switch took the switch's place")
+
+#define WEIR_FABRIC_ENUMERATOR(name, text) name,
+enum class CallEvent : std::uint8_t { WEIR_FABRIC_CALL_EVENTS(WEIR_FABRIC_ENUMERATOR) count };
+#undef WEIR_FABRIC_ENUMERATOR
+inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::count);
 
 /// Actions of the network and the hosts, for the statistics.
 #define WEIR_FABRIC_EVENTS(X)                                                                      \
@@ -65,9 +91,19 @@ class Coverage {
  public:
   void hit(Row row) { ++rows_[static_cast<std::size_t>(row)]; }
 
+  /// To a call that runs.
+  void hit(CallEvent event, host::CallKind kind) {
+    ++calls_[static_cast<std::size_t>(event)][static_cast<std::size_t>(kind)];
+  }
+
+  /// The call has finished, and all is as it must be.
+  void hit(const CallPlan& finished);
+
   void hit(FaultKind fault) { ++faults_[static_cast<std::size_t>(fault)]; }
 
   void hit(Happening happening) { add(happening, 1); }
+
+  void add(Row row, std::uint64_t times) { rows_[static_cast<std::size_t>(row)] += times; }
 
   void add(Happening happening, std::uint64_t times) {
     happenings_[static_cast<std::size_t>(happening)] += times;
@@ -79,10 +115,13 @@ class Coverage {
   /// Adds what other runs reached.
   Coverage& operator+=(const Coverage& other);
 
-  /// Rows, drop reasons and foreign reasons that should occur and did not.
-  std::size_t missing() const;
-  /// Rows, drop reasons and foreign reasons that should occur.
-  static std::size_t expected();
+  /// What must occur: how often it did, by its name.
+  struct Line {
+    std::string text;
+    std::uint64_t times = 0;
+  };
+
+  std::vector<Line> required() const;
 
   std::string table() const;
   std::string statistics() const;
@@ -91,6 +130,9 @@ class Coverage {
   std::array<std::uint64_t, kRows> rows_{};
   std::array<std::uint64_t, kFaultKinds> faults_{};
   std::array<std::uint64_t, kHappenings> happenings_{};
+  std::array<std::array<std::uint64_t, host::kDenseCallKinds>, kCallEvents> calls_{};
+  std::array<std::uint64_t, kDataTypes> types_{}; // of calls that finished
+  std::array<std::uint64_t, kOperations> operations_{};
   frame::FrameCounters counters_;
 };
 

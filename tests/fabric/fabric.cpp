@@ -37,7 +37,7 @@ std::uint32_t crc_of_result(const Packet& packet) {
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
     : Star(world.packets, world.dice, scenario.to_switch, scenario.from_switch), world_(world),
       scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage),
-      contributions_(scenario.rings.size()) {
+      contributions_(scenario.rings.size()), lost_(scenario.rings.size()) {
   for (std::uint16_t ring = 0; ring < scenario.rings.size(); ++ring) {
     watches_.emplace_back(scenario, ring, coverage);
     incarnations_.emplace_back(scenario.rings[ring].spec, ring, coverage);
@@ -167,6 +167,9 @@ void Fabric::note(network::Mishap mishap, const Packet& packet, const network::S
   case network::Mishap::duplication:
     return coverage_.hit(Happening::frames_duplicated);
   case network::Mishap::loss:
+    if (packet.origin.kind == Origin::Kind::member && !is_hosts_answer(packet)) {
+      ++lost_[packet.origin.ring];
+    }
     coverage_.hit(is_hosts_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
     world_.tell("  link {} loses {} bytes", place.port, packet.length);
     break;

@@ -55,6 +55,9 @@ class Fabric : public network::Star<PacketPool> {
   /// A member sends a frame.
   void send_from(std::uint16_t host, Packet& packet);
 
+  /// Packets of the ring's members that links have lost, acknowledgements not counted.
+  std::uint64_t lost_of(std::uint16_t ring) const { return lost_[ring]; }
+
   /// The switch looks at its timers.
   void look();
 
@@ -102,6 +105,7 @@ class Fabric : public network::Star<PacketPool> {
   network::DeadlineTimer switch_timer_;
   AnswerWatch answers_;
   std::vector<std::uint64_t> contributions_;  // by ring, as the switch counted them last
+  std::vector<std::uint64_t> lost_;           // by ring
   std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring

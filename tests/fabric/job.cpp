@@ -89,8 +89,9 @@ void Job::start_epoch() {
     return schedule_epoch(world.now + shared_.scenario.ack_timeout);
   }
   const bool reuses = run_ != nullptr && world.dice.chance(plan_.reuse);
+  const std::uint32_t nonce = world.draw_nonce();
   auto run = std::make_unique<JobRun>(
-      JobRun{plan_, ring_, ++generation_, draw_epoch(), shared_.world.draw_nonce(), {}});
+      JobRun{plan_, ring_, ++generation_, draw_epoch(), nonce, ExpectedResults(plan_, nonce)});
   for (std::size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     run->seats.push_back(draw_seat(reuses ? &run_->seats[rank] : nullptr));
   }
@@ -147,6 +148,9 @@ void Job::stop_member(std::uint16_t rank, std::uint32_t generation) {
 }
 
 void Job::host_died(std::uint16_t host) {
+  if (std::ranges::find(plan_.hosts, host) != plan_.hosts.end()) {
+    note_calls(CallEvent::death);
+  }
   bool is_ours = false;
   for (std::size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     if (plan_.hosts[rank] == host) {
@@ -164,6 +168,7 @@ void Job::kill_member(std::uint16_t rank) {
   if (state_ != State::starting && state_ != State::running) {
     return;
   }
+  note_calls(CallEvent::death);
   members_[rank].reset();
   excuse();
   shared_.coverage.hit(Happening::members_killed);
@@ -182,8 +187,21 @@ void Job::notice_incarnation(std::uint32_t nonce) {
   has_begun_ = has_begun_ || (run_ != nullptr && nonce == run_->nonce);
 }
 
+void Job::note_calls(CallEvent event) const {
+  for (const auto& member : members_) {
+    if (member != nullptr) {
+      member->note_calls(event);
+    }
+  }
+}
+
+bool Job::shares_links_with(const Job& other) const {
+  return std::ranges::find_first_of(plan_.hosts, other.plan_.hosts) != plan_.hosts.end();
+}
+
 void Job::stall_member(std::uint16_t rank, Time until) {
   if (members_[rank] != nullptr) {
+    note_calls(CallEvent::straggler);
     members_[rank]->stall_until(until);
   }
 }
@@ -236,6 +254,8 @@ void Job::fail(const std::string& cause) {
   last_failure_ = cause;
   if (plan_.role == RingRole::doomed) {
     state_ = State::abandoned;
+    ended_at_ = world.now;
+    shared_.coverage.add(Row::calls_disputed, plan_.dispute ? 1 : 0);
     return;
   }
   state_ = State::failing;
@@ -252,6 +272,7 @@ void Job::fail(const std::string& cause) {
 void Job::finish() {
   World& world = shared_.world;
   state_ = State::finished;
+  ended_at_ = world.now;
   ++jobs_done_;
   shared_.coverage.hit(Happening::jobs_finished);
   world.tell("ring {} has finished epoch {}", plan_.spec.id, run_->epoch);

@@ -54,6 +54,9 @@ class Job {
   /// The rank's application computes until then, if it runs.
   void stall_member(std::uint16_t rank, Time until);
 
+  /// Something happens to the calls that the members run.
+  void note_calls(CallEvent event) const;
+
   /// After an event that a job need not survive: a failure is no violation from now on.
   void excuse() { is_excused_ = true; }
 
@@ -73,6 +76,12 @@ class Job {
   const RingPlan& plan() const { return plan_; }
 
   State state() const { return state_; }
+
+  /// When it finished or was abandoned.
+  Time ended_at() const { return ended_at_; }
+
+  /// Whether it has a host in common with the other, and so that host's links.
+  bool shares_links_with(const Job& other) const;
 
   bool must_finish() const { return plan_.role == RingRole::sound; }
 
@@ -100,6 +109,7 @@ class Job {
   std::uint32_t generation_ = 0;
   std::uint32_t next_epoch_;
   std::uint32_t jobs_done_ = 0;
+  Time ended_at_ = 0;
   bool is_excused_ = false; // an operator or a dead host has ended the run
   bool has_begun_ = false;  // the incarnation of this run
   std::string last_failure_;

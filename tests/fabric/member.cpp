@@ -2,7 +2,6 @@
 #include "member.hpp"
 
 #include "host/bootstrap/error.hpp"
-#include "values.hpp"
 #include "violation.hpp"
 #include "wire/headers.hpp"
 
@@ -55,21 +54,11 @@ host::WindowConfig window_config(const Member::Shared& shared, const JobRun& run
 
 } // namespace
 
-const std::vector<std::uint8_t>& JobRun::sum_of(std::uint32_t tensor) {
-  const auto [found, is_new] = expected.try_emplace(tensor);
-  if (is_new) {
-    const TensorPlan& wanted = plan.tensors[tensor];
-    found->second = fold(wanted.bytes, wanted.type, wanted.operation,
-                         {plan.spec.id, nonce, tensor, 0}, plan.spec.world());
-  }
-  return found->second;
-}
-
 Member::Member(const Shared& shared, JobRun& run, std::uint16_t rank)
     : shared_(shared), run_(run), rank_(rank),
       inbox_(std::size_t{run.plan.spec.depth()} * run.plan.spec.max_message_bytes),
       moved_at_(shared.world.now), slots_(run.plan.spec.depth()),
-      window_(window_config(shared, run, rank)) {
+      reducer_(window_config(shared, run, rank)) {
   const Seat& seat = run_.seats[rank_];
   device_.memory().add(seat.inbox_key, seat.inbox_base, inbox_);
   connect();
@@ -130,8 +119,16 @@ void Member::connect() {
   incoming.receive_psn = run_.seats[predecessor].outgoing_psn;
   incoming_ = &device_.create(incoming);
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    incoming_->post(endpoint::ReceiveRequest{});
+    post_receive();
   }
+}
+
+/// For a SEND; an RDMA WRITE goes to the same place by its address.
+void Member::post_receive() {
+  const std::size_t bytes = run_.plan.spec.max_message_bytes;
+  const std::size_t slot = received_++ % slots_;
+  incoming_->post(
+      endpoint::ReceiveRequest{.buffer = std::span(inbox_).subspan(slot * bytes, bytes)});
 }
 
 bool Member::owns(std::uint32_t queue_pair) const {
@@ -194,7 +191,9 @@ void Member::work() {
     moved = take_results();
     moved |= take_completions();
     moved_at_ = moved ? shared_.world.now : moved_at_;
-    moved |= begin_next_tensor();
+    moved |= finish_calls();
+    moved |= post_messages(); // of the call before the pause that is over
+    moved |= begin_calls();
     moved |= shared_.world.now >= stalled_until_ && post_messages();
   }
 }
@@ -211,25 +210,27 @@ bool Member::take_results() {
     if (!accept(completion->immediate.value_or(0), message)) {
       return false;
     }
-    incoming_->post(endpoint::ReceiveRequest{});
+    post_receive();
     moved = true;
   }
   return moved;
 }
 
-/// False when the window rejected it; only a victim's may do so.
+/// False when the reducer rejected it; only a victim's may do so.
 bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
+  const host::MessageWindow& window = reducer_.window();
+  const bool may_be_late = window.state() == host::MessageWindow::State::greeting;
   try {
-    const host::MessageWindow::Piece piece = window_.accept(immediate, message);
-    std::copy_n(message.begin() + kInaHeaderBytes, piece.bytes,
-                output_.begin() + static_cast<std::ptrdiff_t>(piece.offset));
-    check(piece);
-    if (window_.answer() == host::MessageWindow::Answer::plain) {
+    const std::uint64_t number = window.arrived();
+    reducer_.accept(host::message_in_one_piece(immediate, message));
+    if (!may_be_late) {
+      check_arrival(number, message.subspan(kInaHeaderBytes));
+    }
+    if (window.answer() == host::MessageWindow::Answer::plain) {
       fail("nobody aggregates");
     }
     return state_ != State::failed;
   } catch (const host::Error& error) {
-    const bool may_be_late = window_.state() == host::MessageWindow::State::greeting;
     fail(error.what());
     if (run_.plan.role != RingRole::victim && !may_be_late) {
       throw Violation("I1", fmt::format("rank {}: {}", rank_, error.what()));
@@ -238,21 +239,33 @@ bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> messa
   }
 }
 
-void Member::check(const host::MessageWindow::Piece& piece) {
-  if (piece.bytes == 0 || run_.plan.role == RingRole::victim) {
+void Member::check_arrival(std::uint64_t number, std::span<const std::uint8_t> message) {
+  if (run_.plan.role == RingRole::victim) {
     return;
   }
   shared_.coverage.hit(Happening::results_checked);
-  const std::uint32_t tensor = next_tensor_ - 1;
-  const auto begin = output_.begin() + static_cast<std::ptrdiff_t>(piece.offset);
-  const auto end = begin + static_cast<std::ptrdiff_t>(piece.bytes);
-  const auto due = run_.sum_of(tensor).begin() + static_cast<std::ptrdiff_t>(piece.offset);
-  const auto wrong = std::mismatch(begin, end, due).first;
-  if (wrong != end) {
-    throw Violation("I1", fmt::format("ring {} epoch {} rank {} tensor {}: wrong sum at byte {} "
-                                      "(message {})",
-                                      run_.plan.spec.id, run_.epoch, rank_, tensor,
-                                      wrong - output_.begin(), arrived_ - 1));
+  const ExpectedResults::Share* share = run_.expected.share_of(number);
+  const auto wrong = [&](const std::string& text) {
+    throw Violation("I1", fmt::format("ring {} epoch {} rank {} message {}: {}", run_.plan.spec.id,
+                                      run_.epoch, rank_, number, text));
+  };
+  if (share == nullptr) {
+    return wrong("a result past the last call");
+  }
+  if (run_.plan.is_disputed(share->call)) {
+    return wrong(fmt::format("a result of call {}, on which the ranks do not agree", share->call));
+  }
+  if (message.size() != share->bytes) {
+    return wrong(fmt::format("{} bytes; due are {}", message.size(), share->bytes));
+  }
+  const auto due =
+      run_.expected.results_of(share->call).begin() + static_cast<std::ptrdiff_t>(share->offset);
+  const auto first_wrong = std::mismatch(message.begin(), message.end(), due).first;
+  if (first_wrong != message.end()) {
+    wrong(
+        fmt::format("wrong result of call {} ({}) at byte {}", share->call,
+                    host::describe(run_.plan.calls[share->call].call),
+                    static_cast<std::ptrdiff_t>(share->offset) + (first_wrong - message.begin())));
   }
 }
 
@@ -260,52 +273,115 @@ bool Member::take_completions() {
   bool moved = false;
   while (const auto completion = outgoing_->poll()) {
     if (completion->status == endpoint::Status::success) {
-      window_.complete();
+      reducer_.complete();
+      ++acknowledged_;
       moved = true;
     }
   }
   return moved;
 }
 
-/// Begins the next tensor after some time of computing.
-bool Member::begin_next_tensor() {
-  if (window_.state() != host::MessageWindow::State::idle || state_ != State::working) {
-    return false;
+/// Queues as many calls as the rank wants to have under way.
+bool Member::begin_calls() {
+  const bool is_greeting = reducer_.window().state() == host::MessageWindow::State::greeting;
+  const std::size_t most = run_.plan.calls_ahead[rank_];
+  bool moved = false;
+  while (!is_greeting && state_ == State::working && calls_.size() < most &&
+         next_call_ < run_.plan.calls.size() && shared_.world.now >= stalled_until_) {
+    begin_call();
+    moved = true;
   }
-  if (next_tensor_ == run_.plan.tensors.size()) {
+  if (!is_greeting && state_ == State::working && calls_.empty() &&
+      next_call_ == run_.plan.calls.size()) {
     state_ = State::finished;
-    return false;
   }
-  const TensorPlan& tensor = run_.plan.tensors[next_tensor_];
-  input_.assign(tensor.bytes, 0);
-  fill(input_, tensor.type, {run_.plan.spec.id, run_.nonce, next_tensor_, rank_});
-  const bool is_in_place = run_.plan.buffers == Buffers::in_place;
-  output_.assign(tensor.bytes, 0xee);
-  if (is_in_place) {
-    std::swap(input_, output_);
+  return moved;
+}
+
+/// Sometimes some time of computing follows.
+void Member::begin_call() {
+  const CallPlan& plan = run_.plan.call_of(rank_, next_call_);
+  RunningCall& call = calls_.emplace_back(plan, place(), run_.expected.given_by(rank_, next_call_));
+  call.number = next_call_++;
+  call.lost_before = shared_.fabric.lost_of(run_.ring);
+  if (calls_.size() > 1) {
+    shared_.coverage.hit(CallEvent::queued, plan.call.kind);
   }
-  window_.begin(
-      {.type = tensor.type, .operation = tensor.operation, .segment_bytes = tensor.bytes});
-  ++next_tensor_;
-  if (shared_.world.dice.chance(50 * kPercent)) {
+  reducer_.begin(host::slice_of(plan.call, place(), call.memory.buffers(), 0, 1));
+  if (shared_.world.dice.chance(run_.plan.pauses)) {
     const Time longest = run_.plan.lateness * shared_.scenario.ack_timeout;
     stall_until(shared_.world.now + shared_.world.dice.below(longest) + 1);
   }
-  return true;
+}
+
+/// Those of which the reducer says that their owner has their memory again.
+bool Member::finish_calls() {
+  bool moved = false;
+  while (next_call_ - calls_.size() < reducer_.finished()) {
+    finish_call(calls_.front());
+    calls_.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+void Member::finish_call(const RunningCall& call) {
+  if (run_.plan.role == RingRole::victim) {
+    return;
+  }
+  const std::uint64_t last = run_.expected.last_message_of(call.number);
+  if (acknowledged_ <= last) { // its queue pair may still read the memory
+    throw Violation("§7", fmt::format("ring {} rank {}: call {} is finished, but message {} is not "
+                                      "acknowledged",
+                                      run_.plan.spec.id, rank_, call.number, last));
+  }
+  check_memory(call);
+  cover(call);
+}
+
+void Member::check_memory(const RunningCall& call) {
+  if (const auto difference = call.memory.difference(run_.expected.kept_by(rank_, call.number))) {
+    throw Violation("I1", fmt::format("ring {} epoch {} rank {} after call {} ({}): {}",
+                                      run_.plan.spec.id, run_.epoch, rank_, call.number,
+                                      host::describe(call.plan.call), *difference));
+  }
+}
+
+void Member::cover(const RunningCall& call) const {
+  Coverage& coverage = shared_.coverage;
+  const CallPlan& plan = call.plan;
+  coverage.hit(plan);
+  if (shared_.fabric.lost_of(run_.ring) != call.lost_before) {
+    coverage.hit(CallEvent::loss, plan.call.kind);
+  }
+  if (run_.generation > 1) {
+    coverage.hit(CallEvent::later_run, plan.call.kind);
+  }
+}
+
+void Member::note_calls(CallEvent event) const {
+  for (const RunningCall& call : calls_) {
+    shared_.coverage.hit(event, call.plan.call.kind);
+  }
+}
+
+endpoint::SendKind Member::carrier_of(std::uint64_t message) const {
+  const Carrier carrier = run_.plan.carriers[rank_];
+  const bool is_send = carrier == Carrier::send || (carrier == Carrier::mixed && message % 2 == 1);
+  shared_.coverage.hit(is_send ? Row::carried_by_send : Row::carried_by_write);
+  return is_send ? endpoint::SendKind::send_immediate : endpoint::SendKind::write_immediate;
 }
 
 bool Member::post_messages() {
   bool moved = false;
-  const std::span<const std::uint8_t> data =
-      run_.plan.buffers == Buffers::in_place ? output_ : input_;
-  while (const auto message = window_.next()) {
+  while (const auto message = reducer_.next()) {
     const std::uint16_t successor = run_.plan.spec.successor(rank_);
     const Seat& target = run_.seats[successor];
     endpoint::SendRequest request;
     request.id = message->number;
-    request.kind = endpoint::SendKind::write_immediate;
+    request.kind = carrier_of(message->number);
     request.header = message->header;
-    request.data = data.subspan(message->piece.offset, message->piece.bytes);
+    request.data = message->data;
     request.remote_address =
         target.inbox_base +
         (message->number % slots_) * std::uint64_t{run_.plan.spec.max_message_bytes};
@@ -355,7 +431,7 @@ std::string Member::describe() const {
                      state_ == State::finished ? "finished"
                      : state_ == State::failed ? failure_
                                                : "works",
-                     window_.describe());
+                     reducer_.describe());
 }
 
 } // namespace weir::fabric

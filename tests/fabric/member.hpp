@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "call_memory.hpp"
+#include "expected_results.hpp"
 #include "fabric.hpp"
-#include "host/collective/message_window.hpp"
+#include "host/collective/switch_reducer.hpp"
 #include "network/timed_device.hpp"
 #include "scenario.hpp"
 #include "world.hpp"
 
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,14 +34,13 @@ struct JobRun {
   std::uint32_t generation = 0;
   std::uint32_t epoch = 0;
   std::uint32_t nonce = 0;
-  std::vector<Seat> seats;                                          // by rank
-  std::map<std::uint32_t, std::vector<std::uint8_t>> expected = {}; // sums by tensor
-
-  const std::vector<std::uint8_t>& sum_of(std::uint32_t tensor);
+  ExpectedResults expected;
+  std::vector<Seat> seats = {}; // by rank
 };
 
 /// One rank's process: a device with a queue pair to its successor and one from its predecessor, an
-/// inbox, and the host library's window. Checks every result that arrives (I1).
+/// inbox, and the host library's reducer. It queues calls. Checks every result that arrives, and
+/// its memory after every call (I1).
 class Member : private network::Plug {
  public:
   enum class State : std::uint8_t { working, finished, failed };
@@ -67,6 +67,9 @@ class Member : private network::Plug {
   /// The application computes until then; its queue pairs go on.
   void stall_until(Time time);
 
+  /// Something happens to the calls that run.
+  void note_calls(CallEvent event) const;
+
   State state() const { return state_; }
 
   const std::string& failure() const { return failure_; }
@@ -76,15 +79,36 @@ class Member : private network::Plug {
   std::string describe() const;
 
  private:
+  /// A call that has begun and is not finished.
+  struct RunningCall {
+    RunningCall(const CallPlan& with_plan, const host::Place& place,
+                std::span<const std::uint8_t> given)
+        : plan(with_plan), memory(plan, place, given) {}
+
+    const CallPlan& plan;
+    CallMemory memory;
+    std::uint32_t number = 0;
+    std::uint64_t lost_before = 0; // packets of the ring
+  };
+
+  host::Place place() const { return {rank_, run_.plan.spec.world()}; }
+
   endpoint::QueuePairConfig common_config() const;
   void connect();
+  void post_receive();
   void work();
   bool take_results();
   bool take_completions();
   bool accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
-  void check(const host::MessageWindow::Piece& piece);
-  bool begin_next_tensor();
+  void check_arrival(std::uint64_t number, std::span<const std::uint8_t> message);
+  bool begin_calls();
+  void begin_call();
+  bool finish_calls();
+  void finish_call(const RunningCall& call);
+  void check_memory(const RunningCall& call);
+  void cover(const RunningCall& call) const;
   bool post_messages();
+  endpoint::SendKind carrier_of(std::uint64_t message) const;
   void note_failure();
   void note_deadline();
   void wake_application_at(Time time);
@@ -105,10 +129,11 @@ class Member : private network::Plug {
   Time moved_at_; // when a result or an acknowledgement came last
   std::uint32_t slots_;
   std::uint64_t arrived_ = 0;
-  host::MessageWindow window_;
-  std::uint32_t next_tensor_ = 0;
-  std::vector<std::uint8_t> input_;
-  std::vector<std::uint8_t> output_;
+  std::uint64_t received_ = 0;     // buffers posted for messages
+  std::uint64_t acknowledged_ = 0; // messages
+  host::SwitchReducer reducer_;
+  std::uint32_t next_call_ = 0;
+  std::deque<RunningCall> calls_; // that run
   Time stalled_until_ = 0;
   Time looks_at_ = 0; // whether its deadline is over
   State state_ = State::working;

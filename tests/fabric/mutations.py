@@ -49,6 +49,11 @@ CLASSIFY_STAGE = "lib/stage/classify.cpp"
 AGGREGATE = "lib/stage/aggregate.cpp"
 EMIT = "lib/stage/emit.cpp"
 RING_STATE = "lib/stage/ring_state.cpp"
+REDUCE = "lib/stage/reduce.cpp"
+OPENING = "lib/conn/opening.cpp"
+WINDOW = "lib/host/collective/message_window.cpp"
+SLICE = "lib/host/collective/slice.cpp"
+REDUCER = "lib/host/collective/switch_reducer.cpp"
 RECOVER = "lib/stage/recover.cpp"
 TIMERS = "lib/stage/timers.cpp"
 FLOW = "lib/recovery/flow.cpp"
@@ -409,6 +414,79 @@ MUTATIONS = [
         "the rank that is waited for has nothing unacknowledged, so it ignores the ACK"),
     Mutation("keep-alive-hello-off", "no sender of a waiting hello is kept alive", [
         Edit(TIMERS, "          recover_.keep_alive({index, child}, hello, {spec.keep_alive, waited}, now);\n", "")]),
+
+    # Collectives in the switch (docs/protocol.md §2)
+    Mutation("broadcast-first", "a broadcast's result is rank 0's data, whoever its root is", [
+        Edit(REDUCE, "child_of_rank(shape.root)", "child_of_rank(0)")]),
+    Mutation("broadcast-folded", "a broadcast's result is the fold of all ranks' data", [
+        Edit(REDUCE, "return slot::Fold::copy_of(*root, operators_.kernel(DataType::u8, Operation::bitwise_or));",
+             "return {.kernel = operators_.kernel(DataType::u8, Operation::bitwise_or)};")]),
+    Mutation("broadcast-bits", "a broadcast makes NaNs canonical", [
+        Edit(REDUCE, "operators_.kernel(DataType::u8, Operation::bitwise_or)", "operators_.kernel(shape.data_type, Operation::min)")]),
+    Mutation("broadcast-early", "a broadcast is complete when its root's packet is here", [
+        Edit(SLOTS, "return slot.arrived == dimensions_.children ?",
+             "const bool is_roots =\n      slot.shape.collective == Collective::broadcast && contribution.child == slot.shape.root;\n"
+             "  return slot.arrived == dimensions_.children || is_roots ?")]),
+    Mutation("barrier-early", "a barrier is complete when one rank is still missing", [
+        Edit(SLOTS, "return slot.arrived == dimensions_.children ?",
+             "const bool is_barrier = slot.shape.collective == Collective::barrier;\n"
+             "  return slot.arrived + (is_barrier ? 1u : 0u) == dimensions_.children ?")]),
+    Mutation("agree-root", "ranks need not agree on the root", [
+        Edit(SLOTS, "if (a.root != b.root) {", "if (false) {")]),
+    Mutation("agree-operation", "ranks need not agree on the operation", [
+        Edit(SLOTS, "if (a.operation != b.operation) {", "if (false) {")]),
+    Mutation("agree-type", "ranks need not agree on the type", [
+        Edit(SLOTS, "if (a.data_type != b.data_type) {", "if (false) {")]),
+    Mutation("agree-collective", "ranks need not agree on the collective", [
+        Edit(SLOTS, "if (a.collective != b.collective) {", "if (false) {")]),
+    Mutation("root-outside", "a broadcast's root may be no rank", [
+        Edit(OPENING, "? opening.shape.root < opening.ina.world.get()", "? true")]),
+    Mutation("barrier-data", "a barrier may have data", [
+        Edit(OPENING, "return may_have_data || opening.shape.data_bytes == 0 ?",
+             "return may_have_data || opening.shape.data_bytes != UINT32_MAX ?")]),
+    Mutation("resend-root", "what is sent again lacks the root", [
+        Edit("lib/recovery/result_template.cpp", "  ina.root.set(result.shape.root);\n", "")]),
+    Mutation("resend-collective", "what is sent again is an all-reduce's", [
+        Edit("lib/recovery/result_template.cpp", "  ina.collective = static_cast<std::uint8_t>(result.shape.collective);\n",
+             "  ina.collective = 0;\n")]),
+    Mutation("resend-opcode", "what is sent again is an RDMA WRITE's but for the last packet", [
+        Edit("lib/recovery/result_template.cpp", "static_cast<std::uint8_t>(result.headers.first);",
+             "static_cast<std::uint8_t>(wire::Opcode::write_first);")]),
+
+    # Calls in the host library
+    Mutation("gather-root", "all of an all-gather's broadcasts have rank 0 as root", [
+        Edit(WINDOW, "header.root.set(work.segments == 1 ? work.root : piece.segment);", "header.root.set(work.root);")]),
+    Mutation("gather-order", "an all-gather sends its ranks' shares from the last to the first", [
+        Edit(WINDOW, "  return {work, segment, offset,",
+             "  return {work, static_cast<std::uint16_t>(entry.work.segments - 1 - segment), offset,")]),
+    Mutation("gather-place", "an all-gather stores each share in the next one's place", [
+        Edit(REDUCER, "progress.slice.store(piece.segment, piece.offset,",
+             "progress.slice.store(static_cast<std::uint16_t>((piece.segment + 1) % progress.slice.segments), piece.offset,")]),
+    Mutation("gather-source", "an all-gather sends from where the results go", [
+        Edit(SLICE, "const bool is_ours = segments == 1 || segment == rank;", "const bool is_ours = segments == 1;")]),
+    Mutation("scatter-share", "a reduce-scatter keeps the predecessor's share", [
+        Edit(SLICE, "return {place.rank * rank_bytes, (place.rank + 1u) * rank_bytes};",
+             "return {(place.rank + place.world - 1u) % place.world * rank_bytes,\n"
+             "            ((place.rank + place.world - 1u) % place.world + 1u) * rank_bytes};")]),
+    Mutation("reduce-keeps", "every rank keeps a reduce's result", [
+        Edit(SLICE, "return {0, place.rank == call.root ? rank_bytes : 0};", "return {0, rank_bytes};")]),
+    Mutation("list-room", "messages of several tensors share one buffer", [
+        Edit(REDUCER, "gathered_[message.number % gathered_.size()]", "gathered_[message.number % 1]")]),
+    Mutation("list-place", "parts of a list are stored as if it began with this message", [
+        Edit(REDUCER, "slice.list->gather(slice.list_begin + offset, gathered);", "slice.list->gather(slice.list_begin, gathered);")]),
+    Mutation("queue-empty", "calls without messages are not passed over", [
+        Edit(WINDOW, "  while (entry(work).end <= number) {", "  if (entry(work).end <= number) {")]),
+    Mutation("queue-acknowledged", "a call is finished when its messages are acknowledged", [
+        Edit(WINDOW, "while (!entries_.empty() && entries_.front().end <= settled) {",
+             "while (!entries_.empty() && entries_.front().end <= std::max(settled, completed_)) {")]),
+    Mutation("queue-arrived", "a call is finished when its results are here", [
+        Edit(WINDOW, "while (!entries_.empty() && entries_.front().end <= settled) {",
+             "while (!entries_.empty() && entries_.front().end <= std::max(settled, arrived_)) {")]),
+    Mutation("queue-window", "the window counts each call's messages by themselves", [
+        Edit(WINDOW, "next_ >= arrived_ + config_.window ||",
+             "(next_ >= arrived_ + config_.window && (entries_.empty() || next_ != entries_.back().first)) ||")]),
+    Mutation("header-room", "a header's place is used again before its message is acknowledged", [
+        Edit(WINDOW, "      next_ >= completed_ + headers_.size()) {", "      next_ >= completed_ + 2 * headers_.size()) {")]),
 ]
 
 

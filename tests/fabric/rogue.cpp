@@ -200,8 +200,11 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   case 14:
     forgery.bth().flags |= 0x01; // transport version
     break;
-  case 15:
-    forgery.bth().flags ^= 0x10; // pad
+  case 15: // pad; without a whole header it would be a plain SEND, which may pass
+    if (forgery.layout().payload_bytes == kInaHeaderBytes) {
+      return;
+    }
+    forgery.bth().flags ^= 0x10;
     break;
   case 16:
     ina.collective = static_cast<std::uint8_t>(Collective::barrier); // with data

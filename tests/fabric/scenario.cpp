@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint16_t kMtu = 256;
 constexpr Time kMicrosecond = 1000;
+constexpr std::uint32_t kAllCalls = UINT32_MAX;
 constexpr std::uint64_t kLongestDelay = 4;                  // units
 constexpr std::uint64_t kEndlessPatience = 600'000;         // ms
 constexpr Time kLeastKeptAlive = std::uint64_t{4096} << 12; // ACK timeout that the switch believes
@@ -58,15 +59,17 @@ void draw_links(Scenario& scenario, Dice& dice) {
   scenario.ack_timeout = scenario.round_trip * tenths / 10;
 }
 
-TensorPlan draw_tensor(Dice& dice, const ring::RingSpec& spec, std::uint64_t most_messages) {
-  TensorPlan tensor;
-  tensor.type = dice.pick({DataType::i32, DataType::f32});
-  tensor.operation = dice.pick({Operation::sum, Operation::sum, Operation::min, Operation::max});
-  const std::uint64_t message = (spec.max_message_bytes - kInaHeaderBytes) / 8 * 8;
-  const std::uint64_t messages = dice.below(most_messages + 1);
-  const std::uint64_t tail = dice.below(message / 4 + 1) * 4;
-  tensor.bytes = static_cast<std::uint32_t>(messages == 0 ? 0 : (messages - 1) * message + tail);
-  return tensor;
+/// A few calls of some messages, or many small ones.
+void draw_calls(Dice& dice, RingPlan& ring, std::uint64_t packets_per_message) {
+  const bool are_many = dice.chance(20 * kPercent);
+  const std::uint64_t count =
+      are_many ? dice.between(5, 12) : dice.pick<std::uint64_t>({1, 1, 2, 2, 3, 4});
+  const std::uint64_t packets = packets_per_message * ring.spec.world();
+  const std::uint64_t most = are_many ? 1 : std::max<std::uint64_t>(2, 16 / packets);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ring.calls.push_back(draw_call(dice, ring.spec, most));
+  }
+  ring.pauses = std::min<Ppm>(50 * kPercent, static_cast<Ppm>(2 * kAlways / count));
 }
 
 std::vector<std::uint16_t> draw_hosts(Dice& dice, std::uint16_t hosts, std::uint64_t count) {
@@ -108,11 +111,12 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
     ring.spec.members.push_back(
         {ip_of_host(host, scenario.is_ipv6), is_pinned ? std::optional(host) : std::nullopt});
   }
-  ring.buffers = dice.pick({Buffers::in_place, Buffers::in_place, Buffers::out_of_place});
   const auto flight = static_cast<std::uint32_t>(ring.spec.window * packets);
   ring.packets_in_flight = std::max(4u, flight * dice.pick({1u, 1u, 2u, 3u}));
   for (std::size_t rank = 0; rank < world; ++rank) {
     ring.stacks.push_back(dice.pick({endpoint::Stack::ibta, endpoint::Stack::soft_roce}));
+    ring.carriers.push_back(dice.pick({Carrier::write, Carrier::send, Carrier::mixed}));
+    ring.calls_ahead.push_back(dice.pick({1u, 1u, 2u, 3u, kAllCalls}));
   }
   ring.near_wrap = dice.pick<Ppm>({0, kAlways});
   ring.reuse = dice.pick<Ppm>({0, 0, 0, 50 * kPercent});
@@ -129,11 +133,7 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
     await_stragglers(ring);
   }
   ring.first_epoch = static_cast<std::uint32_t>(dice.pick<std::uint64_t>({0, 1, 7, 0xfffffff0}));
-  const std::uint64_t tensors = dice.pick<std::uint64_t>({1, 1, 2, 2, 3, 4});
-  for (std::uint64_t i = 0; i < tensors; ++i) {
-    ring.tensors.push_back(
-        draw_tensor(dice, ring.spec, std::max<std::uint64_t>(2, 24 / (packets * world))));
-  }
+  draw_calls(dice, ring, packets);
   return ring;
 }
 
@@ -149,6 +149,17 @@ void draw_lies(Scenario& scenario, Dice& dice) {
   }
 }
 
+/// A rank of a doomed ring calls something else than the others, in most of them.
+void draw_dispute(Dice& dice, RingPlan& ring) {
+  Dispute dispute{.rank = static_cast<std::uint16_t>(dice.below(ring.hosts.size())),
+                  .call = static_cast<std::uint32_t>(dice.below(ring.calls.size()))};
+  const auto other = draw_disagreeing(dice, ring.calls[dispute.call], ring.spec.world());
+  if (ring.role == RingRole::doomed && other) {
+    dispute.plan = *other;
+    ring.dispute = dispute;
+  }
+}
+
 void draw_rings(Scenario& scenario, Dice& dice) {
   const std::uint64_t count = dice.pick<std::uint64_t>({1, 1, 1, 2, 2, 3});
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -158,6 +169,7 @@ void draw_rings(Scenario& scenario, Dice& dice) {
     scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
   }
   draw_lies(scenario, dice);
+  draw_dispute(dice, scenario.rings.back());
 }
 
 Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {

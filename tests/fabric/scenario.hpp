@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "call_plan.hpp"
 #include "endpoint/config.hpp"
 #include "event_queue.hpp"
 #include "network/dice.hpp"
@@ -10,13 +11,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace weir::fabric {
 
-using network::Dice;
 using network::kAlways;
 using network::kPercent;
 using network::LinkTraits;
@@ -56,12 +57,6 @@ enum class RingRole : std::uint8_t {
   doomed, // a member dies and the job is not restarted: results are checked
 };
 
-struct TensorPlan {
-  DataType type = DataType::i32;
-  Operation operation = Operation::sum;
-  std::uint32_t bytes = 0;
-};
-
 /// Of queue pairs that a restarted job uses again.
 enum class FirstPsns : std::uint8_t { elsewhere, again };
 
@@ -69,13 +64,20 @@ enum class FirstPsns : std::uint8_t { elsewhere, again };
 /// same host, where there is one.
 enum class Tells : std::uint8_t { nothing, own, anothers };
 
-enum class Buffers : std::uint8_t { in_place, out_of_place };
+/// What carries a rank's messages (docs/protocol.md §3). mixed: in turn.
+enum class Carrier : std::uint8_t { write, send, mixed };
+
+/// One rank calls something else than the others.
+struct Dispute {
+  std::uint16_t rank = 0;
+  std::uint32_t call = 0; // number
+  CallPlan plan;
+};
 
 struct RingPlan {
   ring::RingSpec spec;
   std::vector<std::uint16_t> hosts; // by rank
   RingRole role = RingRole::sound;
-  Buffers buffers = Buffers::in_place;
   Ppm near_wrap = 0; // chance of first PSNs a few packets before 2^24
   Ppm reuse = 0;     // chance that a restarted job takes its old queue pair numbers
   Tells tells = Tells::own;
@@ -83,9 +85,22 @@ struct RingPlan {
   FirstPsns psns = FirstPsns::elsewhere;
   std::uint32_t jobs = 1; // one after the other
   std::uint32_t packets_in_flight = 4;
-  std::vector<endpoint::Stack> stacks; // by rank
+  std::vector<endpoint::Stack> stacks;    // by rank
+  std::vector<Carrier> carriers;          // likewise
+  std::vector<std::uint32_t> calls_ahead; // likewise: calls that it queues at once
   std::uint32_t first_epoch = 1;
-  std::vector<TensorPlan> tensors;
+  std::vector<CallPlan> calls;
+  Ppm pauses = 0; // chance that a rank computes after it has begun a call
+  std::optional<Dispute> dispute;
+
+  /// What the rank calls.
+  const CallPlan& call_of(std::uint16_t rank, std::uint32_t call) const {
+    const bool is_disputed = dispute && dispute->rank == rank && dispute->call == call;
+    return is_disputed ? dispute->plan : calls[call];
+  }
+
+  /// Whether the ranks do not agree on this call or on one before it.
+  bool is_disputed(std::uint32_t call) const { return dispute && dispute->call <= call; }
 };
 
 /// Everything that the seed decides before the run starts.

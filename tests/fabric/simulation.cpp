@@ -44,6 +44,7 @@ Outcome Simulation::run() {
   try {
     set_up();
     run_until_finished();
+    cover_dead_neighbours();
     fabric_.restart_switch(); // finds leaked frames
   } catch (const Violation& violation) {
     outcome.invariant = violation.invariant();
@@ -101,6 +102,18 @@ bool Simulation::is_finished() const {
   return std::all_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
     return !job->must_finish() || job->state() == Job::State::finished;
   });
+}
+
+void Simulation::cover_dead_neighbours() {
+  for (const auto& living : jobs_) {
+    const bool has_dead_neighbour = std::ranges::any_of(jobs_, [&](const auto& dead) {
+      return dead->state() == Job::State::abandoned && dead->ended_at() < living->ended_at() &&
+             living->shares_links_with(*dead);
+    });
+    if (living->state() == Job::State::finished && has_dead_neighbour) {
+      coverage_.hit(Row::dead_neighbour);
+    }
+  }
 }
 
 void Simulation::check_deadline() {
@@ -235,6 +248,7 @@ void Simulation::begin_fault(const Fault& fault) {
   case FaultKind::switch_restarts:
     fabric_.restart_switch();
     for (const auto& job : jobs_) {
+      job->note_calls(CallEvent::restart);
       job->excuse();
     }
     break;

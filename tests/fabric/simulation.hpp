@@ -46,6 +46,7 @@ class Simulation {
   void reset_ring(std::uint16_t ring);
   void send_stream_frame(std::uint16_t stream);
   bool is_finished() const;
+  void cover_dead_neighbours();
   void check_deadline();
   std::string describe() const;
 

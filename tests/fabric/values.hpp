@@ -3,27 +3,28 @@
 
 #include "weir/ina.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace weir::fabric {
 
-/// Names a rank's tensor.
-struct TensorKey {
+/// Names what a rank gives to a call.
+struct DataKey {
   std::uint32_t ring = 0;
   std::uint32_t nonce = 0; // of the run
-  std::uint32_t tensor = 0;
+  std::uint32_t call = 0;
   std::uint16_t rank = 0;
 };
 
-/// The rank's data, a hash of its key and the element's number: any i32; any f32 from 2^-12 to
-/// 2^12, sometimes a zero, an infinity, a NaN or a subnormal.
-void fill(std::span<std::uint8_t> data, DataType type, const TensorKey& key);
+/// The rank's data, a hash of its key and the place: any integers; any f16 and f8; f32, f64 and
+/// bf16 from 2^-12 to 2^12, sometimes a zero, an infinity, a NaN or a subnormal. Whole elements.
+void fill(std::span<std::uint8_t> data, DataType type, const DataKey& key);
 
-/// docs/protocol.md §2, "Arithmetic", for i32 and f32 with sum, min and max: a plain loop over the
-/// ranks.
-std::vector<std::uint8_t> fold(std::size_t bytes, DataType type, Operation operation, TensorKey key,
+/// docs/protocol.md §2, "Arithmetic": a plain loop over the ranks and the elements, one at a time.
+/// Shares no code with lib/op.
+std::vector<std::uint8_t> fold(std::size_t bytes, DataType type, Operation operation, DataKey key,
                                std::uint16_t world);
 
 } // namespace weir::fabric

@@ -7,6 +7,7 @@ Every worker compares every element of its result with its own reference, bit fo
 from __future__ import annotations
 
 import re
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,17 +15,19 @@ from typing import Any
 from capture import read_frames
 from guest import Job
 from lab import Lab
-from scenarios import C_RING, JUMBO, PERFTEST_PORT, PLAIN, RING, RING6, SECOND_RING, expect, scenario
+from scenarios import C_RING, JUMBO, PERFTEST_PORT, PLAIN, RING, RING6, SECOND_RING, When, expect, scenario
 from switch import Ring
 
 WORKER = "build/app/weir-worker"
 C_RANK = "build/tests/support/c_rank"
+QUIET_RANK = "build/tests/support/quiet_rank"
 RENDEZVOUS_PORT = 7471
 IPV6_ETHERTYPE = b"\x86\xdd"
 UDP = 17
 END_OF_JOB_S = 120.0
 PERFTEST_S = 10.0
 RETRIES = 6  # the most that soft-RoCE counts: seven are no limit there
+CPU_TIME = re.compile(r"^result: .*cpu_s/GB=(\S+)", re.MULTILINE)
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
 
@@ -98,16 +101,55 @@ def several_rings(lab: Lab) -> str:
     return f"exact in {seconds:.2f} s; {slots[0]} and {slots[1]} slots"
 
 
+def run_c_ranks(lab: Lab, ring_id: int, way: str) -> None:
+    first = lab.guests[0].who.ip
+    for result in lab.run_on_all(lambda guest: (
+            f"c_rank {guest.who.rank} 3 {first}:{RENDEZVOUS_PORT} {ring_id} verbs rxe0")):
+        expect(f"exact by way of the {way} " in result.output, result.output)
+
+
 @scenario(PLAIN, needs_weir=True, programs=(C_RANK,))
 def c_api(lab: Lab) -> str:
-    """Ranks in C over verbs: out of place, in place, two at once; through the switch, then on a ring it does not know."""
-    first = lab.guests[0].who.ip
-    for ring_id, way in ((C_RING.ring_id, "switch"), (C_RING.ring_id + 100, "ring")):
-        results = lab.run_on_all(lambda guest, ring_id=ring_id: (
-            f"c_rank {guest.who.rank} 3 {first}:{RENDEZVOUS_PORT} {ring_id} verbs rxe0"))
-        for result in results:
-            expect(f"exact by way of the {way} " in result.output, result.output)
+    """Ranks in C over verbs, in memory that the device knows, does not, and knows in part: every collective, in place
+    and not; through the switch, then on a ring it does not know."""
+    run_c_ranks(lab, C_RING.ring_id, "switch")
+    run_c_ranks(lab, C_RING.ring_id + 100, "ring")
     return "exact by way of the switch, and of the ring"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(C_RANK,))
+def c_api_with_loss(lab: Lab) -> str:
+    """The same through the switch, while 1 % of all packets from every guest are lost: repeats are sent from memory in
+    which results may lie already."""
+    for guest in lab.guests:
+        guest.netem("loss 1%")
+    run_c_ranks(lab, C_RING.ring_id, "switch")
+    return "exact by way of the switch"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(QUIET_RANK,))
+def quiet_after_abort(lab: Lab) -> str:
+    """A rank aborts calls in the middle, while a tenth of all packets is lost: no NIC writes a tensor whose call failed."""
+    for guest in lab.guests:
+        guest.netem("loss 10%")
+    first = lab.guests[0].who.ip
+    for result in lab.run_on_all(lambda guest: (
+            f"quiet_rank {guest.who.rank} 3 {first}:{RENDEZVOUS_PORT} {C_RING.ring_id} rxe0")):
+        expect("nothing was written" in result.output, result.output)
+    return "nothing was written after five aborts"
+
+
+@scenario(PLAIN, needs_weir=True, programs=(WORKER,), when=When.BY_NAME)
+def registered_memory(lab: Lab) -> str:
+    """What copies cost: the CPU time for a gigabyte with registered memory and without, in turns."""
+    options = {"registered": "", "copied": "--no-register"}
+    found: dict[str, list[float]] = {name: [] for name in options}
+    for _ in range(5):
+        for name, option in options.items():
+            jobs = start_job(lab, f"--size 4MiB --repeat 2 --out-of-place {option}")
+            finish_job(jobs)
+            found[name] += [float(spent) for job in jobs for spent in CPU_TIME.findall(job.output)]
+    return ", ".join(f"{name}: {statistics.median(times):.3f} s/GB" for name, times in found.items())
 
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))

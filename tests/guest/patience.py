@@ -7,20 +7,24 @@ shows that Weir keeps the senders alive.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from allreduce import RETRIES, WORKER, finish_job, ring_counters, start_job
+from allreduce import RENDEZVOUS_PORT, RETRIES, WORKER, finish_job, ring_counters, start_job
 from capture import Captured, is_answer, is_rocev2, read_capture
 from guest import Job
 from lab import Lab
 from preload import preloaded
-from scenarios import PLAIN, RING, When, expect, scenario
+from scenarios import C_RING, PLAIN, RING, When, expect, scenario
 
 LATE = 1  # the rank that the others wait for
 ALL_OTHERS = tuple(rank for rank in range(len(RING.guests)) if rank != LATE)
 ACK_TIMEOUT_MS = 500
+LATE_RANK = "build/tests/support/late_rank"  # its timeout is 4 s, its ACK timeout a quarter of one
+COMPUTING_S = 12
+MOST_AFTER_MS = 2000  # of the calls, once the last rank makes them
 PATIENT = f"--retries {RETRIES} --timeout 400"
 SHORT_S = 10.0
 LONG_S = 120.0
@@ -173,3 +177,24 @@ def late_hello(lab: Lab) -> str:
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,), when=When.BY_NAME)
 def late_hello_by_minutes(lab: Lab) -> str:
     return with_late_hello(lab, LONG_S)
+
+
+# -- a rank that computes between two calls, while its library answers for it
+
+
+@scenario(PLAIN, needs_weir=True, programs=(LATE_RANK,))
+def late_call(lab: Lab) -> str:
+    """The last rank makes its calls three timeouts after the others, which hear from weir_wait_for that it is late."""
+    first = lab.guests[C_RING.guests[0]].who.ip
+    results = lab.run_on_all(lambda guest: f"late_rank {guest.who.rank} {len(C_RING.guests)} {first}:{RENDEZVOUS_PORT} "
+                                           f"{C_RING.ring_id} rxe0 {COMPUTING_S}")
+    took = []
+    for result in results:
+        found = re.search(r"^late_rank: exact after (\d+) ms by way of the switch$", result.output, re.MULTILINE)
+        expect(found is not None, result.output)
+        assert found is not None
+        took.append(int(found[1]))
+    *waited, last = took
+    expect(min(waited) > COMPUTING_S * 900, f"nobody was late: the others' calls took {waited} ms")
+    expect(last < MOST_AFTER_MS, f"the calls took {last} ms once the last rank had made them")
+    return f"exact; the others waited {min(waited) / 1000:.1f} s, the last rank {last} ms"

@@ -25,6 +25,7 @@ import test_aggregation  # noqa: F401
 import test_bootstrap  # noqa: F401
 import test_cleanup  # noqa: F401
 import test_configs  # noqa: F401
+import test_errors  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_incarnations  # noqa: F401
 import test_plan  # noqa: F401
@@ -32,6 +33,7 @@ import test_process  # noqa: F401
 import test_prompt  # noqa: F401
 import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
+import test_sparse  # noqa: F401
 import test_telemetry  # noqa: F401
 import test_torch  # noqa: F401
 import test_worker  # noqa: F401

@@ -17,13 +17,14 @@ from typing import Any
 
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab, smoke_test
-from netns import KILLED_WITH_US, Namespace, veth
+from netns import KILLED_WITH_US, Namespace, run, veth
 from weir import BUILD, NO_HUGEPAGES, Failed, Weir, configuration, expect, run_to_end, wait_for
 
 WORKER = BUILD / "app" / "weir-worker"
 SUPPORT = BUILD / "tests" / "support"
 C_RANK = SUPPORT / "c_rank"
 RENDEZVOUS = "127.0.0.1:7471"
+ALONE = (WORKER, "--rank", "0", "--world", "2", "--rendezvous", RENDEZVOUS)
 JOB_S = 60.0
 
 
@@ -219,10 +220,9 @@ def worker_usage(lab: Lab) -> None:
         expect(ended.status == 2 and f"missing: {option};" in ended.errors, f"without {option}: {ended}")
     ended = run_to_end([WORKER])
     expect(ended.status == 2 and "missing: --rank, --world, --rendezvous, --device;" in ended.errors, f"{ended}")
-    given = [word for name, value in complete.items() if name != "--ip" for word in (name, value)]
-    ended = run_to_end([WORKER, *given])
-    expect(ended.status == 2 and "ip: found ''" in ended.errors, f"{ended}")
     everything = [word for pair in complete.items() for word in pair]
+    ended = run_to_end([WORKER, *everything, "--ip", "10.0.0"])
+    expect(ended.status == 2 and "ip: found '10.0.0'" in ended.errors, f"{ended}")
     for size in ("4.5B", "-1", "1GB", "", "65537GiB", str(2**64)):
         ended = run_to_end([WORKER, *everything, "--size", size])
         expect(ended.status == 2 and f"--size: found '{size}'; allowed: " in ended.errors, f"{ended}")
@@ -250,6 +250,23 @@ def memif(folder: Path, role: str) -> str:
 def memif_switch(folder: Path) -> str:
     eal = NO_HUGEPAGES.replace(', "--no-shconf"', "")
     return configuration([f'name: p0, device: "{memif(folder, "server")}"'], eal=eal)
+
+
+@smoke_test("worker-address")
+def worker_address(lab: Lab) -> None:
+    """Without --ip a rank takes its interface's address. It must be one, and of an interface."""
+    namespace = lab.namespace()
+    veth(lab.namespace(), "tap0", namespace, "host0")
+    for address, due in (("", "interface host0 has no address that other hosts can use; allowed: "),
+                         ("10.77.0.1/24", "did not come within 1000 ms"),
+                         ("10.77.0.2/24", "interface host0 has 2 IPv4 addresses: 10.77.0.1, 10.77.0.2; allowed: ")):
+        with namespace.entered():
+            if address:
+                run("ip", "address", "add", address, "dev", "host0")
+        status, output = Process(lab, namespace, [*ALONE, "--device", "iface=host0", "--timeout", "1"]).wait()
+        expect(status == 1 and due in output, f"{address}: {status}, {output}; should say {due}")
+    status, output = Process(lab, namespace, [*ALONE, "--device", "net_null0"]).wait()
+    expect(status == 1 and "ip: not given, and the device is no network interface" in output, f"{status}, {output}")
 
 
 @smoke_test("worker-last-words")

@@ -6,8 +6,9 @@
  *   c_rank RANK WORLD RENDEZVOUS RING verbs DEVICE
  *
  * Makes an all-reduce out of place, one in place, two at once, one of several tensors, many small
- * ones that poll(2) waits for, and each other collective. Compares
- * every element with a whole number that it computes itself. Ends with "c_rank: exact by way of the
+ * ones that poll(2) waits for, each other collective, and a sparse one: in memory that the device
+ * does not know, in memory that it knows, and in memory of which it knows stripes. Compares every
+ * element with a whole number that it computes itself. Ends with "c_rank: exact by way of the
  * switch" (or "ring") and status 0, or with an error and status 1.
  */
 
@@ -18,7 +19,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 20011, MOST_RANKS = 8 };
+enum { COUNT = 20011, MOST_RANKS = 8, ARENA_BYTES = 1 << 22, MOST_STRIPES = 1 << 7 };
+
+/* The buffers of all calls. */
+static double arena[ARENA_BYTES / sizeof(double)];
+static size_t taken;
+
+/* Memory in the arena, until the next taken = 0. */
+static void* take(size_t bytes) {
+  void* const begin = (char*)arena + taken;
+  taken += (bytes + 7) / 8 * 8;
+  if (taken > ARENA_BYTES) {
+    puts("c_rank: the arena is too small");
+    exit(1);
+  }
+  return begin;
+}
+
+static int* take_integers(size_t count) {
+  return take(count * sizeof(int));
+}
+
+static float* take_floats(size_t count) {
+  return take(count * sizeof(float));
+}
 
 static void give_up(const char* what, weir_status status) {
   printf("c_rank: %s: %s: %s (rank %d)\n", what, weir_status_name(status), weir_last_error(),
@@ -71,7 +95,7 @@ static void expect_element(const char* what, int i, double found, double due) {
 }
 
 static void reduce_out_of_place(weir_group* group, int rank, int world) {
-  static float in[COUNT], out[COUNT];
+  float *const in = take_floats(COUNT), *const out = take_floats(COUNT);
   fill_floats(in, rank);
   expect_ok("out of place", weir_all_reduce(group, in, out, COUNT, WEIR_F32, WEIR_SUM));
   for (int i = 0; i < COUNT; ++i) {
@@ -81,7 +105,7 @@ static void reduce_out_of_place(weir_group* group, int rank, int world) {
 }
 
 static void reduce_in_place(weir_group* group, int rank, int world) {
-  static int values[COUNT];
+  int* const values = take_integers(COUNT);
   fill_integers(values, rank);
   expect_ok("in place", weir_all_reduce(group, values, values, COUNT, WEIR_I32, WEIR_MAX));
   for (int i = 0; i < COUNT; ++i) {
@@ -91,8 +115,8 @@ static void reduce_in_place(weir_group* group, int rank, int world) {
 
 /* Polls the first until it is done, and waits for the second. */
 static void reduce_two_at_once(weir_group* group, int rank, int world) {
-  static float floats[COUNT];
-  static int integers[COUNT];
+  float* const floats = take_floats(COUNT);
+  int* const integers = take_integers(COUNT);
   weir_request *first = NULL, *second = NULL;
   weir_status status = WEIR_PENDING;
   fill_floats(floats, rank);
@@ -115,7 +139,7 @@ static void reduce_two_at_once(weir_group* group, int rank, int world) {
 
 /* Tensors of 1, 2, 3, ... elements, cut from one array. */
 static void reduce_several_tensors(weir_group* group, int rank, int world) {
-  static int in[COUNT], out[COUNT];
+  int *const in = take_integers(COUNT), *const out = take_integers(COUNT);
   weir_tensor tensors[COUNT];
   size_t tensor_count = 0, begin = 0;
   fill_integers(in, rank);
@@ -138,7 +162,7 @@ static void reduce_several_tensors(weir_group* group, int rank, int world) {
 static void reduce_many_at_once(weir_group* group, int rank, int world) {
   enum { CALLS = 200 };
 
-  static int values[CALLS];
+  int* const values = take_integers(CALLS);
   weir_request* requests[CALLS];
   struct pollfd done;
   int left = CALLS;
@@ -166,7 +190,7 @@ static void reduce_many_at_once(weir_group* group, int rank, int world) {
 
 /* Of a tensor that is equal on all ranks: rank r counts r + 1 times. */
 static void sum_scaled(weir_group* group, const int* in) {
-  static int out[COUNT];
+  int* const out = take_integers(COUNT);
   const int factor = weir_group_rank(group) + 1;
   const int world = weir_group_world(group);
   weir_operation scaled;
@@ -185,7 +209,8 @@ static void sum_scaled(weir_group* group, const int* in) {
 
 /* Every other collective, with rank 1 as the root. */
 static void call_all_others(weir_group* group, int rank, int world) {
-  static int own[COUNT], all[MOST_RANKS * COUNT], share[COUNT];
+  int *const own = take_integers(COUNT), *const share = take_integers(COUNT);
+  int* const all = take_integers((size_t)world * COUNT);
   fill_integers(own, rank);
   expect_ok("reduce",
             weir_reduce(group, own, rank == 1 ? share : NULL, COUNT, WEIR_I32, WEIR_SUM, 1));
@@ -211,12 +236,146 @@ static void call_all_others(weir_group* group, int rank, int world) {
   expect_ok("barrier", weir_barrier(group));
 }
 
+/* Rank r has elements r and 1000: of the values r + 1 and 10. */
+static void start_sparse(weir_group* group, weir_sparse_result** result, weir_request** request) {
+  static int64_t indices[2];
+  static int values[2];
+  weir_sparse_tensor tensor;
+  indices[0] = 1000; /* in any order */
+  indices[1] = weir_group_rank(group);
+  values[0] = 10;
+  values[1] = weir_group_rank(group) + 1;
+  tensor.size = sizeof(tensor);
+  tensor.count = 100000;
+  tensor.indices = indices;
+  tensor.values = values;
+  tensor.index_count = 2;
+  tensor.block_elements = 1;
+  expect_ok("weir_start_sparse_all_reduce",
+            weir_start_sparse_all_reduce(group, &tensor, WEIR_I32, WEIR_SUM, result, request));
+  tensor.index_count = 0; /* the struct may go */
+}
+
+/* One rank has too little room at first; the others do not notice. */
+static void copy_sparse(const weir_sparse_result* result, int rank, int world) {
+  int64_t indices[MOST_RANKS + 1];
+  int values[MOST_RANKS + 1];
+  if (rank == 1) {
+    expect_refusal("a result is copied where it has no room",
+                   weir_sparse_result_copy(result, indices, values, (size_t)world));
+    if (strstr(weir_last_error(), "capacity: found ") != weir_last_error()) {
+      printf("c_rank: the refusal does not say how much there is: %s\n", weir_last_error());
+      exit(1);
+    }
+  }
+  expect_ok("weir_sparse_result_copy",
+            weir_sparse_result_copy(result, indices, values, MOST_RANKS + 1));
+  for (int i = 0; i < world; ++i) {
+    expect_element("index of a sparse sum", i, (int)indices[i], i);
+    expect_element("sparse sum", i, values[i], i + 1);
+  }
+  expect_element("index of a sparse sum", world, (int)indices[world], 1000);
+  expect_element("sparse sum", world, values[world], 10 * world);
+}
+
+/* Between dense calls, and read after the request is gone. */
+static void reduce_sparse(weir_group* group, int rank, int world) {
+  weir_sparse_result* result = NULL;
+  weir_request *request, *dense;
+  weir_sparse_view view;
+  int value = rank;
+  start_sparse(group, &result, &request);
+  expect_ok("a dense call behind a sparse one",
+            weir_start_all_reduce(group, &value, &value, 1, WEIR_I32, WEIR_SUM, &dense));
+  expect_ok("weir_wait", weir_wait(dense));
+  expect_element("a dense call behind a sparse one", 0, value, world * (world - 1) / 2);
+  expect_ok("weir_wait", weir_wait(request));
+  view.size = sizeof(view);
+  expect_ok("weir_sparse_result_read", weir_sparse_result_read(result, &view));
+  expect_element("number of indices", 0, (int)view.index_count, world + 1);
+  expect_element("elements of a block", 0, (int)view.block_elements, 1);
+  expect_element("is_dense", 0, (int)view.is_dense, 0);
+  expect_element("the largest index", 0, (int)view.indices[world], 1000);
+  copy_sparse(result, rank, world);
+  weir_sparse_result_free(result);
+}
+
+/* The collectives whose input is a part of their result, or the other way round. */
+static void gather_and_scatter_in_place(weir_group* group, int rank, int world) {
+  int* const all = take_integers((size_t)world * COUNT);
+  int* const own = all + rank * COUNT;
+  fill_integers(own, rank);
+  expect_ok("all-gather in place", weir_all_gather(group, own, all, COUNT, WEIR_I32));
+  for (int other = 0; other < world; ++other) {
+    for (int i = 0; i < COUNT; ++i) {
+      expect_element("all-gather in place", i, all[other * COUNT + i], element(other, i));
+    }
+  }
+  expect_ok("reduce-scatter in place",
+            weir_reduce_scatter(group, all, own, COUNT, WEIR_I32, WEIR_SUM)); /* all are equal */
+  for (int i = 0; i < COUNT; ++i) {
+    expect_element("reduce-scatter in place", i, own[i], world * element(rank, i));
+  }
+}
+
+static void make_all_calls(weir_group* group) {
+  const int rank = weir_group_rank(group);
+  const int world = weir_group_world(group);
+  taken = 0;
+  reduce_out_of_place(group, rank, world);
+  reduce_in_place(group, rank, world);
+  reduce_two_at_once(group, rank, world);
+  reduce_several_tensors(group, rank, world);
+  reduce_many_at_once(group, rank, world);
+  call_all_others(group, rank, world);
+  gather_and_scatter_in_place(group, rank, world);
+  reduce_sparse(group, rank, world);
+}
+
+/* Each buffer begins, ends and goes on in memory that the device knows, or does not. */
+static void make_all_calls_in_stripes(weir_context* context, weir_group* group) {
+  enum { KNOWN = 30001, UNKNOWN = 19999 };
+
+  weir_memory* stripes[MOST_STRIPES];
+  int count = 0;
+  for (size_t begin = 1; begin + KNOWN <= ARENA_BYTES; begin += KNOWN + UNKNOWN) {
+    expect_ok("weir_memory_register",
+              weir_memory_register(context, WEIR_MEMORY_HOST, (char*)arena + begin, KNOWN,
+                                   &stripes[count++]));
+  }
+  make_all_calls(group);
+  while (count > 0) {
+    weir_memory_release(stripes[--count]);
+  }
+}
+
+static void make_all_calls_in_each_memory(weir_context* context, weir_group* group) {
+  weir_memory* memory;
+  make_all_calls(group);
+  expect_ok("weir_memory_register",
+            weir_memory_register(context, WEIR_MEMORY_HOST, arena, ARENA_BYTES, &memory));
+  make_all_calls(group);
+  weir_memory_release(memory);
+  make_all_calls_in_stripes(context, group);
+}
+
 static void read_statistics(weir_group* group) {
   weir_group_statistics statistics;
   statistics.size = sizeof(statistics);
   expect_ok("statistics", weir_group_read_statistics(group, &statistics));
   if (statistics.messages_sent == 0 || statistics.results_received == 0) {
     puts("c_rank: the statistics count nothing");
+    exit(1);
+  }
+}
+
+static void refuse_sparse_maximum(weir_group* group) {
+  weir_sparse_tensor tensor = {sizeof(tensor), 10, NULL, NULL, 0, 1};
+  weir_sparse_result* result = NULL;
+  expect_refusal("a sparse maximum is not refused",
+                 weir_sparse_all_reduce(group, &tensor, WEIR_F32, WEIR_MAX, &result));
+  if (result != NULL) {
+    puts("c_rank: a refused call has a result");
     exit(1);
   }
 }
@@ -229,6 +388,7 @@ static void refuse_what_has_no_meaning(weir_group* group) {
                  weir_all_reduce(group, &value, &value, 1, WEIR_F32, (weir_operation)257));
   expect_refusal("type 15 is not refused",
                  weir_all_gather(group, &value, &value, 1, (weir_data_type)15));
+  refuse_sparse_maximum(group);
 }
 
 static weir_context* open_context(char** arguments) {
@@ -265,22 +425,14 @@ static weir_group* form_group(weir_context* context, char** arguments) {
 int main(int argc, char** argv) {
   weir_context* context;
   weir_group* group;
-  int rank, world;
   if (argc < 7) {
     puts("usage: c_rank RANK WORLD RENDEZVOUS RING software|verbs DEVICE [ADDRESS]");
     return 2;
   }
   context = open_context(argv + 1);
   group = form_group(context, argv + 1);
+  make_all_calls_in_each_memory(context, group);
   weir_context_close(context);
-  rank = weir_group_rank(group);
-  world = weir_group_world(group);
-  reduce_out_of_place(group, rank, world);
-  reduce_in_place(group, rank, world);
-  reduce_two_at_once(group, rank, world);
-  reduce_several_tensors(group, rank, world);
-  reduce_many_at_once(group, rank, world);
-  call_all_others(group, rank, world);
   refuse_what_has_no_meaning(group);
   read_statistics(group);
   printf("c_rank: exact by way of the %s %s\n", weir_group_algorithm(group),

@@ -12,7 +12,9 @@
 #include <cstring>
 #include <functional>
 #include <gmock/gmock.h>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir {
@@ -53,6 +55,10 @@ class CApi : public testing::Test {
   weir_group_options options_{};
 };
 
+int no_all_gather(void*, const void*, std::size_t, void*) {
+  return 1;
+}
+
 int refusing_all_gather(void* user, const void*, std::size_t bytes, void*) {
   *static_cast<std::size_t*>(user) += bytes;
   return 7;
@@ -67,6 +73,104 @@ TEST_F(CApi, TellsTheOthersByTheAllGatherThatItsDeviceIsMissing) {
   EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE);
   EXPECT_GT(bytes, 0);
   EXPECT_THAT(weir_last_error(), HasSubstr("no-such-device")) << "not the all-gather's error";
+}
+
+/// A wrong option as well, unless it leaves no place in the all-gather.
+TEST_F(CApi, TellsTheOthersByTheAllGatherThatAnOptionIsWrong) {
+  std::size_t bytes = 0;
+  options_.all_gather = refusing_all_gather;
+  options_.all_gather_user = &bytes;
+  options_.window = 0;
+  EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT);
+  EXPECT_GT(bytes, 0);
+  bytes = 0;
+  options_.rank = options_.world;
+  EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(bytes, 0);
+}
+
+TEST_F(CApi, NoGroupHasNoProperties) {
+  EXPECT_EQ(weir_group_rank(nullptr), 0);
+  EXPECT_EQ(weir_group_world(nullptr), 0);
+  EXPECT_EQ(weir_group_epoch(nullptr), 0);
+  EXPECT_STREQ(weir_group_algorithm(nullptr), "");
+  EXPECT_STREQ(weir_group_fallback_reason(nullptr), "");
+  EXPECT_EQ(weir_group_parent_rank(nullptr, 0), -1);
+  EXPECT_EQ(weir_group_descriptor(nullptr), -1);
+}
+
+TEST_F(CApi, NoGroupIsShrunkOrAborted) {
+  weir_group* shrunk = nullptr;
+  EXPECT_EQ(weir_group_shrink(nullptr, nullptr, &shrunk), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_group_shrink(nullptr, nullptr, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_group_abort_because(nullptr, "why"), WEIR_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, SaysWhatOfAMemoryIsWrong) {
+  struct Row {
+    const char* text;
+    void* address;
+    std::size_t bytes;
+  };
+
+  char data[8] = {};
+  const std::vector<Row> rows{
+      {"bytes: found 0; allowed: 1 .. ", data, 0},
+      {"bytes: found 18446744073709551615; allowed: 1 .. ", data, SIZE_MAX},
+      {"address: found NULL", nullptr, 8},
+  };
+  for (const Row& row : rows) {
+    weir_memory* memory = nullptr;
+    EXPECT_EQ(weir_memory_register(context_, WEIR_MEMORY_HOST, row.address, row.bytes, &memory),
+              WEIR_INVALID_ARGUMENT);
+    EXPECT_THAT(weir_last_error(), StartsWith(row.text));
+    EXPECT_EQ(memory, nullptr);
+  }
+  weir_memory* memory = nullptr;
+  EXPECT_EQ(weir_memory_register(nullptr, WEIR_MEMORY_HOST, data, 8, &memory),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_memory_register(context_, WEIR_MEMORY_HOST, data, 8, nullptr),
+            WEIR_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, RegistersMemoryThatOverlapsAndOutlivesTheContext) {
+  char data[8] = {};
+  weir_memory* whole = nullptr;
+  weir_memory* part = nullptr;
+  EXPECT_EQ(weir_memory_register(context_, WEIR_MEMORY_HOST, data, 8, &whole), WEIR_OK);
+  EXPECT_EQ(weir_memory_register(context_, WEIR_MEMORY_HOST, data + 4, 4, &part), WEIR_OK);
+  ASSERT_NE(part, nullptr);
+  EXPECT_NE(whole, part);
+  weir_context_close(std::exchange(context_, nullptr));
+  weir_memory_release(whole);
+  weir_memory_release(part);
+  weir_memory_release(nullptr);
+}
+
+TEST(CApiVerbs, SaysThatTheDeviceOfAMemoryIsMissing) {
+  weir_context_options options;
+  weir_context_options_init(&options);
+  options.transport = WEIR_VERBS;
+  options.device = "no-such-nic";
+  weir_context* context = nullptr;
+  ASSERT_EQ(weir_context_open(&options, &context), WEIR_OK) << weir_last_error();
+  char data[8] = {};
+  weir_memory* memory = nullptr;
+  EXPECT_EQ(weir_memory_register(context, WEIR_MEMORY_HOST, data, 8, &memory),
+            WEIR_TRANSPORT_FAILURE);
+  EXPECT_THAT(weir_last_error(), HasSubstr("no-such-nic"));
+  EXPECT_EQ(memory, nullptr);
+  weir_context_close(context);
+}
+
+TEST(CppApi, RegistersASpan) {
+  weir::ContextOptions options;
+  options.device = "no-such-device";
+  options.ip = "10.0.0.1";
+  const weir::Context context(options);
+  std::vector<float> data(10);
+  const weir::Memory memory(context, std::span(data));
+  EXPECT_THROW(weir::Memory(context, std::span(data).first(0)), weir::Error);
 }
 
 TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
@@ -97,11 +201,10 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
        [](auto& o) { o.secret = ""; }},
       {"secret_bytes: found 18446744073709551615; allowed: 16 .. 1024",
        [](auto& o) { o.secret = "", o.secret_bytes = SIZE_MAX; }},
-      {"reserved: found 1; allowed: 0", [](auto& o) { o.reserved = 1; }},
       {"secret: found NULL with secret_bytes 16; allowed: 0 there",
        [](auto& o) { o.secret_bytes = 16; }},
       {"rendezvous: found 'here'; allowed: none, or HOST:PORT",
-       [](auto& o) { o.rendezvous = "here", o.all_gather = refusing_all_gather; }},
+       [](auto& o) { o.rendezvous = "here", o.all_gather = no_all_gather; }},
       {"keep_alive: found 2999 ms; allowed: 0, or 3000 and more",
        [](auto& o) { o.keep_alive_ms = 2999; }},
       {"fallback: found 3; allowed: WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING",
@@ -215,6 +318,25 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_group_read_statistics(nullptr, &statistics), WEIR_INVALID_ARGUMENT);
   EXPECT_THAT(weir_last_error(), StartsWith("statistics.size: found 0"));
   EXPECT_EQ(weir_group_abort(nullptr), WEIR_INVALID_ARGUMENT);
+  weir_sparse_tensor tensor{};
+  tensor.size = sizeof(tensor);
+  weir_sparse_result* result = nullptr;
+  EXPECT_EQ(weir_sparse_all_reduce(nullptr, &tensor, WEIR_F32, WEIR_SUM, &result),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
+  EXPECT_EQ(weir_sparse_all_reduce(nullptr, nullptr, WEIR_F32, WEIR_SUM, &result),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_sparse_all_reduce(nullptr, &tensor, WEIR_F32, WEIR_SUM, nullptr),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("result: found NULL"));
+  weir_sparse_view view{};
+  EXPECT_EQ(weir_sparse_result_read(result, &view), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("view.size: found 0"));
+  view.size = sizeof(view);
+  EXPECT_EQ(weir_sparse_result_read(result, &view), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("result: found NULL"));
+  EXPECT_EQ(weir_sparse_result_copy(result, nullptr, nullptr, 0), WEIR_INVALID_ARGUMENT);
+  weir_sparse_result_free(nullptr);
   weir_release(nullptr);
   weir_group_close(nullptr);
   weir_context_close(nullptr);
@@ -267,12 +389,13 @@ TEST(CppApi, KnowsTheTypeOfASpansElements) {
 TEST(CppApi, ThrowsWhatTheCApiReturns) {
   ContextOptions device;
   EXPECT_EQ(device.size, sizeof(weir_context_options));
+  device.ip = "10.0.0.1.1";
   try {
     const Context context(device);
-    FAIL() << "a software context needs an address";
+    FAIL() << "an address of five numbers";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), WEIR_INVALID_ARGUMENT);
-    EXPECT_THAT(error.what(), StartsWith("ip: found ''"));
+    EXPECT_THAT(error.what(), StartsWith("ip: found '10.0.0.1.1'; allowed: none, or"));
     EXPECT_FALSE(error.rank());
   }
   device.device = "no-such-device";

@@ -406,7 +406,7 @@ TEST(Slice, LanesShareACallWithoutGapOrOverlap) {
   constexpr Place place{.rank = 1, .world = 3};
   std::vector<std::uint8_t> in(1000);
   std::vector<std::uint8_t> out(1000);
-  for (std::uint8_t kind = 0; kind < kCallKinds - 1; ++kind) {
+  for (std::uint8_t kind = 0; kind < kDenseCallKinds - 1; ++kind) {
     for (const std::size_t lanes : {1, 2, 3, 7}) {
       const Call call{.kind = static_cast<CallKind>(kind), .count = 41, .root = 1};
       std::size_t sent = 0;

@@ -592,6 +592,39 @@ TEST(Responder, SendsFillReceivesInOrder) {
   EXPECT_EQ(second[10], 0);
 }
 
+/// A header's end within a packet, at a packet's end and in a later packet.
+TEST(Responder, StoresASendInHeaderAndBufferWhereverThePacketsEnd) {
+  for (const std::size_t header_bytes : {1U, 40U, 256U, 300U, 512U, 599U, 600U}) {
+    Pair pair; // of path MTU 256
+    const Bytes data = pattern(600);
+    Bytes header(header_bytes);
+    Bytes buffer(601 - header_bytes);
+    pair.b.post(ReceiveRequest{.id = 3, .header = header, .buffer = buffer});
+    pair.a.post(request_of(SendKind::send_immediate, data));
+    pair.settle();
+    const std::vector<Completion> done = poll_all(pair.b);
+    ASSERT_EQ(done.size(), 1U) << header_bytes;
+    EXPECT_EQ(done[0].bytes, 600U);
+    header.insert(header.end(), buffer.begin(), buffer.end());
+    EXPECT_EQ(header.back(), 0) << "the place after the message";
+    header.pop_back();
+    EXPECT_EQ(header, data) << header_bytes;
+  }
+}
+
+TEST(Responder, RefusesASendThatIsLongerThanHeaderAndBuffer) {
+  Pair pair;
+  const Bytes data = pattern(600);
+  Bytes header(40);
+  Bytes buffer(559);
+  pair.b.post(ReceiveRequest{.id = 3, .header = header, .buffer = buffer});
+  pair.a.post(request_of(SendKind::send, data));
+  pair.settle();
+  const std::vector<Completion> done = poll_all(pair.b);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].status, Status::local_length);
+}
+
 TEST(Responder, WriteWithImmediateConsumesAReceiveAndLeavesItsBuffer) {
   Pair pair;
   Bytes buffer(600);

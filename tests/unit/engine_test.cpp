@@ -42,10 +42,15 @@ class EchoTransport : public Transport {
 
   void connect(std::span<const std::uint8_t>, std::span<const std::uint8_t>) override {}
 
-  void renew() override {}
+  void renew(Delivery) override {}
+
+  void quiesce() override {}
 
   bool post(std::size_t, const OutgoingMessage& message) override {
     posted_.push_back(message);
+    if (message.number != 0) {
+      lengths_.push_back(message.data.size());
+    }
     most_under_way_ = std::max(most_under_way_, posted_.size());
     return true;
   }
@@ -54,7 +59,7 @@ class EchoTransport : public Transport {
     ++round_trips_;
     for (const OutgoingMessage& message : std::exchange(posted_, {})) {
       const std::vector<std::uint8_t> result = result_of(message);
-      listener.arrived(0, static_cast<std::uint32_t>(message.number), result);
+      listener.arrived(0, message_in_one_piece(static_cast<std::uint32_t>(message.number), result));
       listener.completed(0);
     }
     return true;
@@ -74,6 +79,9 @@ class EchoTransport : public Transport {
 
   std::size_t most_under_way() const { return most_under_way_; }
 
+  /// Bytes of data in each message since the hello.
+  const std::vector<std::size_t>& lengths() const { return lengths_; }
+
  private:
   static std::vector<std::uint8_t> result_of(const OutgoingMessage& message) {
     std::vector<std::uint8_t> bytes(message.header.begin(), message.header.end());
@@ -92,6 +100,7 @@ class EchoTransport : public Transport {
   }
 
   std::vector<OutgoingMessage> posted_;
+  std::vector<std::size_t> lengths_;
   std::size_t round_trips_ = 0;
   std::size_t most_under_way_ = 0;
 };
@@ -200,6 +209,60 @@ TEST_F(QueuedCalls, OfDifferentLengthsAreDoneInTheirOrder) {
     EXPECT_EQ(data[call], std::vector<std::uint8_t>(counts[call], 6));
     EXPECT_EQ(jobs[call].bytes_done, counts[call]);
   }
+}
+
+/// Exchanges of so many bytes each; the number of the next one's is known when the one before is
+/// done.
+class ByteSeries : public ExchangeSeries {
+ public:
+  explicit ByteSeries(std::vector<std::size_t> lengths) : lengths_(std::move(lengths)) { take(); }
+
+  Exchange current() override {
+    return {.call = {.count = data_.size(), .type = DataType::u8},
+            .buffers = {data_.data(), data_.data()}};
+  }
+
+  bool is_last() const override { return at_ + 1 == lengths_.size(); }
+
+  Step advance() override {
+    EXPECT_EQ(data_, std::vector<std::uint8_t>(lengths_[at_], 2)) << "exchange " << at_;
+    if (is_last()) {
+      return Step::done;
+    }
+    ++at_;
+    take();
+    return Step::next;
+  }
+
+ private:
+  void take() { data_.assign(lengths_[at_], 1); }
+
+  std::vector<std::size_t> lengths_;
+  std::size_t at_ = 0;
+  std::vector<std::uint8_t> data_;
+};
+
+/// Messages have at most 16 bytes of data.
+TEST_F(QueuedCalls, GoOnceTheLastExchangeOfASeriesHasBegun) {
+  ByteSeries first({3, 0, 20});
+  ByteSeries second({5, 6});
+  const std::vector<ExchangeSeries*> series{nullptr, &first, nullptr, nullptr, &second, nullptr};
+  data = {{1}, {}, {1, 1}, std::vector<std::uint8_t>(7, 1), {}, std::vector<std::uint8_t>(8, 1)};
+  for (std::size_t call = 0; call < series.size(); ++call) {
+    Job& job = jobs.emplace_back();
+    job.buffers = {data[call].data(), data[call].data()};
+    job.call = {.sequence = call + 1, .count = data[call].size(), .type = DataType::u8};
+    job.series = series[call];
+    engine.start(job);
+  }
+  const std::size_t before = transport.round_trips();
+  while (!jobs.back().done) {
+    engine.step();
+  }
+  EXPECT_EQ(transport.lengths(), (std::vector<std::size_t>{1, 3, 16, 4, 2, 7, 5, 6, 8}));
+  EXPECT_EQ(transport.round_trips() - before, 4U) << "one more for each exchange that waits";
+  EXPECT_EQ(jobs[1].bytes_done, 23U);
+  EXPECT_EQ(jobs[4].bytes_done, 11U);
 }
 
 } // namespace

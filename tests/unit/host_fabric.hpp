@@ -2,8 +2,7 @@
 #pragma once
 
 /// The simulated network for the threads of one process: what the host library's tests plug into.
-/// A frame that is sent has arrived when the call returns; otherwise its time is the real one, and
-/// a thread of its own keeps the switch's timers.
+/// A frame that is sent has arrived when the call returns; otherwise its time is the real one.
 
 #include "host/bootstrap/stream.hpp"
 #include "host/transport/frame_io.hpp"
@@ -23,9 +22,14 @@
 
 namespace weir::test {
 
+/// Who lets the switch's timers run out: a thread, or who sends and receives, for measurements that
+/// nothing shall disturb.
+enum class Timekeeper : std::uint8_t { thread, ports };
+
 class HostFabric {
  public:
-  HostFabric(std::vector<ring::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7)
+  HostFabric(std::vector<ring::RingSpec> rings, std::uint16_t ports, std::uint32_t session = 7,
+             Timekeeper timekeeper = Timekeeper::thread)
       : rings_(std::move(rings)), inboxes_(ports),
         network_({.links = std::vector<network::LinkTraits>(ports, {.delay = 0}),
                   .longest_frame = kMaxFrame},
@@ -33,7 +37,9 @@ class HostFabric {
     for (std::uint16_t port = 0; port < ports; ++port) {
       network_.attach(port, inboxes_[port]);
     }
-    clock_ = std::jthread([this](const std::stop_token& stop) { keep_time(stop); });
+    if (timekeeper == Timekeeper::thread) {
+      clock_ = std::jthread([this](const std::stop_token& stop) { keep_time(stop); });
+    }
   }
 
   HostFabric(const HostFabric&) = delete;
@@ -60,17 +66,50 @@ class HostFabric {
  private:
   static constexpr std::uint32_t kMaxFrame = 4096 + 200;
 
+  /// Frames that wait.
+  class Arrived {
+   public:
+    void add(std::span<const std::uint8_t> frame) {
+      frames_.emplace_back(frame.begin(), frame.end());
+      eventfd_write(descriptor(), 1);
+    }
+
+    std::deque<Bytes> take() {
+      eventfd_t frames = 0;
+      eventfd_read(descriptor(), &frames);
+      return std::exchange(frames_, {});
+    }
+
+    /// Readable while frames wait.
+    int descriptor() const { return event_.get(); }
+
+   private:
+    std::deque<Bytes> frames_;
+    host::Socket event_{[] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }};
+  };
+
   class Port : public host::FrameIo {
    public:
     Port(HostFabric& fabric, std::uint16_t port)
-        : fabric_(fabric), port_(port), outgoing_(kMaxFrame) {}
+        : fabric_(fabric), port_(port), outgoing_(kMaxFrame) {
+      const std::scoped_lock lock(fabric_.mutex_);
+      fabric_.inboxes_[port_].add(arrived_);
+    }
+
+    ~Port() override {
+      const std::scoped_lock lock(fabric_.mutex_);
+      fabric_.inboxes_[port_].remove(arrived_);
+    }
+
+    Port(const Port&) = delete;
+    Port& operator=(const Port&) = delete;
 
     wire::MacAddress mac() const override {
       return {{0x02, 0, 0, 0, 0, static_cast<std::uint8_t>(port_ + 1)}};
     }
 
     std::size_t receive(host::FrameReader& reader) override {
-      std::deque<Bytes> frames = fabric_.take(port_);
+      std::deque<Bytes> frames = fabric_.take(arrived_);
       for (Bytes& frame : frames) {
         reader.accept(frame);
       }
@@ -87,36 +126,32 @@ class HostFabric {
 
     void flush() override {}
 
-    int descriptor() const override { return fabric_.inboxes_[port_].descriptor(); }
+    int descriptor() const override { return arrived_.descriptor(); }
 
    private:
     HostFabric& fabric_;
     std::uint16_t port_;
+    Arrived arrived_;
     Bytes outgoing_;
   };
 
-  /// Frames that wait at a port.
+  /// A port. As with packet sockets, each that is open there gets every frame.
   class Inbox : public network::Station {
    public:
     void receive(std::span<std::uint8_t> frame) override {
-      frames_.emplace_back(frame.begin(), frame.end());
-      eventfd_write(descriptor(), 1);
+      for (Arrived* arrived : open_) {
+        arrived->add(frame);
+      }
     }
 
     void expire() override {}
 
-    std::deque<Bytes> take() {
-      eventfd_t frames = 0;
-      eventfd_read(descriptor(), &frames);
-      return std::exchange(frames_, {});
-    }
+    void add(Arrived& arrived) { open_.push_back(&arrived); }
 
-    /// Readable while frames wait.
-    int descriptor() const { return event_.get(); }
+    void remove(Arrived& arrived) { std::erase(open_, &arrived); }
 
    private:
-    std::deque<Bytes> frames_;
-    host::Socket event_{[] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }};
+    std::vector<Arrived*> open_;
   };
 
   static stage::InlineSwitch::Settings settings(std::uint32_t session) {
@@ -140,10 +175,10 @@ class HostFabric {
     network_.advance_to(network_.now());
   }
 
-  std::deque<Bytes> take(std::uint16_t port) {
+  std::deque<Bytes> take(Arrived& arrived) {
     const std::scoped_lock lock(mutex_);
     network_.advance_to(now());
-    return inboxes_[port].take();
+    return arrived.take();
   }
 
   void keep_time(const std::stop_token& stop) {

@@ -8,10 +8,10 @@
 #include "host/bootstrap/stream.hpp"
 #include "host/transport/frame_io.hpp"
 #include "host_fabric.hpp"
+#include "support/free_address.hpp"
 
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <sys/socket.h>
 #include <thread>
 #include <vector>
 
@@ -27,21 +26,10 @@ namespace weir::host {
 
 using std::chrono::milliseconds;
 using test::Bytes;
+using test::free_address;
 using test::HostFabric;
 
 constexpr std::uint32_t kSession = 7;
-
-/// A loopback port on which no process listens.
-inline std::string free_address() {
-  const Socket socket([] { return ::socket(AF_INET, SOCK_STREAM, 0); });
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length);
-  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-}
 
 /// How a rank ended: the error, if any.
 struct Ending {

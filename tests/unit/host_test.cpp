@@ -138,13 +138,14 @@ INSTANTIATE_TEST_SUITE_P(Plans, RingFallback,
 // ------------------------------------------------------------------------------- on the wire
 
 /// The content of a rank's frames to its successor, by docs/protocol.md §2 and IBTA §9.2: Ethernet,
-/// IPv4, UDP and a BTH. An RDMA WRITE ONLY with immediate has RETH and immediate before its
-/// payload.
+/// IPv4, UDP and a BTH, then what the opcode has before its payload.
 struct Sent {
   std::vector<Bytes> hellos;          // INA headers of ONLY packets
   std::set<std::uint32_t> others_to;  // queue pairs of requests without the magic
   std::set<std::uint32_t> magical_to; // of requests with it
-  std::set<std::uint32_t> acks_for;   // our own queue pairs that acknowledgements came to
+  std::set<std::uint8_t> others_by;   // opcodes of their first packets, and
+  std::set<std::uint8_t> magical_by;
+  std::set<std::uint32_t> acks_for; // our own queue pairs that acknowledgements came to
 };
 
 std::uint32_t number_at(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t size) {
@@ -154,6 +155,12 @@ std::uint32_t number_at(std::span<const std::uint8_t> bytes, std::size_t at, std
   }
   return number;
 }
+
+// IBTA §9.2.1, of RC.
+constexpr std::uint8_t kSendFirst = 0x00;
+constexpr std::uint8_t kSendOnlyImmediate = 0x05;
+constexpr std::uint8_t kWriteFirst = 0x06;
+constexpr std::uint8_t kWriteOnlyImmediate = 0x0b;
 
 class WatchedIo : public ForwardingIo, private FrameReader {
  public:
@@ -177,10 +184,26 @@ class WatchedIo : public ForwardingIo, private FrameReader {
  private:
   static constexpr std::size_t kBth = 14 + 20 + 8;
   static constexpr std::size_t kQueuePair = kBth + 5;
-  static constexpr std::size_t kOnlyPayload = kBth + 12 + 16 + 4; // RETH, immediate
   static constexpr std::uint8_t kAcknowledge = 0x11;
-  static constexpr std::uint8_t kWriteOnlyImmediate = 0x0b;
-  static constexpr std::uint8_t kWriteFirst = 0x06;
+
+  /// Where the payload of a message's first packet begins. None: another packet.
+  static std::optional<std::size_t> payload_of(std::uint8_t opcode) {
+    constexpr std::size_t bth = 12;
+    constexpr std::size_t reth = 16;
+    constexpr std::size_t immediate = 4;
+    switch (opcode) {
+    case kSendFirst:
+      return kBth + bth;
+    case kSendOnlyImmediate:
+      return kBth + bth + immediate;
+    case kWriteFirst:
+      return kBth + bth + reth;
+    case kWriteOnlyImmediate:
+      return kBth + bth + reth + immediate;
+    default:
+      return std::nullopt;
+    }
+  }
 
   void accept(std::span<std::uint8_t> frame) override {
     if (frame[kBth] == kAcknowledge) {
@@ -190,15 +213,16 @@ class WatchedIo : public ForwardingIo, private FrameReader {
   }
 
   void note(std::span<const std::uint8_t> frame) {
-    const bool is_only = frame[kBth] == kWriteOnlyImmediate;
-    if (!is_only && frame[kBth] != kWriteFirst) {
+    const std::uint8_t opcode = frame[kBth];
+    const std::optional<std::size_t> offset = payload_of(opcode);
+    if (!offset) {
       return;
     }
-    const std::uint32_t to = number_at(frame, kQueuePair, 3);
-    const auto payload = frame.subspan(is_only ? kOnlyPayload : kOnlyPayload - 4);
+    const auto payload = frame.subspan(*offset);
     const bool is_magic = number_at(payload, 0, 4) == 0x57454952;
-    (is_magic ? sent_.magical_to : sent_.others_to).insert(to);
-    if (is_only && is_magic && payload[32] == 1) {
+    (is_magic ? sent_.magical_to : sent_.others_to).insert(number_at(frame, kQueuePair, 3));
+    (is_magic ? sent_.magical_by : sent_.others_by).insert(opcode);
+    if (is_magic && payload[32] == 1) {
       sent_.hellos.emplace_back(payload.begin(), payload.begin() + 40);
     }
   }
@@ -241,6 +265,16 @@ TEST(Wire, AHelloTellsTheRunTheQueuePairAndItsTimeout) {
   }
 }
 
+/// So that results can go to where they belong, and nobody may write a rank's memory.
+TEST(Wire, MessagesToASwitchAreSends) {
+  const JobPlan plan{.world = 3};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  for (const Sent& rank : watched_job(plan, fabric)) {
+    EXPECT_EQ(rank.magical_by, (std::set{kSendFirst, kSendOnlyImmediate}));
+    EXPECT_TRUE(rank.others_by.empty());
+  }
+}
+
 TEST(Wire, TheHostsRingHasQueuePairsOfItsOwnAndNoMagic) {
   const JobPlan plan{.world = 3, .fallback = Fallback::ring};
   HostFabric fabric({}, plan.world);
@@ -248,6 +282,8 @@ TEST(Wire, TheHostsRingHasQueuePairsOfItsOwnAndNoMagic) {
     EXPECT_EQ(rank.magical_to.size(), 1U) << "the hello's";
     EXPECT_EQ(rank.others_to.size(), 1U);
     EXPECT_NE(rank.magical_to, rank.others_to);
+    EXPECT_EQ(rank.magical_by, std::set{kSendOnlyImmediate});
+    EXPECT_EQ(rank.others_by, std::set{kWriteFirst});
   }
 }
 
@@ -632,13 +668,14 @@ TEST(Group, AnAbortBetweenCallsEndsTheNext) {
     Group group(options_of(plan, rank, address), fabric.open(rank));
     std::vector<float> data(100, 1);
     if (rank == 1) {
-      group.abort();
-      group.abort();
+      group.abort("the disk is full");
+      group.abort("and more"); // too late
     }
     const Ending ending = ending_of(
         [&] { group.all_reduce(data.data(), data.data(), 100, DataType::f32, Operation::sum); });
     EXPECT_EQ(ending.code, ErrorCode::aborted) << ending.text;
     EXPECT_EQ(ending.rank, 1);
+    EXPECT_EQ(ending.text, "rank 1 aborted its group: the disk is full");
   }));
 }
 

@@ -113,6 +113,19 @@ TEST(JobControl, ACallThatRank0MadeBeforeItLeftMayEnd) {
   EXPECT_THROW(rank_1.poll({.calls_done = 1}), Error);
 }
 
+TEST(JobControl, ARankThatLeavesStaysForItsFarewellTimeAtMost) {
+  std::vector<Stream> own(2);
+  Stream rank_0;
+  std::tie(own[0], rank_0) = stream_pair();
+  const Patience patience{.timeout = milliseconds(600'000), .farewell = milliseconds(50)};
+  JobControl rank_1(1, 2, patience, std::move(own));
+  const auto start = Clock::now();
+  rank_1.leave();
+  EXPECT_FALSE(rank_1.may_close());
+  EXPECT_TRUE(test::comes_true([&] { return rank_1.may_close(); }));
+  EXPECT_GE(Clock::now() - start, milliseconds(50));
+}
+
 /// Rank 0 has found nobody to blame. The rank keeps waiting, and asks again after a while.
 TEST(JobControl, PatienceEndsASuspicionButNotForEver) {
   std::vector<Stream> own(2);

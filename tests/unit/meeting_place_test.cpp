@@ -13,6 +13,7 @@
 #include <barrier>
 #include <cstdint>
 #include <cstring>
+#include <gmock/gmock.h>
 #include <set>
 #include <string>
 #include <utility>
@@ -197,21 +198,56 @@ TEST(MeetingPlace, WholeGroupsMeetAtIt) {
 using Reach = HostAddress::Reach;
 
 TEST(HostAddresses, AnnouncesTheLoopbackOnlyWithoutANetwork) {
-  const std::vector<HostAddress> alone{{"127.0.0.1", Reach::this_host}, {"::1", Reach::this_host}};
+  const std::vector<HostAddress> alone{{"127.0.0.1", Reach::this_host, "lo"},
+                                       {"::1", Reach::this_host, "lo"}};
   EXPECT_EQ(announced(alone, ""), (std::vector<std::string>{"127.0.0.1", "::1"}));
   std::vector<HostAddress> all = alone;
-  all.push_back({"192.0.2.1", Reach::network});
-  all.push_back({"192.0.2.2", Reach::network});
+  all.push_back({"192.0.2.1", Reach::network, "eth0"});
+  all.push_back({"192.0.2.2", Reach::network, "eth1"});
   EXPECT_EQ(announced(all, ""), (std::vector<std::string>{"192.0.2.1", "192.0.2.2"}));
   EXPECT_EQ(announced(all, "192.0.2.2"), (std::vector<std::string>{"192.0.2.2", "192.0.2.1"}));
   EXPECT_EQ(announced(all, "10.0.0.1"), (std::vector<std::string>{"192.0.2.1", "192.0.2.2"}))
       << "the data path's address, which the kernel does not know";
 }
 
+/// Rank 0 may listen there, and nobody can connect there.
+TEST(HostAddresses, AWildcardIsNone) {
+  EXPECT_TRUE(is_wildcard("0.0.0.0"));
+  EXPECT_TRUE(is_wildcard("::"));
+  EXPECT_FALSE(is_wildcard("10.0.0.0"));
+  EXPECT_FALSE(is_wildcard("::1"));
+}
+
+TEST(HostAddresses, OfAnInterfaceMustBeOne) {
+  const auto at = [](const char* text, const char* interface) {
+    return HostAddress{text, Reach::network, interface};
+  };
+  const std::vector<HostAddress> all{
+      at("fd00::1", "both"), at("10.0.0.1", "both"),     at("fd00::2", "both"),
+      at("fd00::3", "six"),  at("10.0.0.2", "two"),      at("10.0.0.3", "two"),
+      at("fd00::4", "two"),  at("fd00::5", "two sixes"), at("fd00::6", "two sixes")};
+  EXPECT_EQ(own_address(all, "both"), "10.0.0.1");
+  EXPECT_EQ(own_address(all, "six"), "fd00::3");
+  const std::vector<std::pair<const char*, const char*>> refused{
+      {"two", "interface two has 2 IPv4 addresses: 10.0.0.2, 10.0.0.3; allowed: "},
+      {"two sixes", "interface two sixes has 2 IPv6 addresses: fd00::5, fd00::6; allowed: "},
+      {"bare", "interface bare has no address that other hosts can use; allowed: "}};
+  for (const auto& [interface, text] : refused) {
+    try {
+      own_address(all, interface);
+      FAIL() << interface;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::transport_failure);
+      EXPECT_THAT(error.what(), testing::StartsWith(std::string("ip: not given, and ") + text));
+    }
+  }
+}
+
 TEST(HostAddresses, AreReadFromTheKernel) {
   const std::vector<HostAddress> addresses = read_host_addresses();
   const auto is_loopback = [](const HostAddress& address) {
-    return address.text == "127.0.0.1" && address.reach == Reach::this_host;
+    return address.text == "127.0.0.1" && address.reach == Reach::this_host &&
+           address.interface == "lo";
   };
   EXPECT_TRUE(std::any_of(addresses.begin(), addresses.end(), is_loopback));
 }

@@ -47,7 +47,7 @@ wire::InaHeader header_of(const Bytes& message) {
 void greet(MessageWindow& window) {
   const auto hello = window.next();
   ASSERT_TRUE(hello);
-  window.accept(0, result_for(*hello));
+  window.accept(message_in_one_piece(0, result_for(*hello)));
   window.complete();
   ASSERT_EQ(window.state(), MessageWindow::State::idle);
 }
@@ -86,7 +86,7 @@ TEST(MessageWindow, ABroadcastNamesItsRootAndABarrierHasNoData) {
   EXPECT_EQ(broadcast[32], 2) << "collective";
   EXPECT_EQ(header_of(broadcast).root.get(), 2U) << "root";
   EXPECT_FALSE(window.next());
-  window.accept(1, broadcast);
+  window.accept(message_in_one_piece(1, broadcast));
   window.complete();
   window.begin({.collective = Collective::barrier});
   const Bytes barrier = result_for(*window.next());
@@ -104,7 +104,8 @@ TEST(MessageWindow, EachSegmentOfAnAllGatherHasItsOwnRootAndMessages) {
   while (const auto message = window.next()) {
     seen.push_back(header_of(result_for(*message)).root.get() * 1000 + message->piece.offset * 10 +
                    message->piece.bytes);
-    window.accept(static_cast<std::uint32_t>(message->number), result_for(*message));
+    window.accept(
+        message_in_one_piece(static_cast<std::uint32_t>(message->number), result_for(*message)));
     window.complete();
   }
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{16, 164, 1016, 1164, 2016, 2164}));
@@ -124,8 +125,8 @@ TEST(MessageWindow, SendsMessageMOnceTheResultOfMMinusNIsIn) {
   drain();
   ASSERT_EQ(sent.size(), 2U); // N
   while (received < sent.size()) {
-    const auto piece =
-        window.accept(static_cast<std::uint32_t>(received + 1), result_for(sent[received]));
+    const auto piece = window.accept(
+        message_in_one_piece(static_cast<std::uint32_t>(received + 1), result_for(sent[received])));
     EXPECT_EQ(piece.offset, 16 * received);
     EXPECT_EQ(piece.bytes, received == 5 ? 4U : 16U);
     ++received;
@@ -149,7 +150,7 @@ TEST(MessageWindow, HoldsBackWhenTheHeaderOf2NMessagesAgoIsUnacknowledged) {
     if (received == sent.size()) {
       break;
     }
-    window.accept(received + 1, result_for(sent[received]));
+    window.accept(message_in_one_piece(received + 1, result_for(sent[received])));
   }
   EXPECT_EQ(sent.size(), 4U) << "2N, as nothing was acknowledged";
   window.complete();
@@ -165,7 +166,7 @@ TEST(MessageWindow, NumbersRunOnFromOneTensorToTheNext) {
     ASSERT_TRUE(message);
     EXPECT_EQ(message->number, id);
     EXPECT_FALSE(window.next());
-    window.accept(id, result_for(*message));
+    window.accept(message_in_one_piece(id, result_for(*message)));
     EXPECT_EQ(window.state(), MessageWindow::State::working) << "not acknowledged";
     window.complete();
     EXPECT_EQ(window.state(), MessageWindow::State::idle);
@@ -209,7 +210,7 @@ TEST(MessageWindow, RefusesWhatIsNotTheResultThatIsDue) {
     window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 16});
     Bytes bytes = result_for(*window.next());
     entry.hurt(wire::view_as<wire::InaHeader>(bytes.data()));
-    const Ending ending = ending_of([&] { window.accept(1, bytes); });
+    const Ending ending = ending_of([&] { window.accept(message_in_one_piece(1, bytes)); });
     ASSERT_TRUE(ending.code) << entry.description;
     EXPECT_EQ(*ending.code, entry.code) << entry.description << ": " << ending.text;
     EXPECT_EQ(ending.rank, 1) << entry.description;
@@ -222,20 +223,25 @@ TEST(MessageWindow, RefusesWrongImmediateLengthAndUnaskedResult) {
   window.begin({.type = DataType::f32, .operation = Operation::sum, .segment_bytes = 32});
   const auto message = window.next();
   Bytes bytes = result_for(*message);
-  EXPECT_EQ(ending_of([&] { window.accept(2, bytes); }).code, ErrorCode::transport_failure);
+  EXPECT_EQ(ending_of([&] { window.accept(message_in_one_piece(2, bytes)); }).code,
+            ErrorCode::transport_failure);
   bytes.pop_back();
-  EXPECT_EQ(ending_of([&] { window.accept(1, bytes); }).code, ErrorCode::transport_failure);
-  EXPECT_EQ(ending_of([&] { window.accept(1, Bytes(39)); }).code, ErrorCode::transport_failure);
-  window.accept(1, result_for(*message));
+  EXPECT_EQ(ending_of([&] { window.accept(message_in_one_piece(1, bytes)); }).code,
+            ErrorCode::transport_failure);
+  EXPECT_EQ(ending_of([&] { window.accept(message_in_one_piece(1, Bytes(39))); }).code,
+            ErrorCode::transport_failure);
+  window.accept(message_in_one_piece(1, result_for(*message)));
   Bytes next = result_for(*message);
   wire::view_as<wire::InaHeader>(next.data()).message_id.set(2);
-  EXPECT_EQ(ending_of([&] { window.accept(2, next); }).code, ErrorCode::transport_failure);
+  EXPECT_EQ(ending_of([&] { window.accept(message_in_one_piece(2, next)); }).code,
+            ErrorCode::transport_failure);
 }
 
 TEST(MessageWindow, AHelloWithoutSessionIsRefused) {
   MessageWindow window(kWindow);
   const auto hello = window.next();
-  EXPECT_EQ(ending_of([&] { window.accept(0, result_for(*hello, 0)); }).code, ErrorCode::mismatch);
+  EXPECT_EQ(ending_of([&] { window.accept(message_in_one_piece(0, result_for(*hello, 0))); }).code,
+            ErrorCode::mismatch);
 }
 
 /// A hello of our epoch, but of a run that died. With or without RESULT, it neither answers nor
@@ -249,12 +255,12 @@ TEST(MessageWindow, IgnoresTheHelloOfAnotherRun) {
     auto& header = wire::view_as<wire::InaHeader>(late.data());
     header.flags = flags;
     (flags == 0 ? header.session : header.message_id).set(kWindow.nonce + 1);
-    EXPECT_EQ(window.accept(0, late).bytes, 0U);
+    EXPECT_EQ(window.accept(message_in_one_piece(0, late)).bytes, 0U);
     window.complete();
     EXPECT_EQ(window.state(), MessageWindow::State::greeting);
     EXPECT_EQ(window.answer(), MessageWindow::Answer::none);
     EXPECT_NE(window.describe().find("hellos of other runs came"), std::string::npos);
-    window.accept(0, result_for(*hello));
+    window.accept(message_in_one_piece(0, result_for(*hello)));
     EXPECT_EQ(window.answer(), MessageWindow::Answer::aggregated);
     EXPECT_EQ(window.session(), kSession);
     EXPECT_EQ(window.state(), MessageWindow::State::idle);
@@ -267,7 +273,7 @@ TEST(MessageWindow, APlainHelloMayComeBeforeOurOwnLeft) {
   auto& header = wire::view_as<wire::InaHeader>(hello.data());
   header.magic.set(kInaMagic);
   header.session.set(kWindow.nonce);
-  window.accept(0, hello);
+  window.accept(message_in_one_piece(0, hello));
   EXPECT_EQ(window.answer(), MessageWindow::Answer::plain);
   EXPECT_EQ(window.state(), MessageWindow::State::greeting) << "ours is not acknowledged";
   EXPECT_TRUE(window.next());

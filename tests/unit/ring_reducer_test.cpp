@@ -179,7 +179,8 @@ class Ring {
     ++link.delivered;
     Bytes inbox(message.header.begin(), message.header.end());
     inbox.insert(inbox.end(), message.data.begin(), message.data.end());
-    ranks_[(rank + 1) % ranks_.size()]->accept(static_cast<std::uint32_t>(message.number), inbox);
+    ranks_[(rank + 1) % ranks_.size()]->accept(
+        message_in_one_piece(static_cast<std::uint32_t>(message.number), inbox));
     return true;
   }
 
@@ -340,7 +341,7 @@ Bytes first_partial(std::uint64_t count = 0, DataType type = DataType::f32) {
 std::optional<std::string> refusal(RingReducer& reducer, std::uint32_t immediate,
                                    const Bytes& message) {
   try {
-    reducer.accept(immediate, message);
+    reducer.accept(message_in_one_piece(immediate, message));
     return std::nullopt;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::transport_failure);
@@ -410,7 +411,7 @@ TEST(RingReducer, NamesWhatTheRankBeforeCallsInstead) {
   RingReducer early = rank_1_of_3();
   early.begin(slice(tensor, tensor, kFloatSum));
   try {
-    early.accept(0, first_partial(3));
+    early.accept(message_in_one_piece(0, first_partial(3)));
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::mismatch);

@@ -8,14 +8,44 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <exception>
 #include <functional>
 #include <string>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace weir::host {
 namespace {
+
+void seal_something() {
+  const std::array<std::uint8_t, 16> key{1};
+  mac_of(key, {key});
+}
+
+/// Made before libcrypto is first used, so it goes after all that libcrypto has registered.
+struct LastToGo {
+  ~LastToGo() {
+    try {
+      seal_something();
+    } catch (const std::exception&) {
+      _exit(1);
+    }
+  }
+};
+
+/// As for a group that is a global object.
+TEST(SealDeathTest, SealsWhileTheProcessExits) {
+  EXPECT_EXIT(
+      {
+        static const LastToGo last;
+        seal_something();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
 
 constexpr std::size_t kHeaderBytes = 9;
 constexpr std::size_t kCodeBytes = 32;

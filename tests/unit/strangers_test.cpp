@@ -60,6 +60,21 @@ TEST(Strangers, AreToleratedAndCounted) {
   EXPECT_EQ(rank_0.callers_turned_away(), 2);
 }
 
+/// A rank that knows several addresses tries them all, and needs one.
+TEST(Strangers, AreNotRanksThatHaveFoundAnotherAddress) {
+  const std::string address = free_address();
+  RankZero rank_0(2, address, milliseconds(5000));
+  connected_to(address); // counted
+  const Endpoint endpoint = *Endpoint::parse(address);
+  const auto join = [&] {
+    join_rank_0({{1, 2}, {}, {endpoint, endpoint, endpoint}, milliseconds(4000)})
+        ->send(code(ControlKind::blob), {});
+  };
+  EXPECT_FALSE(ending_of(join).code);
+  rank_0.ending();
+  EXPECT_EQ(rank_0.callers_turned_away(), 1);
+}
+
 TEST(Strangers, TakeNobodysPlaceByAJoinAlone) {
   const std::string address = free_address();
   RankZero rank_0(3, address, milliseconds(5000));

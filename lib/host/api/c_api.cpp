@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "host/api/device.hpp"
 #include "host/api/group.hpp"
 #include "host/api/scaled_sums.hpp"
 #include "host/collective/ring_blocks.hpp"
+#include "host/collective/sparse_all_reduce.hpp"
 #include "weir/weir.h"
 
 #include <fmt/format.h>
@@ -16,15 +18,20 @@
 
 using namespace weir;
 
-/// What its groups need of a device.
 struct weir_context {
-  host::GroupOptions device;
+  std::shared_ptr<host::Device> device;
+};
+
+struct weir_memory {
+  std::unique_ptr<host::UserMemory> registered;
 };
 
 struct weir_group {
-  explicit weir_group(const host::GroupOptions& options)
-      : group(options), fallback_reason(group.fallback_reason()) {}
+  weir_group(std::shared_ptr<host::Device> its_device, host::Group formed)
+      : device(std::move(its_device)), group(std::move(formed)),
+        fallback_reason(group.fallback_reason()) {}
 
+  std::shared_ptr<host::Device> device; // for a group that is shrunk to
   host::Group group;
   std::string fallback_reason;
   host::ScaledSums scaled_sums;
@@ -32,6 +39,10 @@ struct weir_group {
 
 struct weir_request {
   host::Pending pending;
+};
+
+struct weir_sparse_result {
+  std::shared_ptr<const host::SparseAllReduce> call;
 };
 
 namespace {
@@ -144,31 +155,47 @@ void write_defaults(Options* options, std::size_t size, Options defaults) {
 /// The caller's options, with the defaults where its struct is shorter. A longer struct comes from
 /// a newer header; what this library does not know must be 0 there.
 template <typename Options>
-Options read_options(const Options* given, Options defaults) {
-  const std::size_t size = object_at(given, "options").size;
-  if (size < sizeof(size)) {
-    throw std::invalid_argument(
-        fmt::format("options.size: found {}; allowed: what weir_..._options_init sets", size));
+Options read_struct(std::string_view what, const Options* given, Options defaults) {
+  constexpr std::size_t kLongest = 4096; // a size that was forgotten may be any number
+  const std::size_t size = object_at(given, what).size;
+  if (size < sizeof(size) || size > kLongest) {
+    throw std::invalid_argument(fmt::format(
+        "{}.size: found {}; allowed: the struct's sizeof, here {}", what, size, sizeof(Options)));
   }
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(given);
   const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
   if (size > sizeof(Options) && !std::all_of(bytes + sizeof(Options), bytes + size, is_zero)) {
     throw std::invalid_argument(
-        fmt::format("options: found a field behind byte {}, which version {} of the library does "
-                    "not know; allowed: 0 there",
-                    sizeof(Options), weir_version()));
+        fmt::format("{}: found a field behind byte {}, which version {} of the library does not "
+                    "know; allowed: 0 there",
+                    what, sizeof(Options), weir_version()));
   }
   std::memcpy(&defaults, given, std::min(size, sizeof(Options)));
   return defaults;
 }
 
-/// For an option whose values are 0 and 1. A C program may have stored any number, which C++ may
-/// not load as the enumeration.
-template <typename Kind, typename Option>
-Kind kind_of(const Option& option, std::string_view name, std::string_view allowed) {
+/// A C program may have stored any number, which C++ may not load as the enumeration.
+template <typename Option>
+unsigned number_of(const Option& option) {
   unsigned number = 0;
   static_assert(sizeof(number) == sizeof(option));
   std::memcpy(&number, &option, sizeof(number));
+  return number;
+}
+
+/// The memory that a caller wants to register.
+std::span<std::uint8_t> memory_at(void* address, std::size_t bytes) {
+  const std::size_t most = UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(address);
+  if (bytes == 0 || bytes > most) {
+    throw std::invalid_argument(fmt::format("bytes: found {}; allowed: 1 .. {}", bytes, most));
+  }
+  return {&object_at(static_cast<std::uint8_t*>(address), "address"), bytes};
+}
+
+/// For an option whose values are 0 and 1.
+template <typename Kind, typename Option>
+Kind kind_of(const Option& option, std::string_view name, std::string_view allowed) {
+  const unsigned number = number_of(option);
   if (number > 1) {
     throw std::invalid_argument(fmt::format("{}: found {}; allowed: {}", name, number, allowed));
   }
@@ -215,9 +242,6 @@ host::AllGather all_gather_of(const weir_group_options& options) {
 }
 
 host::GroupOptions translate(const weir_group_options& options, host::GroupOptions result) {
-  if (options.reserved != 0) {
-    throw std::invalid_argument(fmt::format("reserved: found {}; allowed: 0", options.reserved));
-  }
   if (options.rings != nullptr) {
     result.rings.assign(options.rings, options.rings + options.ring_count);
   }
@@ -234,6 +258,7 @@ host::GroupOptions translate(const weir_group_options& options, host::GroupOptio
                                             "WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING");
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
+  result.farewell = std::chrono::milliseconds(options.farewell_ms);
   result.lateness = std::chrono::milliseconds(options.lateness_ms);
   result.job = text_of(options.job);
   result.secret = secret_of(options);
@@ -274,21 +299,63 @@ weir_status start(weir_group* group, const void* in, void* out, const host::Call
   return started(request, [&] { return object_at(group, "group").group.start(in, out, call); });
 }
 
+/// If the operation is the group's own, makes the call a sum and says with which factor.
+std::optional<host::Factor> take_factor(weir_group* group, host::Call& call,
+                                        weir_operation operation) {
+  const auto scaled = object_at(group, "group").scaled_sums.find(operation);
+  if (!scaled) {
+    return std::nullopt;
+  }
+  if (scaled->type != call.type) {
+    throw std::invalid_argument(fmt::format("operation: found a scaled sum of {}; allowed: of {}",
+                                            name_of(scaled->type), name_of(call.type)));
+  }
+  call.operation = Operation::sum;
+  return scaled->factor;
+}
+
 /// A reduction, by an operation that may be the group's own.
 weir_status start_reduction(weir_group* group, const void* in, void* out, host::Call call,
                             weir_operation operation, weir_request** request) {
   return started(request, [&] {
-    const auto scaled = object_at(group, "group").scaled_sums.find(operation);
-    if (!scaled) {
-      return group->group.start(in, out, call);
-    }
-    if (scaled->type != call.type) {
-      throw std::invalid_argument(fmt::format("operation: found a scaled sum of {}; allowed: of {}",
-                                              name_of(scaled->type), name_of(call.type)));
-    }
-    call.operation = Operation::sum;
-    return group->group.start_scaled(in, out, call, scaled->factor);
+    const auto factor = take_factor(group, call, operation);
+    return factor ? group->group.start_scaled(in, out, call, *factor)
+                  : group->group.start(in, out, call);
   });
+}
+
+/// Defaults of fields that a caller's shorter struct lacks.
+weir_sparse_tensor default_sparse_tensor() {
+  return {.size = sizeof(weir_sparse_tensor),
+          .count = 0,
+          .indices = nullptr,
+          .values = nullptr,
+          .index_count = 0,
+          .block_elements = 1};
+}
+
+host::SparseTensor translate(const weir_sparse_tensor& tensor) {
+  return {.count = tensor.count,
+          .block = tensor.block_elements,
+          .indices = {tensor.indices, tensor.index_count},
+          .values = static_cast<const std::uint8_t*>(tensor.values)};
+}
+
+/// Indices and values of a call that is done.
+const host::SparseResult* find_result(const weir_sparse_result* result) {
+  const host::SparseAllReduce& call = *object_at(result, "result").call;
+  return call.is_done() ? &call.result() : nullptr;
+}
+
+weir_sparse_view view_of(const host::SparseResult& result, std::size_t size) {
+  return {.size = size,
+          .indices = result.indices.data(),
+          .values = result.values.data(),
+          .index_count = result.indices.size(),
+          .block_elements = result.block,
+          .is_dense = result.form == host::SparseForm::dense ? 1U : 0U,
+          .reserved = 0,
+          .exchanged_bytes = result.exchanged_bytes};
 }
 
 /// Starts a call and waits for it.
@@ -312,11 +379,12 @@ void weir_group_options_init_sized(weir_group_options* options, size_t size) {
 weir_status weir_context_open(const weir_context_options* options, weir_context** context) {
   return guarded([&] {
     object_at(context, "context") = nullptr;
-    const host::GroupOptions device = translate(read_options(options, default_context_options()));
+    const host::GroupOptions device =
+        translate(read_struct("options", options, default_context_options()));
     if (const std::string defect = host::find_device_defect(device); !defect.empty()) {
       throw std::invalid_argument(defect);
     }
-    *context = new weir_context{device};
+    *context = new weir_context{std::make_shared<host::Device>(device)};
     return WEIR_OK;
   });
 }
@@ -325,19 +393,66 @@ void weir_context_close(weir_context* context) {
   delete context;
 }
 
+weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, void* address,
+                                 size_t bytes, weir_memory** memory) {
+  return guarded([&] {
+    object_at(memory, "memory") = nullptr;
+    host::Device& device = *object_at(context, "context").device;
+    if (const unsigned number = number_of(kind); number != WEIR_MEMORY_HOST) {
+      throw std::invalid_argument(fmt::format("kind: found {}; allowed: WEIR_MEMORY_HOST", number));
+    }
+    *memory = new weir_memory{device.register_memory(memory_at(address, bytes))};
+    return WEIR_OK;
+  });
+}
+
+void weir_memory_release(weir_memory* memory) {
+  delete memory;
+}
+
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group) {
   return guarded([&] {
     object_at(group, "group") = nullptr;
-    const weir_group_options read = read_options(options, default_group_options());
-    *group = new weir_group(translate(read, object_at(context, "context").device));
+    const weir_group_options read = read_struct("options", options, default_group_options());
+    const std::shared_ptr<host::Device>& device = object_at(context, "context").device;
+    *group = new weir_group(device, host::Group(translate(read, device->options()), *device));
     return WEIR_OK;
   });
+}
+
+weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
+                              weir_group** shrunk) {
+  return guarded([&] {
+    object_at(shrunk, "shrunk") = nullptr;
+    host::Group& over = object_at(group, "group").group;
+    host::GroupOptions next = over.options();
+    next.epoch = 0;
+    if (options != nullptr) {
+      next.rings = default_options().rings;
+      next = translate(read_struct("options", options, default_group_options()), next);
+    }
+    *shrunk = new weir_group(group->device, over.shrink(next, *group->device));
+    return WEIR_OK;
+  });
+}
+
+int weir_group_parent_rank(const weir_group* group, uint16_t rank) {
+  const bool is_known = group != nullptr && rank < group->group.world();
+  return is_known ? group->group.parent_rank(rank) : -1;
 }
 
 weir_status weir_group_abort(weir_group* group) {
   return guarded([&] {
     object_at(group, "group").group.abort();
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_group_abort_because(weir_group* group, const char* why) {
+  constexpr std::size_t kMostBytes = 1000;
+  return guarded([&] {
+    object_at(group, "group").group.abort({why, strnlen(&object_at(why, "why"), kMostBytes)});
     return WEIR_OK;
   });
 }
@@ -366,23 +481,23 @@ void weir_group_close(weir_group* group) {
 }
 
 uint16_t weir_group_rank(const weir_group* group) {
-  return group->group.rank();
+  return group != nullptr ? group->group.rank() : 0;
 }
 
 uint16_t weir_group_world(const weir_group* group) {
-  return group->group.world();
+  return group != nullptr ? group->group.world() : 0;
 }
 
 uint32_t weir_group_epoch(const weir_group* group) {
-  return group->group.epoch();
+  return group != nullptr ? group->group.epoch() : 0;
 }
 
 const char* weir_group_algorithm(const weir_group* group) {
-  return host::name_of(group->group.algorithm()).data();
+  return group != nullptr ? host::name_of(group->group.algorithm()).data() : "";
 }
 
 const char* weir_group_fallback_reason(const weir_group* group) {
-  return group->fallback_reason.c_str();
+  return group != nullptr ? group->fallback_reason.c_str() : "";
 }
 
 const char* weir_ring_schedule(weir_data_type type) {
@@ -467,6 +582,74 @@ weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* o
 
 weir_status weir_start_barrier(weir_group* group, weir_request** request) {
   return start(group, nullptr, nullptr, call_of(host::CallKind::barrier, 0, WEIR_F32), request);
+}
+
+weir_status weir_start_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* tensor,
+                                         weir_data_type type, weir_operation operation,
+                                         weir_sparse_result** result, weir_request** request) {
+  return started(request, [&] {
+    object_at(result, "result") = nullptr;
+    const weir_sparse_tensor read = read_struct("tensor", tensor, default_sparse_tensor());
+    host::Call call = call_of(host::CallKind::sparse_all_reduce, read.count, type, operation);
+    const auto factor = take_factor(group, call, operation);
+    const host::Group::SparseCall started =
+        group->group.start_sparse(translate(read), call, factor);
+    *result = new weir_sparse_result{started.result};
+    return started.pending;
+  });
+}
+
+weir_status weir_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* tensor,
+                                   weir_data_type type, weir_operation operation,
+                                   weir_sparse_result** result) {
+  const weir_status status =
+      call(weir_start_sparse_all_reduce, group, tensor, type, operation, result);
+  if (status != WEIR_OK && result != nullptr) {
+    weir_sparse_result_free(*result);
+    *result = nullptr;
+  }
+  return status;
+}
+
+weir_status weir_sparse_result_read(const weir_sparse_result* result, weir_sparse_view* view) {
+  return guarded([&] {
+    const std::size_t size = object_at(view, "view").size;
+    if (size < sizeof(size)) {
+      throw std::invalid_argument(
+          fmt::format("view.size: found {}; allowed: sizeof(weir_sparse_view)", size));
+    }
+    const host::SparseResult* const found = find_result(result);
+    if (found == nullptr) {
+      return still_pending({});
+    }
+    const weir_sparse_view known = view_of(*found, size);
+    std::memcpy(view, &known, std::min(size, sizeof(known)));
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_sparse_result_copy(const weir_sparse_result* result, int64_t* indices,
+                                    void* values, size_t capacity) {
+  return guarded([&] {
+    const host::SparseResult* const found = find_result(result);
+    if (found == nullptr) {
+      return still_pending({});
+    }
+    if (capacity < found->indices.size()) {
+      throw std::invalid_argument(fmt::format("capacity: found {}; allowed: {} or more, the "
+                                              "result's indices",
+                                              capacity, found->indices.size()));
+    }
+    if (!found->indices.empty()) {
+      std::ranges::copy(found->indices, &object_at(indices, "indices"));
+      std::ranges::copy(found->values, &object_at(static_cast<std::uint8_t*>(values), "values"));
+    }
+    return WEIR_OK;
+  });
+}
+
+void weir_sparse_result_free(weir_sparse_result* result) {
+  delete result;
 }
 
 weir_status weir_all_reduce(weir_group* group, const void* in, void* out, size_t count,

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/group.hpp"
 
+#include "host/api/device.hpp"
 #include "host/api/group_driver.hpp"
+#include "host/api/group_formation.hpp"
+#include "host/api/group_succession.hpp"
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/bootstrap/meeting_place.hpp"
+#include "host/collective/sparse_all_reduce.hpp"
+#include "weir/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -21,23 +26,45 @@ namespace {
 
 constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
 
+/// This rank alone is in trouble. So the others are told, who call their all-gather.
+void tell_others(const GroupOptions& options, std::string_view why) {
+  const bool has_place = options.world <= kMaxWorld && options.rank < options.world;
+  if (options.all_gather && has_place) {
+    share_failure(options.all_gather, {options.rank, options.world}, why);
+  }
+}
+
 void check(const GroupOptions& options) {
   const std::string defect = find_defect(options);
   if (!defect.empty()) {
+    tell_others(options, defect);
     throw std::invalid_argument(defect);
   }
 }
 
-/// A device that cannot be opened is this rank's trouble alone. So the others are told, who call
-/// their all-gather.
+/// Absent elements are 0, which must not change others. In min, max, product and and they would.
+void check(const SparseTensor& tensor, const Call& call) {
+  const bool has_meaning = call.operation == Operation::sum ||
+                           call.operation == Operation::bitwise_or ||
+                           call.operation == Operation::bitwise_xor;
+  if (!has_meaning) {
+    throw std::invalid_argument(
+        fmt::format("operation: found {} of sparse tensors; allowed: sum, average, or, xor, whose "
+                    "results do not change by elements that are absent",
+                    name_of(call.operation)));
+  }
+  if (tensor.block > kMostBlock) {
+    throw std::invalid_argument(
+        fmt::format("block_elements: found {}; allowed: 0 .. {}", tensor.block, kMostBlock));
+  }
+}
+
 template <typename Opening>
 std::unique_ptr<Transport> opened(const GroupOptions& options, Opening&& open_transport) {
   try {
     return open_transport();
   } catch (const std::exception& error) {
-    if (options.all_gather) {
-      share_failure(options.all_gather, {options.rank, options.world}, error.what());
-    }
+    tell_others(options, error.what());
     throw;
   }
 }
@@ -47,7 +74,8 @@ template <typename Opening>
 std::shared_ptr<GroupDriver> open(const GroupOptions& options, Opening&& open_transport) {
   check(options);
   try {
-    return std::make_shared<GroupDriver>(options, opened(options, open_transport));
+    return std::make_shared<GroupDriver>(options,
+                                         form_group(options, opened(options, open_transport)));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::transport_failure, options.rank,
                 fmt::format("rank {}: no memory for {} x {} slots of {} bytes (rings, window, "
@@ -83,12 +111,39 @@ std::string Pending::waits_for() const {
 }
 
 Group::Group(const GroupOptions& options)
-    : driver_(open(options, [&] { return open_transport(options); })) {}
+    : driver_(open(options, [&] { return Device(options).open_transport(options); })) {}
+
+Group::Group(const GroupOptions& options, Device& device)
+    : driver_(open(options, [&] { return device.open_transport(options); })) {}
 
 Group::Group(const GroupOptions& options, std::unique_ptr<FrameIo> frames)
     : driver_(open(options, [&] { return open_software_transport(options, std::move(frames)); })) {}
 
+Group::Group(const GroupOptions& options, std::unique_ptr<Transport> transport)
+    : driver_(open(options, [&] { return std::move(transport); })) {}
+
+Group::Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> parent_ranks)
+    : driver_(std::move(driver)), parent_ranks_(std::move(parent_ranks)) {}
+
+Group::Group(Group&&) noexcept = default;
+
+Group Group::shrink(const GroupOptions& options, Device& device) {
+  Succession next = succeed(
+      *driver_, options, [&](const GroupOptions& shrunk) { return device.open_transport(shrunk); });
+  return {std::move(next.driver), std::move(next.parent_ranks)};
+}
+
+Group Group::shrink(const GroupOptions& options, std::unique_ptr<FrameIo> frames) {
+  Succession next = succeed(*driver_, options, [&](const GroupOptions& shrunk) {
+    return open_software_transport(shrunk, std::move(frames));
+  });
+  return {std::move(next.driver), std::move(next.parent_ranks)};
+}
+
 Group::~Group() {
+  if (!driver_) {
+    return;
+  }
   if (driver_->is_here()) {
     driver_->close();
     return;
@@ -121,6 +176,9 @@ void Group::check(const Call& call) const {
 
 Pending Group::start(const void* in, void* out, const Call& call) {
   check(call);
+  if (call.kind == CallKind::sparse_all_reduce) {
+    throw std::invalid_argument("a sparse all-reduce has indices; allowed: start_sparse");
+  }
   auto request = std::make_shared<Request>();
   request->job.buffers = {.in = static_cast<const std::uint8_t*>(in),
                           .out = static_cast<std::uint8_t*>(out)};
@@ -141,6 +199,20 @@ Pending Group::start_all_reduce(std::span<const Part> parts, Call call) {
   auto request = std::make_shared<Request>();
   request->job.buffers.list = &request->tensors.emplace(std::move(tensors));
   return Pending(driver_->start(std::move(request), call));
+}
+
+Group::SparseCall Group::start_sparse(const SparseTensor& tensor, Call call,
+                                      const std::optional<Factor>& factor) {
+  call.kind = CallKind::sparse_all_reduce;
+  call.count = tensor.count;
+  check(call);
+  host::check(tensor, call);
+  call.block = static_cast<std::uint16_t>(tensor.block);
+  auto request = std::make_shared<Request>();
+  request->sparse = std::make_shared<SparseAllReduce>(call, world(), tensor, factor);
+  request->job.series = request->sparse.get();
+  const std::shared_ptr<const SparseAllReduce> result = request->sparse;
+  return {Pending(driver_->start(std::move(request), call)), result};
 }
 
 Pending Group::start_scaled(const void* in, void* out, const Call& call, const Factor& factor) {
@@ -175,8 +247,8 @@ void Group::all_reduce(const void* in, void* out, std::size_t count, DataType ty
   start_all_reduce(in, out, count, type, operation).wait();
 }
 
-void Group::abort() {
-  driver_->abort();
+void Group::abort(std::string_view why) {
+  driver_->abort(why);
 }
 
 std::uint16_t Group::rank() const {
@@ -189,6 +261,14 @@ std::uint16_t Group::world() const {
 
 std::uint32_t Group::epoch() const {
   return driver_->epoch();
+}
+
+const GroupOptions& Group::options() const {
+  return driver_->options();
+}
+
+std::uint16_t Group::parent_rank(std::uint16_t rank) const {
+  return parent_ranks_.empty() ? rank : parent_ranks_.at(rank);
 }
 
 std::string_view name_of(Algorithm algorithm) {

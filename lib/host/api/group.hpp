@@ -19,12 +19,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace weir::host {
 
+class Device;
 class FrameIo;
 class GroupDriver;
+class SparseAllReduce;
+class Transport;
 struct Request;
+struct SparseTensor;
 
 enum class Algorithm : std::uint8_t { in_switch, ring };
 
@@ -84,14 +89,28 @@ class Group {
   /// std::invalid_argument with the text of find_defect, or Error, also when there is no memory for
   /// the slots.
   explicit Group(const GroupOptions& options);
+  /// The same over a device that others may share.
+  Group(const GroupOptions& options, Device& device);
   /// The software transport over other frames, such as those of a DPDK port.
   Group(const GroupOptions& options, std::unique_ptr<FrameIo> frames);
+  /// Over a transport of the caller's, whatever the options say of the device.
+  Group(const GroupOptions& options, std::unique_ptr<Transport> transport);
   /// Says farewell and stays for ranks that still need an acknowledgement, until every rank has
-  /// closed or one has failed, for at most `timeout`. Rank 0 stays two seconds longer, because it
+  /// closed or one has failed, for at most `farewell`. Rank 0 stays two seconds longer, because it
   /// tells the others for whom they wait.
   ~Group();
+  Group(Group&&) noexcept;
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
+
+  /// Forms a group of the ranks that live. Every one of them calls it; who they are, they find out
+  /// by themselves. Ends this group's calls, if they have not ended. Of the options, rank, world
+  /// and how the ranks meet stay as they were or follow from who lives. Throws
+  /// std::invalid_argument, also when this group was shrunk already, or Error; after an Error it
+  /// may be called again.
+  Group shrink(const GroupOptions& options, Device& device);
+  /// The software transport over other frames.
+  Group shrink(const GroupOptions& options, std::unique_ptr<FrameIo> frames);
 
   /// Starts a collective and returns (weir/weir.h says what each does). Several may be under way;
   /// they are done in order. Every rank makes the same calls in the same order. Throws
@@ -110,6 +129,17 @@ class Group {
   /// a call for each. `call.count` is not used.
   Pending start_all_reduce(std::span<const Part> parts, Call call);
 
+  /// A sparse all-reduce, and where its result will be. The result may outlive the group.
+  struct SparseCall {
+    Pending pending;
+    std::shared_ptr<const SparseAllReduce> result;
+  };
+
+  /// Sums, averages, ors and xors of tensors that are 0 where a rank has nothing. Of `call`, only
+  /// type, operation and finish are used. A factor is as in start_scaled.
+  SparseCall start_sparse(const SparseTensor& tensor, Call call,
+                          const std::optional<Factor>& factor = std::nullopt);
+
   /// A sum of inputs that each rank multiplies by a factor of its own first.
   Pending start_scaled(const void* in, void* out, const Call& call, const Factor& factor);
 
@@ -119,12 +149,16 @@ class Group {
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
 
   /// Ends this rank's calls and the other ranks' with them: Error (aborted) about this rank. Never
-  /// blocks. Throws Error in a child made by fork.
-  void abort();
+  /// blocks. The error tells why, if it is given. Throws Error in a child made by fork.
+  void abort(std::string_view why = {});
 
   std::uint16_t rank() const;
   std::uint16_t world() const;
   std::uint32_t epoch() const;
+  /// As the group was formed.
+  const GroupOptions& options() const;
+  /// The rank's number in the group that was shrunk; in a group that was formed, the rank itself.
+  std::uint16_t parent_rank(std::uint16_t rank) const;
   Algorithm algorithm() const;
   /// Why the switch does not reduce. Empty when it does.
   std::string fallback_reason() const;
@@ -134,9 +168,12 @@ class Group {
   int descriptor() const;
 
  private:
+  Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> parent_ranks);
+
   void check(const Call& call) const;
 
-  std::shared_ptr<GroupDriver> driver_;
+  std::shared_ptr<GroupDriver> driver_;     // null: moved from
+  std::vector<std::uint16_t> parent_ranks_; // by rank; empty: the group was formed
 };
 
 } // namespace weir::host

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/group_driver.hpp"
 
-#include "host/api/group_formation.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +17,8 @@ constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting call
 
 } // namespace
 
-GroupDriver::GroupDriver(const GroupOptions& options, std::unique_ptr<Transport> transport)
-    : options_(options), membership_(form_group(options_, std::move(transport))),
-      requests_(membership_) {
+GroupDriver::GroupDriver(const GroupOptions& options, Membership membership)
+    : options_(options), membership_(std::move(membership)), requests_(membership_) {
   thread_ = std::thread([this] { attend(); });
 }
 
@@ -99,6 +96,9 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
     }
     moved = membership_.progress(deadline);
   });
+  if (error || is_aborted_) { // without the lock, because it may take a second
+    membership_.transport->quiesce();
+  }
   lock.lock();
   is_stepping_ = false;
   note_step(error);
@@ -118,22 +118,23 @@ void GroupDriver::note_step(const std::optional<Error>& error) {
   }
 }
 
-/// The thread that makes a step has the control connections until its end.
-void GroupDriver::abort() {
+/// Leaves the rest to a thread that drives: the device may take its time to end its requests.
+void GroupDriver::abort(std::string_view why) {
   refuse_elsewhere();
   const Lock lock(mutex_);
-  is_aborted_ = true;
-  if (!is_stepping_) {
-    end_if_aborted();
-    changed_.notify_all();
+  if (!is_aborted_) {
+    why_aborted_ = why;
+    is_aborted_ = true;
   }
+  hand_over();
   end_sleep();
 }
 
 void GroupDriver::end_if_aborted() {
   if (is_aborted_ && !requests_.has_failed()) {
     requests_.fail(Error(ErrorCode::aborted, options_.rank,
-                         fmt::format("rank {} aborted its group", options_.rank)));
+                         fmt::format("rank {} aborted its group{}{}", options_.rank,
+                                     why_aborted_.empty() ? "" : ": ", why_aborted_)));
   }
 }
 

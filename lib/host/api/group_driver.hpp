@@ -7,12 +7,16 @@
 #include "host/bootstrap/fork_watch.hpp"
 #include "host/bootstrap/stream.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace weir::host {
 
@@ -22,8 +26,7 @@ namespace weir::host {
 /// rings.
 class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  public:
-  /// Forms the group. Throws Error.
-  GroupDriver(const GroupOptions& options, std::unique_ptr<Transport> transport);
+  GroupDriver(const GroupOptions& options, Membership membership);
 
   /// False in a child made by fork, where only is_here may be called.
   bool is_here() const { return birthplace_.is_here(); }
@@ -42,9 +45,20 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   bool wait_until(Request& request, Deadline deadline);
 
   /// Ends all calls, also those to come, at the next step at the latest.
-  void abort();
+  void abort(std::string_view why = {});
 
   const GroupOptions& options() const { return options_; }
+
+  /// Does not change.
+  const std::shared_ptr<Lineage>& lineage() const { return membership_.lineage; }
+
+  /// By rank, the original ranks. Does not change.
+  const std::vector<std::uint16_t>& members() const { return membership_.members; }
+
+  /// Whether the group's survivors are a group now. For who has the lineage's turn.
+  bool is_succeeded() const { return is_succeeded_; }
+
+  void note_succeeded() { is_succeeded_ = true; }
 
   std::uint32_t epoch() const { return membership_.incarnation.epoch; }
 
@@ -87,13 +101,16 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   Membership
       membership_; // the driving thread uses it; at other times, the thread that holds the lock
 
+  bool is_succeeded_ = false; // guarded by the lineage's turn
+
   std::mutex mutex_; // guards all below
   RequestQueue requests_;
   bool is_stepping_ = false;
   unsigned visitors_ = 0; // callers that wait for the engine to pause
   unsigned waiters_ = 0;  // callers that drive the engine themselves
   bool closing_ = false;
-  bool is_aborted_ = false;
+  std::atomic<bool> is_aborted_ = false; // written with the lock
+  std::string why_aborted_;
   Bell own_bell_;              // of the own thread
   bool is_asleep_ = false;     // the own thread, in the waiter
   bool is_resting_ = false;    // the own thread, until somebody notifies it

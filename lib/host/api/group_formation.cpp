@@ -8,9 +8,13 @@
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -30,18 +34,6 @@ std::uint32_t draw_epoch() {
 std::uint32_t draw_nonce() {
   std::random_device entropy;
   return std::uniform_int_distribution<std::uint32_t>(1, UINT32_MAX)(entropy);
-}
-
-RendezvousPlan rendezvous_plan(const GroupOptions& options) {
-  const bool has_keep_alive = options.keep_alive.count() != 0;
-  return {.rank = options.rank,
-          .world = options.world,
-          .address = options.rendezvous,
-          .timeout = options.form_timeout,
-          .credentials = {options.job, options.secret},
-          .all_gather = options.all_gather,
-          .preferred_ip = options.ip,
-          .keep_alive = has_keep_alive ? options.keep_alive : options.timeout};
 }
 
 /// The outcome of the hellos for the whole job, the same on every rank. The first error that a
@@ -67,16 +59,29 @@ class GroupFormation {
       : options_(options),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
         rendezvous_(rendezvous_plan(options)) {
-    membership_.waiter = std::make_unique<EventWaiter>();
-    membership_.bell = std::make_unique<Bell>();
-    if (const int frames = membership_.transport->descriptor(); frames != kNoDescriptor) {
-      membership_.waiter->watch(frames, EventWaiter::Source::transport);
-    }
+    watch_frames();
+    membership_.members.resize(options.world);
+    std::iota(membership_.members.begin(), membership_.members.end(), 0);
+  }
+
+  GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport,
+                 Successors successors)
+      : options_(options),
+        plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
+        rendezvous_(std::move(successors.rendezvous)) {
+    watch_frames();
+    membership_.lineage = std::move(successors.lineage);
+    membership_.members = std::move(successors.members);
+    membership_.callers_turned_away = successors.callers_turned_away;
   }
 
   Membership form();
 
  private:
+  void watch_frames();
+  std::uint32_t least_epoch() const;
+  Incarnation suggestion() const;
+  Incarnation agreed(const std::vector<Introduction>& introductions);
   void connect(const Blob& predecessor, const Blob& successor);
   WindowConfig window_config(std::size_t lane) const;
   void greet();
@@ -90,27 +95,67 @@ class GroupFormation {
   Rendezvous rendezvous_;
 };
 
+void GroupFormation::watch_frames() {
+  membership_.waiter = std::make_unique<EventWaiter>();
+  membership_.bell = std::make_unique<Bell>();
+  if (const int frames = membership_.transport->descriptor(); frames != kNoDescriptor) {
+    membership_.waiter->watch(frames, EventWaiter::Source::transport);
+  }
+}
+
+/// Later than that of the groups before, as far as this rank knows them.
+std::uint32_t GroupFormation::least_epoch() const {
+  return membership_.lineage ? membership_.lineage->epoch + 1 : 0;
+}
+
+Incarnation GroupFormation::suggestion() const {
+  if (options_.epoch != 0) {
+    return {options_.epoch, draw_nonce()};
+  }
+  const std::uint32_t drawn = options_.rank == 0 ? draw_epoch() : 0;
+  return {std::max(drawn, least_epoch()), draw_nonce()};
+}
+
+/// The latest epoch: a rank may know of a group that was not formed in the end.
+Incarnation GroupFormation::agreed(const std::vector<Introduction>& introductions) {
+  Incarnation incarnation = introductions[0].incarnation;
+  for (const Introduction& introduction : introductions) {
+    incarnation.epoch = std::max(incarnation.epoch, introduction.incarnation.epoch);
+  }
+  if (membership_.lineage && incarnation.epoch <= membership_.lineage->epoch) {
+    rendezvous_.abandon(Error(ErrorCode::mismatch, std::nullopt,
+                              fmt::format("epoch: found {}; allowed: 0, or more than {}, which "
+                                          "the ranks have had",
+                                          incarnation.epoch, membership_.lineage->epoch)));
+  }
+  return incarnation;
+}
+
 Membership GroupFormation::form() {
-  const Incarnation own{options_.epoch != 0 ? options_.epoch : draw_epoch(), draw_nonce()};
-  const auto blobs = rendezvous_.gather(introduce(options_, own, membership_.transport->address()));
+  const auto blobs =
+      rendezvous_.gather(introduce(options_, suggestion(), membership_.transport->address()));
   const auto introductions = agree(options_, blobs);
-  membership_.incarnation = introductions[0].incarnation;
+  membership_.incarnation = agreed(introductions);
+  if (!membership_.lineage) {
+    membership_.callers_turned_away = rendezvous_.callers_turned_away();
+    membership_.lineage = found_lineage(rendezvous_, rendezvous_plan(options_));
+  }
+  membership_.lineage->epoch = membership_.incarnation.epoch;
   connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
   greet();
-  membership_.control = std::make_unique<JobControl>(options_.rank, options_.world,
-                                                     Patience{options_.timeout, options_.lateness},
-                                                     rendezvous_.release());
+  membership_.control = std::make_unique<JobControl>(
+      options_.rank, options_.world,
+      Patience{options_.timeout, options_.lateness, options_.farewell}, rendezvous_.release());
   for (const int connection : membership_.control->connections()) {
     membership_.waiter->watch(connection, EventWaiter::Source::control);
   }
-  membership_.callers_turned_away = rendezvous_.callers_turned_away();
   membership_.engine->attach(*membership_.control);
   return std::move(membership_);
 }
 
 void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
   membership_.transport->connect(predecessor, successor);
-  rendezvous_.gather({}); // no rank sends before its successor can receive
+  rendezvous_.gather({}); // no rank sends before its successor is connected
 }
 
 WindowConfig GroupFormation::window_config(std::size_t lane) const {
@@ -182,7 +227,7 @@ void GroupFormation::step_quietly() {
 void GroupFormation::fall_back(std::string_view reason) {
   membership_.algorithm = Algorithm::ring;
   membership_.fallback_reason = reason;
-  membership_.transport->renew();
+  membership_.transport->renew(Delivery::by_write);
   const std::vector<Blob> addresses = rendezvous_.gather(membership_.transport->address());
   connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
   std::vector<std::unique_ptr<Reducer>> lanes;
@@ -201,8 +246,25 @@ void GroupFormation::fall_back(std::string_view reason) {
 
 } // namespace
 
+RendezvousPlan rendezvous_plan(const GroupOptions& options) {
+  const bool has_keep_alive = options.keep_alive.count() != 0;
+  return {.rank = options.rank,
+          .world = options.world,
+          .address = options.rendezvous,
+          .timeout = options.form_timeout,
+          .credentials = {options.job, options.secret},
+          .all_gather = options.all_gather,
+          .preferred_ip = options.ip,
+          .keep_alive = has_keep_alive ? options.keep_alive : options.timeout};
+}
+
 Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport) {
   return GroupFormation(options, std::move(transport)).form();
+}
+
+Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport,
+                      Successors successors) {
+  return GroupFormation(options, std::move(transport), std::move(successors)).form();
 }
 
 } // namespace weir::host

@@ -2,13 +2,32 @@
 #pragma once
 
 #include "host/api/membership.hpp"
+#include "host/bootstrap/lineage.hpp"
+#include "host/bootstrap/rendezvous.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace weir::host {
 
 /// Meets the other ranks, connects to the neighbours and says hello to the switch. Reduces round
 /// the ring if no switch aggregates and the options allow it. Throws Error.
 Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport);
+
+/// Ranks of a group that is over, which have found one another.
+struct Successors {
+  std::shared_ptr<Lineage> lineage;
+  std::vector<std::uint16_t> members; // original ranks, by new rank
+  Rendezvous rendezvous;
+  std::uint64_t callers_turned_away = 0;
+};
+
+/// The same for them. The options' epoch must be 0 or later than that of their groups before.
+Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport,
+                      Successors successors);
+
+/// How these options' rank meets the others.
+RendezvousPlan rendezvous_plan(const GroupOptions& options);
 
 } // namespace weir::host

@@ -5,6 +5,7 @@
 #include "host/bootstrap/agreement.hpp"
 #include "host/bootstrap/event_waiter.hpp"
 #include "host/bootstrap/job_control.hpp"
+#include "host/bootstrap/lineage.hpp"
 #include "host/collective/engine.hpp"
 #include "host/transport/transport.hpp"
 
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace weir::host {
 
@@ -22,6 +24,8 @@ struct Membership {
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
   std::uint64_t callers_turned_away = 0;
+  std::shared_ptr<Lineage> lineage;
+  std::vector<std::uint16_t> members; // original ranks, by rank
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both

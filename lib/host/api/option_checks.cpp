@@ -101,6 +101,9 @@ std::string defect_of_timeouts(const GroupOptions& options) {
   if (options.lateness.count() < 0) {
     return found("lateness", fmt::format("{} ms", options.lateness.count()), "0 or more");
   }
+  if (options.farewell.count() < 0) {
+    return found("farewell", fmt::format("{} ms", options.farewell.count()), "0 or more");
+  }
   if (const auto time = options.keep_alive;
       time.count() != 0 && time < FramedStream::kShortestSilence) {
     return found("keep_alive", fmt::format("{} ms", time.count()), "0, or 3000 and more");
@@ -121,8 +124,8 @@ std::string find_device_defect(const GroupOptions& options) {
   if (!(options.loss >= 0 && options.loss <= kMaxLoss)) {
     return found("loss", options.loss, "0 .. 0.9");
   }
-  if (options.transport == TransportKind::software && !wire::parse_ip(options.ip)) {
-    return found("ip", fmt::format("'{}'", options.ip), "an IPv4 or IPv6 address");
+  if (!options.ip.empty() && !wire::parse_ip(options.ip)) {
+    return found("ip", fmt::format("'{}'", options.ip), "none, or an IPv4 or IPv6 address");
   }
   if (!options.mac.empty() && !wire::parse_mac(options.mac)) {
     return found("mac", fmt::format("'{}'", options.mac), "six hexadecimal bytes with colons");

@@ -39,6 +39,7 @@ bool RequestQueue::retire_done() {
 void RequestQueue::fail(const Error& error) {
   failure_ = error;
   membership_.control->report(error);
+  membership_.transport->quiesce(); // before any caller learns that its memory is its own again
   requests_.clear();
   done_event_.end();
   started_ = 0;

@@ -28,7 +28,8 @@ class RequestQueue {
   /// Removes the first requests that are done. True if there were any.
   bool retire_done();
 
-  /// Ends all calls, and tells the other ranks why.
+  /// Ends all calls and the connections, and tells the other ranks why. From then on nothing reads
+  /// or writes callers' memory.
   void fail(const Error& error);
 
   bool is_empty() const { return requests_.empty(); }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/transport_options.hpp"
 
-#include "host/transport/packet_socket.hpp"
+#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/host_addresses.hpp"
 #include "host/transport/software_transport.hpp"
-#include "host/transport/verbs_transport.hpp"
 #include "wire/address.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace weir::host {
@@ -25,6 +27,14 @@ std::chrono::milliseconds ack_timeout_of(const GroupOptions& options) {
   const auto patience = std::max(options.timeout, options.lateness);
   const auto share = std::clamp(patience / kTries, kShortAckTimeout, kMaxAckTimeout);
   return options.transport == TransportKind::verbs ? share : kShortAckTimeout;
+}
+
+std::string own_ip(const GroupOptions& options) {
+  if (options.device.empty()) {
+    throw Error(ErrorCode::transport_failure, std::nullopt,
+                "ip: not given, and the device is no network interface; allowed: the option ip");
+  }
+  return own_address(read_host_addresses(), options.device);
 }
 
 } // namespace
@@ -46,19 +56,12 @@ TransportPlan transport_plan(const GroupOptions& options) {
           .retry_count = options.retry_count};
 }
 
-std::unique_ptr<Transport> open_transport(const GroupOptions& options) {
-  if (options.transport == TransportKind::verbs) {
-    return open_verbs(transport_plan(options),
-                      {.device = options.device, .gid_index = options.gid_index});
-  }
-  return open_software_transport(options, std::make_unique<PacketSocket>(options.device));
-}
-
 std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,
                                                    std::unique_ptr<FrameIo> frames) {
   const wire::MacAddress mac = options.mac.empty() ? frames->mac() : *wire::parse_mac(options.mac);
+  const std::string ip = options.ip.empty() ? own_ip(options) : options.ip;
   const SoftwareTransportOptions software{
-      .ip = *wire::parse_ip(options.ip), .mac = mac, .loss = options.loss, .seed = options.seed};
+      .ip = *wire::parse_ip(ip), .mac = mac, .loss = options.loss, .seed = options.seed};
   return std::make_unique<SoftwareTransport>(transport_plan(options), software, std::move(frames));
 }
 

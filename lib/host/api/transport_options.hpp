@@ -20,9 +20,6 @@ std::uint32_t slots_of(const GroupOptions& options);
 
 TransportPlan transport_plan(const GroupOptions& options);
 
-/// The options must have no defect. Throws Error if the device refuses.
-std::unique_ptr<Transport> open_transport(const GroupOptions& options);
-
 /// The software transport over these frames, whatever kind the options name.
 std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,
                                                    std::unique_ptr<FrameIo> frames);

@@ -123,6 +123,9 @@ Admission::Hearing Admission::turn_away(TurnedAway::As caller) {
 }
 
 Admission::Hearing Admission::hear_join(Caller& caller, const ControlFrame& frame) {
+  if (frame.kind == code(ControlKind::withdrawn)) {
+    return Hearing::over; // a rank of ours, it seems, which has found another address
+  }
   const std::optional<Claim> claim =
       frame.kind == code(ControlKind::join) ? read_join(frame.body) : std::nullopt;
   if (!claim) {

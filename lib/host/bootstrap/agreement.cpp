@@ -8,7 +8,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kVersion = 2; // of this blob
+constexpr std::uint32_t kVersion = 3; // of this blob
 
 /// The options that all ranks share. The ring ids and the address follow it.
 struct IntroductionBody {

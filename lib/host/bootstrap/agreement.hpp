@@ -19,7 +19,7 @@ struct Incarnation {
 
 /// A rank's contribution to the rendezvous.
 struct Introduction {
-  Incarnation incarnation; // only rank 0's is used
+  Incarnation incarnation; // that the rank suggests
   Blob address;            // of the transport
 };
 

@@ -20,9 +20,12 @@ enum class CallKind : std::uint8_t {
   all_gather = 3,     // broadcasts whose root is each rank in turn
   reduce_scatter = 4, // all-reduce, of which each rank keeps its share
   barrier = 5,
+  sparse_all_reduce = 6, // all-reduces of a bitmap and of the blocks that some rank has
 };
 
-inline constexpr std::uint8_t kCallKinds = 6;
+inline constexpr std::uint8_t kCallKinds = 7;
+inline constexpr std::uint8_t kDenseCallKinds =
+    6; // the first ones, whose ranks bring whole tensors
 
 /// "all-reduce" and so on.
 std::string_view name_of(CallKind kind);
@@ -42,13 +45,14 @@ struct Call {
   DataType type = DataType::f32;
   Operation operation = Operation::sum; // where something is reduced
   Finish finish = Finish::none;
-  std::uint16_t root = 0; // of reduce and broadcast
+  std::uint16_t root = 0;  // of reduce and broadcast
+  std::uint16_t block = 0; // elements of a block in a sparse all-reduce; 0: the ranks choose
 
   bool operator==(const Call&) const = default;
 
   bool reduces() const {
     return kind == CallKind::all_reduce || kind == CallKind::reduce ||
-           kind == CallKind::reduce_scatter;
+           kind == CallKind::reduce_scatter || kind == CallKind::sparse_all_reduce;
   }
 
   bool has_root() const { return kind == CallKind::reduce || kind == CallKind::broadcast; }
@@ -61,7 +65,7 @@ struct CallBody {
   std::uint8_t type;
   std::uint8_t operation;
   std::uint8_t finish;
-  wire::be16 root;
+  wire::be16 root_or_block;
 };
 
 static_assert(sizeof(CallBody) == 14);

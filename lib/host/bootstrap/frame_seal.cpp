@@ -16,17 +16,23 @@ namespace weir::host {
 namespace {
 
 struct FreeMac {
-  void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
-
   void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 
-using Algorithm = std::unique_ptr<EVP_MAC, FreeMac>;
 using Computation = std::unique_ptr<EVP_MAC_CTX, FreeMac>;
 
+/// Never freed, and libcrypto is asked not to clean up when the process exits: a group may be
+/// closed by a static destructor.
+EVP_MAC* hmac() {
+  static EVP_MAC* const algorithm = [] {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    return EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+  }();
+  return algorithm;
+}
+
 Computation computation_with(ByteView key) {
-  static const Algorithm algorithm(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
-  Computation computation(algorithm ? EVP_MAC_CTX_new(algorithm.get()) : nullptr);
+  Computation computation(hmac() != nullptr ? EVP_MAC_CTX_new(hmac()) : nullptr);
   std::string digest = "SHA256";
   const std::array<OSSL_PARAM, 2> parameters{
       OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0),

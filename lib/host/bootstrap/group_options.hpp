@@ -43,6 +43,8 @@ struct GroupOptions {
   // Until the last rank makes a call that others have made. 0: any time. Over an HCA, the ACK
   // timeout and its tries must cover it.
   std::chrono::milliseconds lateness{0};
+  // The destructor stays for ranks that need an acknowledgement no longer. 0: as `timeout`.
+  std::chrono::milliseconds farewell{0};
   // A rank whose machine or network is gone is noticed within this time, also between calls. Not
   // less than 3 s. 0: as `timeout`, which such a rank could not keep either.
   std::chrono::milliseconds keep_alive{0};
@@ -56,7 +58,7 @@ struct GroupOptions {
   Fallback fallback = Fallback::none;
   TransportKind transport = TransportKind::software;
   std::string device; // software: a network interface; verbs: an RDMA device such as mlx5_0, rxe0
-  std::string ip;     // software: this rank's address, as in the switch's ring
+  std::string ip;     // software: this rank's address, as in the switch's ring; empty: the device's
   std::string mac;    // software: empty: the interface's own
   std::uint8_t gid_index = 1; // verbs: the RoCEv2 entry of the port's GID table
   // A packet waits in the switch until the slowest rank has sent its own; see docs/protocol.md §7.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/host_addresses.hpp"
 
+#include "host/bootstrap/error.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,9 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <sys/socket.h>
 
 namespace weir::host {
@@ -48,6 +52,13 @@ socklen_t length_of(const sockaddr* address) {
              : 0;
 }
 
+std::string describe(const std::vector<std::string>& candidates, std::string_view family) {
+  if (candidates.empty()) {
+    return "no address that other hosts can use";
+  }
+  return fmt::format("{} {} addresses: {}", candidates.size(), family, fmt::join(candidates, ", "));
+}
+
 } // namespace
 
 std::vector<HostAddress> read_host_addresses() {
@@ -62,8 +73,9 @@ std::vector<HostAddress> read_host_addresses() {
       continue;
     }
     const bool is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    addresses.push_back(
-        {text.data(), is_loopback ? HostAddress::Reach::this_host : HostAddress::Reach::network});
+    addresses.push_back({text.data(),
+                         is_loopback ? HostAddress::Reach::this_host : HostAddress::Reach::network,
+                         entry->ifa_name});
   }
   return addresses;
 }
@@ -83,6 +95,30 @@ std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
   std::stable_partition(chosen.begin(), chosen.end(),
                         [&](const std::string& address) { return address == preferred; });
   return chosen;
+}
+
+bool is_wildcard(std::string_view address) {
+  return address == "0.0.0.0" || address == "::";
+}
+
+std::string own_address(const std::vector<HostAddress>& addresses, const std::string& interface) {
+  std::vector<std::string> ipv4;
+  std::vector<std::string> ipv6;
+  for (const HostAddress& address : addresses) {
+    if (address.interface == interface) {
+      const bool is_ipv6 = address.text.find(':') != std::string::npos;
+      (is_ipv6 ? ipv6 : ipv4).push_back(address.text);
+    }
+  }
+  const std::vector<std::string>& candidates = ipv4.empty() ? ipv6 : ipv4;
+  if (candidates.size() != 1) {
+    throw Error(
+        ErrorCode::transport_failure, std::nullopt,
+        fmt::format("ip: not given, and interface {} has {}; allowed: the option ip, or one "
+                    "address of the interface",
+                    interface, describe(candidates, ipv4.empty() ? "IPv6" : "IPv4")));
+  }
+  return candidates.front();
 }
 
 } // namespace weir::host

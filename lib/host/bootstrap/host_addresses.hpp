@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::host {
@@ -12,6 +13,7 @@ struct HostAddress {
 
   std::string text;
   Reach reach = Reach::network;
+  std::string interface;
 };
 
 /// This host's, without IPv6's link-local ones, which mean nothing elsewhere. Throws
@@ -22,5 +24,12 @@ std::vector<HostAddress> read_host_addresses();
 /// loopback only if there is nothing else.
 std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                                    const std::string& preferred);
+
+/// Whether it stands for every address of the host that listens there: nobody can connect to it.
+bool is_wildcard(std::string_view address);
+
+/// The interface's one IPv4 address, or its one IPv6 address if it has no IPv4. Throws Error if it
+/// has several, or none.
+std::string own_address(const std::vector<HostAddress>& addresses, const std::string& interface);
 
 } // namespace weir::host

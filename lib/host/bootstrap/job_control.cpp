@@ -227,7 +227,9 @@ void JobControl::check_alive(std::uint16_t rank) {
 void JobControl::leave() {
   tell_calls();
   peers_[rank_].left = own_.calls_made;
-  stay_deadline_ = deadline_after(Clock::now(), patience_.timeout);
+  const bool has_farewell = patience_.farewell.count() != 0;
+  stay_deadline_ =
+      deadline_after(Clock::now(), has_farewell ? patience_.farewell : patience_.timeout);
   if (rank_ == 0) {
     stay_deadline_ = deadline_after(stay_deadline_, kSlack);
   }

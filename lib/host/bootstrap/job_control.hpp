@@ -20,6 +20,7 @@ namespace weir::host {
 struct Patience {
   std::chrono::milliseconds timeout{10'000}; // without any progress, once all have made a call
   std::chrono::milliseconds lateness{0};     // until the last rank makes a call; 0: any time
+  std::chrono::milliseconds farewell{0};     // of a rank that has left; 0: `timeout`
 };
 
 /// The job's ranks between rendezvous and farewell, over the rendezvous's connections. Calls do not

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace weir::host {
 namespace {
@@ -26,11 +27,12 @@ class Joining {
   explicit Joining(const JoinPlan& plan)
       : plan_(plan), deadline_(deadline_after(Clock::now(), plan.timeout)) {}
 
-  std::unique_ptr<FramedStream> run();
-
- private:
   using Stream = std::unique_ptr<FramedStream>;
 
+  Stream run();
+  Stream shake_hands(Socket socket);
+
+ private:
   bool has_one_endpoint() const { return plan_.endpoints.size() == 1; }
 
   Deadline within(std::chrono::milliseconds time) const {
@@ -38,7 +40,6 @@ class Joining {
   }
 
   Stream try_all();
-  Stream shake_hands(Socket socket);
   bool answer_challenge(FramedStream& stream, const ControlFrame& challenge, ByteView join);
   bool is_welcome(FramedStream& stream);
   std::optional<ControlFrame> await(FramedStream& stream);
@@ -52,7 +53,7 @@ class Joining {
   std::string failures_; // of every address, the last time
 };
 
-std::unique_ptr<FramedStream> Joining::run() {
+Joining::Stream Joining::run() {
   while (true) {
     if (Stream stream = try_all()) {
       return stream;
@@ -80,6 +81,7 @@ Joining::Stream Joining::try_all() {
 
 Joining::Stream Joining::shake_hands(Socket socket) {
   auto stream = std::make_unique<FramedStream>(std::move(socket), kMostChallengeBytes);
+  stream->notice_silence_within(plan_.keep_alive);
   const auto join = make_join(plan_.credentials, plan_.claim, random_bytes<sizeof(Nonce)>());
   stream->send(code(ControlKind::join), join);
   const std::optional<ControlFrame> frame = await(*stream);
@@ -169,6 +171,10 @@ void Joining::give_up() const {
 
 std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan) {
   return Joining(plan).run();
+}
+
+std::unique_ptr<FramedStream> join_on(Socket connection, const JoinPlan& plan) {
+  return Joining(plan).shake_hands(std::move(connection));
 }
 
 } // namespace weir::host

@@ -15,6 +15,7 @@ struct JoinPlan {
   Credentials credentials;
   std::vector<Endpoint> endpoints; // where rank 0 may be; at others there may be anybody
   std::chrono::milliseconds timeout;
+  std::chrono::milliseconds keep_alive{10'000};
 };
 
 /// The other ranks' side of the handshake. Returns the connection on which rank 0 has admitted this
@@ -22,5 +23,9 @@ struct JoinPlan {
 /// not know the secret. Throws Error: at once when rank 0 turns this rank away, otherwise after the
 /// timeout.
 std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan);
+
+/// The same on a connection to the plan's only endpoint, once. Null when it closes, or when who
+/// listens does not know the secret.
+std::unique_ptr<FramedStream> join_on(Socket connection, const JoinPlan& plan);
 
 } // namespace weir::host

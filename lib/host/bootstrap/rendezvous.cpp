@@ -38,14 +38,6 @@ auto attempted(Attempt&& attempt) {
   }
 }
 
-Socket listen_everywhere() {
-  try {
-    return listen_at({"::", "0"});      // IPv4 comes there as well
-  } catch (const std::runtime_error&) { // a kernel without IPv6
-    return listen_at({"0.0.0.0", "0"});
-  }
-}
-
 Blob join_blobs(const std::vector<Blob>& blobs) {
   Blob all;
   for (const Blob& blob : blobs) {
@@ -130,7 +122,7 @@ MeetingPlace Rendezvous::invite(const Socket& listener) const {
   const std::string port = std::to_string(port_of(listener));
   MeetingPlace place{{}, std::string(secret.begin(), secret.end())};
   const std::optional<Endpoint> given = Endpoint::parse(plan_.address);
-  if (given) {
+  if (given && !is_wildcard(given->host)) {
     place.endpoints.push_back({given->host, port});
     return place;
   }
@@ -244,9 +236,8 @@ void Rendezvous::join() {
     endpoints.push_back(*Endpoint::parse(plan_.address));
   }
   streams_[0] = attempted([&] {
-    return join_rank_0({claim(), credentials_, endpoints, plan_.timeout});
+    return join_rank_0({claim(), credentials_, endpoints, plan_.timeout, plan_.keep_alive});
   });
-  streams_[0]->notice_silence_within(plan_.keep_alive);
 }
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,

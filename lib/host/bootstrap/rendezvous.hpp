@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::host {
@@ -43,6 +44,11 @@ class Rendezvous {
   /// Returns when all ranks are there.
   explicit Rendezvous(const RendezvousPlan& plan);
 
+  /// Of ranks that have met already. `streams` are as release() hands them over.
+  Rendezvous(const RendezvousPlan& plan, std::vector<std::unique_ptr<FramedStream>> streams)
+      : plan_(plan), credentials_(plan.credentials), timer_(plan.timeout, Clock::now()),
+        streams_(std::move(streams)) {}
+
   /// Called every millisecond while gather() waits. Must not throw.
   using Meanwhile = std::function<void()>;
 
@@ -54,6 +60,12 @@ class Rendezvous {
 
   /// On rank 0: callers that were none of the job's ranks.
   std::uint64_t callers_turned_away() const { return callers_turned_away_; }
+
+  /// With the secret that the all-gather brought, if there is one.
+  const Credentials& credentials() const { return credentials_; }
+
+  /// The connection to a rank. Null where there is none.
+  const FramedStream* connection(std::uint16_t rank) const { return streams_[rank].get(); }
 
   /// Hands over the connections: on rank 0 one per rank with none for itself, on other ranks the
   /// one to rank 0.

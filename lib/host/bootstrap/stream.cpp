@@ -67,6 +67,25 @@ std::string describe_break(int error) {
                      std::strerror(error));
 }
 
+/// An IPv4 address of a socket that takes IPv6 as well is an IPv4 address for us.
+std::string host_of(int descriptor, decltype(&getsockname) name_of_end) {
+  static constexpr std::string_view kMapped = "::ffff:";
+  sockaddr_storage storage{};
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  socklen_t length = sizeof(storage);
+  std::array<char, NI_MAXHOST> text{};
+  if (name_of_end(descriptor, address, &length) != 0 ||
+      getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return {};
+  }
+  const std::string host(text.data());
+  return host.starts_with(kMapped) ? host.substr(kMapped.size()) : host;
+}
+
+void set_option(const Socket& socket, int level, int name, int value) {
+  setsockopt(socket.get(), level, name, &value, sizeof(value));
+}
+
 int error_of(const Socket& socket) {
   int error = 0;
   socklen_t length = sizeof(error);
@@ -96,7 +115,15 @@ FramedStream::FramedStream(Socket socket, std::uint32_t max_body)
     : socket_(std::move(socket)), max_body_(max_body) {
   const int flags = fcntl(socket_.get(), F_GETFL);
   fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK);
-  set_option(IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket_, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+std::string FramedStream::local_host() const {
+  return host_of(socket_.get(), getsockname);
+}
+
+std::string FramedStream::peer_host() const {
+  return host_of(socket_.get(), getpeername);
 }
 
 void FramedStream::seal(const Mac& outgoing_key, const Mac& incoming_key) {
@@ -106,22 +133,19 @@ void FramedStream::seal(const Mac& outgoing_key, const Mac& incoming_key) {
 
 /// A probe of an idle connection every quarter of the time, later every eighth. With a user
 /// timeout, Linux closes at the first probe after it (tcp(7)), so that is an eighth before the end.
-void FramedStream::notice_silence_within(std::chrono::milliseconds time) {
+void notice_silence_within(const Socket& connection, std::chrono::milliseconds time) {
   static constexpr std::chrono::seconds kLongest{32767}; // between probes, of the kernel
-  const auto whole = std::max<std::chrono::milliseconds>(time, kShortestSilence);
+  const auto whole = std::max<std::chrono::milliseconds>(time, FramedStream::kShortestSilence);
   const auto seconds = [](std::chrono::milliseconds span) {
     const auto cut = std::chrono::floor<std::chrono::seconds>(span);
     return static_cast<int>(std::clamp(cut, std::chrono::seconds(1), kLongest).count());
   };
   const int between = seconds(whole / 8);
-  set_option(IPPROTO_TCP, TCP_KEEPIDLE, seconds(whole / 4));
-  set_option(IPPROTO_TCP, TCP_KEEPINTVL, between);
-  set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(whole.count()) - 1000 * between);
-  set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
-}
-
-void FramedStream::set_option(int level, int name, int value) {
-  setsockopt(socket_.get(), level, name, &value, sizeof(value));
+  set_option(connection, IPPROTO_TCP, TCP_KEEPIDLE, seconds(whole / 4));
+  set_option(connection, IPPROTO_TCP, TCP_KEEPINTVL, between);
+  set_option(connection, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(whole.count()) - 1000 * between);
+  set_option(connection, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 void FramedStream::send(std::uint8_t kind, std::span<const std::uint8_t> body) {
@@ -233,7 +257,10 @@ Socket listen_at(const Endpoint& endpoint) {
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     Socket socket = stream_socket(*address);
     const int on = 1;
+    const int off = 0;
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off,
+               sizeof(off)); // see bindv6only, ipv6(7)
     if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 &&
         listen(socket.get(), SOMAXCONN) == 0) {
       return socket;
@@ -247,6 +274,14 @@ Socket listen_at(const Endpoint& endpoint) {
   throw std::runtime_error(fmt::format("cannot listen at {}: {}", endpoint.text(), cause));
 }
 
+Socket listen_everywhere() {
+  try {
+    return listen_at({"::", "0"});      // IPv4 comes there as well
+  } catch (const std::runtime_error&) { // a kernel without IPv6
+    return listen_at({"0.0.0.0", "0"});
+  }
+}
+
 Socket accept_waiting(const Socket& listener) {
   Socket socket(
       [&] { return accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
@@ -254,6 +289,37 @@ Socket accept_waiting(const Socket& listener) {
     throw std::runtime_error(fmt::format("cannot accept a connection: {}", std::strerror(errno)));
   }
   return socket;
+}
+
+Socket connecting_to(const Endpoint& endpoint, int& error) {
+  std::string cause;
+  const Addresses list = resolve(endpoint, AI_NUMERICHOST, cause);
+  error = EADDRNOTAVAIL;
+  if (!list) {
+    return {};
+  }
+  Socket socket = stream_socket(*list);
+  const bool is_begun = socket && (connect(socket.get(), list->ai_addr, list->ai_addrlen) == 0 ||
+                                   errno == EINPROGRESS);
+  error = is_begun ? 0 : errno;
+  return is_begun ? std::move(socket) : Socket();
+}
+
+int outcome_of(const Socket& connection) {
+  const int error = error_of(connection);
+  if (error != 0) {
+    return error;
+  }
+  sockaddr_storage own{};
+  sockaddr_storage other{};
+  socklen_t own_length = sizeof(own);
+  socklen_t other_length = sizeof(other);
+  getsockname(connection.get(), reinterpret_cast<sockaddr*>(&own), &own_length);
+  if (getpeername(connection.get(), reinterpret_cast<sockaddr*>(&other), &other_length) != 0) {
+    return errno;
+  }
+  return own_length == other_length && std::memcmp(&own, &other, own_length) == 0 ? ECONNREFUSED
+                                                                                  : 0;
 }
 
 std::uint16_t port_of(const Socket& listener) {
@@ -265,9 +331,21 @@ std::uint16_t port_of(const Socket& listener) {
                        : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
+void withdraw(Socket connection) {
+  FramedStream(std::move(connection)).send(code(ControlKind::withdrawn), {});
+}
+
 ConnectionAttempts::ConnectionAttempts(const std::vector<Endpoint>& endpoints) {
   for (const Endpoint& endpoint : endpoints) {
     begin(endpoint);
+  }
+}
+
+ConnectionAttempts::~ConnectionAttempts() {
+  for (Attempt& attempt : attempts_) {
+    if (attempt.socket) {
+      withdraw(std::move(attempt.socket));
+    }
   }
 }
 

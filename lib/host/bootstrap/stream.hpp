@@ -61,6 +61,11 @@ struct ControlFrame {
   std::vector<std::uint8_t> body;
 };
 
+/// A peer whose machine or network is gone breaks the connection within this time, which counts as
+/// FramedStream::kShortestSilence at least. A peer that is only stopped does not: its kernel
+/// answers.
+void notice_silence_within(const Socket& connection, std::chrono::milliseconds time);
+
 /// Control frames over one TCP connection. Never blocks.
 class FramedStream {
  public:
@@ -77,9 +82,10 @@ class FramedStream {
   /// none, closes the connection.
   void seal(const Mac& outgoing_key, const Mac& incoming_key);
 
-  /// A peer whose machine or network is gone closes the connection within this time, which counts
-  /// as kShortestSilence at least. A peer that is only stopped does not: its kernel answers.
-  void notice_silence_within(std::chrono::milliseconds time);
+  /// As the function of this name does.
+  void notice_silence_within(std::chrono::milliseconds time) {
+    host::notice_silence_within(socket_, time);
+  }
 
   static constexpr std::chrono::seconds kShortestSilence{3};
 
@@ -107,8 +113,11 @@ class FramedStream {
 
   int descriptor() const { return socket_.get(); }
 
+  /// The addresses of both ends, as numbers. Empty when the connection is broken.
+  std::string local_host() const;
+  std::string peer_host() const;
+
  private:
-  void set_option(int level, int name, int value);
   void queue(ByteView bytes);
   std::nullopt_t close_because(std::string_view why);
 
@@ -140,12 +149,26 @@ struct Endpoint {
 /// Throws std::runtime_error with the cause.
 Socket listen_at(const Endpoint& endpoint);
 
+/// At a free port on every interface.
+Socket listen_everywhere();
+
 /// A connection that waits at the listener, or an empty socket. Throws std::runtime_error when the
 /// process can open no more descriptors.
 Socket accept_waiting(const Socket& listener);
 
+/// A connection to a numeric address that is under way, or an empty socket and why.
+Socket connecting_to(const Endpoint& endpoint, int& error);
+
+/// How a connection that was under way ended: 0, or an error number. A connection to itself, which
+/// the kernel makes when nobody listens at a port that it gives to callers, is ECONNREFUSED.
+int outcome_of(const Socket& connection);
+
 /// The port that a listener got.
 std::uint16_t port_of(const Socket& listener);
+
+/// Closes a connection on which nothing was said. Who listens may be of this job, and does not take
+/// it for a stranger's then.
+void withdraw(Socket connection);
 
 /// Connections to several addresses, tried at the same time, because an address that does not
 /// answer costs seconds.
@@ -153,6 +176,9 @@ class ConnectionAttempts {
  public:
   /// To every address of every name.
   explicit ConnectionAttempts(const std::vector<Endpoint>& endpoints);
+  ~ConnectionAttempts();
+  ConnectionAttempts(const ConnectionAttempts&) = delete;
+  ConnectionAttempts& operator=(const ConnectionAttempts&) = delete;
 
   /// The next that succeeds. An empty socket when no other can succeed, or at the deadline.
   Socket next(Deadline deadline);

@@ -54,7 +54,7 @@ void Engine::start(Job& job) {
     has_moved_ = true;
   }
   jobs_.push_back(&job);
-  begin_slices(job);
+  begin_ready();
   retire_jobs(); // an empty tensor is done
 }
 
@@ -136,8 +136,29 @@ Progress Engine::progress() const {
 
 void Engine::begin_slices(const Job& job) {
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane]->begin(slice_of(job.call, place_, job.buffers, lane, lanes_.size()));
+    lanes_[lane]->begin(share_of(job, lane));
   }
+}
+
+/// All jobs in their order, up to one whose later exchanges are not known yet.
+void Engine::begin_ready() {
+  const auto is_known = [](const Job& job) {
+    return job.series == nullptr || job.series->is_last();
+  };
+  while (begun_ != jobs_.size() && (begun_ == 0 || is_known(*jobs_[begun_ - 1]))) {
+    begin_slices(*jobs_[begun_++]);
+  }
+}
+
+/// Of what is under way.
+Slice Engine::share_of(const Job& job, std::size_t lane) const {
+  if (job.series == nullptr) {
+    return slice_of(job.call, place_, job.buffers, lane, lanes_.size());
+  }
+  const Exchange exchange = job.series->current();
+  Slice slice = slice_of(exchange.call, place_, exchange.buffers, lane, lanes_.size());
+  slice.call = job.call; // that is what another rank may have called otherwise
+  return slice;
 }
 
 bool Engine::post_messages() {
@@ -155,11 +176,11 @@ bool Engine::post_messages() {
   return moved;
 }
 
-void Engine::arrived(std::size_t lane, std::uint32_t immediate,
-                     std::span<const std::uint8_t> message) {
-  lanes_[lane]->accept(immediate, message);
+Arrival Engine::arrived(std::size_t lane, const IncomingMessage& message) {
+  const Arrival arrival = lanes_[lane]->accept(message);
   ++results_received_;
   note_move();
+  return arrival;
 }
 
 void Engine::completed(std::size_t lane) {
@@ -172,36 +193,60 @@ void Engine::note_move() {
   has_moved_ = true;
 }
 
-/// Bytes that are here of the first job's result.
+/// Bytes that are here of the first job's results.
 std::size_t Engine::bytes_done() const {
-  if (jobs_.empty()) {
-    return 0;
-  }
-  const Job& job = *jobs_.front();
+  return jobs_.empty() ? 0 : bytes_of_earlier_ + exchanged_bytes();
+}
+
+/// Of the first job's exchange that is under way.
+std::size_t Engine::exchanged_bytes() const {
   std::size_t bytes = 0;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const bool is_here = lanes_[lane]->finished() > jobs_done_;
-    bytes += is_here ? slice_of(job.call, place_, job.buffers, lane, lanes_.size()).bytes()
-                     : lanes_[lane]->bytes_done();
+    const bool is_here = lanes_[lane]->finished() > exchanges_done_;
+    bytes += is_here ? share_of(*jobs_.front(), lane).bytes() : lanes_[lane]->bytes_done();
   }
   return bytes;
 }
 
 void Engine::retire_jobs() {
-  const auto has_finished = [this](const auto& lane) { return lane->finished() > jobs_done_; };
+  const auto has_finished = [this](const auto& lane) { return lane->finished() > exchanges_done_; };
   while (!jobs_.empty() && std::ranges::all_of(lanes_, has_finished)) {
-    finish(*jobs_.front());
-    jobs_.pop_front();
-    ++jobs_done_;
+    if (!go_on(*jobs_.front())) {
+      return;
+    }
+    begin_ready();
   }
   if (!jobs_.empty()) {
     jobs_.front()->bytes_done.store(bytes_done(), std::memory_order_relaxed);
   }
 }
 
-void Engine::finish(Job& job) {
-  job.bytes_done.store(bytes_done(), std::memory_order_relaxed);
-  if (job.call.finish == Finish::average) {
+/// The first job's exchange is done: begins its next one, or ends the job. False if there is
+/// neither for now.
+bool Engine::go_on(Job& job) {
+  const std::size_t bytes = bytes_done();
+  const ExchangeSeries::Step step =
+      job.series == nullptr ? ExchangeSeries::Step::done : job.series->advance();
+  if (step == ExchangeSeries::Step::differs) {
+    return false;
+  }
+  ++exchanges_done_;
+  bytes_of_earlier_ = bytes;
+  if (step == ExchangeSeries::Step::next) {
+    begin_slices(job);
+    return true;
+  }
+  job.bytes_done.store(bytes, std::memory_order_relaxed);
+  bytes_of_earlier_ = 0;
+  jobs_.pop_front();
+  --begun_;
+  ++jobs_done_;
+  finish(job);
+  return true;
+}
+
+void Engine::finish(Job& job) const {
+  if (job.call.finish == Finish::average && job.series == nullptr) {
     average(job);
   }
   job.done.store(true, std::memory_order_release); // its owner may free it from now on

@@ -5,6 +5,7 @@
 #include "host/bootstrap/job_control.hpp"
 #include "host/bootstrap/stall_timer.hpp"
 #include "host/bootstrap/stream.hpp"
+#include "host/collective/exchange_series.hpp"
 #include "host/collective/reducer.hpp"
 #include "host/transport/transport.hpp"
 
@@ -25,6 +26,7 @@ namespace weir::host {
 struct Job {
   CallBuffers buffers;
   Call call;
+  ExchangeSeries* series = nullptr; // of a call that takes several; then `buffers` is not used
   std::atomic<std::size_t> bytes_done = 0; // written by the engine
   std::atomic<bool> done = false;          // written by the engine, last of all
 };
@@ -65,8 +67,7 @@ class Engine : private TransportListener {
   std::uint64_t results_received() const { return results_received_; }
 
  private:
-  void arrived(std::size_t lane, std::uint32_t immediate,
-               std::span<const std::uint8_t> message) override;
+  Arrival arrived(std::size_t lane, const IncomingMessage& message) override;
   void completed(std::size_t lane) override;
   void consult_control(Deadline now);
   void poll_control();
@@ -74,10 +75,14 @@ class Engine : private TransportListener {
   bool exchange();
   void drain();
   void begin_slices(const Job& job);
+  void begin_ready();
+  Slice share_of(const Job& job, std::size_t lane) const;
   bool post_messages();
   std::size_t bytes_done() const;
+  std::size_t exchanged_bytes() const;
   void retire_jobs();
-  void finish(Job& job);
+  bool go_on(Job& job);
+  void finish(Job& job) const;
   void average(const Job& job) const;
   void note_move();
   void check_stall();
@@ -88,9 +93,12 @@ class Engine : private TransportListener {
   Transport& transport_;
   JobControl* control_ = nullptr;
   const std::chrono::milliseconds timeout_;
-  std::deque<Job*> jobs_;       // that run, in their order
-  std::uint64_t jobs_done_ = 0; // before those
-  std::optional<Error> lost_;   // what ended the exchange of messages, but may not be the cause
+  std::deque<Job*> jobs_;            // in their order
+  std::size_t begun_ = 0;            // of those: the lanes have them
+  std::uint64_t jobs_done_ = 0;      // before those
+  std::uint64_t exchanges_done_ = 0; // of all jobs; each is a slice of every lane
+  std::size_t bytes_of_earlier_ = 0; // of the first job: of its exchanges that are done
+  std::optional<Error> lost_; // what ended the exchange of messages, but may not be the cause
   StallTimer stall_timer_;
   TransportStatistics when_moved_; // the transport's, a control period after the last move at most
   bool has_moved_ = true;          // since they were taken

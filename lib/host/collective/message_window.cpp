@@ -109,8 +109,7 @@ void MessageWindow::write_header(std::uint64_t number, const Piece& piece) {
   headers_[slot_of(number)] = header;
 }
 
-MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
-                                           std::span<const std::uint8_t> message) {
+MessageWindow::Piece MessageWindow::accept(const IncomingMessage& message) {
   const std::uint64_t number = arrived_;
   const auto fail = [&](ErrorCode code, const std::string& text) {
     throw Error(code, config_.predecessor(),
@@ -122,11 +121,12 @@ MessageWindow::Piece MessageWindow::accept(std::uint32_t immediate,
          fmt::format("found {} bytes; at least the {} of the header are due", message.size(),
                      kInaHeaderBytes));
   }
-  const auto& header = wire::view_as<wire::InaHeader>(message.data());
-  if (header.magic.get() != kInaMagic || immediate != static_cast<std::uint32_t>(number)) {
+  const auto& header = wire::view_as<wire::InaHeader>(message.header.data());
+  if (header.magic.get() != kInaMagic || message.immediate != static_cast<std::uint32_t>(number)) {
     fail(ErrorCode::transport_failure,
          fmt::format("found magic {:#010x} and immediate {}; due are {:#010x} and {}",
-                     header.magic.get(), immediate, kInaMagic, static_cast<std::uint32_t>(number)));
+                     header.magic.get(), message.immediate, kInaMagic,
+                     static_cast<std::uint32_t>(number)));
   }
   if (is_greeting_ && nonce_in(header) != config_.nonce) {
     ++others_hellos_;

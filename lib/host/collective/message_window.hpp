@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/transport/message.hpp"
 #include "wire/headers.hpp"
 
 #include <cstddef>
@@ -91,7 +92,7 @@ class MessageWindow {
   /// instead); mismatch or transport_failure when it is not the result that is due. RC keeps
   /// results in the order of sending. While greeting, messages of another run's hello are ignored:
   /// a late result of a dead run would bring a wrong session.
-  Piece accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
+  Piece accept(const IncomingMessage& message);
 
   /// The oldest message under way has been acknowledged.
   void complete();

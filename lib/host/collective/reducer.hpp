@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace weir::host {
@@ -23,7 +22,7 @@ class Reducer {
   /// The next message, if one may be sent now.
   virtual std::optional<OutgoingMessage> next() = 0;
   /// A message of the predecessor. Throws Error when it is not the one that is due.
-  virtual void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) = 0;
+  virtual Arrival accept(const IncomingMessage& message) = 0;
   /// The oldest message under way has been acknowledged.
   virtual void complete() = 0;
 

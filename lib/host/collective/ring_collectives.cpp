@@ -67,9 +67,10 @@ void RingCollectives::begin_gathering(const Slice& slice) {
   reducer_.begin(bytes);
 }
 
-void RingCollectives::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
-  reducer_.accept(immediate, message);
+Arrival RingCollectives::accept(const IncomingMessage& message) {
+  reducer_.accept(message);
   go_on();
+  return Arrival::taken;
 }
 
 void RingCollectives::complete() {

@@ -22,7 +22,7 @@ class RingCollectives : public Reducer {
 
   std::optional<OutgoingMessage> next() override { return reducer_.next(); }
 
-  void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) override;
+  Arrival accept(const IncomingMessage& message) override;
   void complete() override;
 
   std::uint64_t finished() const override { return finished_; }

@@ -170,7 +170,9 @@ OutgoingMessage RingReducer::write(const Departure& departure) {
   header.bytes.set(static_cast<std::uint32_t>(data.size()));
   header.call = encode(slice_.call);
   under_way_.push_back(departure.block);
-  return {number, {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)}, data};
+  return {.number = number,
+          .header = {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)},
+          .data = data};
 }
 
 void RingReducer::complete() {
@@ -181,15 +183,14 @@ void RingReducer::complete() {
 
 // -------------------------------------------------------------------------------------- receiving
 
-void RingReducer::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
+void RingReducer::accept(const IncomingMessage& message) {
   RingHeader header{};
-  std::memcpy(&header, message.data(), std::min(sizeof(header), message.size()));
-  check(header, immediate, message.size());
-  const auto data = message.subspan(sizeof(header));
+  std::memcpy(&header, message.header.data(), message.header.size());
+  check(header, message.immediate, message.size());
   if (static_cast<RingContent>(header.content.get()) == RingContent::partial) {
-    take_partial(header, data);
+    take_partial(header, message.data);
   } else {
-    take_result(header, data);
+    take_result(header, message.data);
   }
   ++next_arrival_;
 }

@@ -79,7 +79,7 @@ class RingReducer {
   /// Only when idle. Throws Error, as accept does: a message of the tensor may be here already.
   void begin(const Slice& slice);
   std::optional<OutgoingMessage> next();
-  void accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
+  void accept(const IncomingMessage& message);
   void complete();
 
   std::size_t bytes_done() const { return bytes_done_; }

@@ -98,6 +98,17 @@ std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t o
   return bytes == 0 ? std::span<const std::uint8_t>() : std::span(data + offset, bytes);
 }
 
+std::span<std::uint8_t> Slice::target(std::uint16_t segment, std::size_t offset,
+                                      std::size_t bytes) const {
+  if (list != nullptr) {
+    return list->find_target(list_begin + offset, bytes);
+  }
+  if (offset < keep_begin || offset + bytes > keep_end) {
+    return {};
+  }
+  return {out + segment * stride + (offset - keep_begin), bytes};
+}
+
 void Slice::store(std::uint16_t segment, std::size_t offset,
                   std::span<const std::uint8_t> result) const {
   if (list != nullptr) {

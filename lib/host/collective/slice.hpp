@@ -51,6 +51,10 @@ struct Slice {
     return list == nullptr || bytes == 0 || !list->find(list_begin + offset, bytes).empty();
   }
 
+  /// Where a part's result goes, if it goes to one place and all of it is kept. Empty otherwise.
+  std::span<std::uint8_t> target(std::uint16_t segment, std::size_t offset,
+                                 std::size_t bytes) const;
+
   bool keeps_all() const { return keep_begin == 0 && keep_end == segment_bytes; }
 
   /// Whose data the segment's result is; in a broadcast alone.

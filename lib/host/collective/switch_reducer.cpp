@@ -19,7 +19,8 @@ std::optional<OutgoingMessage> SwitchReducer::next() {
   if (!message) {
     return std::nullopt;
   }
-  return OutgoingMessage{message->number, message->header, data_of(*message)};
+  return OutgoingMessage{message->number, message->header, data_of(*message),
+                         place_of(message->piece)};
 }
 
 /// The window lets message m go when m-2N is acknowledged.
@@ -38,15 +39,29 @@ std::span<const std::uint8_t> SwitchReducer::data_of(const MessageWindow::Outgoi
   return gathered;
 }
 
-void SwitchReducer::accept(std::uint32_t immediate, std::span<const std::uint8_t> message) {
-  const MessageWindow::Piece piece = window_.accept(immediate, message);
+std::span<std::uint8_t> SwitchReducer::place_of(const MessageWindow::Piece& piece) {
+  if (piece.bytes == 0) {
+    return {};
+  }
+  return progress(piece.work).slice.target(piece.segment, piece.offset, piece.bytes);
+}
+
+Arrival SwitchReducer::accept(const IncomingMessage& message) {
+  const std::uint64_t arrived_before = window_.arrived();
+  const MessageWindow::Piece piece = window_.accept(message);
   if (piece.bytes != 0) {
-    Progress& progress = this->progress(piece.work);
-    progress.slice.store(piece.segment, piece.offset,
-                         message.subspan(kInaHeaderBytes, piece.bytes));
-    progress.bytes_done += piece.bytes;
+    store(piece, message.data);
   }
   forget_finished();
+  return window_.arrived() == arrived_before ? Arrival::ignored : Arrival::taken;
+}
+
+void SwitchReducer::store(const MessageWindow::Piece& piece, std::span<const std::uint8_t> result) {
+  Progress& progress = this->progress(piece.work);
+  if (place_of(piece).data() != result.data()) { // else the transport has put it there
+    progress.slice.store(piece.segment, piece.offset, result);
+  }
+  progress.bytes_done += piece.bytes;
 }
 
 void SwitchReducer::complete() {

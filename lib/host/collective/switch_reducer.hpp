@@ -9,7 +9,8 @@
 
 namespace weir::host {
 
-/// The switch reduces. This sends the slices and copies the results out. It starts with the hello.
+/// The switch reduces. This sends the slices and says where the results go. It copies out what the
+/// transport has not put there. It starts with the hello.
 class SwitchReducer : public Reducer {
  public:
   explicit SwitchReducer(const WindowConfig& config)
@@ -17,7 +18,7 @@ class SwitchReducer : public Reducer {
 
   void begin(const Slice& slice) override;
   std::optional<OutgoingMessage> next() override;
-  void accept(std::uint32_t immediate, std::span<const std::uint8_t> message) override;
+  Arrival accept(const IncomingMessage& message) override;
 
   void complete() override;
 
@@ -42,6 +43,8 @@ class SwitchReducer : public Reducer {
   Progress& progress(std::uint64_t work) { return under_way_[work - forgotten_]; }
 
   std::span<const std::uint8_t> data_of(const MessageWindow::Outgoing& message);
+  std::span<std::uint8_t> place_of(const MessageWindow::Piece& piece);
+  void store(const MessageWindow::Piece& piece, std::span<const std::uint8_t> result);
   void forget_finished();
 
   MessageWindow window_;

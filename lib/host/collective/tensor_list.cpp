@@ -19,13 +19,25 @@ std::size_t TensorList::index_at(std::size_t offset) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
 }
 
-std::span<const std::uint8_t> TensorList::find(std::size_t offset, std::size_t bytes) const {
+/// Where the bytes lie, if they are of one tensor.
+std::optional<TensorList::Place> TensorList::place_of(std::size_t offset, std::size_t bytes) const {
   const std::size_t index = index_at(offset);
   if (index == ends_.size() || offset + bytes > ends_[index]) {
-    return {};
+    return std::nullopt;
   }
   const Tensor& tensor = tensors_[index];
-  return {tensor.in + (offset - (ends_[index] - tensor.bytes)), bytes};
+  return Place{tensor, offset - (ends_[index] - tensor.bytes)};
+}
+
+std::span<const std::uint8_t> TensorList::find(std::size_t offset, std::size_t bytes) const {
+  const std::optional<Place> place = place_of(offset, bytes);
+  return place ? std::span(place->tensor.in + place->offset, bytes)
+               : std::span<const std::uint8_t>();
+}
+
+std::span<std::uint8_t> TensorList::find_target(std::size_t offset, std::size_t bytes) const {
+  const std::optional<Place> place = place_of(offset, bytes);
+  return place ? std::span(place->tensor.out + place->offset, bytes) : std::span<std::uint8_t>();
 }
 
 /// Calls visitor(tensor, offset in it, offset in the bytes, number of bytes) for each part.

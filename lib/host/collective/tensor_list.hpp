@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,9 @@ class TensorList {
   /// The bytes of `in` where they lie, if they are of one tensor. Empty otherwise.
   std::span<const std::uint8_t> find(std::size_t offset, std::size_t bytes) const;
 
+  /// The same of `out`.
+  std::span<std::uint8_t> find_target(std::size_t offset, std::size_t bytes) const;
+
   /// Copies bytes of `in`, whatever tensors they are of.
   void gather(std::size_t offset, std::span<std::uint8_t> to) const;
 
@@ -32,7 +36,13 @@ class TensorList {
   void scatter(std::size_t offset, std::span<const std::uint8_t> from) const;
 
  private:
+  struct Place {
+    const Tensor& tensor;
+    std::size_t offset; // in it
+  };
+
   std::size_t index_at(std::size_t offset) const;
+  std::optional<Place> place_of(std::size_t offset, std::size_t bytes) const;
   template <typename Visitor>
   void visit(std::size_t offset, std::size_t bytes, Visitor visitor) const;
 

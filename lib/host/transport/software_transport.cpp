@@ -38,11 +38,13 @@ SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
       dice_(options.seed) {
   for (Lane& lane : lanes_) {
     lane.inbox.resize(std::size_t{plan.slots} * plan.slot_bytes);
+    lane.receives.resize(plan.slots);
   }
-  renew();
+  renew(Delivery::by_send);
 }
 
-void SoftwareTransport::renew() {
+void SoftwareTransport::renew(Delivery delivery) {
+  delivery_ = delivery;
   std::random_device entropy;
   constexpr std::uint32_t k24Bits = 0xffffff;
   device_ = std::make_unique<endpoint::Device>();
@@ -56,7 +58,9 @@ void SoftwareTransport::renew() {
     lane.incoming_psn = entropy() & k24Bits;
     lane.inbox_key = (entropy() & 0xffffff00) | static_cast<std::uint32_t>(i);
     lane.outgoing = lane.incoming = nullptr;
-    device_->memory().add(lane.inbox_key, lane.inbox);
+    if (delivery == Delivery::by_write) {
+      device_->memory().add(lane.inbox_key, lane.inbox);
+    }
   }
 }
 
@@ -132,23 +136,55 @@ void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uin
   incoming.receive_psn = behind.numbers.outgoing_psn.get();
   incoming.udp_source_port = entropy_port(lane.incoming_number);
   lane.incoming = &device_->create(incoming);
+  if (delivery_ == Delivery::by_write) {
+    post_for_writes(lane);
+  }
+}
+
+void SoftwareTransport::post_for_writes(Lane& lane) const {
   for (std::uint32_t i = 0; i < plan_.slots; ++i) {
     lane.incoming->post(endpoint::ReceiveRequest{});
   }
 }
 
+std::span<std::uint8_t> SoftwareTransport::slot_of(Lane& lane, std::uint64_t number) const {
+  return std::span(lane.inbox).subspan((number % plan_.slots) * plan_.slot_bytes, plan_.slot_bytes);
+}
+
+/// For the message with the same number of the predecessor.
+void SoftwareTransport::post_receive(Lane& lane, const OutgoingMessage& message) const {
+  const std::span<std::uint8_t> slot = slot_of(lane, message.number);
+  endpoint::ReceiveRequest& receive = lane.receives[message.number % plan_.slots];
+  receive.id = message.number;
+  receive.header = slot.first(kInaHeaderBytes);
+  receive.buffer = message.result.empty() ? slot.subspan(kInaHeaderBytes) : message.result;
+  lane.incoming->post(receive);
+}
+
 bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) {
-  const Lane& lane = lanes_[index];
+  Lane& lane = lanes_[index];
   endpoint::SendRequest request;
   request.id = message.number;
-  request.kind = endpoint::SendKind::write_immediate;
+  request.kind = endpoint::SendKind::send_immediate;
   request.header = message.header;
   request.data = message.data;
-  request.remote_address =
-      lane.successor_base + (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
-  request.remote_key = lane.successor_key;
   request.immediate = static_cast<std::uint32_t>(message.number);
+  if (delivery_ == Delivery::by_send) {
+    post_receive(lane, message);
+  } else {
+    request.kind = endpoint::SendKind::write_immediate;
+    request.remote_address =
+        lane.successor_base + (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
+    request.remote_key = lane.successor_key;
+  }
   return lane.outgoing->post(request) == endpoint::PostResult::posted;
+}
+
+/// A closed queue pair drops what comes. Nobody but poll() would store it.
+void SoftwareTransport::quiesce() {
+  for (std::size_t i = 0; i < device_->size(); ++i) {
+    (*device_)[i].close();
+  }
 }
 
 endpoint::TimePoint SoftwareTransport::now() const {
@@ -184,15 +220,29 @@ bool SoftwareTransport::drain_incoming(std::size_t index, TransportListener& lis
     if (completion->status != endpoint::Status::success) {
       continue; // throw_if_failed has the cause
     }
-    const std::uint32_t immediate = completion->immediate.value_or(0);
-    const std::size_t slot = immediate % plan_.slots;
-    listener.arrived(index, immediate,
-                     std::span<const std::uint8_t>(lane.inbox)
-                         .subspan(slot * plan_.slot_bytes, completion->bytes));
-    lane.incoming->post(endpoint::ReceiveRequest{});
+    const Arrival arrival = listener.arrived(index, message_of(lane, *completion));
+    if (delivery_ == Delivery::by_write) {
+      lane.incoming->post(endpoint::ReceiveRequest{});
+    } else if (arrival == Arrival::ignored) {
+      lane.incoming->post(lane.receives[completion->id % plan_.slots]);
+    }
     moved = true;
   }
   return moved;
+}
+
+IncomingMessage SoftwareTransport::message_of(Lane& lane,
+                                              const endpoint::Completion& completion) const {
+  const std::uint32_t immediate = completion.immediate.value_or(0);
+  if (delivery_ == Delivery::by_write) {
+    return message_in_one_piece(
+        immediate,
+        slot_of(lane, immediate).first(std::min(completion.bytes, std::size_t{plan_.slot_bytes})));
+  }
+  const endpoint::ReceiveRequest& receive = lane.receives[completion.id % plan_.slots];
+  const std::size_t header_bytes = std::min(completion.bytes, receive.header.size());
+  return {immediate, receive.header.first(header_bytes),
+          receive.buffer.first(completion.bytes - header_bytes)};
 }
 
 bool SoftwareTransport::drain_outgoing(std::size_t index, TransportListener& listener) {

@@ -32,10 +32,11 @@ class SoftwareTransport : public Transport, private FrameReader {
 
   std::uint32_t queue_pair(std::size_t lane) const override { return lanes_[lane].outgoing_number; }
 
-  void renew() override;
+  void renew(Delivery delivery) override;
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
+  void quiesce() override;
   bool poll(TransportListener& listener) override;
 
   int descriptor() const override { return frames_->descriptor(); }
@@ -56,12 +57,18 @@ class SoftwareTransport : public Transport, private FrameReader {
     std::uint32_t incoming_psn = 0;
     std::uint32_t inbox_key = 0;
     std::vector<std::uint8_t> inbox;
+    // By SEND: where the message of each number, mod slots, goes.
+    std::vector<endpoint::ReceiveRequest> receives;
     std::uint32_t successor_key = 0;
     std::uint64_t successor_base = 0;
     endpoint::QueuePair* outgoing = nullptr; // to the successor; owned by the device
     endpoint::QueuePair* incoming = nullptr;
   };
 
+  std::span<std::uint8_t> slot_of(Lane& lane, std::uint64_t number) const;
+  void post_receive(Lane& lane, const OutgoingMessage& message) const;
+  void post_for_writes(Lane& lane) const;
+  IncomingMessage message_of(Lane& lane, const endpoint::Completion& completion) const;
   void accept(std::span<std::uint8_t> frame) override;
   endpoint::QueuePairConfig common_config() const;
   void connect_lane(std::size_t lane, std::span<const std::uint8_t> predecessor,
@@ -77,6 +84,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   const SoftwareTransportOptions options_;
   std::unique_ptr<FrameIo> frames_;
   std::unique_ptr<endpoint::Device> device_;
+  Delivery delivery_ = Delivery::by_send;
   std::vector<Lane> lanes_;
   std::mt19937_64 dice_;
   std::uint64_t frames_lost_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/bootstrap/event_waiter.hpp"
+#include "host/transport/message.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -17,21 +18,11 @@ namespace weir::host {
 class TransportListener {
  public:
   virtual ~TransportListener() = default;
-  /// The predecessor's next message is complete in our inbox: INA header, then data. The slot is
-  /// free again when the call returns.
-  virtual void arrived(std::size_t lane, std::uint32_t immediate,
-                       std::span<const std::uint8_t> message) = 0;
+  /// The predecessor's next message is here. The transport's memory for it is free again when the
+  /// call returns.
+  virtual Arrival arrived(std::size_t lane, const IncomingMessage& message) = 0;
   /// The lane's oldest unacknowledged message has been acknowledged.
   virtual void completed(std::size_t lane) = 0;
-};
-
-/// One outgoing message. Its bytes must stay unchanged until it is completed. Exception: an
-/// arriving result may overwrite its data in place, because the switch never reads a repeat of
-/// those (docs/protocol.md §4).
-struct OutgoingMessage {
-  std::uint64_t number = 0; // 0, 1, 2, … on its lane; determines immediate and inbox slot
-  std::span<const std::uint8_t> header;
-  std::span<const std::uint8_t> data;
 };
 
 struct TransportStatistics {
@@ -41,10 +32,19 @@ struct TransportStatistics {
   std::uint64_t frames_lost_on_purpose = 0;
 };
 
+/// How messages travel.
+enum class Delivery : std::uint8_t {
+  /// SEND WITH IMMEDIATE. For a switch: each message of ours is answered by one of the
+  /// predecessor's, whose data may go to where our message says.
+  by_send,
+  /// RDMA WRITE WITH IMMEDIATE into the successor's inbox, at any time.
+  by_write,
+};
+
 /// Reliable connections from the predecessor and to the successor, one of each per lane (a lane is
-/// a ring of the job). A message is an RDMA WRITE WITH IMMEDIATE into the successor's inbox. Each
-/// lane has an inbox of equal slots, used in turn. Throws Error with the neighbour's rank and
-/// the cause when a connection fails. One thread at a time.
+/// a ring of the job). Each lane has an inbox of equal slots, used in turn. Messages go by_send
+/// until renew() says otherwise. Throws Error with the neighbour's rank and the cause when a
+/// connection fails. One thread at a time.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -59,10 +59,13 @@ class Transport {
 
   /// Replaces the connections by new queue pairs with new first PSNs, to be connected again.
   /// Messages are numbered from 0 again.
-  virtual void renew() = 0;
+  virtual void renew(Delivery delivery) = 0;
 
   /// False when the lane's send queue is full of messages that are not completed.
   virtual bool post(std::size_t lane, const OutgoingMessage& message) = 0;
+  /// Ends the connections. When it returns, nothing reads or writes callers' memory any more. Only
+  /// statistics() and describe() may follow. Does not throw.
+  virtual void quiesce() = 0;
   /// Moves frames and reports events; true when there were any.
   virtual bool poll(TransportListener& listener) = 0;
   /// Readable when poll() has work. Of the transport's whole life. kNoDescriptor: only poll() can

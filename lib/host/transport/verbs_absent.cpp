@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/error.hpp"
-#include "host/transport/verbs_transport.hpp"
+#include "host/transport/nic.hpp"
+
+#include <optional>
 
 namespace weir::host {
 
-std::unique_ptr<Transport> open_verbs(const TransportPlan& /*plan*/, const VerbsOptions& options) {
+std::shared_ptr<Nic> open_nic(const std::string& device) {
   throw Error(ErrorCode::transport_failure, std::nullopt,
-              "device " + options.device + ": this build has no libibverbs");
+              "device " + device + ": this build has no libibverbs");
 }
 
 } // namespace weir::host

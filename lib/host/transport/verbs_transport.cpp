@@ -25,34 +25,29 @@
 namespace weir::host {
 namespace {
 
+using verbs::CompletionChannel;
+using verbs::CompletionQueue;
+using verbs::MemoryRegion;
+using verbs::QueuePair;
+
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
 constexpr std::uint8_t kRnrRetry = 7;  // without limit: the engine's deadline ends a job
 // Of the neighbour's MAC address; the kernel waits a second for each.
 constexpr unsigned kResolutions = 10;
+constexpr std::uint32_t kPieces = 2;         // of a message: header and data
+constexpr std::uint32_t kWantedInline = 256; // bytes of a short message, its header included
+constexpr std::size_t kBatch = 16;           // completions
+// A device ends its requests in microseconds; soft-RoCE in milliseconds.
+constexpr auto kDrainLimit = std::chrono::seconds(1);
+constexpr auto kDrainNap = std::chrono::microseconds(20);
 
 /// What neighbours must know about a lane.
 struct LaneAddress {
   std::array<std::uint8_t, 16> gid;
   LaneNumbers numbers;
 };
-
-/// An ibverbs object and the call that destroys it.
-template <auto Destroy>
-struct Destroyer {
-  template <typename Object>
-  void operator()(Object* object) const {
-    Destroy(object);
-  }
-};
-
-using Context = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
-using ProtectionDomain = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
-using CompletionChannel = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
-using CompletionQueue = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
-using QueuePair = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
-using MemoryRegion = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
 
 ibv_mtu mtu_of(std::uint32_t bytes) {
   switch (bytes) {
@@ -69,9 +64,21 @@ ibv_mtu mtu_of(std::uint32_t bytes) {
   }
 }
 
+ibv_sge piece_of(std::span<const std::uint8_t> bytes, std::uint32_t key) {
+  return {.addr = reinterpret_cast<std::uint64_t>(bytes.data()),
+          .length = static_cast<std::uint32_t>(bytes.size()),
+          .lkey = key};
+}
+
+/// Of the request or its memory, whatever the neighbour does (IBTA §10.10.2.2).
+bool is_own_fault(ibv_wc_status status) {
+  return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ||
+         status == IBV_WC_LOC_QP_OP_ERR;
+}
+
 class VerbsTransport : public Transport {
  public:
-  VerbsTransport(const TransportPlan& plan, const VerbsOptions& options);
+  VerbsTransport(const TransportPlan& plan, std::shared_ptr<VerbsNic> nic, std::uint8_t gid_index);
 
   std::vector<std::uint8_t> address() const override;
 
@@ -79,10 +86,11 @@ class VerbsTransport : public Transport {
     return lanes_[lane].outgoing->qp_num;
   }
 
-  void renew() override;
+  void renew(Delivery delivery) override;
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t lane, const OutgoingMessage& message) override;
+  void quiesce() override;
   bool poll(TransportListener& listener) override;
 
   int descriptor() const override { return events_->fd; }
@@ -96,12 +104,21 @@ class VerbsTransport : public Transport {
   std::string describe(std::size_t) const override { return {}; }
 
  private:
+  using Pieces = std::array<ibv_sge, kPieces>;
+
+  /// The places of a message that will come by SEND: its header's in the inbox, and its data's.
+  struct Receive {
+    std::span<std::uint8_t> data;
+    Pieces pieces{};
+  };
+
   /// This rank's two ends of one ring. A member is declared after those that it uses.
   struct Lane {
     std::vector<std::uint8_t> inbox; // slots
-    // Slots: copies of outgoing messages. So user memory needs no registration and may change while
-    // a message is repeated.
+    // Slots: headers of outgoing messages, and copies of data that the device cannot read where
+    // they are.
     std::vector<std::uint8_t> outbox;
+    std::vector<Receive> receives; // by SEND; by number mod slots
     MemoryRegion inbox_region;
     MemoryRegion outbox_region;
     QueuePair outgoing; // to the successor
@@ -110,6 +127,7 @@ class VerbsTransport : public Transport {
     std::uint32_t incoming_psn = 0;
     std::uint64_t posted = 0;
     std::uint64_t completed = 0;
+    std::uint64_t received = 0; // by SEND
     std::uint32_t successor_key = 0;
     std::uint64_t successor_base = 0;
   };
@@ -120,152 +138,135 @@ class VerbsTransport : public Transport {
     return std::uint64_t{lane} << 1 | static_cast<std::uint64_t>(direction);
   }
 
-  [[noreturn]] void fail(std::string_view what, int error) const;
-
-  template <typename Object>
-  Object* made(Object* object, std::string_view what) const {
-    if (object == nullptr) {
-      fail(what, errno);
-    }
-    return object;
-  }
-
-  void open_device();
   void check_port();
   void open_event_channel();
   bool take_events();
-  MemoryRegion register_memory(std::vector<std::uint8_t>& memory, int access) const;
-  void make_inbox_and_outbox(Lane& lane);
-  QueuePair make_queue_pair() const;
+  void make_slots(Lane& lane);
+
+  /// What the predecessor may do with our memory.
+  int peers_access() const { return delivery_ == Delivery::by_write ? IBV_ACCESS_REMOTE_WRITE : 0; }
+
+  QueuePair make_queue_pair();
   void initialize(ibv_qp& queue_pair) const;
   void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
                 std::uint32_t remote_number, std::uint32_t remote_psn, std::uint32_t own_psn) const;
-  void post_receive(std::size_t lane);
+  std::span<std::uint8_t> slot_of(std::vector<std::uint8_t>& slots, std::uint64_t number) const;
+  std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes) const;
+  void post_receive(std::size_t index, const OutgoingMessage& message);
+  void post_receive(std::size_t index, std::span<ibv_sge> pieces);
+  Pieces pieces_of(Lane& lane, const OutgoingMessage& message) const;
+  std::span<const ibv_wc> take_completions(std::span<ibv_wc, kBatch> room);
   void take(const ibv_wc& completion, TransportListener& listener);
+  void take_send(std::size_t index, const ibv_wc& completion, TransportListener& listener);
+  bool drain();
+  void destroy_queue_pairs();
   [[noreturn]] void fail_connection(const ibv_wc& completion, Direction direction) const;
 
   const TransportPlan plan_;
-  const VerbsOptions options_;
-  Context context_;
-  ProtectionDomain domain_;
+  const std::shared_ptr<VerbsNic> nic_;
+  const std::uint8_t gid_index_;
   CompletionChannel events_;
   CompletionQueue completions_;
   ibv_gid gid_{};
   std::vector<Lane> lanes_;
+  Delivery delivery_ = Delivery::by_send;
+  std::uint32_t inline_bytes_ = kWantedInline; // of a message, at most
+  std::size_t under_way_ = 0;                  // requests posted and not completed
   Spins spins_;
   bool is_armed_ = false; // the next completion makes an event, if there was none yet
 };
 
-VerbsTransport::VerbsTransport(const TransportPlan& plan, const VerbsOptions& options)
-    : plan_(plan), options_(options) {
-  open_device();
+VerbsTransport::VerbsTransport(const TransportPlan& plan, std::shared_ptr<VerbsNic> nic,
+                               std::uint8_t gid_index)
+    : plan_(plan), nic_(std::move(nic)), gid_index_(gid_index) {
   check_port();
-  domain_.reset(made(ibv_alloc_pd(context_.get()), "no protection domain"));
   open_event_channel();
   lanes_.resize(plan.lanes);
   for (Lane& lane : lanes_) {
-    make_inbox_and_outbox(lane);
+    make_slots(lane);
   }
-  renew();
+  renew(Delivery::by_send);
 }
 
 /// Queue pairs go first: their completion queue must outlive them.
-void VerbsTransport::renew() {
-  for (Lane& lane : lanes_) {
-    lane.outgoing.reset();
-    lane.incoming.reset();
-  }
+void VerbsTransport::renew(Delivery delivery) {
+  delivery_ = delivery;
+  destroy_queue_pairs();
   const std::size_t depth = 2 * plan_.lanes * plan_.slots;
   take_events(); // the queue's end waits for them
   completions_.reset();
   is_armed_ = false;
-  completions_.reset(
-      made(ibv_create_cq(context_.get(), static_cast<int>(depth), nullptr, events_.get(), 0),
-           fmt::format("no completion queue of {}", depth)));
+  under_way_ = 0;
+  completions_.reset(nic_->made(
+      ibv_create_cq(&nic_->context(), static_cast<int>(depth), nullptr, events_.get(), 0),
+      fmt::format("no completion queue of {}", depth)));
   std::random_device entropy;
   for (Lane& lane : lanes_) {
     lane.outgoing = make_queue_pair();
     lane.incoming = make_queue_pair();
     lane.outgoing_psn = entropy() & 0xffffff;
     lane.incoming_psn = entropy() & 0xffffff;
-    lane.posted = lane.completed = 0;
+    lane.posted = lane.completed = lane.received = 0;
+    lane.inbox_region.reset(); // both at once may exceed the limit of locked memory
+    lane.inbox_region = nic_->make_region(lane.inbox, IBV_ACCESS_LOCAL_WRITE | peers_access());
   }
-}
-
-void VerbsTransport::fail(std::string_view what, int error) const {
-  throw Error(ErrorCode::transport_failure, std::nullopt,
-              fmt::format("device {}: {}: {}", options_.device, what, std::strerror(error)));
-}
-
-void VerbsTransport::open_device() {
-  int count = 0;
-  const std::unique_ptr<ibv_device*, Destroyer<ibv_free_device_list>> list(
-      ibv_get_device_list(&count));
-  const std::span<ibv_device*> devices(list.get(), static_cast<std::size_t>(count));
-  std::vector<std::string> names;
-  for (ibv_device* device : devices) {
-    names.emplace_back(ibv_get_device_name(device));
-    if (names.back() == options_.device) {
-      // ibv_fork_init is not called: from Linux 5.12 on, a fork copies pages that a device writes.
-      // On older kernels it would take whole pages away from children, and the pages at the ends of
-      // our slots also hold other memory.
-      context_.reset(made(ibv_open_device(device), "cannot be opened"));
-      return;
-    }
-  }
-  fail(fmt::format("not among the RDMA devices here ({})", fmt::join(names, ", ")), ENODEV);
 }
 
 void VerbsTransport::check_port() {
   ibv_port_attr port{};
-  if (ibv_query_port(context_.get(), kPort, &port) != 0) {
-    fail("port 1 cannot be queried", errno);
+  if (ibv_query_port(&nic_->context(), kPort, &port) != 0) {
+    nic_->fail("port 1 cannot be queried", errno);
   }
   if (port.state != IBV_PORT_ACTIVE) {
-    fail(fmt::format("port 1 is {}, not active", ibv_port_state_str(port.state)), ENETDOWN);
+    nic_->fail(fmt::format("port 1 is {}, not active", ibv_port_state_str(port.state)), ENETDOWN);
   }
   if (port.active_mtu < mtu_of(plan_.path_mtu)) {
-    fail(fmt::format("port 1 carries a path MTU of {}; {} is asked for", 128 << port.active_mtu,
-                     plan_.path_mtu),
-         EMSGSIZE);
+    nic_->fail(fmt::format("port 1 carries a path MTU of {}; {} is asked for",
+                           128 << port.active_mtu, plan_.path_mtu),
+               EMSGSIZE);
   }
-  if (ibv_query_gid(context_.get(), kPort, options_.gid_index, &gid_) != 0) {
-    fail(fmt::format("no GID {}", options_.gid_index), errno);
+  if (ibv_query_gid(&nic_->context(), kPort, gid_index_, &gid_) != 0) {
+    nic_->fail(fmt::format("no GID {}", gid_index_), errno);
   }
   const ibv_gid none{};
   if (std::memcmp(gid_.raw, none.raw, sizeof(gid_.raw)) == 0) {
-    fail(fmt::format("GID {} is empty (show_gids lists them)", options_.gid_index), EADDRNOTAVAIL);
+    nic_->fail(fmt::format("GID {} is empty (show_gids lists them)", gid_index_), EADDRNOTAVAIL);
   }
 }
 
-MemoryRegion VerbsTransport::register_memory(std::vector<std::uint8_t>& memory, int access) const {
-  return MemoryRegion(made(ibv_reg_mr(domain_.get(), memory.data(), memory.size(), access),
-                           fmt::format("{} bytes cannot be registered", memory.size())));
-}
-
-void VerbsTransport::make_inbox_and_outbox(Lane& lane) {
+void VerbsTransport::make_slots(Lane& lane) {
   const std::size_t bytes = std::size_t{plan_.slots} * plan_.slot_bytes;
   lane.inbox.resize(bytes);
   lane.outbox.resize(bytes);
-  lane.inbox_region = register_memory(lane.inbox, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  lane.outbox_region = register_memory(lane.outbox, IBV_ACCESS_LOCAL_WRITE);
+  lane.receives.resize(plan_.slots);
+  lane.outbox_region = nic_->make_region(lane.outbox, IBV_ACCESS_LOCAL_WRITE);
 }
 
-QueuePair VerbsTransport::make_queue_pair() const {
-  ibv_qp_init_attr attributes{};
-  attributes.send_cq = completions_.get();
-  attributes.recv_cq = completions_.get();
-  attributes.qp_type = IBV_QPT_RC;
-  attributes.sq_sig_all = 1;
-  attributes.cap = {.max_send_wr = plan_.slots,
-                    .max_recv_wr = plan_.slots,
-                    .max_send_sge = 1,
-                    .max_recv_sge = 1,
-                    .max_inline_data = 0};
-  QueuePair queue_pair(made(ibv_create_qp(domain_.get(), &attributes),
-                            fmt::format("no queue pair of depth {}", plan_.slots)));
-  initialize(*queue_pair);
-  return queue_pair;
+/// Queue pairs of many devices send short messages faster when the CPU hands over the bytes with
+/// the request. How many bytes that may be differs, and only a refusal tells.
+QueuePair VerbsTransport::make_queue_pair() {
+  while (true) {
+    ibv_qp_init_attr attributes{};
+    attributes.send_cq = completions_.get();
+    attributes.recv_cq = completions_.get();
+    attributes.qp_type = IBV_QPT_RC;
+    attributes.sq_sig_all = 1;
+    attributes.cap = {.max_send_wr = plan_.slots,
+                      .max_recv_wr = plan_.slots,
+                      .max_send_sge = kPieces,
+                      .max_recv_sge = kPieces,
+                      .max_inline_data = inline_bytes_};
+    QueuePair queue_pair(ibv_create_qp(&nic_->domain(), &attributes));
+    if (queue_pair) {
+      inline_bytes_ = std::min(inline_bytes_, attributes.cap.max_inline_data);
+      initialize(*queue_pair);
+      return queue_pair;
+    }
+    if (inline_bytes_ == 0) {
+      nic_->fail(fmt::format("no queue pair of depth {}", plan_.slots), errno);
+    }
+    inline_bytes_ /= 2;
+  }
 }
 
 /// RESET to INIT (IBTA §10.3.1). Receives are posted later: rxe rejects them before.
@@ -273,12 +274,12 @@ void VerbsTransport::initialize(ibv_qp& queue_pair) const {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = kPort;
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  attributes.qp_access_flags = static_cast<unsigned>(peers_access());
   const int error =
       ibv_modify_qp(&queue_pair, &attributes,
                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) {
-    fail("queue pair to INIT", error);
+    nic_->fail("queue pair to INIT", error);
   }
 }
 
@@ -295,7 +296,7 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
   attributes.min_rnr_timer = kRnrTimer;
   attributes.ah_attr.is_global = 1;
   attributes.ah_attr.port_num = kPort;
-  attributes.ah_attr.grh.sgid_index = options_.gid_index;
+  attributes.ah_attr.grh.sgid_index = gid_index_;
   attributes.ah_attr.grh.hop_limit = kHopLimit;
   std::memcpy(attributes.ah_attr.grh.dgid.raw, remote_gid.data(), remote_gid.size());
   int error = ETIMEDOUT;
@@ -305,8 +306,9 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   }
   if (error != 0) {
-    fail(fmt::format("queue pair to RTR, towards {}", wire::to_string(wire::IpAddress{remote_gid})),
-         error);
+    nic_->fail(
+        fmt::format("queue pair to RTR, towards {}", wire::to_string(wire::IpAddress{remote_gid})),
+        error);
   }
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = plan_.ack_timeout_exponent();
@@ -318,7 +320,7 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   if (error != 0) {
-    fail("queue pair to RTS", error);
+    nic_->fail("queue pair to RTS", error);
   }
 }
 
@@ -347,8 +349,8 @@ void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
         lane_address<LaneAddress>(predecessor, i, lanes_.size(), plan_.predecessor());
     const LaneAddress& ahead =
         lane_address<LaneAddress>(successor, i, lanes_.size(), plan_.successor());
-    for (std::uint32_t slot = 0; slot < plan_.slots; ++slot) {
-      post_receive(i);
+    for (std::uint32_t slot = 0; delivery_ == Delivery::by_write && slot < plan_.slots; ++slot) {
+      post_receive(i, std::span<ibv_sge>());
     }
     bring_up(*lane.incoming, behind.gid, behind.numbers.outgoing_number.get(),
              behind.numbers.outgoing_psn.get(), lane.incoming_psn);
@@ -359,14 +361,42 @@ void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
   }
 }
 
-void VerbsTransport::post_receive(std::size_t lane) {
-  ibv_recv_wr request{}; // without a buffer: it takes the immediate alone
-  request.wr_id = work_id(lane, Direction::incoming);
+std::span<std::uint8_t> VerbsTransport::slot_of(std::vector<std::uint8_t>& slots,
+                                                std::uint64_t number) const {
+  return std::span(slots).subspan((number % plan_.slots) * plan_.slot_bytes, plan_.slot_bytes);
+}
+
+/// The device's key, if it may write this memory of a caller by itself.
+std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8_t> bytes) const {
+  return bytes.empty() ? std::nullopt : nic_->user_ranges().find(bytes);
+}
+
+/// For the message with the same number of the predecessor.
+void VerbsTransport::post_receive(std::size_t index, const OutgoingMessage& message) {
+  Lane& lane = lanes_[index];
+  const std::span<std::uint8_t> slot = slot_of(lane.inbox, message.number);
+  const std::uint32_t inbox_key = lane.inbox_region->lkey;
+  const std::optional<std::uint32_t> key = user_key(message.result);
+  const std::span<std::uint8_t> data = key ? message.result : slot.subspan(kInaHeaderBytes);
+  Receive& receive = lane.receives[message.number % plan_.slots];
+  receive = {.data = data,
+             .pieces = {piece_of(slot.first(kInaHeaderBytes), inbox_key),
+                        piece_of(data, key.value_or(inbox_key))}};
+  post_receive(index, receive.pieces);
+}
+
+/// Without pieces it takes the immediate of a WRITE alone.
+void VerbsTransport::post_receive(std::size_t index, std::span<ibv_sge> pieces) {
+  ibv_recv_wr request{};
+  request.wr_id = work_id(index, Direction::incoming);
+  request.sg_list = pieces.data();
+  request.num_sge = static_cast<int>(pieces.size());
   ibv_recv_wr* bad = nullptr;
-  const int error = ibv_post_recv(lanes_[lane].incoming.get(), &request, &bad);
+  const int error = ibv_post_recv(lanes_[index].incoming.get(), &request, &bad);
   if (error != 0) {
-    fail("posting a receive", error);
+    nic_->fail("posting a receive", error);
   }
+  ++under_way_;
 }
 
 bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
@@ -374,45 +404,81 @@ bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
   if (lane.posted - lane.completed == plan_.slots) {
     return false;
   }
-  const std::uint64_t offset = (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
-  std::uint8_t* const at = lane.outbox.data() + offset;
-  std::copy(message.header.begin(), message.header.end(), at);
-  std::copy(message.data.begin(), message.data.end(), at + message.header.size());
-  ibv_sge piece{.addr = reinterpret_cast<std::uint64_t>(at),
-                .length = static_cast<std::uint32_t>(message.header.size() + message.data.size()),
-                .lkey = lane.outbox_region->lkey};
+  if (delivery_ == Delivery::by_send) {
+    post_receive(index, message);
+  }
+  Pieces pieces{};
   ibv_send_wr request{};
   request.wr_id = work_id(index, Direction::outgoing);
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.send_flags = IBV_SEND_SIGNALED;
+  request.sg_list = pieces.data();
+  if (message.header.size() + message.data.size() <= inline_bytes_) {
+    request.send_flags |= IBV_SEND_INLINE; // copied by the call, whatever memory it is in
+    pieces = {piece_of(message.header, 0), piece_of(message.data, 0)};
+  } else {
+    pieces = pieces_of(lane, message);
+  }
+  request.num_sge = message.data.empty() ? 1 : static_cast<int>(pieces.size());
   request.imm_data = htonl(static_cast<std::uint32_t>(message.number));
-  request.wr.rdma.remote_addr = lane.successor_base + offset;
-  request.wr.rdma.rkey = lane.successor_key;
+  request.opcode = IBV_WR_SEND_WITH_IMM;
+  if (delivery_ == Delivery::by_write) {
+    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    request.wr.rdma.remote_addr =
+        lane.successor_base + (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
+    request.wr.rdma.rkey = lane.successor_key;
+  }
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(lane.outgoing.get(), &request, &bad);
   if (error != 0) {
-    fail(fmt::format("posting message {}", message.number), error);
+    nic_->fail(fmt::format("posting message {}", message.number), error);
   }
   ++lane.posted;
+  ++under_way_;
   return true;
 }
 
+/// The header's copy, and the data: where they are, or their copy.
+VerbsTransport::Pieces VerbsTransport::pieces_of(Lane& lane, const OutgoingMessage& message) const {
+  const std::span<std::uint8_t> slot = slot_of(lane.outbox, message.number);
+  const std::uint32_t outbox_key = lane.outbox_region->lkey;
+  std::ranges::copy(message.header, slot.begin());
+  const auto header = piece_of(slot.first(message.header.size()), outbox_key);
+  if (const std::optional<std::uint32_t> key = user_key(message.data)) {
+    return {header, piece_of(message.data, *key)};
+  }
+  const auto copy = slot.subspan(message.header.size(), message.data.size());
+  std::ranges::copy(message.data, copy.begin());
+  return {header, piece_of(copy, outbox_key)};
+}
+
 bool VerbsTransport::poll(TransportListener& listener) {
-  std::array<ibv_wc, 16> batch;
-  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(batch.size()), batch.data());
-  if (count < 0) {
-    fail("the completion queue cannot be polled", -count);
+  std::array<ibv_wc, kBatch> batch;
+  const std::span<const ibv_wc> done = take_completions(batch);
+  std::optional<Error> first_error; // completions behind it count all the same
+  for (const ibv_wc& completion : done) {
+    try {
+      take(completion, listener);
+    } catch (const Error& error) {
+      first_error = first_error ? first_error : error;
+    }
   }
-  for (const ibv_wc& completion : std::span(batch).first(static_cast<std::size_t>(count))) {
-    take(completion, listener);
-  }
-  if (count != 0) {
+  if (!done.empty()) {
     spins_.restart();
     is_armed_ = false;
   }
-  return count != 0;
+  if (first_error) {
+    throw *first_error;
+  }
+  return !done.empty();
+}
+
+std::span<const ibv_wc> VerbsTransport::take_completions(std::span<ibv_wc, kBatch> room) {
+  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(room.size()), room.data());
+  if (count < 0) {
+    nic_->fail("the completion queue cannot be polled", -count);
+  }
+  under_way_ -= static_cast<std::size_t>(count);
+  return room.first(static_cast<std::size_t>(count));
 }
 
 void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener) {
@@ -425,18 +491,84 @@ void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener)
   if (direction == Direction::outgoing) {
     ++lane.completed;
     listener.completed(index);
-    return;
+  } else if (delivery_ == Delivery::by_send) {
+    take_send(index, completion, listener);
+  } else {
+    const std::uint32_t immediate = ntohl(completion.imm_data);
+    const std::size_t bytes = std::min(completion.byte_len, plan_.slot_bytes);
+    listener.arrived(index,
+                     message_in_one_piece(immediate, slot_of(lane.inbox, immediate).first(bytes)));
+    post_receive(index, std::span<ibv_sge>());
   }
-  const std::uint32_t immediate = ntohl(completion.imm_data);
-  const std::size_t slot = immediate % plan_.slots;
-  const std::size_t bytes = std::min(completion.byte_len, plan_.slot_bytes);
-  listener.arrived(
-      index, immediate,
-      std::span<const std::uint8_t>(lane.inbox).subspan(slot * plan_.slot_bytes, bytes));
-  post_receive(index);
+}
+
+/// Receives end in the order of their posting.
+void VerbsTransport::take_send(std::size_t index, const ibv_wc& completion,
+                               TransportListener& listener) {
+  Lane& lane = lanes_[index];
+  Receive& receive = lane.receives[lane.received % plan_.slots];
+  const std::size_t header_bytes = std::min<std::size_t>(completion.byte_len, kInaHeaderBytes);
+  const std::size_t data_bytes =
+      std::min<std::size_t>(completion.byte_len - header_bytes, receive.data.size());
+  const Arrival arrival =
+      listener.arrived(index, {.immediate = ntohl(completion.imm_data),
+                               .header = slot_of(lane.inbox, lane.received).first(header_bytes),
+                               .data = receive.data.first(data_bytes)});
+  if (arrival == Arrival::ignored) {
+    post_receive(index, receive.pieces);
+  } else {
+    ++lane.received;
+  }
+}
+
+/// The error state ends each request; a request that has ended touches no memory. A device that
+/// does not say so in time loses its queue pairs, and that waits for it.
+void VerbsTransport::quiesce() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  for (const Lane& lane : lanes_) {
+    for (ibv_qp* queue_pair : {lane.outgoing.get(), lane.incoming.get()}) {
+      if (queue_pair != nullptr) {                            // not destroyed by an earlier call
+        ibv_modify_qp(queue_pair, &attributes, IBV_QP_STATE); // a refusal shows below
+      }
+    }
+  }
+  if (!drain()) {
+    destroy_queue_pairs();
+  }
+}
+
+/// True once all requests have ended.
+bool VerbsTransport::drain() {
+  const Deadline deadline = Clock::now() + kDrainLimit;
+  std::array<ibv_wc, kBatch> batch;
+  try {
+    while (under_way_ != 0 && Clock::now() < deadline) {
+      if (take_completions(batch).empty()) {
+        std::this_thread::sleep_for(kDrainNap);
+      }
+    }
+  } catch (const Error&) { // the completion queue cannot be polled
+    return false;
+  }
+  return under_way_ == 0;
+}
+
+void VerbsTransport::destroy_queue_pairs() {
+  for (Lane& lane : lanes_) {
+    lane.outgoing.reset();
+    lane.incoming.reset();
+  }
 }
 
 void VerbsTransport::fail_connection(const ibv_wc& completion, Direction direction) const {
+  if (is_own_fault(completion.status)) {
+    throw Error(ErrorCode::transport_failure, plan_.rank,
+                fmt::format("rank {}: its device refused a request: {} (vendor code {:#x}): was "
+                            "registered memory released or unmapped during a call?",
+                            plan_.rank, ibv_wc_status_str(completion.status),
+                            completion.vendor_err));
+  }
   const bool is_outgoing = direction == Direction::outgoing;
   const std::uint16_t neighbour = is_outgoing ? plan_.successor() : plan_.predecessor();
   const ErrorCode code = completion.status == IBV_WC_RETRY_EXC_ERR ? ErrorCode::retry_exceeded
@@ -452,9 +584,9 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
 }
 
 void VerbsTransport::open_event_channel() {
-  events_.reset(made(ibv_create_comp_channel(context_.get()), "no completion channel"));
+  events_.reset(nic_->made(ibv_create_comp_channel(&nic_->context()), "no completion channel"));
   if (fcntl(events_->fd, F_SETFL, O_NONBLOCK) != 0) {
-    fail("completion channel", errno);
+    nic_->fail("completion channel", errno);
   }
 }
 
@@ -470,7 +602,7 @@ bool VerbsTransport::arm() {
   }
   take_events();
   if (const int error = ibv_req_notify_cq(completions_.get(), 0); error != 0) {
-    fail("the completion queue cannot be armed", error);
+    nic_->fail("the completion queue cannot be armed", error);
   }
   is_armed_ = true;
   return false;
@@ -490,8 +622,9 @@ bool VerbsTransport::take_events() {
 
 } // namespace
 
-std::unique_ptr<Transport> open_verbs(const TransportPlan& plan, const VerbsOptions& options) {
-  return std::make_unique<VerbsTransport>(plan, options);
+std::unique_ptr<Transport> open_verbs(const TransportPlan& plan, std::shared_ptr<VerbsNic> nic,
+                                      std::uint8_t gid_index) {
+  return std::make_unique<VerbsTransport>(plan, std::move(nic), gid_index);
 }
 
 } // namespace weir::host

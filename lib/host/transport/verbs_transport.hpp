@@ -2,20 +2,15 @@
 #pragma once
 
 #include "host/transport/transport.hpp"
+#include "host/transport/verbs_nic.hpp"
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 namespace weir::host {
 
-struct VerbsOptions {
-  std::string device; // such as mlx5_0 or rxe0; its port 1
-  std::uint8_t gid_index = 1;
-};
-
-/// The transport over a RoCE NIC's queue pairs. Throws Error (transport_failure) with the
-/// device and the cause; always, in a build without libibverbs.
-std::unique_ptr<Transport> open_verbs(const TransportPlan& plan, const VerbsOptions& options);
+/// As Nic::open_transport.
+std::unique_ptr<Transport> open_verbs(const TransportPlan& plan, std::shared_ptr<VerbsNic> nic,
+                                      std::uint8_t gid_index);
 
 } // namespace weir::host

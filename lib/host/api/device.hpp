@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/fork_watch.hpp"
+#include "host/bootstrap/group_options.hpp"
+#include "host/transport/nic.hpp"
+#include "host/transport/transport.hpp"
+#include "host/transport/user_memory.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+
+namespace weir::host {
+
+/// A device by which groups reach the network, and the callers' memory that it knows. It is opened
+/// by the first that needs it; then all share it, and may outlive this object. Any thread may use
+/// it.
+class Device {
+ public:
+  /// Their device, addresses and kind of transport. They have no defect.
+  explicit Device(GroupOptions options);
+
+  const GroupOptions& options() const { return options_; }
+
+  /// For a group with these options. Throws Error when the device refuses.
+  std::unique_ptr<Transport> open_transport(const GroupOptions& group);
+
+  /// The memory must be writable. It serves all groups over this device, also those that are formed
+  /// later. Throws Error.
+  std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes);
+
+ private:
+  std::shared_ptr<Nic> nic();
+
+  const GroupOptions options_;
+  const Birthplace birthplace_;
+  std::mutex mutex_;
+  std::shared_ptr<Nic> nic_; // of verbs, once somebody needed it
+};
+
+} // namespace weir::host

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/api/group_succession.hpp"
+
+#include "host/api/group_formation.hpp"
+#include "host/bootstrap/survivors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace weir::host {
+namespace {
+
+std::uint16_t place_of(std::uint16_t original_rank, const std::vector<std::uint16_t>& members) {
+  const auto place = std::ranges::lower_bound(members, original_rank);
+  return static_cast<std::uint16_t>(place - members.begin());
+}
+
+/// What the lineage has agreed on for good.
+void keep_meeting_options(GroupOptions& options, const GroupOptions& over) {
+  options.rank = over.rank;
+  options.world = over.world;
+  options.rendezvous = over.rendezvous;
+  options.job = over.job;
+  options.secret = over.secret;
+  options.all_gather = over.all_gather;
+  options.keep_alive = over.keep_alive;
+}
+
+void check(const GroupOptions& options) {
+  if (const std::string defect = find_defect(options); !defect.empty()) {
+    throw std::invalid_argument(defect);
+  }
+}
+
+/// The other ranks wait for this one: they are told when it cannot come.
+std::unique_ptr<Transport> opened(const GroupOptions& options, const TransportOpening& open,
+                                  Rendezvous& rendezvous) {
+  try {
+    return open(options);
+  } catch (const Error& error) {
+    rendezvous.abandon(error);
+  } catch (const std::exception& error) {
+    rendezvous.abandon(Error(ErrorCode::transport_failure, options.rank,
+                             fmt::format("rank {}: {}", options.rank, error.what())));
+  }
+}
+
+/// The caller knows the ranks by their old numbers; the new group's are of no use without it.
+template <typename Body>
+auto with_parent_ranks(const std::vector<std::uint16_t>& parent_ranks, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (!error.rank() || *error.rank() >= parent_ranks.size()) {
+      throw;
+    }
+    const std::uint16_t parent = parent_ranks[*error.rank()];
+    throw Error(error.code(), parent,
+                fmt::format("shrink: {} (rank {} of the new group is rank {} of the old one)",
+                            static_cast<const char*>(error.what()), *error.rank(), parent));
+  }
+}
+
+} // namespace
+
+Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpening& open) {
+  keep_meeting_options(options, over.options());
+  check(options);
+  Lineage& lineage = *over.lineage();
+  const std::unique_lock turn(lineage.turn, std::try_to_lock);
+  if (!turn || over.is_succeeded()) {
+    throw std::invalid_argument(turn ? "shrink: this group was shrunk already; shrink the new one"
+                                     : "shrink: another thread shrinks this group, or one that "
+                                       "was shrunk to it or from it");
+  }
+  over.abort();
+  Survivors survivors = find_survivors(lineage, {over.members(), options.form_timeout});
+  const std::vector<std::uint16_t>& members = survivors.roster.members;
+  options.rank = place_of(lineage.self.rank, members);
+  options.world = static_cast<std::uint16_t>(members.size());
+  Rendezvous rendezvous(rendezvous_plan(options), std::move(survivors.streams));
+  std::unique_ptr<Transport> transport = opened(options, open, rendezvous);
+  Succession next;
+  for (const std::uint16_t member : members) {
+    next.parent_ranks.push_back(place_of(member, over.members()));
+  }
+  Membership membership = with_parent_ranks(next.parent_ranks, [&] {
+    return form_group(
+        options, std::move(transport),
+        {over.lineage(), members, std::move(rendezvous), survivors.callers_turned_away});
+  });
+  next.driver = std::make_shared<GroupDriver>(options, std::move(membership));
+  lineage.left_out = std::move(survivors.roster.left_out);
+  over.note_succeeded();
+  return next;
+}
+
+} // namespace weir::host

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/bootstrap/survivors.hpp"
+
+#include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/joining.hpp"
+#include "host/bootstrap/muster.hpp"
+#include "host/bootstrap/reach.hpp"
+#include "host/bootstrap/stall_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <poll.h>
+#include <thread>
+#include <utility>
+
+namespace weir::host {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr auto kSlack = std::chrono::seconds(1); // more time for the rank that leads
+
+/// One rank's way to the rank that leads.
+class Search {
+ public:
+  Search(Lineage& lineage, const ShrinkPlan& plan)
+      : lineage_(lineage), plan_(plan), deadline_(deadline_after(Clock::now(), plan.timeout)) {}
+
+  Survivors run();
+
+ private:
+  using Stream = std::unique_ptr<FramedStream>;
+
+  void reach_all_below();
+  std::optional<std::uint16_t> lowest_alive();
+  std::optional<Survivors> follow(std::uint16_t leader);
+  std::optional<Roster> await_roster(FramedStream& stream, std::uint16_t leader) const;
+  void check(const Roster& roster, std::uint16_t leader) const;
+  std::chrono::milliseconds time_left() const;
+
+  Lineage& lineage_;
+  const ShrinkPlan& plan_;
+  const Deadline deadline_;
+  std::map<std::uint16_t, Reach> below_; // the members with lower ranks, but for those that ended
+  std::set<std::uint16_t> ended_;
+};
+
+std::chrono::milliseconds Search::time_left() const {
+  return std::chrono::milliseconds(milliseconds_left(deadline_));
+}
+
+Survivors Search::run() {
+  while (true) {
+    reach_all_below();
+    const std::optional<std::uint16_t> leader = lowest_alive();
+    if (!leader) {
+      std::set<std::uint16_t> silent;
+      for (const auto& [rank, reach] : below_) {
+        silent.insert(rank);
+      }
+      return Muster(lineage_, plan_, {ended_, silent}, deadline_).run();
+    }
+    if (std::optional<Survivors> survivors = follow(*leader)) {
+      return std::move(*survivors);
+    }
+    if (Clock::now() >= deadline_) {
+      throw plan_.error(ErrorCode::rendezvous_timeout, {*leader},
+                        fmt::format("lives and did not come within {} ms", plan_.timeout.count()));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+/// All at the same time, because one that does not answer costs seconds.
+void Search::reach_all_below() {
+  below_.clear();
+  for (const std::uint16_t member : plan_.members) {
+    if (member < lineage_.self.rank && !ended_.contains(member)) {
+      below_.try_emplace(member, lineage_.endpoints[member],
+                         silence_limit(lineage_, plan_.timeout));
+    }
+  }
+}
+
+/// None if all are known to have ended or do not answer.
+std::optional<std::uint16_t> Search::lowest_alive() {
+  for (auto entry = below_.begin(); entry != below_.end();) {
+    const Reach::State state = entry->second.look();
+    if (state == Reach::State::alive) {
+      return entry->first;
+    }
+    if (state == Reach::State::trying && Clock::now() < deadline_) {
+      std::this_thread::sleep_for(kLook);
+    } else if (state == Reach::State::ended) {
+      ended_.insert(entry->first);
+      entry = below_.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+  return std::nullopt;
+}
+
+/// None when the connection closes: the leader has ended, or follows another one.
+std::optional<Survivors> Search::follow(std::uint16_t leader) {
+  Socket connection = below_.at(leader).take();
+  below_.clear();
+  Stream stream = join_on(std::move(connection), {.claim = lineage_.self,
+                                                  .credentials = lineage_.credentials,
+                                                  .endpoints = {lineage_.endpoints[leader]},
+                                                  .timeout = time_left(),
+                                                  .keep_alive = lineage_.keep_alive});
+  if (!stream) {
+    return std::nullopt;
+  }
+  const std::optional<Roster> roster = await_roster(*stream, leader);
+  if (!roster) {
+    return std::nullopt;
+  }
+  check(*roster, leader);
+  Survivors survivors{.roster = *roster, .streams = {}};
+  survivors.streams.resize(roster->members.size());
+  survivors.streams[0] = std::move(stream);
+  return survivors;
+}
+
+std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t leader) const {
+  const Deadline deadline = deadline_after(deadline_after(Clock::now(), plan_.timeout), kSlack);
+  while (true) {
+    if (const std::optional<ControlFrame> frame = stream.receive()) {
+      if (frame->kind == code(ControlKind::failed)) {
+        throw decode_error(frame->body);
+      }
+      std::optional<Roster> roster =
+          frame->kind == code(ControlKind::roster) ? decode_roster(frame->body) : std::nullopt;
+      if (!roster) {
+        throw plan_.error(ErrorCode::transport_failure, {leader},
+                          fmt::format("sent a frame of kind {}; due is a roster", frame->kind));
+      }
+      return roster;
+    }
+    if (!stream.is_open()) {
+      return std::nullopt;
+    }
+    if (Clock::now() >= deadline) {
+      throw plan_.error(ErrorCode::rendezvous_timeout, {leader},
+                        fmt::format("leads and said nothing within {} ms", plan_.timeout.count()));
+    }
+    pollfd entry{stream.descriptor(), POLLIN, 0};
+    poll(&entry, 1, milliseconds_left(deadline));
+  }
+}
+
+/// A rank that an earlier shrink left out may lead ranks that did not take part in it.
+void Search::check(const Roster& roster, std::uint16_t leader) const {
+  const auto is_ours = [&](std::uint16_t rank) {
+    return std::ranges::binary_search(plan_.members, rank);
+  };
+  const auto stranger = std::ranges::find_if_not(roster.members, is_ours);
+  if (roster.members.empty() || roster.members.front() != leader ||
+      stranger != roster.members.end() ||
+      !std::ranges::binary_search(roster.members, lineage_.self.rank)) {
+    throw plan_.error(ErrorCode::mismatch, {leader},
+                      "leads ranks that are not all of this group, or without this one");
+  }
+}
+
+} // namespace
+
+Error ShrinkPlan::error(ErrorCode code, const std::set<std::uint16_t>& about,
+                        std::string_view text) const {
+  std::vector<std::uint16_t> ranks;
+  for (std::uint16_t rank = 0; rank < members.size(); ++rank) {
+    if (about.contains(members[rank])) {
+      ranks.push_back(rank);
+    }
+  }
+  if (ranks.empty()) {
+    return {code, std::nullopt, fmt::format("shrink: a rank that was left out before {}", text)};
+  }
+  return {code, ranks.front(), fmt::format("shrink: {} {}", named(ranks), text)};
+}
+
+Survivors find_survivors(Lineage& lineage, const ShrinkPlan& plan) {
+  try {
+    return Search(lineage, plan).run();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) { // this process has no descriptor left
+    throw plan.error(ErrorCode::transport_failure, {lineage.self.rank}, error.what());
+  }
+}
+
+} // namespace weir::host

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// One rank of groups that end in the middle of a call, one after the other, in memory that the NIC
+/// writes by itself.
+///
+///   quiet_rank RANK WORLD RENDEZVOUS RING DEVICE
+///
+/// Rank 1 aborts. Once its call has failed, each rank writes a pattern over the tensor, and looks a
+/// second later whether it is still there. Ends with "quiet_rank: nothing was written after the
+/// end" and status 0.
+
+#include "weir/weir.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kRounds = 5;
+constexpr std::size_t kElements = 1 << 20;
+constexpr std::uint32_t kPattern = 0x5a5a5a5a;
+constexpr std::uint16_t kAborter = 1;
+
+weir::GroupOptions options_of(char** arguments, const std::uint32_t& ring) {
+  weir::GroupOptions options;
+  options.rank = static_cast<std::uint16_t>(std::atoi(arguments[1]));
+  options.world = static_cast<std::uint16_t>(std::atoi(arguments[2]));
+  options.rendezvous = arguments[3];
+  options.rings = &ring;
+  options.ring_count = 1;
+  options.window = 4;
+  options.message_bytes = 16384;
+  options.ack_timeout_ms = 67; // losses are repeated soon
+  options.form_timeout_ms = 30000;
+  options.timeout_ms = 30000;
+  return options;
+}
+
+void fail_in_the_middle(weir::Group& group, std::vector<std::uint32_t>& tensor, int round) {
+  weir::Request request = group.start_all_reduce(std::span(tensor), WEIR_SUM);
+  if (group.rank() == kAborter) {
+    request.wait_for(milliseconds(50 + 20 * round));
+    group.abort();
+  }
+  try {
+    request.wait();
+  } catch (const weir::Error& error) {
+    if (error.status() == WEIR_ABORTED) {
+      return;
+    }
+    throw;
+  }
+  throw std::runtime_error("the call was over too soon");
+}
+
+std::size_t written_later(std::vector<std::uint32_t>& tensor) {
+  std::ranges::fill(tensor, kPattern);
+  std::this_thread::sleep_for(milliseconds(1000));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      tensor, [](const volatile std::uint32_t& element) { return element != kPattern; }));
+}
+
+void run(char** arguments) {
+  const auto ring = static_cast<std::uint32_t>(std::atoi(arguments[4]));
+  weir::ContextOptions device;
+  device.transport = WEIR_VERBS;
+  device.device = arguments[5];
+  const weir::Context context(device);
+  std::vector<std::uint32_t> tensor(kElements);
+  const weir::Memory memory(context, std::span(tensor));
+  for (int round = 0; round < kRounds; ++round) {
+    std::ranges::fill(tensor, 1);
+    weir::Group group(context, options_of(arguments, ring));
+    fail_in_the_middle(group, tensor, round);
+    if (const std::size_t written = written_later(tensor); written != 0) {
+      throw std::runtime_error("round " + std::to_string(round) + ": " + std::to_string(written) +
+                               " elements were written after the end");
+    }
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::puts("usage: quiet_rank RANK WORLD RENDEZVOUS RING DEVICE");
+    return 2;
+  }
+  try {
+    run(argv);
+    std::puts("quiet_rank: nothing was written after the end");
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::printf("quiet_rank: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// How the ranks of a group find out who is left, without groups: lineages that the tests make.
+
+#include "host/bootstrap/survivors.hpp"
+#include "host_job.hpp"
+#include "rank_zero.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <sys/socket.h>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+using Ranks = std::vector<std::uint16_t>;
+
+constexpr milliseconds kTimeout(1500); // so a third of it is silence
+
+/// An address whose kernel does not answer: its queue of connections is full.
+class SilentAddress {
+ public:
+  SilentAddress() : listener_(listen_at({"127.0.0.1", "0"})) {
+    listen(listener_.get(), 0);
+    for (int caller = 0; caller < 4; ++caller) {
+      int error = 0;
+      callers_.push_back(connecting_to(endpoint(), error));
+    }
+  }
+
+  Endpoint endpoint() const { return {"127.0.0.1", std::to_string(port_of(listener_))}; }
+
+ private:
+  Socket listener_;
+  std::vector<Socket> callers_;
+};
+
+/// The lineages of the ranks of one group, by rank.
+std::vector<std::unique_ptr<Lineage>> lineages_of(std::uint16_t world) {
+  std::vector<std::unique_ptr<Lineage>> all;
+  std::vector<Endpoint> endpoints;
+  for (std::uint16_t rank = 0; rank < world; ++rank) {
+    auto lineage = std::make_unique<Lineage>();
+    lineage->self = {rank, world};
+    lineage->credentials = {"job", "0123456789abcdef"};
+    lineage->keep_alive = milliseconds(10'000);
+    lineage->listener = listen_at({"127.0.0.1", "0"});
+    endpoints.push_back({"127.0.0.1", std::to_string(port_of(lineage->listener))});
+    all.push_back(std::move(lineage));
+  }
+  for (const auto& lineage : all) {
+    lineage->endpoints = endpoints;
+  }
+  return all;
+}
+
+Ranks all_of(std::uint16_t world) {
+  Ranks ranks;
+  for (std::uint16_t rank = 0; rank < world; ++rank) {
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Survivors find(Lineage& lineage) {
+  return find_survivors(lineage, {all_of(lineage.self.world), kTimeout});
+}
+
+/// These ranks look for the rest; the others' processes have ended.
+std::vector<Ending> find_without(std::vector<std::unique_ptr<Lineage>>& lineages,
+                                 const std::set<std::uint16_t>& ended,
+                                 const std::function<void(std::uint16_t, const Roster&)>& body) {
+  for (const std::uint16_t rank : ended) {
+    lineages[rank]->listener = {};
+  }
+  return run_ranks(static_cast<std::uint16_t>(lineages.size()), [&](std::uint16_t rank) {
+    if (!ended.contains(rank)) {
+      body(rank, find(*lineages[rank]).roster);
+    }
+  });
+}
+
+TEST(Survivors, AllLearnTheSame) {
+  auto lineages = lineages_of(5);
+  expect_none(find_without(lineages, {0, 3}, [](std::uint16_t, const Roster& roster) {
+    EXPECT_EQ(roster.members, (Ranks{1, 2, 4}));
+    EXPECT_TRUE(roster.left_out.empty());
+  }));
+}
+
+/// Rank `silent` of four does not answer, and two have ended or not.
+void expect_silence(std::uint16_t silent, const std::set<std::uint16_t>& ended, bool may_go_on) {
+  const SilentAddress address;
+  auto lineages = lineages_of(4);
+  for (const auto& lineage : lineages) {
+    lineage->endpoints[silent] = address.endpoint();
+  }
+  std::set<std::uint16_t> absent = ended;
+  absent.insert(silent);
+  const auto endings = find_without(lineages, absent, [&](std::uint16_t, const Roster& roster) {
+    EXPECT_TRUE(may_go_on);
+    EXPECT_EQ(roster.left_out, std::set<std::uint16_t>{silent});
+    EXPECT_EQ(roster.members.size(), 4 - absent.size());
+  });
+  for (std::uint16_t rank = 0; rank < 4; ++rank) {
+    if (!may_go_on && !absent.contains(rank)) {
+      EXPECT_EQ(endings[rank].code, ErrorCode::rendezvous_timeout) << endings[rank].text;
+      EXPECT_EQ(endings[rank].rank, silent) << endings[rank].text;
+      EXPECT_NE(endings[rank].text.find("did not answer and may be alive; 2 of the first 4"),
+                std::string::npos)
+          << endings[rank].text;
+    } else {
+      EXPECT_FALSE(endings[rank].code) << endings[rank].text;
+    }
+  }
+}
+
+TEST(Survivors, MostGoOnWithoutOneThatDoesNotAnswer) {
+  expect_silence(2, {}, true);
+  expect_silence(0, {}, true);
+}
+
+TEST(Survivors, HalfGoesOnOnlyWithRankZero) {
+  expect_silence(2, {3}, true);
+  expect_silence(3, {0}, false);
+}
+
+TEST(Survivors, WhoWasLeftOutBeforeStillCounts) {
+  auto lineages = lineages_of(4);
+  lineages[1]->left_out = {0};
+  lineages[2]->left_out = {0};
+  const auto endings = run_ranks(4, [&](std::uint16_t rank) {
+    if (rank == 1 || rank == 2) {
+      find_survivors(*lineages[rank], {{1, 2}, kTimeout});
+    }
+  });
+  EXPECT_EQ(endings[1].code, ErrorCode::rendezvous_timeout) << endings[1].text;
+  EXPECT_EQ(endings[1].rank, std::nullopt) << "rank 0 is none of this group's";
+  EXPECT_EQ(endings[2].code, ErrorCode::rendezvous_timeout) << endings[2].text;
+}
+
+TEST(Survivors, StrangersAreTurnedAwayAndCounted) {
+  auto lineages = lineages_of(3);
+  lineages[2]->listener = {};
+  const std::string address = lineages[0]->endpoints[0].text();
+  const Socket stranger = connected_to(address);
+  say(stranger, "GET / HTTP/1.1\r\n\r\n");
+  auto thief = lineages_of(3);
+  thief[1]->endpoints = lineages[0]->endpoints;
+  thief[1]->credentials.secret = "0123456789abcdeF";
+  const auto endings = run_ranks(3, [&](std::uint16_t rank) {
+    if (rank == 0) {
+      EXPECT_EQ(find(*lineages[0]).callers_turned_away, 2);
+    } else if (rank == 1) {
+      const Ending ending = ending_of([&] { find(*thief[1]); });
+      EXPECT_NE(ending.text.find("rank 0 has another secret"), std::string::npos) << ending.text;
+      find(*lineages[1]);
+    }
+  });
+  expect_none(endings);
+  EXPECT_TRUE(is_closed(stranger));
+}
+
+/// Rank 1 lives, leads nobody, and follows nobody: its ranks must not wait for ever.
+TEST(Survivors, ARankThatDoesNotComeIsNamed) {
+  auto lineages = lineages_of(3);
+  const auto endings = run_ranks(3, [&](std::uint16_t rank) {
+    if (rank != 1) {
+      find(*lineages[rank]);
+    }
+  });
+  for (const std::size_t rank : {0, 2}) {
+    EXPECT_EQ(endings[rank].code, ErrorCode::rendezvous_timeout) << endings[rank].text;
+    EXPECT_EQ(endings[rank].text, "shrink: rank 1 lived and did not come within 1500 ms");
+    EXPECT_EQ(endings[rank].rank, 1);
+  }
+}
+
+} // namespace
+} // namespace weir::host
