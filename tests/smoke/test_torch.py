@@ -2,6 +2,7 @@
 """The PyTorch backend: a training that is the same to the bit in every run, every call and type, and a rank's death."""
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from weir import expect
 LOSS = 0.001
 STEPS = 24
 JOB_S = 80.0
-CALLS = Path(__file__).parent / "torch_calls.py"
 # Gloo adds the ranks' gradients in another order, so each sum may differ in its last bit, and each step adds a little:
 # 2.4e-7 was seen.
 GLOO_DIFFERENCE = 1e-4
@@ -48,15 +48,43 @@ def torch_training(lab: Lab) -> None:
     job.switch.stop()
 
 
+def run_exactly(job: TorchJob, program: str, victim: int | None = None, **environment: str) -> None:
+    """A program of this folder, which compares everything by itself. The victim kills itself."""
+    for rank in job.start(Path(__file__).parent / f"{program}.py", **environment):
+        status, output = rank.wait(JOB_S)
+        is_due = status == -signal.SIGKILL if rank.number == victim else status == 0 and f"{program}: exact" in output
+        expect(is_due, f"rank {rank.number}: {status}, {output[-3000:]}")
+    job.switch.stop()
+
+
 @smoke_test("torch-calls")
 def torch_calls(lab: Lab) -> None:
-    """Each call, type and operation, of Weir and of Gloo, against values computed by hand."""
+    """Each call, type and operation, of Weir and of Gloo, against values computed by hand. Without WEIR_IP."""
     need_torch()
     job = TorchJob(lab, LOSS)
-    for rank in job.start(CALLS):
-        status, output = rank.wait(JOB_S)
-        expect(status == 0 and "torch_calls: exact" in output, f"rank {rank.number}: {status}, {output[-3000:]}")
-    job.switch.stop()
+    job.give_addresses()
+    run_exactly(job, "torch_calls", WEIR_IP="")
+
+
+@smoke_test("torch-meeting")
+def torch_meeting(lab: Lab) -> None:
+    """A rank that comes wrongly or not at all is named by the others soon. All of it over IPv6."""
+    need_torch()
+    job = TorchJob(lab, loss=0)
+    job.use_ipv6()
+    run_exactly(job, "torch_meeting", MASTER_ADDR="::1")
+
+
+def ring_of(number: int, *ranks: int) -> str:
+    members = "".join(f"      - {{ ip: 10.77.0.{rank + 1}, port: p{rank} }}\n" for rank in ranks)
+    return f"  - id: {number}\n    window: 8\n    max_message_bytes: 65536\n    mtu: 1024\n    members:\n{members}"
+
+
+@smoke_test("torch-groups")
+def torch_groups(lab: Lab) -> None:
+    """Three groups on three rings. Two of them have the rank that is killed; the third goes on."""
+    need_torch()
+    run_exactly(TorchJob(lab, 0, ring_of(8, 0, 2) + ring_of(9, 1, 3)), "torch_groups", victim=3)
 
 
 @smoke_test("torch-death")

@@ -3,6 +3,7 @@
 that it computes by itself. Ends with "torch_calls: exact" and status 0."""
 from __future__ import annotations
 
+import faulthandler
 import os
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,6 +19,7 @@ TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8
          torch.int64)
 COUNTS = (0, 1, 3, 5000)
 RANKS = 4
+LONGEST_S = 60  # then it says where it hangs
 RULES = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": min, "MAX": max}
 BITWISE_RULES = {"BAND": lambda a, b: a & b, "BOR": lambda a, b: a | b, "BXOR": lambda a, b: a ^ b}
 
@@ -68,6 +70,66 @@ def broadcast_every_type(rank: int) -> None:
         tensor = torch.tensor(values(rank, 1000), dtype=dtype)
         dist.broadcast(tensor, src=number % RANKS)
         expect_equal(tensor, torch.tensor(values(number % RANKS, 1000), dtype=dtype), f"broadcast of {dtype}")
+
+
+def reduce_coalesced(rank: int) -> None:
+    """Tensors of unlike shapes as one call, one of them with gaps."""
+    square = torch.tensor(values(rank, 64)).reshape(8, 8).t()
+    tensors = [torch.tensor(values(rank, count), dtype=torch.int64) for count in COUNTS] + [square]
+    before = weir_calls()
+    dist.all_reduce_coalesced(tensors, op=dist.ReduceOp.MAX)
+    expect(weir_calls() == before + 1, "not one call")
+    for tensor, count in zip(tensors, COUNTS, strict=False):
+        expect_equal(tensor, torch.tensor(folded("MAX", count), dtype=torch.int64), f"{count} elements of several tensors")
+    expect_equal(square, torch.tensor(folded("MAX", 64)).reshape(8, 8).t(), "the tensor with gaps")
+
+
+def reduce_to_each_root(rank: int) -> None:
+    for root in range(RANKS):
+        tensor = torch.tensor(values(rank, 1000), dtype=torch.float32)
+        before = weir_calls()
+        dist.reduce(tensor, dst=root)
+        expect(weir_calls() == before + 1, "reduce went to Gloo")
+        due = folded("SUM", 1000) if rank == root else values(rank, 1000)
+        expect_equal(tensor, torch.tensor(due, dtype=torch.float32), f"reduce to {root}")
+
+
+def gather_from_all(rank: int) -> None:
+    for count in COUNTS:
+        own = torch.tensor(values(rank, count), dtype=torch.int16)
+        due = torch.tensor([values(r, count) for r in range(RANKS)], dtype=torch.int16)
+        before = weir_calls()
+        gathered = [torch.zeros_like(own) for _ in range(RANKS)]
+        dist.all_gather(gathered, own)
+        expect_equal(torch.stack(gathered), due, f"all_gather of {count}")
+        whole = torch.zeros(RANKS * count, dtype=torch.int16)
+        dist.all_gather_into_tensor(whole, own)
+        expect_equal(whole, due.flatten(), f"all_gather_into_tensor of {count}")
+        expect(weir_calls() == before + 2, "all_gather went to Gloo")
+    many = 100_000  # more than a window, so that results come before all is sent
+    in_place = torch.full((RANKS, many), rank)
+    dist.all_gather_into_tensor(in_place, in_place[(rank + 1) % RANKS])  # not the place where it goes
+    expect_equal(in_place, torch.arange(RANKS).unsqueeze(1).expand(RANKS, many), "all_gather in place")
+    columns = torch.zeros(5, RANKS, dtype=torch.int64)
+    dist.all_gather_into_tensor(columns.t(), torch.full((5,), rank))
+    expect_equal(columns, torch.arange(RANKS).expand(5, RANKS), "all_gather into gaps")
+
+
+def scatter_reductions(rank: int) -> None:
+    for count in COUNTS:
+        whole = torch.tensor(values(rank, RANKS * count), dtype=torch.float64)
+        due = torch.tensor(folded("SUM", RANKS * count)[rank * count:(rank + 1) * count], dtype=torch.float64)
+        before = weir_calls()
+        part = torch.zeros(count, dtype=torch.float64)
+        dist.reduce_scatter_tensor(part, whole)
+        expect_equal(part, due, f"reduce_scatter_tensor of {count}")
+        part.zero_()
+        dist.reduce_scatter(part, list(whole.reshape(RANKS, count)))
+        expect_equal(part, due, f"reduce_scatter of {count}")
+        expect(weir_calls() == before + 2, "reduce_scatter went to Gloo")
+    whole = torch.tensor(values(rank, 4 * RANKS))
+    dist.reduce_scatter_tensor(whole[2:6], whole)
+    expect_equal(whole[2:6], torch.tensor(folded("SUM", 4 * RANKS)[4 * rank:4 * rank + 4]), "reduce_scatter in place")
 
 
 def use_tensors_with_gaps(rank: int) -> None:
@@ -164,26 +226,23 @@ def expect_gloos_error(text: str, call: Callable[[], object]) -> None:
 
 def call_gloo(rank: int) -> None:
     before = weir_calls()
-    gathered = [torch.zeros(3) for _ in range(RANKS)]
-    dist.all_gather(gathered, torch.full((3,), float(rank)))
-    expect_equal(torch.stack(gathered)[:, 0], torch.arange(4.0), "all_gather")
+    gathered = [torch.zeros(3) for _ in range(RANKS)] if rank == 1 else None
+    dist.gather(torch.full((3,), float(rank)), gathered, dst=1)
+    expect(gathered is None or torch.equal(torch.stack(gathered)[:, 0], torch.arange(4.0)), f"gather: {gathered}")
     expect_gloos_error("Invalid scalar type", lambda: dist.broadcast(torch.tensor([True]), src=2))
     expect_gloos_error("with non-integral dtype", lambda: dist.all_reduce(torch.ones(1), op=dist.ReduceOp.BAND))
     sparse = torch.sparse_coo_tensor([[rank]], [1.0], (RANKS,))
     dist.all_reduce(sparse)
     expect_equal(sparse.to_dense(), torch.ones(RANKS), "sparse all-reduce")
+    expect(weir_calls() - before == 0, "Weir was called")
     objects = [None] * RANKS
     dist.all_gather_object(objects, {"rank": rank})
     expect(objects == [{"rank": r} for r in range(RANKS)], f"objects: {objects}")
-    total = torch.tensor([rank])
-    dist.reduce(total, dst=3)
-    expect(rank != 3 or total.item() == 6, f"reduce: {total}")
-    expect(weir_calls() - before == 0, "Weir was called")
 
 
 def form_a_second_group(rank: int) -> None:
     """Of two ranks, on a ring that the switch does not know."""
-    options = weir_torch.Options(device=os.environ["WEIR_DEVICE"], ip=os.environ["WEIR_IP"], rings=(8,), fallback="ring")
+    options = weir_torch.Options(device=os.environ["WEIR_DEVICE"], rings=(8,), fallback="ring")
     second = dist.new_group([1, 3], pg_options=options)
     if rank in (1, 3):
         expect(second.algorithm == "ring", f"the second group's algorithm is {second.algorithm}")
@@ -191,6 +250,15 @@ def form_a_second_group(rank: int) -> None:
         dist.all_reduce(total, group=second)
         expect(total.item() == 4, f"all-reduce of ranks 1 and 3: {total}")
         dist.destroy_process_group(second)
+
+
+def form_a_group_without_a_ring() -> None:
+    """The environment names ring 7, which the first group has."""
+    try:
+        dist.new_group()
+        expect(False, "two groups have ring 7")
+    except RuntimeError as error:
+        expect("rings: found 7 of host" in str(error) and "allowed: rings of its own" in str(error), f"{error}")
 
 
 def refuse_what_is_wrong() -> None:
@@ -227,12 +295,17 @@ def call_different_things(rank: int) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
+    faulthandler.dump_traceback_later(LONGEST_S, exit=True)
     refuse_what_is_wrong()
     dist.init_process_group("weir", timeout=timedelta(seconds=60))
     rank = dist.get_rank()
     expect(dist.get_backend() == "weir" and group().algorithm == "switch", f"{dist.get_backend()}, {group().algorithm}")
     reduce_every_type(rank)
     broadcast_every_type(rank)
+    reduce_coalesced(rank)
+    reduce_to_each_root(rank)
+    gather_from_all(rank)
+    scatter_reductions(rank)
     use_tensors_with_gaps(rank)
     keep_several_under_way(rank)
     wait_within_a_callback(rank)
@@ -242,6 +315,8 @@ def main() -> None:
     leave_a_wait(rank)
     call_gloo(rank)
     form_a_second_group(rank)
+    form_a_group_without_a_ring()
+    form_a_second_group(rank)  # on the same ring: the one before it is gone
     call_different_things(rank)
     dist.destroy_process_group()
     print("torch_calls: exact", flush=True)

@@ -13,7 +13,7 @@ from typing import Any
 from cables import LossyCables
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab
-from netns import KILLED_WITH_US
+from netns import KILLED_WITH_US, run
 from weir import BUILD, ROOT, Failed, Skipped, Weir, configuration, expect
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
@@ -58,16 +58,27 @@ class Rank:
 
 
 class TorchJob:
-    """A switch with ring 7, and a namespace for ranks that reach it by lossy cables."""
+    """A switch with ring 7 and `more_rings`, and a namespace for ranks that reach it by lossy cables."""
 
-    def __init__(self, lab: Lab, loss: float) -> None:
+    def __init__(self, lab: Lab, loss: float, more_rings: str = "") -> None:
         self._lab, self._outside = lab, lab.namespace()
         fabric = lab.namespace()
         self.cables = LossyCables(lab.namespace(), loss)
         for rank in range(RANKS):
             self.cables.connect(fabric, f"tap{rank}", self._outside, f"host{rank}")
-        ring = ring_7(window=8, max_message_bytes=65536)
+        ring = ring_7(window=8, max_message_bytes=65536) + more_rings
         self.switch: Weir = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring))
+
+    def give_addresses(self) -> None:
+        """To the ranks' interfaces, so that WEIR_IP may be empty."""
+        with self._outside.entered():
+            for rank in range(RANKS):
+                run("ip", "address", "add", f"10.77.0.{rank + 1}/32", "dev", f"host{rank}")
+
+    def use_ipv6(self) -> None:
+        """On the loopback, by which the ranks meet."""
+        with self._outside.entered():
+            Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
 
     def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
         return [self._start_rank(rank, [program, *arguments], environment) for rank in range(RANKS)]

@@ -6,16 +6,19 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from typing import Optional
 
 LIBRARY = "libweir.so.1"
 
-STATUS = {"WEIR_OK": 0}
+STATUS = {"WEIR_OK": 0, "WEIR_PENDING": 9}
 DATA_TYPES = {"WEIR_F32": 0, "WEIR_I32": 1, "WEIR_F16": 2, "WEIR_BF16": 3, "WEIR_F64": 4, "WEIR_I8": 5, "WEIR_U8": 6,
               "WEIR_I16": 7, "WEIR_I64": 10}
 OPERATIONS = {"WEIR_SUM": 0, "WEIR_MIN": 1, "WEIR_MAX": 2, "WEIR_PRODUCT": 3, "WEIR_AND": 4, "WEIR_OR": 5, "WEIR_XOR": 6,
               "WEIR_AVERAGE": 256}
 TRANSPORTS = {"WEIR_SOFTWARE": 0, "WEIR_VERBS": 1}
 FALLBACKS = {"WEIR_FALLBACK_NONE": 0, "WEIR_FALLBACK_RING": 1}
+
+ALL_GATHER_FUNCTION = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_void_p)
 
 
 class ContextOptions(ctypes.Structure):
@@ -29,7 +32,9 @@ class GroupOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint16), ("world", c_uint16), ("rendezvous", c_char_p),
                 ("rings", POINTER(c_uint32)), ("ring_count", c_size_t), ("window", c_uint32), ("message_bytes", c_uint32),
                 ("path_mtu", c_uint32), ("epoch", c_uint32), ("fallback", c_int), ("form_timeout_ms", c_uint32),
-                ("timeout_ms", c_uint32), ("ack_timeout_ms", c_uint32), ("retry_count", c_uint8), ("lateness_ms", c_uint32)]
+                ("timeout_ms", c_uint32), ("ack_timeout_ms", c_uint32), ("retry_count", c_uint8), ("lateness_ms", c_uint32),
+                ("job", c_char_p), ("secret", c_void_p), ("secret_bytes", c_size_t),
+                ("all_gather", ALL_GATHER_FUNCTION)]
 
 
 class GroupStatistics(ctypes.Structure):
@@ -38,7 +43,12 @@ class GroupStatistics(ctypes.Structure):
                 ("retransmitted_packets", c_uint64), ("ack_timeouts", c_uint64)]
 
 
-STRUCTS = (ContextOptions, GroupOptions, GroupStatistics)
+class Tensor(ctypes.Structure):
+    NAME = "weir_tensor"
+    _fields_ = [("in", c_void_p), ("out", c_void_p), ("count", c_size_t)]
+
+
+STRUCTS = (ContextOptions, GroupOptions, GroupStatistics, Tensor)
 
 PROTOTYPES = {
     "weir_context_options_init_sized": (None, POINTER(ContextOptions), c_size_t),
@@ -53,9 +63,15 @@ PROTOTYPES = {
     "weir_group_fallback_reason": (c_char_p, c_void_p),
     "weir_is_reducible": (c_int, c_int, c_int),
     "weir_start_all_reduce": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)),
+    "weir_start_all_reduce_coalesced": (c_int, c_void_p, POINTER(Tensor), c_size_t, c_int, c_int, POINTER(c_void_p)),
+    "weir_start_reduce": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_uint16, POINTER(c_void_p)),
+    "weir_start_all_gather": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, POINTER(c_void_p)),
+    "weir_start_reduce_scatter": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)),
     "weir_start_broadcast": (c_int, c_void_p, c_void_p, c_size_t, c_int, c_uint16, POINTER(c_void_p)),
     "weir_start_barrier": (c_int, c_void_p, POINTER(c_void_p)),
+    "weir_test": (c_int, c_void_p),
     "weir_wait": (c_int, c_void_p),
+    "weir_group_descriptor": (c_int, c_void_p),
     "weir_last_error": (c_char_p,),
     "weir_last_error_rank": (c_int,),
     "weir_status_name": (c_char_p, c_int),
@@ -82,14 +98,14 @@ library = _load()
 class WeirError(RuntimeError):
     """A call that failed: `status` is its name in weir.h without WEIR_, `rank` the rank that it is about, or None."""
 
-    def __init__(self, status: int) -> None:
-        self.status = library.weir_status_name(status).decode()
-        rank = library.weir_last_error_rank()
-        self.rank = rank if rank >= 0 else None
-        super().__init__(f"weir: {self.status}: {library.weir_last_error().decode(errors='replace')}")
+    def __init__(self, status: str, text: str, rank: Optional[int] = None) -> None:
+        self.status, self.rank = status, rank
+        super().__init__(f"weir: {status}: {text}")
 
 
 def check(status: int) -> None:
     """Call it in the thread of the failed call: the library keeps the last error of each thread."""
     if status != STATUS["WEIR_OK"]:
-        raise WeirError(status)
+        rank = library.weir_last_error_rank()
+        raise WeirError(library.weir_status_name(status).decode(), library.weir_last_error().decode(errors="replace"),
+                        rank if rank >= 0 else None)

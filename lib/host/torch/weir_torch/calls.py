@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from datetime import timedelta
-from queue import SimpleQueue
-from typing import Any, Optional, Union
+from typing import Union
 
 import torch
 from torch._C._distributed_c10d import Work
 from torch.futures import Future
 
-from .group import Group
+from .collectives import Collective
+from .group import Group, Request
+from .waiter import waiter
 
 FOR_EVER = timedelta(0)  # torch's way to say so
 MOST_KEPT = 1024
@@ -114,10 +114,9 @@ class Callbacks:
 
 @dataclass(frozen=True)
 class Call:
-    request: Any
+    collective: Collective
+    request: Request
     work: WeirWork
-    tensors: list[torch.Tensor]
-    data: Optional[torch.Tensor]  # what the library works on: the tensor, or a contiguous copy
 
 
 @dataclass
@@ -130,64 +129,60 @@ class CallStatistics:
 
 
 class Calls:
-    """Starts the calls of a group. The library ends them in their order, so one thread waits for all of them."""
+    """Starts the calls of a group. The library ends them in their order."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        # Guards what is below; a call's place in the queue is that of its start. The garbage collector may close the group
-        # in any thread, also in one that has the lock.
-        self._lock = threading.RLock()
-        self._queue: SimpleQueue[Optional[Call]] = SimpleQueue()
-        self._under_way = 0
+        self._lock = threading.Lock()  # guards what is below
+        self._under_way: deque[Call] = deque()  # in the order of their starts
         self._busy_since = 0.0
         self._closed = False
         self._counted = CallStatistics()
-        self._thread = threading.Thread(target=self._attend, name="weir_torch", daemon=True)
-        self._thread.start()
+        self._callbacks = Callbacks()
+        self._descriptor = group.descriptor
+        self._waiter = waiter()
+        self._waiter.add(self._descriptor, self._look)
 
-    def start(self, tensors: list[torch.Tensor], start_it: Callable[[torch.Tensor], Any]) -> WeirWork:
-        """`start_it` gets the contiguous data of the one tensor and returns the request."""
-        data = tensors[0].detach().contiguous()
-        return self._enter(lambda: start_it(data), tensors, data)
-
-    def start_without_data(self, start_it: Callable[[], Any]) -> WeirWork:
-        return self._enter(start_it, [], None)
-
-    def _enter(self, start_it: Callable[[], Any], tensors: list[torch.Tensor],
-               data: Optional[torch.Tensor]) -> WeirWork:
+    def start(self, collective: Collective) -> WeirWork:
         with self._lock:
             if self._closed:
                 raise RuntimeError("weir_torch: the process group is closed")
-            request = start_it()
-            if self._under_way == 0:
+            call = Call(collective, collective.start(self._group), WeirWork())
+            if not self._under_way:
                 self._busy_since = time.monotonic()
-            self._under_way += 1
+                self._waiter.watch(self._descriptor)
+            self._under_way.append(call)
             self._counted.calls += 1
-            self._counted.bytes += data.numel() * data.element_size() if data is not None else 0
-            call = Call(request, WeirWork(), tensors, data)
-            self._queue.put(call)
+            self._counted.bytes += collective.bytes
         return call.work
 
-    def _attend(self) -> None:
-        callbacks = Callbacks()
-        while (call := self._queue.get()) is not None:
-            outcome = self._outcome_of(call)
-            with self._lock:
-                self._under_way -= 1
-                if self._under_way == 0:
-                    self._counted.seconds += time.monotonic() - self._busy_since
-            call.work.end(outcome)
-            callbacks.run(call.work)
+    def _look(self) -> None:
+        """In the waiter's thread."""
+        with self._lock:
+            if self._closed:
+                return
+            while self._under_way and not self._group.is_pending(self._under_way[0].request):
+                self._end_first()
+            if self._under_way:
+                self._waiter.watch(self._descriptor)
+
+    def _end_first(self) -> None:
+        """Waits for it if need be."""
+        call = self._under_way.popleft()
+        outcome = self._outcome_of(call)
+        if not self._under_way:
+            self._counted.seconds += time.monotonic() - self._busy_since
+        call.work.end(outcome)
+        self._callbacks.run(call.work)
 
     def _outcome_of(self, call: Call) -> Outcome:
         """Any error is the caller's: the thread goes on for the other calls."""
         try:
             self._group.wait(call.request)
-            if call.data is not None and call.data.data_ptr() != call.tensors[0].data_ptr():
-                call.tensors[0].detach().copy_(call.data)
+            call.collective.finish()
         except Exception as error:  # noqa: BLE001 (of torch's there is no list)
             return error
-        return call.tensors
+        return call.collective.tensors
 
     def statistics(self) -> CallStatistics:
         with self._lock:
@@ -196,13 +191,16 @@ class Calls:
 
     def close(self) -> None:
         """Ends the group. Calls that are under way fail, on all ranks."""
+        if self._waiter.is_this_thread:  # where the garbage collector may run, and the lock be held
+            threading.Thread(target=self.close, name="weir_torch close").start()
+            return
         with self._lock:
             if self._closed:
                 return
             self._closed = True
+            self._waiter.remove(self._descriptor)
             if self._under_way:
                 self._group.abort()
-            self._queue.put(None)
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+            while self._under_way:
+                self._end_first()
         self._group.close()

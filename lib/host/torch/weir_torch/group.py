@@ -1,32 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A group of the library: its forming by way of torch's Store, its calls, its end."""
+"""A group of the library: its forming, its calls, its end."""
 
 from __future__ import annotations
 
 import ctypes
-import os
-import socket
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_uint32, c_void_p
 from datetime import timedelta
 from typing import Any
 
-from .c_api import ContextOptions, GroupOptions, GroupStatistics, check, library
+from .c_api import STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
+from .meeting import Meeting
 from .options import FALLBACK_NUMBERS, TRANSPORT_NUMBERS, Options
+from .taken_rings import TakenRings
 
-RENDEZVOUS_KEY = "weir/rendezvous"
 LONGEST_MS = 2**32 - 1
+
+Request = c_void_p
 
 
 class Group:
     """Each start_… takes the address of contiguous data, and returns a request for `wait`. Errors are WeirError."""
 
-    def __init__(self, store: Any, rank: int, world: int, timeout: timedelta, options: Options) -> None:
+    def __init__(self, meeting: Meeting, options: Options) -> None:
         self._group = c_void_p()
+        self._rings = TakenRings(options)
+        try:
+            self._form(meeting, options)
+        except BaseException:
+            self._rings.give_back()
+            raise
+
+    def _form(self, meeting: Meeting, options: Options) -> None:
         context = open_context(options)
         try:
-            rendezvous = meeting_point(store, rank, options)
-            check(library.weir_group_form(context, byref(group_options(rank, world, rendezvous, timeout, options)),
-                                          byref(self._group)))
+            check(library.weir_group_form(context, byref(group_options(meeting, options)), byref(self._group)))
+        except WeirError as error:
+            if meeting.error is not None:  # which is the cause, and says more
+                raise meeting.error from error
+            raise
         finally:
             library.weir_context_close(context)
 
@@ -37,22 +49,48 @@ class Group:
             raise RuntimeError("weir_torch: the process group is closed")
         return library.weir_group_algorithm(self._group).decode()
 
-    def start_all_reduce(self, address: int, count: int, data_type: int, operation: int) -> c_void_p:
+    @property
+    def descriptor(self) -> int:
+        """Readable while a request is done that nobody has tested, and after an error."""
+        descriptor = library.weir_group_descriptor(self._group)
+        if descriptor < 0:
+            raise RuntimeError(f"weir_torch: {library.weir_last_error().decode(errors='replace')}")
+        return descriptor
+
+    def start_all_reduce(self, data: int, count: int, data_type: int, operation: int) -> Request:
+        return self._start(library.weir_start_all_reduce, data, data, count, data_type, operation)
+
+    def start_all_reduce_coalesced(self, places: Sequence[tuple[int, int]], data_type: int, operation: int) -> Request:
+        """A place is an address and a count."""
+        tensors = (Tensor * len(places))(*(Tensor(data, data, count) for data, count in places))
+        return self._start(library.weir_start_all_reduce_coalesced, tensors, len(places), data_type, operation)
+
+    def start_reduce(self, data: int, count: int, data_type: int, operation: int, root: int) -> Request:
+        return self._start(library.weir_start_reduce, data, data, count, data_type, operation, root)
+
+    def start_broadcast(self, data: int, count: int, data_type: int, root: int) -> Request:
+        return self._start(library.weir_start_broadcast, data, count, data_type, root)
+
+    def start_all_gather(self, source: int, whole: int, count: int, data_type: int) -> Request:
+        return self._start(library.weir_start_all_gather, source, whole, count, data_type)
+
+    def start_reduce_scatter(self, whole: int, result: int, count: int, data_type: int, operation: int) -> Request:
+        return self._start(library.weir_start_reduce_scatter, whole, result, count, data_type, operation)
+
+    def start_barrier(self) -> Request:
+        return self._start(library.weir_start_barrier)
+
+    def _start(self, function: Callable[..., int], *arguments: Any) -> Request:
         request = c_void_p()
-        check(library.weir_start_all_reduce(self._group, address, address, count, data_type, operation, byref(request)))
+        check(function(self._group, *arguments, byref(request)))
         return request
 
-    def start_broadcast(self, address: int, count: int, data_type: int, root: int) -> c_void_p:
-        request = c_void_p()
-        check(library.weir_start_broadcast(self._group, address, count, data_type, root, byref(request)))
-        return request
+    @staticmethod
+    def is_pending(request: Request) -> bool:
+        return library.weir_test(request) == STATUS["WEIR_PENDING"]
 
-    def start_barrier(self) -> c_void_p:
-        request = c_void_p()
-        check(library.weir_start_barrier(self._group, byref(request)))
-        return request
-
-    def wait(self, request: c_void_p) -> None:
+    @staticmethod
+    def wait(request: Request) -> None:
         """Until the request is done; the request is gone then."""
         check(library.weir_wait(request))
 
@@ -68,6 +106,7 @@ class Group:
         """Calls fail from then on."""
         group, self._group = self._group, c_void_p()
         library.weir_group_close(group)
+        self._rings.give_back()
 
 
 def open_context(options: Options) -> c_void_p:
@@ -82,14 +121,15 @@ def open_context(options: Options) -> c_void_p:
     return context
 
 
-def group_options(rank: int, world: int, rendezvous: str, timeout: timedelta, options: Options) -> GroupOptions:
+def group_options(meeting: Meeting, options: Options) -> GroupOptions:
     result = GroupOptions()
     library.weir_group_options_init_sized(byref(result), ctypes.sizeof(result))
-    result.rank, result.world, result.rendezvous = rank, world, rendezvous.encode()
+    result.rank, result.world, result.all_gather = meeting.rank, meeting.world, meeting.all_gather
+    result.rendezvous = options.rendezvous.encode() or None
     result.rings = (c_uint32 * len(options.rings))(*options.rings)
     result.ring_count = len(options.rings)
     result.fallback = FALLBACK_NUMBERS[options.fallback]
-    result.form_timeout_ms = result.timeout_ms = min(timeout // timedelta(milliseconds=1), LONGEST_MS)
+    result.form_timeout_ms = result.timeout_ms = min(meeting.timeout // timedelta(milliseconds=1), LONGEST_MS)
     set_given(result, options, "window", "message_bytes", "path_mtu", "ack_timeout_ms")
     return result
 
@@ -102,24 +142,3 @@ def set_given(struct: ctypes.Structure, options: Options, *names: str) -> None:
             if getattr(struct, name) != value:
                 most = 2**(8 * getattr(type(struct), name).size) - 1
                 raise ValueError(f"weir_torch: {name}: found {value}; allowed: 0 .. {most}")
-
-
-def meeting_point(store: Any, rank: int, options: Options) -> str:
-    """HOST:PORT of rank 0, which tells it by the store."""
-    if rank == 0:
-        store.set(RENDEZVOUS_KEY, options.rendezvous or own_meeting_point())
-    return store.get(RENDEZVOUS_KEY).decode()
-
-
-def own_meeting_point() -> str:
-    """The address by which this rank reaches MASTER_ADDR, and a port that is free now."""
-    master = os.environ.get("MASTER_ADDR")
-    if not master:
-        raise ValueError("weir_torch: MASTER_ADDR and WEIR_RENDEZVOUS: found neither; "
-                         "allowed: WEIR_RENDEZVOUS=HOST:PORT, where rank 0 can listen")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-        way.connect((master, 9))  # sends nothing
-        host = way.getsockname()[0]
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return f"{host}:{probe.getsockname()[1]}"

@@ -29,7 +29,7 @@ class Options:
     path_mtu: Optional[int] = None
     ack_timeout_ms: Optional[int] = None
     fallback: str = "none"  # or "ring"
-    rendezvous: str = ""  # HOST:PORT where rank 0 listens
+    rendezvous: str = ""  # ADDRESS:0 or ADDRESS:PORT where rank 0 listens; "": all its addresses, any free port
 
     def __post_init__(self) -> None:
         for name, allowed in (("transport", TRANSPORT_NUMBERS), ("fallback", FALLBACK_NUMBERS)):

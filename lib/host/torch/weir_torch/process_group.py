@@ -9,73 +9,95 @@ from datetime import timedelta
 from typing import Any, Optional
 
 import torch
-from torch.distributed import (AllreduceOptions, BarrierOptions, BroadcastOptions, PrefixStore, ProcessGroup,
-                               ProcessGroupGloo, ReduceOp)
+from torch._C._distributed_c10d import AllgatherOptions
+from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions,
+                               PrefixStore, ProcessGroup, ProcessGroupGloo, ReduceOptions, ReduceScatterOptions)
 
-from .c_api import DATA_TYPES, OPERATIONS, library
+from . import collectives
 from .calls import Calls, CallStatistics
+from .collectives import is_weirs, operation_for
 from .group import Group
+from .meeting import Meeting
 from .options import Options
 
-TYPES = {torch.float32: DATA_TYPES["WEIR_F32"], torch.float64: DATA_TYPES["WEIR_F64"],
-         torch.float16: DATA_TYPES["WEIR_F16"], torch.bfloat16: DATA_TYPES["WEIR_BF16"],
-         torch.int8: DATA_TYPES["WEIR_I8"], torch.uint8: DATA_TYPES["WEIR_U8"], torch.int16: DATA_TYPES["WEIR_I16"],
-         torch.int32: DATA_TYPES["WEIR_I32"], torch.int64: DATA_TYPES["WEIR_I64"]}
-
-REDUCTIONS = ((ReduceOp.SUM, OPERATIONS["WEIR_SUM"]), (ReduceOp.MIN, OPERATIONS["WEIR_MIN"]),
-              (ReduceOp.MAX, OPERATIONS["WEIR_MAX"]), (ReduceOp.PRODUCT, OPERATIONS["WEIR_PRODUCT"]),
-              (ReduceOp.AVG, OPERATIONS["WEIR_AVERAGE"]), (ReduceOp.BAND, OPERATIONS["WEIR_AND"]),
-              (ReduceOp.BOR, OPERATIONS["WEIR_OR"]), (ReduceOp.BXOR, OPERATIONS["WEIR_XOR"]))
-
-FORWARDED = ("allgather", "allgather_coalesced", "allreduce_coalesced", "alltoall", "alltoall_base", "gather",
-             "monitored_barrier", "recv", "recv_anysource", "reduce", "reduce_scatter", "scatter", "send",
-             "_allgather_base", "_reduce_scatter_base", "_get_sequence_number_for_group",
-             "_set_sequence_number_for_group")
-
-
-def is_weirs(tensors: list[torch.Tensor]) -> bool:
-    """Decided by what is equal on all ranks, or they would call different things. So it does not ask for contiguity."""
-    return (len(tensors) == 1 and tensors[0].dtype in TYPES and tensors[0].layout == torch.strided
-            and tensors[0].device.type == "cpu")
-
-
-def operation_for(wanted: ReduceOp, dtype: torch.dtype) -> Optional[int]:
-    """None if Weir has none for the type."""
-    return next((number for operation, number in REDUCTIONS
-                 if operation == wanted and library.weir_is_reducible(TYPES[dtype], number)), None)
+FORWARDED = ("allgather_coalesced", "alltoall", "alltoall_base", "gather", "monitored_barrier", "recv",
+             "recv_anysource", "scatter", "send", "_get_sequence_number_for_group", "_set_sequence_number_for_group")
 
 
 class ProcessGroupWeir(ProcessGroup):
-    """all_reduce, broadcast and barrier of CPU tensors by Weir, if it knows type and operation; the rest by Gloo."""
+    """Weir's collectives of CPU tensors, if it knows type and operation; the rest by Gloo."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, options: Options) -> None:
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, options: Optional[Options]) -> None:
         super().__init__(rank, size)
-        self._gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
-        self._group = Group(store, rank, size, timeout, options)
+        with Meeting(store, rank, size, timeout) as meeting:
+            self._group = Group(meeting, Options.from_environment() if options is None else options)
         self._calls = Calls(self._group)
         # Runs when the process group goes away, or when the program ends.
         self.close = weakref.finalize(self, close_in_its_own_process, self._calls, os.getpid())
+        # Last, because a rank that cannot come would leave Gloo's others waiting.
+        self._gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return "weir"
 
     def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or AllreduceOptions()
-        operation = operation_for(opts.reduceOp, tensors[0].dtype) if is_weirs(tensors) else None
+        operation = operation_for(opts.reduceOp, tensors) if len(tensors) == 1 else None
         if operation is None:
             return self._gloo.allreduce(tensors, opts)
-        return self._calls.start(tensors, lambda data: self._group.start_all_reduce(
-            data.data_ptr(), data.numel(), TYPES[data.dtype], operation))
+        return self._calls.start(collectives.all_reduce(tensors[0], operation))
+
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        opts = opts or AllreduceCoalescedOptions()
+        operation = operation_for(opts.reduceOp, tensors)
+        if operation is None:
+            return self._gloo.allreduce_coalesced(tensors, opts)
+        return self._calls.start(collectives.all_reduce_coalesced(tensors, operation))
+
+    def reduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        opts = opts or ReduceOptions()
+        operation = operation_for(opts.reduceOp, tensors) if len(tensors) == 1 else None
+        if operation is None:
+            return self._gloo.reduce(tensors, opts)
+        return self._calls.start(collectives.reduce(tensors[0], operation, opts.rootRank))
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or BroadcastOptions()
-        if not is_weirs(tensors):
+        if not (len(tensors) == 1 and is_weirs(tensors)):
             return self._gloo.broadcast(tensors, opts)
-        return self._calls.start(tensors, lambda data: self._group.start_broadcast(
-            data.data_ptr(), data.numel(), TYPES[data.dtype], opts.rootRank))
+        return self._calls.start(collectives.broadcast(tensors[0], opts.rootRank))
+
+    def allgather(self, results: list[list[torch.Tensor]], tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        if not (len(tensors) == len(results) == 1 and is_weirs([*results[0], *tensors])
+                and self._holds_all(results[0], tensors[0])):
+            return self._gloo.allgather(results, tensors, opts or AllgatherOptions())
+        return self._calls.start(collectives.all_gather_list(results[0], tensors[0]))
+
+    def _allgather_base(self, result: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
+        if not is_weirs([result, tensor]) or result.numel() != self.size() * tensor.numel():
+            return self._gloo._allgather_base(result, tensor, opts or AllgatherOptions())
+        return self._calls.start(collectives.all_gather_into(result, tensor))
+
+    def reduce_scatter(self, results: list[torch.Tensor], tensors: list[list[torch.Tensor]], opts: Any = None) -> Any:
+        opts = opts or ReduceScatterOptions()
+        operation = operation_for(opts.reduceOp, [*results, *tensors[0]]) if len(results) == 1 else None
+        if operation is None or not self._holds_all(tensors[0], results[0]):
+            return self._gloo.reduce_scatter(results, tensors, opts)
+        whole = torch.cat([tensor.detach().flatten() for tensor in tensors[0]])
+        return self._calls.start(collectives.reduce_scatter(results[0], whole, operation))
+
+    def _reduce_scatter_base(self, result: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
+        opts = opts or ReduceScatterOptions()
+        operation = operation_for(opts.reduceOp, [result, tensor])
+        if operation is None or tensor.numel() != self.size() * result.numel():
+            return self._gloo._reduce_scatter_base(result, tensor, opts)
+        return self._calls.start(collectives.reduce_scatter(result, tensor, operation))
 
     def barrier(self, opts: Optional[BarrierOptions] = None) -> Any:
-        return self._calls.start_without_data(self._group.start_barrier)
+        return self._calls.start(collectives.barrier())
+
+    def _holds_all(self, parts: list[torch.Tensor], part: torch.Tensor) -> bool:
+        return len(parts) == self.size() and all(other.numel() == part.numel() for other in parts)
 
     @property
     def algorithm(self) -> str:
@@ -108,5 +130,4 @@ for _name in FORWARDED:
 
 def create_group(torchs: Any, options: Optional[Options]) -> ProcessGroupWeir:
     """What torch calls for init_process_group and new_group; `options` is their pg_options."""
-    return ProcessGroupWeir(torchs.store, torchs.group_rank, torchs.group_size, torchs.timeout,
-                            Options.from_environment() if options is None else options)
+    return ProcessGroupWeir(torchs.store, torchs.group_rank, torchs.group_size, torchs.timeout, options)
