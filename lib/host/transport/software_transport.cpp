@@ -37,7 +37,7 @@ SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
     : plan_(plan), options_(options), frames_(std::move(frames)), lanes_(plan.lanes),
       dice_(options.seed) {
   for (Lane& lane : lanes_) {
-    lane.inbox.resize(std::size_t{plan.slots} * plan.slot_bytes);
+    lane.inbox.resize(plan.slots_bytes());
     lane.receives.resize(plan.slots);
   }
   renew(Delivery::by_send);
@@ -147,13 +147,9 @@ void SoftwareTransport::post_for_writes(Lane& lane) const {
   }
 }
 
-std::span<std::uint8_t> SoftwareTransport::slot_of(Lane& lane, std::uint64_t number) const {
-  return std::span(lane.inbox).subspan((number % plan_.slots) * plan_.slot_bytes, plan_.slot_bytes);
-}
-
 /// For the message with the same number of the predecessor.
 void SoftwareTransport::post_receive(Lane& lane, const OutgoingMessage& message) const {
-  const std::span<std::uint8_t> slot = slot_of(lane, message.number);
+  const std::span<std::uint8_t> slot = plan_.slot_of(lane.inbox, message.number);
   endpoint::ReceiveRequest& receive = lane.receives[message.number % plan_.slots];
   receive.id = message.number;
   receive.header = slot.first(kInaHeaderBytes);
@@ -173,8 +169,7 @@ bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) 
     post_receive(lane, message);
   } else {
     request.kind = endpoint::SendKind::write_immediate;
-    request.remote_address =
-        lane.successor_base + (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
+    request.remote_address = lane.successor_base + plan_.slot_offset(message.number);
     request.remote_key = lane.successor_key;
   }
   return lane.outgoing->post(request) == endpoint::PostResult::posted;
@@ -236,8 +231,8 @@ IncomingMessage SoftwareTransport::message_of(Lane& lane,
   const std::uint32_t immediate = completion.immediate.value_or(0);
   if (delivery_ == Delivery::by_write) {
     return message_in_one_piece(
-        immediate,
-        slot_of(lane, immediate).first(std::min(completion.bytes, std::size_t{plan_.slot_bytes})));
+        immediate, plan_.slot_of(lane.inbox, immediate)
+                       .first(std::min(completion.bytes, std::size_t{plan_.slot_bytes})));
   }
   const endpoint::ReceiveRequest& receive = lane.receives[completion.id % plan_.slots];
   const std::size_t header_bytes = std::min(completion.bytes, receive.header.size());

@@ -65,7 +65,6 @@ class SoftwareTransport : public Transport, private FrameReader {
     endpoint::QueuePair* incoming = nullptr;
   };
 
-  std::span<std::uint8_t> slot_of(Lane& lane, std::uint64_t number) const;
   void post_receive(Lane& lane, const OutgoingMessage& message) const;
   void post_for_writes(Lane& lane) const;
   IncomingMessage message_of(Lane& lane, const endpoint::Completion& completion) const;

@@ -64,7 +64,8 @@ class Transport {
   /// False when the lane's send queue is full of messages that are not completed.
   virtual bool post(std::size_t lane, const OutgoingMessage& message) = 0;
   /// Ends the connections. When it returns, nothing reads or writes callers' memory any more. Only
-  /// statistics() and describe() may follow. Does not throw.
+  /// statistics(), describe() and another quiesce(), which does nothing, may follow. Does not
+  /// throw.
   virtual void quiesce() = 0;
   /// Moves frames and reports events; true when there were any.
   virtual bool poll(TransportListener& listener) = 0;
@@ -115,6 +116,17 @@ struct TransportPlan {
   std::uint8_t ack_timeout_exponent() const;
   /// The timeout of that exponent, which queue pairs use and announce.
   std::chrono::nanoseconds exact_ack_timeout() const;
+
+  /// Bytes of an inbox or outbox.
+  std::size_t slots_bytes() const { return std::size_t{slots} * slot_bytes; }
+
+  /// Where the message's slot begins, in bytes.
+  std::size_t slot_offset(std::uint64_t number) const { return (number % slots) * slot_bytes; }
+
+  /// The message's slot of an inbox or outbox.
+  std::span<std::uint8_t> slot_of(std::span<std::uint8_t> memory, std::uint64_t number) const {
+    return memory.subspan(slot_offset(number), slot_bytes);
+  }
 
   std::uint16_t successor() const { return static_cast<std::uint16_t>((rank + 1u) % world); }
 

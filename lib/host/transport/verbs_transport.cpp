@@ -150,7 +150,6 @@ class VerbsTransport : public Transport {
   void initialize(ibv_qp& queue_pair) const;
   void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
                 std::uint32_t remote_number, std::uint32_t remote_psn, std::uint32_t own_psn) const;
-  std::span<std::uint8_t> slot_of(std::vector<std::uint8_t>& slots, std::uint64_t number) const;
   std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes) const;
   void post_receive(std::size_t index, const OutgoingMessage& message);
   void post_receive(std::size_t index, std::span<ibv_sge> pieces);
@@ -196,7 +195,6 @@ void VerbsTransport::renew(Delivery delivery) {
   take_events(); // the queue's end waits for them
   completions_.reset();
   is_armed_ = false;
-  under_way_ = 0;
   completions_.reset(nic_->made(
       ibv_create_cq(&nic_->context(), static_cast<int>(depth), nullptr, events_.get(), 0),
       fmt::format("no completion queue of {}", depth)));
@@ -235,9 +233,8 @@ void VerbsTransport::check_port() {
 }
 
 void VerbsTransport::make_slots(Lane& lane) {
-  const std::size_t bytes = std::size_t{plan_.slots} * plan_.slot_bytes;
-  lane.inbox.resize(bytes);
-  lane.outbox.resize(bytes);
+  lane.inbox.resize(plan_.slots_bytes());
+  lane.outbox.resize(plan_.slots_bytes());
   lane.receives.resize(plan_.slots);
   lane.outbox_region = nic_->make_region(lane.outbox, IBV_ACCESS_LOCAL_WRITE);
 }
@@ -361,11 +358,6 @@ void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
   }
 }
 
-std::span<std::uint8_t> VerbsTransport::slot_of(std::vector<std::uint8_t>& slots,
-                                                std::uint64_t number) const {
-  return std::span(slots).subspan((number % plan_.slots) * plan_.slot_bytes, plan_.slot_bytes);
-}
-
 /// The device's key, if it may write this memory of a caller by itself.
 std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8_t> bytes) const {
   return bytes.empty() ? std::nullopt : nic_->user_ranges().find(bytes);
@@ -374,7 +366,7 @@ std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8
 /// For the message with the same number of the predecessor.
 void VerbsTransport::post_receive(std::size_t index, const OutgoingMessage& message) {
   Lane& lane = lanes_[index];
-  const std::span<std::uint8_t> slot = slot_of(lane.inbox, message.number);
+  const std::span<std::uint8_t> slot = plan_.slot_of(lane.inbox, message.number);
   const std::uint32_t inbox_key = lane.inbox_region->lkey;
   const std::optional<std::uint32_t> key = user_key(message.result);
   const std::span<std::uint8_t> data = key ? message.result : slot.subspan(kInaHeaderBytes);
@@ -423,8 +415,7 @@ bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
   request.opcode = IBV_WR_SEND_WITH_IMM;
   if (delivery_ == Delivery::by_write) {
     request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    request.wr.rdma.remote_addr =
-        lane.successor_base + (message.number % plan_.slots) * std::uint64_t{plan_.slot_bytes};
+    request.wr.rdma.remote_addr = lane.successor_base + plan_.slot_offset(message.number);
     request.wr.rdma.rkey = lane.successor_key;
   }
   ibv_send_wr* bad = nullptr;
@@ -439,7 +430,7 @@ bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
 
 /// The header's copy, and the data: where they are, or their copy.
 VerbsTransport::Pieces VerbsTransport::pieces_of(Lane& lane, const OutgoingMessage& message) const {
-  const std::span<std::uint8_t> slot = slot_of(lane.outbox, message.number);
+  const std::span<std::uint8_t> slot = plan_.slot_of(lane.outbox, message.number);
   const std::uint32_t outbox_key = lane.outbox_region->lkey;
   std::ranges::copy(message.header, slot.begin());
   const auto header = piece_of(slot.first(message.header.size()), outbox_key);
@@ -496,8 +487,8 @@ void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener)
   } else {
     const std::uint32_t immediate = ntohl(completion.imm_data);
     const std::size_t bytes = std::min(completion.byte_len, plan_.slot_bytes);
-    listener.arrived(index,
-                     message_in_one_piece(immediate, slot_of(lane.inbox, immediate).first(bytes)));
+    listener.arrived(
+        index, message_in_one_piece(immediate, plan_.slot_of(lane.inbox, immediate).first(bytes)));
     post_receive(index, std::span<ibv_sge>());
   }
 }
@@ -510,10 +501,10 @@ void VerbsTransport::take_send(std::size_t index, const ibv_wc& completion,
   const std::size_t header_bytes = std::min<std::size_t>(completion.byte_len, kInaHeaderBytes);
   const std::size_t data_bytes =
       std::min<std::size_t>(completion.byte_len - header_bytes, receive.data.size());
-  const Arrival arrival =
-      listener.arrived(index, {.immediate = ntohl(completion.imm_data),
-                               .header = slot_of(lane.inbox, lane.received).first(header_bytes),
-                               .data = receive.data.first(data_bytes)});
+  const Arrival arrival = listener.arrived(
+      index, {.immediate = ntohl(completion.imm_data),
+              .header = plan_.slot_of(lane.inbox, lane.received).first(header_bytes),
+              .data = receive.data.first(data_bytes)});
   if (arrival == Arrival::ignored) {
     post_receive(index, receive.pieces);
   } else {
@@ -559,6 +550,7 @@ void VerbsTransport::destroy_queue_pairs() {
     lane.outgoing.reset();
     lane.incoming.reset();
   }
+  under_way_ = 0; // their requests have ended with them
 }
 
 void VerbsTransport::fail_connection(const ibv_wc& completion, Direction direction) const {
