@@ -12,6 +12,7 @@
  * switch" (or "ring") and status 0, or with an error and status 1.
  */
 
+#include "rank_elements.h"
 #include "weir/weir.h"
 
 #include <poll.h>
@@ -60,19 +61,6 @@ static void expect_refusal(const char* what, weir_status status) {
   if (status != WEIR_INVALID_ARGUMENT) {
     give_up(what, status);
   }
-}
-
-/* Element i of rank r: so small that f32 adds those of a dozen ranks without rounding. */
-static int element(int rank, int i) {
-  return (rank + 1) * (i % 1000) - i;
-}
-
-static int sum_of(int world, int i) {
-  int sum = 0;
-  for (int rank = 0; rank < world; ++rank) {
-    sum += element(rank, i);
-  }
-  return sum;
 }
 
 static void fill_floats(float* values, int rank) {

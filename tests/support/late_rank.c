@@ -11,6 +11,7 @@
  * status 0, where N is how long the queued calls took, or with an error and status 1.
  */
 
+#include "rank_elements.h"
 #include "weir/weir.h"
 
 #include <stdio.h>
@@ -34,18 +35,6 @@ static void expect_element(const char* what, int i, int found, int due) {
     printf("late_rank: %s: element %d is %d, should be %d\n", what, i, found, due);
     exit(1);
   }
-}
-
-static int element(int rank, int i) {
-  return (rank + 1) * (i % 1000) - i;
-}
-
-static int sum_of(int world, int i) {
-  int sum = 0;
-  for (int rank = 0; rank < world; ++rank) {
-    sum += element(rank, i);
-  }
-  return sum;
 }
 
 static void fill(int* values, int rank) {
