@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the fuzzers with clang, ASan and UBSan, seeds them from captures, packet tables and configurations, and runs
-each for some time.
+each for some time, as many at once as there are cores.
 
-tests/fuzz/run.py [--seconds N] [NAME ...]; --seconds 0 runs until interrupted. A crash leaves its input under
-build-fuzz/crashes/NAME/ and the command that replays it is printed. Ends in "fuzz: N passed, …".
+tests/fuzz/run.py [--seconds N] [NAME ...]; --seconds 0 runs one after the other until interrupted. A crash leaves
+its input under build-fuzz/crashes/NAME/ and the command that replays it is printed. WEIR_BUILD names another build with
+-Dfuzzers=true. Ends in "fuzz: N passed, …".
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BUILD = ROOT / "build-fuzz"
+BUILD = ROOT / os.environ.get("WEIR_BUILD", "build-fuzz")
 FUZZERS = ["classify", "config", "control", "endpoint", "parse", "quantity", "switch", "topology"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
@@ -99,6 +101,8 @@ def build() -> None:
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["meson", "setup", str(BUILD), *OPTIONS], cwd=ROOT, check=True, env=os.environ | {"CXX": "clang++"},
                        stdout=subprocess.DEVNULL)
+    else:
+        subprocess.run(["meson", "configure", str(BUILD), "-Dfuzzers=true"], check=True, stdout=subprocess.DEVNULL)
     targets = [*(f"tests/fuzz/{name}_fuzz" for name in FUZZERS), "tests/fuzz/table_seeds"]
     subprocess.run(["ninja", "-C", str(BUILD), "--quiet", *targets], check=True)
 
@@ -131,7 +135,9 @@ def main() -> int:
     build()
     inputs = seeds()
     names = options.names or FUZZERS
-    passed = sum(run(name, write_corpus(name, inputs[name]), options.seconds) for name in names)
+    corpora = [write_corpus(name, inputs[name]) for name in names]
+    with ThreadPoolExecutor(os.cpu_count() if options.seconds else 1) as pool:
+        passed = sum(pool.map(run, names, corpora, [options.seconds] * len(names)))
     print(f"fuzz: {passed} passed, {len(names) - passed} failed, 0 skipped")
     return 0 if passed == len(names) else 1
 
