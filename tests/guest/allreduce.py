@@ -7,6 +7,7 @@ Every worker compares every element of its result with its own reference, bit fo
 from __future__ import annotations
 
 import re
+import signal
 import statistics
 import time
 from collections.abc import Callable
@@ -15,16 +16,18 @@ from typing import Any
 from capture import read_frames
 from guest import Job
 from lab import Lab
-from scenarios import C_RING, JUMBO, PERFTEST_PORT, PLAIN, RING, RING6, SECOND_RING, When, expect, scenario
+from scenarios import C_RING, JUMBO, PERFTEST_PORT, PLAIN, RING, RING6, RING_OF_TWO, SECOND_RING, When, expect, scenario
 from switch import Ring
 
 WORKER = "build/app/weir-worker"
 C_RANK = "build/tests/support/c_rank"
 QUIET_RANK = "build/tests/support/quiet_rank"
+SHRINK_RANK = "build/tests/support/shrink_rank"
 RENDEZVOUS_PORT = 7471
 IPV6_ETHERTYPE = b"\x86\xdd"
 UDP = 17
 END_OF_JOB_S = 120.0
+KILLED = 128 + signal.SIGKILL
 PERFTEST_S = 10.0
 RETRIES = 6  # the most that soft-RoCE counts: seven are no limit there
 CPU_TIME = re.compile(r"^result: .*cpu_s/GB=(\S+)", re.MULTILINE)
@@ -137,6 +140,28 @@ def quiet_after_abort(lab: Lab) -> str:
             f"quiet_rank {guest.who.rank} 3 {first}:{RENDEZVOUS_PORT} {C_RING.ring_id} rxe0")):
         expect("nothing was written" in result.output, result.output)
     return "nothing was written after five aborts"
+
+
+def shrink_to(lab: Lab, rest: Ring, way: str) -> None:
+    """Rank 1 kills itself; the other two go on, on the ring `rest`."""
+    first, victim = lab.guests[0].who.ip, 1
+    jobs = [guest.start(f"shrink_rank {guest.who.rank} 3 {first}:{RENDEZVOUS_PORT} {C_RING.ring_id} rxe0 {victim} "
+                        f"{rest.ring_id}") for guest in lab.guests]
+    for rank, job in enumerate(jobs):
+        result = job.wait(END_OF_JOB_S)
+        if rank == victim:
+            expect(result.status == KILLED, result.complaint)
+        else:
+            expect(f"exact among 2 by way of the {way}" in result.output, result.complaint)
+
+
+@scenario(PLAIN, needs_weir=True, programs=(SHRINK_RANK,))
+def shrink(lab: Lab) -> str:
+    """A rank is killed in the middle of a call. The others shrink the group and reduce in the same registered memory:
+    through the switch, on a ring of two; then with a ring of three, for which they are too few, among themselves."""
+    shrink_to(lab, RING_OF_TWO, "switch")
+    shrink_to(lab, C_RING, "ring")
+    return "two of three ranks went on, exact, by way of the switch and of the ring"
 
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,), when=When.BY_NAME)

@@ -36,7 +36,8 @@ RING = Ring(guests=(0, 1, 2))
 SECOND_RING = Ring(guests=(0, 1, 2), ring_id=8)
 C_RING = Ring(guests=(0, 1, 2), ring_id=9)
 RING6 = Ring(guests=(0, 1, 2), ring_id=10, ip_version=6)
-PLAIN = Setup(guests=3, link_mtu=1500, rings=(RING, SECOND_RING, C_RING, RING6))
+RING_OF_TWO = Ring(guests=(0, 2), ring_id=11)
+PLAIN = Setup(guests=3, link_mtu=1500, rings=(RING, SECOND_RING, C_RING, RING6, RING_OF_TWO))
 JUMBO = Setup(guests=2, link_mtu=9000, rings=(Ring(guests=(0, 1), mtu=4096),))
 
 PINGPONG_PORT = PERFTEST_PORT = 18515

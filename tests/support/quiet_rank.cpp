@@ -9,7 +9,7 @@
 /// second later whether it is still there. Ends with "quiet_rank: nothing was written after the
 /// end" and status 0.
 
-#include "weir/weir.hpp"
+#include "verbs_rank.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -32,17 +32,8 @@ constexpr std::uint32_t kPattern = 0x5a5a5a5a;
 constexpr std::uint16_t kAborter = 1;
 
 weir::GroupOptions options_of(char** arguments, const std::uint32_t& ring) {
-  weir::GroupOptions options;
-  options.rank = static_cast<std::uint16_t>(std::atoi(arguments[1]));
-  options.world = static_cast<std::uint16_t>(std::atoi(arguments[2]));
-  options.rendezvous = arguments[3];
-  options.rings = &ring;
-  options.ring_count = 1;
-  options.window = 4;
-  options.message_bytes = 16384;
+  weir::GroupOptions options = weir::verbs_rank::group_options(arguments, ring);
   options.ack_timeout_ms = 67; // losses are repeated soon
-  options.form_timeout_ms = 30000;
-  options.timeout_ms = 30000;
   return options;
 }
 
@@ -71,11 +62,8 @@ std::size_t written_later(std::vector<std::uint32_t>& tensor) {
 }
 
 void run(char** arguments) {
-  const auto ring = static_cast<std::uint32_t>(std::atoi(arguments[4]));
-  weir::ContextOptions device;
-  device.transport = WEIR_VERBS;
-  device.device = arguments[5];
-  const weir::Context context(device);
+  const std::uint32_t ring = weir::verbs_rank::ring_number(arguments[4]);
+  const weir::Context context = weir::verbs_rank::context(arguments[5]);
   std::vector<std::uint32_t> tensor(kElements);
   const weir::Memory memory(context, std::span(tensor));
   for (int round = 0; round < kRounds; ++round) {
