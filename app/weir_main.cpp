@@ -6,6 +6,7 @@
 #include "config/config.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
+#include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
 #include "report/answers.hpp"
@@ -199,6 +200,10 @@ void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
   std::optional<report::Telemetry> telemetry(std::in_place, weir);
+  std::optional<metrics::Endpoint> metrics;
+  if (!config.metrics.listen.empty()) {
+    metrics.emplace(weir, config.metrics.listen);
+  }
   app::Commands commands(weir);
   weir.start();
   for (const control::Port& port : weir.ports()) {
@@ -214,7 +219,8 @@ void run_switch(const Options& options, const config::Config& config,
   } else if (!commands.wants_quit()) {
     wait_for_signal();
   }
-  telemetry.reset(); // its thread asks no more questions
+  metrics.reset(); // its threads ask no more questions
+  telemetry.reset();
   const report::Report last_seen = everything(weir);
   weir.stop();
   fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
@@ -241,6 +247,9 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
   } catch (const config::ConfigError& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+    return kExitConfig;
+  } catch (const metrics::EndpointError& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
   } catch (const control::MemoryError& error) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -269,6 +270,43 @@ ConnectionsConfig read_connections(const YamlReader& node) {
   return connections;
 }
 
+bool is_port_number(std::string_view digits) {
+  constexpr unsigned most = 65535;
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return error == std::errc() && end == digits.data() + digits.size() && port != 0 && port <= most;
+}
+
+/// "ADDRESS:PORT", an IPv6 address in brackets.
+bool can_be_listened_at(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == text.npos || !is_port_number(text.substr(colon + 1))) {
+    return false;
+  }
+  std::string_view address = text.substr(0, colon);
+  const bool has_brackets = address.starts_with('[') && address.ends_with(']');
+  if (has_brackets) {
+    address = address.substr(1, address.size() - 2);
+  }
+  const auto ip = wire::parse_ip(address);
+  return ip && ip->is_v4() != has_brackets;
+}
+
+MetricsConfig read_metrics(const YamlReader& node) {
+  static constexpr std::array<std::string_view, 1> keys{"listen"};
+  constexpr std::string_view allowed = "ADDRESS:PORT, such as 127.0.0.1:9464 or [::1]:9464";
+  MetricsConfig metrics;
+  if (node.is_present()) {
+    node.expect_map(keys);
+    const YamlReader listen = node.at("listen");
+    metrics.listen = listen.text(allowed);
+    if (!can_be_listened_at(metrics.listen)) {
+      listen.fail(listen.found(), allowed);
+    }
+  }
+  return metrics;
+}
+
 /// Whether a host can send from the address: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8
 /// (RFC 4291).
 bool is_host_address(const wire::IpAddress& address) {
@@ -479,8 +517,8 @@ Config load_config(const std::filesystem::path& file) {
 }
 
 Config parse_config(std::string_view yaml, std::string_view name) {
-  static constexpr std::array<std::string_view, 6> keys{"eal", "ports",       "lcores",
-                                                        "l2",  "connections", "rings"};
+  static constexpr std::array<std::string_view, 7> keys{"eal",         "ports",   "lcores", "l2",
+                                                        "connections", "metrics", "rings"};
   const YamlReader root = YamlReader::parse(yaml, name);
   root.expect_map(keys);
   Config config;
@@ -490,6 +528,7 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores();
   config.l2 = read_l2(root.at("l2"));
   config.connections = read_connections(root.at("connections"));
+  config.metrics = read_metrics(root.at("metrics"));
   config.rings = RingsReader(config.ports).read(root.at("rings"));
   return config;
 }

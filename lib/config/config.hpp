@@ -53,6 +53,10 @@ struct ConnectionsConfig {
   std::uint32_t aging_s = 600;
 };
 
+struct MetricsConfig {
+  std::string listen; // "ADDRESS:PORT", IPv6 in brackets; empty: no metrics
+};
+
 struct Config {
   std::vector<std::string> eal_options; // unchanged, before those of the command line
   std::vector<PortConfig> ports;        // 1 .. 32
@@ -61,6 +65,7 @@ struct Config {
   std::vector<LcoreConfig> lcores;
   L2Config l2;
   ConnectionsConfig connections;
+  MetricsConfig metrics;
   // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
   // 1024, 2048 or 4096; 2 .. 256 members with distinct addresses; ports that exist.
   std::vector<ring::RingSpec> rings;

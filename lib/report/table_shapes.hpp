@@ -121,6 +121,7 @@ inline constexpr std::array kLcores{
     Column{"roles", "roles"},
     Column{"rings", "rings"},
     Column{"rounds", "rounds"},
+    Column{"idle_rounds", "idle rounds"},
     Column{"starved_rounds", "without mbufs"},
     Column{"reductions_for_others", "reductions for others"},
     Column{"busy_percent", "busy %"},

@@ -28,6 +28,7 @@ import test_configs  # noqa: F401
 import test_errors  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_incarnations  # noqa: F401
+import test_metrics  # noqa: F401
 import test_plan  # noqa: F401
 import test_process  # noqa: F401
 import test_prompt  # noqa: F401

@@ -107,10 +107,10 @@ std::vector<BadFile> document_rows() {
        "3: (document): found a second document; allowed: one YAML document"},
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, rings"},
+       "connections, metrics, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, rings"},
+       "connections, metrics, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
       {"a bracket left open", "ports: [1,\n",
@@ -122,7 +122,7 @@ std::vector<BadFile> document_rows() {
        "document"},
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, rings"},
+       "connections, metrics, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
        "document"},
@@ -143,9 +143,11 @@ std::vector<BadFile> document_rows() {
 std::vector<BadFile> key_rows() {
   return {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
-       "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, connections, rings"},
+       "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
+       "rings"},
       {"a misspelt key", with("rings:", "ring:"),
-       "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, connections, rings; did "
+       "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
+       "rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
@@ -166,14 +168,15 @@ std::vector<BadFile> key_rows() {
       {"an unknown key of a member", with("ip: 10.0.0.2, port", "ip: 10.0.0.2, prot"),
        "25: rings[0].members[1].prot: found an unknown key; allowed: ip, port; did you mean port?"},
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
-       "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, connections, rings"},
+       "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
+       "rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
        "macs, rx_queues, mtu, rx_descriptors, tx_descriptors, outer_tag"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
-       "rings"},
+       "metrics, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
        "16: l2: found nothing as a key; allowed: aging_s, entries"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),
@@ -342,6 +345,28 @@ std::vector<BadFile> number_rows() {
        "16: l2.aging_s: found 0; allowed: a whole number, 1 to 1000000"},
       {"a table that is no power of two", with("entries: 1024", "entries: 1023"),
        "16: l2.entries: found 1023; allowed: a power of two, 16 to 1048576"},
+      {"metrics at no port", with("l2:", "metrics: { listen: 127.0.0.1 }\nl2:"),
+       "16: metrics.listen: found \"127.0.0.1\"; allowed: ADDRESS:PORT, such as 127.0.0.1:9464 or "
+       "[::1]:9464"},
+      {"metrics at port 0", with("l2:", "metrics: { listen: '127.0.0.1:0' }\nl2:"),
+       "16: metrics.listen: found \"127.0.0.1:0\"; allowed: ADDRESS:PORT, such as 127.0.0.1:9464 "
+       "or "
+       "[::1]:9464"},
+      {"metrics at a port that is none", with("l2:", "metrics: { listen: '127.0.0.1:65536' }\nl2:"),
+       "16: metrics.listen: found \"127.0.0.1:65536\"; allowed: ADDRESS:PORT, such as "
+       "127.0.0.1:9464 "
+       "or [::1]:9464"},
+      {"metrics at a name", with("l2:", "metrics: { listen: 'localhost:9464' }\nl2:"),
+       "16: metrics.listen: found \"localhost:9464\"; allowed: ADDRESS:PORT, such as "
+       "127.0.0.1:9464 "
+       "or [::1]:9464"},
+      {"metrics at an IPv6 address without brackets",
+       with("l2:", "metrics: { listen: '::1:9464' }\nl2:"),
+       "16: metrics.listen: found \"::1:9464\"; allowed: ADDRESS:PORT, such as 127.0.0.1:9464 or "
+       "[::1]:9464"},
+      {"metrics without a place", with("l2:", "metrics: {}\nl2:"),
+       "16: metrics.listen: found nothing: the key is missing; allowed: ADDRESS:PORT, such as "
+       "127.0.0.1:9464 or [::1]:9464"},
       {"no plain connections", with("plain_entries: 100", "plain_entries: 0"),
        "17: connections.plain_entries: found 0; allowed: a whole number, 1 to 1048576"},
       {"aging for ever", with("aging_s: 30", "aging_s: 1000001"),
@@ -644,6 +669,14 @@ TEST(Config, EveryKey) {
             (std::array<std::uint8_t, 16>{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}));
   EXPECT_EQ(config.rings[1].members[2].port, std::nullopt);
   EXPECT_EQ(config.rings[1].members[1].port, 1);
+}
+
+TEST(Config, WhereMetricsAre) {
+  EXPECT_EQ(parse_config(kGood, "f.yaml").metrics.listen, "");
+  for (const std::string listen : {"127.0.0.1:9464", "0.0.0.0:1", "[::1]:65535"}) {
+    const std::string text = with("l2:", "metrics: { listen: '" + listen + "' }\nl2:");
+    EXPECT_EQ(parse_config(text, "f.yaml").metrics.listen, listen);
+  }
 }
 
 TEST(Config, PatienceOfARing) {

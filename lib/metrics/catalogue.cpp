@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "metrics/catalogue.hpp"
+
+#include "report/table_shapes.hpp"
+#include "weir/reasons.hpp"
+
+#include <array>
+
+namespace weir::metrics {
+namespace {
+
+using namespace report;
+
+constexpr double kPerMilli = 1e-3;
+constexpr double kPerNano = 1e-9;
+
+template <typename Reason, std::size_t kCount>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    names.emplace_back(name_of(static_cast<Reason>(i)));
+  }
+  return names;
+}
+
+constexpr auto drop_reasons = names_of<DropReason, kDropReasons>;
+constexpr auto foreign_reasons = names_of<ForeignReason, kForeignReasons>;
+
+constexpr Metric of_port(std::string_view name, std::string_view help, std::string_view value,
+                         FixedLabel fixed = {}) {
+  return {.name = name,
+          .help = help,
+          .kind = Kind::counter,
+          .question = "/weir/port/stats",
+          .table = &tables::kPortStats,
+          .value = value,
+          .label = "port",
+          .fixed = fixed};
+}
+
+constexpr Metric of_ring(Kind kind, std::string_view name, std::string_view help,
+                         std::string_view value) {
+  return {.name = name,
+          .help = help,
+          .kind = kind,
+          .question = "/weir/ring",
+          .table = &tables::kRings,
+          .value = value,
+          .label = "ring"};
+}
+
+constexpr Metric of_rank(Kind kind, std::string_view name, std::string_view help,
+                         const TableShape& table, std::string_view value, FixedLabel fixed = {}) {
+  return {.name = name,
+          .help = help,
+          .kind = kind,
+          .scope = Scope::each_ring,
+          .question = "/weir/ring",
+          .table = &table,
+          .value = value,
+          .label = "rank",
+          .fixed = fixed};
+}
+
+constexpr Metric of_lcore(Kind kind, std::string_view name, std::string_view help,
+                          std::string_view value) {
+  return {.name = name,
+          .help = help,
+          .kind = kind,
+          .question = "/weir/lcores",
+          .table = &tables::kLcores,
+          .value = value,
+          .label = "lcore"};
+}
+
+constexpr Metric of_switch(std::string_view name, std::string_view help, std::string_view question,
+                           const TableShape& table, std::string_view value) {
+  return {.name = name,
+          .help = help,
+          .kind = Kind::gauge,
+          .question = question,
+          .table = &table,
+          .value = value,
+          .label = ""};
+}
+
+constexpr std::array kCatalogue{
+    of_port("weir_port_receive_packets_total", "Packets that came in by the port.", "rx_packets"),
+    of_port("weir_port_receive_bytes_total", "Their bytes, without preamble and FCS.", "rx_bytes"),
+    of_port("weir_port_receive_missed_total", "Packets for which the device had no buffer.",
+            "rx_missed"),
+    of_port("weir_port_receive_errors_total", "Packets that the device found broken.", "rx_errors"),
+    of_port("weir_port_transmit_bytes_total", "Bytes that left by the port.", "tx_bytes"),
+    of_port("weir_port_transmit_errors_total", "Packets that the device did not send.",
+            "tx_errors"),
+    of_port("weir_port_transmit_packets_total", "Packets that left by the port.", "tx_ring_packets",
+            {"class", "ring"}),
+    of_port("weir_port_transmit_packets_total", "", "tx_other_packets", {"class", "other"}),
+    of_port("weir_port_transmit_dropped_total", "Packets for which the port's backlog was full.",
+            "tx_ring_dropped", {"class", "ring"}),
+    of_port("weir_port_transmit_dropped_total", "", "tx_other_dropped", {"class", "other"}),
+
+    of_ring(Kind::gauge, "weir_ring_ranks", "Ranks of the ring.", "world"),
+    of_ring(Kind::gauge, "weir_ring_connected_ranks", "Ranks whose connection is admitted.",
+            "connected"),
+    of_ring(Kind::counter, "weir_ring_slots_completed_total",
+            "Packets of the ring to which every rank has contributed.", "slots_completed"),
+    of_ring(Kind::gauge, "weir_ring_slots_filling", "Packets that still wait for some rank.",
+            "filling"),
+    of_ring(Kind::gauge, "weir_ring_held_frames", "Frames that these hold.", "held"),
+    of_ring(Kind::counter, "weir_ring_results_total", "Results that were sent.", "results"),
+    of_ring(Kind::counter, "weir_ring_reduced_bytes_total", "Bytes of contributions.",
+            "reduced_bytes"),
+
+    of_rank(Kind::counter, "weir_rank_packets_total", "Requests that came from the rank.",
+            tables::kMembers, "packets"),
+    of_rank(Kind::counter, "weir_rank_lost_packets_total",
+            "Packets lost between the rank and the switch, by direction.", tables::kRecovery,
+            "lost_from", {"direction", "from_rank"}),
+    of_rank(Kind::counter, "weir_rank_lost_packets_total", "", tables::kRecovery, "lost_to",
+            {"direction", "to_rank"}),
+    of_rank(Kind::counter, "weir_rank_naks_total", "NAKs sent to the rank.", tables::kRecovery,
+            "naks", {"kind", "sequence"}),
+    of_rank(Kind::counter, "weir_rank_naks_total", "", tables::kRecovery, "rnr_naks",
+            {"kind", "rnr"}),
+    of_rank(Kind::counter, "weir_rank_repeats_swallowed_total",
+            "Packets that the rank sent again and that the switch needed no more.",
+            tables::kRecovery, "swallowed"),
+    of_rank(Kind::counter, "weir_rank_results_resent_total",
+            "Results sent again in answer to the rank.", tables::kRecovery, "resent"),
+    of_rank(Kind::counter, "weir_rank_kept_alive_total",
+            "Answers that keep the rank's queue pair alive while it waits for another rank.",
+            tables::kRecovery, "kept_alive"),
+    Metric{.name = "weir_rank_waited_for_seconds",
+           .help = "How long the ring's oldest packet has waited for the rank; 0: not for it.",
+           .kind = Kind::gauge,
+           .scope = Scope::each_ring,
+           .question = "/weir/ring",
+           .table = &tables::kRecovery,
+           .value = "waited_for_ms",
+           .unit = kPerMilli,
+           .label = "rank"},
+    Metric{.name = "weir_ring_dropped_frames_total",
+           .help = "Frames of the ring that were dropped, by reason.",
+           .kind = Kind::counter,
+           .scope = Scope::each_ring,
+           .question = "/weir/ring",
+           .table = &tables::kRingDrops,
+           .value = "count",
+           .label = "reason",
+           .known = drop_reasons},
+    Metric{.name = "weir_ring_slot_seconds",
+           .help = "From a packet's first contribution to its last. The sum is not measured.",
+           .kind = Kind::histogram,
+           .scope = Scope::each_ring,
+           .question = "/weir/ring",
+           .table = &tables::kSlotTime,
+           .value = "count",
+           .unit = kPerNano,
+           .label = ""},
+
+    Metric{.name = "weir_dropped_frames_total",
+           .help = "Frames that the switch dropped, by reason.",
+           .kind = Kind::counter,
+           .question = "/weir/drops",
+           .table = &tables::kDrops,
+           .value = "count",
+           .label = "reason",
+           .known = drop_reasons},
+    Metric{.name = "weir_foreign_frames_total",
+           .help = "Forwarded frames with an INA header that belongs to no ring here, by reason.",
+           .kind = Kind::counter,
+           .question = "/weir/drops",
+           .table = &tables::kForeign,
+           .value = "count",
+           .label = "reason",
+           .known = foreign_reasons},
+
+    of_lcore(Kind::counter, "weir_lcore_rounds_total", "Rounds of the lcore's loop.", "rounds"),
+    of_lcore(Kind::counter, "weir_lcore_idle_rounds_total", "Rounds that found nothing to do.",
+             "idle_rounds"),
+    of_lcore(Kind::counter, "weir_lcore_starved_rounds_total",
+             "Rounds that found the pool of packet buffers empty.", "starved_rounds"),
+    of_lcore(Kind::gauge, "weir_lcore_held_frames", "Frames that the lcore's rings hold.", "held"),
+    Metric{.name = "weir_lcore_stood_still_seconds",
+           .help = "How long lcores stood still for a question. The sum is not measured.",
+           .kind = Kind::histogram,
+           .question = "/weir/lcores",
+           .table = &tables::kStoodStill,
+           .value = "count",
+           .unit = kPerNano,
+           .label = ""},
+
+    of_switch("weir_mbufs", "Packet buffers of the pool.", "/weir/memory", tables::kMemory,
+              "mbufs"),
+    of_switch("weir_free_mbufs", "Those that are free.", "/weir/memory", tables::kMemory,
+              "free_mbufs"),
+};
+
+} // namespace
+
+std::span<const Metric> catalogue() {
+  return kCatalogue;
+}
+
+} // namespace weir::metrics

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "metrics/collector.hpp"
+
+#include "metrics/catalogue.hpp"
+#include "metrics/sheet.hpp"
+#include "report/answers.hpp"
+#include "report/questions.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace weir::metrics {
+namespace {
+
+constexpr const char* kUp = "weir_up";
+constexpr const char* kUpHelp = "1: the switch answers. 0: an lcore did not stop for a question.";
+
+/// Each question is asked once.
+class Answers {
+ public:
+  explicit Answers(control::Switch& weir) : weir_(weir) {}
+
+  /// The metric's table in the answer about `argument`; empty: the question's fallback.
+  const report::Table& table_of(const Metric& metric, const std::string& argument) {
+    const auto [known, is_new] = answers_.try_emplace({metric.question, argument});
+    if (is_new) {
+      known->second = question_of(metric).ask(weir_, argument);
+    }
+    const auto found = std::ranges::find(known->second, metric.table,
+                                         [](const auto& table) { return table.shape; });
+    if (found == known->second.end()) {
+      throw std::logic_error(std::string(metric.name) + " is not in the answer of its question");
+    }
+    return *found;
+  }
+
+ private:
+  static const report::Question& question_of(const Metric& metric) {
+    const auto questions = report::questions();
+    const auto found = std::ranges::find(questions, metric.question, &report::Question::telemetry);
+    if (found == questions.end()) {
+      throw std::logic_error(std::string(metric.name) + " asks what nobody answers");
+    }
+    return *found;
+  }
+
+  control::Switch& weir_;
+  std::map<std::pair<std::string_view, std::string>, report::Report> answers_;
+};
+
+void collect(control::Switch& weir, Sheet& sheet) {
+  Answers answers(weir);
+  const std::vector<std::string> rings = report::ring_ids(weir);
+  for (const Metric& metric : catalogue()) {
+    if (metric.scope == Scope::whole_switch) {
+      sheet.add(metric, answers.table_of(metric, ""));
+      continue;
+    }
+    for (const std::string& ring : rings) {
+      sheet.add(metric, answers.table_of(metric, ring), ring);
+    }
+  }
+}
+
+} // namespace
+
+std::vector<prometheus::MetricFamily> Collector::Collect() const {
+  try {
+    Sheet sheet;
+    sheet.add_gauge(kUp, kUpHelp, 1.0);
+    collect(weir_, sheet);
+    return sheet.take();
+  } catch (const control::LcoreError&) {
+    Sheet sheet;
+    sheet.add_gauge(kUp, kUpHelp, 0.0);
+    return sheet.take();
+  }
+}
+
+} // namespace weir::metrics
