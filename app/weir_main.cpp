@@ -11,6 +11,7 @@
 #include "prompt.hpp"
 #include "report/answers.hpp"
 #include "report/telemetry.hpp"
+#include "service_manager.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -180,8 +181,26 @@ void run_lines(app::Commands& commands, const std::vector<std::string>& lines) {
   std::fflush(stdout);
 }
 
-void wait_for_signal() {
+/// An lcore that hangs does not stop for a question either. Then systemd hears nothing more, and
+/// starts the switch again.
+void look_after_lcores(control::Switch& weir, app::ServiceManager& service) {
+  const auto now = app::ServiceManager::Clock::now();
+  if (!service.wants_sign_of_life(now)) {
+    return;
+  }
+  try {
+    weir.accounting();
+    service.give_sign_of_life(now);
+  } catch (const control::LcoreError& error) {
+    fmt::print(stderr, "weir: {}; systemd will end this process\n", error.what());
+    service.tell_status(error.what());
+    service.withhold_sign_of_life(now);
+  }
+}
+
+void wait_for_signal(control::Switch& weir, app::ServiceManager& service) {
   while (!stop_requested) {
+    look_after_lcores(weir, service);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -211,14 +230,17 @@ void run_switch(const Options& options, const config::Config& config,
       fmt::print(stderr, "weir: {}\n", warning);
     }
   }
+  app::ServiceManager service;
   fmt::print("weir: ready\n");
   std::fflush(stdout);
+  service.tell_ready();
   run_lines(commands, first_commands);
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
     run_prompt(commands, stop_requested);
   } else if (!commands.wants_quit()) {
-    wait_for_signal();
+    wait_for_signal(weir, service);
   }
+  service.tell_stopping();
   metrics.reset(); // its threads ask no more questions
   telemetry.reset();
   const report::Report last_seen = everything(weir);

@@ -2,17 +2,23 @@
 """How the switch starts and ends: exit statuses, messages, totals, mbufs."""
 from __future__ import annotations
 
+import ctypes
+import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
 
 from hosts import RANKS, Hosts, Job, contributions, frame_of, ring_7, ring_of_hosts, ring_ports, ring_row
 from lab import Lab, smoke_test
 from netns import veth
-from weir import NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Totals, configuration, expect, run_to_end, wait_for
+from weir import NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Failed, Totals, configuration, expect, run_to_end, wait_for
 
 PLAIN = configuration(['name: p0, device: "net_tap0,iface=weir0"', 'name: p1, device: "net_tap1,iface=weir1"'],
                       rings="""  - id: 7
@@ -23,6 +29,7 @@ PLAIN = configuration(['name: p0, device: "net_tap0,iface=weir0"', 'name: p1, de
       - { ip: 10.77.0.1, port: p0 }
       - { ip: 10.77.0.2 }
 """)
+TWO_CORES = "  - { id: 0, roles: [control] }\n  - { id: 1, roles: [rx, worker, tx], idle: sleep }\n"
 PIPELINE = "  - { id: 0, roles: [control, rx, tx], idle: sleep }\n  - { id: 1, roles: [worker], idle: sleep }\n"
 
 
@@ -234,3 +241,74 @@ def restart(lab: Lab) -> None:
     totals = second.stop()
     expect(totals.drops == {"no_connection": RANKS, "unclassified": RANKS}, f"{totals}")
 
+
+
+class FrozenThread:
+    """A thread of another process that stands still until thaw(): ptrace(2) stops one thread alone. A process with a
+    thread that is traced cannot be waited for, so thaw it also after a failure."""
+
+    SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
+
+    def __init__(self, thread: int) -> None:
+        self._thread, self._ptrace = thread, ctypes.CDLL(None, use_errno=True).ptrace
+        self._ask(self.SEIZE)
+        self._ask(self.INTERRUPT)
+        os.waitpid(thread, 0x40000000)  # __WALL
+        self._is_frozen = True
+
+    def _ask(self, request: int) -> None:
+        if self._ptrace(request, self._thread, None, None) != 0:
+            raise OSError(ctypes.get_errno(), f"ptrace request {request:#x}")
+
+    def thaw(self) -> None:
+        if self._is_frozen:
+            self._is_frozen = False
+            self._ask(self.DETACH)
+
+
+def lcore_thread(process: int) -> int:
+    """The thread of data lcore 1, by the name that EAL gives it."""
+    for task in Path(f"/proc/{process}/task").iterdir():
+        if (task / "comm").read_text().strip() in ("rte-worker-1", "lcore-worker-1"):
+            return int(task.name)
+    raise AssertionError("no thread of lcore 1")
+
+
+@smoke_test("systemd")
+def systemd(lab: Lab) -> None:
+    """What systemd hears: ready when the switch forwards, alive as long as its lcores work, stopping at the end."""
+    path = lab.directory / "notify"
+    heard: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(path))
+        listener.settimeout(10)
+
+        def until(text: str) -> None:
+            for _ in range(100):
+                heard.append(listener.recv(4096).decode())
+                if heard[-1] == text:
+                    return
+            raise Failed(f"never heard {text}, only {set(heard)}")
+
+        with mock.patch.dict(os.environ, {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "900000"}):
+            config = configuration(['name: p0, device: "net_null0"'], lcores=TWO_CORES, eal=NO_HUGEPAGES)
+            switch = lab.weir(lab.namespace(), config, "--no-interactive")
+        until("READY=1")
+        expect(heard == ["READY=1"] and "weir: ready\n" in switch.output(), f"first: {heard}")
+        until("WATCHDOG=1")
+        frozen = FrozenThread(lcore_thread(switch.process.pid))
+        lab.on_end(frozen.thaw)
+        until("STATUS=lcore 1 did not stand still within 2000 ms")
+        count = len(heard)
+        expect("weir: lcore 1 did not stand still within 2000 ms; systemd will end" in switch.output(), "the log is silent")
+        until("STATUS=lcore 1 did not stand still within 2000 ms")
+        expect("WATCHDOG=1" not in heard[count:], f"alive with an lcore that hangs: {heard}")
+        frozen.thaw()
+        until("WATCHDOG=1")
+        switch.stop(signal.SIGTERM)
+        until("STOPPING=1")
+    if shutil.which("systemd-analyze"):
+        unit = (ROOT / "config/weir.service").read_text().replace("/usr/local/bin/weir ", f"{WEIR} ")
+        verified = subprocess.run(["systemd-analyze", "verify", str(lab.file("weir.service", unit))], text=True,
+                                  capture_output=True)
+        expect(not [line for line in verified.stderr.splitlines() if "weir.service" in line], verified.stderr)

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "service_manager.hpp"
+
+#include <cstdint>
+#include <systemd/sd-daemon.h>
+
+namespace weir::app {
+namespace {
+
+void tell(const std::string& state) {
+  sd_notify(0, state.c_str()); // who does not listen need not know
+}
+
+} // namespace
+
+ServiceManager::ServiceManager() {
+  std::uint64_t limit_us = 0;
+  if (sd_watchdog_enabled(0, &limit_us) > 0) {
+    period_ = std::chrono::microseconds(limit_us) / 3;
+  }
+}
+
+void ServiceManager::tell_ready() {
+  tell("READY=1");
+}
+
+void ServiceManager::tell_stopping() {
+  tell("STOPPING=1");
+}
+
+void ServiceManager::tell_status(const std::string& text) {
+  tell("STATUS=" + text);
+}
+
+bool ServiceManager::wants_sign_of_life(Clock::time_point now) const {
+  return period_ && now >= due_;
+}
+
+void ServiceManager::give_sign_of_life(Clock::time_point now) {
+  tell("WATCHDOG=1");
+  withhold_sign_of_life(now);
+}
+
+void ServiceManager::withhold_sign_of_life(Clock::time_point now) {
+  due_ = now + period_.value_or(Clock::duration::zero());
+}
+
+} // namespace weir::app

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "service_manager.hpp"
+
+namespace weir::app {
+
+ServiceManager::ServiceManager() = default;
+
+void ServiceManager::tell_ready() {}
+
+void ServiceManager::tell_stopping() {}
+
+void ServiceManager::tell_status(const std::string&) {}
+
+bool ServiceManager::wants_sign_of_life(Clock::time_point) const {
+  return false;
+}
+
+void ServiceManager::give_sign_of_life(Clock::time_point) {}
+
+void ServiceManager::withhold_sign_of_life(Clock::time_point) {}
+
+} // namespace weir::app
