@@ -760,6 +760,7 @@ ChildStatus Classifier::status_of(std::uint16_t ring, std::uint16_t child) const
     status.qp = connection->qp;
     status.newest_message = state.histories[child].newest();
     status.packets = connection->packets;
+    status.last_seen = connection->last_seen;
   }
   return status;
 }

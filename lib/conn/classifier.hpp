@@ -51,6 +51,7 @@ struct ChildStatus {
   std::uint32_t qp = 0;
   std::uint64_t newest_message = 0;
   std::uint64_t packets = 0;
+  std::uint64_t last_seen = 0; // milliseconds; of a connected one
   std::uint32_t waiting_hellos = 0;
   recovery::FlowCounters recovery;
 };

@@ -277,13 +277,19 @@ stage::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
   return stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now());
 }
 
-std::vector<slot::StuckSlot> Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
-  const slot::SlotTable& slots = worker_of(ring).worker()->slots_of(ring);
-  const auto waiting = [&] {
+stage::StuckSnapshot Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
+  const stage::Worker& worker = *worker_of(ring).worker();
+  stage::StuckSnapshot stuck;
+  std::vector<slot::WaitingSlot> waiting;
+  {
     const Quiesce quiesced(*this);
-    return slots.waiting();
-  };
-  return slots.longest_of(waiting(), limit, lcore::Clock().now().ns);
+    stuck.now = lcore::Clock().now();
+    waiting = worker.slots_of(ring).waiting();
+    stuck.waited_for = stage::snapshot_senders(worker, ring);
+  }
+  stuck.slots = worker.slots_of(ring).longest_of(std::move(waiting), limit, stuck.now.ns);
+  stage::keep_waited_for(stuck.waited_for, stuck.slots);
+  return stuck;
 }
 
 namespace {

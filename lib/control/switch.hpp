@@ -94,7 +94,8 @@ class Switch {
   stage::Accounting accounting();
   std::vector<stage::RingSnapshot> ring_snapshots();
   stage::RingSnapshot ring_snapshot(std::uint16_t ring);
-  std::vector<slot::StuckSlot> stuck_slots(std::uint16_t ring, std::size_t limit);
+  /// At most `limit` slots.
+  stage::StuckSnapshot stuck_slots(std::uint16_t ring, std::size_t limit);
   /// Copies in parts, with a stop for each. A connection that joins or leaves a ring between two
   /// parts may appear twice or not at all.
   std::vector<stage::ConnectionSnapshot> connections();

@@ -44,6 +44,21 @@ void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
   }
 }
 
+Awaited Flow::awaited(std::uint64_t now_ns) const {
+  if (now_ns < hushed_until) {
+    return Awaited::end_of_wait;
+  }
+  if (asks != 0) {
+    return Awaited::repeat;
+  }
+  if (lacks_packets()) {
+    return Awaited::lost_packet;
+  }
+  const bool sees_acknowledgements = own_qp != 0;
+  return sees_acknowledgements && is_outstanding() ? Awaited::acknowledgement
+                                                   : Awaited::next_packet;
+}
+
 std::uint64_t Flow::keep_alive_at() const {
   return std::max(heard_at, kept_alive_at) + keep_alive_interval(ack_timeout);
 }

@@ -28,6 +28,15 @@ struct FlowCounters {
   std::uint64_t hellos_kept_alive = 0; // likewise, while its hello waits
 };
 
+/// What a connection waits for whose sender's packet is missing.
+enum class Awaited : std::uint8_t {
+  end_of_wait,     // the sender waits out an RNR NAK
+  repeat,          // the sender to go back, as the switch has asked
+  lost_packet,     // the same, and the switch has not asked
+  acknowledgement, // the receiver to acknowledge results that have left
+  next_packet,     // the sender, which has nothing outstanding
+};
+
 /// What the switch knows about the sending and acknowledging on one connection of a ring, from rank
 /// r to its successor (docs/protocol.md §9). `a` ≤ `s` ≤ `e`, in 24-bit serial arithmetic.
 ///
@@ -121,6 +130,8 @@ struct Flow {
 
   /// The receiver had no buffer at a … s, and its sender is to come again.
   bool is_held(std::uint64_t now_ns) const { return now_ns < held_until; }
+
+  Awaited awaited(std::uint64_t now_ns) const;
 
   /// The time from release to acknowledgement that is long enough, as measured.
   std::uint64_t round_trip_timer() const {

@@ -156,7 +156,9 @@ Report show_rings(control::Switch& weir, std::string_view name) {
 
 Report show_stuck(control::Switch& weir, std::string_view name) {
   const std::uint16_t ring = ring_named(weir, name);
-  return {stuck_table(weir.rings()[ring], weir.stuck_slots(ring, kStuckShown))};
+  const ring::RingSpec& spec = weir.rings()[ring];
+  const stage::StuckSnapshot stuck = weir.stuck_slots(ring, kStuckShown);
+  return {stuck_table(spec, stuck.slots), waited_for_table(spec, stuck)};
 }
 
 void reset_ring(control::Switch& weir, std::string_view name) {

@@ -93,6 +93,15 @@ inline constexpr std::array kStuck{
     Column{"waiting_ms", "waiting ms"},
     Column{"missing", "waits for ranks"},
 };
+inline constexpr std::array kWaitedFor{
+    Column{"rank", "rank"},
+    Column{"ip", "address"},
+    Column{"qp", "to QP"},
+    Column{"last_packet_ms", "last packet ms ago"},
+    Column{"waits_for", "its connection waits for"},
+    Column{"asked", "asked"}, // by the switch, to go back
+    Column{"asked_ms", "last asked ms ago"},
+};
 inline constexpr std::array kConnections{
     Column{"pair", "pair"},       Column{"qp", "to QP"},  Column{"state", "state"},
     Column{"ring", "ring"},       Column{"rank", "rank"}, Column{"packets", "packets"},
@@ -161,6 +170,7 @@ inline constexpr TableShape kRingDrops{"ring_drops", columns::kReasons, {}};
 inline constexpr TableShape kSlotTime{"slot_time", columns::kNanoseconds,
                                       "from a slot's first contribution to its last"};
 inline constexpr TableShape kStuck{"stuck", columns::kStuck, {}};
+inline constexpr TableShape kWaitedFor{"waited_for", columns::kWaitedFor, {}};
 inline constexpr TableShape kConnections{"connections", columns::kConnections, {}};
 inline constexpr TableShape kDrops{"drops", columns::kReasons, {}};
 inline constexpr TableShape kForeign{

@@ -165,6 +165,55 @@ Table stuck_table(const RingSpec& spec, std::span<const slot::StuckSlot> slots) 
   return table;
 }
 
+namespace {
+
+double milliseconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+
+std::string awaited_of(const RingSpec& spec, const stage::SenderSnapshot& sender,
+                       std::uint64_t now_ns) {
+  const recovery::Flow& flow = sender.flow;
+  switch (flow.awaited(now_ns)) {
+  case recovery::Awaited::end_of_wait:
+    return fmt::format("the end of its RNR wait, in {:.1f} ms",
+                       milliseconds(flow.hushed_until - now_ns));
+  case recovery::Awaited::repeat:
+  case recovery::Awaited::lost_packet:
+    return fmt::format("PSN {} again", flow.next_in);
+  case recovery::Awaited::acknowledgement:
+    return fmt::format("rank {} to acknowledge PSN {} to {}", spec.successor(sender.child),
+                       flow.unacknowledged, wire::psn_add(flow.next_out, -1));
+  case recovery::Awaited::next_packet:
+    return fmt::format("its next packet, PSN {}", flow.next_in);
+  }
+  return {};
+}
+
+std::string milliseconds_ago(std::uint64_t then_ns, std::uint64_t now_ns) {
+  return fmt::format("{:.1f}", milliseconds(now_ns - then_ns));
+}
+
+} // namespace
+
+Table waited_for_table(const RingSpec& spec, const stage::StuckSnapshot& stuck) {
+  Table table(tables::kWaitedFor);
+  for (const stage::SenderSnapshot& sender : stuck.waited_for) {
+    const recovery::Flow& flow = sender.flow;
+    const std::string ip = wire::to_string(spec.members[sender.child].ip);
+    if (!sender.status.connected) {
+      table.rows.push_back(
+          {std::uint64_t{sender.child}, ip, "-", "-", "its hello", std::uint64_t{0}, "-"});
+      continue;
+    }
+    table.rows.push_back({std::uint64_t{sender.child}, ip, std::to_string(sender.status.qp),
+                          std::to_string(stuck.now.ms - sender.status.last_seen),
+                          awaited_of(spec, sender, stuck.now.ns), std::uint64_t{flow.asks},
+                          flow.asks == 0 ? "-" : milliseconds_ago(flow.asked_at, stuck.now.ns)});
+  }
+  return table;
+}
+
 Table connections_table(std::span<const RingSpec> specs,
                         std::span<const ConnectionSnapshot> connections) {
   Table table(tables::kConnections);

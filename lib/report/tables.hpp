@@ -31,6 +31,8 @@ Table recovery_table(const stage::RingSnapshot& ring);
 Table ring_drops_table(const stage::RingSnapshot& ring);
 Table slot_time_table(const stage::RingSnapshot& ring);
 Table stuck_table(const ring::RingSpec& spec, std::span<const slot::StuckSlot> slots);
+/// The ranks that the ring waits for: when their last packet came, and what is to happen next.
+Table waited_for_table(const ring::RingSpec& spec, const stage::StuckSnapshot& stuck);
 Table connections_table(std::span<const ring::RingSpec> specs,
                         std::span<const stage::ConnectionSnapshot> connections);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/snapshot.hpp"
 
+#include <algorithm>
+
 namespace weir::stage {
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now) {
@@ -25,6 +27,37 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
     }
   }
   return snapshot;
+}
+
+std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t ring) {
+  const conn::Classifier& classifier = worker.classifier();
+  std::vector<SenderSnapshot> senders(worker.slots_of(ring).children());
+  for (std::uint16_t child = 0; child < senders.size(); ++child) {
+    senders[child] = {child, classifier.status_of(ring, child), classifier.flow_of({ring, child})};
+  }
+  return senders;
+}
+
+namespace {
+
+bool is_missing_in(std::span<const slot::StuckSlot> slots, std::uint16_t child) {
+  return std::ranges::any_of(slots, [child](const slot::StuckSlot& slot) {
+    return std::ranges::count(slot.missing, child) != 0;
+  });
+}
+
+bool has_hello(const SenderSnapshot& sender) {
+  return sender.status.connected || sender.status.waiting_hellos != 0;
+}
+
+} // namespace
+
+void keep_waited_for(std::vector<SenderSnapshot>& senders, std::span<const slot::StuckSlot> slots) {
+  const bool hellos_wait = std::ranges::any_of(
+      senders, [](const SenderSnapshot& sender) { return sender.status.waiting_hellos != 0; });
+  std::erase_if(senders, [&](const SenderSnapshot& sender) {
+    return !is_missing_in(slots, sender.child) && (!hellos_wait || has_hello(sender));
+  });
 }
 
 void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace weir::stage {
@@ -31,6 +32,20 @@ struct ConnectionSnapshot {
   std::uint64_t idle_ms = 0;
 };
 
+/// A child's connection, for the question whom a ring waits for.
+struct SenderSnapshot {
+  std::uint16_t child = 0;
+  conn::ChildStatus status;
+  recovery::Flow flow;
+};
+
+/// What holds up a ring.
+struct StuckSnapshot {
+  frame::Instant now;
+  std::vector<slot::StuckSlot> slots;     // those that have waited longest
+  std::vector<SenderSnapshot> waited_for; // children whose packets or hellos are missing, in order
+};
+
 /// Protocol I6 as an equation: received + originated = forwarded + consumed + dropped + held +
 /// queued.
 struct Accounting {
@@ -46,6 +61,11 @@ struct Accounting {
 };
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now);
+/// All children, in order.
+std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t ring);
+/// Leaves the children that one of these slots waits for. Where no hello exchange is complete yet,
+/// these are the ones whose hello is missing while others wait.
+void keep_waited_for(std::vector<SenderSnapshot>& senders, std::span<const slot::StuckSlot> slots);
 /// Appends the connections that are in this range of the worker's places().
 void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
                           std::vector<ConnectionSnapshot>& snapshot);

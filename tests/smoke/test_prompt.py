@@ -6,7 +6,7 @@ import json
 import re
 import signal
 
-from hosts import RANKS, Job, ring_of_hosts
+from hosts import RANKS, Job, contributions, ring_of_hosts
 from lab import Lab, smoke_test
 from terminal import CTRL_U, PROMPT, TAB, UP, Terminal, lines_of
 from weir import ROOT, WEIR, Failed, Totals, expect, run_to_end, wait_for
@@ -66,6 +66,12 @@ def check_values(terminal: Terminal) -> None:
     expect(rows(terminal, "show drops", "drops") == [], "drops")
 
 
+def missing(terminal: Terminal) -> list[tuple[object, ...]]:
+    """What `show ring 7 stuck` says of each rank that is waited for."""
+    return [(row["rank"], row["ip"], row["qp"], row["waits_for"])
+            for row in rows(terminal, "show ring 7 stuck", "waited_for")]
+
+
 @smoke_test("prompt-stuck-and-reset")
 def stuck(lab: Lab) -> None:
     fabric, hosts = ring_of_hosts(lab)
@@ -75,6 +81,7 @@ def stuck(lab: Lab) -> None:
     states = ["hello waits", "hello waits", "no hello", "hello waits"]
     wait_for(lambda: [row["state"] for row in rows(terminal, "show ring 7", "members")] == states, 5,
              "`show ring` does not tell whose hello is missing")
+    expect(missing(terminal) == [(2, "10.77.0.3", "-", "its hello")], f"{missing(terminal)}")
     expect(rows(terminal, "show accounting", "accounting")[0]["held"] == 3, "three hellos are not held")
     hosts.send(2, 0)
     hosts.read_hello_results()
@@ -87,6 +94,11 @@ def stuck(lab: Lab) -> None:
     slots = rows(terminal, "show ring 7 stuck", "stuck")
     found = [(slot["message"], slot["packet"], slot["missing"]) for slot in slots]
     expect(sorted(found) == [(1, 0, "1,3"), (1, 1, "0,1,3")], f"{slots}")
+    came = {0: 2, 1: 1, 3: 1}  # packets of each rank that slots lack
+    due = [(rank, f"10.77.0.{rank + 1}", str(hosts.incarnation.queue_pair),
+            f"its next packet, PSN {(contributions()[rank][0].roce.psn + count) % (1 << 24)}")
+           for rank, count in came.items()]
+    expect(missing(terminal) == due, f"{missing(terminal)}, not {due}")
     expect(terminal.ask("reset ring 7") == "ring 7: reset\n", "`reset ring 7`")
     ring = rows(terminal, "show ring 7", "rings")[0]
     expect((ring["held"], ring["filling"], ring["connected"]) == (0, 0, 0), f"after reset: {ring}")

@@ -109,6 +109,25 @@ TEST(Flow, OnlyAnAcknowledgementOfThePacketStopsItsTime) {
   EXPECT_TRUE(flow.is_timing);
 }
 
+TEST(Flow, TellsWhatAConnectionWaitsFor) {
+  Flow flow = begun();
+  EXPECT_EQ(flow.awaited(0), Awaited::next_packet);
+  flow.left(kHello, 0);
+  EXPECT_EQ(flow.awaited(0), Awaited::acknowledgement);
+  flow.own_qp = 0;
+  EXPECT_EQ(flow.awaited(0), Awaited::next_packet) << "whose acknowledgements nobody can tell";
+  flow.own_qp = 0x500;
+  flow.furthest_in = 3; // past 0xffffff, which is missing
+  EXPECT_EQ(flow.awaited(0), Awaited::lost_packet);
+  flow.asked(10);
+  EXPECT_EQ(flow.awaited(0), Awaited::repeat);
+  flow.hushed_until = 50;
+  EXPECT_EQ(flow.awaited(49), Awaited::end_of_wait);
+  EXPECT_EQ(flow.awaited(50), Awaited::repeat);
+  flow.acknowledge(0xffffff, 60); // whoever asks again begins with a NAK
+  EXPECT_EQ(flow.awaited(60), Awaited::lost_packet);
+}
+
 TEST(Flow, ARunKeepsTheCountersOfTheOneBefore) {
   Flow flow = begun();
   flow.counters.naks = 3;
