@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "frame/trace.hpp"
 
+#include "frame/capture_tap.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -12,12 +14,16 @@ std::string_view name_of(TraceEvent event) {
     return "forwarded";
   case TraceEvent::waits:
     return "waits";
+  case TraceEvent::begins:
+    return "begins";
   case TraceEvent::held:
     return "held";
   case TraceEvent::completed:
     return "completed";
   case TraceEvent::result:
     return "result";
+  case TraceEvent::repeated:
+    return "repeated";
   case TraceEvent::cached_result:
     return "cached result";
   case TraceEvent::acknowledged:
@@ -35,12 +41,36 @@ std::string_view name_of(TraceEvent event) {
 void Trace::switch_on() {
   records_.assign(kRecords, {});
   next_ = 0;
-  on_ = true;
+  is_on_ = keeps_ = true;
+}
+
+void Trace::switch_on_with(Trace& fresh) {
+  hand_over_to(fresh);
+  is_on_ = keeps_ = true;
+}
+
+void Trace::switch_off() {
+  keeps_ = false;
+  is_on_ = tap_ != nullptr;
+}
+
+void Trace::copy_to(CaptureTap* tap) {
+  tap_ = tap;
+  is_on_ = keeps_ || tap_ != nullptr;
+}
+
+void Trace::write_down(const Frame& frame, const TraceRecord& record) {
+  if (keeps_) {
+    add(record);
+  }
+  if (tap_ != nullptr) {
+    tap_->take(frame, record);
+  }
 }
 
 void Trace::hand_over_to(Trace& fresh) {
-  fresh.on_ = on_;
-  std::swap(*this, fresh);
+  std::swap(records_, fresh.records_);
+  std::swap(next_, fresh.next_);
 }
 
 std::vector<TraceRecord> Trace::snapshot() const {

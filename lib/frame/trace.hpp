@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "frame/frame.hpp"
 #include "weir/reasons.hpp"
-#include "wire/packet.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +18,12 @@ namespace weir::frame {
 /// What the switch did with a frame last.
 enum class TraceEvent : std::uint8_t {
   forwarded,
-  waits, // a hello that waits for those of other ranks
+  waits,  // a hello that waits for those of other ranks
+  begins, // a hello that nobody waits for any more: the ring's incarnation begins
   held,
   completed,
   result,
+  repeated, // a repeat, which the cached result answers
   cached_result,
   acknowledged, // the switch has acknowledged in a receiver's name
   asked,        // the switch has asked a sender to repeat: NAK or RNR NAK
@@ -29,7 +31,7 @@ enum class TraceEvent : std::uint8_t {
   dropped,
 };
 
-inline constexpr std::size_t kTraceEvents = 10;
+inline constexpr std::size_t kTraceEvents = 12;
 
 struct TraceRecord {
   std::uint64_t now_ns = 0;
@@ -50,17 +52,42 @@ struct TraceRecord {
 
 std::string_view name_of(TraceEvent event);
 
-/// The last events of one lcore; the oldest is overwritten first. Only that lcore uses it.
+/// Whether the record names a ring and a child.
+constexpr bool names_a_ring(TraceEvent event) {
+  return event != TraceEvent::forwarded && event != TraceEvent::dropped;
+}
+
+/// Whether the record names a message and a packet as well.
+constexpr bool names_a_slot(TraceEvent event) {
+  return names_a_ring(event) && event != TraceEvent::waits && event != TraceEvent::begins &&
+         event != TraceEvent::acknowledged && event != TraceEvent::asked;
+}
+
+class CaptureTap; // frame/capture_tap.hpp
+
+/// What becomes of the frames of one lcore, for those who have asked: it keeps the last events, of
+/// which the oldest is overwritten first, and gives a capture a copy of each frame. Only that lcore
+/// uses it.
 class Trace {
  public:
   static constexpr std::size_t kRecords = 4096;
 
-  /// The first call allocates memory, so a switch that never traces needs none.
+  /// Keeps events from now on. The first call allocates memory, so a switch that never traces needs
+  /// none.
   void switch_on();
 
-  void switch_off() { on_ = false; }
+  /// The same with the memory of `fresh`, which another thread has switched on.
+  void switch_on_with(Trace& fresh);
 
-  bool is_on() const { return on_; }
+  void switch_off();
+
+  /// From now on `tap` gets each frame; nullptr: nobody does.
+  void copy_to(CaptureTap* tap);
+
+  /// Whether anybody has asked.
+  bool is_on() const { return is_on_; }
+
+  void write_down(const Frame& frame, const TraceRecord& record);
 
   void add(const TraceRecord& record) { records_[next_++ % kRecords] = record; }
 
@@ -73,7 +100,9 @@ class Trace {
   std::vector<TraceRecord> snapshot() const;
 
  private:
-  bool on_ = false;
+  bool is_on_ = false; // keeps_ or tap_
+  bool keeps_ = false;
+  CaptureTap* tap_ = nullptr;
   std::uint64_t next_ = 0;
   std::vector<TraceRecord> records_;
 };

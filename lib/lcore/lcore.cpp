@@ -149,6 +149,7 @@ void Lcore::wait_until_stopped() const {
 }
 
 unsigned Lcore::round(frame::Instant now) {
+  now_ = now;
   unsigned work = 0;
   if (is_receiving_) [[likely]] {
     work += receive_all(now);
@@ -369,6 +370,12 @@ void Lcore::queue_on(const TxRequest& request) {
 }
 
 void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
+  forward_.note(frame_of(request.mbuf),
+                {.egress = l2::PortSet{1} << request.port,
+                 .event = frame::TraceEvent::dropped,
+                 .drop = reason,
+                 .dropped_by = stage::StageId::transmit},
+                now_);
   count_undelivered(request.departure, reason, counters_);
   ports_[request.port].count_dropped(request.traffic);
   free_mbuf(request.mbuf);

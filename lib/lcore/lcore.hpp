@@ -202,6 +202,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   const Shared& shared_;
   frame::FrameCounters counters_;
   RoundCounters rounds_;
+  frame::Instant now_; // of the round
   std::array<frame::PortCounters, l2::kMaxPorts> ports_{};
   frame::Trace trace_;
   stage::Forward forward_;

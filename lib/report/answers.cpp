@@ -59,12 +59,6 @@ std::string ingress_of(control::Switch& weir, const frame::TraceRecord& record) 
   return record.ingress == frame::kNoPort ? "-" : weir.ports()[record.ingress].name();
 }
 
-bool names_a_slot(frame::TraceEvent event) {
-  return event == frame::TraceEvent::held || event == frame::TraceEvent::completed ||
-         event == frame::TraceEvent::result || event == frame::TraceEvent::cached_result ||
-         event == frame::TraceEvent::resent;
-}
-
 Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
   Table table(tables::kLcores);
   for (const control::LcoreSnapshot& lcore : lcores) {

@@ -15,6 +15,10 @@ bool takes_its_turn(const frame::Frame& frame) {
   return frame.packet.opcode.position != wire::Position::none;
 }
 
+frame::TraceRecord hello_record(frame::TraceEvent event, const Verdict& verdict) {
+  return {.ring = verdict.ring, .child = verdict.child, .event = event};
+}
+
 } // namespace
 
 Classify::Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
@@ -49,10 +53,9 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:
     timers_.expect_hello(verdict.ring, now);
-    return forward_.note(
-        frame, {.ring = verdict.ring, .child = verdict.child, .event = frame::TraceEvent::waits},
-        now);
+    return forward_.note(frame, hello_record(frame::TraceEvent::waits, verdict), now);
   case Verdict::Step::begin:
+    forward_.note(frame, hello_record(frame::TraceEvent::begins, verdict), now);
     return begin_incarnation(verdict.ring, now);
   }
 }

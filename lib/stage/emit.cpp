@@ -157,6 +157,7 @@ void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, 
                              frame::Instant now) {
   RingState& ring = *rings_[verdict.ring];
   ++ring.counters.cached_results;
+  forward_.note(frame, ring_record(frame::TraceEvent::repeated, verdict), now);
   slot::write_result(frame, ring.slots.result_of(slot), classifier_.session_of(verdict.ring));
   send_in_turn(frame, frame::Departure::consumed, now,
                ring_record(frame::TraceEvent::cached_result, verdict));

@@ -15,6 +15,7 @@ Forward::Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_
 
 void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
                    const frame::TraceRecord& record, std::optional<std::uint16_t> port) {
+  frame.departure = departure;
   const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
                                  : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms);
   if (egress.ports == 0) {
@@ -29,7 +30,6 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
     sent.egress = ports;
     write_down(frame, sent, now);
   }
-  frame.departure = departure;
   if (departure == frame::Departure::consumed) {
     frame.traffic = frame::TrafficClass::ring;
   }
@@ -50,7 +50,7 @@ void Forward::write_down(const frame::Frame& frame, frame::TraceRecord record, f
   record.length = frame.length;
   record.ingress = frame.ingress;
   record.parsed = frame.packet.parsed;
-  trace_.add(record);
+  trace_.write_down(frame, record);
 }
 
 l2::PortSet Forward::that_take(l2::PortSet ports, std::uint32_t frame_bytes) const {

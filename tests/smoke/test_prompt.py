@@ -59,7 +59,7 @@ def check_values(terminal: Terminal) -> None:
     expected = {(f"52:54:00:00:00:0{rank + 1}", f"p{rank}") for rank in range(RANKS)}
     expect({(row["mac"], row["port"]) for row in stations} == expected, f"{stations}")
     events = [row["event"] for row in rows(terminal, "show trace", "trace")]
-    wanted = {"waits": 3, "held": 17 * 3, "completed": 17, "result": 17 * RANKS}  # the fourth hello does not wait
+    wanted = {"waits": 3, "begins": 1, "held": 17 * 3, "completed": 17, "result": 17 * RANKS}  # the fourth hello does not wait
     expect({event: events.count(event) for event in set(events)} == wanted, f"trace: {events}")
     connections = rows(terminal, "show conn all", "connections")
     expect([row["state"] for row in connections] == ["live"] * RANKS, f"{connections}")

@@ -1534,6 +1534,7 @@ TEST(Switch, TraceTellsAFramesStory) {
       {frame::TraceEvent::completed, StageId::aggregate, 1, 0},
       {frame::TraceEvent::result, StageId::emit, 0, 0b10},
       {frame::TraceEvent::result, StageId::emit, 1, 0b01},
+      {frame::TraceEvent::repeated, StageId::emit, 1, 0},
       {frame::TraceEvent::cached_result, StageId::emit, 1, 1},
       {frame::TraceEvent::forwarded, StageId::forward, 0, 0b0111},
   };
