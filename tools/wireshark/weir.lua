@@ -129,9 +129,10 @@ local function psn_distance(from, to)
   return (to - from) % 0x1000000
 end
 
--- A connection is named by source, destination and destination queue pair (docs/protocol.md §3).
+-- A connection is named by source, destination and destination queue pair (docs/protocol.md §3). Where the capture tells
+-- in which direction a packet passed, what came in and what left are told apart.
 local function messages_of(pinfo, queue_pair)
-  local name = string.format("%s %s %d", tostring(pinfo.net_src), tostring(pinfo.net_dst), queue_pair)
+  local name = string.format("%s %s %d %d", tostring(pinfo.net_src), tostring(pinfo.net_dst), queue_pair, pinfo.p2p_dir)
   connections[name] = connections[name] or {}
   return connections[name]
 end
