@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include "report/answers.hpp"
+#include "report/captures.hpp"
 #include "report/questions.hpp"
 
 #include <fmt/format.h>
@@ -45,14 +46,25 @@ bool fits(const std::string& word, const std::string& typed) {
   return std::find(choices.begin(), choices.end(), typed) != choices.end();
 }
 
+/// With the one that may be missing.
+Words all_words_of(const Command& command) {
+  Words words = command.words;
+  if (!command.last.empty()) {
+    words.push_back(command.last);
+  }
+  return words;
+}
+
 std::string grammar_of(const Command& command) {
-  return fmt::format("{}{}", fmt::join(command.words, " "), command.takes_json ? " [json]" : "");
+  return fmt::format("{}{}", fmt::join(command.words, " "),
+                     command.last.empty() ? "" : fmt::format(" [{}]", command.last));
 }
 
 } // namespace
 
 Commands::Commands(control::Switch& weir) : weir_(weir) {
   add_actions();
+  add_captures();
   add_questions();
 }
 
@@ -93,6 +105,55 @@ void Commands::add_actions() {
                        }});
 }
 
+namespace {
+
+/// The words <…>, <file> and perhaps <count> of a `capture` command.
+report::CaptureTarget target_of(const Words& values) {
+  return {values[1], values.size() > 2 ? std::string_view(values[2]) : std::string_view()};
+}
+
+using StartCapture = void (*)(control::Switch&, std::string_view, const report::CaptureTarget&);
+
+/// What `capture` prints once it runs.
+std::string started(control::Switch& weir, StartCapture start, const Words& values) {
+  start(weir, values[0], target_of(values));
+  return fmt::format("capture to {}: at most {} packets; `show capture` tells how far it is\n",
+                     values[1], weir.capture()->count);
+}
+
+std::string ended(control::Switch& weir) {
+  weir.stop_capture();
+  const auto status = weir.capture();
+  return status ? fmt::format("capture to {}: {} packets written, {} left out\n", status->file,
+                              status->written, status->left_out)
+                : "no capture runs\n";
+}
+
+} // namespace
+
+void Commands::add_captures() {
+  const std::string bound =
+      fmt::format("at most count packets, {} unless given", report::kCaptureCount);
+  commands_.push_back(
+      {{"capture", "ring", "<id>", "<file>"},
+       "write the ring's packets to a pcapng file, with what becomes of each; " + bound,
+       [this](const Words& values) { return started(weir_, report::capture_ring, values); },
+       "<count>"});
+  commands_.push_back(
+      {{"capture", "conn", "<pair:qp>", "<file>"},
+       "the same for a queue pair of `show conn all` and what answers it",
+       [this](const Words& values) { return started(weir_, report::capture_connection, values); },
+       "<count>"});
+  commands_.push_back(
+      {{"capture", "port", "<name|all>", "<file>"},
+       "the same for everything that comes in or leaves by a port",
+       [this](const Words& values) { return started(weir_, report::capture_ports, values); },
+       "<count>"});
+  commands_.push_back({{"capture", "stop"},
+                       "end the capture; its file is whole then",
+                       [this](const Words&) { return ended(weir_); }});
+}
+
 void Commands::add_questions() {
   for (const report::Question& question : report::questions()) {
     commands_.push_back({split(question.grammar, ' '), std::string(question.help),
@@ -102,7 +163,7 @@ void Commands::add_questions() {
                                question.ask(weir_, values.empty() ? "" : values.front());
                            return as_json ? to_json(report) : to_text(report);
                          },
-                         true});
+                         "json"});
   }
 }
 
@@ -112,9 +173,9 @@ std::string Commands::run(std::string_view line) {
     return {};
   }
   for (const Command& command : commands_) {
-    const bool has_json =
-        command.takes_json && words.size() == command.words.size() + 1 && words.back() == "json";
-    if (words.size() != command.words.size() + (has_json ? 1 : 0) ||
+    const bool has_last = !command.last.empty() && words.size() == command.words.size() + 1 &&
+                          fits(command.last, words.back());
+    if (words.size() != command.words.size() + (has_last ? 1 : 0) ||
         !std::equal(command.words.begin(), command.words.end(), words.begin(), fits)) {
       continue;
     }
@@ -124,8 +185,8 @@ std::string Commands::run(std::string_view line) {
         values.push_back(words[i]);
       }
     }
-    if (has_json) {
-      values.emplace_back("json");
+    if (has_last) {
+      values.push_back(words.back());
     }
     try {
       return command.run(values);
@@ -172,9 +233,10 @@ std::vector<std::string> Commands::allowed_for(const std::string& word) const {
 std::vector<const Command*> Commands::that_begin_with(const Words& words) const {
   std::vector<const Command*> commands;
   for (const Command& command : commands_) {
-    if (command.words.size() >= words.size() &&
+    const Words grammar = all_words_of(command);
+    if (grammar.size() >= words.size() &&
         std::equal(
-            words.begin(), words.end(), command.words.begin(),
+            words.begin(), words.end(), grammar.begin(),
             [](const std::string& typed, const std::string& word) { return fits(word, typed); })) {
       commands.push_back(&command);
     }
@@ -185,11 +247,10 @@ std::vector<const Command*> Commands::that_begin_with(const Words& words) const 
 std::vector<std::string> Commands::next_words(const Words& words) const {
   std::set<std::string> next;
   for (const Command* command : that_begin_with(words)) {
-    if (command->words.size() > words.size()) {
-      const auto allowed = allowed_for(command->words[words.size()]);
+    const Words grammar = all_words_of(*command);
+    if (grammar.size() > words.size()) {
+      const auto allowed = allowed_for(grammar[words.size()]);
       next.insert(allowed.begin(), allowed.end());
-    } else if (command->takes_json) {
-      next.insert("json");
     }
   }
   return {next.begin(), next.end()};

@@ -18,7 +18,9 @@ struct Command {
   /// Gets the words typed for <> and a|b, in order; returns the text to print. Throws for an
   /// unknown value.
   std::function<std::string(const std::vector<std::string>&)> run;
-  bool takes_json = false; // a last word `json` asks for JSON
+  /// A word that may follow the others, such as "json" or "<count>"; empty: none. When it is typed,
+  /// `run` gets it as the last word.
+  std::string last = {};
 };
 
 /// All commands of one switch, for the prompt and for command files.
@@ -42,6 +44,7 @@ class Commands {
   std::string explain(const std::vector<std::string>& words) const;
 
   void add_actions();
+  void add_captures();
   void add_questions();
 
   control::Switch& weir_;

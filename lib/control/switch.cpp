@@ -129,6 +129,7 @@ Switch::~Switch() {
     fmt::print(stderr, "weir: {}\n", error.what());
     std::abort();
   }
+  capture_.reset();
   lcores_.clear();
   ports_.clear(); // before the pool: their queues hold its mbufs
   rte_mempool_free(pool_);
@@ -196,14 +197,21 @@ void Switch::stop() {
   }
   rte_eal_mp_wait_lcore();
   is_running_ = false;
+  discard_all();
+  stop_capture(); // what was discarded is in it
+  for (Port& port : ports_) {
+    port.stop();
+  }
+}
+
+/// A capture that ends meanwhile waits: here this thread does what lcores do.
+void Switch::discard_all() {
+  const std::lock_guard lock(one_question_);
   for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
     worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
   }
   for (const auto& lcore : lcores_) {
     lcore->discard_queued();
-  }
-  for (Port& port : ports_) {
-    port.stop();
   }
 }
 
@@ -339,7 +347,7 @@ void Switch::trace_on() {
   traced_.assign(lcores_.size(), {});
   const Quiesce quiesced(*this);
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
-    std::swap(lcores_[i]->trace(), traces[i]);
+    lcores_[i]->trace().switch_on_with(traces[i]);
   }
 }
 
@@ -381,6 +389,65 @@ std::vector<frame::TraceRecord> Switch::trace() {
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.now_ns < b.now_ns; });
   return all;
+}
+
+void Switch::start_capture(CaptureOrder order) {
+  const std::lock_guard lock(one_capture_);
+  if (capture_ && capture_->status().state == capture::State::running) {
+    const capture::Status running = capture_->status();
+    throw CaptureRuns(fmt::format("capture: {} is being written to {}; allowed: one capture at a "
+                                  "time; `capture stop` ends it",
+                                  running.what, running.file));
+  }
+  auto next = std::make_unique<capture::Capture>(capture_plan(std::move(order)));
+  {
+    const Quiesce quiesced(*this);
+    for (std::size_t i = 0; i < lcores_.size(); ++i) {
+      lcores_[i]->trace().copy_to(&next->tap(i));
+    }
+  }
+  capture_ = std::move(next);
+  capture_->start([this] { copy_to_no_capture(); });
+}
+
+capture::Plan Switch::capture_plan(CaptureOrder order) const {
+  const auto limits = frame_limits(config_);
+  capture::Plan plan{.file = std::move(order.file),
+                     .what = std::move(order.what),
+                     .filter = std::move(order.filter),
+                     .count = order.count,
+                     .most_bytes = *std::ranges::max_element(limits),
+                     .lcores = lcores_.size(),
+                     .clock_zero_ns = lcore::unix_time_of_zero(),
+                     .names = {.ports = {}, .rings = config_.rings}};
+  for (const config::PortConfig& port : config_.ports) {
+    plan.names.ports.push_back(port.name);
+  }
+  return plan;
+}
+
+void Switch::copy_to_no_capture() {
+  const Quiesce quiesced(*this);
+  for (const auto& lcore : lcores_) {
+    lcore->trace().copy_to(nullptr);
+  }
+}
+
+void Switch::stop_capture() {
+  const std::lock_guard lock(one_capture_);
+  if (capture_) {
+    capture_->end();
+  }
+}
+
+std::optional<capture::Status> Switch::capture() const {
+  const std::lock_guard lock(one_capture_);
+  return capture_ ? std::optional(capture_->status()) : std::nullopt;
+}
+
+std::vector<stage::SenderSnapshot> Switch::senders(std::uint16_t ring) {
+  const Quiesce quiesced(*this);
+  return stage::snapshot_senders(*worker_of(ring).worker(), ring);
 }
 
 namespace {

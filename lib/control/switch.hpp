@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "capture/capture.hpp"
 #include "config/config.hpp"
 #include "control/memory.hpp"
 #include "control/placement.hpp"
@@ -48,6 +49,20 @@ struct Station {
   std::uint16_t port = 0;
   std::uint64_t age_ms = 0; // since its last frame
   std::uint64_t pins = 0;   // by rings' members
+};
+
+/// A capture is asked for while another one runs. what() names that one.
+class CaptureRuns : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a capture takes, and where to.
+struct CaptureOrder {
+  std::string file; // must not exist
+  std::string what; // "ring 1": for people
+  frame::CaptureFilter filter;
+  std::uint64_t count = 0; // it ends after so many packets
 };
 
 /// Number and length of the stops; nanoseconds, measured by the asking thread.
@@ -106,6 +121,19 @@ class Switch {
   /// Of all lcores, oldest first.
   std::vector<frame::TraceRecord> trace();
 
+  /// Writes packets and what becomes of them into a file, one capture at a time. Throws CaptureRuns
+  /// and capture::FileError.
+  void start_capture(CaptureOrder order);
+  /// Ends the capture, if one runs, and waits until its file is whole.
+  void stop_capture();
+  /// The last capture; nullopt: there was none. Does not stop the lcores.
+  std::optional<capture::Status> capture() const;
+
+  /// The children of a ring and their connections.
+  std::vector<stage::SenderSnapshot> senders(std::uint16_t ring);
+
+  const ring::RingSet& ring_set() const { return *rings_; }
+
   std::vector<LcoreSnapshot> lcores();
   /// The MAC table, in no order. Does not stop the lcores.
   std::vector<Station> stations() const;
@@ -124,8 +152,11 @@ class Switch {
 
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
+  void discard_all();
   void make_lcores();
   std::vector<frame::Trace> empty_traces() const;
+  capture::Plan capture_plan(CaptureOrder order) const;
+  void copy_to_no_capture();
   lcore::Lcore& worker_of(std::uint16_t ring);
 
   config::Config config_;
@@ -143,6 +174,8 @@ class Switch {
   std::optional<lcore::Lcore::Shared> shared_;
   std::vector<std::unique_ptr<lcore::Lcore>> lcores_;
   bool is_running_ = false;
+  mutable std::mutex one_capture_;
+  std::unique_ptr<capture::Capture> capture_; // the last one
   mutable std::mutex one_question_;
   std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
   StopTimes stop_times_;

@@ -5,6 +5,8 @@
 
 #include <rte_cycles.h>
 
+#include <chrono>
+
 namespace weir::lcore {
 
 /// The switch's clock in nanoseconds: the time stamp counter, which all cores share.
@@ -21,5 +23,12 @@ class Clock {
   static constexpr unsigned kShift = 32;
   __uint128_t ns_per_cycle_; // fixed point
 };
+
+/// When the switch's clock was 0, in nanoseconds since 1970 (UTC).
+inline std::uint64_t unix_time_of_zero() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return static_cast<std::uint64_t>(now_ns) - Clock().now().ns;
+}
 
 } // namespace weir::lcore

@@ -32,19 +32,6 @@ void for_ports(control::Switch& weir, std::string_view name, Visitor&& visit) {
   }
 }
 
-std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
-  std::uint32_t id = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (error == std::errc() && end == name.data() + name.size()) {
-    if (const auto ring = weir.ring_with_id(id)) {
-      return *ring;
-    }
-  }
-  const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
-  throw UnknownName(
-      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "none is configured" : ids));
-}
-
 std::string names_of_ports(control::Switch& weir, l2::PortSet ports) {
   std::string names;
   for (; ports != 0; ports &= ports - 1) {
@@ -92,6 +79,25 @@ std::vector<std::string> ring_ids(const control::Switch& weir) {
     ids.push_back(std::to_string(ring.id));
   }
   return ids;
+}
+
+std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
+  std::uint32_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (error == std::errc() && end == name.data() + name.size()) {
+    if (const auto ring = weir.ring_with_id(id)) {
+      return *ring;
+    }
+  }
+  const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
+  throw UnknownName(
+      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "none is configured" : ids));
+}
+
+std::uint16_t port_named(control::Switch& weir, std::string_view name) {
+  std::uint16_t found = 0;
+  for_ports(weir, name, [&](std::uint16_t index, const control::Port&) { found = index; });
+  return found;
 }
 
 Report show_port_information(control::Switch& weir, std::string_view name) {

@@ -2,6 +2,7 @@
 #include "report/questions.hpp"
 
 #include "report/answers.hpp"
+#include "report/captures.hpp"
 #include "report/table_shapes.hpp"
 
 #include <algorithm>
@@ -70,6 +71,8 @@ constexpr std::array kQuestions{
              without_argument<show_lcores>},
     Question{"show memory", "/weir/memory", "the frame pool and the rings' memory", Stops::none,
              answer<tables::kMemory>, without_argument<show_memory>},
+    Question{"show capture", "/weir/capture", "the last capture: what it takes, how far it is",
+             Stops::none, answer<tables::kCapture>, without_argument<show_capture>},
     Question{"show trace", "/weir/trace", "what became of each frame since `set trace on`",
              Stops::one, answer<tables::kTrace>, without_argument<show_trace>},
 };

@@ -151,6 +151,11 @@ inline constexpr std::array kMemory{
     Column{"data_room", "data room"}, Column{"pool_mib", "pool MiB"},
     Column{"ring_mib", "rings MiB"},
 };
+inline constexpr std::array kCapture{
+    Column{"of", "of"},           Column{"file", "file"},
+    Column{"state", "state"},     Column{"count", "wanted"},
+    Column{"written", "written"}, Column{"queue_full", "left out: queue full"},
+};
 inline constexpr std::array kTrace{
     Column{"time_us", "time us"}, Column{"ingress", "from"},    Column{"stage", "stage"},
     Column{"event", "event"},     Column{"egress", "to"},       Column{"ring", "ring"},
@@ -185,6 +190,7 @@ inline constexpr TableShape kRxBurst{"rx_burst", columns::kPackets, {}};
 inline constexpr TableShape kStoodStill{"stood_still", columns::kNanoseconds,
                                         "each time that an lcore stood still for a question"};
 inline constexpr TableShape kMemory{"memory", columns::kMemory, {}};
+inline constexpr TableShape kCapture{"capture", columns::kCapture, {}};
 inline constexpr TableShape kTrace{"trace", columns::kTrace, {}};
 
 } // namespace weir::report::tables

@@ -49,6 +49,12 @@ class RingSet {
 
   std::size_t pairs() const { return pairs_.size(); }
 
+  const wire::IpAddress& source_of(std::uint16_t pair) const { return pairs_[pair - 1u].source; }
+
+  const wire::IpAddress& destination_of(std::uint16_t pair) const {
+    return pairs_[pair - 1u].destination;
+  }
+
   /// The children that send their contributions from the pair's source to its destination. None if
   /// only acknowledgements flow there.
   std::span<const RingChild> senders(std::uint16_t pair) const { return pairs_[pair - 1u].senders; }

@@ -23,6 +23,7 @@ from types import FrameType
 # Each adds its tests to lab.TESTS.
 import test_aggregation  # noqa: F401
 import test_bootstrap  # noqa: F401
+import test_capture  # noqa: F401
 import test_cleanup  # noqa: F401
 import test_configs  # noqa: F401
 import test_errors  # noqa: F401

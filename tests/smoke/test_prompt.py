@@ -29,7 +29,7 @@ def commands(lab: Lab) -> None:
     Job(hosts, last=1).run()
     help_text = terminal.ask("help")
     for command in ("help", "quit", "show port info", "clear port stats", "set trace", "reset ring", "show ring",
-                    "withdraw ring"):
+                    "withdraw ring", "capture ring", "capture stop"):
         expect(command in help_text, f"help does not tell of {command!r}:\n{help_text}")
     for show in [line for grammar in terminal.questions() for line, _ in lines_of(grammar)]:
         expect(len(terminal.ask(show).splitlines()) > 1, f"`{show}` says nothing")
@@ -133,7 +133,7 @@ def editing(lab: Lab) -> None:
     listed = terminal.until("xstats")
     expect("info" in listed and "stats" in listed, f"Tab lists {listed!r}")
     terminal.press(CTRL_U)
-    for wrong, right in (("shwo port info all", "found 'shwo'; allowed: clear, help, quit, reset, set, show, withdraw"),
+    for wrong, right in (("shwo port info all", "found 'shwo'; allowed: capture, clear, help, quit, reset, set, show, withdraw"),
                          ("show rings", "found 'rings'; allowed: "),
                          ("show port info eth0", "port: found 'eth0'; allowed: all, p0, p1, p2, p3"),
                          ("show ring 8", "ring: found '8'; allowed: 7"),

@@ -15,7 +15,7 @@ PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|
          "show port xstats <name|all>": "/weir/port/xstats", "show ring <id|all>": "/weir/ring",
          "show ring <id> stuck": "/weir/ring/stuck", "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
          "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",
-         "show memory": "/weir/memory", "show trace": "/weir/trace"}
+         "show memory": "/weir/memory", "show capture": "/weir/capture", "show trace": "/weir/trace"}
 # Values that change without traffic, and numbers that telemetry gives as text.
 MOVING = {"rounds", "idle_rounds", "busy_percent", "age_s", "idle_ms", "waiting_ms", "waited_for_ms", "last_packet_ms",
           "asked_ms", "pool_mib", "ring_mib", "time_us"}

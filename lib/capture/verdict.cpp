@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/verdict.hpp"
+
+#include "stage/graph.hpp"
+#include "wire/headers.hpp"
+#include "wire/parse.hpp"
+#include "wire/syndrome.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <string_view>
+
+namespace weir::capture {
+
+using frame::CapturedFrame;
+using frame::TraceEvent;
+using frame::TraceRecord;
+
+namespace {
+
+std::string ports_of(std::uint64_t ports, const Names& names) {
+  std::string text;
+  for (; ports != 0; ports &= ports - 1) {
+    const auto port = static_cast<std::size_t>(std::countr_zero(ports));
+    text += (text.empty() ? "" : ", ") + names.ports[port];
+  }
+  return text;
+}
+
+std::string rank_of(const TraceRecord& record, const Names& names) {
+  return fmt::format("rank {} of ring {}", record.child, names.rings[record.ring].id);
+}
+
+/// docs/protocol.md §4: slot (m mod 2N)·L + k.
+std::uint64_t slot_of(const TraceRecord& record, const ring::RingSpec& ring) {
+  return record.message % ring.depth() * ring.packets_per_message() + record.packet;
+}
+
+std::string packet_of(const TraceRecord& record, const Names& names) {
+  const ring::RingSpec& ring = names.rings[record.ring];
+  return fmt::format("slot {} of ring {}: rank {}, message {}, packet {}", slot_of(record, ring),
+                     ring.id, record.child, record.message, record.packet);
+}
+
+std::string drop_of(const TraceRecord& record) {
+  return fmt::format("dropped: {} in {} ({})", name_of(record.drop),
+                     stage::row_of(record.dropped_by).name, text_of(record.drop));
+}
+
+/// "ACK", "NAK" or "RNR NAK".
+std::string_view answer_of(std::span<const std::uint8_t> bytes) {
+  const std::size_t aeth_at = wire::parse(bytes).bth_offset + sizeof(wire::Bth);
+  switch (wire::kind_of(bytes[aeth_at])) {
+  case wire::SyndromeKind::acknowledge:
+    return "ACK";
+  case wire::SyndromeKind::rnr:
+    return "RNR NAK";
+  default:
+    return "NAK";
+  }
+}
+
+} // namespace
+
+std::string arrival_verdict(const CapturedFrame& captured, const Names& names) {
+  const TraceRecord& record = captured.record;
+  switch (record.event) {
+  case TraceEvent::forwarded:
+    return "forwarded to " + ports_of(record.egress, names);
+  case TraceEvent::waits:
+    return fmt::format("hello of {} waits for the others", rank_of(record, names));
+  case TraceEvent::begins:
+    return fmt::format("hello of {} is the last; the ring begins", rank_of(record, names));
+  case TraceEvent::held:
+    return "held in " + packet_of(record, names);
+  case TraceEvent::completed:
+    return fmt::format("completes {}; all are folded", packet_of(record, names));
+  case TraceEvent::repeated:
+    return "repeat, answered by the result of " + packet_of(record, names);
+  case TraceEvent::dropped:
+    return drop_of(record);
+  default:
+    return std::string(name_of(record.event));
+  }
+}
+
+std::string departure_verdict(const CapturedFrame& captured, std::span<const std::uint8_t> bytes,
+                              const Names& names) {
+  const TraceRecord& record = captured.record;
+  switch (record.event) {
+  case TraceEvent::forwarded:
+    return "forwarded from " + names.ports[record.ingress];
+  case TraceEvent::result:
+    return "result sent of " + packet_of(record, names);
+  case TraceEvent::cached_result:
+    return "result sent for a repeat, of " + packet_of(record, names);
+  case TraceEvent::resent:
+    return "result sent again of " + packet_of(record, names);
+  case TraceEvent::acknowledged:
+  case TraceEvent::asked:
+    return fmt::format("{} sent by the switch to {}", answer_of(bytes), rank_of(record, names));
+  default:
+    return std::string(name_of(record.event));
+  }
+}
+
+std::string inside_verdict(const CapturedFrame& captured, const Names& names) {
+  const TraceRecord& record = captured.record;
+  return record.egress == 0
+             ? drop_of(record)
+             : fmt::format("{}, on its way to {}", drop_of(record), ports_of(record.egress, names));
+}
+
+} // namespace weir::capture

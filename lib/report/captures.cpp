@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/captures.hpp"
+
+#include "capture/filter.hpp"
+#include "report/answers.hpp"
+#include "report/table_shapes.hpp"
+#include "text/number.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace weir::report {
+namespace {
+
+std::uint64_t count_of(std::string_view typed) {
+  if (typed.empty()) {
+    return kCaptureCount;
+  }
+  const auto count = text::parsed<std::uint64_t>(typed);
+  if (!count || *count == 0 || *count > kMostCaptureCount) {
+    throw UnknownName(fmt::format("count: found '{}'; allowed: 1 .. {}", typed, kMostCaptureCount));
+  }
+  return *count;
+}
+
+void start(control::Switch& weir, std::string what, frame::CaptureFilter filter,
+           const CaptureTarget& target) {
+  weir.start_capture({.file = std::string(target.file),
+                      .what = std::move(what),
+                      .filter = std::move(filter),
+                      .count = count_of(target.count)});
+}
+
+conn::Connection connection_named(control::Switch& weir, std::string_view name) {
+  const auto colon = std::min(name.find(':'), name.size());
+  const auto pair = text::parsed<std::uint16_t>(name.substr(0, colon));
+  const auto qp = text::parsed<std::uint32_t>(name.substr(std::min(colon + 1, name.size())));
+  for (const stage::ConnectionSnapshot& row : weir.connections()) {
+    if (pair == row.connection.pair && qp == row.connection.qp) {
+      return row.connection;
+    }
+  }
+  throw UnknownName(fmt::format(
+      "conn: found '{}'; allowed: pair and queue pair of a row of `show conn all`, such as 1:17",
+      name));
+}
+
+/// The queue pair of the connection's source, if its hello has told it.
+std::optional<std::uint32_t> own_qp_of(control::Switch& weir, const conn::Connection& connection) {
+  if (connection.state != conn::ConnectionState::live) {
+    return std::nullopt;
+  }
+  const std::uint32_t qp = weir.senders(connection.ring)[connection.child].flow.own_qp;
+  return qp == 0 ? std::nullopt : std::optional(qp);
+}
+
+std::string text_of(const capture::Status& status) {
+  switch (status.state) {
+  case capture::State::running:
+    return "running";
+  case capture::State::complete:
+    return "ended: has its packets";
+  case capture::State::stopped:
+    return "ended: stopped";
+  case capture::State::failed:
+    return "ended: " + status.error;
+  }
+  return {};
+}
+
+} // namespace
+
+void capture_ring(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
+  const std::uint16_t ring = ring_named(weir, name);
+  start(weir, fmt::format("ring {}", name), capture::of_ring(weir.ring_set().rings()[ring], ring),
+        target);
+}
+
+void capture_connection(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
+  const conn::Connection connection = connection_named(weir, name);
+  start(weir, fmt::format("conn {}", name),
+        capture::of_connection({.source = weir.ring_set().source_of(connection.pair),
+                                .destination = weir.ring_set().destination_of(connection.pair),
+                                .qp = connection.qp,
+                                .own_qp = own_qp_of(weir, connection)}),
+        target);
+}
+
+void capture_ports(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
+  frame::CaptureFilter filter;
+  if (name != kAll) {
+    filter.ports = std::uint64_t{1} << port_named(weir, name);
+  }
+  start(weir, fmt::format("port {}", name), std::move(filter), target);
+}
+
+Report show_capture(control::Switch& weir) {
+  Table table(tables::kCapture);
+  if (const auto status = weir.capture()) {
+    table.rows.push_back({status->what, status->file, text_of(*status), status->count,
+                          status->written, status->left_out});
+  }
+  return {table};
+}
+
+} // namespace weir::report
