@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -40,6 +41,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{500};
+constexpr milliseconds kCapture{50};
+constexpr std::uint64_t kCaptured = 5000; // packets at most
 constexpr std::uint64_t kHandoffs = 200'000;
 constexpr std::chrono::seconds kDry{1};
 constexpr std::chrono::seconds kShared{1};
@@ -162,6 +165,19 @@ void ask_everything(control::Switch& weir) {
   weir.trace_off();
 }
 
+/// Writes packets to a file for a while; whether it has what it says.
+bool captures(control::Switch& weir) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("weir_load_{}.pcapng", getpid());
+  weir.start_capture({.file = file, .what = "port all", .filter = {}, .count = kCaptured});
+  std::this_thread::sleep_for(kCapture);
+  weir.stop_capture();
+  std::filesystem::remove(file);
+  const capture::Status status = *weir.capture();
+  return status.state != capture::State::failed && status.written > 0 &&
+         (status.state == capture::State::complete) == (status.written == kCaptured);
+}
+
 /// The sum of a counter over all lcores.
 std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounters::*count) {
   std::uint64_t sum = 0;
@@ -230,6 +246,7 @@ void print_stop_times(control::Switch& weir) {
 /// Watches the switch for a while and checks what must always hold.
 struct Watch {
   bool balances = true;
+  bool captured = true;
   std::uint64_t least_progress = UINT64_MAX; // of the stream: least frames between two looks
 
   void look(control::Switch& weir, const Stream& stream) {
@@ -237,6 +254,7 @@ struct Watch {
     std::this_thread::sleep_for(kLook);
     least_progress = std::min(least_progress, stream.received() - before);
     balances = balances && weir.accounting().balances();
+    captured = captured && captures(weir);
     ask_everything(weir);
   }
 };
@@ -282,6 +300,7 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
   checks.expect(hosts.noise.refused() != 0, "the noise was more than the switch could take");
   checks.expect(drops_of(weir, DropReason::unclassified) != 0, "middles from nowhere are dropped");
   checks.expect(watch.balances, "the accounting balanced whenever it was asked");
+  checks.expect(watch.captured, "each capture had its packets and was whole");
   checks.expect(watch.least_progress != 0,
                 fmt::format("other traffic went on: {} frames in the worst half second",
                             watch.least_progress));
