@@ -660,6 +660,25 @@ TEST(Group, AnAbortEndsTheCallsOfAllRanksAtOnce) {
   }));
 }
 
+/// No thread may have driven the group in between.
+TEST(Group, AnAbortIsToldAlsoWhenTheGroupIsClosedAtOnce) {
+  for (int round = 0; round < 10; ++round) {
+    const JobPlan plan{.world = 2, .fallback = Fallback::ring};
+    HostFabric fabric({}, plan.world, kSession);
+    const std::string address = free_address();
+    const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+      Group group(options_of(plan, rank, address), fabric.open(rank));
+      if (rank == 1) {
+        group.abort("the disk is full");
+      } else {
+        group.start(nullptr, nullptr, {.kind = CallKind::barrier}).wait();
+      }
+    });
+    EXPECT_EQ(endings[0].code, ErrorCode::aborted);
+    EXPECT_EQ(endings[0].text, "rank 1 aborted its group: the disk is full");
+  }
+}
+
 TEST(Group, AnAbortBetweenCallsEndsTheNext) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);

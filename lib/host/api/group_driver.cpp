@@ -228,6 +228,7 @@ void GroupDriver::close() {
     closing_ = true;
     end_sleep();
     changed_.wait(lock, [this] { return !is_stepping_; });
+    end_if_aborted();
     if (!requests_.is_empty() && !requests_.has_failed()) {
       requests_.fail(closed_too_early());
     }
