@@ -287,8 +287,8 @@ weir_status weir_barrier(weir_group* group);
  * rank folds equal ones in their order before it sends them. The result ascends and has each once.
  */
 typedef struct weir_sparse_tensor {
-  size_t size;            /* sizeof(weir_sparse_tensor), set by the caller */
-  size_t count;           /* elements of the whole tensor; the same on all ranks */
+  size_t size;  /* sizeof(weir_sparse_tensor), set by the caller */
+  size_t count; /* elements of the whole tensor, 2^36 blocks at most; on all ranks alike */
   const int64_t* indices; /* in blocks: element i is in block i / block_elements */
   const void* values;     /* block_elements for each index; what is behind `count` is ignored */
   size_t index_count;     /* may be 0, and is each rank's own */
@@ -319,7 +319,8 @@ weir_status weir_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* 
 weir_status weir_start_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* tensor,
                                          weir_data_type type, weir_operation operation,
                                          weir_sparse_result** result, weir_request** request);
-/* Writes as much as view->size says. WEIR_PENDING: its call is not done, or ended with an error. */
+/* Writes as much as view->size says. WEIR_PENDING: its call is not done. If its call ended with an
+ * error: that error. So does weir_sparse_result_copy. */
 weir_status weir_sparse_result_read(const weir_sparse_result* result, weir_sparse_view* view);
 /* Copies to the caller's memory. `capacity` is in indices; when it is too small, nothing is copied
  * and the error says how many there are. The group goes on, and so does the result. */

@@ -158,7 +158,8 @@ class SparseResult {
  public:
   explicit SparseResult(weir_sparse_result* result) : result_(result) {}
 
-  /// Valid as long as this object. Throws std::logic_error before the request is done.
+  /// Valid as long as this object. Throws std::logic_error before the request is done,
+  /// and the Error that ended its call.
   weir_sparse_view read() const {
     weir_sparse_view view{};
     view.size = sizeof(view);

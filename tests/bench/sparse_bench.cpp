@@ -103,7 +103,7 @@ class Ranks {
   }
 
   void run() {
-    while (!calls_.front()->is_done()) {
+    while (!calls_.front()->outcome()->is_done()) {
       exchange();
       host_seconds_ += cpu_seconds_of([&] {
         for (const auto& call : calls_) {
@@ -113,7 +113,7 @@ class Ranks {
     }
   }
 
-  const host::SparseResult& result() const { return calls_.front()->result(); }
+  const host::SparseResult& result() const { return calls_.front()->outcome()->result(); }
 
   /// Computing of one rank.
   double host_seconds() const { return host_seconds_ / static_cast<double>(calls_.size()); }

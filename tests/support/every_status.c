@@ -155,11 +155,21 @@ static void need_too_much_memory(Place* place) {
   note(place, weir_reduce(place->group, &byte, &byte, (size_t)1 << 45, WEIR_U8, scaled, 0));
 }
 
+/* The result of a call that has failed tells the call's error. */
 static void abort_on_rank_1(Place* place) {
+  const weir_sparse_tensor tensor = {sizeof(tensor), COUNT, NULL, NULL, 0, 1};
+  weir_sparse_view view = {.size = sizeof(view)};
+  weir_sparse_result* result = NULL;
+  weir_request* request = NULL;
   if (place->rank == 1) {
-    weir_group_abort(place->group);
+    usleep(200000);
+    note(place, weir_group_abort(place->group));
+    return;
   }
-  note(place, reduce(place, COUNT));
+  weir_start_sparse_all_reduce(place->group, &tensor, WEIR_F32, WEIR_SUM, &result, &request);
+  weir_release(request);
+  note(place, weir_sparse_result_read(result, &view));
+  weir_sparse_result_free(result);
 }
 
 typedef struct Case {
@@ -188,7 +198,8 @@ static const Case CASES[] = {
     {WEIR_TRANSPORT_FAILURE, -1, "no-such-device", 1, WEIR_FALLBACK_RING, 7, 0,
      form_without_a_device},
     {WEIR_PENDING, -1, "", 2, WEIR_FALLBACK_RING, 7, 0, ask_too_early},
-    {WEIR_INTERNAL_ERROR, -1, "alloc", 2, WEIR_FALLBACK_RING, 7, 0, need_too_much_memory},
+    {WEIR_INTERNAL_ERROR, -1, "no memory is left", 2, WEIR_FALLBACK_RING, 7, 0,
+     need_too_much_memory},
     {WEIR_ABORTED, 1, "rank 1 aborted its group", 2, WEIR_FALLBACK_RING, 7, 0, abort_on_rank_1},
     {WEIR_OK, -1, "", 2, WEIR_FALLBACK_RING, 7, 0, call_nothing},
     {WEIR_RETRY_EXCEEDED, 0, "", 2, WEIR_FALLBACK_RING, 2, 0, cut},

@@ -106,6 +106,16 @@ TEST_F(CApi, NoGroupIsShrunkOrAborted) {
   EXPECT_EQ(weir_group_abort_because(nullptr, "why"), WEIR_INVALID_ARGUMENT);
 }
 
+/// A caller may look at the result alone.
+TEST_F(CApi, NoSparseResultIsMadeWithoutAPlaceForItsRequest) {
+  weir_sparse_tensor tensor{.size = sizeof(tensor), .block_elements = 1};
+  alignas(8) char anything[8];
+  auto* result = reinterpret_cast<weir_sparse_result*>(anything);
+  EXPECT_EQ(weir_start_sparse_all_reduce(nullptr, &tensor, WEIR_F32, WEIR_SUM, &result, nullptr),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(result, nullptr);
+}
+
 TEST_F(CApi, SaysWhatOfAMemoryIsWrong) {
   struct Row {
     const char* text;

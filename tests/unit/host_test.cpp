@@ -796,17 +796,19 @@ TEST(Group, ACallForWhichThereIsNoMemoryEndsTheGroup) {
   const JobPlan plan{.world = 2, .fallback = Fallback::ring};
   HostFabric fabric({}, plan.world, kSession);
   const std::string address = free_address();
-  expect_all(
-      run_ranks(plan.world,
-                [&](std::uint16_t rank) {
-                  Group group(options_of(plan, rank, address), fabric.open(rank));
-                  std::vector<float> data(100, 1);
-                  const Call call{.kind = CallKind::reduce_scatter, .count = std::size_t{1} << 46};
-                  EXPECT_TRUE(ending_of([&] { group.start(data.data(), data.data(), call); }).code);
-                  group.start_all_reduce(data.data(), data.data(), 1, DataType::f32,
-                                         Operation::sum);
-                }),
-      ErrorCode::transport_failure);
+  expect_all(run_ranks(plan.world,
+                       [&](std::uint16_t rank) {
+                         Group group(options_of(plan, rank, address), fabric.open(rank));
+                         std::vector<float> data(100, 1);
+                         const Call call{.kind = CallKind::reduce_scatter,
+                                         .count = std::size_t{1} << 46};
+                         const Ending first =
+                             ending_of([&] { group.start(data.data(), data.data(), call); });
+                         EXPECT_EQ(first.text, "no memory is left");
+                         group.start_all_reduce(data.data(), data.data(), 1, DataType::f32,
+                                                Operation::sum);
+                       }),
+             ErrorCode::transport_failure);
 }
 
 bool is_readable(int descriptor) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <gmock/gmock.h>
+#include <latch>
 #include <limits>
 #include <random>
 #include <set>
@@ -331,7 +332,7 @@ TEST(Sparse, KeepsTheOrderOfCalls) {
     const std::vector<Part> parts{part_of(sparse, group.rank()), part_of(blocks, group.rank())};
     std::vector<std::vector<std::int32_t>> dense(6, std::vector<std::int32_t>(3'000, group.rank()));
     std::vector<Pending> pending;
-    std::vector<std::shared_ptr<const SparseAllReduce>> results;
+    std::vector<std::shared_ptr<const SparseOutcome>> results;
     for (std::size_t i = 0; i < dense.size(); ++i) {
       pending.push_back(group.start_all_reduce(dense[i].data(), dense[i].data(), dense[i].size(),
                                                DataType::i32, Operation::sum));
@@ -369,6 +370,14 @@ TEST(Sparse, RefusesWhatHasNoMeaningAndGoesOn) {
     EXPECT_THAT(sum_of(tensor_of(0, {0}, values)), HasSubstr("indices[0]: found 0; allowed: none"));
     EXPECT_THAT(sum_of(tensor_of(100, {0}, values, 65'536)),
                 HasSubstr("block_elements: found 65536; allowed: 0 .. 65535"));
+    constexpr std::uint64_t too_many = (std::uint64_t{1} << 36) + 1;
+    EXPECT_EQ(
+        sum_of(tensor_of(too_many, {0}, values)),
+        "count: found 68719476737 elements, 68719476737 indices; allowed: 68719476736 indices");
+    EXPECT_EQ(sum_of(tensor_of(3 * too_many, {0}, values, 3)),
+              "count: found 206158430211 elements, 68719476737 indices; allowed: 68719476736 "
+              "indices");
+    EXPECT_EQ(sum_of(tensor_of(too_many, {}, values, 0)), sum_of(tensor_of(too_many, {}, values)));
     SparseTensor without_values = tensor_of(100, {}, values);
     const Indices one{1};
     without_values.indices = one;
@@ -382,6 +391,27 @@ TEST(Sparse, RefusesWhatHasNoMeaningAndGoesOn) {
                  std::invalid_argument);
     const Scenario good{.count = 100, .percents = {3}};
     expect_exact(good, 2, reduced(group, good));
+  });
+}
+
+/// The result tells what the request tells, also when the request is gone.
+TEST(Sparse, ResultTellsWhetherItsCallIsUnderWayOrFailed) {
+  std::latch is_told(1);
+  run_groups({.world = 2}, [&](Group& group) {
+    if (group.rank() == 1) {
+      is_told.wait(); // without the call
+      return;
+    }
+    auto call = group.start_sparse({.count = 10}, {});
+    EXPECT_EQ(call.result->find(), nullptr);
+    group.abort();
+    const Ending ending = ending_of([&] { call.pending.wait(); });
+    call.pending = Pending();
+    const Ending told = ending_of([&] { call.result->find(); });
+    EXPECT_EQ(told.code, ErrorCode::aborted);
+    EXPECT_EQ(told.text, ending.text);
+    EXPECT_EQ(told.rank, 0);
+    is_told.count_down();
   });
 }
 

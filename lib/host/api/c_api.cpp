@@ -3,7 +3,8 @@
 #include "host/api/group.hpp"
 #include "host/api/scaled_sums.hpp"
 #include "host/collective/ring_blocks.hpp"
-#include "host/collective/sparse_all_reduce.hpp"
+#include "host/collective/sparse_input.hpp"
+#include "host/collective/sparse_outcome.hpp"
 #include "weir/weir.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ struct weir_request {
 };
 
 struct weir_sparse_result {
-  std::shared_ptr<const host::SparseAllReduce> call;
+  std::shared_ptr<const host::SparseOutcome> outcome;
 };
 
 namespace {
@@ -55,7 +56,7 @@ struct LastError {
 thread_local LastError last_error;
 
 weir_status remember(weir_status status, const std::exception& error, int rank) {
-  last_error = {error.what(), rank};
+  last_error = {host::text_of(error), rank};
   return status;
 }
 
@@ -341,10 +342,9 @@ host::SparseTensor translate(const weir_sparse_tensor& tensor) {
           .values = static_cast<const std::uint8_t*>(tensor.values)};
 }
 
-/// Indices and values of a call that is done.
+/// Null while the call is under way. Throws the error that ended it.
 const host::SparseResult* find_result(const weir_sparse_result* result) {
-  const host::SparseAllReduce& call = *object_at(result, "result").call;
-  return call.is_done() ? &call.result() : nullptr;
+  return object_at(result, "result").outcome->find();
 }
 
 weir_sparse_view view_of(const host::SparseResult& result, std::size_t size) {
@@ -587,8 +587,11 @@ weir_status weir_start_barrier(weir_group* group, weir_request** request) {
 weir_status weir_start_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* tensor,
                                          weir_data_type type, weir_operation operation,
                                          weir_sparse_result** result, weir_request** request) {
+  if (result != nullptr) { // also if it is `request` that is NULL
+    *result = nullptr;
+  }
   return started(request, [&] {
-    object_at(result, "result") = nullptr;
+    object_at(result, "result");
     const weir_sparse_tensor read = read_struct("tensor", tensor, default_sparse_tensor());
     host::Call call = call_of(host::CallKind::sparse_all_reduce, read.count, type, operation);
     const auto factor = take_factor(group, call, operation);

@@ -57,6 +57,11 @@ void check(const SparseTensor& tensor, const Call& call) {
     throw std::invalid_argument(
         fmt::format("block_elements: found {}; allowed: 0 .. {}", tensor.block, kMostBlock));
   }
+  if (const std::uint64_t units = units_of(tensor.count, tensor.unit()); units > kMostUnits) {
+    throw std::invalid_argument(
+        fmt::format("count: found {} elements, {} indices; allowed: {} indices", tensor.count,
+                    units, kMostUnits));
+  }
 }
 
 template <typename Opening>
@@ -209,9 +214,8 @@ Group::SparseCall Group::start_sparse(const SparseTensor& tensor, Call call,
   host::check(tensor, call);
   call.block = static_cast<std::uint16_t>(tensor.block);
   auto request = std::make_shared<Request>();
-  request->sparse = std::make_shared<SparseAllReduce>(call, world(), tensor, factor);
-  request->job.series = request->sparse.get();
-  const std::shared_ptr<const SparseAllReduce> result = request->sparse;
+  request->job.series = &request->sparse.emplace(call, world(), tensor, factor);
+  const std::shared_ptr<const SparseOutcome> result = request->sparse->outcome();
   return {Pending(driver_->start(std::move(request), call)), result};
 }
 

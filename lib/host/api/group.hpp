@@ -26,7 +26,7 @@ namespace weir::host {
 class Device;
 class FrameIo;
 class GroupDriver;
-class SparseAllReduce;
+class SparseOutcome;
 class Transport;
 struct Request;
 struct SparseTensor;
@@ -129,10 +129,10 @@ class Group {
   /// a call for each. `call.count` is not used.
   Pending start_all_reduce(std::span<const Part> parts, Call call);
 
-  /// A sparse all-reduce, and where its result will be. The result may outlive the group.
+  /// A sparse all-reduce, and what becomes of it, which may outlive the group.
   struct SparseCall {
     Pending pending;
-    std::shared_ptr<const SparseAllReduce> result;
+    std::shared_ptr<const SparseOutcome> result;
   };
 
   /// Sums, averages, ors and xors of tensors that are 0 where a rank has nothing. Of `call`, only

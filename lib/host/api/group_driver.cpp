@@ -73,7 +73,7 @@ std::optional<Error> GroupDriver::error_of(Body body) const {
   } catch (const Error& error) {
     return error;
   } catch (const std::exception& error) { // out of memory, or thrown by a caller's FrameIo
-    return Error(ErrorCode::transport_failure, options_.rank, error.what());
+    return Error(ErrorCode::transport_failure, options_.rank, text_of(error));
   }
 }
 

@@ -18,7 +18,7 @@ struct Request {
   std::shared_ptr<GroupDriver> driver;
   Job job;
   std::optional<TensorList> tensors; // of a call with several
-  std::shared_ptr<SparseAllReduce> sparse;
+  std::optional<SparseAllReduce> sparse;
   std::vector<std::uint8_t>
       scaled;              // the input, of a call that multiplies it and has no other place
   bool is_counted = false; // by the group's DoneEvent

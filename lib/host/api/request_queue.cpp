@@ -22,7 +22,7 @@ void RequestQueue::start_all() {
   } catch (const Error& error) {
     fail(error);
   } catch (const std::exception& error) { // out of memory
-    fail(Error(ErrorCode::transport_failure, std::nullopt, error.what()));
+    fail(Error(ErrorCode::transport_failure, std::nullopt, text_of(error)));
   }
 }
 
@@ -40,6 +40,11 @@ void RequestQueue::fail(const Error& error) {
   failure_ = error;
   membership_.control->report(error);
   membership_.transport->quiesce(); // before any caller learns that its memory is its own again
+  for (const std::shared_ptr<Request>& request : requests_) {
+    if (request->sparse) {
+      request->sparse->outcome()->fail(error);
+    }
+  }
   requests_.clear();
   done_event_.end();
   started_ = 0;

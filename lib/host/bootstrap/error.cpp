@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/error.hpp"
 
+#include <new>
+
 namespace weir::host {
 
 std::string_view name_of(ErrorCode code) {
@@ -23,6 +25,11 @@ std::string_view name_of(ErrorCode code) {
     return "aborted";
   }
   return "unknown";
+}
+
+std::string text_of(const std::exception& error) {
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return is_memory ? "no memory is left" : error.what();
 }
 
 } // namespace weir::host

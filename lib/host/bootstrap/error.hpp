@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -40,5 +41,8 @@ class Error : public std::runtime_error {
   ErrorCode code_;
   std::optional<std::uint16_t> rank_;
 };
+
+/// What any exception says, in words also when no memory was left.
+std::string text_of(const std::exception& error);
 
 } // namespace weir::host

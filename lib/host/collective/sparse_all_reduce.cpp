@@ -125,7 +125,7 @@ void SparseAllReduce::finish() {
   if (call_.finish == Finish::average) {
     make_average(result_.values, call_.type, world_);
   }
-  is_done_.store(true, std::memory_order_release);
+  outcome_->set(std::move(result_));
 }
 
 } // namespace weir::host

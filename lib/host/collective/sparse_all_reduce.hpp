@@ -3,26 +3,17 @@
 
 #include "host/collective/exchange_series.hpp"
 #include "host/collective/scaling.hpp"
-#include "host/collective/sparse_choice.hpp"
 #include "host/collective/sparse_input.hpp"
+#include "host/collective/sparse_outcome.hpp"
 #include "host/collective/sparse_packing.hpp"
 
-#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace weir::host {
-
-/// What a sparse all-reduce makes, the same on all ranks.
-struct SparseResult {
-  std::vector<std::int64_t> indices; // of blocks; they ascend
-  std::vector<std::uint8_t> values;  // whole blocks; 0 behind the tensor's end
-  std::uint64_t block = 1;           // elements of a block
-  SparseForm form = SparseForm::one_level;
-  std::uint64_t exchanged_bytes = 0; // of data, up and down this rank's link
-};
 
 /// A sparse all-reduce: the ranks sum how many granules they have, so all make the same choice; OR
 /// bitmaps of their blocks; and reduce the blocks that are in the union. Every element is the bits
@@ -39,12 +30,7 @@ class SparseAllReduce : public ExchangeSeries {
 
   Step advance() override;
 
-  const Call& call() const { return call_; }
-
-  /// For any thread, which may look at the result once it is true.
-  bool is_done() const { return is_done_.load(std::memory_order_acquire); }
-
-  const SparseResult& result() const { return result_; }
+  const std::shared_ptr<SparseOutcome>& outcome() const { return outcome_; }
 
  private:
   enum class Stage : std::uint8_t { counting, marking_words, marking_blocks, reducing };
@@ -64,8 +50,8 @@ class SparseAllReduce : public ExchangeSeries {
   BlockLayout layout_;
   std::vector<std::uint64_t> words_;        // what travels, but for blocks
   std::vector<std::int64_t> touched_words_; // of the bitmap, with two levels
-  SparseResult result_;
-  std::atomic<bool> is_done_ = false;
+  SparseResult result_;                     // as far as it is known
+  const std::shared_ptr<SparseOutcome> outcome_ = std::make_shared<SparseOutcome>();
 };
 
 } // namespace weir::host

@@ -13,6 +13,8 @@
 namespace weir::host {
 
 inline constexpr std::uint64_t kMostBlock = UINT16_MAX; // a Call's field has 16 bits
+// Of a tensor. Their bitmap's words have a bitmap of 128 MiB, which each rank makes.
+inline constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 36;
 
 /// One rank's part of a sparse all-reduce, as its caller has it: elements or blocks of a tensor, in
 /// any order, perhaps several times.
