@@ -13,9 +13,12 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <random>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -97,21 +100,58 @@ TEST(RegisteredRanges, FindsARangeThatHasAllOfTheBytes) {
   EXPECT_EQ(ranges.find(all.subspan(25, 10)), std::nullopt) << "in two, with two keys";
 }
 
-TEST(RegisteredRanges, MayOverlapAndGoOneByOne) {
+/// Else a key of memory that was freed would be used for what came in its place.
+TEST(RegisteredRanges, DoNotOverlap) {
   const Bytes memory(100);
   const std::span<const std::uint8_t> all(memory);
   RegisteredRanges ranges;
-  ranges.add(all.first(90), 1);
-  ranges.add(all.subspan(20, 5), 2);
-  ranges.add(all.subspan(40, 5), 3);
-  ranges.add(all.first(90), 4);
-  EXPECT_EQ(ranges.find(all.subspan(41, 1)), 3U);
-  EXPECT_NE(ranges.find(all.subspan(50, 40)), std::nullopt) << "behind two shorter ones";
-  ranges.remove(all.first(90), 1);
-  EXPECT_EQ(ranges.find(all.subspan(50, 40)), 4U);
-  ranges.remove(all.first(90), 4);
-  EXPECT_EQ(ranges.find(all.subspan(50, 40)), std::nullopt);
-  EXPECT_EQ(ranges.find(all.subspan(20, 5)), 2U);
+  ranges.add(all.subspan(20, 10), 1);
+  ranges.add(all.subspan(50, 10), 2);
+  for (const auto& [begin, bytes] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {20, 10}, {19, 2}, {29, 1}, {20, 1}, {22, 3}, {10, 30}, {0, 100}, {29, 22}, {59, 9}}) {
+    EXPECT_THROW(ranges.add(all.subspan(begin, bytes), 3), std::invalid_argument)
+        << bytes << " bytes at " << begin;
+  }
+  ranges.add(all.subspan(30, 20), 4);
+  ranges.add(all.first(20), 5);
+  ranges.add(all.subspan(60), 6);
+  ranges.remove(all.subspan(30, 20));
+  EXPECT_EQ(ranges.find(all.subspan(30, 1)), std::nullopt);
+  EXPECT_EQ(ranges.find(all.subspan(29, 1)), 1U);
+  ranges.add(all.subspan(35, 5), 7);
+  EXPECT_EQ(ranges.find(all.subspan(35, 5)), 7U);
+}
+
+/// Of 1000 pieces that come and go, compared with a table that has a key for each byte.
+TEST(RegisteredRanges, AreFoundAsInATable) {
+  const Bytes memory(3000);
+  const std::span<const std::uint8_t> all(memory);
+  std::vector<std::uint32_t> table(memory.size()); // 0: not known
+  std::map<std::uint32_t, std::span<const std::uint8_t>> known;
+  RegisteredRanges ranges;
+  std::mt19937 random(7);
+  for (std::uint32_t key = 1; key <= 1000; ++key) {
+    const std::size_t begin = random() % all.size();
+    const auto piece = all.subspan(begin, 1 + random() % std::min(all.size() - begin, 60UL));
+    const auto place = std::span(table).subspan(begin, piece.size());
+    if (std::ranges::all_of(place, [](std::uint32_t owner) { return owner == 0; })) {
+      ranges.add(piece, key);
+      known.emplace(key, piece);
+      std::ranges::fill(place, key);
+    } else {
+      const std::uint32_t owner = place.front();
+      const bool is_one = std::ranges::count(place, owner) == std::ssize(place);
+      const auto due = owner != 0 && is_one ? std::optional(owner) : std::nullopt;
+      ASSERT_EQ(ranges.find(piece), due) << "key " << key;
+      ASSERT_THROW(ranges.add(piece, key), std::invalid_argument) << "key " << key;
+    }
+    if (key % 3 == 0) {
+      const auto [gone, bytes] = *known.begin();
+      ranges.remove(bytes);
+      std::ranges::replace(table, gone, 0U);
+      known.erase(known.begin());
+    }
+  }
 }
 
 // ------------------------------------------------------------------------ the software transport
