@@ -229,7 +229,8 @@ Pending Group::start_scaled(const void* in, void* out, const Call& call, const F
   auto* const to = static_cast<std::uint8_t*>(out);
   const std::size_t ranks = call.kind == CallKind::reduce_scatter ? world() : 1;
   std::span<std::uint8_t> scaled(to, ranks * call.count * element_size(call.type));
-  if (call.kind != CallKind::all_reduce) { // the result has less room, or none
+  const bool has_room = call.kind == CallKind::all_reduce; // else the result has less, or none
+  if (!has_room) {
     request->scaled.resize(scaled.size());
     scaled = request->scaled;
   }
@@ -237,7 +238,8 @@ Pending Group::start_scaled(const void* in, void* out, const Call& call, const F
     std::copy_n(from, scaled.size(), scaled.data());
   }
   multiply(scaled, call.type, factor);
-  request->job.buffers = {.in = scaled.data(), .out = to};
+  request->job.buffers = {
+      .in = scaled.data(), .out = to, .in_owner = has_room ? Owner::caller : Owner::library};
   return Pending(driver_->start(std::move(request), call));
 }
 

@@ -6,7 +6,7 @@
 namespace weir::host {
 namespace {
 
-/// An all-reduce of as many bytes or elements.
+/// An all-reduce of as many bytes or elements. Memory that is not the slice's is the library's.
 Slice all_reduce_of(const Slice& slice, const std::uint8_t* in, std::uint8_t* out,
                     std::size_t bytes) {
   Slice reduction = slice;
@@ -14,6 +14,8 @@ Slice all_reduce_of(const Slice& slice, const std::uint8_t* in, std::uint8_t* ou
   reduction.segments = 1;
   reduction.segment_bytes = reduction.keep_end = bytes;
   reduction.keep_begin = 0;
+  reduction.in_owner = in == slice.in ? slice.in_owner : Owner::library;
+  reduction.out_owner = out == slice.out ? slice.out_owner : Owner::library;
   reduction.in = in;
   reduction.out = out;
   reduction.list = nullptr;

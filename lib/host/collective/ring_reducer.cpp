@@ -146,33 +146,34 @@ std::optional<OutgoingMessage> RingReducer::next() {
 
 /// A fold's first partial is the tensor itself. When a result overwrites it in place, the successor
 /// has it already and will ignore a repeat.
-std::span<const std::uint8_t> RingReducer::data_of(const Departure& departure) {
+void RingReducer::add_data(OutgoingMessage& message, const Departure& departure) {
   const RingBlocks::Piece piece = this->piece(departure.block);
   if (departure.content == RingContent::result) {
-    return {slice_.out + piece.offset, piece.bytes};
+    message.data = {slice_.out + piece.offset, piece.bytes};
+    message.data_owner = slice_.out_owner;
+  } else if (place(departure.block) == 0 && conversions_.to_f32 == nullptr) {
+    message.data = {slice_.in + piece.offset, piece.bytes};
+    message.data_owner = slice_.in_owner;
+  } else {
+    message.data = block(departure.block).partial;
   }
-  if (place(departure.block) == 0 && conversions_.to_f32 == nullptr) {
-    return {slice_.in + piece.offset, piece.bytes};
-  }
-  return block(departure.block).partial;
 }
 
 OutgoingMessage RingReducer::write(const Departure& departure) {
-  const auto data = data_of(departure);
-  const std::uint64_t number = next_message_++;
-  RingHeader& header = headers_[number % headers_.size()];
+  OutgoingMessage message{.number = next_message_++};
+  add_data(message, departure);
+  RingHeader& header = headers_[message.number % headers_.size()];
   header = {};
   header.magic.set(kRingMagic);
   header.ring_id.set(config_.ring);
   header.epoch.set(config_.epoch);
   header.content.set(static_cast<std::uint16_t>(departure.content));
   header.block.set(departure.block);
-  header.bytes.set(static_cast<std::uint32_t>(data.size()));
+  header.bytes.set(static_cast<std::uint32_t>(message.data.size()));
   header.call = encode(slice_.call);
   under_way_.push_back(departure.block);
-  return {.number = number,
-          .header = {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)},
-          .data = data};
+  message.header = {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)};
+  return message;
 }
 
 void RingReducer::complete() {

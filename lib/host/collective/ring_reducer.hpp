@@ -128,7 +128,7 @@ class RingReducer {
   void take_partial(const RingHeader& header, std::span<const std::uint8_t> data);
   void take_result(const RingHeader& header, std::span<const std::uint8_t> data);
   void send(std::uint64_t number, RingContent content);
-  std::span<const std::uint8_t> data_of(const Departure& departure);
+  void add_data(OutgoingMessage& message, const Departure& departure);
   OutgoingMessage write(const Departure& departure);
   void check(const RingHeader& header, std::uint32_t immediate, std::size_t message_bytes) const;
   void check_call(const CallBody& theirs) const;

@@ -65,6 +65,7 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
   const Range kept = kept_of(call, place, rank_bytes);
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};
+  const bool is_others = call.kind == CallKind::broadcast && place.rank != call.root;
   Slice slice{.call = call,
               .collective = collective_of(call.kind),
               .type = call.type,
@@ -76,9 +77,10 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
               .stride = rank_bytes,
               .list = buffers.list,
               .list_begin = share.begin,
+              .in_owner = is_others ? buffers.out_owner : buffers.in_owner,
+              .out_owner = buffers.out_owner,
               .keep_begin = ours.begin - share.begin,
               .keep_end = ours.end - share.begin};
-  const bool is_others = call.kind == CallKind::broadcast && place.rank != call.root;
   if (const std::uint8_t* source = is_others ? buffers.out : buffers.in; source != nullptr) {
     slice.in = source + share.begin;
   }
@@ -93,8 +95,7 @@ std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t o
   if (list != nullptr) {
     return list->find(list_begin + offset, bytes);
   }
-  const bool is_ours = segments == 1 || segment == rank;
-  const std::uint8_t* data = is_ours ? in : out + segment * stride;
+  const std::uint8_t* data = is_ours(segment) ? in : out + segment * stride;
   return bytes == 0 ? std::span<const std::uint8_t>() : std::span(data + offset, bytes);
 }
 

@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/call.hpp"
 #include "host/collective/tensor_list.hpp"
+#include "host/transport/message.hpp"
 #include "weir/ina.hpp"
 
 #include <cstddef>
@@ -22,6 +23,8 @@ struct CallBuffers {
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;
   const TensorList* list = nullptr; // then in and out are not used
+  Owner in_owner = Owner::caller;
+  Owner out_owner = Owner::caller;
 };
 
 /// One lane's share of a call, as messages carry it: segments of equal length, of which an
@@ -40,6 +43,8 @@ struct Slice {
   std::uint8_t* out = nullptr;      // may be `in`; the first byte that is kept goes there
   const TensorList* list = nullptr; // instead of in and out, and kept whole
   std::size_t list_begin = 0;       // the segment's place in it
+  Owner in_owner = Owner::caller;   // or the list's
+  Owner out_owner = Owner::caller;
   // The bytes of the only segment whose result is kept. All of each segment if there are several.
   std::size_t keep_begin = 0;
   std::size_t keep_end = 0;
@@ -55,6 +60,9 @@ struct Slice {
   std::span<std::uint8_t> target(std::uint16_t segment, std::size_t offset,
                                  std::size_t bytes) const;
 
+  /// Whether a segment's data is in `in`; else its place in `out`.
+  bool is_ours(std::uint16_t segment) const { return segments == 1 || segment == rank; }
+
   bool keeps_all() const { return keep_begin == 0 && keep_end == segment_bytes; }
 
   /// Whose data the segment's result is; in a broadcast alone.
@@ -63,6 +71,11 @@ struct Slice {
   /// Our data for a part of a segment. What is not ours in a broadcast is never looked at.
   std::span<const std::uint8_t> source(std::uint16_t segment, std::size_t offset,
                                        std::size_t bytes) const;
+
+  /// Whose memory source() is in.
+  Owner source_owner(std::uint16_t segment) const {
+    return is_ours(segment) ? in_owner : out_owner;
+  }
 
   /// Stores what it keeps of a part's result.
   void store(std::uint16_t segment, std::size_t offset, std::span<const std::uint8_t> result) const;

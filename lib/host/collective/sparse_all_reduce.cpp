@@ -43,7 +43,8 @@ Exchange SparseAllReduce::current() {
     exchange.call.type = call_.type;
     exchange.call.operation = call_.operation;
   }
-  exchange.buffers = {.in = data, .out = data};
+  exchange.buffers = {
+      .in = data, .out = data, .in_owner = Owner::library, .out_owner = Owner::library};
   return exchange;
 }
 

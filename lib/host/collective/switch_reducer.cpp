@@ -19,24 +19,29 @@ std::optional<OutgoingMessage> SwitchReducer::next() {
   if (!message) {
     return std::nullopt;
   }
-  return OutgoingMessage{message->number, message->header, data_of(*message),
-                         place_of(message->piece)};
+  OutgoingMessage outgoing{
+      .number = message->number, .header = message->header, .result = place_of(message->piece)};
+  add_data(outgoing, message->piece);
+  return outgoing;
 }
 
 /// The window lets message m go when m-2N is acknowledged.
-std::span<const std::uint8_t> SwitchReducer::data_of(const MessageWindow::Outgoing& message) {
-  const auto& [work, segment, offset, bytes] = message.piece;
+void SwitchReducer::add_data(OutgoingMessage& message, const MessageWindow::Piece& piece) {
+  const auto& [work, segment, offset, bytes] = piece;
   if (bytes == 0) {
-    return {};
+    return;
   }
   const Slice& slice = progress(work).slice;
+  message.result_owner = slice.out_owner;
   if (slice.is_in_one_place(offset, bytes)) {
-    return slice.source(segment, offset, bytes);
+    message.data = slice.source(segment, offset, bytes);
+    message.data_owner = slice.source_owner(segment);
+    return;
   }
   std::vector<std::uint8_t>& gathered = gathered_[message.number % gathered_.size()];
   gathered.resize(bytes);
   slice.list->gather(slice.list_begin + offset, gathered);
-  return gathered;
+  message.data = gathered;
 }
 
 std::span<std::uint8_t> SwitchReducer::place_of(const MessageWindow::Piece& piece) {

@@ -42,7 +42,7 @@ class SwitchReducer : public Reducer {
 
   Progress& progress(std::uint64_t work) { return under_way_[work - forgotten_]; }
 
-  std::span<const std::uint8_t> data_of(const MessageWindow::Outgoing& message);
+  void add_data(OutgoingMessage& message, const MessageWindow::Piece& piece);
   std::span<std::uint8_t> place_of(const MessageWindow::Piece& piece);
   void store(const MessageWindow::Piece& piece, std::span<const std::uint8_t> result);
   void forget_finished();

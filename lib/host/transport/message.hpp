@@ -10,6 +10,10 @@
 
 namespace weir::host {
 
+/// Whose memory bytes are in. Only callers' memory is registered. The library's own may have the
+/// addresses of memory that a caller has freed and not released, so it is never taken for such.
+enum class Owner : std::uint8_t { library, caller };
+
 /// One outgoing message. Its bytes must stay unchanged until it is completed. Exception: an
 /// arriving result may overwrite its data in place, because the switch never reads a repeat of
 /// those (docs/protocol.md §4).
@@ -20,6 +24,8 @@ struct OutgoingMessage {
   /// Where the data of the incoming message with the same number belong, if they lie in one place.
   /// A transport may store them there. The message then has as many bytes, or ends the job.
   std::span<std::uint8_t> result = {};
+  Owner data_owner = Owner::library;
+  Owner result_owner = Owner::library;
 };
 
 /// One message of the predecessor.

@@ -150,7 +150,7 @@ class VerbsTransport : public Transport {
   void initialize(ibv_qp& queue_pair) const;
   void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
                 std::uint32_t remote_number, std::uint32_t remote_psn, std::uint32_t own_psn) const;
-  std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes) const;
+  std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes, Owner owner) const;
   void post_receive(std::size_t index, const OutgoingMessage& message);
   void post_receive(std::size_t index, std::span<ibv_sge> pieces);
   Pieces pieces_of(Lane& lane, const OutgoingMessage& message) const;
@@ -359,8 +359,9 @@ void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
 }
 
 /// The device's key, if it may write this memory of a caller by itself.
-std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8_t> bytes) const {
-  return bytes.empty() ? std::nullopt : nic_->user_ranges().find(bytes);
+std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8_t> bytes,
+                                                      Owner owner) const {
+  return bytes.empty() || owner != Owner::caller ? std::nullopt : nic_->user_ranges().find(bytes);
 }
 
 /// For the message with the same number of the predecessor.
@@ -368,7 +369,7 @@ void VerbsTransport::post_receive(std::size_t index, const OutgoingMessage& mess
   Lane& lane = lanes_[index];
   const std::span<std::uint8_t> slot = plan_.slot_of(lane.inbox, message.number);
   const std::uint32_t inbox_key = lane.inbox_region->lkey;
-  const std::optional<std::uint32_t> key = user_key(message.result);
+  const std::optional<std::uint32_t> key = user_key(message.result, message.result_owner);
   const std::span<std::uint8_t> data = key ? message.result : slot.subspan(kInaHeaderBytes);
   Receive& receive = lane.receives[message.number % plan_.slots];
   receive = {.data = data,
@@ -434,7 +435,7 @@ VerbsTransport::Pieces VerbsTransport::pieces_of(Lane& lane, const OutgoingMessa
   const std::uint32_t outbox_key = lane.outbox_region->lkey;
   std::ranges::copy(message.header, slot.begin());
   const auto header = piece_of(slot.first(message.header.size()), outbox_key);
-  if (const std::optional<std::uint32_t> key = user_key(message.data)) {
+  if (const std::optional<std::uint32_t> key = user_key(message.data, message.data_owner)) {
     return {header, piece_of(message.data, *key)};
   }
   const auto copy = slot.subspan(message.header.size(), message.data.size());
