@@ -5,12 +5,14 @@
 
 #include "host/bootstrap/error.hpp"
 #include "host/collective/slice.hpp"
+#include "host/transport/inline_data.hpp"
 #include "host/transport/registered_ranges.hpp"
 #include "host/transport/software_transport.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <functional>
 #include <map>
@@ -152,6 +154,59 @@ TEST(RegisteredRanges, AreFoundAsInATable) {
       known.erase(known.begin());
     }
   }
+}
+
+// ------------------------------------------------------------------------------- inline data
+
+/// What a device says that takes `most` bytes inline and refuses more with `refusal`.
+InlineTrial trial_of(std::uint32_t most, int refusal, std::vector<std::uint32_t>& attempts) {
+  return try_inline(256, [&](std::uint32_t bytes) {
+    attempts.push_back(bytes);
+    return bytes <= most ? 0 : refusal;
+  });
+}
+
+TEST(InlineData, IsAsMuchAsTheDeviceTakes) {
+  struct Row {
+    std::uint32_t most;
+    std::vector<std::uint32_t> attempts;
+  };
+
+  const std::vector<Row> rows{{1000, {256}},
+                              {256, {256}},
+                              {220, {256, 128}},
+                              {60, {256, 128, 64, 32}},
+                              {0, {256, 128, 64, 32, 16, 8, 4, 2, 1, 0}}};
+  for (const Row& row : rows) {
+    for (const int refusal : {EINVAL, ENOMEM, EOPNOTSUPP, E2BIG}) {
+      std::vector<std::uint32_t> attempts;
+      const InlineTrial trial = trial_of(row.most, refusal, attempts);
+      EXPECT_EQ(trial.error, 0);
+      EXPECT_EQ(trial.bytes, row.attempts.back());
+      EXPECT_EQ(attempts, row.attempts) << "most " << row.most;
+    }
+  }
+}
+
+/// A device that is gone does not come back for less.
+TEST(InlineData, DoesNotMendOtherRefusals) {
+  for (const int refusal : {ENODEV, EPERM, EIO, EMFILE, EAGAIN}) {
+    std::vector<std::uint32_t> attempts;
+    const InlineTrial trial = trial_of(0, refusal, attempts);
+    EXPECT_EQ(trial.error, refusal);
+    EXPECT_EQ(attempts, std::vector<std::uint32_t>{256});
+  }
+}
+
+TEST(InlineData, EndsWhenNoneIsStillTooMuch) {
+  std::size_t attempts = 0;
+  const InlineTrial trial = try_inline(256, [&](std::uint32_t) {
+    ++attempts;
+    return ENOMEM;
+  });
+  EXPECT_EQ(trial.error, ENOMEM);
+  EXPECT_EQ(trial.bytes, 0U);
+  EXPECT_EQ(attempts, 10U);
 }
 
 // ------------------------------------------------------------------------ the software transport

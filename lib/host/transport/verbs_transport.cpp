@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/error.hpp"
+#include "host/transport/inline_data.hpp"
 #include "host/transport/lane_numbers.hpp"
 #include "wire/address.hpp"
 
@@ -240,9 +241,11 @@ void VerbsTransport::make_slots(Lane& lane) {
 }
 
 /// Queue pairs of many devices send short messages faster when the CPU hands over the bytes with
-/// the request. How many bytes that may be differs, and only a refusal tells.
+/// the request. How many bytes that may be differs, and only a refusal tells. All queue pairs have
+/// as many as the one that has least.
 QueuePair VerbsTransport::make_queue_pair() {
-  while (true) {
+  QueuePair queue_pair;
+  const InlineTrial trial = try_inline(inline_bytes_, [&](std::uint32_t bytes) {
     ibv_qp_init_attr attributes{};
     attributes.send_cq = completions_.get();
     attributes.recv_cq = completions_.get();
@@ -252,18 +255,20 @@ QueuePair VerbsTransport::make_queue_pair() {
                       .max_recv_wr = plan_.slots,
                       .max_send_sge = kPieces,
                       .max_recv_sge = kPieces,
-                      .max_inline_data = inline_bytes_};
-    QueuePair queue_pair(ibv_create_qp(&nic_->domain(), &attributes));
-    if (queue_pair) {
-      inline_bytes_ = std::min(inline_bytes_, attributes.cap.max_inline_data);
-      initialize(*queue_pair);
-      return queue_pair;
-    }
-    if (inline_bytes_ == 0) {
-      nic_->fail(fmt::format("no queue pair of depth {}", plan_.slots), errno);
-    }
-    inline_bytes_ /= 2;
+                      .max_inline_data = bytes};
+    errno = 0;
+    queue_pair.reset(ibv_create_qp(&nic_->domain(), &attributes));
+    inline_bytes_ = std::min(bytes, attributes.cap.max_inline_data);
+    const int error = errno != 0 ? errno : EINVAL; // a driver may not say why
+    return queue_pair ? 0 : error;
+  });
+  if (!queue_pair) {
+    nic_->fail(
+        fmt::format("no queue pair of depth {} with {} bytes inline", plan_.slots, trial.bytes),
+        trial.error);
   }
+  initialize(*queue_pair);
+  return queue_pair;
 }
 
 /// RESET to INIT (IBTA §10.3.1). Receives are posted later: rxe rejects them before.
