@@ -189,6 +189,19 @@ TEST_F(Shrink, NeedsALaterEpoch) {
   }));
 }
 
+TEST_F(Shrink, HasNoEpochAfterTheLast) {
+  plan_.world = 2;
+  expect_none(run_ranks(2, [&](std::uint16_t rank) {
+    GroupOptions last = options(rank);
+    last.epoch = UINT32_MAX;
+    Group group(last, fabric_.open(rank));
+    const Ending ending = ending_of([&] { shrink(group, rank); });
+    EXPECT_EQ(ending.code, ErrorCode::mismatch) << ending.text;
+    EXPECT_EQ(ending.text, "epoch: the ranks have had 4294967295, the last there is; allowed: to "
+                           "form a new group");
+  }));
+}
+
 TEST_F(Shrink, RefusesOptionsWithADefectAndGoesOn) {
   plan_.world = 2;
   expect_none(run_ranks(2, [&](std::uint16_t rank) {

@@ -80,6 +80,7 @@ class GroupFormation {
  private:
   void watch_frames();
   std::uint32_t least_epoch() const;
+  Error too_early(std::uint32_t epoch) const;
   Incarnation suggestion() const;
   Incarnation agreed(const std::vector<Introduction>& introductions);
   void connect(const Blob& predecessor, const Blob& successor);
@@ -105,7 +106,20 @@ void GroupFormation::watch_frames() {
 
 /// Later than that of the groups before, as far as this rank knows them.
 std::uint32_t GroupFormation::least_epoch() const {
-  return membership_.lineage ? membership_.lineage->epoch + 1 : 0;
+  constexpr std::uint32_t last = UINT32_MAX;
+  return membership_.lineage ? std::min(membership_.lineage->epoch, last - 1) + 1 : 0;
+}
+
+Error GroupFormation::too_early(std::uint32_t epoch) const {
+  const std::uint32_t had = membership_.lineage->epoch;
+  const std::string text =
+      had == UINT32_MAX
+          ? fmt::format("epoch: the ranks have had {}, the last there is; allowed: to form a new "
+                        "group",
+                        had)
+          : fmt::format("epoch: found {}; allowed: 0, or more than {}, which the ranks have had",
+                        epoch, had);
+  return {ErrorCode::mismatch, std::nullopt, text};
 }
 
 Incarnation GroupFormation::suggestion() const {
@@ -123,10 +137,7 @@ Incarnation GroupFormation::agreed(const std::vector<Introduction>& introduction
     incarnation.epoch = std::max(incarnation.epoch, introduction.incarnation.epoch);
   }
   if (membership_.lineage && incarnation.epoch <= membership_.lineage->epoch) {
-    rendezvous_.abandon(Error(ErrorCode::mismatch, std::nullopt,
-                              fmt::format("epoch: found {}; allowed: 0, or more than {}, which "
-                                          "the ranks have had",
-                                          incarnation.epoch, membership_.lineage->epoch)));
+    rendezvous_.abandon(too_early(incarnation.epoch));
   }
   return incarnation;
 }
