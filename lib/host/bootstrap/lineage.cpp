@@ -28,14 +28,16 @@ std::set<std::string> own_hosts(const Rendezvous& rendezvous, std::uint16_t worl
   return hosts;
 }
 
-/// The endpoint's host is only right for others if all of them use the same.
-Endpoint open_listener(Lineage& lineage, const std::set<std::string>& hosts) {
+/// The endpoint's host is only right for others if all of them use the same. Tells the others that
+/// there is none.
+Endpoint open_listener(Lineage& lineage, Rendezvous& rendezvous) {
+  const std::set<std::string> hosts = own_hosts(rendezvous, lineage.self.world);
   const std::string& host = *hosts.begin();
   try {
     lineage.listener = hosts.size() == 1 ? listen_at({host, "0"}) : listen_everywhere();
   } catch (const std::runtime_error& error) {
-    throw Error(ErrorCode::transport_failure, lineage.self.rank,
-                fmt::format("rank {}: {}", lineage.self.rank, error.what()));
+    rendezvous.abandon(Error(ErrorCode::transport_failure, lineage.self.rank,
+                             fmt::format("rank {}: {}", lineage.self.rank, error.what())));
   }
   return {host, std::to_string(port_of(lineage.listener))};
 }
@@ -64,7 +66,7 @@ std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousP
   auto lineage = std::make_shared<Lineage>();
   lineage->self = {plan.rank, plan.world};
   lineage->keep_alive = plan.keep_alive;
-  const Endpoint own = open_listener(*lineage, own_hosts(rendezvous, plan.world));
+  const Endpoint own = open_listener(*lineage, rendezvous);
   const std::string text = own.text();
   Blob blob(text.begin(), text.end());
   if (plan.rank == 0) {

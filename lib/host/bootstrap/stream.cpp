@@ -256,12 +256,16 @@ Socket listen_at(const Endpoint& endpoint) {
   const Addresses list = resolve(endpoint, AI_PASSIVE, cause);
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     Socket socket = stream_socket(*address);
+    if (!socket) {
+      cause = std::strerror(errno);
+      continue;
+    }
     const int on = 1;
     const int off = 0;
     setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off,
                sizeof(off)); // see bindv6only, ipv6(7)
-    if (socket && bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 &&
+    if (bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 &&
         listen(socket.get(), SOMAXCONN) == 0) {
       return socket;
     }
