@@ -2,6 +2,8 @@
 
 /// How the ranks of a group find out who is left, without groups: lineages that the tests make.
 
+#include "host/bootstrap/admission.hpp"
+#include "host/bootstrap/joining.hpp"
 #include "host/bootstrap/survivors.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
@@ -9,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <sys/socket.h>
 #include <vector>
@@ -178,6 +182,59 @@ TEST(Survivors, ARankThatDoesNotComeIsNamed) {
     EXPECT_EQ(endings[rank].text, "shrink: rank 1 lived and did not come within 1500 ms");
     EXPECT_EQ(endings[rank].rank, 1);
   }
+}
+
+/// A rank whose process is at this place, for one handshake with the rank that leads.
+std::unique_ptr<FramedStream> joined(const Lineage& lineage, std::uint16_t leader) {
+  return join_on(connected_to(lineage.endpoints[leader].text()),
+                 {.claim = lineage.self,
+                  .credentials = lineage.credentials,
+                  .endpoints = {lineage.endpoints[leader]},
+                  .timeout = kTimeout,
+                  .keep_alive = lineage.keep_alive});
+}
+
+/// The leader has not heard that the first connection is over.
+TEST(Survivors, ARankThatComesAgainTakesItsSeat) {
+  auto lineages = lineages_of(3);
+  std::latch is_seated(1);
+  expect_none(run_ranks(3, [&](std::uint16_t rank) {
+    if (rank == 0) {
+      EXPECT_EQ(find(*lineages[0]).roster.members, (Ranks{0, 1, 2}));
+    } else if (rank == 1) {
+      const auto first = joined(*lineages[1], 0);
+      std::unique_ptr<FramedStream> second;
+      EXPECT_EQ(ending_of([&] { second = joined(*lineages[1], 0); }).text, "");
+      is_seated.count_down();
+      ASSERT_TRUE(first && second);
+      EXPECT_TRUE(test::comes_true([&] {
+        const auto frame = second->receive();
+        return frame && frame->kind == code(ControlKind::roster);
+      }));
+    } else {
+      is_seated.wait();
+      find(*lineages[2]);
+    }
+  }));
+}
+
+/// It admits rank 1, and ends when rank 1 has no time to begin again.
+TEST(Survivors, ALeaderThatEndsLateIsNotTakenForALateRank) {
+  auto lineages = lineages_of(2);
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    if (rank == 1) {
+      find(*lineages[1]);
+      return;
+    }
+    Admission admission(std::move(lineages[0]->listener), lineages[0]->credentials);
+    const std::optional<PendingPeer> peer = admission.next(Clock::now() + kTimeout);
+    ASSERT_TRUE(peer);
+    peer->stream->send(code(ControlKind::welcome), {});
+    std::this_thread::sleep_for(kTimeout + milliseconds(200));
+  });
+  EXPECT_EQ(endings[1].code, ErrorCode::peer_died);
+  EXPECT_EQ(endings[1].rank, 0);
+  EXPECT_EQ(endings[1].text, "shrink: rank 0 ended while it led");
 }
 
 } // namespace

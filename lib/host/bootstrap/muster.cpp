@@ -68,11 +68,13 @@ void Muster::hear(std::chrono::milliseconds time) {
   }
 }
 
+/// A rank that comes again has given up its earlier connection, though we may not have heard so. No
+/// other process can come as this rank: it would lack the lineage's token.
 void Muster::seat(PendingPeer peer) {
   const std::uint16_t rank = peer.claim.rank;
-  if (!above_.contains(rank) || has_come(rank)) {
-    const Error error = plan_.error(ErrorCode::mismatch, {rank},
-                                    "is here already, or was left out by an earlier shrink");
+  if (!above_.contains(rank)) {
+    const Error error =
+        plan_.error(ErrorCode::mismatch, {rank}, "was left out by an earlier shrink");
     peer.stream->send(code(ControlKind::failed), encode(error));
     admission_.count(TurnedAway::As::no_rank);
     return;

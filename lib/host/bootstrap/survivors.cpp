@@ -38,6 +38,7 @@ class Search {
   std::optional<Survivors> follow(std::uint16_t leader);
   std::optional<Roster> await_roster(FramedStream& stream, std::uint16_t leader) const;
   void check(const Roster& roster, std::uint16_t leader) const;
+  [[noreturn]] void give_up_on(std::uint16_t leader);
   std::chrono::milliseconds time_left() const;
 
   Lineage& lineage_;
@@ -66,11 +67,23 @@ Survivors Search::run() {
       return std::move(*survivors);
     }
     if (Clock::now() >= deadline_) {
-      throw plan_.error(ErrorCode::rendezvous_timeout, {*leader},
-                        fmt::format("lives and did not come within {} ms", plan_.timeout.count()));
+      give_up_on(*leader);
     }
     std::this_thread::sleep_for(kLook);
   }
+}
+
+/// It closed our connection, and there is no time left to find another one.
+void Search::give_up_on(std::uint16_t leader) {
+  Reach reach(lineage_.endpoints[leader], silence_limit(lineage_, plan_.timeout));
+  while (reach.look() == Reach::State::trying) {
+    std::this_thread::sleep_for(kLook);
+  }
+  if (reach.look() == Reach::State::ended) {
+    throw plan_.error(ErrorCode::peer_died, {leader}, "ended while it led");
+  }
+  throw plan_.error(ErrorCode::rendezvous_timeout, {leader},
+                    fmt::format("lives and did not come within {} ms", plan_.timeout.count()));
 }
 
 /// All at the same time, because one that does not answer costs seconds.
