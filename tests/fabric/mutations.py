@@ -463,7 +463,7 @@ MUTATIONS = [
         Edit(REDUCER, "progress.slice.store(piece.segment, piece.offset,",
              "progress.slice.store(static_cast<std::uint16_t>((piece.segment + 1) % progress.slice.segments), piece.offset,")]),
     Mutation("gather-source", "an all-gather sends from where the results go", [
-        Edit(SLICE, "const bool is_ours = segments == 1 || segment == rank;", "const bool is_ours = segments == 1;")]),
+        Edit(SLICE, "= is_ours(segment) ? in", "= segments == 1 ? in")]),
     Mutation("scatter-share", "a reduce-scatter keeps the predecessor's share", [
         Edit(SLICE, "return {place.rank * rank_bytes, (place.rank + 1u) * rank_bytes};",
              "return {(place.rank + place.world - 1u) % place.world * rank_bytes,\n"
