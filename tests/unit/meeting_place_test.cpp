@@ -210,6 +210,22 @@ TEST(HostAddresses, AnnouncesTheLoopbackOnlyWithoutANetwork) {
       << "the data path's address, which the kernel does not know";
 }
 
+/// The other ranks of the job are elsewhere, and came to one another by the networks.
+TEST(HostAddresses, ALoopbackByWhichARankWasMetIsNotToldToOthers) {
+  const std::vector<HostAddress> all{{"127.0.0.1", Reach::this_host, "lo"},
+                                     {"192.0.2.1", Reach::network, "eth0"},
+                                     {"198.51.100.1", Reach::network, "eth1"}};
+  using Hosts = std::vector<std::string>;
+  const auto told = [&](const std::set<std::string>& met) { return announced(all, met); };
+  EXPECT_EQ(told({"198.51.100.1"}), (Hosts{"198.51.100.1"}));
+  EXPECT_EQ(told({"127.0.0.1"}), (Hosts{"192.0.2.1", "198.51.100.1"}));
+  EXPECT_EQ(told({"fe80::1%eth0"}), (Hosts{"192.0.2.1", "198.51.100.1"}));
+  EXPECT_EQ(told({"127.0.0.1", "198.51.100.1"}), (Hosts{"192.0.2.1", "198.51.100.1"}));
+  EXPECT_TRUE(are_of_this_host({"127.0.0.1"}, all));
+  EXPECT_FALSE(are_of_this_host({"127.0.0.1", "192.0.2.1"}, all));
+  EXPECT_FALSE(are_of_this_host({"127.0.0.9"}, all));
+}
+
 /// Rank 0 may listen there, and nobody can connect there.
 TEST(HostAddresses, AWildcardIsNone) {
   EXPECT_TRUE(is_wildcard("0.0.0.0"));

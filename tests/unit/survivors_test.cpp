@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <latch>
 #include <memory>
@@ -24,6 +25,7 @@ namespace {
 using Ranks = std::vector<std::uint16_t>;
 
 constexpr milliseconds kTimeout(1500); // so a third of it is silence
+constexpr milliseconds kAmple(20'000); // where nothing may run out
 
 /// An address whose kernel does not answer: its queue of connections is full.
 class SilentAddress {
@@ -46,14 +48,14 @@ class SilentAddress {
 /// The lineages of the ranks of one group, by rank.
 std::vector<std::unique_ptr<Lineage>> lineages_of(std::uint16_t world) {
   std::vector<std::unique_ptr<Lineage>> all;
-  std::vector<Endpoint> endpoints;
+  std::vector<std::vector<Endpoint>> endpoints;
   for (std::uint16_t rank = 0; rank < world; ++rank) {
     auto lineage = std::make_unique<Lineage>();
     lineage->self = {rank, world};
     lineage->credentials = {"job", "0123456789abcdef"};
     lineage->keep_alive = milliseconds(10'000);
     lineage->listener = listen_at({"127.0.0.1", "0"});
-    endpoints.push_back({"127.0.0.1", std::to_string(port_of(lineage->listener))});
+    endpoints.push_back({{"127.0.0.1", std::to_string(port_of(lineage->listener))}});
     all.push_back(std::move(lineage));
   }
   for (const auto& lineage : all) {
@@ -70,8 +72,8 @@ Ranks all_of(std::uint16_t world) {
   return ranks;
 }
 
-Survivors find(Lineage& lineage) {
-  return find_survivors(lineage, {all_of(lineage.self.world), kTimeout});
+Survivors find(Lineage& lineage, milliseconds timeout = kTimeout) {
+  return find_survivors(lineage, {all_of(lineage.self.world), timeout});
 }
 
 /// These ranks look for the rest; the others' processes have ended.
@@ -101,7 +103,7 @@ void expect_silence(std::uint16_t silent, const std::set<std::uint16_t>& ended, 
   const SilentAddress address;
   auto lineages = lineages_of(4);
   for (const auto& lineage : lineages) {
-    lineage->endpoints[silent] = address.endpoint();
+    lineage->endpoints[silent] = {address.endpoint()};
   }
   std::set<std::uint16_t> absent = ended;
   absent.insert(silent);
@@ -150,7 +152,7 @@ TEST(Survivors, WhoWasLeftOutBeforeStillCounts) {
 TEST(Survivors, StrangersAreTurnedAwayAndCounted) {
   auto lineages = lineages_of(3);
   lineages[2]->listener = {};
-  const std::string address = lineages[0]->endpoints[0].text();
+  const std::string address = lineages[0]->endpoints[0].front().text();
   const Socket stranger = connected_to(address);
   say(stranger, "GET / HTTP/1.1\r\n\r\n");
   auto thief = lineages_of(3);
@@ -160,13 +162,59 @@ TEST(Survivors, StrangersAreTurnedAwayAndCounted) {
     if (rank == 0) {
       EXPECT_EQ(find(*lineages[0]).callers_turned_away, 2);
     } else if (rank == 1) {
-      const Ending ending = ending_of([&] { find(*thief[1]); });
-      EXPECT_NE(ending.text.find("rank 0 has another secret"), std::string::npos) << ending.text;
+      EXPECT_EQ(ending_of([&] { find(*thief[1]); }).code, ErrorCode::peer_died);
       find(*lineages[1]);
     }
   });
   expect_none(endings);
   EXPECT_TRUE(is_closed(stranger));
+}
+
+/// Rank 0 listens at the second of its addresses alone. Here the first one means another host.
+TEST(Survivors, ARankHasEndedOnlyIfAllItsAddressesRefuse) {
+  const Socket closed = listen_at({"127.0.0.1", "0"});
+  const Endpoint refusing{"127.0.0.2", std::to_string(port_of(closed))};
+  auto lineages = lineages_of(3);
+  for (const auto& lineage : lineages) {
+    for (std::vector<Endpoint>& endpoints : lineage->endpoints) {
+      endpoints.insert(endpoints.begin(), refusing);
+    }
+  }
+  expect_none(find_without(lineages, {2}, [](std::uint16_t, const Roster& roster) {
+    EXPECT_EQ(roster.members, (Ranks{0, 1}));
+    EXPECT_TRUE(roster.left_out.empty());
+  }));
+}
+
+TEST(Survivors, ARankMayLiveIfOneOfItsAddressesDoesNotAnswer) {
+  const SilentAddress silent;
+  auto lineages = lineages_of(3);
+  for (const auto& lineage : lineages) {
+    lineage->endpoints[2].push_back(silent.endpoint());
+  }
+  expect_none(find_without(lineages, {2}, [](std::uint16_t, const Roster& roster) {
+    EXPECT_EQ(roster.left_out, std::set<std::uint16_t>{2});
+  }));
+}
+
+/// The process of rank 0 has ended, and another group's listens at its port.
+TEST(Survivors, ARankWhosePortAnotherJobHasGotHasEnded) {
+  auto lineages = lineages_of(3);
+  Admission others(std::move(lineages[0]->listener), {"another job", "0123456789abcdef"});
+  std::atomic<bool> is_found = false;
+  expect_none(run_ranks(3, [&](std::uint16_t rank) {
+    if (rank == 0) {
+      while (!is_found) {
+        EXPECT_FALSE(others.next(Clock::now() + milliseconds(10)));
+      }
+    } else {
+      const Ending ending = ending_of([&] {
+        EXPECT_EQ(find(*lineages[rank], kAmple).roster.members, (Ranks{1, 2}));
+      });
+      is_found = true;
+      EXPECT_EQ(ending.text, "");
+    }
+  }));
 }
 
 /// Rank 1 lives, leads nobody, and follows nobody: its ranks must not wait for ever.
@@ -186,12 +234,13 @@ TEST(Survivors, ARankThatDoesNotComeIsNamed) {
 
 /// A rank whose process is at this place, for one handshake with the rank that leads.
 std::unique_ptr<FramedStream> joined(const Lineage& lineage, std::uint16_t leader) {
-  return join_on(connected_to(lineage.endpoints[leader].text()),
+  return join_on(connected_to(lineage.endpoints[leader].front().text()),
                  {.claim = lineage.self,
                   .credentials = lineage.credentials,
-                  .endpoints = {lineage.endpoints[leader]},
-                  .timeout = kTimeout,
-                  .keep_alive = lineage.keep_alive});
+                  .endpoints = lineage.endpoints[leader],
+                  .timeout = kAmple,
+                  .keep_alive = lineage.keep_alive})
+      .stream;
 }
 
 /// The leader has not heard that the first connection is over.
@@ -200,7 +249,7 @@ TEST(Survivors, ARankThatComesAgainTakesItsSeat) {
   std::latch is_seated(1);
   expect_none(run_ranks(3, [&](std::uint16_t rank) {
     if (rank == 0) {
-      EXPECT_EQ(find(*lineages[0]).roster.members, (Ranks{0, 1, 2}));
+      EXPECT_EQ(find(*lineages[0], kAmple).roster.members, (Ranks{0, 1, 2}));
     } else if (rank == 1) {
       const auto first = joined(*lineages[1], 0);
       std::unique_ptr<FramedStream> second;
@@ -213,7 +262,7 @@ TEST(Survivors, ARankThatComesAgainTakesItsSeat) {
       }));
     } else {
       is_seated.wait();
-      find(*lineages[2]);
+      find(*lineages[2], kAmple);
     }
   }));
 }

@@ -97,6 +97,30 @@ std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
   return chosen;
 }
 
+namespace {
+
+bool all_have(HostAddress::Reach reach, const std::set<std::string>& hosts,
+              const std::vector<HostAddress>& addresses) {
+  return std::ranges::all_of(hosts, [&](const std::string& host) {
+    return std::ranges::any_of(addresses, [&](const HostAddress& address) {
+      return address.text == host && address.reach == reach;
+    });
+  });
+}
+
+} // namespace
+
+std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
+                                   const std::set<std::string>& met) {
+  return all_have(HostAddress::Reach::network, met, addresses)
+             ? std::vector(met.begin(), met.end())
+             : announced(addresses, std::string());
+}
+
+bool are_of_this_host(const std::set<std::string>& met, const std::vector<HostAddress>& addresses) {
+  return all_have(HostAddress::Reach::this_host, met, addresses);
+}
+
 bool is_wildcard(std::string_view address) {
   return address == "0.0.0.0" || address == "::";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,15 @@ std::vector<HostAddress> read_host_addresses();
 /// loopback only if there is nothing else.
 std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                                    const std::string& preferred);
+
+/// Those at which ranks elsewhere may look for this host, which has met others at `met`: these, if
+/// all of them are of networks. Another one means another host there; then all that would be
+/// announced.
+std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
+                                   const std::set<std::string>& met);
+
+/// Whether all of these can only be this host's for itself.
+bool are_of_this_host(const std::set<std::string>& met, const std::vector<HostAddress>& addresses);
 
 /// Whether it stands for every address of the host that listens there: nobody can connect to it.
 bool is_wildcard(std::string_view address);

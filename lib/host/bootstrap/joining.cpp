@@ -32,6 +32,8 @@ class Joining {
   Stream run();
   Stream shake_hands(Socket socket);
 
+  bool is_refused() const { return is_refused_; }
+
  private:
   bool has_one_endpoint() const { return plan_.endpoints.size() == 1; }
 
@@ -49,8 +51,9 @@ class Joining {
 
   const JoinPlan& plan_;
   const Deadline deadline_;
-  std::string cause_;    // why the last connection was of no use
-  std::string failures_; // of every address, the last time
+  std::string cause_;       // why the last connection was of no use
+  bool is_refused_ = false; // the last connection's join
+  std::string failures_;    // of every address, the last time
 };
 
 Joining::Stream Joining::run() {
@@ -70,6 +73,11 @@ Joining::Stream Joining::try_all() {
   while (Socket socket = attempts.next(within(kConnectPatience))) {
     if (Stream stream = shake_hands(std::move(socket))) {
       return stream;
+    }
+    if (is_refused_ && has_one_endpoint()) {
+      throw Error(ErrorCode::mismatch, plan_.claim.rank,
+                  fmt::format("rendezvous at {}: rank {} was {}", plan_.endpoints.front().text(),
+                              plan_.claim.rank, cause_));
     }
     attempts.reject_last(cause_);
   }
@@ -150,11 +158,7 @@ std::optional<ControlFrame> Joining::await(FramedStream& stream) {
 void Joining::note_refusal(ByteView body) {
   const std::optional<Refusal> refusal = read_refusal(body);
   cause_ = fmt::format("turned away: {}", refusal ? text_of(*refusal) : "it does not say why");
-  if (has_one_endpoint()) {
-    throw Error(ErrorCode::mismatch, plan_.claim.rank,
-                fmt::format("rendezvous at {}: rank {} was {}", plan_.endpoints.front().text(),
-                            plan_.claim.rank, cause_));
-  }
+  is_refused_ = true;
 }
 
 void Joining::note_strange(const ControlFrame& frame, std::string_view due) {
@@ -173,8 +177,10 @@ std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan) {
   return Joining(plan).run();
 }
 
-std::unique_ptr<FramedStream> join_on(Socket connection, const JoinPlan& plan) {
-  return Joining(plan).shake_hands(std::move(connection));
+JoinOutcome join_on(Socket connection, const JoinPlan& plan) {
+  Joining joining(plan);
+  std::unique_ptr<FramedStream> stream = joining.shake_hands(std::move(connection));
+  return {std::move(stream), joining.is_refused()};
 }
 
 } // namespace weir::host

@@ -24,8 +24,14 @@ struct JoinPlan {
 /// timeout.
 std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan);
 
-/// The same on a connection to the plan's only endpoint, once. Null when it closes, or when who
-/// listens does not know the secret.
-std::unique_ptr<FramedStream> join_on(Socket connection, const JoinPlan& plan);
+/// What came of a join on one connection.
+struct JoinOutcome {
+  std::unique_ptr<FramedStream> stream; // null: not admitted
+  bool is_refused = false;              // who listens there is of another job
+};
+
+/// The same on a connection to the plan's only endpoint, once. Not admitted when it closes, and
+/// when who listens does not know the secret. Throws the Error that the leader tells.
+JoinOutcome join_on(Socket connection, const JoinPlan& plan);
 
 } // namespace weir::host

@@ -2,22 +2,23 @@
 #include "host/bootstrap/lineage.hpp"
 
 #include "host/bootstrap/frame_seal.hpp"
+#include "host/bootstrap/host_addresses.hpp"
 #include "host/bootstrap/random_bytes.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 
 namespace weir::host {
 namespace {
 
-/// Before the endpoint in rank 0's part of the gather.
+/// Before the endpoints in rank 0's part of the gather.
 using Token = std::array<std::uint8_t, 32>;
 
-/// The hosts by whose addresses the other ranks have found this one.
+/// The addresses of this host on its connections to the other ranks.
 std::set<std::string> own_hosts(const Rendezvous& rendezvous, std::uint16_t world) {
   std::set<std::string> hosts;
   for (std::uint16_t rank = 0; rank < world; ++rank) {
@@ -28,27 +29,50 @@ std::set<std::string> own_hosts(const Rendezvous& rendezvous, std::uint16_t worl
   return hosts;
 }
 
-/// The endpoint's host is only right for others if all of them use the same. Tells the others that
-/// there is none.
-Endpoint open_listener(Lineage& lineage, Rendezvous& rendezvous) {
-  const std::set<std::string> hosts = own_hosts(rendezvous, lineage.self.world);
-  const std::string& host = *hosts.begin();
+/// Ends the group's formation on all ranks, if the body throws a system's error.
+template <typename Body>
+auto told(Rendezvous& rendezvous, std::uint16_t rank, Body&& body) {
   try {
-    lineage.listener = hosts.size() == 1 ? listen_at({host, "0"}) : listen_everywhere();
+    return body();
   } catch (const std::runtime_error& error) {
-    rendezvous.abandon(Error(ErrorCode::transport_failure, lineage.self.rank,
-                             fmt::format("rank {}: {}", lineage.self.rank, error.what())));
+    rendezvous.abandon(
+        Error(ErrorCode::transport_failure, rank, fmt::format("rank {}: {}", rank, error.what())));
   }
-  return {host, std::to_string(port_of(lineage.listener))};
 }
 
-Endpoint read_endpoint(std::uint16_t rank, ByteView blob) {
-  const std::optional<Endpoint> endpoint = Endpoint::parse(std::string(blob.begin(), blob.end()));
-  if (!endpoint) {
+/// Where the others may look for this rank, which they have met at `met`. If all ranks have met on
+/// one host, that host's own addresses suit them. Rank 0 knows, because it has a connection to
+/// each.
+std::vector<std::string> choose_hosts(Rendezvous& rendezvous, std::uint16_t rank,
+                                      const std::set<std::string>& met) {
+  const std::vector<HostAddress> addresses =
+      told(rendezvous, rank, [] { return read_host_addresses(); });
+  const std::uint8_t is_local = are_of_this_host(met, addresses) ? 1 : 0;
+  const std::vector<Blob> all = rendezvous.gather(std::span(&is_local, 1));
+  return all[0] == Blob{1} ? std::vector(met.begin(), met.end()) : announced(addresses, met);
+}
+
+/// Listens at a host by which all have met this rank, otherwise at all: some may still use another.
+Socket open_listener(const std::vector<std::string>& hosts, const std::set<std::string>& met) {
+  const bool is_one = met.size() == 1 && hosts == std::vector(met.begin(), met.end());
+  return is_one ? listen_at({hosts.front(), "0"}) : listen_everywhere();
+}
+
+std::string join_endpoints(const std::vector<std::string>& hosts, std::uint16_t port) {
+  std::vector<std::string> endpoints;
+  for (const std::string& host : hosts) {
+    endpoints.push_back(Endpoint{host, std::to_string(port)}.text());
+  }
+  return fmt::format("{}", fmt::join(endpoints, ","));
+}
+
+std::vector<Endpoint> read_endpoints(std::uint16_t rank, ByteView blob) {
+  std::vector<Endpoint> endpoints = Endpoint::parse_list(std::string(blob.begin(), blob.end()));
+  if (endpoints.empty()) {
     throw Error(ErrorCode::mismatch, rank,
                 fmt::format("rendezvous: rank {} does not say where it listens", rank));
   }
-  return *endpoint;
+  return endpoints;
 }
 
 /// Whoever may overhear the token still lacks the job's secret.
@@ -66,8 +90,10 @@ std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousP
   auto lineage = std::make_shared<Lineage>();
   lineage->self = {plan.rank, plan.world};
   lineage->keep_alive = plan.keep_alive;
-  const Endpoint own = open_listener(*lineage, rendezvous);
-  const std::string text = own.text();
+  const std::set<std::string> met = own_hosts(rendezvous, plan.world);
+  const std::vector<std::string> hosts = choose_hosts(rendezvous, plan.rank, met);
+  lineage->listener = told(rendezvous, plan.rank, [&] { return open_listener(hosts, met); });
+  const std::string text = join_endpoints(hosts, port_of(lineage->listener));
   Blob blob(text.begin(), text.end());
   if (plan.rank == 0) {
     const Token token = random_bytes<sizeof(Token)>();
@@ -82,10 +108,11 @@ std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousP
                           secret_from(rendezvous.credentials().secret, first.first(sizeof(Token)))};
   for (std::uint16_t rank = 0; rank < plan.world; ++rank) {
     const ByteView part = rank == 0 ? first.subspan(sizeof(Token)) : ByteView(all[rank]);
-    lineage->endpoints.push_back(read_endpoint(rank, part));
+    lineage->endpoints.push_back(read_endpoints(rank, part));
   }
-  if (plan.rank != 0) { // rank 0 may have other addresses for others
-    lineage->endpoints[0].host = rendezvous.connection(0)->peer_host();
+  if (plan.rank != 0) { // where this rank has reached rank 0 is where it is, whatever others know
+    lineage->endpoints[0] = {
+        {rendezvous.connection(0)->peer_host(), lineage->endpoints[0][0].port}};
   }
   return lineage;
 }

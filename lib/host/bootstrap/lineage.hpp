@@ -25,7 +25,7 @@ struct Lineage {
   Credentials credentials; // no other group's, so that its ranks count as strangers
   std::chrono::milliseconds keep_alive{};
   Socket listener;
-  std::vector<Endpoint> endpoints; // by original rank
+  std::vector<std::vector<Endpoint>> endpoints; // by original rank, where it may be reached
 
   std::mutex turn;                  // one shrink at a time; guards all below
   std::uint32_t epoch = 0;          // the latest of its groups

@@ -3,7 +3,6 @@
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/error.hpp"
-#include "text/list.hpp"
 #include "wire/big_endian.hpp"
 
 #include <fmt/format.h>
@@ -68,16 +67,6 @@ std::string joined(const std::vector<Endpoint>& endpoints) {
   return text;
 }
 
-std::vector<Endpoint> endpoints_in(std::string_view list) {
-  std::vector<Endpoint> endpoints;
-  for (const std::string_view word : text::words_of(list)) {
-    if (const auto endpoint = Endpoint::parse(std::string(word))) {
-      endpoints.push_back(*endpoint);
-    }
-  }
-  return endpoints;
-}
-
 std::vector<Note> gathered(const AllGather& all_gather, const Claim& claim, const Note& own) {
   std::vector<Note> notes(claim.world);
   const int status = all_gather(&own, sizeof(own), notes.data());
@@ -120,7 +109,7 @@ MeetingPlace share_meeting_place(const AllGather& all_gather, const Claim& claim
     check(notes[place], place, claim);
   }
   const std::array<char, kSecretBytes>& secret = notes[0].header.secret;
-  return {endpoints_in(text_of(notes[0])), std::string(secret.begin(), secret.end())};
+  return {Endpoint::parse_list(text_of(notes[0])), std::string(secret.begin(), secret.end())};
 }
 
 void share_failure(const AllGather& all_gather, const Claim& claim, std::string_view why) {

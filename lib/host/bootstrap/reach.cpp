@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <poll.h>
@@ -11,18 +13,43 @@
 
 namespace weir::host {
 
-Reach::Reach(const Endpoint& endpoint, std::chrono::milliseconds patience)
+Reach::Reach(const std::vector<Endpoint>& endpoints, std::chrono::milliseconds patience) {
+  for (const Endpoint& endpoint : endpoints) {
+    probes_.push_back(std::make_unique<Probe>(endpoint, patience));
+  }
+}
+
+Reach::State Reach::look() {
+  std::array<unsigned, 4> counts{}; // of the probes' states
+  for (const std::unique_ptr<Probe>& probe : probes_) {
+    ++counts[static_cast<std::size_t>(probe->look())];
+  }
+  for (const State state : {State::alive, State::trying, State::silent}) {
+    if (counts[static_cast<std::size_t>(state)] != 0) {
+      return state;
+    }
+  }
+  return State::ended;
+}
+
+std::pair<Endpoint, Socket> Reach::take() {
+  const auto alive =
+      std::ranges::find(probes_, State::alive, [](const auto& probe) { return probe->state(); });
+  return (*alive)->take();
+}
+
+Reach::Probe::Probe(const Endpoint& endpoint, std::chrono::milliseconds patience)
     : endpoint_(endpoint), patience_(patience) {
   begin();
 }
 
-Reach::~Reach() {
+Reach::Probe::~Probe() {
   if (socket_) {
     withdraw(std::move(socket_));
   }
 }
 
-Reach::State Reach::look() {
+Reach::State Reach::Probe::look() {
   switch (state_) {
   case State::trying:
     return state_ = finish();
@@ -35,18 +62,18 @@ Reach::State Reach::look() {
   return state_;
 }
 
-void Reach::begin() {
+void Reach::Probe::begin() {
   deadline_ = deadline_after(Clock::now(), patience_);
   connect();
 }
 
-void Reach::connect() {
+void Reach::Probe::connect() {
   int error = 0;
   socket_ = connecting_to(endpoint_, error);
   state_ = socket_ ? State::trying : judge(error);
 }
 
-Reach::State Reach::finish() {
+Reach::State Reach::Probe::finish() {
   const State in_vain = Clock::now() < deadline_ ? State::trying : State::silent;
   pollfd entry{socket_.get(), POLLOUT, 0};
   if (poll(&entry, 1, 0) <= 0) {
@@ -65,7 +92,7 @@ Reach::State Reach::finish() {
 
 /// A kernel that refuses is alive, and its process is not. What this process lacks says nothing of
 /// the other one.
-Reach::State Reach::judge(int error) {
+Reach::State Reach::Probe::judge(int error) {
   switch (error) {
   case 0:
     return State::alive;
@@ -82,7 +109,7 @@ Reach::State Reach::judge(int error) {
   }
 }
 
-Reach::State Reach::watch() {
+Reach::State Reach::Probe::watch() {
   char byte = 0;
   const ssize_t count = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) {

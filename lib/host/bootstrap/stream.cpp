@@ -2,6 +2,7 @@
 #include "host/bootstrap/stream.hpp"
 
 #include "host/bootstrap/control_note.hpp"
+#include "text/list.hpp"
 #include "wire/big_endian.hpp"
 
 #include <fmt/format.h>
@@ -249,6 +250,16 @@ std::optional<Endpoint> Endpoint::parse(const std::string& text) {
     return std::nullopt;
   }
   return endpoint;
+}
+
+std::vector<Endpoint> Endpoint::parse_list(std::string_view list) {
+  std::vector<Endpoint> endpoints;
+  for (const std::string_view word : text::words_of(list)) {
+    if (const auto endpoint = parse(std::string(word))) {
+      endpoints.push_back(*endpoint);
+    }
+  }
+  return endpoints;
 }
 
 Socket listen_at(const Endpoint& endpoint) {

@@ -144,6 +144,9 @@ struct Endpoint {
 
   /// nullopt for anything else.
   static std::optional<Endpoint> parse(const std::string& text);
+
+  /// Those between commas. Leaves out what is none.
+  static std::vector<Endpoint> parse_list(std::string_view list);
 };
 
 /// Throws std::runtime_error with the cause.

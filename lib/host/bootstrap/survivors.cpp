@@ -20,6 +20,8 @@ namespace weir::host {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(10);
+// A process that ends closes one descriptor after the other, and its listener may be the last.
+constexpr auto kClosingTime = std::chrono::milliseconds(200);
 constexpr auto kSlack = std::chrono::seconds(1); // more time for the rank that leads
 
 /// One rank's way to the rank that leads.
@@ -31,9 +33,8 @@ class Search {
   Survivors run();
 
  private:
-  using Stream = std::unique_ptr<FramedStream>;
-
   void reach_all_below();
+  std::vector<Endpoint> endpoints_of(std::uint16_t member) const;
   std::optional<std::uint16_t> lowest_alive();
   std::optional<Survivors> follow(std::uint16_t leader);
   std::optional<Roster> await_roster(FramedStream& stream, std::uint16_t leader) const;
@@ -46,6 +47,7 @@ class Search {
   const Deadline deadline_;
   std::map<std::uint16_t, Reach> below_; // the members with lower ranks, but for those that ended
   std::set<std::uint16_t> ended_;
+  std::set<std::string> strangers_; // endpoints that other jobs have now
 };
 
 std::chrono::milliseconds Search::time_left() const {
@@ -75,8 +77,11 @@ Survivors Search::run() {
 
 /// It closed our connection, and there is no time left to find another one.
 void Search::give_up_on(std::uint16_t leader) {
-  Reach reach(lineage_.endpoints[leader], silence_limit(lineage_, plan_.timeout));
-  while (reach.look() == Reach::State::trying) {
+  Reach reach(endpoints_of(leader), silence_limit(lineage_, plan_.timeout));
+  const Deadline closed = Clock::now() + kClosingTime;
+  for (auto state = reach.look();
+       state == Reach::State::trying || (state == Reach::State::alive && Clock::now() < closed);
+       state = reach.look()) {
     std::this_thread::sleep_for(kLook);
   }
   if (reach.look() == Reach::State::ended) {
@@ -91,10 +96,17 @@ void Search::reach_all_below() {
   below_.clear();
   for (const std::uint16_t member : plan_.members) {
     if (member < lineage_.self.rank && !ended_.contains(member)) {
-      below_.try_emplace(member, lineage_.endpoints[member],
-                         silence_limit(lineage_, plan_.timeout));
+      below_.try_emplace(member, endpoints_of(member), silence_limit(lineage_, plan_.timeout));
     }
   }
+}
+
+/// Where no other job listens. A port that another one has got is not the rank's any more.
+std::vector<Endpoint> Search::endpoints_of(std::uint16_t member) const {
+  std::vector<Endpoint> endpoints = lineage_.endpoints[member];
+  std::erase_if(endpoints,
+                [&](const Endpoint& endpoint) { return strangers_.contains(endpoint.text()); });
+  return endpoints;
 }
 
 /// None if all are known to have ended or do not answer.
@@ -116,15 +128,19 @@ std::optional<std::uint16_t> Search::lowest_alive() {
   return std::nullopt;
 }
 
-/// None when the connection closes: the leader has ended, or follows another one.
+/// None when the connection closes, as the leader has ended or follows another one; or when it is
+/// another job's.
 std::optional<Survivors> Search::follow(std::uint16_t leader) {
-  Socket connection = below_.at(leader).take();
+  auto [endpoint, connection] = below_.at(leader).take();
   below_.clear();
-  Stream stream = join_on(std::move(connection), {.claim = lineage_.self,
-                                                  .credentials = lineage_.credentials,
-                                                  .endpoints = {lineage_.endpoints[leader]},
-                                                  .timeout = time_left(),
-                                                  .keep_alive = lineage_.keep_alive});
+  auto [stream, is_refused] = join_on(std::move(connection), {.claim = lineage_.self,
+                                                              .credentials = lineage_.credentials,
+                                                              .endpoints = {endpoint},
+                                                              .timeout = time_left(),
+                                                              .keep_alive = lineage_.keep_alive});
+  if (is_refused) {
+    strangers_.insert(endpoint.text());
+  }
   if (!stream) {
     return std::nullopt;
   }
