@@ -107,6 +107,21 @@ TEST_F(CApi, NoGroupIsShrunkOrAborted) {
   EXPECT_EQ(weir_group_abort_because(nullptr, "why"), WEIR_INVALID_ARGUMENT);
 }
 
+TEST_F(CApi, KnowsNoStructWithoutItsSize) {
+  for (const std::size_t size : {std::size_t{0}, sizeof(std::size_t) - 1, std::size_t{4097}}) {
+    weir_group_statistics statistics{.size = size};
+    EXPECT_EQ(weir_group_read_statistics(nullptr, &statistics), WEIR_INVALID_ARGUMENT);
+    EXPECT_EQ(weir_last_error(), "statistics.size: found " + std::to_string(size) +
+                                     "; allowed: the struct's sizeof, here 48");
+    weir_sparse_view view{.size = size};
+    EXPECT_EQ(weir_sparse_result_read(nullptr, &view), WEIR_INVALID_ARGUMENT);
+    EXPECT_EQ(weir_last_error(), "view.size: found " + std::to_string(size) +
+                                     "; allowed: the struct's sizeof, here 56");
+  }
+  EXPECT_EQ(weir_sparse_result_read(nullptr, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("view: found NULL"));
+}
+
 /// A caller may look at the result alone.
 TEST_F(CApi, NoSparseResultIsMadeWithoutAPlaceForItsRequest) {
   weir_sparse_tensor tensor{.size = sizeof(tensor), .block_elements = 1};

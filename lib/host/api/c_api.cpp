@@ -142,14 +142,26 @@ weir_group_options default_group_options() {
   return options;
 }
 
-/// Writes as much of the defaults as the caller's struct holds.
-template <typename Options>
-void write_defaults(Options* options, std::size_t size, Options defaults) {
-  defaults.size = size;
-  std::memcpy(options, &defaults, std::min(size, sizeof(Options)));
-  if (size > sizeof(Options)) {
-    std::memset(reinterpret_cast<std::uint8_t*>(options) + sizeof(Options), 0,
-                size - sizeof(Options));
+/// The size that a caller has set in its struct.
+template <typename Struct>
+std::size_t size_of(std::string_view what, const Struct* given) {
+  constexpr std::size_t kLongest = 4096; // a size that was forgotten may be any number
+  const std::size_t size = object_at(given, what).size;
+  if (size < sizeof(size) || size > kLongest) {
+    throw std::invalid_argument(fmt::format(
+        "{}.size: found {}; allowed: the struct's sizeof, here {}", what, size, sizeof(Struct)));
+  }
+  return size;
+}
+
+/// Writes as much as the caller's struct holds. A longer one comes from a newer header; what this
+/// library does not know becomes 0 there.
+template <typename Struct>
+void write_struct(Struct* to, std::size_t size, Struct values) {
+  values.size = size;
+  std::memcpy(to, &values, std::min(size, sizeof(Struct)));
+  if (size > sizeof(Struct)) {
+    std::memset(reinterpret_cast<std::uint8_t*>(to) + sizeof(Struct), 0, size - sizeof(Struct));
   }
 }
 
@@ -157,12 +169,7 @@ void write_defaults(Options* options, std::size_t size, Options defaults) {
 /// a newer header; what this library does not know must be 0 there.
 template <typename Options>
 Options read_struct(std::string_view what, const Options* given, Options defaults) {
-  constexpr std::size_t kLongest = 4096; // a size that was forgotten may be any number
-  const std::size_t size = object_at(given, what).size;
-  if (size < sizeof(size) || size > kLongest) {
-    throw std::invalid_argument(fmt::format(
-        "{}.size: found {}; allowed: the struct's sizeof, here {}", what, size, sizeof(Options)));
-  }
+  const std::size_t size = size_of(what, given);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(given);
   const auto is_zero = [](std::uint8_t byte) { return byte == 0; };
   if (size > sizeof(Options) && !std::all_of(bytes + sizeof(Options), bytes + size, is_zero)) {
@@ -347,8 +354,8 @@ const host::SparseResult* find_result(const weir_sparse_result* result) {
   return object_at(result, "result").outcome->find();
 }
 
-weir_sparse_view view_of(const host::SparseResult& result, std::size_t size) {
-  return {.size = size,
+weir_sparse_view view_of(const host::SparseResult& result) {
+  return {.size = sizeof(weir_sparse_view),
           .indices = result.indices.data(),
           .values = result.values.data(),
           .index_count = result.indices.size(),
@@ -369,11 +376,11 @@ weir_status call(weir_status (*start_it)(Parameters...), Arguments... arguments)
 } // namespace
 
 void weir_context_options_init_sized(weir_context_options* options, size_t size) {
-  write_defaults(options, size, default_context_options());
+  write_struct(options, size, default_context_options());
 }
 
 void weir_group_options_init_sized(weir_group_options* options, size_t size) {
-  write_defaults(options, size, default_group_options());
+  write_struct(options, size, default_group_options());
 }
 
 weir_status weir_context_open(const weir_context_options* options, weir_context** context) {
@@ -459,19 +466,15 @@ weir_status weir_group_abort_because(weir_group* group, const char* why) {
 
 weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics* statistics) {
   return guarded([&] {
-    const std::size_t size = object_at(statistics, "statistics").size;
-    if (size < sizeof(size)) {
-      throw std::invalid_argument(
-          fmt::format("statistics.size: found {}; allowed: sizeof(weir_group_statistics)", size));
-    }
+    const std::size_t size = size_of("statistics", statistics);
     const host::GroupStatistics counted = object_at(group, "group").group.statistics();
-    const weir_group_statistics known{size,
+    const weir_group_statistics known{sizeof(weir_group_statistics),
                                       counted.messages_sent,
                                       counted.results_received,
                                       counted.retransmitted_packets.value_or(UINT64_MAX),
                                       counted.ack_timeouts.value_or(UINT64_MAX),
                                       counted.callers_turned_away};
-    std::memcpy(statistics, &known, std::min(size, sizeof(known)));
+    write_struct(statistics, size, known);
     return WEIR_OK;
   });
 }
@@ -616,17 +619,12 @@ weir_status weir_sparse_all_reduce(weir_group* group, const weir_sparse_tensor* 
 
 weir_status weir_sparse_result_read(const weir_sparse_result* result, weir_sparse_view* view) {
   return guarded([&] {
-    const std::size_t size = object_at(view, "view").size;
-    if (size < sizeof(size)) {
-      throw std::invalid_argument(
-          fmt::format("view.size: found {}; allowed: sizeof(weir_sparse_view)", size));
-    }
+    const std::size_t size = size_of("view", view);
     const host::SparseResult* const found = find_result(result);
     if (found == nullptr) {
       return still_pending({});
     }
-    const weir_sparse_view known = view_of(*found, size);
-    std::memcpy(view, &known, std::min(size, sizeof(known)));
+    write_struct(view, size, view_of(*found));
     return WEIR_OK;
   });
 }
