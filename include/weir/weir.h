@@ -162,10 +162,9 @@ weir_status weir_context_open(const weir_context_options* options, weir_context*
 void weir_context_close(weir_context* context);
 
 /* Makes the memory known to the context's device, for all groups of the context. Calls whose
- * buffers lie in it are not copied. Any other memory may be used as well. A buffer counts as
- * registered if one registration has all of it. A part of the memory that is registered already is
- * a WEIR_INVALID_ARGUMENT, which names both: perhaps it was freed and not released. With
- * WEIR_SOFTWARE it costs nothing and changes nothing else. */
+ * buffers lie in it are not copied. Any other memory may be used as well. The same bytes may be
+ * registered several times. A buffer counts as registered if one registration has all of it. With
+ * WEIR_SOFTWARE it costs nothing and changes nothing. */
 weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, void* address,
                                  size_t bytes, weir_memory** memory);
 /* Before the memory is freed or unmapped, and not while a call uses it: that call may fail. NULL:

@@ -15,12 +15,10 @@
 #include <cerrno>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -102,56 +100,63 @@ TEST(RegisteredRanges, FindsARangeThatHasAllOfTheBytes) {
   EXPECT_EQ(ranges.find(all.subspan(25, 10)), std::nullopt) << "in two, with two keys";
 }
 
-/// Else a key of memory that was freed would be used for what came in its place.
-TEST(RegisteredRanges, DoNotOverlap) {
+TEST(RegisteredRanges, MayOverlapAndGoOneByOne) {
   const Bytes memory(100);
   const std::span<const std::uint8_t> all(memory);
   RegisteredRanges ranges;
-  ranges.add(all.subspan(20, 10), 1);
-  ranges.add(all.subspan(50, 10), 2);
-  for (const auto& [begin, bytes] : std::vector<std::pair<std::size_t, std::size_t>>{
-           {20, 10}, {19, 2}, {29, 1}, {20, 1}, {22, 3}, {10, 30}, {0, 100}, {29, 22}, {59, 9}}) {
-    EXPECT_THROW(ranges.add(all.subspan(begin, bytes), 3), std::invalid_argument)
-        << bytes << " bytes at " << begin;
-  }
-  ranges.add(all.subspan(30, 20), 4);
-  ranges.add(all.first(20), 5);
-  ranges.add(all.subspan(60), 6);
-  ranges.remove(all.subspan(30, 20));
-  EXPECT_EQ(ranges.find(all.subspan(30, 1)), std::nullopt);
-  EXPECT_EQ(ranges.find(all.subspan(29, 1)), 1U);
-  ranges.add(all.subspan(35, 5), 7);
-  EXPECT_EQ(ranges.find(all.subspan(35, 5)), 7U);
+  ranges.add(all.first(90), 1);
+  ranges.add(all.subspan(20, 5), 2);
+  ranges.add(all.subspan(40, 5), 3);
+  ranges.add(all.first(90), 4);
+  EXPECT_EQ(ranges.find(all.subspan(41, 1)), 4U) << "the newest of those that end last";
+  EXPECT_EQ(ranges.find(all.subspan(50, 40)), 4U) << "behind two shorter ones";
+  ranges.remove(all.first(90), 1);
+  EXPECT_EQ(ranges.find(all.subspan(50, 40)), 4U);
+  ranges.remove(all.first(90), 4);
+  EXPECT_EQ(ranges.find(all.subspan(50, 40)), std::nullopt);
+  EXPECT_EQ(ranges.find(all.subspan(20, 5)), 2U);
 }
 
-/// Of 1000 pieces that come and go, compared with a table that has a key for each byte.
-TEST(RegisteredRanges, AreFoundAsInATable) {
+/// Pieces that come and go, looked for among all that are known.
+TEST(RegisteredRanges, AreFoundAsInAList) {
+  struct Known {
+    std::size_t begin;
+    std::size_t end;
+    std::uint32_t key;
+  };
+
   const Bytes memory(3000);
   const std::span<const std::uint8_t> all(memory);
-  std::vector<std::uint32_t> table(memory.size()); // 0: not known
-  std::map<std::uint32_t, std::span<const std::uint8_t>> known;
+  std::vector<Known> known; // by age
   RegisteredRanges ranges;
   std::mt19937 random(7);
-  for (std::uint32_t key = 1; key <= 1000; ++key) {
+  const auto draw = [&] {
     const std::size_t begin = random() % all.size();
-    const auto piece = all.subspan(begin, 1 + random() % std::min(all.size() - begin, 60UL));
-    const auto place = std::span(table).subspan(begin, piece.size());
-    if (std::ranges::all_of(place, [](std::uint32_t owner) { return owner == 0; })) {
-      ranges.add(piece, key);
-      known.emplace(key, piece);
-      std::ranges::fill(place, key);
-    } else {
-      const std::uint32_t owner = place.front();
-      const bool is_one = std::ranges::count(place, owner) == std::ssize(place);
-      const auto due = owner != 0 && is_one ? std::optional(owner) : std::nullopt;
-      ASSERT_EQ(ranges.find(piece), due) << "key " << key;
-      ASSERT_THROW(ranges.add(piece, key), std::invalid_argument) << "key " << key;
+    return all.subspan(begin, 1 + random() % std::min(all.size() - begin, 600UL));
+  };
+  const auto due = [&](std::size_t begin, std::size_t end) {
+    std::optional<Known> best;
+    for (const Known& piece : known) {
+      const bool has_all = piece.begin <= begin && piece.end >= end;
+      if (has_all && (!best || piece.end > best->end ||
+                      (piece.end == best->end && piece.begin >= best->begin))) {
+        best = piece;
+      }
     }
-    if (key % 3 == 0) {
-      const auto [gone, bytes] = *known.begin();
-      ranges.remove(bytes);
-      std::ranges::replace(table, gone, 0U);
-      known.erase(known.begin());
+    return best ? std::optional(best->key) : std::nullopt;
+  };
+  for (std::uint32_t key = 1; key <= 1000; ++key) {
+    const auto piece = draw();
+    const auto begin = static_cast<std::size_t>(piece.data() - all.data());
+    ranges.add(piece, key);
+    known.push_back({begin, begin + piece.size(), key});
+    const auto wanted = draw();
+    const auto from = static_cast<std::size_t>(wanted.data() - all.data());
+    ASSERT_EQ(ranges.find(wanted), due(from, from + wanted.size())) << "key " << key;
+    if (known.size() > 20) {
+      const auto gone = known.begin() + static_cast<std::ptrdiff_t>(random() % known.size());
+      ranges.remove(all.subspan(gone->begin, gone->end - gone->begin), gone->key);
+      known.erase(gone);
     }
   }
 }

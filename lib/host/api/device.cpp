@@ -11,33 +11,6 @@
 #include <utility>
 
 namespace weir::host {
-namespace {
-
-/// Memory that no device reads by itself. It is only known, so that a program learns on any device
-/// that it forgot a release.
-class KnownMemory : public UserMemory {
- public:
-  KnownMemory(std::shared_ptr<RegisteredRanges> ranges, std::span<const std::uint8_t> bytes)
-      : ranges_(std::move(ranges)), bytes_(bytes) {
-    ranges_->add(bytes_, 0);
-  }
-
-  KnownMemory(const KnownMemory&) = delete;
-  KnownMemory& operator=(const KnownMemory&) = delete;
-
-  ~KnownMemory() override {
-    if (birthplace_.is_here()) { // elsewhere another thread may have held the lock for ever
-      ranges_->remove(bytes_);
-    }
-  }
-
- private:
-  const Birthplace birthplace_;
-  const std::shared_ptr<RegisteredRanges> ranges_;
-  const std::span<const std::uint8_t> bytes_;
-};
-
-} // namespace
 
 Device::Device(GroupOptions options) : options_(std::move(options)) {}
 
@@ -52,21 +25,16 @@ std::unique_ptr<UserMemory> Device::register_memory(std::span<std::uint8_t> byte
   if (options_.transport == TransportKind::verbs) {
     return nic()->register_memory(bytes);
   }
-  refuse_elsewhere();
-  return std::make_unique<KnownMemory>(ranges_, bytes);
+  return std::make_unique<UserMemory>();
 }
 
-void Device::refuse_elsewhere() const {
+std::shared_ptr<Nic> Device::nic() {
   if (!birthplace_.is_here()) { // the NIC, if it is open, is the parent's
     throw Error(ErrorCode::transport_failure, std::nullopt,
                 fmt::format("device {}: this process was made by a fork of the one that opened the "
                             "context; only that one may use it",
                             options_.device));
   }
-}
-
-std::shared_ptr<Nic> Device::nic() {
-  refuse_elsewhere();
   const std::lock_guard lock(mutex_);
   if (!nic_) {
     nic_ = open_nic(options_.device);

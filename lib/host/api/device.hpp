@@ -4,7 +4,6 @@
 #include "host/bootstrap/fork_watch.hpp"
 #include "host/bootstrap/group_options.hpp"
 #include "host/transport/nic.hpp"
-#include "host/transport/registered_ranges.hpp"
 #include "host/transport/transport.hpp"
 #include "host/transport/user_memory.hpp"
 
@@ -29,19 +28,16 @@ class Device {
   std::unique_ptr<Transport> open_transport(const GroupOptions& group);
 
   /// The memory must be writable. It serves all groups over this device, also those that are formed
-  /// later. Throws Error; std::invalid_argument if a part of it is registered already.
+  /// later. Throws Error.
   std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes);
 
  private:
-  void refuse_elsewhere() const;
   std::shared_ptr<Nic> nic();
 
   const GroupOptions options_;
   const Birthplace birthplace_;
   std::mutex mutex_;
   std::shared_ptr<Nic> nic_; // of verbs, once somebody needed it
-  // Of the software transport, which makes no use of them.
-  const std::shared_ptr<RegisteredRanges> ranges_ = std::make_shared<RegisteredRanges>();
 };
 
 } // namespace weir::host

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/registered_ranges.hpp"
 
-#include <fmt/format.h>
-
-#include <iterator>
-#include <stdexcept>
+#include <algorithm>
 
 namespace weir::host {
 namespace {
@@ -18,35 +15,41 @@ std::uintptr_t begin_of(std::span<const std::uint8_t> bytes) {
 void RegisteredRanges::add(std::span<const std::uint8_t> range, std::uint32_t key) {
   const std::lock_guard lock(mutex_);
   const std::uintptr_t begin = begin_of(range);
-  const std::uintptr_t end = begin + range.size();
-  // Of those that begin before our end, the last one ends last.
-  const auto behind = ranges_.lower_bound(end);
-  if (behind != ranges_.begin()) {
-    const auto& [known_begin, known] = *std::prev(behind);
-    if (known.end > begin) {
-      throw std::invalid_argument(
-          fmt::format("address: found {:#x} .. {:#x}, and {:#x} .. {:#x} is registered; allowed: "
-                      "memory of which nothing is registered (was it released before it was "
-                      "freed?)",
-                      begin, end - 1, known_begin, known.end - 1));
-    }
-  }
-  ranges_.emplace_hint(behind, begin, Range{end, key});
+  const auto behind = std::ranges::upper_bound(ranges_, begin, {}, &Range::begin);
+  ranges_.insert(behind, {begin, begin + range.size(), key});
+  find_farthest();
 }
 
-void RegisteredRanges::remove(std::span<const std::uint8_t> range) {
+void RegisteredRanges::remove(std::span<const std::uint8_t> range, std::uint32_t key) {
   const std::lock_guard lock(mutex_);
-  ranges_.erase(begin_of(range));
+  const std::uintptr_t begin = begin_of(range);
+  const auto found = std::ranges::find_if(ranges_, [&](const Range& known) {
+    return known.begin == begin && known.end == begin + range.size() && known.key == key;
+  });
+  if (found != ranges_.end()) {
+    ranges_.erase(found);
+    find_farthest();
+  }
+}
+
+void RegisteredRanges::find_farthest() {
+  farthest_.clear();
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    best = ranges_[i].end >= ranges_[best].end ? i : best;
+    farthest_.push_back(best);
+  }
 }
 
 std::optional<std::uint32_t> RegisteredRanges::find(std::span<const std::uint8_t> bytes) const {
   const std::lock_guard lock(mutex_);
   const std::uintptr_t begin = begin_of(bytes);
-  const auto behind = ranges_.upper_bound(begin);
+  const auto behind = std::ranges::upper_bound(ranges_, begin, {}, &Range::begin);
   if (behind == ranges_.begin()) {
     return std::nullopt;
   }
-  const Range& range = std::prev(behind)->second;
+  const auto last = static_cast<std::size_t>(behind - ranges_.begin()) - 1;
+  const Range& range = ranges_[farthest_[last]];
   return begin + bytes.size() <= range.end ? std::optional(range.key) : std::nullopt;
 }
 

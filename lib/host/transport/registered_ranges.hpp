@@ -3,36 +3,37 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace weir::host {
 
-/// The ranges of callers' memory that a device knows, each with the key by which it is told of
-/// them. They do not overlap: memory that comes again was freed without a release, and its old key
-/// means pages that are no longer there. For any thread.
+/// The ranges of memory that a device knows, each with the key by which it is told of them. Ranges
+/// may overlap. For any thread.
 class RegisteredRanges {
  public:
-  /// Throws std::invalid_argument, which names both, if a part of the range is known already.
   void add(std::span<const std::uint8_t> range, std::uint32_t key);
-  /// A range as it was added.
-  void remove(std::span<const std::uint8_t> range);
+  void remove(std::span<const std::uint8_t> range, std::uint32_t key);
 
-  /// The key of the range that has all of the bytes. None: bytes of two neighbours count as
-  /// unknown, because a device takes one key for them. Takes a time that grows with the logarithm
-  /// of the ranges.
+  /// The key of the range that has all of the bytes and ends last, of equal ones the newest. None:
+  /// bytes of two neighbours count as unknown, because a device takes one key for them. Takes a
+  /// time that grows with the logarithm of the ranges; add() and remove() look at all.
   std::optional<std::uint32_t> find(std::span<const std::uint8_t> bytes) const;
 
  private:
   struct Range {
+    std::uintptr_t begin;
     std::uintptr_t end = 0;
     std::uint32_t key = 0;
   };
 
+  void find_farthest();
+
   mutable std::mutex mutex_;
-  std::map<std::uintptr_t, Range> ranges_; // by begin
+  std::vector<Range> ranges_;         // by begin, equal ones by age
+  std::vector<std::size_t> farthest_; // of ranges_[0 .. i]: the one that ends last, the newest
 };
 
 } // namespace weir::host

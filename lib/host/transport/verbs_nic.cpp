@@ -27,7 +27,7 @@ class VerbsMemory : public UserMemory {
 
   ~VerbsMemory() override {
     if (nic_->is_here()) {
-      nic_->user_ranges().remove(bytes_);
+      nic_->user_ranges().remove(bytes_, region_->lkey);
     } else {
       static_cast<void>(region_.release());
     }
