@@ -3,8 +3,13 @@
 /// Groups that lose ranks and go on with those that are left. Here a rank that dies is a thread
 /// that closes its group, which looks the same to the others; death_test.cpp kills processes.
 
+#include "host/api/group_formation.hpp"
+#include "host/api/membership.hpp"
+#include "host/api/transport_options.hpp"
 #include "host/bootstrap/roster.hpp"
 #include "host_job.hpp"
+#include "rank_zero.hpp"
+#include "support/comes_true.hpp"
 
 #include <gtest/gtest.h>
 
@@ -173,6 +178,27 @@ TEST_F(Shrink, OfAGroupThatHasBeenShrunkIsRefused) {
     Group again = shrink(group, rank);
     EXPECT_THROW(shrink(group, rank), std::invalid_argument);
     expect_sum(again, rank, 3);
+  }));
+}
+
+/// They come for months, one after the other, and the queue never fills: a group closes them.
+TEST_F(Shrink, CallersWaitNotUntilTheShrink) {
+  plan_.world = 2;
+  std::latch is_seen(2);
+  expect_none(run_ranks(2, [&](std::uint16_t rank) {
+    const GroupOptions own = options(rank);
+    Membership membership = form_group(own, open_software_transport(own, fabric_.open(rank)));
+    const std::string port = std::to_string(port_of(membership.lineage->listener));
+    for (int caller = 0; caller < 3; ++caller) {
+      const Socket stranger = connected_to("127.0.0.1:" + port);
+      char byte = 0;
+      EXPECT_TRUE(test::comes_true([&] {
+        membership.progress(Clock::now() + milliseconds(1));
+        return recv(stranger.get(), &byte, 1, MSG_DONTWAIT) == 0;
+      })) << "rank "
+          << rank;
+    }
+    is_seen.arrive_and_wait();
   }));
 }
 

@@ -152,6 +152,7 @@ Membership GroupFormation::form() {
     membership_.lineage = found_lineage(rendezvous_, rendezvous_plan(options_));
   }
   membership_.lineage->epoch = membership_.incarnation.epoch;
+  membership_.waiter->turn_callers_away(membership_.lineage->listener);
   connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
   greet();
   membership_.control = std::make_unique<JobControl>(

@@ -24,7 +24,7 @@ struct Membership {
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
   std::uint64_t callers_turned_away = 0;
-  std::shared_ptr<Lineage> lineage;
+  std::shared_ptr<Lineage> lineage;   // before the waiter, which knows its listener
   std::vector<std::uint16_t> members; // original ranks, by rank
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <poll.h>
 #include <span>
+#include <stdexcept>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -20,6 +21,14 @@ namespace {
 [[noreturn]] void fail(const char* what) {
   throw Error(ErrorCode::transport_failure, std::nullopt,
               fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+void close_callers(const Socket& listener) {
+  try {
+    while (accept_waiting(listener)) {
+    }
+  } catch (const std::runtime_error&) { // no descriptor is left: the next caller wakes us again
+  }
 }
 
 timespec until(Deadline deadline) {
@@ -53,10 +62,18 @@ EventWaiter::EventWaiter() : events_([] { return epoll_create1(EPOLL_CLOEXEC); }
 }
 
 void EventWaiter::watch(int descriptor, Source source) {
-  epoll_event event{.events = EPOLLIN, .data = {.u32 = static_cast<std::uint32_t>(source)}};
+  // An event for each caller, not for as long as one waits.
+  const std::uint32_t trigger = source == Source::callers ? EPOLLET : 0U;
+  epoll_event event{.events = EPOLLIN | trigger,
+                    .data = {.u32 = static_cast<std::uint32_t>(source)}};
   if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
     fail("a descriptor cannot be waited for");
   }
+}
+
+void EventWaiter::turn_callers_away(const Socket& listener) {
+  listener_ = &listener;
+  watch(listener.get(), Source::callers);
 }
 
 /// By ppoll, because epoll's own timeout has milliseconds.
@@ -73,10 +90,16 @@ bool EventWaiter::sleep_until(Deadline deadline, Bell& bell) {
 bool EventWaiter::has_control_event() {
   std::array<epoll_event, 16> ready;
   const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-  return std::ranges::any_of(std::span(ready).first(static_cast<std::size_t>(std::max(count, 0))),
-                             [](const epoll_event& event) {
-                               return static_cast<Source>(event.data.u32) == Source::control;
-                             });
+  const auto events = std::span(ready).first(static_cast<std::size_t>(std::max(count, 0)));
+  const auto is_from = [&](Source source) {
+    return std::ranges::any_of(events, [&](const epoll_event& event) {
+      return static_cast<Source>(event.data.u32) == source;
+    });
+  };
+  if (is_from(Source::callers)) {
+    close_callers(*listener_);
+  }
+  return is_from(Source::control);
 }
 
 } // namespace weir::host

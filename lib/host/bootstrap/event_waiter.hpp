@@ -35,6 +35,7 @@ class EventWaiter {
   enum class Source : std::uint32_t {
     transport = 0,
     control = 1, // a connection to another rank
+    callers = 2, // a listener
   };
 
   /// Throws Error when the process can open no more descriptors.
@@ -43,6 +44,10 @@ class EventWaiter {
   /// The descriptor may be closed at any time.
   void watch(int descriptor, Source source);
 
+  /// Whoever comes to the listener is closed by the next thread that sleeps, so that its queue
+  /// never fills. It outlives this object.
+  void turn_callers_away(const Socket& listener);
+
   /// Returns at the deadline at the latest. True if a connection to another rank is readable.
   bool sleep_until(Deadline deadline, Bell& bell);
 
@@ -50,6 +55,7 @@ class EventWaiter {
   bool has_control_event();
 
   Socket events_;
+  const Socket* listener_ = nullptr;
 };
 
 } // namespace weir::host

@@ -2,8 +2,8 @@
 #pragma once
 
 /// What the ranks of a group keep for the day on which one of them dies (docs/host.md, "When a rank
-/// has died"). Each rank listens at an address that all know. Nobody is heard there until the group
-/// shrinks, but the kernel answers, and so tells whether the process lives.
+/// has died"). Each rank listens at addresses that all know. Until the group shrinks, callers are
+/// closed there; but the kernel answers, and so tells whether the process lives.
 
 #include "host/bootstrap/handshake.hpp"
 #include "host/bootstrap/rendezvous.hpp"
