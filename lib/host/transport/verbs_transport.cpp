@@ -6,6 +6,7 @@
 #include "host/transport/inline_data.hpp"
 #include "host/transport/lane_numbers.hpp"
 #include "wire/address.hpp"
+#include "wire/psn.hpp"
 
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
@@ -65,6 +66,27 @@ ibv_mtu mtu_of(std::uint32_t bytes) {
   }
 }
 
+std::string_view name_of(ibv_qp_state state) {
+  switch (state) {
+  case IBV_QPS_RESET:
+    return "RESET";
+  case IBV_QPS_INIT:
+    return "INIT";
+  case IBV_QPS_RTR:
+    return "RTR";
+  case IBV_QPS_RTS:
+    return "RTS";
+  case IBV_QPS_SQD:
+    return "SQD";
+  case IBV_QPS_SQE:
+    return "SQE";
+  case IBV_QPS_ERR:
+    return "ERR";
+  default:
+    return "unknown";
+  }
+}
+
 ibv_sge piece_of(std::span<const std::uint8_t> bytes, std::uint32_t key) {
   return {.addr = reinterpret_cast<std::uint64_t>(bytes.data()),
           .length = static_cast<std::uint32_t>(bytes.size()),
@@ -102,7 +124,7 @@ class VerbsTransport : public Transport {
 
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
-  std::string describe(std::size_t) const override { return {}; }
+  std::string describe(std::size_t lane) const override;
 
  private:
   using Pieces = std::array<ibv_sge, kPieces>;
@@ -126,6 +148,7 @@ class VerbsTransport : public Transport {
     QueuePair incoming;
     std::uint32_t outgoing_psn = 0;
     std::uint32_t incoming_psn = 0;
+    std::uint32_t posted_psn = 0; // behind all that was posted
     std::uint64_t posted = 0;
     std::uint64_t completed = 0;
     std::uint64_t received = 0; // by SEND
@@ -151,6 +174,8 @@ class VerbsTransport : public Transport {
   void initialize(ibv_qp& queue_pair) const;
   void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
                 std::uint32_t remote_number, std::uint32_t remote_psn, std::uint32_t own_psn) const;
+  std::uint32_t packets_of(const OutgoingMessage& message) const;
+  static std::optional<ibv_qp_attr> query(ibv_qp* queue_pair);
   std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes, Owner owner) const;
   void post_receive(std::size_t index, const OutgoingMessage& message);
   void post_receive(std::size_t index, std::span<ibv_sge> pieces);
@@ -205,6 +230,7 @@ void VerbsTransport::renew(Delivery delivery) {
     lane.incoming = make_queue_pair();
     lane.outgoing_psn = entropy() & 0xffffff;
     lane.incoming_psn = entropy() & 0xffffff;
+    lane.posted_psn = lane.outgoing_psn;
     lane.posted = lane.completed = lane.received = 0;
     lane.inbox_region.reset(); // both at once may exceed the limit of locked memory
     lane.inbox_region = nic_->make_region(lane.inbox, IBV_ACCESS_LOCAL_WRITE | peers_access());
@@ -363,6 +389,11 @@ void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
   }
 }
 
+std::uint32_t VerbsTransport::packets_of(const OutgoingMessage& message) const {
+  const std::size_t bytes = message.header.size() + message.data.size();
+  return static_cast<std::uint32_t>(bytes == 0 ? 1 : (bytes - 1) / plan_.path_mtu + 1);
+}
+
 /// The device's key, if it may write this memory of a caller by itself.
 std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8_t> bytes,
                                                       Owner owner) const {
@@ -430,6 +461,7 @@ bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
     nic_->fail(fmt::format("posting message {}", message.number), error);
   }
   ++lane.posted;
+  lane.posted_psn = wire::psn_add(lane.posted_psn, packets_of(message));
   ++under_way_;
   return true;
 }
@@ -579,6 +611,34 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
               fmt::format("rank {}: the connection {} rank {} failed: {} (vendor code {:#x}){}",
                           plan_.rank, is_outgoing ? "to" : "from", neighbour,
                           ibv_wc_status_str(completion.status), completion.vendor_err, hint));
+}
+
+std::string VerbsTransport::describe(std::size_t index) const {
+  const Lane& lane = lanes_[index];
+  const std::optional<ibv_qp_attr> outgoing = query(lane.outgoing.get());
+  const std::optional<ibv_qp_attr> incoming = query(lane.incoming.get());
+  if (!outgoing || !incoming) {
+    return {};
+  }
+  const bool is_lost = wire::psn_before(lane.posted_psn, outgoing->sq_psn);
+  return fmt::format(
+      "the queue pair to rank {} is in {}, its messages end before PSN {}, and it sends PSN {} "
+      "next{}; the one from rank {} is in {} and waits for PSN {}",
+      plan_.successor(), name_of(outgoing->qp_state), lane.posted_psn, outgoing->sq_psn,
+      is_lost ? ", so the device has lost count (docs/transports.md)" : "", plan_.predecessor(),
+      name_of(incoming->qp_state), incoming->rq_psn);
+}
+
+/// nullopt when there is none, or its device does not answer.
+std::optional<ibv_qp_attr> VerbsTransport::query(ibv_qp* queue_pair) {
+  ibv_qp_attr found{};
+  ibv_qp_init_attr unused{};
+  if (queue_pair == nullptr ||
+      ibv_query_qp(queue_pair, &found, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RQ_PSN, &unused) !=
+          0) {
+    return std::nullopt;
+  }
+  return found;
 }
 
 void VerbsTransport::open_event_channel() {
