@@ -176,7 +176,7 @@ class Guest:
             "qemu-system-x86_64", "-name", self.who.name, "-machine", "q35", "-accel", "tcg,tb-size=128",
             "-cpu", "max", "-smp", ONE_CPU, "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append",
-            " ".join(["console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on",
+            " ".join(["console=ttyS0 quiet panic=-1 mitigations=off no_timer_check random.trust_cpu=on",
                       *(f"weir.{key}={value}" for key, value in settings.items())]),
             "-serial", f"file:{self.console_log}",
             "-netdev", f"tap,id=net,ifname={self.who.tap},script=no,downscript=no",
