@@ -30,6 +30,8 @@ END_OF_JOB_S = 120.0
 KILLED = 128 + signal.SIGKILL
 PERFTEST_S = 10.0
 RETRIES = 6  # the most that soft-RoCE counts: seven are no limit there
+STANDS = re.compile(r"the queue pair to rank \d is in RTS, its messages end before PSN \d+, and it sends PSN \d+ next; "
+                    r"the one from rank \d is in RTS and waits for PSN \d+")
 CPU_TIME = re.compile(r"^result: .*cpu_s/GB=(\S+)", re.MULTILINE)
 RESULT = re.compile(r"^result: .*seconds=(\S+) .*verified=every_element", re.MULTILINE)
 
@@ -237,6 +239,7 @@ def killed_switch(lab: Lab) -> str:
         result = job.wait(END_OF_JOB_S)
         expect(result.status == 1, f"rank {rank} should have failed: {result.complaint}")
         expect("expected" not in result.output, f"rank {rank} had a wrong sum: {result.output[-500:]}")
+        expect(STANDS.search(result.output) is not None, f"no rank said how its queue pairs stand: {result.output[-900:]}")
     return f"every rank got an error; new job exact in {run_job(lab, '--size 256KiB'):.2f} s"
 
 

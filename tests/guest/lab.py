@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from pathlib import Path
 from fabric import Fabric
 from guest import Guest, GuestError, Identity, Job, Result
 from image import Image
-from switch import Ring, Switch, Weir
+from switch import FabricError, Ring, Switch, Weir
 
 
 class ScenarioFailed(Exception):
@@ -34,6 +35,14 @@ class Setup:
 
     def __str__(self) -> str:
         return f"{self.guests} guests, link MTU {self.link_mtu}"
+
+
+def said_by(source: Callable[[], str]) -> str:
+    """What it says, or why it says nothing."""
+    try:
+        return source()
+    except (FabricError, GuestError, OSError) as error:
+        return str(error)
 
 
 class Lab:
@@ -90,6 +99,16 @@ class Lab:
         self.guests[rank].wait_ready()
 
     # -- for the runner
+
+    def keep_evidence(self, name: str) -> None:
+        """Adds to the file of that name what the switch and the guests' devices say now: why did a scenario fail?"""
+        with (self._logs / name).open("a") as evidence:
+            if isinstance(self.switch, Weir):
+                stuck = [f"/weir/ring/stuck,{ring.ring_id}" for ring in self.setup.rings]
+                for question in ("/weir/drops", "/weir/conn", *stuck):
+                    evidence.write(f"{question}: {said_by(lambda: json.dumps(self.weir.telemetry(question), indent=1))}\n")
+            for guest in self.guests:
+                evidence.write(f"{guest.who.name}: {said_by(lambda: json.dumps(guest.rdma_counters(), indent=1))}\n")
 
     def reset(self) -> None:
         """Call it after a scenario. GuestError when the lab cannot be used for another."""

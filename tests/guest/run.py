@@ -7,7 +7,9 @@
     tests/guest/run.py --scenario 'rping*'   those whose name matches, however long they take (may be repeated)
     tests/guest/run.py --fabric bridge       the kernel's bridge instead of Weir, to see whether Weir or the test is wrong
     tests/guest/run.py --repeat 5            all of it five times, in the same guests and the same Weir
-    tests/guest/run.py --keep-logs DIR       consoles, commands, captures, configuration and Weir's output go there
+    tests/guest/run.py --keep-logs DIR       consoles, commands, captures, configuration and Weir's output go there; also
+                                             what Weir and the guests' devices say after a failure
+    tests/guest/run.py --capture             with --keep-logs: all frames of scenarios that fail
 
 Needs root and Debian's packages; it names the missing ones. The last line is `guest: N passed, N failed, N skipped`; the
 status is 0 when none failed, 1 when one did, 2 when nothing could be tried. On a machine that cannot run the emulator,
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import fnmatch
 import os
 import shutil
@@ -78,6 +81,21 @@ def choose(patterns: Sequence[str]) -> list[Scenario]:
     return [known for known in SCENARIOS if any(fnmatch.fnmatch(known.name, pattern) for pattern in patterns)]
 
 
+def captured(known: Scenario) -> Scenario:
+    """The same with captures of all ports, which stay when it fails."""
+    def body(lab: Lab) -> str:
+        captures = [lab.fabric.capture(port, "inout") for port in range(lab.setup.guests)]
+        try:
+            said = known.body(lab)
+        finally:
+            for capture in captures:
+                capture.kill()
+        for capture in captures:
+            capture.file.unlink()
+        return said
+    return dataclasses.replace(known, body=body)
+
+
 def attempt(lab: Lab, chosen: Scenario) -> Outcome:
     started = time.monotonic()
     try:
@@ -86,6 +104,8 @@ def attempt(lab: Lab, chosen: Scenario) -> Outcome:
         verdict, detail = "failed", str(failure)
     except Exception:  # an error in the scenario is a failure; the others still run
         verdict, detail = "failed", traceback.format_exc()
+    if verdict == "failed":
+        lab.keep_evidence(f"{chosen.name}-failed.txt")
     if verdict == "failed" and (report := lab.switch.report()):
         detail += f"\n-- {lab.switch.name} said last:\n{report}"
     return Outcome(chosen.name, verdict, time.monotonic() - started, detail)
@@ -175,6 +195,7 @@ def main() -> int:
                         help="default: weir when build/app/weir is there, else bridge")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run each scenario N times")
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="keep all logs and captures there")
+    parser.add_argument("--capture", action="store_true", help="capture all frames; keep those of scenarios that fail")
     options = parser.parse_args()
 
     if options.list:
@@ -182,6 +203,8 @@ def main() -> int:
             say(f"{known.name:32} {known.setup}{'; Weir only' if known.needs_weir else ''}{known.when.value}")
         return 0
     chosen = choose(options.scenario)
+    if options.capture:
+        chosen = [captured(known) for known in chosen]
     if (reason := why_no_emulator()) is not None:
         say(f"guest: *** SKIPPED, ALL OF THEM: {reason} ***")
         return summarize([Outcome(known.name, "skipped", 0.0, reason) for known in chosen])
