@@ -221,10 +221,15 @@ static void* run_rank(void* argument) {
   return NULL;
 }
 
-/* Of a cut, either rank may notice it first. */
+/* Either rank may notice a cut first, or that the calls differ; its error is about the other one.
+ */
+static int is_about_either(const Case* row) {
+  return row->due == WEIR_RETRY_EXCEEDED || row->due == WEIR_MISMATCH;
+}
+
 static int is_as_due(const Case* row, const Place* place) {
   const int is_due = place->found == row->due && strstr(place->text, row->text) != NULL &&
-                     (row->due == WEIR_RETRY_EXCEEDED || place->about == row->about);
+                     (is_about_either(row) || place->about == row->about);
   if (!is_due) {
     printf("every_status: due is %s about rank %d; found %s about rank %d: %s\n",
            weir_status_name(row->due), row->about, weir_status_name(place->found), place->about,
