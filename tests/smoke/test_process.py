@@ -308,7 +308,7 @@ def systemd(lab: Lab) -> None:
         switch.stop(signal.SIGTERM)
         until("STOPPING=1")
     if shutil.which("systemd-analyze"):
-        unit = (ROOT / "config/weir.service").read_text().replace("/usr/local/bin/weir ", f"{WEIR} ")
+        unit = (ROOT / "config/weir.service").read_text().replace("/usr/local/bin/weir ", "/bin/true ")
         verified = subprocess.run(["systemd-analyze", "verify", str(lab.file("weir.service", unit))], text=True,
                                   capture_output=True)
         expect(not [line for line in verified.stderr.splitlines() if "weir.service" in line], verified.stderr)
