@@ -23,11 +23,20 @@ namespace {
               fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-void close_callers(const Socket& listener) {
+// Closed at once, so that a flood of callers does not hold the thread that drives a group.
+constexpr int kCallersAtOnce = 64;
+
+/// False when there may be more.
+bool close_callers(const Socket& listener) {
   try {
-    while (accept_waiting(listener)) {
+    for (int callers = 0; callers < kCallersAtOnce; ++callers) {
+      if (!accept_waiting(listener)) {
+        return true;
+      }
     }
+    return false;
   } catch (const std::runtime_error&) { // no descriptor is left: the next caller wakes us again
+    return true;
   }
 }
 
@@ -62,11 +71,15 @@ EventWaiter::EventWaiter() : events_([] { return epoll_create1(EPOLL_CLOEXEC); }
 }
 
 void EventWaiter::watch(int descriptor, Source source) {
+  control(EPOLL_CTL_ADD, descriptor, source);
+}
+
+void EventWaiter::control(int operation, int descriptor, Source source) {
   // An event for each caller, not for as long as one waits.
   const std::uint32_t trigger = source == Source::callers ? EPOLLET : 0U;
   epoll_event event{.events = EPOLLIN | trigger,
                     .data = {.u32 = static_cast<std::uint32_t>(source)}};
-  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+  if (epoll_ctl(events_.get(), operation, descriptor, &event) != 0) {
     fail("a descriptor cannot be waited for");
   }
 }
@@ -96,8 +109,8 @@ bool EventWaiter::has_control_event() {
       return static_cast<Source>(event.data.u32) == source;
     });
   };
-  if (is_from(Source::callers)) {
-    close_callers(*listener_);
+  if (is_from(Source::callers) && !close_callers(*listener_)) {
+    control(EPOLL_CTL_MOD, listener_->get(), Source::callers); // gives another event
   }
   return is_from(Source::control);
 }

@@ -43,6 +43,7 @@ class EventWaiter {
 
   /// The descriptor may be closed at any time.
   void watch(int descriptor, Source source);
+  void control(int operation, int descriptor, Source source);
 
   /// Whoever comes to the listener is closed by the next thread that sleeps, so that its queue
   /// never fills. It outlives this object.
