@@ -221,6 +221,9 @@ TEST(HostAddresses, ALoopbackByWhichARankWasMetIsNotToldToOthers) {
   EXPECT_EQ(told({"127.0.0.1"}), (Hosts{"192.0.2.1", "198.51.100.1"}));
   EXPECT_EQ(told({"fe80::1%eth0"}), (Hosts{"192.0.2.1", "198.51.100.1"}));
   EXPECT_EQ(told({"127.0.0.1", "198.51.100.1"}), (Hosts{"192.0.2.1", "198.51.100.1"}));
+  const std::vector<HostAddress> alone{{"127.0.0.1", Reach::this_host, "lo"}};
+  EXPECT_EQ(announced(alone, std::set<std::string>{"fe80::1%eth0"}), (Hosts{"fe80::1%eth0"}))
+      << "there is no other";
   EXPECT_TRUE(are_of_this_host({"127.0.0.1"}, all));
   EXPECT_FALSE(are_of_this_host({"127.0.0.1", "192.0.2.1"}, all));
   EXPECT_FALSE(are_of_this_host({"127.0.0.9"}, all));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -52,6 +53,15 @@ socklen_t length_of(const sockaddr* address) {
              : 0;
 }
 
+/// By the address: a service's own address may be one of the loopback interface too.
+bool is_loopback(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    constexpr std::uint32_t network = 127; // RFC 6890
+    return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24 == network;
+  }
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
 std::string describe(const std::vector<std::string>& candidates, std::string_view family) {
   if (candidates.empty()) {
     return "no address that other hosts can use";
@@ -72,10 +82,10 @@ std::vector<HostAddress> read_host_addresses() {
                     NI_NUMERICHOST) != 0) {
       continue;
     }
-    const bool is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    addresses.push_back({text.data(),
-                         is_loopback ? HostAddress::Reach::this_host : HostAddress::Reach::network,
-                         entry->ifa_name});
+    addresses.push_back(
+        {text.data(),
+         is_loopback(entry->ifa_addr) ? HostAddress::Reach::this_host : HostAddress::Reach::network,
+         entry->ifa_name});
   }
   return addresses;
 }
@@ -99,12 +109,10 @@ std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
 
 namespace {
 
-bool all_have(HostAddress::Reach reach, const std::set<std::string>& hosts,
-              const std::vector<HostAddress>& addresses) {
-  return std::ranges::all_of(hosts, [&](const std::string& host) {
-    return std::ranges::any_of(addresses, [&](const HostAddress& address) {
-      return address.text == host && address.reach == reach;
-    });
+bool has(const std::vector<HostAddress>& addresses, const std::string& host,
+         HostAddress::Reach reach) {
+  return std::ranges::any_of(addresses, [&](const HostAddress& address) {
+    return address.text == host && address.reach == reach;
   });
 }
 
@@ -112,13 +120,27 @@ bool all_have(HostAddress::Reach reach, const std::set<std::string>& hosts,
 
 std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                                    const std::set<std::string>& met) {
-  return all_have(HostAddress::Reach::network, met, addresses)
-             ? std::vector(met.begin(), met.end())
-             : announced(addresses, std::string());
+  std::vector<std::string> of_networks;
+  std::vector<std::string> link_local; // not among `addresses`: they mean something on one link
+  for (const std::string& host : met) {
+    if (has(addresses, host, HostAddress::Reach::network)) {
+      of_networks.push_back(host);
+    } else if (!has(addresses, host, HostAddress::Reach::this_host)) {
+      link_local.push_back(host);
+    }
+  }
+  if (of_networks.size() == met.size()) {
+    return of_networks;
+  }
+  const bool has_network =
+      std::ranges::count(addresses, HostAddress::Reach::network, &HostAddress::reach) != 0;
+  return has_network || link_local.empty() ? announced(addresses, std::string()) : link_local;
 }
 
 bool are_of_this_host(const std::set<std::string>& met, const std::vector<HostAddress>& addresses) {
-  return all_have(HostAddress::Reach::this_host, met, addresses);
+  return std::ranges::all_of(met, [&](const std::string& host) {
+    return has(addresses, host, HostAddress::Reach::this_host);
+  });
 }
 
 bool is_wildcard(std::string_view address) {
