@@ -138,8 +138,7 @@ TEST(RegisteredRanges, AreFoundAsInAList) {
     std::optional<Known> best;
     for (const Known& piece : known) {
       const bool has_all = piece.begin <= begin && piece.end >= end;
-      if (has_all && (!best || piece.end > best->end ||
-                      (piece.end == best->end && piece.begin >= best->begin))) {
+      if (has_all && (!best || piece.end >= best->end)) {
         best = piece;
       }
     }

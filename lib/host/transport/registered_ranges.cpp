@@ -2,6 +2,7 @@
 #include "host/transport/registered_ranges.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace weir::host {
 namespace {
@@ -16,7 +17,8 @@ void RegisteredRanges::add(std::span<const std::uint8_t> range, std::uint32_t ke
   const std::lock_guard lock(mutex_);
   const std::uintptr_t begin = begin_of(range);
   const auto behind = std::ranges::upper_bound(ranges_, begin, {}, &Range::begin);
-  ranges_.insert(behind, {begin, begin + range.size(), key});
+  farthest_.reserve(ranges_.size() + 1); // so that find_farthest() cannot fail
+  ranges_.insert(behind, {begin, begin + range.size(), key, ++registrations_});
   find_farthest();
 }
 
@@ -32,11 +34,15 @@ void RegisteredRanges::remove(std::span<const std::uint8_t> range, std::uint32_t
   }
 }
 
+bool RegisteredRanges::is_better(const Range& one, const Range& other) {
+  return std::tie(one.end, one.number) > std::tie(other.end, other.number);
+}
+
 void RegisteredRanges::find_farthest() {
   farthest_.clear();
   std::size_t best = 0;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
-    best = ranges_[i].end >= ranges_[best].end ? i : best;
+    best = is_better(ranges_[i], ranges_[best]) ? i : best;
     farthest_.push_back(best);
   }
 }

@@ -24,15 +24,18 @@ class RegisteredRanges {
 
  private:
   struct Range {
-    std::uintptr_t begin;
+    std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
     std::uint32_t key = 0;
+    std::uint64_t number = 0; // of its registration
   };
 
+  static bool is_better(const Range& one, const Range& other);
   void find_farthest();
 
   mutable std::mutex mutex_;
-  std::vector<Range> ranges_;         // by begin, equal ones by age
+  std::uint64_t registrations_ = 0;
+  std::vector<Range> ranges_;         // by begin
   std::vector<std::size_t> farthest_; // of ranges_[0 .. i]: the one that ends last, the newest
 };
 
