@@ -124,9 +124,12 @@ std::string started(control::Switch& weir, StartCapture start, const Words& valu
 std::string ended(control::Switch& weir) {
   weir.stop_capture();
   const auto status = weir.capture();
-  return status ? fmt::format("capture to {}: {} packets written, {} left out\n", status->file,
-                              status->written, status->left_out)
-                : "no capture runs\n";
+  if (!status) {
+    return "no capture runs\n";
+  }
+  const std::string failure = status->error.empty() ? "" : "; it failed: " + status->error;
+  return fmt::format("capture to {}: {} packets written, {} left out{}\n", status->file,
+                     status->written, status->left_out, failure);
 }
 
 } // namespace

@@ -10,7 +10,7 @@
 namespace weir::capture {
 
 /// What belongs to the ring with this index: what the switch did for it; and RoCE packets from or
-/// to its members' addresses that the switch forwarded or dropped before it knew a ring.
+/// to its members' addresses that the switch forwarded or dropped, also for another ring.
 frame::CaptureFilter of_ring(const ring::Ring& ring, std::uint16_t index);
 
 /// A queue pair between ring neighbours, and what answers it.

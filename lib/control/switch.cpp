@@ -399,6 +399,9 @@ void Switch::start_capture(CaptureOrder order) {
                                   "time; `capture stop` ends it",
                                   running.what, running.file));
   }
+  if (capture_) {
+    capture_->end(); // a failed one may still be about to take its taps away
+  }
   auto next = std::make_unique<capture::Capture>(capture_plan(std::move(order)));
   {
     const Quiesce quiesced(*this);

@@ -229,6 +229,7 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
   ports_[port].rx_bytes += frame.length;
   if (!is_whole) {
     ++counters_.received;
+    frame.length = mbuf->data_len; // no more lies at its data
     forward_.drop<stage::StageId::receive>(frame, DropReason::not_contiguous, now);
     return nullptr;
   }
