@@ -56,6 +56,11 @@ struct Histogram {
   static constexpr std::size_t kBuckets = 48;
   std::array<std::uint64_t, kBuckets> counts{};
 
+  /// The largest value of a bucket; the last one takes larger ones too.
+  static constexpr std::uint64_t most_of(std::size_t bucket) {
+    return (std::uint64_t{1} << bucket) - 1;
+  }
+
   void add(std::uint64_t value) {
     const auto bits = static_cast<std::size_t>(std::bit_width(value));
     ++counts[bits < kBuckets ? bits : kBuckets - 1];

@@ -23,8 +23,8 @@ std::vector<std::string> names_of() {
   return names;
 }
 
-constexpr auto drop_reasons = names_of<DropReason, kDropReasons>;
-constexpr auto foreign_reasons = names_of<ForeignReason, kForeignReasons>;
+constexpr auto kDropReasonNames = names_of<DropReason, kDropReasons>;
+constexpr auto kForeignReasonNames = names_of<ForeignReason, kForeignReasons>;
 
 constexpr Metric of_port(std::string_view name, std::string_view help, std::string_view value,
                          FixedLabel fixed = {}) {
@@ -148,7 +148,7 @@ constexpr std::array kCatalogue{
            .table = &tables::kRingDrops,
            .value = "count",
            .label = "reason",
-           .known = drop_reasons},
+           .known = kDropReasonNames},
     Metric{.name = "weir_ring_slot_seconds",
            .help = "From a packet's first contribution to its last. The sum is not measured.",
            .kind = Kind::histogram,
@@ -166,7 +166,7 @@ constexpr std::array kCatalogue{
            .table = &tables::kDrops,
            .value = "count",
            .label = "reason",
-           .known = drop_reasons},
+           .known = kDropReasonNames},
     Metric{.name = "weir_foreign_frames_total",
            .help = "Forwarded frames with an INA header that belongs to no ring here, by reason.",
            .kind = Kind::counter,
@@ -174,7 +174,7 @@ constexpr std::array kCatalogue{
            .table = &tables::kForeign,
            .value = "count",
            .label = "reason",
-           .known = foreign_reasons},
+           .known = kForeignReasonNames},
 
     of_lcore(Kind::counter, "weir_lcore_rounds_total", "Rounds of the lcore's loop.", "rounds"),
     of_lcore(Kind::counter, "weir_lcore_idle_rounds_total", "Rounds that found nothing to do.",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "metrics/sheet.hpp"
 
+#include "frame/counters.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -109,6 +111,8 @@ void Sheet::add_absent(const Metric& metric, const Table& table, const Labels& c
   }
 }
 
+/// All bounds, also of buckets that have not counted: a bucket must be there before it grows, and
+/// only equal bounds can be summed. The last bucket has no bound.
 void Sheet::add_histogram(const Metric& metric, const Table& table, const Labels& common) {
   const std::size_t bound = column_of(table, "to");
   const std::size_t count = column_of(table, metric.value);
@@ -116,11 +120,18 @@ void Sheet::add_histogram(const Metric& metric, const Table& table, const Labels
   value.label = common;
   ClientMetric::Histogram& histogram = value.histogram;
   histogram.sample_sum = std::numeric_limits<double>::quiet_NaN();
-  for (const std::vector<Cell>& row : table.rows) {
-    histogram.sample_count += static_cast<std::uint64_t>(number_of(row[count]));
-    histogram.bucket.push_back({histogram.sample_count, number_of(row[bound]) * metric.unit});
+  auto row = table.rows.begin();
+  for (std::size_t bucket = 0; bucket < frame::Histogram::kBuckets; ++bucket) {
+    const auto most = static_cast<double>(frame::Histogram::most_of(bucket));
+    if (row != table.rows.end() && number_of((*row)[bound]) == most) {
+      histogram.sample_count += static_cast<std::uint64_t>(number_of((*row)[count]));
+      ++row;
+    }
+    const bool is_last = bucket + 1 == frame::Histogram::kBuckets;
+    histogram.bucket.push_back(
+        {histogram.sample_count,
+         is_last ? std::numeric_limits<double>::infinity() : most * metric.unit});
   }
-  histogram.bucket.push_back({histogram.sample_count, std::numeric_limits<double>::infinity()});
   family_of(metric).metric.push_back(std::move(value));
 }
 

@@ -237,7 +237,7 @@ Table histogram_table(const TableShape& shape, const frame::Histogram& histogram
     const std::uint64_t count = histogram.counts[bucket];
     if (count != 0) {
       const std::uint64_t from = bucket == 0 ? 0 : std::uint64_t{1} << (bucket - 1);
-      const std::uint64_t to = (std::uint64_t{1} << bucket) - 1;
+      const std::uint64_t to = frame::Histogram::most_of(bucket);
       table.rows.push_back({from, to, count, bar(count, most)});
     }
   }

@@ -122,13 +122,15 @@ TEST(Sheet, AHistogramsCountsAddUp) {
   EXPECT_EQ(labels_of(families[0].metric[0]), "ring=12 ");
   EXPECT_EQ(histogram.sample_count, 5U);
   EXPECT_TRUE(std::isnan(histogram.sample_sum));
-  ASSERT_EQ(histogram.bucket.size(), 3U);
-  EXPECT_EQ(histogram.bucket[0].cumulative_count, 3U);
-  EXPECT_DOUBLE_EQ(histogram.bucket[0].upper_bound, 1e-9);
-  EXPECT_EQ(histogram.bucket[1].cumulative_count, 5U);
-  EXPECT_DOUBLE_EQ(histogram.bucket[1].upper_bound, 7e-9);
-  EXPECT_EQ(histogram.bucket[2].cumulative_count, 5U);
-  EXPECT_TRUE(std::isinf(histogram.bucket[2].upper_bound));
+  ASSERT_EQ(histogram.bucket.size(), 48U); // 0, 1, 3, 7 ... ns, and no bound
+  const std::array<std::pair<std::uint64_t, double>, 5> due{
+      {{0, 0.0}, {3, 1e-9}, {3, 3e-9}, {5, 7e-9}, {5, 15e-9}}};
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    EXPECT_EQ(histogram.bucket[i].cumulative_count, due[i].first) << i;
+    EXPECT_DOUBLE_EQ(histogram.bucket[i].upper_bound, due[i].second) << i;
+  }
+  EXPECT_EQ(histogram.bucket[47].cumulative_count, 5U);
+  EXPECT_TRUE(std::isinf(histogram.bucket[47].upper_bound));
 }
 
 TEST(Sheet, AColumnThatIsNotThere) {
