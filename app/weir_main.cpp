@@ -30,6 +30,7 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -99,6 +100,13 @@ void refuse_core_options(const std::vector<std::string>& options) {
       throw UsageError(
           fmt::format("after --: found {}; allowed: {}", option, config::kAllowedEalOptions));
     }
+  }
+}
+
+void check_build(const config::Config& config) {
+  if (!config.metrics.listen.empty() && !metrics::has_endpoint()) {
+    throw config::ConfigError("metrics: found in the configuration, but this weir was built "
+                              "without prometheus-cpp; allowed: a build with -Dmetrics=enabled");
   }
 }
 
@@ -190,17 +198,59 @@ void look_after_lcores(control::Switch& weir, app::ServiceManager& service) {
   }
   try {
     weir.accounting();
+    service.tell_status("forwards");
     service.give_sign_of_life(now);
   } catch (const control::LcoreError& error) {
-    fmt::print(stderr, "weir: {}; systemd will end this process\n", error.what());
+    fmt::print(stderr, "weir: {}; systemd ends this process unless it soon does\n", error.what());
     service.tell_status(error.what());
     service.withhold_sign_of_life(now);
   }
 }
 
-void wait_for_signal(control::Switch& weir, app::ServiceManager& service) {
+/// The metrics' endpoint. Its address may come later than the switch, or another process may have
+/// it; forwarding does not wait for that.
+class LateMetrics {
+ public:
+  /// Empty `listen`: no metrics are wanted.
+  LateMetrics(control::Switch& weir, const std::string& listen) : weir_(weir), listen_(listen) {
+    try_to_listen();
+  }
+
+  void try_to_listen() {
+    const auto now = std::chrono::steady_clock::now();
+    if (listen_.empty() || endpoint_ || now < due_) {
+      return;
+    }
+    due_ = now + kPause;
+    try {
+      endpoint_.emplace(weir_, listen_);
+    } catch (const metrics::EndpointError& error) {
+      if (!std::exchange(has_complained_, true)) {
+        fmt::print(stderr, "weir: {}; the switch forwards without metrics, and tries every {} s\n",
+                   error.what(), kPause.count());
+      }
+    }
+  }
+
+  void end() {
+    listen_.clear();
+    endpoint_.reset();
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPause{10};
+
+  control::Switch& weir_;
+  std::string listen_;
+  std::optional<metrics::Endpoint> endpoint_;
+  std::chrono::steady_clock::time_point due_{};
+  bool has_complained_ = false;
+};
+
+void wait_for_signal(control::Switch& weir, app::ServiceManager& service, LateMetrics& metrics) {
   while (!stop_requested) {
     look_after_lcores(weir, service);
+    metrics.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -219,10 +269,6 @@ void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
   std::optional<report::Telemetry> telemetry(std::in_place, weir);
-  std::optional<metrics::Endpoint> metrics;
-  if (!config.metrics.listen.empty()) {
-    metrics.emplace(weir, config.metrics.listen);
-  }
   app::Commands commands(weir);
   weir.start();
   for (const control::Port& port : weir.ports()) {
@@ -230,6 +276,7 @@ void run_switch(const Options& options, const config::Config& config,
       fmt::print(stderr, "weir: {}\n", warning);
     }
   }
+  LateMetrics metrics(weir, config.metrics.listen);
   app::ServiceManager service;
   fmt::print("weir: ready\n");
   std::fflush(stdout);
@@ -238,10 +285,10 @@ void run_switch(const Options& options, const config::Config& config,
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
     run_prompt(commands, stop_requested);
   } else if (!commands.wants_quit()) {
-    wait_for_signal(weir, service);
+    wait_for_signal(weir, service, metrics);
   }
   service.tell_stopping();
-  metrics.reset(); // its threads ask no more questions
+  metrics.end(); // its threads ask no more questions
   telemetry.reset();
   const report::Report last_seen = everything(weir);
   weir.stop();
@@ -259,6 +306,7 @@ int main(int argc, char** argv) {
     const Options options = parse_options(argc, argv);
     const config::Config config = config::load_config(options.config);
     const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
+    check_build(config);
     check_cpus(options, config);
     refuse_core_options(options.eal);
     const Eal eal(eal_arguments(options, config));
@@ -269,9 +317,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
   } catch (const config::ConfigError& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-    return kExitConfig;
-  } catch (const metrics::EndpointError& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
   } catch (const control::MemoryError& error) {

@@ -15,6 +15,7 @@
 namespace weir::metrics {
 namespace {
 
+constexpr std::chrono::seconds kLifeOfAnswers{1};
 constexpr const char* kUp = "weir_up";
 constexpr const char* kUpHelp = "1: the switch answers. 0: an lcore did not stop for a question.";
 
@@ -65,19 +66,29 @@ void collect(control::Switch& weir, Sheet& sheet) {
   }
 }
 
-} // namespace
-
-std::vector<prometheus::MetricFamily> Collector::Collect() const {
+std::vector<prometheus::MetricFamily> families_of(control::Switch& weir) {
   try {
     Sheet sheet;
     sheet.add_gauge(kUp, kUpHelp, 1.0);
-    collect(weir_, sheet);
+    collect(weir, sheet);
     return sheet.take();
-  } catch (const control::LcoreError&) {
+  } catch (const std::exception&) { // an lcore does not stop, or no memory is left
     Sheet sheet;
     sheet.add_gauge(kUp, kUpHelp, 0.0);
     return sheet.take();
   }
+}
+
+} // namespace
+
+std::vector<prometheus::MetricFamily> Collector::Collect() const {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  if (!asked_at_ || now - *asked_at_ >= kLifeOfAnswers) {
+    last_ = families_of(weir_);
+    asked_at_ = now;
+  }
+  return last_;
 }
 
 } // namespace weir::metrics

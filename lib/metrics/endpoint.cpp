@@ -29,12 +29,16 @@ struct Endpoint::Parts {
   prometheus::Exposer exposer;
 };
 
+bool has_endpoint() {
+  return true;
+}
+
 Endpoint::Endpoint(control::Switch& weir, const std::string& listen) {
   try {
     parts_ = std::make_unique<Parts>(weir, listen);
   } catch (const std::exception&) { // its text has no cause
-    throw EndpointError(fmt::format("metrics.listen: cannot listen at {}: is the port taken, or "
-                                    "the address no address of this machine?",
+    throw EndpointError(fmt::format("metrics.listen: cannot listen at {} (is the port taken, or "
+                                    "the address no address of this machine?)",
                                     listen));
   }
 }

@@ -9,18 +9,21 @@
 
 namespace weir::metrics {
 
-/// what() has the address and the cause.
+/// It cannot listen at its address. what() has it.
 class EndpointError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
+/// False for a build without prometheus-cpp.
+bool has_endpoint();
+
 /// Answers GET /metrics at an address while it lives, in threads of its own. Whoever can connect
 /// may read; nobody can change anything.
 class Endpoint {
  public:
-  /// `listen` is "ADDRESS:PORT", IPv6 in brackets. Throws EndpointError when it cannot listen
-  /// there, or when this build has no metrics.
+  /// `listen` is "ADDRESS:PORT", IPv6 in brackets. The switch forwards already. Throws
+  /// EndpointError.
   Endpoint(control::Switch& weir, const std::string& listen);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;

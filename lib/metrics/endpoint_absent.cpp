@@ -5,9 +5,12 @@ namespace weir::metrics {
 
 struct Endpoint::Parts {};
 
+bool has_endpoint() {
+  return false;
+}
+
 Endpoint::Endpoint(control::Switch&, const std::string&) {
-  throw EndpointError("metrics: found in the configuration, but this weir was built without "
-                      "prometheus-cpp; allowed: a build with -Dmetrics=enabled");
+  throw EndpointError("metrics.listen: this build has no metrics");
 }
 
 Endpoint::~Endpoint() = default;

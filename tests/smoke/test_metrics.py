@@ -105,7 +105,7 @@ def metrics(lab: Lab) -> None:
 @smoke_test("metrics-are-well-formed")
 def well_formed(lab: Lab) -> None:
     """promtool reads the scrape and has nothing to say; other paths and methods get nothing; two silent clients hold
-    nobody up for long; the address is taken only once."""
+    nobody up for long; a switch whose address is taken forwards, and takes it when it is free."""
     fabric, _, terminal = loaded(lab)
     checked = subprocess.run([PROMTOOL, "check", "metrics"], input=scrape(fabric), text=True, capture_output=True)
     expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
@@ -119,11 +119,20 @@ def well_formed(lab: Lab) -> None:
     scrape(fabric)
     for connection in silent:
         connection.close()
-    second = lab.weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
-                      + f"metrics: {{ listen: \"{LISTEN}\" }}\n", "--no-interactive").wait()
-    expect(second.status == 2 and f"metrics.listen: cannot listen at {LISTEN}" in second.output, second.output)
+    second = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
+                            + f"metrics: {{ listen: \"{LISTEN}\" }}\n")
+    expect(f"metrics.listen: cannot listen at {LISTEN}" in second.output(), second.output())
     terminal.press("quit\n")
     expect(terminal.end().status == 0, "quit")
+    wait_for(lambda: answers(fabric), 20, "the second switch does not take the address that is free now")
+    second.stop()
+
+
+def answers(fabric: Namespace) -> bool:
+    try:
+        return 'weir_port_receive_packets_total{port="p0"}' in scrape(fabric)
+    except OSError:
+        return False
 
 
 class Prometheus:

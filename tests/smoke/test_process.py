@@ -300,7 +300,7 @@ def systemd(lab: Lab) -> None:
         lab.on_end(frozen.thaw)
         until("STATUS=lcore 1 did not stand still within 2000 ms")
         count = len(heard)
-        expect("weir: lcore 1 did not stand still within 2000 ms; systemd will end" in switch.output(), "the log is silent")
+        expect("weir: lcore 1 did not stand still within 2000 ms; systemd ends" in switch.output(), "the log is silent")
         until("STATUS=lcore 1 did not stand still within 2000 ms")
         expect("WATCHDOG=1" not in heard[count:], f"alive with an lcore that hangs: {heard}")
         frozen.thaw()
