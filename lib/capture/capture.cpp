@@ -92,6 +92,7 @@ void Capture::finish(std::uint64_t left_out) {
   const std::lock_guard lock(mutex_);
   left_out_ = left_out;
   state_ = is_complete() ? State::complete : State::stopped;
+  taps_.clear(); // no lcore uses its queue any more
 }
 
 /// Takes what waits at all lcores and writes it in the order of time. Returns the number of frames.

@@ -97,7 +97,7 @@ class Capture {
   std::uint64_t last_ns_ = 0; // time of the last of them; likewise
   frame::Count written_;      // packets in the file; written by the thread
   std::thread thread_;
-  mutable std::mutex mutex_; // of what follows
+  mutable std::mutex mutex_; // of what follows, and of the end of taps_
   State state_ = State::running;
   std::uint64_t left_out_ = 0; // when it ended
   std::string error_;
