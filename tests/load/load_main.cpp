@@ -295,10 +295,9 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
       watch.look(weir, hosts.stream);
     }
   };
+  const bool captured = captures_again_and_again(weir);
   const milliseconds half(seconds * 500);
   look_for(half);
-  const bool captured =
-      captures_again_and_again(weir); // its queues come and go before memory is looked at
   const std::size_t resident = resident_bytes();
   look_for(half);
   const std::size_t growth = std::max(resident_bytes(), resident) - resident;

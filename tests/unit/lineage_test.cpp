@@ -7,6 +7,7 @@
 #include "host/bootstrap/reach.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,6 +42,9 @@ class DescriptorLimit {
 
 /// Rank 1 has no descriptor for a listener. The other rank has one already, and waits.
 TEST(Lineage, ARankThatCannotListenIsNamedOnAllRanks) {
+  if (test::kIsSanitized) {
+    GTEST_SKIP() << "without a descriptor a sanitizer takes any object for a wrong one";
+  }
   const std::string address = free_address();
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     const RendezvousPlan plan = plan_of(rank, address);
