@@ -18,6 +18,9 @@
 namespace weir::host {
 namespace {
 
+constexpr const char* kNoDescriptors =
+    "without a descriptor a sanitizer takes any object for a wrong one";
+
 RendezvousPlan plan_of(std::uint16_t rank, const std::string& address) {
   return {.rank = rank, .world = 2, .address = address, .timeout = milliseconds(10'000)};
 }
@@ -43,7 +46,7 @@ class DescriptorLimit {
 /// Rank 1 has no descriptor for a listener. The other rank has one already, and waits.
 TEST(Lineage, ARankThatCannotListenIsNamedOnAllRanks) {
   if (test::kIsSanitized) {
-    GTEST_SKIP() << "without a descriptor a sanitizer takes any object for a wrong one";
+    GTEST_SKIP() << kNoDescriptors;
   }
   const std::string address = free_address();
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
@@ -66,6 +69,9 @@ TEST(Lineage, ARankThatCannotListenIsNamedOnAllRanks) {
 }
 
 TEST(Lineage, SaysWhyItCannotListen) {
+  if (test::kIsSanitized) {
+    GTEST_SKIP() << kNoDescriptors;
+  }
   const DescriptorLimit none(3);
   try {
     listen_at({"127.0.0.1", "0"});
