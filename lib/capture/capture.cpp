@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/capture.hpp"
 
+#include "l2/port_set.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <exception>
 #include <pthread.h>
@@ -125,9 +126,9 @@ void Capture::write(const Waiting& waiting) {
   }
   if (captured.outbound != 0) {
     const std::string verdict = departure_verdict(captured, waiting.bytes, plan_.names);
-    for (std::uint64_t ports = captured.outbound; ports != 0; ports &= ports - 1) {
-      add(waiting, static_cast<std::size_t>(std::countr_zero(ports)), Direction::outbound, verdict);
-    }
+    l2::for_each_port(captured.outbound, [&](std::uint16_t port) {
+      add(waiting, port, Direction::outbound, verdict);
+    });
   }
   if (!came && captured.outbound == 0) {
     add(waiting, plan_.names.ports.size(), Direction::unknown,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/verdict.hpp"
 
+#include "l2/port_set.hpp"
 #include "stage/graph.hpp"
 #include "wire/headers.hpp"
 #include "wire/parse.hpp"
@@ -8,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <string_view>
 
 namespace weir::capture {
@@ -19,12 +19,10 @@ using frame::TraceRecord;
 
 namespace {
 
-std::string ports_of(std::uint64_t ports, const Names& names) {
+std::string ports_of(l2::PortSet ports, const Names& names) {
   std::string text;
-  for (; ports != 0; ports &= ports - 1) {
-    const auto port = static_cast<std::size_t>(std::countr_zero(ports));
-    text += (text.empty() ? "" : ", ") + names.ports[port];
-  }
+  l2::for_each_port(
+      ports, [&](std::uint16_t port) { text += (text.empty() ? "" : ", ") + names.ports[port]; });
   return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "l2/mac_table.hpp"
+#include "l2/port_set.hpp"
 #include "weir/reasons.hpp"
 
 #include <cstdint>
@@ -9,10 +10,6 @@
 #include <span>
 
 namespace weir::l2 {
-
-/// A set of port indices. DPDK on Debian has 32 ports at most (RTE_MAX_ETHPORTS).
-using PortSet = std::uint64_t;
-inline constexpr std::uint16_t kMaxPorts = 64;
 
 /// The ports that a frame leaves by: a non-empty set, or none and the reason.
 struct Egress {

@@ -321,10 +321,10 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
   frame::Departure departure = frame.departure;
   // Read now: after the first push the frame may be gone.
   const frame::TrafficClass traffic = frame.traffic;
-  for (; ports != 0; ports &= ports - 1) {
-    send_by({mbuf, static_cast<std::uint16_t>(std::countr_zero(ports)), departure, traffic});
+  l2::for_each_port(ports, [&](std::uint16_t port) {
+    send_by({mbuf, port, departure, traffic});
     departure = frame::Departure::copy;
-  }
+  });
 }
 
 void Lcore::send_by(const TxRequest& request) {

@@ -2,7 +2,6 @@
 #include "stage/forward.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace weir::stage {
@@ -57,12 +56,11 @@ l2::PortSet Forward::that_take(l2::PortSet ports, std::uint32_t frame_bytes) con
   if (frame_bytes <= always_fits_) {
     return ports;
   }
-  for (l2::PortSet rest = ports; rest != 0; rest &= rest - 1) {
-    const auto port = static_cast<std::size_t>(std::countr_zero(rest));
+  l2::for_each_port(ports, [&](std::uint16_t port) {
     if (frame_bytes > max_frame_bytes_[port]) {
       ports &= ~(l2::PortSet{1} << port);
     }
-  }
+  });
   return ports;
 }
 

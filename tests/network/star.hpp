@@ -83,11 +83,10 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
     depart(packet, ports);
     switch_->count(packet.departure);
     switch_->count_copies(static_cast<std::uint64_t>(std::popcount(ports)) - 1);
-    for (l2::PortSet rest = ports; rest != 0; rest &= rest - 1) {
-      const auto port = static_cast<std::uint16_t>(std::countr_zero(rest));
-      const bool is_last = (rest & (rest - 1)) == 0;
-      leave(port, is_last ? packet : this->packets().copy(packet));
-    }
+    const int last = std::bit_width(ports) - 1;
+    l2::for_each_port(ports, [&](std::uint16_t port) {
+      leave(port, port == last ? packet : this->packets().copy(packet));
+    });
   }
 
   void release(frame::Frame& frame) final {
