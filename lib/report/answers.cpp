@@ -5,11 +5,11 @@
 #include "report/table_shapes.hpp"
 #include "report/tables.hpp"
 #include "stage/graph.hpp"
+#include "text/number.hpp"
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <charconv>
+#include <algorithm>
 
 namespace weir::report {
 namespace {
@@ -18,26 +18,21 @@ constexpr std::size_t kStuckShown = 16;
 
 template <typename Visitor>
 void for_ports(control::Switch& weir, std::string_view name, Visitor&& visit) {
-  bool found = false;
-  for (std::uint16_t index = 0; index < weir.ports().size(); ++index) {
-    const control::Port& port = weir.ports()[index];
-    if (name == kAll || name == port.name()) {
-      visit(index, port);
-      found = true;
-    }
+  if (name != kAll) {
+    const std::uint16_t index = port_named(weir, name);
+    visit(index, weir.ports()[index]);
+    return;
   }
-  if (!found) {
-    throw UnknownName(fmt::format("port: found '{}'; allowed: {}, {}", name, kAll,
-                                  fmt::join(port_names(weir), ", ")));
+  for (std::uint16_t index = 0; index < weir.ports().size(); ++index) {
+    visit(index, weir.ports()[index]);
   }
 }
 
 std::string names_of_ports(control::Switch& weir, l2::PortSet ports) {
   std::string names;
-  for (; ports != 0; ports &= ports - 1) {
-    const auto port = static_cast<std::size_t>(std::countr_zero(ports));
+  l2::for_each_port(ports, [&](std::uint16_t port) {
     names += (names.empty() ? "" : ",") + weir.ports()[port].name();
-  }
+  });
   return names;
 }
 
@@ -82,12 +77,9 @@ std::vector<std::string> ring_ids(const control::Switch& weir) {
 }
 
 std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
-  std::uint32_t id = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (error == std::errc() && end == name.data() + name.size()) {
-    if (const auto ring = weir.ring_with_id(id)) {
-      return *ring;
-    }
+  const auto id = text::parsed<std::uint32_t>(name);
+  if (const auto ring = id ? weir.ring_with_id(*id) : std::nullopt) {
+    return *ring;
   }
   const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
   throw UnknownName(
@@ -95,9 +87,13 @@ std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
 }
 
 std::uint16_t port_named(control::Switch& weir, std::string_view name) {
-  std::uint16_t found = 0;
-  for_ports(weir, name, [&](std::uint16_t index, const control::Port&) { found = index; });
-  return found;
+  const std::vector<control::Port>& ports = weir.ports();
+  const auto found = std::ranges::find(ports, name, &control::Port::name);
+  if (found == ports.end()) {
+    throw UnknownName(fmt::format("port: found '{}'; allowed: {}, {}", name, kAll,
+                                  fmt::join(port_names(weir), ", ")));
+  }
+  return static_cast<std::uint16_t>(found - ports.begin());
 }
 
 Report show_port_information(control::Switch& weir, std::string_view name) {

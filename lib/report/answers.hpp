@@ -24,7 +24,7 @@ std::vector<std::string> ring_ids(const control::Switch& weir);
 
 /// The index of the ring with this id. Throws UnknownName.
 std::uint16_t ring_named(control::Switch& weir, std::string_view id);
-/// The index of the port with this name; the last one's for kAll. Throws UnknownName.
+/// The index of the port with this name. Throws UnknownName, also for kAll.
 std::uint16_t port_named(control::Switch& weir, std::string_view name);
 
 // The answers to the questions (report/questions.hpp), and the prompt's actions on ports and rings.
