@@ -19,7 +19,6 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(10);
 // A process that ends closes one descriptor after the other, and its listener may be the last.
 constexpr auto kClosingTime = std::chrono::milliseconds(200);
 constexpr auto kSlack = std::chrono::seconds(1); // more time for the rank that leads
