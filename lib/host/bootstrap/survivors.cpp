@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <poll.h>
 #include <thread>
 #include <utility>
 
@@ -176,8 +175,7 @@ std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t l
       throw plan_.error(ErrorCode::rendezvous_timeout, {leader},
                         fmt::format("leads and said nothing within {} ms", plan_.timeout.count()));
     }
-    pollfd entry{stream.descriptor(), POLLIN, 0};
-    poll(&entry, 1, milliseconds_left(deadline));
+    stream.wait(deadline);
   }
 }
 
