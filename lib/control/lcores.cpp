@@ -44,6 +44,11 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     for (std::uint16_t group = 0; group < placement.worker_of_group.size(); ++group) {
       lcore->route_group(group, *lcores[placement.worker_of_group[group]]);
     }
+    for (std::size_t i = 0; i < lcores.size() && settings.classifier.spare_rings != 0; ++i) {
+      if (placement.lcores[i].works) {
+        lcore->reach(*lcores[i]);
+      }
+    }
   }
   return lcores;
 }

@@ -88,13 +88,20 @@ Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name, unsign
 
 } // namespace
 
+void Lcore::reach(Lcore& worker) {
+  if (&worker != this) {
+    outbox_to(worker);
+  }
+}
+
+Outbox<rte_mbuf*>* Lcore::outbox_to(Lcore& worker) {
+  return outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries,
+                    worker.worker_inbox_, worker_outboxes_);
+}
+
 void Lcore::route_group(std::uint16_t group, Lcore& worker) {
   worker_routes_.resize(std::max<std::size_t>(worker_routes_.size(), group + 1u));
-  worker_routes_[group] = nullptr;
-  if (&worker != this) {
-    worker_routes_[group] = outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries,
-                                       worker.worker_inbox_, worker_outboxes_);
-  }
+  worker_routes_[group] = &worker == this ? nullptr : outbox_to(worker);
 }
 
 void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {

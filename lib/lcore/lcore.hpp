@@ -95,6 +95,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings);
   /// The other lcore also makes reductions for this lcore's worker, when it has time.
   void add_helper(Lcore& helper);
+  /// Makes the hand-off ring to `worker`, before it is needed.
+  void reach(Lcore& worker);
   /// Packets of this group of rings go to `worker`, which may be this lcore.
   void route_group(std::uint16_t group, Lcore& worker);
   /// Frames for this port go to `transmitter`, which may be this lcore.
@@ -177,6 +179,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
   bool ask(slot::Reduction& reduction) override;
 
+  Outbox<rte_mbuf*>* outbox_to(Lcore& worker);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
   void look_for_mbufs();
