@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lab.hpp"
 
+#include "coming_rings.hpp"
+
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -66,6 +68,7 @@ std::string configuration(Roles roles, const std::filesystem::path& folder) {
     text += fmt::format("  - {{ id: {}, roles: [{}], idle: sleep }}\n", lcore, by_lcore[lcore]);
   }
   const auto noise = static_cast<std::uint16_t>(Place::noise);
+  text += room_for_coming_rings() + fmt::format("state_directory: {}\n", folder.string());
   return text + "rings:\n" + ring(kRing, {0, 1, 2}) + ring(kIdleRing, {0, 1, noise});
 }
 

@@ -3,6 +3,7 @@
 /// load_test [--roles NAME] [--seconds N]: the switch on several lcores, overloaded and then
 /// without mbufs. docs/load.md lists what it checks. Ends in "load: N passed, N failed, 0 skipped".
 
+#include "coming_rings.hpp"
 #include "frame/frame.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
@@ -158,7 +159,7 @@ void ask_everything(control::Switch& weir) {
   weir.trace_on();
   weir.ring_snapshots();
   weir.connections();
-  weir.stuck_slots(0, 4);
+  weir.stuck_slots(kRing, 4);
   weir.lcores();
   weir.stations();
   weir.port_counters(0);
@@ -355,6 +356,37 @@ void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
   recover(hosts, checks);
 }
 
+/// What was dropped since then, but for repeats of what had come: "2 ring_withdrawn, ".
+std::string lost_since(const std::array<std::uint64_t, kDropReasons>& before,
+                       control::Switch& weir) {
+  const auto frames = weir.accounting().frames;
+  std::string lost;
+  for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
+    const auto name = static_cast<DropReason>(reason);
+    const bool is_repeat = name == DropReason::repeat_held || name == DropReason::stale_repeat ||
+                           name == DropReason::repeat_swallowed;
+    if (!is_repeat && frames.dropped[reason] != before[reason]) {
+      lost += fmt::format("{} {}, ", frames.dropped[reason] - before[reason], name_of(name));
+    }
+  }
+  return lost;
+}
+
+/// Rings of other hosts are made and withdrawn while the job runs.
+void make_rings(control::Switch& weir, Hosts& hosts, Checks& checks) {
+  const auto drops = weir.accounting().frames.dropped;
+  const std::uint64_t received = hosts.stream.received();
+  const ComingRings rings = let_rings_come_and_go(weir);
+  checks.expect(rings.most_stops == 1,
+                fmt::format("{} rings were made in one stop each", rings.made));
+  checks.expect(rings.are_gone, "they are gone, and their memory is free");
+  const std::string lost = lost_since(drops, weir);
+  checks.expect(lost.empty(), "nobody lost a packet meanwhile " + lost);
+  checks.expect(test::comes_true([&] { return hosts.stream.received() > received; }),
+                "other traffic went on");
+  recover(hosts, checks);
+}
+
 /// Takes all mbufs for less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const std::uint64_t starved = all_lcores(weir, &lcore::RoundCounters::starved_rounds);
@@ -403,6 +435,7 @@ int run(const Options& options) {
     ask_with_few_stops(weir, checks);
     fmt::print("  while the job runs\n");
     print_stops(weir);
+    make_rings(weir, hosts, checks);
     share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);
     for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stops.hpp"
 
+#include "lab.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +29,7 @@ constexpr std::array kQuestions{
     Question{"accounting", [](control::Switch& weir) { weir.accounting(); }},
     Question{"lcores", [](control::Switch& weir) { weir.lcores(); }},
     Question{"ring all", [](control::Switch& weir) { weir.ring_snapshots(); }},
-    Question{"ring 1 stuck", [](control::Switch& weir) { weir.stuck_slots(0, 4); }},
+    Question{"ring 1 stuck", [](control::Switch& weir) { weir.stuck_slots(kRing, 4); }},
     Question{"conn all", [](control::Switch& weir) { weir.connections(); }},
     Question{"trace", [](control::Switch& weir) { weir.trace(); }},
 };

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coming_rings.hpp"
+
+#include "control/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <vector>
+
+namespace weir::load {
+namespace {
+
+constexpr unsigned kRounds = 4;
+constexpr std::uint32_t kRings = 50;
+constexpr std::uint32_t kFirstId = 1000;
+constexpr std::uint32_t kMostMembers = 6;
+constexpr std::uint32_t kMostWindow = 4;
+constexpr std::uint32_t kMostPackets = 8;
+constexpr unsigned kSeed = 1;
+
+/// The hosts of a ring, no other ring's, are the same in each round.
+ring::RingSpec coming_ring(std::uint32_t number, std::mt19937& random) {
+  const auto dice = [&](std::uint32_t most) {
+    return static_cast<std::uint32_t>(1 + random() % most);
+  };
+  ring::RingSpec ring{.id = kFirstId + number,
+                      .window = dice(kMostWindow),
+                      .max_message_bytes = 1024 * dice(kMostPackets)};
+  const std::uint32_t members = 2 + number % (kMostMembers - 1);
+  for (std::uint32_t member = 0; member < members; ++member) {
+    const std::array<std::uint8_t, 4> address{10, 61, static_cast<std::uint8_t>(number),
+                                              static_cast<std::uint8_t>(member + 1)};
+    ring.members.push_back({wire::IpAddress::from_v4(address.data()), std::nullopt});
+  }
+  return ring;
+}
+
+unsigned stops_to_add(control::Switch& weir, const ring::RingSpec& ring) {
+  const std::uint64_t before = weir.stop_times().stops;
+  weir.add_ring(ring);
+  return static_cast<unsigned>(weir.stop_times().stops - before);
+}
+
+} // namespace
+
+std::string room_for_coming_rings() {
+  const std::uint32_t slots = 2 * kMostWindow * kMostPackets;
+  const std::uint32_t waiting = conn::WaitingHellos::kPerChild * kMostMembers;
+  return fmt::format("spare: {{ rings: {}, members: {}, frames: {} }}\n", kRings,
+                     kRings * kMostMembers, kRings * (slots * (kMostMembers - 1) + waiting));
+}
+
+ComingRings let_rings_come_and_go(control::Switch& weir) {
+  std::mt19937 random(kSeed);
+  const std::size_t memory = control::available_memory();
+  const std::size_t rings = weir.ring_set()->present().size();
+  ComingRings seen;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    std::vector<std::uint32_t> ids;
+    for (std::uint32_t number = 0; number < kRings; ++number) {
+      const ring::RingSpec ring = coming_ring(number, random);
+      seen.most_stops = std::max(seen.most_stops, stops_to_add(weir, ring));
+      ids.push_back(ring.id);
+      ++seen.made;
+    }
+    std::ranges::shuffle(ids, random);
+    for (const std::uint32_t id : ids) {
+      weir.withdraw_ring(id);
+    }
+  }
+  seen.are_gone =
+      weir.ring_set()->present().size() == rings && control::available_memory() == memory;
+  return seen;
+}
+
+} // namespace weir::load

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/switch.hpp"
+
+#include <string>
+
+namespace weir::load {
+
+/// Room for the rings of let_rings_come_and_go(), as lines of the switch's configuration.
+std::string room_for_coming_rings();
+
+/// What became of rings that were made and withdrawn.
+struct ComingRings {
+  unsigned made = 0;
+  unsigned most_stops = 0; // of all lcores, to make one
+  bool are_gone = false;   // rings, and the memory that EAL gave them
+};
+
+/// Makes rings of mixed sizes and withdraws them in random order, several times.
+ComingRings let_rings_come_and_go(control::Switch& weir);
+
+} // namespace weir::load
