@@ -2,7 +2,7 @@
 
 /// weir: the switch.
 
-#include "commands.hpp"
+#include "command/commands.hpp"
 #include "config/config.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
@@ -179,9 +179,16 @@ std::vector<std::string> read_command_file(const std::string& file) {
   return lines;
 }
 
-void run_lines(app::Commands& commands, const std::vector<std::string>& lines) {
+void add_quit(command::Commands& commands) {
+  commands.add({{"quit"}, "stop forwarding and leave", [](const command::Words&) {
+                  stop_requested = true;
+                  return std::string();
+                }});
+}
+
+void run_lines(const command::Commands& commands, const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
-    if (commands.wants_quit()) {
+    if (stop_requested) {
       break;
     }
     fmt::print("weir> {}\n{}", line, commands.run(line));
@@ -269,7 +276,8 @@ void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
   std::optional<report::Telemetry> telemetry(std::in_place, weir);
-  app::Commands commands(weir);
+  command::Commands commands(weir);
+  add_quit(commands);
   weir.start();
   for (const control::Port& port : weir.ports()) {
     for (const std::string& warning : port.warnings()) {
@@ -283,8 +291,8 @@ void run_switch(const Options& options, const config::Config& config,
   service.tell_ready();
   run_lines(commands, first_commands);
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
-    run_prompt(commands, stop_requested);
-  } else if (!commands.wants_quit()) {
+    app::run_prompt(commands, stop_requested);
+  } else {
     wait_for_signal(weir, service, metrics);
   }
   service.tell_stopping();
