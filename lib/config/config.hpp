@@ -57,6 +57,21 @@ struct MetricsConfig {
   std::string listen; // "ADDRESS:PORT", IPv6 in brackets; empty: no metrics
 };
 
+/// Files in PEM.
+struct TlsFiles {
+  std::string certificate; // the switch's, and its chain
+  std::string key;
+  std::string client_authority; // who signs clients' certificates
+};
+
+/// Where the control service listens.
+struct ControlConfig {
+  std::vector<std::string> local;  // paths of Unix sockets
+  std::vector<std::string> remote; // "ADDRESS:PORT", IPv6 in brackets
+  std::optional<TlsFiles> tls;     // there if `remote` has an address
+  bool is_default = true;          // the file says nothing of it
+};
+
 struct Config {
   std::vector<std::string> eal_options; // unchanged, before those of the command line
   std::vector<PortConfig> ports;        // 1 .. 32
@@ -66,6 +81,7 @@ struct Config {
   L2Config l2;
   ConnectionsConfig connections;
   MetricsConfig metrics;
+  ControlConfig control;
   // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
   // 1024, 2048 or 4096; 2 .. 256 members with distinct addresses; ports that exist.
   std::vector<ring::RingSpec> rings;
