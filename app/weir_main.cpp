@@ -6,6 +6,7 @@
 #include "config/config.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
+#include "late_control.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
@@ -107,6 +108,10 @@ void check_build(const config::Config& config) {
   if (!config.metrics.listen.empty() && !metrics::has_endpoint()) {
     throw config::ConfigError("metrics: found in the configuration, but this weir was built "
                               "without prometheus-cpp; allowed: a build with -Dmetrics=enabled");
+  }
+  if (!config.control.is_default && !rpc::has_endpoint()) {
+    throw config::ConfigError("control: found in the configuration, but this weir was built "
+                              "without gRPC; allowed: a build with -Dcontrol=enabled");
   }
 }
 
@@ -254,10 +259,12 @@ class LateMetrics {
   bool has_complained_ = false;
 };
 
-void wait_for_signal(control::Switch& weir, app::ServiceManager& service, LateMetrics& metrics) {
+void wait_for_signal(control::Switch& weir, app::ServiceManager& service, LateMetrics& metrics,
+                     app::LateControl& control) {
   while (!stop_requested) {
     look_after_lcores(weir, service);
     metrics.try_to_listen();
+    control.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -285,6 +292,7 @@ void run_switch(const Options& options, const config::Config& config,
     }
   }
   LateMetrics metrics(weir, config.metrics.listen);
+  app::LateControl control(weir, config.control);
   app::ServiceManager service;
   fmt::print("weir: ready\n");
   std::fflush(stdout);
@@ -293,10 +301,11 @@ void run_switch(const Options& options, const config::Config& config,
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
     app::run_prompt(commands, stop_requested);
   } else {
-    wait_for_signal(weir, service, metrics);
+    wait_for_signal(weir, service, metrics, control);
   }
   service.tell_stopping();
   metrics.end(); // its threads ask no more questions
+  control.end(); // nor do these
   telemetry.reset();
   const report::Report last_seen = everything(weir);
   weir.stop();

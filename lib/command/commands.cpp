@@ -15,8 +15,6 @@
 namespace weir::command {
 namespace {
 
-constexpr std::string_view kJson = "json";
-
 Words split(std::string_view text, char separator) {
   Words parts;
   std::istringstream stream{std::string(text)};
@@ -281,18 +279,6 @@ std::string Commands::explain(const Words& words) const {
     }
   }
   return fmt::format("more is needed: {}", fmt::join(next_words(words), ", "));
-}
-
-bool want_json(const Words& words) {
-  return words.size() > 1 && words.back() == kJson;
-}
-
-std::string printed(const Answer& answer, const Words& words) {
-  if (const auto* text = std::get_if<std::string>(&answer)) {
-    return *text;
-  }
-  const auto& report = std::get<report::Report>(answer);
-  return want_json(words) ? to_json(report) : to_text(report);
 }
 
 } // namespace weir::command

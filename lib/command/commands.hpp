@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "command/answer.hpp"
 #include "control/switch.hpp"
-#include "report/report.hpp"
 
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace weir::command {
-
-using Words = std::vector<std::string>;
-
-/// What a command says: lines for people, or tables.
-using Answer = std::variant<std::string, report::Report>;
 
 /// The words are no command. what() has what was found and what is allowed.
 class WrongWords : public std::runtime_error {
@@ -70,11 +64,5 @@ class Commands {
   control::Switch& weir_;
   std::vector<Command> commands_;
 };
-
-/// Whether the answer to these words is to be printed as JSON.
-bool want_json(const Words& words);
-
-/// As the prompt prints it: tables as text, or as JSON if the words end so.
-std::string printed(const Answer& answer, const Words& words);
 
 } // namespace weir::command

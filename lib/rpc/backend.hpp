@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "command/answer.hpp"
+#include "ring/ring_spec.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::rpc {
+
+struct ListedRing {
+  ring::RingSpec spec;
+  bool is_withdrawn = false;
+  std::uint16_t connected = 0; // members
+  std::uint64_t held = 0;      // frames
+  std::uint64_t slots_completed = 0;
+  std::uint64_t results = 0;
+};
+
+/// What the control service asks of a switch. Any thread may call; what a call throws becomes the
+/// status of the client's call.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual command::Answer execute(const command::Words& words) = 0;
+  virtual command::Words completions(std::string_view line) = 0;
+  virtual std::vector<ListedRing> rings() = 0;
+  virtual std::vector<std::string> port_names() = 0;
+  /// Throws unless all lcores stop for a question.
+  virtual void check_lcores() = 0;
+};
+
+} // namespace weir::rpc
