@@ -4,10 +4,10 @@
 #include "rpc/listening_socket.hpp"
 #include "rpc/open_connections.hpp"
 #include "rpc/service.hpp"
+#include "rpc/tls_files.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -60,24 +60,13 @@ void silence_library() {
   }
 }
 
-std::string contents_of(const std::string& key, const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream || text.empty()) {
-    throw EndpointError(fmt::format("control.tls.{}: found {}, which cannot be read or is empty; "
-                                    "allowed: a PEM file",
-                                    key, file));
-  }
-  return text;
-}
-
 /// Clients without a certificate of the authority get nothing.
 std::shared_ptr<grpc::ServerCredentials> mutual_tls(const config::TlsFiles& files) {
+  const PemTexts texts = read_tls_files(files);
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = contents_of("client_authority", files.client_authority);
-  options.pem_key_cert_pairs.push_back(
-      {contents_of("key", files.key), contents_of("certificate", files.certificate)});
+  options.pem_root_certs = texts.client_authority;
+  options.pem_key_cert_pairs.push_back({texts.key, texts.certificate});
   return grpc::SslServerCredentials(options);
 }
 
@@ -149,9 +138,9 @@ Endpoint::Parts::Parts(Backend& given, const config::ControlConfig& where) : bac
   try {
     open_sockets(where);
     start_server(where);
-  } catch (...) {
+  } catch (const std::runtime_error& error) {
     close(end);
-    throw;
+    throw EndpointError(error.what());
   }
   doorkeeper = std::thread([this] { keep_doors(); });
 }
@@ -168,15 +157,11 @@ Endpoint::Parts::~Parts() {
 }
 
 void Endpoint::Parts::open_sockets(const config::ControlConfig& where) {
-  try {
-    for (const std::string& path : where.local) {
-      local.sockets.push_back(ListeningSocket::at_path(path));
-    }
-    for (const std::string& address : where.remote) {
-      remote.sockets.push_back(ListeningSocket::at_address(address));
-    }
-  } catch (const ListenError& error) {
-    throw EndpointError(error.what());
+  for (const std::string& path : where.local) {
+    local.sockets.push_back(ListeningSocket::at_path(path));
+  }
+  for (const std::string& address : where.remote) {
+    remote.sockets.push_back(ListeningSocket::at_address(address));
   }
 }
 
@@ -196,8 +181,7 @@ void Endpoint::Parts::start_server(const config::ControlConfig& where) {
   }
   server = builder.BuildAndStart();
   if (server == nullptr) {
-    throw EndpointError("control.tls: found files that do not go together; allowed: a certificate, "
-                        "its key and the clients' authority, in PEM");
+    throw EndpointError("control.listen: gRPC does not start its server");
   }
   server->GetHealthCheckService()->SetServingStatus(kServiceName, true);
 }
