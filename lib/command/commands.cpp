@@ -185,13 +185,27 @@ Words values_of(const Command& command, const Words& typed) {
 
 } // namespace
 
-Answer Commands::execute(const Words& words) const {
+const Command& Commands::command_of(const Words& words) const {
   const auto found = std::ranges::find_if(
       commands_, [&words](const Command& command) { return is(command, words); });
   if (found == commands_.end()) {
     throw WrongWords(explain(words));
   }
-  return found->run(values_of(*found, words));
+  return *found;
+}
+
+Answer Commands::execute(const Words& words) const {
+  const Command& command = command_of(words);
+  return command.run(values_of(command, words));
+}
+
+report::Report Commands::ask(const Words& words) const {
+  const Command& command = command_of(words);
+  if (command.last != kJson) {
+    throw WrongWords(fmt::format("found '{}'; allowed: a question, such as `show ring all`",
+                                 fmt::join(words, " ")));
+  }
+  return std::get<report::Report>(command.run(values_of(command, words)));
 }
 
 std::string Commands::run(std::string_view line) const {

@@ -44,6 +44,9 @@ class Commands {
   /// last word of a question is for who prints the answer.
   Answer execute(const Words& words) const;
 
+  /// The same for a question only: throws WrongWords for what changes something.
+  report::Report ask(const Words& words) const;
+
   /// Runs a line and returns the text to print, be it an error.
   std::string run(std::string_view line) const;
 
@@ -51,6 +54,7 @@ class Commands {
   Words completions(std::string_view line) const;
 
  private:
+  const Command& command_of(const Words& words) const;
   std::string help() const;
   Words allowed_for(const std::string& word) const;
   std::vector<const Command*> that_begin_with(const Words& words) const;

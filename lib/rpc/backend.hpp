@@ -13,7 +13,6 @@ namespace weir::rpc {
 
 struct ListedRing {
   ring::RingSpec spec;
-  bool is_withdrawn = false;
   std::uint16_t connected = 0; // members
   std::uint64_t held = 0;      // frames
   std::uint64_t slots_completed = 0;
@@ -27,6 +26,8 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual command::Answer execute(const command::Words& words) = 0;
+  /// Throws for words that change something.
+  virtual report::Report ask(const command::Words& words) = 0;
   virtual command::Words completions(std::string_view line) = 0;
   virtual std::vector<ListedRing> rings() = 0;
   virtual std::vector<std::string> port_names() = 0;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -46,7 +47,7 @@ constexpr Milliseconds kSignOfLife{30'000}; // a client that does not answer is 
 constexpr Milliseconds kLastCalls{500};
 // How often the lcores are asked whether they work.
 constexpr Milliseconds kHealthPeriod{5000};
-// After descriptors have run out.
+// When descriptors or memory have run out: the caller still waits, and poll() would return at once.
 constexpr Milliseconds kPause{100};
 
 /// Health as clients ask for it: of this service, or of the whole server.
@@ -97,6 +98,9 @@ struct Entrance {
   void take_from(const ListeningSocket& socket) {
     const int connection = socket.accept();
     if (connection < 0) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        std::this_thread::sleep_for(kPause);
+      }
       return;
     }
     if (!open.add(connection)) {

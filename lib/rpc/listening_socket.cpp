@@ -174,6 +174,7 @@ int ListeningSocket::accept() const {
   }
   if (!path_.empty() && !may_call(connection)) {
     close(connection);
+    errno = EACCES;
     return -1;
   }
   const int on = 1;

@@ -142,7 +142,6 @@ void write(const command::Answer& answer, v1::ExecuteResponse& response) {
 
 void write(const ListedRing& ring, const std::vector<std::string>& ports, v1::ListedRing& message) {
   write_ring(ring.spec, ports, *message.mutable_ring());
-  message.set_withdrawn(ring.is_withdrawn);
   message.set_connected(ring.connected);
   message.set_held(ring.held);
   message.set_slots_completed(ring.slots_completed);

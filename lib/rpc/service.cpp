@@ -112,11 +112,6 @@ Service::WatchStatistics(grpc::CallbackServerContext*, const v1::WatchStatistics
   try {
     count_request();
     Watcher::Order order{words_of(request->words()), period_of(*request)};
-    if (order.words.front() != "show") {
-      throw WrongMessage(fmt::format("words: found '{}'; allowed: a question, such as `show ring "
-                                     "all`",
-                                     order.words.front()));
-    }
     if (++watchers_ > kMostWatchers) {
       --watchers_;
       throw TooMany(

@@ -11,9 +11,11 @@ std::vector<ListedRing> SwitchBackend::rings() {
   std::vector<ListedRing> rings;
   for (const stage::RingSnapshot& ring : weir_.ring_snapshots()) {
     const ring::RingSpec& spec = weir_.rings()[ring.ring];
+    if (weir_.ring_set().ring_with_id(spec.id) != ring.ring) {
+      continue; // withdrawn
+    }
     rings.push_back(
         {.spec = spec,
-         .is_withdrawn = weir_.ring_set().ring_with_id(spec.id) != ring.ring,
          .connected = static_cast<std::uint16_t>(std::ranges::count_if(
              ring.children, [](const conn::ChildStatus& child) { return child.connected; })),
          .held = ring.held,

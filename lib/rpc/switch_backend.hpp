@@ -15,6 +15,8 @@ class SwitchBackend : public Backend {
 
   command::Answer execute(const command::Words& words) override { return commands_.execute(words); }
 
+  report::Report ask(const command::Words& words) override { return commands_.ask(words); }
+
   command::Words completions(std::string_view line) override { return commands_.completions(line); }
 
   std::vector<ListedRing> rings() override;

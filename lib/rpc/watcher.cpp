@@ -15,14 +15,6 @@ std::uint64_t unix_time_ns() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-const report::Report& tables_of(const command::Answer& answer) {
-  if (const auto* report = std::get_if<report::Report>(&answer)) {
-    return *report;
-  }
-  throw WrongMessage("words: found a command that answers without tables; allowed: a question, "
-                     "such as `show ring all`");
-}
-
 } // namespace
 
 Watcher::Watcher(Backend& backend, Order order, std::atomic<int>& watchers)
@@ -32,9 +24,9 @@ Watcher::Watcher(Backend& backend, Order order, std::atomic<int>& watchers)
 
 void Watcher::send() {
   try {
-    const command::Answer answer = backend_.execute(order_.words);
+    const report::Report answer = backend_.ask(order_.words);
     message_.clear_tables();
-    write(tables_of(answer), *message_.mutable_tables());
+    write(answer, *message_.mutable_tables());
     message_.set_time_ns(unix_time_ns());
   } catch (...) {
     Finish(status_of_exception());
