@@ -256,7 +256,6 @@ class Replay {
   Replay(const Options& options, const config::Config& config)
       : ports_(ports_by_mac(config)), outside_(stations_outside(options.in, ports_)),
         reader_(options.in), writer_(options.out), sink_(writer_, config.ports.size()),
-        specs_(config.rings),
         switch_(config.rings, limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
     for (const wire::MacAddress& station : outside_) {
@@ -268,7 +267,7 @@ class Replay {
   }
 
   ~Replay() { // frames still in slots go back through the sink
-    for (std::uint16_t ring = 0; ring < switch_.rings().rings().size(); ++ring) {
+    for (const std::uint16_t ring : switch_.rings().present()) {
       switch_.reset_ring(ring, {});
     }
   }
@@ -300,7 +299,7 @@ class Replay {
       rings.push_back(stage::snapshot_ring(switch_.worker(), ring, clock_.latest()));
     }
     return {report::accounting_table(accounting), report::drops_table(accounting.frames),
-            report::foreign_table(accounting.frames), report::rings_table(specs_, rings)};
+            report::foreign_table(accounting.frames), report::rings_table(switch_.rings(), rings)};
   }
 
  private:
@@ -347,7 +346,6 @@ class Replay {
   CaptureWriter writer_;
   CaptureSink sink_;
   CaptureClock clock_;
-  std::vector<ring::RingSpec> specs_;
   stage::InlineSwitch switch_;
 };
 

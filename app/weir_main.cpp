@@ -339,6 +339,9 @@ int main(int argc, char** argv) {
   } catch (const control::MemoryError& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitConfig;
+  } catch (const control::JournalError& error) {
+    fmt::print(stderr, "weir: {}\n", error.what());
+    return kExitConfig;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weir: {}\n", error.what());
     return kExitFailure;

@@ -37,6 +37,12 @@ Capture::Capture(Plan plan)
   }
 }
 
+void Capture::learn(std::uint16_t ring, const ring::RingSpec& spec) {
+  const std::lock_guard lock(names_);
+  plan_.names.rings.resize(std::max<std::size_t>(plan_.names.rings.size(), ring + 1u));
+  plan_.names.rings[ring] = spec;
+}
+
 void Capture::start(std::function<void()> detach) {
   detach_ = std::move(detach);
   thread_ = std::thread([this] { run(); });
@@ -106,8 +112,11 @@ std::size_t Capture::write_waiting() {
   }
   std::ranges::stable_sort(all, {},
                            [](const Waiting& waiting) { return waiting.captured.record.now_ns; });
-  for (const Waiting& waiting : all) {
-    write(waiting);
+  {
+    const std::lock_guard lock(names_);
+    for (const Waiting& waiting : all) {
+      write(waiting);
+    }
   }
   flush();
   return all.size();

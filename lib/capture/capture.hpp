@@ -58,6 +58,9 @@ class Capture {
 
   frame::CaptureTap& tap(std::size_t lcore) { return *taps_[lcore]; }
 
+  /// From now on records with this index are of this ring. Does nothing when it has ended.
+  void learn(std::uint16_t ring, const ring::RingSpec& spec);
+
   /// Begins to write. When it has ended, the thread calls `detach`, after which no lcore may use
   /// its tap any more.
   void start(std::function<void()> detach);
@@ -89,6 +92,7 @@ class Capture {
   std::uint64_t all_left_out() const;
 
   Plan plan_;
+  std::mutex names_; // plan_.names.rings
   PcapngFile file_;
   std::vector<std::unique_ptr<frame::CaptureTap>> taps_; // by lcore
   std::function<void()> detach_;

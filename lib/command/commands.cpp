@@ -90,6 +90,12 @@ void Commands::add_actions() {
                          report::reset_ring(weir_, values[0]);
                          return fmt::format("ring {}: reset\n", values[0]);
                        }});
+  commands_.push_back({{"add", "ring", "<file>"},
+                       "make a ring, or a list of rings, as a YAML file has them under rings:",
+                       [this](const Words& values) {
+                         const auto ids = report::add_rings(weir_, values[0]);
+                         return fmt::format("added: ring {}\n", fmt::join(ids, ", "));
+                       }});
   commands_.push_back({{"withdraw", "ring", "<id>"},
                        "the same for good: nobody adds up for its hosts any more, and none of "
                        "their raw data passes",

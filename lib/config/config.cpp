@@ -43,6 +43,9 @@ constexpr Range kWindow{1, kMaxWindow};
 constexpr Range kMessageBytes{kInaHeaderBytes, kMaxMessageBytes};
 constexpr Range kMembers{kMinWorld, kMaxWorld};
 constexpr Range kPatienceSeconds{1, 86'400};
+constexpr Range kSpareRings{0, kRings.most};
+constexpr Range kSpareMembers{0, ring::RingSet::kMostMembers};
+constexpr Range kSpareFrames{0, 1U << 26};
 
 // Indexed by Role and by Idle.
 constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
@@ -271,6 +274,31 @@ ConnectionsConfig read_connections(const YamlReader& node) {
   return connections;
 }
 
+SpareConfig read_spare(const YamlReader& node) {
+  static constexpr std::array<std::string_view, 3> keys{"rings", "members", "frames"};
+  SpareConfig spare;
+  if (node.is_present()) {
+    node.expect_map(keys);
+    spare.rings = static_cast<std::uint16_t>(node.at("rings").whole_number(kSpareRings));
+    spare.members = static_cast<std::uint32_t>(node.at("members").whole_number(kSpareMembers));
+    spare.frames = static_cast<std::uint32_t>(node.at("frames").whole_number(kSpareFrames));
+  }
+  return spare;
+}
+
+/// Rings that are made at run time must be remembered somewhere (docs/protocol.md §2a).
+std::string read_state_directory(const YamlReader& node, const SpareConfig& spare) {
+  constexpr std::string_view allowed = "an absolute path such as /var/lib/weir";
+  if (!node.is_present() && spare.rings == 0) {
+    return {};
+  }
+  std::string directory = node.text(allowed);
+  if (!directory.starts_with('/')) {
+    node.fail(node.found(), allowed);
+  }
+  return directory;
+}
+
 bool is_port_number(std::string_view digits) {
   constexpr unsigned most = 65535;
   unsigned port = 0;
@@ -392,16 +420,12 @@ class RingsReader {
 
   std::vector<ring::RingSpec> read(const YamlReader& node) {
     std::vector<ring::RingSpec> rings;
-    if (!node.is_present()) {
-      return rings;
-    }
     for (const YamlReader& item : node.items(kRings, "rings")) {
       rings.push_back(read_ring(item));
     }
     return rings;
   }
 
- private:
   ring::RingSpec read_ring(const YamlReader& node) {
     static constexpr std::array<std::string_view, 7> keys{
         "id", "window", "max_message_bytes", "mtu", "patience", "keep_alive", "members"};
@@ -434,6 +458,7 @@ class RingsReader {
     return ring;
   }
 
+ private:
   std::vector<ring::Member> read_members(const YamlReader& node) {
     std::vector<ring::Member> members;
     Once<wire::IpAddress> addresses;
@@ -579,8 +604,9 @@ Config load_config(const std::filesystem::path& file) {
 }
 
 Config parse_config(std::string_view yaml, std::string_view name) {
-  static constexpr std::array<std::string_view, 8> keys{
-      "eal", "ports", "lcores", "l2", "connections", "metrics", "control", "rings"};
+  static constexpr std::array<std::string_view, 10> keys{
+      "eal",     "ports", "lcores",          "l2",   "connections", "metrics",
+      "control", "spare", "state_directory", "rings"};
   const YamlReader root = YamlReader::parse(yaml, name);
   root.expect_map(keys);
   Config config;
@@ -592,8 +618,23 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   config.connections = read_connections(root.at("connections"));
   config.metrics = read_metrics(root.at("metrics"));
   config.control = ControlReader::read(root.at("control"));
-  config.rings = RingsReader(config.ports).read(root.at("rings"));
+  config.spare = read_spare(root.at("spare"));
+  config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
+  if (const YamlReader rings = root.at("rings"); rings.is_present()) {
+    config.rings = RingsReader(config.ports).read(rings);
+  }
   return config;
+}
+
+std::vector<ring::RingSpec> load_rings(const std::filesystem::path& file, const Config& config) {
+  return parse_rings(read_file(file), file.string(), config);
+}
+
+std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view name,
+                                        const Config& config) {
+  const YamlReader root = YamlReader::parse(yaml, name);
+  RingsReader reader(config.ports);
+  return root.is_list() ? reader.read(root) : std::vector{reader.read_ring(root)};
 }
 
 bool sets_lcores(std::string_view eal_option) {

@@ -53,6 +53,14 @@ struct ConnectionsConfig {
   std::uint32_t aging_s = 600;
 };
 
+/// What the switch sets aside for rings that are made while it runs. Withdrawn rings add what they
+/// held.
+struct SpareConfig {
+  std::uint16_t rings = 0;   // 0 .. 4096
+  std::uint32_t members = 0; // of all of them, 0 .. 32767
+  std::uint32_t frames = 0;  // that their slots can hold, 0 .. 2^26
+};
+
 struct MetricsConfig {
   std::string listen; // "ADDRESS:PORT", IPv6 in brackets; empty: no metrics
 };
@@ -82,6 +90,9 @@ struct Config {
   ConnectionsConfig connections;
   MetricsConfig metrics;
   ControlConfig control;
+  SpareConfig spare;
+  // Where the switch remembers rings that were made while it ran; empty: there can be none.
+  std::string state_directory;
   // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
   // 1024, 2048 or 4096; 2 .. 256 members with distinct addresses; ports that exist.
   std::vector<ring::RingSpec> rings;
@@ -96,6 +107,14 @@ Config load_config(const std::filesystem::path& file);
 
 /// The same for text in memory. `name` stands for the file in errors.
 Config parse_config(std::string_view yaml, std::string_view name);
+
+/// Reads the value that `rings` has in a configuration, one ring or a list of them, as
+/// load_config() does.
+std::vector<ring::RingSpec> load_rings(const std::filesystem::path& file, const Config& config);
+
+/// The same for text in memory.
+std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view name,
+                                        const Config& config);
 
 /// Whether an EAL option assigns CPUs. Only `lcores:` may do so; such an option is rejected
 /// everywhere.

@@ -48,6 +48,8 @@ class YamlReader {
 
   bool is_present() const { return present_; }
 
+  bool is_list() const { return present_ && node_.IsSequence(); }
+
   /// The value as errors print it: a number unchanged, any other scalar in quotes, or "a list".
   std::string found() const;
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
 namespace weir::conn {
@@ -152,36 +151,32 @@ Classifier::Classifier(const ring::CurrentRings& current, const std::vector<std:
       magic_rule_(
           {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions}),
       ports_(current), spare_children_(settings.spare_children) {
+  rings_.reserve(current_->rings().size() + settings.spare_rings);
+  rings_.resize(current_->rings().size());
   for (const std::uint16_t ring : rings) {
-    make_room_for(ring);
+    take(ring, RingState(current_->rings()[ring]));
   }
 }
 
-void Classifier::make_room_for(std::uint16_t index) {
-  const ring::Ring& ring = current_->rings()[index];
+void Classifier::take(std::uint16_t ring, RingState state) {
+  const std::size_t most_given_up = (state.admitted.size() + 1) * WaitingHellos::kPerChild;
   rings_.resize(current_->rings().size());
-  rings_[index].emplace(ring);
-  const std::size_t most_given_up = (ring.children() + 1u) * WaitingHellos::kPerChild;
+  rings_[ring].emplace(std::move(state));
   given_up_.reserve(std::max(given_up_.capacity(), most_given_up));
   handed_over_.reserve(given_up_.capacity());
 }
 
-void Classifier::adopt(std::uint16_t ring) {
-  const std::uint16_t children = current_->rings()[ring].children();
-  if (children > spare_children_) {
-    throw std::length_error("no room for the connections of one ring more");
-  }
-  spare_children_ -= children;
-  make_room_for(ring);
-  ports_.adopt();
+void Classifier::adopt(std::uint16_t ring, RingState state) {
+  spare_children_ -= static_cast<std::uint32_t>(state.admitted.size());
+  take(ring, std::move(state));
+  ports_.adopt(ring);
 }
 
 Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
   if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {
     return dropped(DropReason::wrong_port);
   }
-  const bool only_acknowledges = current_->senders(frame.pair).empty();
-  if (only_acknowledges) {
+  if (!current_->carries_messages(frame.pair)) {
     const auto reason = magic_rule_.why_not_forwarded(frame, now);
     return reason ? dropped(*reason) : forwarded();
   }
@@ -710,9 +705,13 @@ void Classifier::reset(std::uint16_t ring, std::uint64_t now) {
   give_up_all(ring, DropReason::ring_reset, now);
 }
 
-void Classifier::withdraw(std::uint16_t ring, std::uint64_t now) {
+Classifier::RingState Classifier::withdraw(std::uint16_t ring, std::uint64_t now) {
   end_incarnation(ring);
   give_up_all(ring, DropReason::ring_withdrawn, now);
+  RingState state = std::move(*rings_[ring]);
+  rings_[ring].reset();
+  spare_children_ += static_cast<std::uint32_t>(state.admitted.size());
+  return state;
 }
 
 void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason,

@@ -71,11 +71,33 @@ class Classifier {
     SessionSource sessions = SessionSource::counting_from(1);
     std::uint32_t plain_entries = 0;  // room for queue pairs that are not the rings'
     std::uint32_t spare_children = 0; // of rings that adopt() may bring
+    std::uint16_t spare_rings = 0;    // that adopt() may bring without moving the others' state
     std::uint64_t aging = 600'000;    // milliseconds
     HashKey hash_key;
     // Shared by the whole switch; they outlive the classifier.
     ForeignSessions* foreign_sessions = nullptr;
     QueuePairClaims* claims = nullptr;
+  };
+
+  /// What a classifier knows about one ring. It takes time to make and to free.
+  class RingState {
+   public:
+    explicit RingState(const ring::Ring& ring);
+
+   private:
+    friend class Classifier;
+
+    std::optional<Incarnation> incarnation;
+    std::uint32_t session = 0;
+    std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
+    RetiredNonces retired;
+    WaitingHellos hellos;
+    std::optional<Incarnation> complete;   // its hellos are all there
+    std::vector<frame::Frame*> beginning;  // begin()'s answer, by child
+    std::vector<MessageRecord> records;    // H histories of 2N
+    std::vector<MessageHistory> histories; // by child
+    std::vector<Connection*> admitted;     // by child; nullptr: none
+    std::vector<recovery::Flow> flows;     // by child
   };
 
   /// Does a filling slot of the ring hold a packet of the child?
@@ -102,20 +124,26 @@ class Classifier {
   /// The contribution that a child's hello makes once its incarnation has begun.
   Verdict hello_verdict(const ring::RingChild& sender);
 
-  /// Takes one ring more, which the current set has by now. Throws std::length_error when the spare
-  /// places for connections do not suffice.
-  void adopt(std::uint16_t ring);
+  /// Whether there are places for the connections of one ring more.
+  bool has_room_for(const ring::Ring& ring) const { return ring.children() <= spare_children_; }
+
+  /// Takes one ring more, which the current set has by now and for which there is room.
+  void adopt(std::uint16_t ring, RingState state);
 
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
   void reset(std::uint16_t ring, std::uint64_t now);
 
-  /// The same for good. The ring leaves the set before the next packet comes.
-  void withdraw(std::uint16_t ring, std::uint64_t now);
+  /// The same for good, and hands the ring's state out. The ring leaves the set before the next
+  /// packet comes; its places for connections are free again.
+  RingState withdraw(std::uint16_t ring, std::uint64_t now);
 
   /// Hellos that were given up since the last call. Valid until the next classify().
   std::span<const GivenUp> take_given_up();
 
   bool has_given_up() const { return !given_up_.empty(); }
+
+  /// Whether this worker has the ring, and it is not withdrawn. What follows is about such rings.
+  bool has(std::uint16_t ring) const { return rings_[ring].has_value(); }
 
   const std::optional<Incarnation>& incarnation_of(std::uint16_t ring) const {
     return rings_[ring]->incarnation;
@@ -161,23 +189,7 @@ class Classifier {
   const PortBindings& ports() const { return ports_; }
 
  private:
-  struct RingState {
-    explicit RingState(const ring::Ring& ring);
-
-    std::optional<Incarnation> incarnation;
-    std::uint32_t session = 0;
-    std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
-    RetiredNonces retired;
-    WaitingHellos hellos;
-    std::optional<Incarnation> complete;   // its hellos are all there
-    std::vector<frame::Frame*> beginning;  // begin()'s answer, by child
-    std::vector<MessageRecord> records;    // H histories of 2N
-    std::vector<MessageHistory> histories; // by child
-    std::vector<Connection*> admitted;     // by child; nullptr: none
-    std::vector<recovery::Flow> flows;     // by child
-  };
-
-  void make_room_for(std::uint16_t ring);
+  void take(std::uint16_t ring, RingState state);
   static std::uint32_t children_of(const ring::RingSet& set,
                                    const std::vector<std::uint16_t>& rings,
                                    const Settings& settings);

@@ -3,22 +3,34 @@
 
 namespace weir::conn {
 
-PortBindings::PortBindings(const ring::CurrentRings& current) : current_(current) {
-  adopt();
+PortBindings::PortBindings(const ring::CurrentRings& current)
+    : current_(current), greeted_(current->rings().size()), receivers_(current->rings().size()),
+      sources_(current->pairs()) {
+  for (const std::uint16_t ring : current_->present()) {
+    make_room_for(ring);
+  }
+  for (const std::uint16_t ring : current_->present()) {
+    update_all(ring);
+  }
 }
 
-void PortBindings::adopt() {
-  const auto rings = current_->rings();
-  for (std::size_t ring = greeted_.size(); ring < rings.size(); ++ring) {
-    greeted_.emplace_back(rings[ring].children());
-    receivers_.emplace_back(rings[ring].children());
-    for (std::uint16_t child = 0; child < rings[ring].children(); ++child) {
-      update_receiver({static_cast<std::uint16_t>(ring), child});
-    }
-  }
+void PortBindings::adopt(std::uint16_t ring) {
+  make_room_for(ring);
+  update_all(ring);
+}
+
+void PortBindings::make_room_for(std::uint16_t ring) {
+  const std::uint16_t children = current_->rings()[ring].children();
+  greeted_.resize(current_->rings().size());
+  receivers_.resize(current_->rings().size());
   sources_.resize(current_->pairs());
-  for (std::uint16_t pair = 1; pair <= current_->pairs(); ++pair) {
-    update_source(pair);
+  greeted_[ring].assign(children, std::nullopt);
+  receivers_[ring].assign(children, std::nullopt);
+}
+
+void PortBindings::update_all(std::uint16_t ring) {
+  for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
+    update({ring, child});
   }
 }
 

@@ -19,8 +19,8 @@ class PortBindings {
   /// `current` outlives the object.
   explicit PortBindings(const ring::CurrentRings& current);
 
-  /// Adds the rings that have joined the current set.
-  void adopt();
+  /// Adds a ring that has joined the current set.
+  void adopt(std::uint16_t ring);
 
   /// False when rings bind the pair's source, but none of them to this port.
   bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
@@ -51,6 +51,8 @@ class PortBindings {
   void release(std::uint16_t ring);
 
  private:
+  void make_room_for(std::uint16_t ring);
+  void update_all(std::uint16_t ring);
   void update(const ring::RingChild& child);
   void update_receiver(const ring::RingChild& sender);
   void update_source(std::uint16_t pair);

@@ -75,19 +75,25 @@ std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) 
     });
     wanted += static_cast<std::uint64_t>(members) * ring.window * ring.packets_per_message();
   }
+  wanted += config.spare.frames;
   frames = std::clamp(wanted, frames, most);
   return static_cast<std::uint32_t>(std::bit_ceil(frames));
+}
+
+std::uint64_t frames_held_by(const ring::Ring& ring) {
+  return stage::dimensions_of(ring).held_frames() +
+         std::uint64_t{conn::WaitingHellos::kPerChild} * ring.children();
 }
 
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement) {
   MemoryPlan plan;
-  std::uint64_t held = 0;
-  for (const ring::Ring& ring : rings.rings()) {
-    const auto dimensions = stage::dimensions_of(ring);
-    held += dimensions.held_frames() + conn::WaitingHellos::kPerChild * ring.children();
-    plan.ring_bytes += dimensions.bytes();
+  std::uint64_t held = config.spare.frames;
+  for (const std::uint16_t ring : rings.present()) {
+    held += frames_held_by(rings.rings()[ring]);
+    plan.ring_bytes += stage::dimensions_of(rings.rings()[ring]).bytes();
   }
+  plan.ring_frames = held;
   std::uint64_t queued = kSpare;
   for (const config::PortConfig& port : config.ports) {
     queued += std::uint64_t{port.rx_descriptors} * port.rx_queues +

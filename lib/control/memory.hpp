@@ -19,6 +19,8 @@ struct MemoryPlan {
   std::uint16_t data_room = 0; // bytes of an mbuf for a frame and its headroom
   std::size_t pool_bytes = 0;  // mbufs, with the Frames in them
   std::size_t ring_bytes = 0;  // slots, cached results
+  // Of the mbufs: for frames that rings hold, those that are made while the switch runs included.
+  std::uint64_t ring_frames = 0;
 
   std::size_t total() const { return pool_bytes + ring_bytes; }
 
@@ -29,6 +31,9 @@ struct MemoryPlan {
 /// with a member there, between 4096 and 65536. Where that is not enough, results that were dropped
 /// are sent again from the cache. The frames are those that the slots held.
 std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port);
+
+/// Frames that a ring can hold: in its slots, and hellos that wait.
+std::uint64_t frames_held_by(const ring::Ring& ring);
 
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement);

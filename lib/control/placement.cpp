@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
 
 namespace weir::control {
 namespace {
@@ -29,6 +32,29 @@ class Dealer {
   std::size_t turn_ = 0;
 };
 
+/// Deals each group once. The groups of withdrawn rings too: their neighbours' packets need a
+/// worker.
+void deal_rings(Placement& placement, const ring::RingSet& rings, Dealer& workers) {
+  std::map<std::uint16_t, std::size_t> dealt;
+  const auto worker_of = [&](std::uint16_t group) {
+    const auto known = dealt.find(group);
+    return known != dealt.end() ? known->second : dealt[group] = workers.next();
+  };
+  placement.worker_of_ring.resize(rings.rings().size());
+  for (const std::uint16_t ring : rings.present()) {
+    const std::size_t worker = worker_of(rings.group_of_ring(ring));
+    placement.worker_of_ring[ring] = worker;
+    placement.lcores[worker].rings.push_back(ring);
+  }
+  for (std::uint16_t pair = 1; pair <= rings.pairs(); ++pair) {
+    worker_of(rings.group_of_pair(pair));
+  }
+  placement.worker_of_group.resize(dealt.empty() ? 0 : dealt.rbegin()->first + 1u);
+  for (const auto& [group, worker] : dealt) {
+    placement.worker_of_group[group] = worker;
+  }
+}
+
 void deal_helpers(Placement& placement) {
   const auto has_rings = [](const Placement::DataLcore& lcore) { return !lcore.rings.empty(); };
   if (std::none_of(placement.lcores.begin(), placement.lcores.end(), has_rings)) {
@@ -45,6 +71,23 @@ void deal_helpers(Placement& placement) {
       lcore.helps = owners.next();
     }
   }
+}
+
+/// By the frames that its rings can hold.
+std::size_t least_busy(const Placement& placement, const ring::RingSet& present) {
+  std::map<std::size_t, std::uint64_t> frames; // by lcore
+  for (std::size_t lcore = 0; lcore < placement.lcores.size(); ++lcore) {
+    if (placement.lcores[lcore].works) {
+      frames[lcore] = 0;
+    }
+  }
+  for (const std::uint16_t ring : present.present()) {
+    const ring::RingSpec& spec = present.rings()[ring].spec();
+    frames[placement.worker_of_ring[ring]] +=
+        std::uint64_t{spec.depth()} * spec.packets_per_message() * spec.world();
+  }
+  return std::ranges::min_element(frames, {}, [](const auto& entry) { return entry.second; })
+      ->first;
 }
 
 } // namespace
@@ -86,18 +129,41 @@ Placement place(const config::Config& config, const ring::RingSet& rings) {
     placement.transmitter_of_port.push_back(transmitters.next());
     placement.lcores[placement.transmitter_of_port.back()].transmits.push_back(port);
   }
-  for (std::uint16_t ring = 0; ring < rings.rings().size(); ++ring) {
-    // A group has the number of one of its rings, so this deals each group once.
-    placement.worker_of_group.push_back(rings.group_of_ring(ring) == ring ? workers.next()
-                                                                          : std::size_t{0});
-  }
-  for (std::uint16_t ring = 0; ring < rings.rings().size(); ++ring) {
-    const std::size_t worker = placement.worker_of_group[rings.group_of_ring(ring)];
-    placement.worker_of_ring.push_back(worker);
-    placement.lcores[worker].rings.push_back(ring);
-  }
+  deal_rings(placement, rings, workers);
   deal_helpers(placement);
   return placement;
+}
+
+void Placement::assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore) {
+  worker_of_ring.resize(std::max<std::size_t>(worker_of_ring.size(), ring + 1u));
+  worker_of_group.resize(std::max<std::size_t>(worker_of_group.size(), group + 1u));
+  worker_of_ring[ring] = lcore;
+  worker_of_group[group] = lcore;
+}
+
+std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
+                       const ring::Ring& ring) {
+  std::set<std::size_t> known;
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(child), ring.destination_of(child));
+    if (pair != 0) {
+      known.insert(placement.worker_of_group[present.group_of_pair(pair)]);
+    }
+  }
+  if (known.size() == 1) {
+    return *known.begin();
+  }
+  if (known.empty()) {
+    return least_busy(placement, present);
+  }
+  std::vector<unsigned> lcores;
+  for (const std::size_t worker : known) {
+    lcores.push_back(placement.lcores[worker].id);
+  }
+  throw std::invalid_argument(fmt::format(
+      "ring {}: its neighbours are neighbours in other rings, perhaps withdrawn ones, for which "
+      "lcores {} work; allowed: neighbours of one lcore's rings, or new ones",
+      ring.spec().id, fmt::join(lcores, " and ")));
 }
 
 std::string eal_lcores(const Placement& placement) {

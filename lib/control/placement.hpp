@@ -32,13 +32,22 @@ struct Placement {
   unsigned control_cpu = 0;
   std::vector<DataLcore> lcores;
   std::vector<std::size_t> transmitter_of_port;
-  std::vector<std::size_t> worker_of_group; // by group number
+  std::vector<std::size_t> worker_of_group; // by group number, those of withdrawn rings included
   std::vector<std::size_t> worker_of_ring;  // by index in the set
+
+  /// The lcore works for one ring more, in this group.
+  void assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore);
 };
 
 /// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
 Placement place(const config::Config& config, const ring::RingSet& rings);
+
+/// Which lcore is to work for one ring more: the one that works for its neighbours already, for
+/// they must share one, otherwise the one whose rings hold the fewest frames. Throws
+/// std::invalid_argument if several lcores work for its neighbours; what() names them.
+std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
+                       const ring::Ring& ring);
 
 /// EAL's --lcores: lcore 0 is control, lcore i + 1 is placement.lcores[i]; each is bound to its
 /// CPU.

@@ -30,7 +30,17 @@ constexpr unsigned kSpinsBeforeYield = 1000;
 constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
 constexpr std::size_t kPlacesAtOnce = 256;              // connections in one stop
+constexpr std::size_t kSlotsAtOnce = 64;                // that are emptied in one stop
 constexpr std::chrono::microseconds kBetweenParts{100}; // time for lcores to work off what has come
+
+/// "7, 9", or that there is none.
+std::string ids_of(const ring::RingSet& set) {
+  std::vector<std::uint32_t> ids;
+  for (const std::uint16_t ring : set.present()) {
+    ids.push_back(set.rings()[ring].spec().id);
+  }
+  return ids.empty() ? "there is none" : fmt::format("{}", fmt::join(ids, ", "));
+}
 
 int run_lcore(void* lcore) {
   static_cast<Lcore*>(lcore)->run();
@@ -101,9 +111,36 @@ class Switch::Quiesce {
   std::uint64_t standing_since_ = 0;
 };
 
+namespace {
+
+std::optional<RingJournal> journal_of(const config::Config& config) {
+  return config.state_directory.empty() ? std::nullopt
+                                        : std::optional<RingJournal>(config.state_directory);
+}
+
+/// The configured rings, and as withdrawn ones those that the switch remembers.
+ring::RingSet first_rings(const config::Config& config, const std::optional<RingJournal>& journal) {
+  ring::RingSet set(config.rings);
+  if (!journal) {
+    return set;
+  }
+  std::uint32_t unused_id = 0;
+  for (ring::RingSpec ring : journal->remembered()) {
+    while (set.ring_with_id(unused_id)) {
+      ++unused_id;
+    }
+    ring.id = unused_id;
+    set = set.with(ring).without(set.next_index());
+  }
+  return set;
+}
+
+} // namespace
+
 Switch::Switch(const config::Config& config)
-    : config_(config), rings_(ring::RingSet(config.rings)), placement_(place(config, *rings_)),
-      plan_(plan_memory(config, *rings_, placement_)),
+    : config_(config), journal_(journal_of(config)), rings_(first_rings(config, journal_)),
+      placement_(place(config, *rings_)), plan_(plan_memory(config, *rings_, placement_)),
+      ring_budget_(config.spare, *rings_, plan_),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
   check_memory();
@@ -207,7 +244,7 @@ void Switch::stop() {
 /// A capture that ends meanwhile waits: here this thread does what lcores do.
 void Switch::discard_all() {
   const std::lock_guard lock(one_question_);
-  for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
+  for (const std::uint16_t ring : rings_->present()) {
     worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
   }
   for (const auto& lcore : lcores_) {
@@ -221,11 +258,23 @@ void Switch::close_ports() {
   }
 }
 
-std::optional<std::uint16_t> Switch::ring_with_id(std::uint32_t id) const {
-  const auto found = std::ranges::find(config_.rings, id, &ring::RingSpec::id);
-  return found == config_.rings.end()
-             ? std::nullopt
-             : std::optional(static_cast<std::uint16_t>(found - config_.rings.begin()));
+std::shared_ptr<const ring::RingSet> Switch::ring_set() const {
+  const std::lock_guard lock(one_question_);
+  return rings_.share();
+}
+
+/// For who holds one of the two locks.
+std::uint16_t Switch::index_of(std::uint32_t id) const {
+  const auto ring = rings_->ring_with_id(id);
+  if (!ring) {
+    throw NoSuchRing(fmt::format("ring: found {}; allowed: {}", id, ids_of(*rings_)));
+  }
+  return *ring;
+}
+
+std::uint32_t Switch::most_claims() const {
+  return conn::QueuePairClaims::most_of(*rings_) +
+         conn::QueuePairClaims::kPerChild * config_.spare.members;
 }
 
 Lcore& Switch::worker_of(std::uint16_t ring) {
@@ -266,28 +315,35 @@ stage::Accounting Switch::accounting() {
     accounting.queued += lcore->queued();
     accounting.held += lcore->worker() != nullptr ? lcore->worker()->held() : 0;
   }
+  accounting.held += withdrawn_ ? withdrawn_->state.slots.held() : 0;
   return accounting;
 }
 
-std::vector<stage::RingSnapshot> Switch::ring_snapshots() {
-  std::vector<stage::RingSnapshot> snapshots;
-  snapshots.reserve(config_.rings.size());
+RingsSeen Switch::ring_snapshots() {
+  RingsSeen seen;
   const Quiesce quiesced(*this);
-  for (std::uint16_t ring = 0; ring < config_.rings.size(); ++ring) {
-    snapshots.push_back(
+  seen.set = rings_.share();
+  for (const std::uint16_t ring : rings_->present()) {
+    seen.rings.push_back(
         stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now()));
   }
-  return snapshots;
+  return seen;
 }
 
-stage::RingSnapshot Switch::ring_snapshot(std::uint16_t ring) {
+RingsSeen Switch::ring_snapshot(std::uint32_t id) {
   const Quiesce quiesced(*this);
-  return stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now());
+  const std::uint16_t ring = index_of(id);
+  return {rings_.share(),
+          {stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now())}};
 }
 
-stage::StuckSnapshot Switch::stuck_slots(std::uint16_t ring, std::size_t limit) {
+/// Sorts after the stop, while the ring cannot be withdrawn.
+StuckRing Switch::stuck_slots(std::uint32_t id, std::size_t limit) {
+  const std::lock_guard lock(one_writer_);
+  const std::uint16_t ring = index_of(id);
   const stage::Worker& worker = *worker_of(ring).worker();
-  stage::StuckSnapshot stuck;
+  StuckRing answer{.spec = rings_->rings()[ring].spec(), .stuck = {}};
+  stage::StuckSnapshot& stuck = answer.stuck;
   std::vector<slot::WaitingSlot> waiting;
   {
     const Quiesce quiesced(*this);
@@ -297,7 +353,7 @@ stage::StuckSnapshot Switch::stuck_slots(std::uint16_t ring, std::size_t limit) 
   }
   stuck.slots = worker.slots_of(ring).longest_of(std::move(waiting), limit, stuck.now.ns);
   stage::keep_waited_for(stuck.waited_for, stuck.slots);
-  return stuck;
+  return answer;
 }
 
 namespace {
@@ -319,7 +375,8 @@ std::vector<stage::ConnectionSnapshot> Switch::connections() {
       part.clear();
       {
         const Quiesce quiesced(*this);
-        snapshot_connections(*lcore->worker(), {first, kPlacesAtOnce}, lcore::Clock().now(), part);
+        snapshot_connections(*lcore->worker(), *rings_, {first, kPlacesAtOnce},
+                             lcore::Clock().now(), part);
       }
       all.insert(all.end(), part.begin(), part.end());
       std::this_thread::sleep_for(kBetweenParts);
@@ -328,17 +385,101 @@ std::vector<stage::ConnectionSnapshot> Switch::connections() {
   return all;
 }
 
-void Switch::reset_ring(std::uint16_t ring) {
+void Switch::reset_ring(std::uint32_t id) {
   const Quiesce quiesced(*this);
+  const std::uint16_t ring = index_of(id);
   worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
 }
 
-void Switch::withdraw_ring(std::uint16_t ring) {
+void Switch::add_ring(const ring::RingSpec& spec) {
   const std::lock_guard lock(one_writer_);
-  auto rings = std::make_unique<const ring::RingSet>(rings_->without(ring));
+  if (!journal_) {
+    throw RingRefused(fmt::format("ring {}: this switch has no room for rings made while it runs; "
+                                  "allowed: a configuration with spare: and state_directory:",
+                                  spec.id));
+  }
+  const ring::Ring ring(spec);
+  auto next = set_with(spec);
+  ring_budget_.check(ring, *rings_);
+  const std::size_t lcore = worker_for(ring);
+  auto room = room_for(ring);
+  journal_->remember(spec);
+  const std::uint16_t index = rings_->next_index();
+  const std::uint16_t group = next->group_of_ring(index);
+  tell_capture(index, spec);
   const Quiesce quiesced(*this);
-  worker_of(ring).worker()->withdraw_ring(ring, lcore::Clock().now());
-  rings = rings_.swap(std::move(rings)); // freed when the lcores run again
+  next = rings_.swap(std::move(next));
+  lcores_[lcore]->worker()->adopt(index, std::move(*room));
+  placement_.assign(index, group, lcore);
+  for (const auto& other : lcores_) {
+    other->route_group(group, *lcores_[lcore]);
+  }
+}
+
+void Switch::tell_capture(std::uint16_t ring, const ring::RingSpec& spec) {
+  const std::lock_guard lock(one_capture_);
+  if (capture_) {
+    capture_->learn(ring, spec);
+  }
+}
+
+std::shared_ptr<const ring::RingSet> Switch::set_with(const ring::RingSpec& spec) const {
+  try {
+    return std::make_shared<const ring::RingSet>(rings_->with(spec));
+  } catch (const std::invalid_argument& error) {
+    throw RingRefused(
+        fmt::format("ring {}: {}; rings now: {}", spec.id, error.what(), ids_of(*rings_)));
+  }
+}
+
+std::size_t Switch::worker_for(const ring::Ring& ring) const {
+  try {
+    const std::size_t lcore = control::worker_for(placement_, *rings_, ring);
+    if (!lcores_[lcore]->worker()->classifier().has_room_for(ring)) {
+      throw std::invalid_argument(
+          fmt::format("ring {}: lcore {} has no places for {} members more; allowed: withdraw one "
+                      "of its rings, or configure a larger spare.members",
+                      ring.spec().id, lcores_[lcore]->id(), ring.children()));
+    }
+    return lcore;
+  } catch (const std::invalid_argument& error) {
+    throw RingRefused(error.what());
+  }
+}
+
+std::unique_ptr<stage::RingRoom> Switch::room_for(const ring::Ring& ring) {
+  RingBudget::check_memory(ring, *rings_, available_memory());
+  try {
+    return std::make_unique<stage::RingRoom>(ring, &memory_);
+  } catch (const std::bad_alloc&) { // in pieces that are too small
+    RingBudget::check_memory(ring, *rings_, 0);
+    throw;
+  }
+}
+
+void Switch::withdraw_ring(std::uint32_t id) {
+  const std::lock_guard lock(one_writer_);
+  const std::uint16_t ring = index_of(id);
+  auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
+  stage::Worker& worker = *worker_of(ring).worker();
+  {
+    const Quiesce quiesced(*this);
+    withdrawn_ =
+        std::make_unique<stage::RingRoom>(worker.withdraw_ring(ring, lcore::Clock().now()));
+    next = rings_.swap(std::move(next));
+  }
+  drop_frames_of(worker);
+}
+
+/// In parts, with a stop for each.
+void Switch::drop_frames_of(stage::Worker& worker) {
+  for (bool has_more = true; has_more;) {
+    const Quiesce quiesced(*this);
+    has_more = worker.drop_some(*withdrawn_, kSlotsAtOnce, lcore::Clock().now());
+  }
+  std::unique_ptr<stage::RingRoom> empty; // freed without the lock
+  const std::lock_guard lock(one_question_);
+  empty = std::move(withdrawn_);
 }
 
 void Switch::trace_on() {
@@ -392,7 +533,7 @@ std::vector<frame::TraceRecord> Switch::trace() {
 }
 
 void Switch::start_capture(CaptureOrder order) {
-  const std::lock_guard lock(one_capture_);
+  const std::scoped_lock locks(one_writer_, one_capture_);
   if (capture_ && capture_->status().state == capture::State::running) {
     const capture::Status running = capture_->status();
     throw CaptureRuns(fmt::format("capture: {} is being written to {}; allowed: one capture at a "
@@ -413,6 +554,7 @@ void Switch::start_capture(CaptureOrder order) {
   capture_->start([this] { copy_to_no_capture(); });
 }
 
+/// For who holds one_writer_ too: no ring may come between this and the capture's beginning.
 capture::Plan Switch::capture_plan(CaptureOrder order) const {
   const auto limits = frame_limits(config_);
   capture::Plan plan{.file = std::move(order.file),
@@ -422,7 +564,10 @@ capture::Plan Switch::capture_plan(CaptureOrder order) const {
                      .most_bytes = *std::ranges::max_element(limits),
                      .lcores = lcores_.size(),
                      .clock_zero_ns = lcore::unix_time_of_zero(),
-                     .names = {.ports = {}, .rings = config_.rings}};
+                     .names = {.ports = {}, .rings = {}}};
+  for (const ring::Ring& ring : rings_->rings()) {
+    plan.names.rings.push_back(ring.spec());
+  }
   for (const config::PortConfig& port : config_.ports) {
     plan.names.ports.push_back(port.name);
   }
@@ -448,8 +593,9 @@ std::optional<capture::Status> Switch::capture() const {
   return capture_ ? std::optional(capture_->status()) : std::nullopt;
 }
 
-std::vector<stage::SenderSnapshot> Switch::senders(std::uint16_t ring) {
+std::vector<stage::SenderSnapshot> Switch::senders(std::uint32_t id) {
   const Quiesce quiesced(*this);
+  const std::uint16_t ring = index_of(id);
   return stage::snapshot_senders(*worker_of(ring).worker(), ring);
 }
 

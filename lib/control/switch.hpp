@@ -6,6 +6,8 @@
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "control/port.hpp"
+#include "control/ring_budget.hpp"
+#include "control/ring_journal.hpp"
 #include "lcore/lcore.hpp"
 #include "stage/snapshot.hpp"
 
@@ -31,6 +33,24 @@ class MemoryError : public std::runtime_error {
 class LcoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// No ring has this id. what() has the id and those that there are.
+class NoSuchRing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Rings at one moment. The set says what their indices mean.
+struct RingsSeen {
+  std::shared_ptr<const ring::RingSet> set;
+  std::vector<stage::RingSnapshot> rings;
+};
+
+/// What holds up one ring.
+struct StuckRing {
+  ring::RingSpec spec;
+  stage::StuckSnapshot stuck;
 };
 
 /// One lcore's state at one moment.
@@ -98,24 +118,30 @@ class Switch {
 
   std::vector<Port>& ports() { return ports_; }
 
-  const std::vector<ring::RingSpec>& rings() const { return config_.rings; }
-
-  /// A withdrawn one too.
-  std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const;
+  /// The rings at this moment.
+  std::shared_ptr<const ring::RingSet> ring_set() const;
 
   /// Counts since the last clear_port_counters(). Does not stop the lcores.
   frame::PortCounters port_counters(std::uint16_t port) const;
   void clear_port_counters(std::uint16_t port);
   stage::Accounting accounting();
-  std::vector<stage::RingSnapshot> ring_snapshots();
-  stage::RingSnapshot ring_snapshot(std::uint16_t ring);
+  /// All rings that are not withdrawn.
+  RingsSeen ring_snapshots();
+  /// One ring. Throws NoSuchRing, as all that takes a ring's id.
+  RingsSeen ring_snapshot(std::uint32_t id);
   /// At most `limit` slots.
-  stage::StuckSnapshot stuck_slots(std::uint16_t ring, std::size_t limit);
+  StuckRing stuck_slots(std::uint32_t id, std::size_t limit);
   /// Copies in parts, with a stop for each. A connection that joins or leaves a ring between two
   /// parts may appear twice or not at all.
   std::vector<stage::ConnectionSnapshot> connections();
-  void reset_ring(std::uint16_t ring);
-  void withdraw_ring(std::uint16_t ring);
+  void reset_ring(std::uint32_t id);
+  /// Adds a ring, and takes its memory, at once. The lcores stop once, for as long as for a
+  /// question. Throws RingRefused and JournalError; nothing has changed then.
+  void add_ring(const ring::RingSpec& spec);
+  /// Gives back the ring's id, its memory and its places. Nobody adds up for its hosts any more,
+  /// and none of their raw data passes (docs/protocol.md §2a). The lcores stop several times, each
+  /// time for as long as for a question.
+  void withdraw_ring(std::uint32_t id);
   void trace_on();
   void trace_off();
   /// Of all lcores, oldest first.
@@ -130,9 +156,7 @@ class Switch {
   std::optional<capture::Status> capture() const;
 
   /// The children of a ring and their connections.
-  std::vector<stage::SenderSnapshot> senders(std::uint16_t ring);
-
-  const ring::RingSet& ring_set() const { return *rings_; }
+  std::vector<stage::SenderSnapshot> senders(std::uint32_t id);
 
   std::vector<LcoreSnapshot> lcores();
   /// The MAC table, in no order. Does not stop the lcores.
@@ -158,14 +182,23 @@ class Switch {
   capture::Plan capture_plan(CaptureOrder order) const;
   void copy_to_no_capture();
   lcore::Lcore& worker_of(std::uint16_t ring);
+  std::uint16_t index_of(std::uint32_t id) const;
+  std::uint32_t most_claims() const;
+  std::size_t worker_for(const ring::Ring& ring) const;
+  std::shared_ptr<const ring::RingSet> set_with(const ring::RingSpec& spec) const;
+  std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring);
+  void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
+  void drop_frames_of(stage::Worker& worker);
 
   config::Config config_;
+  std::optional<RingJournal> journal_; // with a state directory
   ring::CurrentRings rings_;
   conn::HashKey hash_key_ = conn::HashKey::random();
   conn::ForeignSessions foreign_sessions_{hash_key_};
-  conn::QueuePairClaims claims_{conn::QueuePairClaims::most_of(*rings_), hash_key_};
+  conn::QueuePairClaims claims_{most_claims(), hash_key_};
   Placement placement_;
   MemoryPlan plan_;
+  RingBudget ring_budget_;
   EalMemory memory_;
   rte_mempool* pool_ = nullptr;
   std::vector<Port> ports_;
@@ -179,7 +212,8 @@ class Switch {
   mutable std::mutex one_question_;
   std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
   StopTimes stop_times_;
-  std::mutex one_writer_;                              // of rings_
+  std::mutex one_writer_;                              // of rings_; locked before one_question_
+  std::unique_ptr<stage::RingRoom> withdrawn_;         // whose frames are not yet dropped
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it
 };

@@ -89,6 +89,8 @@ Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name, unsign
 } // namespace
 
 void Lcore::route_group(std::uint16_t group, Lcore& worker) {
+  worker_routes_.resize(std::max<std::size_t>(worker_routes_.size(), group + 1u));
+  worker_routes_[group] = nullptr;
   if (&worker != this) {
     worker_routes_[group] = outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries,
                                        worker.worker_inbox_, worker_outboxes_);

@@ -87,7 +87,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   Lcore(const Lcore&) = delete;
   Lcore& operator=(const Lcore&) = delete;
 
-  // Setup, before run().
+  // Setup, before run(), or while all lcores are stopped.
   void add_rx_queue(const RxQueue& queue) { rx_queues_.push_back(queue); }
 
   void add_tx_port(std::uint16_t port, const TxQueues& queues);

@@ -70,20 +70,21 @@ std::vector<std::string> port_names(const control::Switch& weir) {
 
 std::vector<std::string> ring_ids(const control::Switch& weir) {
   std::vector<std::string> ids;
-  for (const ring::RingSpec& ring : weir.rings()) {
-    ids.push_back(std::to_string(ring.id));
+  const auto set = weir.ring_set();
+  for (const std::uint16_t ring : set->present()) {
+    ids.push_back(std::to_string(set->rings()[ring].spec().id));
   }
   return ids;
 }
 
-std::uint16_t ring_named(control::Switch& weir, std::string_view name) {
+std::uint32_t ring_id(const control::Switch& weir, std::string_view name) {
   const auto id = text::parsed<std::uint32_t>(name);
-  if (const auto ring = id ? weir.ring_with_id(*id) : std::nullopt) {
-    return *ring;
+  if (id && weir.ring_set()->ring_with_id(*id)) {
+    return *id;
   }
   const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
   throw UnknownName(
-      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "none is configured" : ids));
+      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "there is none" : ids));
 }
 
 std::uint16_t port_named(control::Switch& weir, std::string_view name) {
@@ -141,32 +142,40 @@ void clear_port_statistics(control::Switch& weir, std::string_view name) {
 
 Report show_rings(control::Switch& weir, std::string_view name) {
   if (name == kAll) {
-    const auto rings = weir.ring_snapshots();
-    return {rings_table(weir.rings(), rings)};
+    const control::RingsSeen seen = weir.ring_snapshots();
+    return {rings_table(*seen.set, seen.rings)};
   }
-  const std::uint16_t ring = ring_named(weir, name);
-  const stage::RingSnapshot snapshot = weir.ring_snapshot(ring);
-  return {rings_table(weir.rings(), {&snapshot, 1}), members_table(weir.rings()[ring], snapshot),
+  const control::RingsSeen seen = weir.ring_snapshot(ring_id(weir, name));
+  const stage::RingSnapshot& snapshot = seen.rings.front();
+  return {rings_table(*seen.set, seen.rings),
+          members_table(seen.set->rings()[snapshot.ring].spec(), snapshot),
           recovery_table(snapshot), ring_drops_table(snapshot), slot_time_table(snapshot)};
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {
-  const std::uint16_t ring = ring_named(weir, name);
-  const ring::RingSpec& spec = weir.rings()[ring];
-  const stage::StuckSnapshot stuck = weir.stuck_slots(ring, kStuckShown);
+  const auto [spec, stuck] = weir.stuck_slots(ring_id(weir, name), kStuckShown);
   return {stuck_table(spec, stuck.slots), waited_for_table(spec, stuck)};
 }
 
 void reset_ring(control::Switch& weir, std::string_view name) {
-  weir.reset_ring(ring_named(weir, name));
+  weir.reset_ring(ring_id(weir, name));
 }
 
 void withdraw_ring(control::Switch& weir, std::string_view name) {
-  weir.withdraw_ring(ring_named(weir, name));
+  weir.withdraw_ring(ring_id(weir, name));
+}
+
+std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file) {
+  std::vector<std::uint32_t> added;
+  for (const ring::RingSpec& ring : config::load_rings(file, weir.config())) {
+    weir.add_ring(ring);
+    added.push_back(ring.id);
+  }
+  return added;
 }
 
 Report show_connections(control::Switch& weir) {
-  return {connections_table(weir.rings(), weir.connections())};
+  return {connections_table(weir.connections())};
 }
 
 Report show_drops(control::Switch& weir) {
@@ -218,6 +227,7 @@ Report show_memory(control::Switch& weir) {
 Report show_trace(control::Switch& weir) {
   Table table(tables::kTrace);
   const auto records = weir.trace();
+  const auto set = weir.ring_set();
   const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
   for (const frame::TraceRecord& record : records) {
     const bool in_ring = names_a_slot(record.event);
@@ -230,9 +240,10 @@ Report show_trace(control::Switch& weir) {
     table.rows.push_back(
         {static_cast<double>(record.now_ns - start) / 1000.0, ingress_of(weir, record),
          std::string(stage::row_of(stage::stage_of(record)).name), event,
-         names_of_ports(weir, record.egress), ring_cell(in_ring ? weir.rings()[record.ring].id : 0),
-         ring_cell(record.child), ring_cell(record.message), ring_cell(record.packet),
-         std::uint64_t{record.qp}, std::uint64_t{record.psn}, std::uint64_t{record.length}});
+         names_of_ports(weir, record.egress),
+         ring_cell(in_ring ? set->rings()[record.ring].spec().id : 0), ring_cell(record.child),
+         ring_cell(record.message), ring_cell(record.packet), std::uint64_t{record.qp},
+         std::uint64_t{record.psn}, std::uint64_t{record.length}});
   }
   return {table};
 }

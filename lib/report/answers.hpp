@@ -22,8 +22,8 @@ inline constexpr std::string_view kAll = "all";
 std::vector<std::string> port_names(const control::Switch& weir);
 std::vector<std::string> ring_ids(const control::Switch& weir);
 
-/// The index of the ring with this id. Throws UnknownName.
-std::uint16_t ring_named(control::Switch& weir, std::string_view id);
+/// The id in words, of a ring that there is. Throws UnknownName.
+std::uint32_t ring_id(const control::Switch& weir, std::string_view name);
 /// The index of the port with this name. Throws UnknownName, also for kAll.
 std::uint16_t port_named(control::Switch& weir, std::string_view name);
 
@@ -38,6 +38,10 @@ Report show_rings(control::Switch& weir, std::string_view ring);
 Report show_stuck(control::Switch& weir, std::string_view ring);
 void reset_ring(control::Switch& weir, std::string_view ring);
 void withdraw_ring(control::Switch& weir, std::string_view ring);
+/// Adds the rings of a file as `rings` has them in a configuration, in order, and returns their
+/// ids. Throws config::ConfigError before the first is added; control::RingRefused and
+/// control::JournalError for a ring, when those before it are added.
+std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file);
 Report show_connections(control::Switch& weir);
 Report show_drops(control::Switch& weir);
 /// The stages in the order of stage::kGraph, with the count of each of their drop reasons.

@@ -35,13 +35,13 @@ void start(control::Switch& weir, std::string what, frame::CaptureFilter filter,
                       .count = count_of(target.count)});
 }
 
-conn::Connection connection_named(control::Switch& weir, std::string_view name) {
+stage::ConnectionSnapshot connection_named(control::Switch& weir, std::string_view name) {
   const auto colon = std::min(name.find(':'), name.size());
   const auto pair = text::parsed<std::uint16_t>(name.substr(0, colon));
   const auto qp = text::parsed<std::uint32_t>(name.substr(std::min(colon + 1, name.size())));
   for (const stage::ConnectionSnapshot& row : weir.connections()) {
     if (pair == row.connection.pair && qp == row.connection.qp) {
-      return row.connection;
+      return row;
     }
   }
   throw UnknownName(fmt::format(
@@ -50,11 +50,12 @@ conn::Connection connection_named(control::Switch& weir, std::string_view name) 
 }
 
 /// The queue pair of the connection's source, if its hello has told it.
-std::optional<std::uint32_t> own_qp_of(control::Switch& weir, const conn::Connection& connection) {
-  if (connection.state != conn::ConnectionState::live) {
+std::optional<std::uint32_t> own_qp_of(control::Switch& weir,
+                                       const stage::ConnectionSnapshot& row) {
+  if (row.connection.state != conn::ConnectionState::live || !row.ring_id) {
     return std::nullopt;
   }
-  const std::uint32_t qp = weir.senders(connection.ring)[connection.child].flow.own_qp;
+  const std::uint32_t qp = weir.senders(*row.ring_id)[row.connection.child].flow.own_qp;
   return qp == 0 ? std::nullopt : std::optional(qp);
 }
 
@@ -75,18 +76,23 @@ std::string text_of(const capture::Status& status) {
 } // namespace
 
 void capture_ring(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
-  const std::uint16_t ring = ring_named(weir, name);
-  start(weir, fmt::format("ring {}", name), capture::of_ring(weir.ring_set().rings()[ring], ring),
-        target);
+  const std::uint32_t id = ring_id(weir, name);
+  const auto set = weir.ring_set();
+  const auto ring = set->ring_with_id(id);
+  if (!ring) { // withdrawn meanwhile
+    throw UnknownName(fmt::format("ring: {} was just withdrawn", id));
+  }
+  start(weir, fmt::format("ring {}", name), capture::of_ring(set->rings()[*ring], *ring), target);
 }
 
 void capture_connection(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
-  const conn::Connection connection = connection_named(weir, name);
+  const stage::ConnectionSnapshot row = connection_named(weir, name);
+  const auto set = weir.ring_set();
   start(weir, fmt::format("conn {}", name),
-        capture::of_connection({.source = weir.ring_set().source_of(connection.pair),
-                                .destination = weir.ring_set().destination_of(connection.pair),
-                                .qp = connection.qp,
-                                .own_qp = own_qp_of(weir, connection)}),
+        capture::of_connection({.source = set->source_of(row.connection.pair),
+                                .destination = set->destination_of(row.connection.pair),
+                                .qp = row.connection.qp,
+                                .own_qp = own_qp_of(weir, row)}),
         target);
 }
 

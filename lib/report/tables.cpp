@@ -99,10 +99,10 @@ Table accounting_table(const stage::Accounting& accounting) {
   return table;
 }
 
-Table rings_table(std::span<const RingSpec> specs, std::span<const RingSnapshot> rings) {
+Table rings_table(const ring::RingSet& set, std::span<const RingSnapshot> rings) {
   Table table(tables::kRings);
   for (const RingSnapshot& ring : rings) {
-    const RingSpec& spec = specs[ring.ring];
+    const RingSpec& spec = set.rings()[ring.ring].spec();
     const auto connected = static_cast<std::uint64_t>(
         std::count_if(ring.children.begin(), ring.children.end(),
                       [](const conn::ChildStatus& child) { return child.connected; }));
@@ -214,8 +214,7 @@ Table waited_for_table(const RingSpec& spec, const stage::StuckSnapshot& stuck) 
   return table;
 }
 
-Table connections_table(std::span<const RingSpec> specs,
-                        std::span<const ConnectionSnapshot> connections) {
+Table connections_table(std::span<const ConnectionSnapshot> connections) {
   Table table(tables::kConnections);
   for (const ConnectionSnapshot& row : connections) {
     const conn::Connection& connection = row.connection;
@@ -223,7 +222,7 @@ Table connections_table(std::span<const RingSpec> specs,
                          connection.state == conn::ConnectionState::dead;
     table.rows.push_back({std::uint64_t{connection.pair}, std::uint64_t{connection.qp},
                           std::string(name_of_state(connection.state)),
-                          is_ring ? fmt::format("{}", specs[connection.ring].id) : std::string("-"),
+                          row.ring_id ? std::to_string(*row.ring_id) : std::string("-"),
                           is_ring ? fmt::format("{}", connection.child) : std::string("-"),
                           connection.packets, row.idle_ms});
   }

@@ -21,8 +21,8 @@ Table foreign_table(const frame::FrameCounters& frames);
 /// and whether it holds.
 Table accounting_table(const stage::Accounting& accounting);
 
-Table rings_table(std::span<const ring::RingSpec> specs,
-                  std::span<const stage::RingSnapshot> rings);
+/// `set` says what the rings' indices mean.
+Table rings_table(const ring::RingSet& set, std::span<const stage::RingSnapshot> rings);
 Table members_table(const ring::RingSpec& spec, const stage::RingSnapshot& ring);
 
 /// Which link loses, and which rank the ring waits for. A packet is lost from a rank when the
@@ -33,8 +33,7 @@ Table slot_time_table(const stage::RingSnapshot& ring);
 Table stuck_table(const ring::RingSpec& spec, std::span<const slot::StuckSlot> slots);
 /// The ranks that the ring waits for: when their last packet came, and what is to happen next.
 Table waited_for_table(const ring::RingSpec& spec, const stage::StuckSnapshot& stuck);
-Table connections_table(std::span<const ring::RingSpec> specs,
-                        std::span<const stage::ConnectionSnapshot> connections);
+Table connections_table(std::span<const stage::ConnectionSnapshot> connections);
 
 /// Rows "from … to …, count, share as a bar", for buckets that are not empty.
 Table histogram_table(const TableShape& shape, const frame::Histogram& histogram);

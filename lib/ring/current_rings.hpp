@@ -12,19 +12,22 @@ namespace weir::ring {
 /// rounds. At any other time everybody may read it, and it does not change.
 class CurrentRings {
  public:
-  explicit CurrentRings(RingSet first) : set_(std::make_unique<const RingSet>(std::move(first))) {}
+  explicit CurrentRings(RingSet first) : set_(std::make_shared<const RingSet>(std::move(first))) {}
 
   const RingSet& operator*() const { return *set_; }
 
   const RingSet* operator->() const { return set_.get(); }
 
-  /// Returns the previous set, which nobody reads any more.
-  std::unique_ptr<const RingSet> swap(std::unique_ptr<const RingSet> next) {
+  /// For who wants to keep the set after the next swap. Control must not swap meanwhile.
+  std::shared_ptr<const RingSet> share() const { return set_; }
+
+  /// Returns the previous set, which no lcore reads any more.
+  std::shared_ptr<const RingSet> swap(std::shared_ptr<const RingSet> next) {
     return std::exchange(set_, std::move(next));
   }
 
  private:
-  std::unique_ptr<const RingSet> set_;
+  std::shared_ptr<const RingSet> set_;
 };
 
 } // namespace weir::ring

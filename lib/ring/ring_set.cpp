@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ring/ring_set.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <stdexcept>
 #include <utility>
@@ -24,7 +25,7 @@ RingSet::RingSet(const std::vector<RingSpec>& rings) {
   for (const RingSpec& ring : rings) {
     members += ring.members.size();
   }
-  make_cells_for(members);
+  make_cells_for(2 * members);
   for (const RingSpec& ring : rings) {
     add(Ring(ring));
   }
@@ -32,27 +33,73 @@ RingSet::RingSet(const std::vector<RingSpec>& rings) {
 
 RingSet RingSet::with(const RingSpec& ring) const {
   RingSet more = *this;
-  more.make_cells_for(members_ + ring.members.size());
+  more.make_cells_for(pairs_.size() + 2 * ring.members.size());
   more.add(Ring(ring));
   return more;
+}
+
+std::uint16_t RingSet::next_index() const {
+  return withdrawn_.empty() ? static_cast<std::uint16_t>(rings_.size()) : withdrawn_.front();
 }
 
 RingSet RingSet::without(std::uint16_t ring) const {
   RingSet less = *this;
   less.ring_by_id_.erase(rings_[ring].spec().id);
+  less.withdrawn_.push_back(ring);
+  less.members_ -= rings_[ring].spec().members.size();
+  for (const std::uint16_t pair : sender_pairs_[ring]) {
+    std::erase_if(less.pairs_[pair - 1u].senders,
+                  [ring](const RingChild& sender) { return sender.ring == ring; });
+  }
+  less.ports_.clear();
+  for (const std::uint16_t other : less.present()) {
+    less.bind_addresses(less.rings_[other].spec());
+  }
   return less;
 }
 
+std::vector<std::uint16_t> RingSet::present() const {
+  std::vector<std::uint16_t> rings;
+  for (std::uint16_t ring = 0; ring < rings_.size(); ++ring) {
+    if (!is_withdrawn(ring)) {
+      rings.push_back(ring);
+    }
+  }
+  return rings;
+}
+
 void RingSet::add(Ring ring) {
-  const auto index = static_cast<std::uint16_t>(rings_.size());
+  const std::uint16_t index = next_index();
   if (!ring_by_id_.emplace(ring.spec().id, index).second) {
     throw std::invalid_argument("two rings have the same id");
   }
   bind_addresses(ring.spec());
   members_ += ring.spec().members.size();
-  rings_.push_back(std::move(ring));
-  ring_groups_.push_back(index);
+  const std::uint16_t group = unused_group(index);
+  if (index < rings_.size()) {
+    withdrawn_.pop_front();
+    rings_[index] = std::move(ring);
+    ring_groups_[index] = group;
+    sender_pairs_[index].clear();
+  } else {
+    rings_.push_back(std::move(ring));
+    ring_groups_.push_back(group);
+    sender_pairs_.emplace_back();
+  }
   add_neighbours(index);
+}
+
+/// A number that no pair's group has; `wanted` if it is one.
+std::uint16_t RingSet::unused_group(std::uint16_t wanted) const {
+  std::vector<bool> is_used(pairs_.size() + wanted + 1u);
+  for (const Pair& pair : pairs_) {
+    if (pair.group < is_used.size()) {
+      is_used[pair.group] = true;
+    }
+  }
+  return is_used[wanted]
+             ? static_cast<std::uint16_t>(std::ranges::find(is_used, false) - is_used.begin())
+             : wanted;
 }
 
 std::optional<std::uint16_t> RingSet::ring_with_id(std::uint32_t id) const {
@@ -62,13 +109,14 @@ std::optional<std::uint16_t> RingSet::ring_with_id(std::uint32_t id) const {
 
 /// Makes so many cells that most look-ups find theirs at once. Throws std::invalid_argument if
 /// there are too many pairs to number.
-void RingSet::make_cells_for(std::size_t members) {
-  if (members > kMostMembers) {
-    throw std::invalid_argument("the rings have more than 32767 members in all");
+void RingSet::make_cells_for(std::size_t pairs) {
+  if (pairs > kMostPairs) {
+    throw std::invalid_argument(
+        "the rings have more than 32767 members in all, those of withdrawn rings included");
   }
-  cells_.assign(std::bit_ceil(4 * members + 2), 0);
+  cells_.assign(std::bit_ceil(2 * pairs + 2), 0);
   last_cell_ = cells_.size() - 1;
-  pairs_.reserve(2 * members);
+  pairs_.reserve(pairs);
   for (std::size_t pair = 0; pair < pairs_.size(); ++pair) {
     cells_[find_cell(pairs_[pair].source, pairs_[pair].destination)] =
         static_cast<std::uint16_t>(pair + 1);
@@ -95,7 +143,7 @@ std::size_t RingSet::find_cell(const wire::IpAddress& source,
 
 void RingSet::add_neighbours(std::uint16_t index) {
   const Ring& ring = rings_[index];
-  std::vector<std::uint16_t>& sender_pairs = sender_pairs_.emplace_back();
+  std::vector<std::uint16_t>& sender_pairs = sender_pairs_[index];
   for (std::uint16_t child = 0; child < ring.children(); ++child) {
     const wire::IpAddress& source = ring.source_of(child);
     const wire::IpAddress& destination = ring.destination_of(child);
@@ -103,6 +151,8 @@ void RingSet::add_neighbours(std::uint16_t index) {
     const std::uint16_t reverse = add_pair(index, destination, source);
     pairs_[forward - 1u].reverse = reverse;
     pairs_[reverse - 1u].reverse = forward;
+    forget_source(forward);
+    pairs_[forward - 1u].carries_messages = true;
     pairs_[forward - 1u].senders.push_back({index, child});
     bind_source(forward, ring.child(child).port);
     const auto receiver = ring.receiver_of(child);
@@ -115,7 +165,7 @@ std::uint16_t RingSet::add_pair(std::uint16_t ring, const wire::IpAddress& sourc
                                 const wire::IpAddress& destination) {
   std::uint16_t& cell = cells_[find_cell(source, destination)];
   if (cell == 0) {
-    pairs_.push_back({source, destination, ring_groups_[ring], 0, {}, {}});
+    pairs_.push_back({.source = source, .destination = destination, .group = ring_groups_[ring]});
     cell = static_cast<std::uint16_t>(pairs_.size());
   } else {
     merge_groups(pairs_[cell - 1u].group, ring_groups_[ring]);
@@ -126,6 +176,15 @@ std::uint16_t RingSet::add_pair(std::uint16_t ring, const wire::IpAddress& sourc
 void RingSet::bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port) {
   if (port) {
     pairs_[pair - 1u].source_port = port;
+  }
+}
+
+/// Only withdrawn rings have bound the pair's two ends to ports, if nobody sends there.
+void RingSet::forget_source(std::uint16_t pair) {
+  const std::uint16_t reverse = pairs_[pair - 1u].reverse;
+  if (pairs_[pair - 1u].senders.empty() && pairs_[reverse - 1u].senders.empty()) {
+    pairs_[pair - 1u].source_port.reset();
+    pairs_[reverse - 1u].source_port.reset();
   }
 }
 

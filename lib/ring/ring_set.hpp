@@ -5,6 +5,7 @@
 #include "wire/address.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -21,7 +22,8 @@ struct RingChild {
 
 /// The rings of the switch, and which addresses are neighbours in them. A set never changes:
 /// control makes another one from it and swaps the two (ring::CurrentRings). Rings and pairs keep
-/// their numbers from set to set.
+/// their numbers from set to set. The number of a withdrawn ring is given to a later one; its pairs
+/// stay neighbours (docs/protocol.md §2a).
 class RingSet {
  public:
   /// Throws std::invalid_argument when two rings have the same id, bind one address to two ports,
@@ -29,16 +31,30 @@ class RingSet {
   explicit RingSet(const std::vector<RingSpec>& rings);
 
   static constexpr std::size_t kMostMembers = 32767;
+  static constexpr std::size_t kMostPairs = 2 * kMostMembers;
 
-  /// This set and one more ring, with the index rings().size(). Throws as the constructor.
+  /// This set and one more ring, with the index next_index(). Throws as the constructor, and
+  /// std::invalid_argument when it would have more than kMostPairs, those of withdrawn rings
+  /// included.
   RingSet with(const RingSpec& ring) const;
 
-  /// This set with the ring withdrawn (docs/protocol.md §2a): its id is free again, and its members
-  /// are still neighbours.
+  /// The index that the next ring gets: that of the ring which was withdrawn longest ago, or a new
+  /// one.
+  std::uint16_t next_index() const;
+
+  /// This set with the ring withdrawn (docs/protocol.md §2a): its id and its index are free again,
+  /// and its members are still neighbours.
   RingSet without(std::uint16_t ring) const;
 
-  /// Withdrawn rings too.
+  /// By index. Withdrawn rings too.
   std::span<const Ring> rings() const { return rings_; }
+
+  bool is_withdrawn(std::uint16_t ring) const {
+    return ring_with_id(rings_[ring].spec().id) != ring;
+  }
+
+  /// The indices of the rings that are not withdrawn, in order.
+  std::vector<std::uint16_t> present() const;
 
   /// The ring that has this id and is not withdrawn.
   std::optional<std::uint16_t> ring_with_id(std::uint32_t id) const;
@@ -55,8 +71,11 @@ class RingSet {
     return pairs_[pair - 1u].destination;
   }
 
-  /// The children that send their contributions from the pair's source to its destination. None if
-  /// only acknowledgements flow there.
+  /// Whether a ring, perhaps a withdrawn one, sends contributions from the pair's source to its
+  /// destination. Otherwise only acknowledgements flow there.
+  bool carries_messages(std::uint16_t pair) const { return pairs_[pair - 1u].carries_messages; }
+
+  /// The children that send their contributions from the pair's source to its destination.
   std::span<const RingChild> senders(std::uint16_t pair) const { return pairs_[pair - 1u].senders; }
 
   /// The pair with source and destination exchanged.
@@ -86,23 +105,27 @@ class RingSet {
     wire::IpAddress destination;
     std::uint16_t group = 0;
     std::uint16_t reverse = 0;
+    bool carries_messages = false;
     std::optional<std::uint16_t> source_port;
     std::vector<RingChild> senders;
   };
 
   void add(Ring ring);
+  std::uint16_t unused_group(std::uint16_t wanted) const;
   void bind_addresses(const RingSpec& ring);
-  void make_cells_for(std::size_t members);
+  void make_cells_for(std::size_t pairs);
   /// The pair's cell, or the free cell where it would be stored.
   std::size_t find_cell(const wire::IpAddress& source, const wire::IpAddress& destination) const;
   void add_neighbours(std::uint16_t ring);
   std::uint16_t add_pair(std::uint16_t ring, const wire::IpAddress& source,
                          const wire::IpAddress& destination);
   void bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port);
+  void forget_source(std::uint16_t pair);
   void merge_groups(std::uint16_t keep, std::uint16_t give_up);
 
   std::vector<Ring> rings_;
-  std::size_t members_ = 0;                        // of all rings
+  std::deque<std::uint16_t> withdrawn_;            // rings, the first one first
+  std::size_t members_ = 0;                        // of all rings that are not withdrawn
   std::map<wire::IpAddress, std::uint16_t> ports_; // of the addresses that are bound to one
   std::unordered_map<std::uint32_t, std::uint16_t> ring_by_id_;
   std::vector<std::uint16_t> ring_groups_;

@@ -8,14 +8,11 @@
 namespace weir::rpc {
 
 std::vector<ListedRing> SwitchBackend::rings() {
+  const control::RingsSeen seen = weir_.ring_snapshots();
   std::vector<ListedRing> rings;
-  for (const stage::RingSnapshot& ring : weir_.ring_snapshots()) {
-    const ring::RingSpec& spec = weir_.rings()[ring.ring];
-    if (weir_.ring_set().ring_with_id(spec.id) != ring.ring) {
-      continue; // withdrawn
-    }
+  for (const stage::RingSnapshot& ring : seen.rings) {
     rings.push_back(
-        {.spec = spec,
+        {.spec = seen.set->rings()[ring.ring].spec(),
          .connected = static_cast<std::uint16_t>(std::ranges::count_if(
              ring.children, [](const conn::ChildStatus& child) { return child.connected; })),
          .held = ring.held,

@@ -141,6 +141,10 @@ class SlotTable {
   template <typename Release>
   void flush(Release&& release);
 
+  /// The same for slots that hold frames, at most so many, for a table that takes no more.
+  template <typename Release>
+  void flush_some(std::size_t slots, Release&& release);
+
   std::uint16_t children() const { return dimensions_.children; }
 
   std::size_t slots() const { return slots_.size(); }
@@ -212,16 +216,22 @@ class SlotTable {
 
 template <typename Release>
 void SlotTable::flush(Release&& release) {
-  for (const std::uint32_t index : filling_) {
+  flush_some(filling_.size(), release);
+  ++generation_;
+}
+
+template <typename Release>
+void SlotTable::flush_some(std::size_t slots, Release&& release) {
+  for (; slots != 0 && !filling_.empty(); --slots) {
+    const std::uint32_t index = filling_.back();
+    filling_.pop_back();
     for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
       if (slots_[index].has(child)) {
+        --held_;
         release(*cells_of(index)[child]);
       }
     }
   }
-  filling_.clear();
-  held_ = 0;
-  ++generation_;
 }
 
 } // namespace weir::slot

@@ -73,9 +73,20 @@ void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame:
 }
 
 void Aggregate::flush(std::uint16_t ring, DropReason reason, frame::Instant now) {
-  emit_.drain_ring(ring, now); // a helper may be using some of its frames
-  ++rings_[ring]->counters.flushes;
+  settle(ring, now);
   rings_[ring]->slots.flush([&](frame::Frame& frame) { drop(frame, ring, reason, now); });
+}
+
+void Aggregate::settle(std::uint16_t ring, frame::Instant now) {
+  emit_.drain_ring(ring, now);
+  ++rings_[ring]->counters.flushes;
+}
+
+bool Aggregate::drop_some(RingState& withdrawn, std::size_t slots, frame::Instant now) {
+  withdrawn.slots.flush_some(slots, [&](frame::Frame& frame) {
+    forward_.drop<StageId::aggregate>(frame, DropReason::ring_withdrawn, now);
+  });
+  return withdrawn.slots.held() != 0;
 }
 
 void Aggregate::drop(frame::Frame& frame, std::uint16_t ring, DropReason reason,

@@ -29,6 +29,12 @@ class Aggregate {
   /// Drops the frames that the ring holds.
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
 
+  /// Results that are ready leave. A helper may be using some of the frames until then.
+  void settle(std::uint16_t ring, frame::Instant now);
+
+  /// Drops what at most so many slots of a withdrawn ring hold. True if there is more.
+  bool drop_some(RingState& withdrawn, std::size_t slots, frame::Instant now);
+
  private:
   void drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now);
 

@@ -102,6 +102,10 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
 
 void Classify::flush(std::uint16_t ring, DropReason reason, frame::Instant now) {
   aggregate_.flush(ring, reason, now);
+  end_connections(ring, now);
+}
+
+void Classify::end_connections(std::uint16_t ring, frame::Instant now) {
   recover_.end(ring);
   for (const l2::Pin& pin : rings_[ring]->pins) {
     bridge_.unpin(pin, now.ms);
@@ -115,10 +119,12 @@ void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
   drop_given_up_hellos(now);
 }
 
-void Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
-  flush(ring, DropReason::ring_withdrawn, now);
-  classifier_.withdraw(ring, now.ms);
+conn::Classifier::RingState Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+  aggregate_.settle(ring, now);
+  end_connections(ring, now);
+  conn::Classifier::RingState state = classifier_.withdraw(ring, now.ms);
   drop_given_up_hellos(now);
+  return state;
 }
 
 void Classify::drop_given_up_hellos(frame::Instant now) {

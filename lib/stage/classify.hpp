@@ -22,14 +22,16 @@ class Classify {
   /// Drops the frames that the ring holds and ends its connections.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
-  /// Does the same for a ring that leaves the set before the next packet.
-  void withdraw_ring(std::uint16_t ring, frame::Instant now);
+  /// Ends the connections of a ring that leaves the set before the next packet. Its frames stay in
+  /// its slots.
+  conn::Classifier::RingState withdraw_ring(std::uint16_t ring, frame::Instant now);
 
  private:
   void forward(frame::Frame& frame, frame::Instant now);
   void interleave(frame::Frame& frame, const ring::RingChild& sender, frame::Instant now);
   void begin_incarnation(std::uint16_t ring, frame::Instant now);
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
+  void end_connections(std::uint16_t ring, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
 
   conn::Classifier& classifier_;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace weir::stage {
@@ -39,19 +40,22 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       dispatch_(current_, magic_rule_settings(worker_settings_.classifier), forward_, *this) {}
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
-  worker_.withdraw_ring(ring, now);
-  current_.swap(std::make_unique<const ring::RingSet>(current_->without(ring)));
+  RingRoom room = worker_.withdraw_ring(ring, now);
+  current_.swap(std::make_shared<const ring::RingSet>(current_->without(ring)));
+  while (worker_.drop_some(room, 1, now)) {
+  }
 }
 
-std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& ring) {
-  const auto index = static_cast<std::uint16_t>(current_->rings().size());
-  auto before = current_.swap(std::make_unique<const ring::RingSet>(current_->with(ring)));
-  try {
-    worker_.adopt(index);
-  } catch (...) {
-    current_.swap(std::move(before));
-    throw;
+std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
+  const ring::Ring ring(spec);
+  auto next = std::make_shared<const ring::RingSet>(current_->with(spec));
+  if (!worker_.classifier().has_room_for(ring)) {
+    throw std::length_error("no room for the connections of one ring more");
   }
+  const std::uint16_t index = current_->next_index();
+  RingRoom room(ring, worker_settings_.memory);
+  current_.swap(std::move(next));
+  worker_.adopt(index, std::move(room));
   return index;
 }
 

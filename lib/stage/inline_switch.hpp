@@ -55,8 +55,8 @@ class InlineSwitch : private WorkerSink {
 
   void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
-  /// Returns the index of the ring. Throws as ring::RingSet::with and conn::Classifier::adopt; then
-  /// nothing has changed.
+  /// Returns the index of the ring. Throws as ring::RingSet::with, and std::length_error when there
+  /// are no places for its connections; then nothing has changed.
   std::uint16_t add_ring(const ring::RingSpec& ring);
 
   const ring::RingSet& rings() const { return *current_; }

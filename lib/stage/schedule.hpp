@@ -17,6 +17,9 @@ class Schedule {
 
   void resize(std::size_t rings) { look_at_.resize(rings, kNever); }
 
+  /// Nothing is expected of the ring any more.
+  void forget(std::uint16_t ring) { look_at_[ring] = kNever; }
+
   /// The ring is to be looked at by then.
   void expect(std::uint16_t ring, std::uint64_t time) {
     if (time < look_at_[ring]) {

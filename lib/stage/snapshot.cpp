@@ -60,10 +60,28 @@ void keep_waited_for(std::vector<SenderSnapshot>& senders, std::span<const slot:
   });
 }
 
-void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
-                          std::vector<ConnectionSnapshot>& snapshot) {
+namespace {
+
+/// A dead connection may be of a withdrawn ring whose index another one has by now.
+std::optional<std::uint32_t> ring_id_of(const conn::Connection& connection,
+                                        const ring::RingSet& set) {
+  const bool was_admitted = connection.state == conn::ConnectionState::live ||
+                            connection.state == conn::ConnectionState::dead;
+  if (!was_admitted) {
+    return std::nullopt;
+  }
+  const ring::Ring& ring = set.rings()[connection.ring];
+  const bool is_its_ring = connection.child < ring.children() &&
+                           set.pair_of({connection.ring, connection.child}) == connection.pair;
+  return is_its_ring ? std::optional(ring.spec().id) : std::nullopt;
+}
+
+} // namespace
+
+void snapshot_connections(const Worker& worker, const ring::RingSet& set, conn::PlaceRange range,
+                          frame::Instant now, std::vector<ConnectionSnapshot>& snapshot) {
   worker.classifier().connections().for_each(range, [&](const conn::Connection& connection) {
-    snapshot.push_back({connection, now.ms - connection.last_seen});
+    snapshot.push_back({connection, ring_id_of(connection, set), now.ms - connection.last_seen});
   });
 }
 

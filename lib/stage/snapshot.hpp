@@ -29,6 +29,7 @@ struct RingSnapshot {
 
 struct ConnectionSnapshot {
   conn::Connection connection;
+  std::optional<std::uint32_t> ring_id; // of live and dead ones, unless another ring has the index
   std::uint64_t idle_ms = 0;
 };
 
@@ -67,7 +68,7 @@ std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t
 /// these are the ones whose hello is missing while others wait.
 void keep_waited_for(std::vector<SenderSnapshot>& senders, std::span<const slot::StuckSlot> slots);
 /// Appends the connections that are in this range of the worker's places().
-void snapshot_connections(const Worker& worker, conn::PlaceRange range, frame::Instant now,
-                          std::vector<ConnectionSnapshot>& snapshot);
+void snapshot_connections(const Worker& worker, const ring::RingSet& set, conn::PlaceRange range,
+                          frame::Instant now, std::vector<ConnectionSnapshot>& snapshot);
 
 } // namespace weir::stage

@@ -7,8 +7,10 @@ namespace weir::stage {
 namespace {
 
 RingStates states_of(const ring::RingSet& set, const std::vector<std::uint16_t>& owned,
-                     std::pmr::memory_resource* memory) {
-  RingStates rings(set.rings().size());
+                     std::uint16_t spare, std::pmr::memory_resource* memory) {
+  RingStates rings;
+  rings.reserve(set.rings().size() + spare);
+  rings.resize(set.rings().size());
   for (const std::uint16_t ring : owned) {
     rings[ring].emplace(set.rings()[ring], memory);
   }
@@ -20,8 +22,9 @@ RingStates states_of(const ring::RingSet& set, const std::vector<std::uint16_t>&
 Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rings,
                const Settings& settings, l2::Bridge& bridge, Forward& forward,
                frame::FrameCounters& counters)
-    : current_(current), memory_(settings.memory), owned_(std::move(rings)),
-      rings_(states_of(*current, owned_, settings.memory)), schedule_(current->rings().size()),
+    : current_(current), owned_(std::move(rings)),
+      rings_(states_of(*current, owned_, settings.classifier.spare_rings, settings.memory)),
+      schedule_(current->rings().size()),
       classifier_(current, owned_, settings.classifier,
                   [this](const ring::RingChild& sender) {
                     return rings_[sender.ring]->slots.holds(sender.child);
@@ -34,12 +37,21 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
       classify_(classifier_, rings_, bridge, aggregate_, emit_, recover_, timers_, forward,
                 counters) {}
 
-void Worker::adopt(std::uint16_t ring) {
-  classifier_.adopt(ring);
+void Worker::adopt(std::uint16_t ring, RingRoom room) {
+  classifier_.adopt(ring, std::move(room.connections));
   rings_.resize(current_->rings().size());
   schedule_.resize(current_->rings().size());
-  rings_[ring].emplace(current_->rings()[ring], memory_);
+  rings_[ring].emplace(std::move(room.state));
   owned_.push_back(ring);
+}
+
+RingRoom Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+  auto connections = classify_.withdraw_ring(ring, now);
+  RingRoom room(std::move(*rings_[ring]), std::move(connections));
+  rings_[ring].reset();
+  schedule_.forget(ring);
+  std::erase(owned_, ring);
+  return room;
 }
 
 std::uint64_t Worker::held() const {

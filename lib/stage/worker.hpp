@@ -4,9 +4,23 @@
 #include "stage/classify.hpp"
 
 #include <memory_resource>
+#include <utility>
 #include <vector>
 
 namespace weir::stage {
+
+/// A ring's state in a worker. It takes time to make and to free; worker and lcores need not wait
+/// for that.
+struct RingRoom {
+  RingRoom(const ring::Ring& ring, std::pmr::memory_resource* memory)
+      : state(ring, memory), connections(ring) {}
+
+  RingRoom(RingState&& state, conn::Classifier::RingState&& connections)
+      : state(std::move(state)), connections(std::move(connections)) {}
+
+  RingState state;
+  conn::Classifier::RingState connections;
+};
 
 /// The stages from classify to emit, for the rings that one worker owns. All state of these rings
 /// is here, used by one lcore. Every packet of a ring's connections passes through here in order,
@@ -40,13 +54,19 @@ class Worker {
   std::uint64_t next_look() const { return schedule_.next(); }
 
   /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
-  void adopt(std::uint16_t ring);
+  void adopt(std::uint16_t ring, RingRoom room);
 
   /// As Classify::reset_ring.
   void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
 
-  /// See Classify::withdraw_ring.
-  void withdraw_ring(std::uint16_t ring, frame::Instant now) { classify_.withdraw_ring(ring, now); }
+  /// Hands out the state of a ring that leaves the set before the next packet. Call drop_some()
+  /// until it has no frames.
+  RingRoom withdraw_ring(std::uint16_t ring, frame::Instant now);
+
+  /// See Aggregate::drop_some.
+  bool drop_some(RingRoom& withdrawn, std::size_t slots, frame::Instant now) {
+    return aggregate_.drop_some(withdrawn.state, slots, now);
+  }
 
   const std::vector<std::uint16_t>& rings() const { return owned_; }
 
@@ -65,7 +85,6 @@ class Worker {
 
  private:
   const ring::CurrentRings& current_;
-  std::pmr::memory_resource* memory_;
   std::vector<std::uint16_t> owned_;
   RingStates rings_;
   Schedule schedule_;

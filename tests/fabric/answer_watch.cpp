@@ -33,7 +33,9 @@ bool acknowledges_anything(std::uint8_t syndrome) {
 } // namespace
 
 std::uint64_t AnswerWatch::kept_alive(const conn::Classifier& classifier, const Place& place) {
-  return classifier.status_of(place.first, place.second).recovery.kept_alive;
+  return classifier.has(place.first)
+             ? classifier.status_of(place.first, place.second).recovery.kept_alive
+             : 0;
 }
 
 std::uint32_t AnswerWatch::Answer::acknowledges() const {
@@ -163,6 +165,9 @@ void AnswerWatch::made(const Packet& packet, Time now, const conn::Classifier& c
 
 /// Whether the switch's incarnation of the ring is the rank's, and no dead run's that began again.
 bool AnswerWatch::is_current(const Record& record, const conn::Classifier& classifier) {
+  if (!classifier.has(record.requester.ring)) {
+    return false;
+  }
   const auto& incarnation = classifier.incarnation_of(record.requester.ring);
   return incarnation && incarnation->nonce == record.requester.nonce;
 }
@@ -170,7 +175,8 @@ bool AnswerWatch::is_current(const Record& record, const conn::Classifier& class
 /// Whether the rank's hello waits in the switch.
 bool AnswerWatch::waits(const Record& record, const conn::Classifier& classifier) {
   const Requester& requester = record.requester;
-  return std::ranges::any_of(classifier.waiting_hellos_of(requester.ring).of(requester.rank),
+  return classifier.has(requester.ring) &&
+         std::ranges::any_of(classifier.waiting_hellos_of(requester.ring).of(requester.rank),
                              [&](const conn::WaitingHello& hello) {
                                return hello.frame != nullptr &&
                                       hello.incarnation.nonce == requester.nonce;
@@ -259,7 +265,8 @@ void AnswerWatch::passes(const Packet& packet, const conn::Classifier& classifie
   }
   const Requester& requester = record->requester;
   const ring::RingChild sender{requester.ring, requester.rank};
-  const bool is_of_this_run = requester.generation == packet.origin.generation &&
+  const bool is_of_this_run = classifier.has(requester.ring) &&
+                              requester.generation == packet.origin.generation &&
                               classifier.flow_of(sender).own_qp == requester.qp &&
                               requester.patience_ms >= kEndlessPatience;
   const bool is_checked =

@@ -109,6 +109,9 @@ std::uint32_t Fabric::session_of(std::uint32_t ring_id) const {
 }
 
 std::uint32_t Fabric::nonce_of(std::uint16_t ring) const {
+  if (!engine().worker().classifier().has(ring)) {
+    return 0;
+  }
   const auto& incarnation = engine().worker().classifier().incarnation_of(ring);
   return incarnation ? incarnation->nonce : 0;
 }
@@ -222,6 +225,9 @@ void Fabric::accept(Packet& packet) {
 
 void Fabric::note_news() {
   for (std::uint16_t ring = 0; ring < contributions_.size(); ++ring) {
+    if (!engine().worker().classifier().has(ring)) {
+      continue;
+    }
     const std::uint64_t now = engine().worker().counters_of(ring).contributions;
     if (std::exchange(contributions_[ring], now) != now) {
       answers_.has_news(ring, world_.now);
@@ -388,6 +394,9 @@ void Fabric::tell_verdict() {
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {
+  if (!engine().worker().classifier().has(ring)) {
+    return " withdrawn";
+  }
   std::string text;
   for (const slot::StuckSlot& stuck :
        engine().worker().slots_of(ring).longest_waiting(3, world_.now)) {

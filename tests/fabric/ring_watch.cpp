@@ -44,6 +44,9 @@ RingWatch::Reading RingWatch::read(const Packet& packet) {
 }
 
 RingWatch::Counts RingWatch::counts(const stage::InlineSwitch& engine) const {
+  if (!engine.worker().classifier().has(ring_)) {
+    return {};
+  }
   const frame::RingCounters& counters = engine.worker().counters_of(ring_);
   return {counters.contributions, counters.slots_completed, counters.hellos,
           counters.cached_results,
@@ -55,7 +58,9 @@ void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) 
     return;
   }
   before_ = counts(engine);
-  newest_ = engine.worker().classifier().status_of(ring_, packet.origin.rank).newest_message;
+  const conn::Classifier& classifier = engine.worker().classifier();
+  newest_ =
+      classifier.has(ring_) ? classifier.status_of(ring_, packet.origin.rank).newest_message : 0;
   reading_ = read(packet);
 }
 

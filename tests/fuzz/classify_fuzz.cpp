@@ -89,14 +89,25 @@ class Harness {
       return;
     case fuzz::Order::reset_rings:
       return reset_rings();
-    case fuzz::Order::withdraw_first_ring:
-      classifier_.withdraw(0, now_ * 50);
+    case fuzz::Order::withdraw_or_add:
+      withdraw_or_add();
       return take_back_given_up();
     }
   }
 
+  void withdraw_or_add() {
+    if (rings_->is_withdrawn(0)) {
+      const ring::Ring ring = rings_->rings()[0];
+      rings_.swap(std::make_shared<const ring::RingSet>(rings_->with(ring.spec())));
+      classifier_.adopt(0, conn::Classifier::RingState(ring));
+    } else {
+      classifier_.withdraw(0, now_ * 50);
+      rings_.swap(std::make_shared<const ring::RingSet>(rings_->without(0)));
+    }
+  }
+
   void reset_rings() {
-    for (const std::uint16_t ring : all_of(*rings_)) {
+    for (const std::uint16_t ring : rings_->present()) {
       classifier_.reset(ring, now_ * 50);
       take_back_given_up();
     }
@@ -105,7 +116,8 @@ class Harness {
   std::vector<std::optional<conn::Incarnation>> incarnations() const {
     std::vector<std::optional<conn::Incarnation>> incarnations;
     for (const std::uint16_t ring : all_of(*rings_)) {
-      incarnations.push_back(classifier_.incarnation_of(ring));
+      incarnations.push_back(classifier_.has(ring) ? classifier_.incarnation_of(ring)
+                                                   : std::nullopt);
     }
     return incarnations;
   }

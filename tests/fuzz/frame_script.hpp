@@ -3,7 +3,7 @@
 
 /// How the fuzzers read one input as a sequence of frames: for each frame a byte of flags and port,
 /// two bytes of length (little-endian), then the frame. The last frame may be cut. Before a frame,
-/// the flags may reset or withdraw a ring.
+/// the flags may reset a ring, withdraw it or add it again.
 
 #include "frame/frame.hpp"
 #include "wire/icrc.hpp"
@@ -17,7 +17,7 @@
 
 namespace weir::fuzz {
 
-enum class Order : std::uint8_t { none, reset_rings, withdraw_first_ring };
+enum class Order : std::uint8_t { none, reset_rings, withdraw_or_add };
 
 struct ScriptedFrame {
   std::uint16_t port = 0;
@@ -57,7 +57,7 @@ class FrameScript {
     case 0x60:
       return Order::reset_rings;
     case 0x70:
-      return Order::withdraw_first_ring;
+      return Order::withdraw_or_add;
     default:
       return Order::none;
     }

@@ -60,14 +60,23 @@ class Harness {
       return;
     case fuzz::Order::reset_rings:
       return reset_rings();
-    case fuzz::Order::withdraw_first_ring:
-      return switch_.withdraw_ring(0, now());
+    case fuzz::Order::withdraw_or_add:
+      return withdraw_or_add();
     }
   }
 
   void reset_rings() {
-    for (std::uint16_t ring = 0; ring < switch_.rings().rings().size(); ++ring) {
+    for (const std::uint16_t ring : switch_.rings().present()) {
       switch_.reset_ring(ring, now());
+    }
+  }
+
+  /// It gets its index back.
+  void withdraw_or_add() {
+    if (switch_.rings().is_withdrawn(0)) {
+      switch_.add_ring(switch_.rings().rings()[0].spec());
+    } else {
+      switch_.withdraw_ring(0, now());
     }
   }
 

@@ -101,8 +101,8 @@ def same_answers(lab: Lab) -> None:
 def errors(lab: Lab) -> None:
     """The prompt's words, a status for programs, and the exit status of the other programs."""
     switch = lab.ready_weir(lab.namespace(), at_socket(lab, NULL_PORTS))
-    for words, code, message in ((["shwo"], "INVALID_ARGUMENT", "found 'shwo'; allowed: capture, clear, help"),
-                                 (["show", "ring", "8"], "NOT_FOUND", "ring: found '8'; allowed: none is configured"),
+    for words, code, message in ((["shwo"], "INVALID_ARGUMENT", "found 'shwo'; allowed: add, capture, clear, help"),
+                                 (["show", "ring", "8"], "NOT_FOUND", "ring: found '8'; allowed: there is none"),
                                  (["quit"], "INVALID_ARGUMENT", "found 'quit'; allowed: "),
                                  (["set", "trace"], "INVALID_ARGUMENT", "more is needed: off, on"),
                                  ([], "INVALID_ARGUMENT", "words: found 0; allowed: 1 to 16 words"),

@@ -177,7 +177,7 @@ def withdraw_ring(lab: Lab) -> None:
                                      "unclassified": RANKS})
     expect(hosts.received(0.2) == [], "data of a withdrawn ring was forwarded")
     hosts.pass_acknowledgements()
-    expect(ring_row(terminal.switch)["connected"] == 0, "a withdrawn ring has members")
+    expect(not terminal.switch.ask("/weir/ring")["rings"], "a withdrawn ring is there")
     told(terminal)
 
 

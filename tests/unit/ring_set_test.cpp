@@ -241,8 +241,10 @@ TEST(RingSet, FreesTheIdOfAWithdrawnRingAndKeepsItsNeighbours) {
   EXPECT_EQ(without.rings().size(), 1u);
   EXPECT_EQ(without.pair_of(job.ip_of(0), job.ip_of(1)),
             before.pair_of(job.ip_of(0), job.ip_of(1)));
+  EXPECT_TRUE(without.is_withdrawn(0));
   const RingSet again = without.with(job.ring());
-  EXPECT_EQ(again.ring_with_id(7), 1);
+  EXPECT_EQ(again.ring_with_id(7), 0) << "a free index";
+  EXPECT_FALSE(again.is_withdrawn(0));
   EXPECT_EQ(again.pairs(), before.pairs());
   EXPECT_THROW((void)again.with(job.ring()), std::invalid_argument) << "the same id";
 }

@@ -584,11 +584,33 @@ TEST(Switch, AWithdrawnRingMayComeAgain) {
   Bench bench({&job});
   bench.start(job);
   bench.withdraw(0);
-  EXPECT_EQ(bench.inside().add_ring(job.ring()), 1);
+  EXPECT_EQ(bench.inside().add_ring(job.ring()), 0) << "the free index";
   job.restart(1);
   bench.start(job);
   expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
-  EXPECT_EQ(bench.ring(1).hellos, 1u);
+  EXPECT_EQ(bench.ring(0).hellos, 1u) << "counts anew";
+}
+
+/// Its places for connections come back each time, and its neighbours stay numbered.
+TEST(Switch, ARingMayComeAndGoAnyNumberOfTimes) {
+  std::mt19937 random(62);
+  RingJob job({.world = 3});
+  RingJob other = another_job();
+  Bench bench({&job});
+  bench.start(job);
+  std::size_t pairs = 0;
+  for (std::uint32_t epoch = 1; epoch < 100; ++epoch) {
+    EXPECT_EQ(bench.inside().add_ring(other.ring()), 1);
+    EXPECT_EQ(std::exchange(pairs, bench.inside().rings().pairs()), epoch == 1 ? 0 : pairs);
+    bench.start(other);
+    expect_completes(random, bench, other, random_exchange(random, other, 1, 700));
+    expect_completes(random, bench, job, random_exchange(random, job, epoch, 700));
+    EXPECT_TRUE(bench.send(other.message(0, 2, Bytes(16, 1))[0], other.port_of(0)).empty());
+    EXPECT_EQ(bench.accounting().held, 1u);
+    bench.withdraw(1);
+    EXPECT_EQ(bench.accounting().held, 0u);
+    other.restart(epoch + 1);
+  }
 }
 
 TEST(Switch, RefusesARingThatThereIsNoRoomForAndStaysAsItWas) {
@@ -1617,8 +1639,8 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
   EXPECT_EQ(bench.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
   const Worker& worker = bench.inside().worker();
   std::vector<ConnectionSnapshot> connections;
-  snapshot_connections(worker, {0, worker.classifier().connections().places()}, bench.now,
-                       connections);
+  snapshot_connections(worker, bench.inside().rings(),
+                       {0, worker.classifier().connections().places()}, bench.now, connections);
   EXPECT_EQ(connections.size(), 2u);
 }
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rings that are made and withdrawn while the switch runs."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from hosts import RANKS, Job, frame_of, ring_7, ring_of_hosts, ring_ports
+from lab import Lab, smoke_test
+from terminal import Terminal
+from test_incarnations import SECOND, told, wait_for_drops
+from weir import Weir, configuration, expect
+
+ROUNDS = 5
+# What ring 7 takes: 2N x L slots of H-1 frames, and 4 waiting hellos of each of H ranks (docs/protocol.md §2a, §4).
+FRAMES_OF_RING_7 = 2 * 4 * 16 * (RANKS - 1) + 4 * RANKS
+
+
+def spare(directory: Path, rings: int = 2, members: int = 2 * RANKS, frames: int = FRAMES_OF_RING_7) -> str:
+    return (configuration(ring_ports()) + f"spare: {{ rings: {rings}, members: {members}, frames: {frames} }}\n"
+            f"state_directory: {directory}\n")
+
+
+def added(lab: Lab, terminal: Terminal, ring: str) -> str:
+    """What the prompt says to `add ring`."""
+    return terminal.ask(f"add ring {lab.file('ring.yaml', ring)}")
+
+
+def rings_of(switch: Weir) -> list[int]:
+    return [row["id"] for row in switch.ask("/weir/ring").get("rings", {}).values()]
+
+
+@smoke_test("rings-at-run-time")
+def rings_at_run_time(lab: Lab) -> None:
+    """A ring comes, works and goes, again and again; its memory comes back."""
+    fabric, hosts = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, spare(lab.directory / "state"))
+    for _ in range(ROUNDS):
+        expect(added(lab, terminal, ring_7()) == "added: ring 7\n", "`add ring`")
+        hosts.incarnation = hosts.incarnation.again()
+        hosts.say_hello()
+        Job(hosts, last=2).run()
+        said = added(lab, terminal, ring_7())
+        expect("two rings have the same id" in said and "rings now: 7" in said, f"the same id again: {said}")
+        expect(terminal.ask("withdraw ring 7") == "ring 7: withdrawn\n", "`withdraw ring`")
+        expect(rings_of(terminal.switch) == [], "the ring is still there")
+    totals = told(terminal)
+    expect(set(totals.drops) <= {"stale_repeat"}, f"{totals}")
+
+
+@smoke_test("rings-at-run-time-refused")
+def refused(lab: Lab) -> None:
+    """What a ring needs and the switch lacks is told in words, and changes nothing."""
+    fabric, hosts = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, spare(lab.directory / "state", rings=1))
+    before = terminal.ask("show memory")
+    rows = ((ring_7(window=5), f"needs {2 * 5 * 16 * (RANKS - 1) + 4 * RANKS} frames", f"{FRAMES_OF_RING_7} are free"),
+            (ring_7(window=0), "window: found 0", "allowed: a whole number, 1 to 1024"),
+            (ring_7().replace("p0", "p9"), 'port: found "p9"', "allowed: p0"),
+            ("rings: []\n", "rings: found an unknown key", "allowed: id, window"))
+    for ring, found, allowed in rows:
+        said = added(lab, terminal, ring)
+        expect(found in said and allowed in said and said.count("\n") == 1, f"{ring}: {said}")
+    expect("no such file" in terminal.ask("add ring /nowhere"), "a file that is not there")
+    expect(terminal.ask("show memory") == before, "memory has gone")
+    expect(added(lab, terminal, ring_7()) == "added: ring 7\n", "`add ring`")
+    said = added(lab, terminal, ring_7().replace("id: 7", "id: 8"))
+    expect("there are 1 rings" in said, said)
+    hosts.say_hello()
+    Job(hosts, last=2).run()
+    told(terminal)
+    plain = Terminal(lab, fabric, configuration(ring_ports()))
+    expect("allowed: a configuration with spare:" in added(lab, plain, ring_7()), "without room")
+    told(plain)
+
+
+@smoke_test("rings-remembered")
+def remembered(lab: Lab) -> None:
+    """A restarted switch lets no raw data of a job pass whose ring was made while its predecessor ran."""
+    fabric, hosts = ring_of_hosts(lab)
+    config = spare(lab.directory / "state")
+    first = Terminal(lab, fabric, config)
+    expect(added(lab, first, ring_7()) == "added: ring 7\n", "`add ring`")
+    hosts.say_hello()
+    before = hosts.incarnation
+    Job(hosts, last=1).run()
+    told(first)
+    second = Terminal(lab, fabric, config)
+    expect(rings_of(second.switch) == [], "a ring is there")
+    for rank in range(RANKS):
+        hosts.send_raw(rank, frame_of(rank, SECOND, before))
+        hosts.send_raw(rank, frame_of(rank, SECOND + 1, before))
+    wait_for_drops(second.switch, {"unannounced": RANKS, "unclassified": RANKS})
+    expect(hosts.received(0.2) == [], "raw data was forwarded")
+    expect(added(lab, second, ring_7()) == "added: ring 7\n", "`add ring` again")
+    hosts.incarnation = before.again()
+    hosts.say_hello()
+    Job(hosts, last=2).run()
+    told(second)
+
+
+@smoke_test("rings-journal-errors")
+def journal_errors(lab: Lab) -> None:
+    """A journal that cannot be read keeps the switch from starting, and says why."""
+    fabric, _ = ring_of_hosts(lab)
+    state = lab.directory / "state"
+    state.mkdir()
+    for text, found in (("10.77.0.1 10.77.0.x\n", "rings:1: found '10.77.0.x'"), ("10.77.0.1\n", "rings:1: found 1 addresses")):
+        (state / "rings").write_text(text)
+        ended = lab.weir(fabric, spare(state), "--no-interactive").wait()
+        expect(ended.status == 2 and found in ended.output, f"{text!r}: {ended}")
+    (state / "rings").write_text("10.77.0.1 10.77.0.2\n10.77.0.3 10.")  # the second was never added
+    lab.ready_weir(fabric, spare(state)).stop()
+    expect((state / "rings").read_text() == "10.77.0.1 10.77.0.2\n", "half a line stays")
