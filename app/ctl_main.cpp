@@ -22,12 +22,13 @@ using app::UsageError;
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
-constexpr const char* kHead = "usage: weirctl [OPTION...] WORD...\n"
-                              "\n"
-                              "Asks or orders what the switch's prompt can: `weirctl help` lists "
-                              "it, `weirctl show ring all json`\n"
-                              "is an example. Files are written where the switch runs.\n"
-                              "\n";
+constexpr const char* kHead =
+    "usage: weirctl [OPTION...] WORD...\n"
+    "\n"
+    "Asks or orders what the switch's prompt can: `weirctl help` lists "
+    "it, `weirctl show ring all json`\n"
+    "is an example. Files are those of the machine where the switch runs.\n"
+    "\n";
 constexpr const char* kTail = "\n"
                               "Exit status: 0; 1 when the switch is not reached or cannot do it "
                               "now; 2 for wrong options or words.\n";

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "command/answer.hpp"
+#include "config/config.hpp"
 #include "ring/ring_spec.hpp"
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,12 @@ struct ListedRing {
   std::uint64_t results = 0;
 };
 
+/// A ring is to be added whose id another one has. what() names both.
+class RingExists : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// What the control service asks of a switch. Any thread may call; what a call throws becomes the
 /// status of the client's call.
 class Backend {
@@ -30,7 +38,11 @@ class Backend {
   virtual report::Report ask(const command::Words& words) = 0;
   virtual command::Words completions(std::string_view line) = 0;
   virtual std::vector<ListedRing> rings() = 0;
-  virtual std::vector<std::string> port_names() = 0;
+  virtual void add_ring(const ring::RingSpec& ring) = 0;
+  /// Withdraws it.
+  virtual void remove_ring(std::uint32_t id) = 0;
+  /// With the ports of which rings' members have the indices.
+  virtual const config::Config& config() = 0;
   /// Throws unless all lcores stop for a question.
   virtual void check_lcores() = 0;
 };

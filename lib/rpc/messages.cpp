@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/messages.hpp"
 
-#include "wire/address.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,35 +22,6 @@ void check_text(std::string_view what, const std::string& text) {
     throw WrongMessage(
         fmt::format("{}: found {} bytes{}; allowed: at most {} printable bytes", what, text.size(),
                     is_printable(text) ? "" : " with control characters", kMostWordBytes));
-  }
-}
-
-v1::Ring::KeepAlive keep_alive_of(ring::KeepAlive keep_alive) {
-  switch (keep_alive) {
-  case ring::KeepAlive::ack:
-    return v1::Ring::KEEP_ALIVE_ACK;
-  case ring::KeepAlive::rnr:
-    return v1::Ring::KEEP_ALIVE_RNR;
-  case ring::KeepAlive::off:
-    return v1::Ring::KEEP_ALIVE_OFF;
-  }
-  return v1::Ring::KEEP_ALIVE_UNSPECIFIED;
-}
-
-void write_ring(const ring::RingSpec& spec, const std::vector<std::string>& ports,
-                v1::Ring& message) {
-  message.set_id(spec.id);
-  message.set_window(spec.window);
-  message.set_max_message_bytes(spec.max_message_bytes);
-  message.set_mtu(spec.mtu);
-  message.set_patience(spec.patience_ms / 1000);
-  message.set_keep_alive(keep_alive_of(spec.keep_alive));
-  for (const ring::Member& member : spec.members) {
-    v1::Member& row = *message.add_members();
-    row.set_ip(wire::to_string(member.ip));
-    if (member.port) {
-      row.set_port(ports.at(*member.port));
-    }
   }
 }
 
@@ -138,14 +107,6 @@ void write(const command::Answer& answer, v1::ExecuteResponse& response) {
   } else {
     write(std::get<report::Report>(answer), *response.mutable_tables()->mutable_tables());
   }
-}
-
-void write(const ListedRing& ring, const std::vector<std::string>& ports, v1::ListedRing& message) {
-  write_ring(ring.spec, ports, *message.mutable_ring());
-  message.set_connected(ring.connected);
-  message.set_held(ring.held);
-  message.set_slots_completed(ring.slots_completed);
-  message.set_results(ring.results);
 }
 
 ReceivedReport::ReceivedReport(google::protobuf::RepeatedPtrField<v1::Table> tables)

@@ -4,7 +4,6 @@
 /// Between the control service's messages (proto/weir/v1/switch.proto) and what they stand for.
 
 #include "command/answer.hpp"
-#include "rpc/backend.hpp"
 
 #include <chrono>
 #include <deque>
@@ -35,8 +34,6 @@ std::chrono::milliseconds period_of(const v1::WatchStatisticsRequest& request);
 
 void write(const report::Report& report, google::protobuf::RepeatedPtrField<v1::Table>& tables);
 void write(const command::Answer& answer, v1::ExecuteResponse& response);
-/// `ports`: their names, by index.
-void write(const ListedRing& ring, const std::vector<std::string>& ports, v1::ListedRing& message);
 
 /// Tables that came in a message. They refer to it, and it may not move.
 class ReceivedReport {

@@ -6,6 +6,7 @@
 #include "control/switch.hpp"
 #include "report/answers.hpp"
 #include "rpc/messages.hpp"
+#include "rpc/ring_messages.hpp"
 #include "rpc/watcher.hpp"
 
 #include <fmt/format.h>
@@ -52,6 +53,18 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::INVALID_ARGUMENT, error.what()};
   } catch (const command::WrongWords& error) {
     return {grpc::StatusCode::INVALID_ARGUMENT, error.what()};
+  } catch (const config::ConfigError& error) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, error.what()};
+  } catch (const RingExists& error) {
+    return {grpc::StatusCode::ALREADY_EXISTS, error.what()};
+  } catch (const control::NoRoomForRing& error) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
+  } catch (const control::RingRefused& error) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const control::JournalError& error) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const control::NoSuchRing& error) {
+    return {grpc::StatusCode::NOT_FOUND, error.what()};
   } catch (const report::UnknownName& error) {
     return {grpc::StatusCode::NOT_FOUND, error.what()};
   } catch (const control::CaptureRuns& error) {
@@ -100,10 +113,27 @@ grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* contex
                                              v1::ListRingsResponse* response) {
   return answered(context, [&] {
     count_request();
-    const std::vector<std::string> ports = backend_.port_names();
     for (const ListedRing& ring : backend_.rings()) {
-      write(ring, ports, *response->add_rings());
+      write(ring, backend_.config(), *response->add_rings());
     }
+  });
+}
+
+grpc::ServerUnaryReactor* Service::AddRing(grpc::CallbackServerContext* context,
+                                           const v1::AddRingRequest* request,
+                                           v1::AddRingResponse*) {
+  return answered(context, [&] {
+    count_request();
+    backend_.add_ring(ring_of(request->ring(), backend_.config()));
+  });
+}
+
+grpc::ServerUnaryReactor* Service::RemoveRing(grpc::CallbackServerContext* context,
+                                              const v1::RemoveRingRequest* request,
+                                              v1::RemoveRingResponse*) {
+  return answered(context, [&] {
+    count_request();
+    backend_.remove_ring(request->id());
   });
 }
 

@@ -32,6 +32,12 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerUnaryReactor* ListRings(grpc::CallbackServerContext* context,
                                       const v1::ListRingsRequest* request,
                                       v1::ListRingsResponse* response) override;
+  grpc::ServerUnaryReactor* AddRing(grpc::CallbackServerContext* context,
+                                    const v1::AddRingRequest* request,
+                                    v1::AddRingResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveRing(grpc::CallbackServerContext* context,
+                                       const v1::RemoveRingRequest* request,
+                                       v1::RemoveRingResponse* response) override;
   grpc::ServerWriteReactor<v1::Statistics>*
   WatchStatistics(grpc::CallbackServerContext* context,
                   const v1::WatchStatisticsRequest* request) override;

@@ -3,6 +3,8 @@
 
 #include "report/answers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace weir::rpc {
@@ -22,8 +24,12 @@ std::vector<ListedRing> SwitchBackend::rings() {
   return rings;
 }
 
-std::vector<std::string> SwitchBackend::port_names() {
-  return report::port_names(weir_);
+void SwitchBackend::add_ring(const ring::RingSpec& ring) {
+  if (weir_.ring_set()->ring_with_id(ring.id)) {
+    throw RingExists(fmt::format("id: found {}, which a ring has; allowed: any but {}", ring.id,
+                                 fmt::join(report::ring_ids(weir_), ", ")));
+  }
+  weir_.add_ring(ring);
 }
 
 void SwitchBackend::check_lcores() {

@@ -20,7 +20,12 @@ class SwitchBackend : public Backend {
   command::Words completions(std::string_view line) override { return commands_.completions(line); }
 
   std::vector<ListedRing> rings() override;
-  std::vector<std::string> port_names() override;
+  void add_ring(const ring::RingSpec& ring) override;
+
+  void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
+
+  const config::Config& config() override { return weir_.config(); }
+
   void check_lcores() override;
 
  private:

@@ -4,7 +4,9 @@
 /// keeps the limits or is a WrongMessage; tables that are accepted can be printed.
 
 #include "frame_script.hpp"
+#include "ring/ring_set.hpp"
 #include "rpc/messages.hpp"
+#include "rpc/ring_messages.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -44,6 +46,19 @@ void check_tables(const v1::Tables& message) {
   fuzz::require(again.tables_size() == message.tables_size(), "a table is lost");
 }
 
+void check_ring(const v1::Ring& message) {
+  static const config::Config config =
+      config::parse_config("ports: [{name: p0, device: a}, {name: p1, device: b}]", "fuzz");
+  try {
+    const ring::RingSpec spec = rpc::ring_of(message, config);
+    fuzz::require(spec.id == message.id() && spec.window == message.window(), "another ring");
+    fuzz::require(spec.world() == message.members_size(), "another number of members");
+    const ring::RingSet rings({spec});
+  } catch (const config::ConfigError&) {
+    return;
+  }
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -51,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
   case 0:
     with<v1::ExecuteRequest>(
         bytes, [](const auto& request) { check_words(rpc::words_of(request.words())); });
@@ -67,6 +82,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto period = rpc::period_of(request).count();
       fuzz::require(period >= 100 && period <= 3'600'000, "a period out of bounds");
     });
+    break;
+  case 3:
+    with<v1::Ring>(bytes, check_ring);
     break;
   default:
     with<v1::Tables>(bytes, check_tables);

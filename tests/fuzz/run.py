@@ -102,7 +102,9 @@ def control_messages() -> list[bytes]:
     cells = field(1, field(1, 7)) + field(1, bytes([17]) + bytes(8)) + field(1, field(3, b"text"))
     columns = b"".join(field(2, field(1, key) + field(2, key)) for key in (b"a", b"b", b"c"))
     table = field(1, b"ports") + columns + field(3, cells) + field(3, cells) + field(4, b"a note")
-    return [b"\0" + words, b"\1" + field(1, b"show ri"), b"\2" + words + field(2, 100), b"\3" + field(1, table) * 2,
+    members = b"".join(field(7, field(1, ip) + field(2, b"p1")) for ip in (b"10.0.0.1", b"10.0.0.2", b"10.0.0.3"))
+    ring = field(1, 9) + field(2, 4) + field(3, 64) + field(5, 60) + field(6, 2) + members
+    return [b"\0" + words, b"\1" + field(1, b"show ri"), b"\2" + words + field(2, 100), b"\3" + ring, b"\4" + field(1, table) * 2,
             b"\0" + field(1, b"x") * 17, b"\0" + field(1, b"")]
 
 

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hosts import RANKS, Hosts, Job, ring_of_hosts
+from hosts import RANKS, Hosts, Job, ring_7, ring_of_hosts
 from lab import Lab, smoke_test
 from netns import KILLED_WITH_US, Namespace
 from terminal import Terminal, lines_of
 from test_process import TWO_CORES, FrozenThread, lcore_thread
+from test_rings import spare
 from test_telemetry import still
 from torch_ranks import PYTHON
 from weir import BUILD, NO_HUGEPAGES, ROOT, Ended, Weir, configuration, expect, run_to_end, wait_for
@@ -95,6 +96,45 @@ def same_answers(lab: Lab) -> None:
     expect(said(lab, "withdraw ring 7") == "ring 7: withdrawn\n", "withdraw")
     expect(foreign(lab, "call", "ListRings", "{}") == {}, "a withdrawn ring is listed")
     end(terminal)
+
+
+@smoke_test("control-rings")
+def rings(lab: Lab) -> None:
+    """A ring is made and removed by a program, and hosts reduce on it meanwhile."""
+    fabric, hosts = ring_of_hosts(lab)
+    switch = lab.ready_weir(fabric, at_socket(lab, spare(lab.directory / "state")))
+    members = [{"ip": f"10.77.0.{rank + 1}", "port": f"p{rank}"} for rank in range(RANKS)]
+    ring = {"id": 7, "window": 4, "max_message_bytes": 16 * 1024, "mtu": 1024, "members": members}
+
+    def add(**changes: object) -> Any:
+        return foreign(lab, "call", "AddRing", json.dumps({"ring": ring | changes}))
+
+    def listed() -> list[dict[str, Any]]:
+        return list(foreign(lab, "call", "ListRings", "{}").get("rings", []))
+    for changes, code, message in (
+            ({"window": 0}, "INVALID_ARGUMENT", "ring:1: window: found 0; allowed: a whole number, 1 to 1024"),
+            ({"members": members[:1]}, "INVALID_ARGUMENT", "ring:1: members: found a list of 1; allowed: a list of 2 to 256"),
+            ({"members": [*members[:3], members[0]]}, "INVALID_ARGUMENT", "each address once per ring"),
+            ({"window": 5}, "RESOURCE_EXHAUSTED", f"needs {2 * 5 * 16 * (RANKS - 1) + 4 * RANKS} frames")):
+        answer = add(**changes)
+        expect(answer.get("code") == code and message in answer["message"], f"{changes}: {answer}")
+    expect(listed() == [], "a refused ring is there")
+    for _ in range(2):
+        expect(add() == {}, "AddRing")
+        answer = add()
+        expect(answer == {"code": "ALREADY_EXISTS", "message": "id: found 7, which a ring has; allowed: any but 7"}, f"{answer}")
+        hosts.incarnation = hosts.incarnation.again()
+        hosts.say_hello()
+        Job(hosts, last=2).run()
+        [row] = listed()
+        expect(row["ring"] == ring | {"patience": "600", "keep_alive": "KEEP_ALIVE_ACK"} and row["connected"] == RANKS
+               and row["slots_completed"] == "33", f"{row}")
+        expect(foreign(lab, "call", "RemoveRing", '{"id": 7}') == {}, "RemoveRing")
+        expect(listed() == [], "a removed ring is there")
+    answer = foreign(lab, "call", "RemoveRing", '{"id": 7}')
+    expect(answer["code"] == "NOT_FOUND", f"{answer}")
+    expect(said(lab, f"add ring {lab.file('ring.yaml', ring_7())}") == "added: ring 7\n", "weirctl add ring")
+    switch.stop()
 
 
 @smoke_test("control-errors")

@@ -7,6 +7,7 @@
 #include "rpc/messages.hpp"
 #include "rpc/open_connections.hpp"
 #include "rpc/request_rate.hpp"
+#include "rpc/ring_messages.hpp"
 #include "rpc/service.hpp"
 #include "rpc/tls_files.hpp"
 
@@ -99,13 +100,38 @@ class Desk : public Backend {
              .results = 4}};
   }
 
-  std::vector<std::string> port_names() override { return {"p0", "p1"}; }
+  void add_ring(const ring::RingSpec& ring) override {
+    if (ring.id == 7) {
+      throw RingExists("7 is taken");
+    }
+    if (ring.id == 8) {
+      throw control::NoRoomForRing("no room");
+    }
+    if (ring.id == 10) {
+      throw control::RingRefused("another port");
+    }
+    added = ring;
+  }
+
+  void remove_ring(std::uint32_t id) override {
+    if (id != 7) {
+      throw control::NoSuchRing("there is 7");
+    }
+  }
+
+  const config::Config& config() override { return config_; }
+
+  ring::RingSpec added;
 
   void check_lcores() override {
     if (!lcores_work) {
       throw control::LcoreError("lcore 1 hangs");
     }
   }
+
+ private:
+  const config::Config config_ =
+      config::parse_config("ports: [{name: p0, device: a}, {name: p1, device: b}]", "f");
 };
 
 config::ControlConfig at(const std::string& path) {
@@ -186,6 +212,103 @@ TEST_F(Control, EachExceptionHasItsStatusAndItsWords) {
     EXPECT_EQ(status.error_code(), row.code);
     EXPECT_EQ(status.error_message(), "why");
   }
+}
+
+v1::Ring ring_of_two() {
+  v1::Ring ring;
+  ring.set_id(9);
+  ring.set_window(4);
+  ring.set_max_message_bytes(4096);
+  ring.add_members()->set_ip("10.0.0.1");
+  ring.add_members()->set_ip("10.0.0.2");
+  ring.mutable_members(1)->set_port("p1");
+  return ring;
+}
+
+TEST_F(Control, AddsARingWithTheDefaultsOfTheFile) {
+  const auto add = [this](const v1::Ring& ring) {
+    grpc::ClientContext context;
+    v1::AddRingRequest request;
+    v1::AddRingResponse response;
+    *request.mutable_ring() = ring;
+    return stub_->AddRing(&context, request, &response);
+  };
+  v1::Ring ring = ring_of_two();
+  ASSERT_TRUE(add(ring).ok());
+  EXPECT_EQ(desk_.added.id, 9U);
+  EXPECT_EQ(desk_.added.window, 4U);
+  EXPECT_EQ(desk_.added.max_message_bytes, 4096U);
+  EXPECT_EQ(desk_.added.mtu, 1024);
+  EXPECT_EQ(desk_.added.patience_ms, 600'000U);
+  EXPECT_EQ(desk_.added.keep_alive, ring::KeepAlive::ack);
+  ASSERT_EQ(desk_.added.members.size(), 2U);
+  EXPECT_EQ(wire::to_string(desk_.added.members[0].ip), "10.0.0.1");
+  EXPECT_EQ(desk_.added.members[0].port, std::nullopt);
+  EXPECT_EQ(desk_.added.members[1].port, 1);
+  ring.set_mtu(256);
+  ring.set_patience(5);
+  ring.set_keep_alive(v1::Ring::KEEP_ALIVE_OFF);
+  ASSERT_TRUE(add(ring).ok());
+  EXPECT_EQ(desk_.added.mtu, 256);
+  EXPECT_EQ(desk_.added.patience_ms, 5'000U);
+  EXPECT_EQ(desk_.added.keep_alive, ring::KeepAlive::off);
+  ring.set_id(7);
+  EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  ring.set_id(8);
+  EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ring.set_id(10);
+  EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(Control, ARingBreaksTheRulesOfTheFileInItsWords) {
+  struct Row {
+    const char* error;
+    std::function<void(v1::Ring&)> change;
+  };
+
+  const std::vector<Row> rows{
+      {"ring:1: window: found 0; allowed: a whole number, 1 to 1024",
+       [](v1::Ring& ring) { ring.set_window(0); }},
+      {"ring:1: max_message_bytes: found 39; allowed: a whole number, 40 to 1073741824",
+       [](v1::Ring& ring) { ring.set_max_message_bytes(39); }},
+      {"ring:1: mtu: found 1500; allowed: 256, 512, 1024, 2048 or 4096",
+       [](v1::Ring& ring) { ring.set_mtu(1500); }},
+      {"ring:1: patience: found 86401; allowed: a whole number, 1 to 86400",
+       [](v1::Ring& ring) { ring.set_patience(86'401); }},
+      {"ring:1: keep_alive: found 99; allowed: ack, rnr or off",
+       [](v1::Ring& ring) { ring.set_keep_alive(static_cast<v1::Ring::KeepAlive>(99)); }},
+      {"ring:1: members[0].ip: found \"127.0.0.1\"; allowed: a unicast IPv4 or IPv6 address",
+       [](v1::Ring& ring) { ring.mutable_members(0)->set_ip("127.0.0.1"); }},
+      {"ring:1: members[1].port: found \"p2\"; allowed: p0 or p1",
+       [](v1::Ring& ring) { ring.mutable_members(1)->set_port("p2"); }},
+      {"ring:1: members[1].port: found \"p1, ip: \"10.0.0.9\"; allowed: p0 or p1",
+       [](v1::Ring& ring) { ring.mutable_members(1)->set_port("p1, ip: \"10.0.0.9"); }},
+      {"ring:1: members: found a list of 1; allowed: a list of 2 to 256 members",
+       [](v1::Ring& ring) { ring.mutable_members()->RemoveLast(); }},
+      {"control characters", [](v1::Ring& ring) { ring.mutable_members(0)->set_ip("10.0.0.1\n"); }},
+  };
+  for (const Row& row : rows) {
+    v1::Ring ring = ring_of_two();
+    row.change(ring);
+    try {
+      ring_of(ring, desk_.config());
+      ADD_FAILURE() << "accepted, but should be: " << row.error;
+    } catch (const config::ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(row.error));
+    }
+  }
+}
+
+TEST_F(Control, RemovesARingThatThereIs) {
+  const auto remove = [this](std::uint32_t id) {
+    grpc::ClientContext context;
+    v1::RemoveRingRequest request;
+    v1::RemoveRingResponse response;
+    request.set_id(id);
+    return stub_->RemoveRing(&context, request, &response).error_code();
+  };
+  EXPECT_EQ(remove(7), grpc::StatusCode::OK);
+  EXPECT_EQ(remove(8), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(Control, WordsHaveLimits) {
