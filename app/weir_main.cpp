@@ -7,6 +7,7 @@
 #include "control/placement.hpp"
 #include "control/switch.hpp"
 #include "late_control.hpp"
+#include "late_metrics.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
@@ -219,47 +220,7 @@ void look_after_lcores(control::Switch& weir, app::ServiceManager& service) {
   }
 }
 
-/// The metrics' endpoint. Its address may come later than the switch, or another process may have
-/// it; forwarding does not wait for that.
-class LateMetrics {
- public:
-  /// Empty `listen`: no metrics are wanted.
-  LateMetrics(control::Switch& weir, const std::string& listen) : weir_(weir), listen_(listen) {
-    try_to_listen();
-  }
-
-  void try_to_listen() {
-    const auto now = std::chrono::steady_clock::now();
-    if (listen_.empty() || endpoint_ || now < due_) {
-      return;
-    }
-    due_ = now + kPause;
-    try {
-      endpoint_.emplace(weir_, listen_);
-    } catch (const metrics::EndpointError& error) {
-      if (!std::exchange(has_complained_, true)) {
-        fmt::print(stderr, "weir: {}; the switch forwards without metrics, and tries every {} s\n",
-                   error.what(), kPause.count());
-      }
-    }
-  }
-
-  void end() {
-    listen_.clear();
-    endpoint_.reset();
-  }
-
- private:
-  static constexpr std::chrono::seconds kPause{10};
-
-  control::Switch& weir_;
-  std::string listen_;
-  std::optional<metrics::Endpoint> endpoint_;
-  std::chrono::steady_clock::time_point due_{};
-  bool has_complained_ = false;
-};
-
-void wait_for_signal(control::Switch& weir, app::ServiceManager& service, LateMetrics& metrics,
+void wait_for_signal(control::Switch& weir, app::ServiceManager& service, app::LateMetrics& metrics,
                      app::LateControl& control) {
   while (!stop_requested) {
     look_after_lcores(weir, service);
@@ -291,7 +252,7 @@ void run_switch(const Options& options, const config::Config& config,
       fmt::print(stderr, "weir: {}\n", warning);
     }
   }
-  LateMetrics metrics(weir, config.metrics.listen);
+  app::LateMetrics metrics(weir, config.metrics.listen);
   app::LateControl control(weir, config.control);
   app::ServiceManager service;
   fmt::print("weir: ready\n");

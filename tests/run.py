@@ -80,7 +80,7 @@ STAGES = [
     Stage("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
           ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
     Stage("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
-    Stage("budget", "instructions per packet and stage, by callgrind", ["tests/bench/budget.py"]),
+    Stage("budget", "instructions per packet or call, and stage, by callgrind", ["tests/bench/budget.py"]),
     Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     Stage("demo", "tools/demo, small, with loss",
           ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),

@@ -3,6 +3,7 @@
 
 #include "config/yaml_reader.hpp"
 #include "ring/ring_set.hpp"
+#include "text/number.hpp"
 #include "weir/ina.hpp"
 #include "weir/limits.hpp"
 
@@ -10,11 +11,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <system_error>
+#include <optional>
 #include <utility>
 
 namespace weir::config {
@@ -301,9 +301,8 @@ std::string read_state_directory(const YamlReader& node, const SpareConfig& spar
 
 bool is_port_number(std::string_view digits) {
   constexpr unsigned most = 65535;
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  return error == std::errc() && end == digits.data() + digits.size() && port != 0 && port <= most;
+  const std::optional<unsigned> port = text::parsed<unsigned>(digits);
+  return port && *port != 0 && *port <= most;
 }
 
 /// "ADDRESS:PORT", an IPv6 address in brackets.

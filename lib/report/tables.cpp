@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::size_t kBarWidth = 30;
 
+double milliseconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+
 template <typename Reason, std::size_t Count>
 Table reasons_table(const TableShape& shape, const std::array<std::uint64_t, Count>& counts) {
   Table table(shape);
@@ -136,12 +140,11 @@ Table recovery_table(const RingSnapshot& ring) {
     const recovery::FlowCounters& received = ring.children[(rank + ranks - 1) % ranks].recovery;
     const auto late = static_cast<std::uint16_t>(rank);
     const bool is_waited_for = std::ranges::count(ring.waited_for, late) != 0;
-    table.rows.push_back({std::uint64_t{rank}, sent.naks + sent.rnr_naks,
-                          received.mended + received.resent_late, sent.naks, sent.rnr_naks,
-                          sent.swallowed, sent.resent, sent.kept_alive + sent.hellos_kept_alive,
-                          is_waited_for
-                              ? fmt::format("{:.1f}", static_cast<double>(ring.waiting_ns) / 1e6)
-                              : std::string("-")});
+    table.rows.push_back(
+        {std::uint64_t{rank}, sent.naks + sent.rnr_naks, received.mended + received.resent_late,
+         sent.naks, sent.rnr_naks, sent.swallowed, sent.resent,
+         sent.kept_alive + sent.hellos_kept_alive,
+         is_waited_for ? fmt::format("{:.1f}", milliseconds(ring.waiting_ns)) : std::string("-")});
   }
   return table;
 }
@@ -158,18 +161,13 @@ Table stuck_table(const RingSpec& spec, std::span<const slot::StuckSlot> slots) 
   Table table(tables::kStuck);
   table.note = fmt::format("ring {}: the unfinished slots that have waited longest", spec.id);
   for (const slot::StuckSlot& slot : slots) {
-    table.rows.push_back({slot.message, std::uint64_t{slot.packet},
-                          static_cast<double>(slot.waiting_ns) / 1e6,
+    table.rows.push_back({slot.message, std::uint64_t{slot.packet}, milliseconds(slot.waiting_ns),
                           fmt::format("{}", fmt::join(slot.missing, ","))});
   }
   return table;
 }
 
 namespace {
-
-double milliseconds(std::uint64_t ns) {
-  return static_cast<double>(ns) / 1e6;
-}
 
 std::string awaited_of(const RingSpec& spec, const stage::SenderSnapshot& sender,
                        std::uint64_t now_ns) {

@@ -26,7 +26,8 @@ void report_spent(std::string_view part, const Case& parameters, unsigned round,
           {"poll", spent.in(Stage::poll), "ns"},
           {"network", spent.in(Stage::network), "ns"},
           {"asleep", spent.in(Stage::sleep), "ns"},
-          {"cpu", spent.cpu_ns, "ns"}});
+          {"cpu", spent.cpu_ns, "ns"},
+          {"own threads", spent.own_threads_ns, "ns"}});
 }
 
 /// Small all-reduces, one at a time and several at once.

@@ -225,15 +225,22 @@ std::unique_ptr<host::Group> HostLab::form_group(std::uint16_t rank, const std::
 HostLab::Spent HostLab::measure(const Calls& calls) {
   std::array<Stages, kRanks> clocks;
   std::array<double, kRanks> seconds{};
+  std::array<double, kRanks> whole_seconds{};
+  const Calls warm_up{calls.bytes, calls.queued, calls.batches / 8 + 1};
+  const double before = process_cpu_seconds();
   in_each_rank([&](std::uint16_t rank) {
-    make(rank, {calls.bytes, calls.queued, calls.batches / 8 + 1}); // warms up
+    make(rank, warm_up);
     clocks[rank].reset();
     stages = &clocks[rank];
     seconds[rank] = cpu_seconds_of([&] { make(rank, calls); });
     clocks[rank].enter(Stage::outside);
+    whole_seconds[rank] = cpu_seconds();
   });
+  const double others = process_cpu_seconds() - before - whole_seconds[0] - whole_seconds[1];
   const auto share = 1.0 / static_cast<double>(calls.batches * calls.queued * kRanks);
   Spent spent;
+  spent.own_threads_ns = others * 1e9 * share * static_cast<double>(calls.batches) /
+                         static_cast<double>(calls.batches + warm_up.batches);
   for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
     for (std::size_t stage = 0; stage < kStages; ++stage) {
       spent.ns[stage] += clocks[rank].ns(static_cast<Stage>(stage)) * share;

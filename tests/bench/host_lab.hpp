@@ -45,7 +45,8 @@ class HostLab {
   /// What both ranks did, for each call of one rank.
   struct Spent {
     std::array<double, kStages> ns{};
-    double cpu_ns = 0; // of computing, the switch's share included
+    double cpu_ns = 0;         // of computing, the switch's share included
+    double own_threads_ns = 0; // of computing, of the groups' own threads
 
     double in(Stage stage) const { return ns[static_cast<std::size_t>(stage)]; }
 

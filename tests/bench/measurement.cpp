@@ -44,6 +44,12 @@ std::string allowed_options(const std::vector<NumberOption>& numbers) {
   return text;
 }
 
+double seconds_on(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 } // namespace
 
 Options read_options(int argc, char** argv, const std::vector<std::string_view>& parts,
@@ -109,9 +115,11 @@ void tell_progress(std::string_view part, unsigned round, const Options& options
 }
 
 double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  return seconds_on(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double process_cpu_seconds() {
+  return seconds_on(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 } // namespace weir::bench

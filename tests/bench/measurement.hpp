@@ -90,6 +90,9 @@ double seconds_of(Work&& work) {
 /// hypervisor takes away is counted.)
 double cpu_seconds();
 
+/// The same of all threads of the process, also of those that have ended.
+double process_cpu_seconds();
+
 /// Seconds of computing of a piece of work.
 template <typename Work>
 double cpu_seconds_of(Work&& work) {

@@ -140,6 +140,7 @@ SMALL_MESSAGES = Part(
         Table("The library's in the call that starts, ns", "start", "bytes", "queued", {}),
         Table("In the call that waits, while it does not sleep, ns", "wait", "bytes", "queued", {}),
         Table("In what the transport reports, ns", "results", "bytes", "queued", {}),
+        Table("In the group's own thread, ns", "own threads", "bytes", "queued", {}),
     ),
 )
 

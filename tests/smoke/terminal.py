@@ -75,6 +75,14 @@ class Terminal:
         """The grammar of each `show` from `help`: "show ring <id> stuck"."""
         return re.findall(r"^  (show .*?) \[json\]  ", self.ask("help"), re.MULTILINE)
 
+    def quit(self) -> str:
+        """Ends the switch; the rest of its output."""
+        self.press("quit\n")
+        ended = self.end()
+        if ended.status != 0:
+            raise Failed(f"quit: exit status {ended.status}")
+        return ended.output
+
     def end(self) -> Ended:
         """The rest of the output, up to the switch's end."""
         deadline = time.monotonic() + STOP_S

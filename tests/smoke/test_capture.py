@@ -91,8 +91,7 @@ def ring(lab: Lab) -> None:
     expect(f"{whole} packets written, 0 left out" in answer, answer)
     expect(status(terminal)["state"] == "ended: stopped", f"{status(terminal)}")
     check_ring(packets_of(lab, file), hosts)
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 def check_ring(packets: list[Packet], hosts: Hosts) -> None:
@@ -151,8 +150,7 @@ def port(lab: Lab) -> None:
     found_all = [(packet.interface, packet.direction, packet.comment) for packet in packets_of(lab, all_ports)]
     each = [("p2", INBOUND, "forwarded to p0, p1, p3")] + [(f"p{i}", OUTBOUND, "forwarded from p2") for i in (0, 1, 3)]
     expect(found_all == each + each[:2], f"{found_all}")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 @smoke_test("capture-connection")
@@ -170,8 +168,7 @@ def connection(lab: Lab) -> None:
     own = hosts.incarnation
     expect(frames == Counter(make(2, place, own) for place in range(1, PLACES) for make in (frame_of, result)),
            "the connection's packets are others")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 @smoke_test("capture-ring-withdrawn")
@@ -187,8 +184,7 @@ def withdrawn(lab: Lab) -> None:
     terminal.ask("withdraw ring 7")
     hosts.send(3, 2)
     wait_for_packets(terminal, 3)
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
     found = [(packet.interface, packet.comment.partition(" (")[0]) for packet in packets_of(lab, file)]
     expect(found == [("p3", f"held in {held_text(3, 1)}"), ("switch", "dropped: ring_withdrawn in aggregate"),
                      ("p3", "dropped: dead_connection in classify")], f"{found}")
@@ -222,6 +218,5 @@ def errors(lab: Lab) -> None:
     second = terminal.ask(f"capture port all {lab.directory}/two.pcapng")
     expect(f"capture: ring 7 is being written to {file}; allowed: one capture at a time" in second, second)
     expect(not (lab.directory / "two.pcapng").exists(), "the refused capture has made its file")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
     expect(packets_of(lab, file) == [], "the capture of nothing has packets")

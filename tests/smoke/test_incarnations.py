@@ -134,10 +134,7 @@ def mac_thief_unpinned(lab: Lab) -> None:
 
 
 def told(terminal: Terminal) -> Totals:
-    terminal.press("quit\n")
-    ended = terminal.end()
-    expect(ended.status == 0, f"quit: exit status {ended.status}")
-    return Totals.read(ended.output)
+    return Totals.read(terminal.quit())
 
 
 @smoke_test("reset-then-same-epoch")

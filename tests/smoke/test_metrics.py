@@ -98,8 +98,7 @@ def metrics(lab: Lab) -> None:
     for port, row in ports.items():
         expect(value("weir_port_transmit_bytes_total", port=port) == row["tx_bytes"], f"bytes by {port}")
         expect(value("weir_port_transmit_packets_total", port=port, **{"class": "ring"}) == row["tx_ring_packets"], port)
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 @smoke_test("metrics-are-well-formed")
@@ -122,8 +121,7 @@ def well_formed(lab: Lab) -> None:
     second = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
                             + f"metrics: {{ listen: \"{LISTEN}\" }}\n")
     expect(f"metrics.listen: cannot listen at {LISTEN}" in second.output(), second.output())
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
     wait_for(lambda: answers(fabric), 20, "the second switch does not take the address that is free now")
     second.stop()
 
@@ -188,8 +186,7 @@ def in_prometheus(lab: Lab) -> None:
     # Rank 3 is late: the ring's rule would fire in a minute. With a limit of a second its expression has an answer.
     stuck = prometheus.query("weir_rank_waited_for_seconds > 1")
     expect([row["metric"]["rank"] for row in stuck] == ["3"], f"stuck: {stuck}")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
     wait_for(lambda: bool(prometheus.query('up{job="weir"} == 0')), 20, "Prometheus does not see that the switch is gone")
 
 

@@ -43,10 +43,7 @@ def commands(lab: Lab) -> None:
     expect(terminal.ask("clear port stats all") == "port all: statistics cleared\n", "`clear port stats all`")
     counts = [row["rx_packets"] for row in rows(terminal, "show port stats all", "port_stats")]
     expect(counts == [0] * RANKS, f"after clear port stats: {counts}")
-    terminal.press("quit\n")
-    ended = terminal.end()
-    expect(ended.status == 0, f"quit: exit status {ended.status}")
-    expect(Totals.read(ended.output).accounting["received"] == 17 * RANKS, "totals after quit")
+    expect(Totals.read(terminal.quit()).accounting["received"] == 17 * RANKS, "totals after quit")
 
 
 def check_values(terminal: Terminal) -> None:
@@ -106,10 +103,8 @@ def stuck(lab: Lab) -> None:
     wait_for(lambda: {row["reason"]: row["count"] for row in rows(terminal, "show drops", "drops")}
              .items() >= {"ring_reset": 3}.items(), 5, "what the ring held is not dropped as ring_reset")
     expect(hosts.received(0.2) == [], "something of a ring that was reset was forwarded")
-    terminal.press("quit\n")
-    ended = terminal.end()
-    totals = Totals.read(ended.output)
-    expect(ended.status == 0 and totals.drops.get("ring_reset") == 3 and sum(totals.drops.values()) == 4, f"{totals}")
+    totals = Totals.read(terminal.quit())
+    expect(totals.drops.get("ring_reset") == 3 and sum(totals.drops.values()) == 4, f"{totals}")
 
 
 @smoke_test("prompt-editing")
@@ -142,8 +137,7 @@ def editing(lab: Lab) -> None:
                          ("set trace", "more is needed: off, on"),
                          ("show drops xml", "found 'xml'; allowed: json")):
         expect(right in terminal.ask(wrong), f"`{wrong}` does not get {right!r}")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 @smoke_test("prompt-signal")

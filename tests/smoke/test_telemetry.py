@@ -78,8 +78,7 @@ def telemetry(lab: Lab) -> None:
         answer = switch.ask(request)
         expect(right in answer.get("error", ""), f"{request}: {answer}")
     expect("/ethdev/list" in known, "DPDK's own telemetry is not there")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 @smoke_test("telemetry-many-rows")
@@ -105,8 +104,7 @@ def many_rows(lab: Lab) -> None:
     records = still(terminal.switch.ask("/weir/trace"))["trace"]
     first_records = still({"trace": all_records[:len(records)]})["trace"]
     expect(len(records) >= 50 and records == first_records, f"{len(records)} records by telemetry: {records}")
-    terminal.press("quit\n")
-    expect(terminal.end().status == 0, "quit")
+    terminal.quit()
 
 
 def accounting(terminal: Terminal) -> dict[str, Any]:

@@ -13,6 +13,7 @@
  */
 
 #include "rank_elements.h"
+#include "rank_options.h"
 #include "weir/weir.h"
 
 #include <poll.h>
@@ -395,16 +396,8 @@ static weir_group* form_group(weir_context* context, char** arguments) {
   weir_group_options options;
   weir_group* group = NULL;
   weir_group_options_init(&options);
-  options.rank = (uint16_t)atoi(arguments[0]);
-  options.world = (uint16_t)atoi(arguments[1]);
-  options.rendezvous = arguments[2];
-  options.rings = &ring;
-  options.ring_count = 1;
-  options.window = 4;
-  options.message_bytes = 16384;
+  set_rank_options(&options, arguments, &ring);
   options.ack_timeout_ms = 500;
-  options.form_timeout_ms = 30000;
-  options.timeout_ms = 30000;
   options.fallback = WEIR_FALLBACK_RING;
   expect_ok("weir_group_form", weir_group_form(context, &options, &group));
   return group;

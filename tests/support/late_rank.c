@@ -12,6 +12,7 @@
  */
 
 #include "rank_elements.h"
+#include "rank_options.h"
 #include "weir/weir.h"
 
 #include <stdio.h>
@@ -106,13 +107,7 @@ static weir_group* form_group(char** arguments) {
   device.device = arguments[4];
   expect_ok("weir_context_open", weir_context_open(&device, &context));
   weir_group_options_init(&options);
-  options.rank = (uint16_t)atoi(arguments[0]);
-  options.world = (uint16_t)atoi(arguments[1]);
-  options.rendezvous = arguments[2];
-  options.rings = &ring;
-  options.ring_count = 1;
-  options.window = 4;
-  options.message_bytes = 16384;
+  set_rank_options(&options, arguments, &ring);
   options.timeout_ms = TIMEOUT_MS;
   options.ack_timeout_ms = ACK_TIMEOUT_MS;
   options.retry_count = RETRIES;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "rank_options.h"
 #include "weir/weir.hpp"
 
 #include <cstdint>
@@ -12,15 +13,7 @@ namespace weir::verbs_rank {
 /// the ring's number.
 inline GroupOptions group_options(char** arguments, const std::uint32_t& ring) {
   GroupOptions options;
-  options.rank = static_cast<std::uint16_t>(std::atoi(arguments[1]));
-  options.world = static_cast<std::uint16_t>(std::atoi(arguments[2]));
-  options.rendezvous = arguments[3];
-  options.rings = &ring;
-  options.ring_count = 1;
-  options.window = 4;
-  options.message_bytes = 16384;
-  options.form_timeout_ms = 30000;
-  options.timeout_ms = 30000;
+  set_rank_options(&options, arguments + 1, &ring);
   return options;
 }
 

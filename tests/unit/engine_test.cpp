@@ -7,6 +7,7 @@
 #include "host/collective/engine.hpp"
 #include "host/collective/switch_reducer.hpp"
 #include "support/comes_true.hpp"
+#include "support/echo_transport.hpp"
 #include "support/stream_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,6 @@ namespace weir::host {
 namespace {
 
 constexpr std::uint32_t kWindowMessages = 4;
-constexpr std::uint32_t kSession = 7;
 
 constexpr WindowConfig kWindow{.ring = 1,
                                .rank = 1,
@@ -31,79 +31,6 @@ constexpr WindowConfig kWindow{.ring = 1,
                                .message_bytes = 40 + 16,
                                .epoch = 5,
                                .nonce = 3};
-
-/// A switch that doubles what it gets, as if rank 0 had sent the same. Each poll brings the results
-/// and acknowledgements of what was posted before it: a round trip.
-class EchoTransport : public Transport {
- public:
-  std::vector<std::uint8_t> address() const override { return {}; }
-
-  std::uint32_t queue_pair(std::size_t) const override { return 0; }
-
-  void connect(std::span<const std::uint8_t>, std::span<const std::uint8_t>) override {}
-
-  void renew(Delivery) override {}
-
-  void quiesce() override {}
-
-  bool post(std::size_t, const OutgoingMessage& message) override {
-    posted_.push_back(message);
-    if (message.number != 0) {
-      lengths_.push_back(message.data.size());
-    }
-    most_under_way_ = std::max(most_under_way_, posted_.size());
-    return true;
-  }
-
-  bool poll(TransportListener& listener) override {
-    ++round_trips_;
-    for (const OutgoingMessage& message : std::exchange(posted_, {})) {
-      const std::vector<std::uint8_t> result = result_of(message);
-      listener.arrived(0, message_in_one_piece(static_cast<std::uint32_t>(message.number), result));
-      listener.completed(0);
-    }
-    return true;
-  }
-
-  int descriptor() const override { return kNoDescriptor; }
-
-  bool arm() override { return true; }
-
-  Deadline due() const override { return Deadline::max(); }
-
-  TransportStatistics statistics() const override { return {}; }
-
-  std::string describe(std::size_t) const override { return {}; }
-
-  std::size_t round_trips() const { return round_trips_; }
-
-  std::size_t most_under_way() const { return most_under_way_; }
-
-  /// Bytes of data in each message since the hello.
-  const std::vector<std::size_t>& lengths() const { return lengths_; }
-
- private:
-  static std::vector<std::uint8_t> result_of(const OutgoingMessage& message) {
-    std::vector<std::uint8_t> bytes(message.header.begin(), message.header.end());
-    wire::InaHeader header = wire::view_as<wire::InaHeader>(bytes.data());
-    header.flags = kInaFlagResult;
-    header.rank.set(0);
-    if (message.number == 0) {
-      header.message_id.set(header.session.get());
-    }
-    header.session.set(kSession);
-    std::memcpy(bytes.data(), &header, sizeof(header));
-    for (const std::uint8_t element : message.data) {
-      bytes.push_back(static_cast<std::uint8_t>(2 * element));
-    }
-    return bytes;
-  }
-
-  std::vector<OutgoingMessage> posted_;
-  std::vector<std::size_t> lengths_;
-  std::size_t round_trips_ = 0;
-  std::size_t most_under_way_ = 0;
-};
 
 std::vector<std::unique_ptr<Reducer>> one_lane() {
   std::vector<std::unique_ptr<Reducer>> lanes;
@@ -133,7 +60,7 @@ struct QueuedCalls : testing::Test {
     }
   }
 
-  EchoTransport transport;
+  test::EchoTransport transport;
   Engine engine{{.rank = 1, .world = 2}, one_lane(), transport, std::chrono::seconds(10)};
   std::unique_ptr<FramedStream> rank_0;
   std::unique_ptr<JobControl> control;

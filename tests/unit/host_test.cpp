@@ -7,10 +7,12 @@
 #include "support/comes_true.hpp"
 #include "support/sanitized.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <latch>
 #include <poll.h>
@@ -19,6 +21,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace weir::host {
@@ -922,6 +925,71 @@ TEST(Group, ARankWithNothingToDoHardlyEverLooks) {
       std::this_thread::sleep_for(milliseconds(1700));
       start().wait();
     }
+  }));
+}
+
+/// Tells the caller's looks for frames from those of the group's own thread.
+class LookersIo : public ForwardingIo {
+ public:
+  struct Looks {
+    std::atomic<unsigned> by_caller = 0;
+    std::atomic<pid_t> own_thread = 0; // once it has looked
+  };
+
+  /// The caller is the thread that makes this.
+  LookersIo(std::unique_ptr<FrameIo> device, Looks& looks)
+      : ForwardingIo(std::move(device)), looks_(looks) {}
+
+  std::size_t receive(FrameReader& reader) override {
+    if (gettid() == caller_) {
+      ++looks_.by_caller;
+    } else {
+      looks_.own_thread = gettid();
+    }
+    return ForwardingIo::receive(reader);
+  }
+
+ private:
+  const pid_t caller_ = gettid();
+  Looks& looks_;
+};
+
+/// How often a thread of this process has slept.
+std::string sleeps_of(pid_t thread) {
+  std::ifstream status(fmt::format("/proc/self/task/{}/status", thread));
+  std::string line;
+  while (std::getline(status, line) && !line.starts_with("voluntary_ctxt_switches:")) {
+  }
+  return line;
+}
+
+/// To wake it costs more than the rest of a small call.
+TEST(Group, ACallerThatDrivesDoesNotWakeTheOwnThread) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  LookersIo::Looks looks;
+  const auto caller_goes_on = [&looks] {
+    return test::comes_true(
+        [&, before = looks.by_caller.load()] { return looks.by_caller >= before + 6; });
+  };
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    auto device = fabric.open(rank);
+    if (rank == 0) {
+      device = std::make_unique<LookersIo>(std::move(device), looks);
+    }
+    Group group(options_of(plan, rank, address), std::move(device));
+    ASSERT_TRUE(test::comes_true([&] { return looks.own_thread != 0; }));
+    if (rank == 1) { // late
+      EXPECT_TRUE(test::comes_true(
+          [&] {
+            const std::string before = sleeps_of(looks.own_thread);
+            return caller_goes_on() && !before.empty() && sleeps_of(looks.own_thread) == before;
+          },
+          std::chrono::seconds(10)));
+    }
+    std::vector<float> data(100, 1);
+    group.all_reduce(data.data(), data.data(), data.size(), DataType::f32, Operation::max);
   }));
 }
 

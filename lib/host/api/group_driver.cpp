@@ -48,9 +48,14 @@ void GroupDriver::end_sleep() {
 /// Nobody drives now.
 void GroupDriver::hand_over() {
   changed_.notify_all();
-  if (is_resting_) {
-    wake_.notify_one();
+  if (is_resting_ && is_own_turn()) {
+    end_rest();
   }
+}
+
+void GroupDriver::end_rest() {
+  is_resting_ = false;
+  wake_.notify_one();
 }
 
 /// Throws in a child made by fork: there the mutex may stay locked for ever, and the connections
@@ -151,7 +156,8 @@ bool GroupDriver::wait_until(Request& request, Deadline deadline) {
   refuse_elsewhere();
   Lock lock(mutex_);
   ++waiters_;
-  for (auto now = Clock::now(); !requests_.is_over(request) && now < deadline; now = Clock::now()) {
+  for (Deadline now = Clock::now(); !requests_.is_over(request) && now < deadline;
+       now = left_ = Clock::now()) {
     if (may_step()) {
       step(lock, deadline);
     } else if (waiters_ == 1) {
@@ -177,7 +183,7 @@ void GroupDriver::keep_for_ever(std::shared_ptr<GroupDriver> driver) {
 void GroupDriver::attend() {
   Lock lock(mutex_);
   while (!closing_) {
-    if (waiters_ != 0 || !may_step()) {
+    if (!is_own_turn()) {
       leave_it_to_others(lock);
     } else if (!step(lock, Deadline::min()) && may_step() && waiters_ == 0) {
       sleep(lock);
@@ -185,16 +191,22 @@ void GroupDriver::attend() {
   }
 }
 
-/// Callers drive, or nobody does any more.
+/// Callers drive, or nobody does any more. Waking this thread costs a caller as much as the rest of
+/// a small call, so those who come again and again wake it once.
 void GroupDriver::leave_it_to_others(Lock& lock) {
   changed_.notify_all();
-  const auto is_our_turn = [this] { return closing_ || (waiters_ == 0 && may_step()); };
-  if (wake_.wait_for(lock, kHandOver, is_our_turn)) {
-    return;
+  while (!is_own_turn()) {
+    is_resting_ = true;
+    wake_.wait(lock, [this] { return !is_resting_; });
+    wait_for_pause(lock);
   }
-  is_resting_ = true;
-  wake_.wait(lock, is_our_turn);
-  is_resting_ = false;
+}
+
+/// Until no caller has driven for a while.
+void GroupDriver::wait_for_pause(Lock& lock) {
+  while (!closing_ && Clock::now() < left_ + kHandOver) {
+    wake_.wait_until(lock, left_ + kHandOver);
+  }
 }
 
 /// Others may drive meanwhile.
@@ -233,7 +245,7 @@ void GroupDriver::close() {
       requests_.fail(closed_too_early());
     }
     changed_.notify_all();
-    wake_.notify_one();
+    end_rest();
   }
   thread_.join();
   if (!requests_.has_failed()) {

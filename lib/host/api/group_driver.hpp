@@ -79,14 +79,19 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   void attend();
   void leave_it_to_others(Lock& lock);
+  void wait_for_pause(Lock& lock);
   void sleep(Lock& lock);
   void end_sleep();
   void hand_over();
+  void end_rest();
   static void give_way(Lock& lock);
 
   bool may_step() const {
     return !is_stepping_ && visitors_ == 0 && !requests_.has_failed() && !closing_;
   }
+
+  /// The own thread's, to drive or to end.
+  bool is_own_turn() const { return closing_ || (waiters_ == 0 && may_step()); }
 
   bool step(Lock& lock, Deadline deadline);
   template <typename Body>
@@ -108,12 +113,13 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   bool is_stepping_ = false;
   unsigned visitors_ = 0; // callers that wait for the engine to pause
   unsigned waiters_ = 0;  // callers that drive the engine themselves
+  Deadline left_;         // when one did so last
   bool closing_ = false;
   std::atomic<bool> is_aborted_ = false; // written with the lock
   std::string why_aborted_;
   Bell own_bell_;              // of the own thread
   bool is_asleep_ = false;     // the own thread, in the waiter
-  bool is_resting_ = false;    // the own thread, until somebody notifies it
+  bool is_resting_ = false;    // the own thread, until somebody ends it
   bool hears_control_ = false; // the next step reads control frames
   std::string waits_for_;
   std::condition_variable wake_;    // wakes the own thread

@@ -69,6 +69,13 @@ std::string describe(const std::vector<std::string>& candidates, std::string_vie
   return fmt::format("{} {} addresses: {}", candidates.size(), family, fmt::join(candidates, ", "));
 }
 
+bool has(const std::vector<HostAddress>& addresses, const std::string& host,
+         HostAddress::Reach reach) {
+  return std::ranges::any_of(addresses, [&](const HostAddress& address) {
+    return address.text == host && address.reach == reach;
+  });
+}
+
 } // namespace
 
 std::vector<HostAddress> read_host_addresses() {
@@ -106,17 +113,6 @@ std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                         [&](const std::string& address) { return address == preferred; });
   return chosen;
 }
-
-namespace {
-
-bool has(const std::vector<HostAddress>& addresses, const std::string& host,
-         HostAddress::Reach reach) {
-  return std::ranges::any_of(addresses, [&](const HostAddress& address) {
-    return address.text == host && address.reach == reach;
-  });
-}
-
-} // namespace
 
 std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                                    const std::set<std::string>& met) {

@@ -27,8 +27,9 @@ std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                                    const std::string& preferred);
 
 /// Those at which ranks elsewhere may look for this host, which has met others at `met`: these, if
-/// all of them are of networks. Another one means another host there; then all that would be
-/// announced.
+/// all of them are of networks. A loopback address means another host there, and a link-local one
+/// means nothing beyond its link: then all that would be announced, or the link-local ones where no
+/// interface has an address of a network.
 std::vector<std::string> announced(const std::vector<HostAddress>& addresses,
                                    const std::set<std::string>& met);
 

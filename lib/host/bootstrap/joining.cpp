@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <poll.h>
 #include <string>
 #include <thread>
 #include <utility>
@@ -149,8 +148,7 @@ std::optional<ControlFrame> Joining::await(FramedStream& stream) {
       cause_ = "it accepted the connection and said nothing";
       return std::nullopt;
     }
-    pollfd entry{stream.descriptor(), POLLIN, 0};
-    poll(&entry, 1, milliseconds_left(deadline));
+    stream.wait(deadline);
   }
 }
 

@@ -14,8 +14,6 @@
 namespace weir::host {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(10);
-
 /// The admission closes its own; the lineage's goes on to listen.
 Socket second_of(const Socket& listener) {
   return Socket([&] { return fcntl(listener.get(), F_DUPFD_CLOEXEC, 0); });

@@ -13,6 +13,9 @@
 
 namespace weir::host {
 
+/// The pause between two looks of a rank that waits for others in a shrink.
+inline constexpr std::chrono::milliseconds kLook{10};
+
 /// Who does not answer within this time is left out.
 std::chrono::milliseconds silence_limit(const Lineage& lineage, std::chrono::milliseconds timeout);
 

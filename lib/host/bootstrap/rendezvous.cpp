@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <poll.h>
 #include <stdexcept>
 
 namespace weir::host {
@@ -18,13 +17,6 @@ namespace {
 constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
 // More time for rank 0, which knows best who is missing.
 constexpr auto kSlack = std::chrono::seconds(1);
-
-/// Waits for bytes on the stream.
-void wait_readable(const FramedStream& stream, std::chrono::milliseconds timeout) {
-  const short events = static_cast<short>(POLLIN | (stream.has_backlog() ? POLLOUT : 0));
-  pollfd entry{stream.descriptor(), events, 0};
-  poll(&entry, 1, milliseconds_left(Clock::now() + timeout));
-}
 
 /// Returns what `attempt` returns. Turns a system error into the rendezvous's error.
 template <typename Attempt>
@@ -294,7 +286,7 @@ ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanw
     if (meanwhile) {
       meanwhile();
     }
-    wait_readable(stream, meanwhile ? kMeanwhilePeriod : StallTimer::kLookPeriod);
+    stream.wait(Clock::now() + (meanwhile ? kMeanwhilePeriod : StallTimer::kLookPeriod));
   }
 }
 

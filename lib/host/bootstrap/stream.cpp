@@ -181,6 +181,12 @@ void FramedStream::flush() {
   }
 }
 
+void FramedStream::wait(Deadline deadline) const {
+  const auto events = static_cast<short>(POLLIN | (has_backlog() ? POLLOUT : 0));
+  pollfd entry{descriptor(), events, 0};
+  poll(&entry, 1, milliseconds_left(deadline));
+}
+
 void FramedStream::read_available() {
   std::array<std::uint8_t, 16384> chunk;
   while (open_ && incoming_.size() < sizeof(FrameHeader) + max_body_ + code_bytes()) {

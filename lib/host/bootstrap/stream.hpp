@@ -111,6 +111,9 @@ class FramedStream {
 
   void flush();
 
+  /// Returns when receive() or flush() has work, or at the deadline.
+  void wait(Deadline deadline) const;
+
   int descriptor() const { return socket_.get(); }
 
   /// The addresses of both ends, as numbers. Empty when the connection is broken.

@@ -12,14 +12,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <poll.h>
 #include <thread>
 #include <utility>
 
 namespace weir::host {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(10);
 // A process that ends closes one descriptor after the other, and its listener may be the last.
 constexpr auto kClosingTime = std::chrono::milliseconds(200);
 constexpr auto kSlack = std::chrono::seconds(1); // more time for the rank that leads
@@ -177,8 +175,7 @@ std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t l
       throw plan_.error(ErrorCode::rendezvous_timeout, {leader},
                         fmt::format("leads and said nothing within {} ms", plan_.timeout.count()));
     }
-    pollfd entry{stream.descriptor(), POLLIN, 0};
-    poll(&entry, 1, milliseconds_left(deadline));
+    stream.wait(deadline);
   }
 }
 
