@@ -19,7 +19,7 @@ constexpr int kHistoryLines = 500;
 
 /// What libedit's callbacks get as EL_CLIENTDATA.
 struct Session {
-  Commands& commands;
+  const command::Commands& commands;
   const std::atomic<bool>& stop;
 };
 
@@ -82,7 +82,7 @@ unsigned char complete(EditLine* editor, int) {
 
 } // namespace
 
-void run_prompt(Commands& commands, const std::atomic<bool>& stop) {
+void run_prompt(const command::Commands& commands, const std::atomic<bool>& stop) {
   Session session{commands, stop};
   const std::unique_ptr<EditLine, decltype(&el_end)> editor(el_init("weir", stdin, stdout, stderr),
                                                             &el_end);
@@ -98,7 +98,7 @@ void run_prompt(Commands& commands, const std::atomic<bool>& stop) {
   el_set(editor.get(), EL_ADDFN, "weir-complete", "complete a word", &complete);
   el_set(editor.get(), EL_BIND, "^I", "weir-complete", nullptr);
 
-  while (!commands.wants_quit() && !stop) {
+  while (!stop) {
     int length = 0;
     const char* text = el_gets(editor.get(), &length);
     if (text == nullptr || length <= 0) {

@@ -2,10 +2,11 @@
 
 /// weir: the switch.
 
-#include "commands.hpp"
+#include "command/commands.hpp"
 #include "config/config.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
+#include "late_control.hpp"
 #include "late_metrics.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
@@ -109,6 +110,10 @@ void check_build(const config::Config& config) {
     throw config::ConfigError("metrics: found in the configuration, but this weir was built "
                               "without prometheus-cpp; allowed: a build with -Dmetrics=enabled");
   }
+  if (!config.control.is_default && !rpc::has_endpoint()) {
+    throw config::ConfigError("control: found in the configuration, but this weir was built "
+                              "without gRPC; allowed: a build with -Dcontrol=enabled");
+  }
 }
 
 void check_cpus(const Options& options, const config::Config& config) {
@@ -180,9 +185,16 @@ std::vector<std::string> read_command_file(const std::string& file) {
   return lines;
 }
 
-void run_lines(app::Commands& commands, const std::vector<std::string>& lines) {
+void add_quit(command::Commands& commands) {
+  commands.add({{"quit"}, "stop forwarding and leave", [](const command::Words&) {
+                  stop_requested = true;
+                  return std::string();
+                }});
+}
+
+void run_lines(const command::Commands& commands, const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
-    if (commands.wants_quit()) {
+    if (stop_requested) {
       break;
     }
     fmt::print("weir> {}\n{}", line, commands.run(line));
@@ -208,11 +220,12 @@ void look_after_lcores(control::Switch& weir, app::ServiceManager& service) {
   }
 }
 
-void wait_for_signal(control::Switch& weir, app::ServiceManager& service,
-                     app::LateMetrics& metrics) {
+void wait_for_signal(control::Switch& weir, app::ServiceManager& service, app::LateMetrics& metrics,
+                     app::LateControl& control) {
   while (!stop_requested) {
     look_after_lcores(weir, service);
     metrics.try_to_listen();
+    control.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -231,7 +244,8 @@ void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
   std::optional<report::Telemetry> telemetry(std::in_place, weir);
-  app::Commands commands(weir);
+  command::Commands commands(weir);
+  add_quit(commands);
   weir.start();
   for (const control::Port& port : weir.ports()) {
     for (const std::string& warning : port.warnings()) {
@@ -239,18 +253,20 @@ void run_switch(const Options& options, const config::Config& config,
     }
   }
   app::LateMetrics metrics(weir, config.metrics.listen);
+  app::LateControl control(weir, config.control);
   app::ServiceManager service;
   fmt::print("weir: ready\n");
   std::fflush(stdout);
   service.tell_ready();
   run_lines(commands, first_commands);
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
-    run_prompt(commands, stop_requested);
-  } else if (!commands.wants_quit()) {
-    wait_for_signal(weir, service, metrics);
+    app::run_prompt(commands, stop_requested);
+  } else {
+    wait_for_signal(weir, service, metrics, control);
   }
   service.tell_stopping();
   metrics.end(); // its threads ask no more questions
+  control.end(); // nor do these
   telemetry.reset();
   const report::Report last_seen = everything(weir);
   weir.stop();

@@ -82,7 +82,8 @@ def check_keys() -> list[str]:
 def commands_in_code() -> dict[str, str]:
     """Each command of the prompt and its path in telemetry, or ""."""
     questions = re.findall(r'Question\{"([^"]+)",\s*"([^"]+)"', read("lib/report/questions.cpp"))
-    actions = re.findall(r'commands_\.push_back\(\s*\{\{("[^}]+")\}', read("app/commands.cpp"))
+    actions = re.findall(r'commands(?:_\.push_back|\.add)\(\s*\{\{("[^}]+")\}',
+                         read("lib/command/commands.cpp") + read("app/weir_main.cpp"))
     return dict(questions) | {re.sub(r'",\s*"', " ", words).strip('"'): "" for words in actions}
 
 

@@ -30,7 +30,8 @@ HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "collectives.py", "group.py", "meeting.py", "options.py",
                "process_group.py", "taken_rings.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-worker",)
-SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay")
+SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
+COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
 # libibverbs names the two others in its .pc file.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
@@ -161,11 +162,11 @@ def installed_by(build: Path) -> set[str]:
 
 
 def check_whole_tree(made: Installation) -> None:
-    """With the switch, only its programs are installed besides; -Dtorch=false takes the Python files away."""
+    """With the switch, only its programs and their completions are installed besides; -Dtorch=false takes the Python files away."""
     whole = made.folder / "whole tree"
     output_of("meson", "setup", whole, "-Dtorch=false", f"--prefix={made.prefix}", cwd=ROOT)
     besides = installed_by(whole) - installed_by(made.build)
-    due = {f"bin/{program}" for program in SWITCH_PROGRAMS}
+    due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS)
     expect(besides == due, f"found, besides the host library: {sorted(besides)}; should be {sorted(due)}")
     lacking = installed_by(made.build) - installed_by(whole)
     expect(lacking == torch_files(made), f"-Dtorch=false takes away {sorted(lacking)}; should be all of weir_torch")

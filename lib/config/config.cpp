@@ -36,6 +36,7 @@ constexpr Range kL2AgingSeconds{1, 1'000'000};
 constexpr Range kL2Entries{16, 1U << 20};
 constexpr Range kPlainEntries{1, 1U << 20};
 constexpr Range kPlainAgingSeconds{1, 1'000'000};
+constexpr Range kControlAddresses{0, 8};
 constexpr Range kRings{0, 4096};
 constexpr Range kRingId{0, 0xffff'ffff};
 constexpr Range kWindow{1, kMaxWindow};
@@ -334,6 +335,67 @@ MetricsConfig read_metrics(const YamlReader& node) {
   return metrics;
 }
 
+/// Reads `control`.
+class ControlReader {
+ public:
+  static ControlConfig read(const YamlReader& node) {
+    static constexpr std::array<std::string_view, 2> keys{"listen", "tls"};
+    ControlConfig control;
+    if (!node.is_present()) {
+      return control;
+    }
+    node.expect_map(keys);
+    control.is_default = false;
+    const YamlReader tls = node.at("tls");
+    if (tls.is_present()) {
+      control.tls = read_tls(tls);
+    }
+    for (const YamlReader& item : node.at("listen").items(kControlAddresses, "addresses")) {
+      add_address(item, control);
+    }
+    if (tls.is_present() && control.remote.empty()) {
+      tls.fail("certificates, but no address to use them at",
+               "tls: with an ADDRESS:PORT in listen:");
+    }
+    return control;
+  }
+
+ private:
+  static void add_address(const YamlReader& node, ControlConfig& control) {
+    constexpr std::string_view allowed = "unix:/PATH of at most 107 bytes, or ADDRESS:PORT, such "
+                                         "as 192.0.2.1:9465 or [2001:db8::1]:9465";
+    const std::string address = node.text(allowed);
+    if (const auto path = unix_path_of(address)) {
+      control.local.push_back(*path);
+    } else if (!can_be_listened_at(address)) {
+      node.fail(node.found(), allowed);
+    } else if (!control.tls) {
+      node.fail(node.found() + " without control.tls",
+                "unix:/PATH, or an ADDRESS:PORT together with control.tls: only who has a "
+                "certificate may control a switch over a network");
+    } else {
+      control.remote.push_back(address);
+    }
+  }
+
+  static std::optional<std::string> unix_path_of(std::string_view address) {
+    const bool is_path = address.starts_with("unix:/") && address.size() <= kLongestUnixAddress;
+    return is_path ? std::optional<std::string>(address.substr(kUnix.size())) : std::nullopt;
+  }
+
+  static TlsFiles read_tls(const YamlReader& node) {
+    static constexpr std::array<std::string_view, 3> keys{"certificate", "key", "client_authority"};
+    constexpr std::string_view allowed = "the path of a PEM file";
+    node.expect_map(keys);
+    return {.certificate = node.at("certificate").text(allowed),
+            .key = node.at("key").text(allowed),
+            .client_authority = node.at("client_authority").text(allowed)};
+  }
+
+  static constexpr std::string_view kUnix = "unix:";
+  static constexpr std::size_t kLongestUnixAddress = kUnix.size() + 107; // sun_path, unix(7)
+};
+
 /// Whether a host can send from the address: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8
 /// (RFC 4291).
 bool is_host_address(const wire::IpAddress& address) {
@@ -541,9 +603,9 @@ Config load_config(const std::filesystem::path& file) {
 }
 
 Config parse_config(std::string_view yaml, std::string_view name) {
-  static constexpr std::array<std::string_view, 9> keys{"eal",   "ports",           "lcores",
-                                                        "l2",    "connections",     "metrics",
-                                                        "spare", "state_directory", "rings"};
+  static constexpr std::array<std::string_view, 10> keys{
+      "eal",     "ports", "lcores",          "l2",   "connections", "metrics",
+      "control", "spare", "state_directory", "rings"};
   const YamlReader root = YamlReader::parse(yaml, name);
   root.expect_map(keys);
   Config config;
@@ -554,6 +616,7 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   config.l2 = read_l2(root.at("l2"));
   config.connections = read_connections(root.at("connections"));
   config.metrics = read_metrics(root.at("metrics"));
+  config.control = ControlReader::read(root.at("control"));
   config.spare = read_spare(root.at("spare"));
   config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
   if (const YamlReader rings = root.at("rings"); rings.is_present()) {

@@ -65,6 +65,21 @@ struct MetricsConfig {
   std::string listen; // "ADDRESS:PORT", IPv6 in brackets; empty: no metrics
 };
 
+/// Files in PEM.
+struct TlsFiles {
+  std::string certificate; // the switch's, and its chain
+  std::string key;
+  std::string client_authority; // who signs clients' certificates
+};
+
+/// Where the control service listens.
+struct ControlConfig {
+  std::vector<std::string> local;  // paths of Unix sockets
+  std::vector<std::string> remote; // "ADDRESS:PORT", IPv6 in brackets
+  std::optional<TlsFiles> tls;     // there if `remote` has an address
+  bool is_default = true;          // the file says nothing of it
+};
+
 struct Config {
   std::vector<std::string> eal_options; // unchanged, before those of the command line
   std::vector<PortConfig> ports;        // 1 .. 32
@@ -74,6 +89,7 @@ struct Config {
   L2Config l2;
   ConnectionsConfig connections;
   MetricsConfig metrics;
+  ControlConfig control;
   SpareConfig spare;
   // Where the switch remembers rings that were made while it ran; empty: there can be none.
   std::string state_directory;

@@ -70,7 +70,7 @@ constexpr Kind kBytes{"bytes for slots and cached results",
 
 void refuse(const ring::Ring& ring, const ring::RingSet& present, const Kind& kind,
             std::uint64_t free) {
-  throw RingRefused(fmt::format(
+  throw NoRoomForRing(fmt::format(
       "ring {}: needs {} {}, {} are free; held by {}; allowed: withdraw a ring, or configure {}",
       ring.spec().id, kind.measure(ring), kind.name, free, holders(present, kind.measure),
       kind.remedy));
@@ -85,7 +85,7 @@ RingBudget::RingBudget(const config::SpareConfig& spare, const ring::RingSet& at
 
 void RingBudget::check(const ring::Ring& ring, const ring::RingSet& present) const {
   if (present.next_index() >= rings_) {
-    throw RingRefused(fmt::format(
+    throw NoRoomForRing(fmt::format(
         "ring {}: there are {} rings, as many as this switch has room for; allowed: withdraw a "
         "ring, or configure a larger spare.rings",
         ring.spec().id, present.present().size()));

@@ -15,13 +15,19 @@ class RingRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// There is no room for the ring now; there is when others are withdrawn.
+class NoRoomForRing : public RingRefused {
+ public:
+  using RingRefused::RingRefused;
+};
+
 /// What rings may take of what the switch set aside at start: indices, places for members, frames.
 class RingBudget {
  public:
   RingBudget(const config::SpareConfig& spare, const ring::RingSet& at_start,
              const MemoryPlan& plan);
 
-  /// Throws RingRefused when one ring more would take too much: what it needs, what there is, and
+  /// Throws NoRoomForRing when one ring more would take too much: what it needs, what there is, and
   /// which rings hold it.
   void check(const ring::Ring& ring, const ring::RingSet& present) const;
 

@@ -427,7 +427,7 @@ std::shared_ptr<const ring::RingSet> Switch::set_with(const ring::RingSpec& spec
   try {
     return std::make_shared<const ring::RingSet>(rings_->with(spec));
   } catch (const std::invalid_argument& error) {
-    throw RingRefused(
+    throw NoRoomForRing(
         fmt::format("ring {}: {}; rings now: {}", spec.id, error.what(), ids_of(*rings_)));
   }
 }

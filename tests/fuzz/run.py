@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("WEIR_BUILD", "build-fuzz")
-FUZZERS = ["classify", "config", "control", "endpoint", "parse", "quantity", "switch", "topology"]
+FUZZERS = ["classify", "config", "control", "endpoint", "parse", "quantity", "rpc", "switch", "topology"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
 GENERATORS = ["torus, rows: 3, columns: 4", "mesh, rows: 2, columns: 2", "fat-tree, leaves: 2, nodes_per_leaf: 3",
@@ -78,7 +78,7 @@ def seeds() -> dict[str, list[bytes]]:
     frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]
     frames += [frame for script in tables for frame in frames_in(script)[::3]]
     return {"control": control_frames(), "parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations,
-            "quantity": [text.encode() for text in QUANTITIES], "topology": topologies}
+            "quantity": [text.encode() for text in QUANTITIES], "rpc": control_messages(), "topology": topologies}
 
 
 def control_frames() -> list[bytes]:
@@ -87,6 +87,25 @@ def control_frames() -> list[bytes]:
               for kind in range(17) for length in (0, 1, 4, 8, 16, 22, 25, 48)]
     join = bytes(16) + struct.pack(">HHBB", 1, 2, 3, 32) + b"job" + bytes(32)
     return [*frames, b"".join(frames), b"WCTL" + struct.pack(">BI", 1, len(join)) + join]
+
+
+def field(number: int, content: bytes | int) -> bytes:
+    """Of a protobuf message: a number below 128 or at most 127 bytes."""
+    if isinstance(content, int):
+        return bytes([number << 3, content])
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def control_messages() -> list[bytes]:
+    """Of proto/weir/v1/switch.proto; before each the number of its kind in rpc_fuzz.cpp."""
+    words = b"".join(field(1, word) for word in (b"show", b"ring", b"7", b"json"))
+    cells = field(1, field(1, 7)) + field(1, bytes([17]) + bytes(8)) + field(1, field(3, b"text"))
+    columns = b"".join(field(2, field(1, key) + field(2, key)) for key in (b"a", b"b", b"c"))
+    table = field(1, b"ports") + columns + field(3, cells) + field(3, cells) + field(4, b"a note")
+    members = b"".join(field(7, field(1, ip) + field(2, b"p1")) for ip in (b"10.0.0.1", b"10.0.0.2", b"10.0.0.3"))
+    ring = field(1, 9) + field(2, 4) + field(3, 64) + field(5, 60) + field(6, 2) + members
+    return [b"\0" + words, b"\1" + field(1, b"show ri"), b"\2" + words + field(2, 100), b"\3" + ring, b"\4" + field(1, table) * 2,
+            b"\0" + field(1, b"x") * 17, b"\0" + field(1, b"")]
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> Path:

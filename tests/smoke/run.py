@@ -26,6 +26,7 @@ import test_bootstrap  # noqa: F401
 import test_capture  # noqa: F401
 import test_cleanup  # noqa: F401
 import test_configs  # noqa: F401
+import test_control  # noqa: F401
 import test_errors  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_incarnations  # noqa: F401

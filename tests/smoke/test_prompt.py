@@ -161,6 +161,6 @@ def help_option(lab: Lab) -> None:
 def version_option(lab: Lab) -> None:
     found = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.MULTILINE)
     expect(found is not None, "meson.build has no version")
-    for program in ("weir", "weir-plan", "weir-replay", "weir-worker"):
+    for program in ("weir", "weir-plan", "weir-replay", "weir-worker", "weirctl"):
         ended = run_to_end([WEIR.parent / program, "--version"])
         expect(ended.status == 0 and ended.output == f"{program} {found[1]}\n", f"{ended}")

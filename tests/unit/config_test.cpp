@@ -107,10 +107,10 @@ std::vector<BadFile> document_rows() {
        "3: (document): found a second document; allowed: one YAML document"},
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, spare, state_directory, rings"},
+       "connections, metrics, control, spare, state_directory, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, spare, state_directory, rings"},
+       "connections, metrics, control, spare, state_directory, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
       {"a bracket left open", "ports: [1,\n",
@@ -122,7 +122,7 @@ std::vector<BadFile> document_rows() {
        "document"},
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, spare, state_directory, rings"},
+       "connections, metrics, control, spare, state_directory, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
        "document"},
@@ -144,10 +144,10 @@ std::vector<BadFile> key_rows() {
   return {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
        "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "spare, state_directory, rings"},
+       "control, spare, state_directory, rings"},
       {"a misspelt key", with("rings:", "ring:"),
        "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "spare, state_directory, rings; did "
+       "control, spare, state_directory, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
@@ -169,14 +169,14 @@ std::vector<BadFile> key_rows() {
        "25: rings[0].members[1].prot: found an unknown key; allowed: ip, port; did you mean port?"},
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
        "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "spare, state_directory, rings"},
+       "control, spare, state_directory, rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
        "macs, rx_queues, mtu, rx_descriptors, tx_descriptors, outer_tag"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
-       "metrics, spare, state_directory, rings"},
+       "metrics, control, spare, state_directory, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
        "16: l2: found nothing as a key; allowed: aging_s, entries"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),
@@ -364,6 +364,36 @@ std::vector<BadFile> number_rows() {
        with("l2:", "metrics: { listen: '::1:9464' }\nl2:"),
        "16: metrics.listen: found \"::1:9464\"; allowed: ADDRESS:PORT, such as 127.0.0.1:9464 or "
        "[::1]:9464"},
+      {"control over a network without certificates",
+       with("l2:", "control: { listen: ['192.0.2.1:9465'] }\nl2:"),
+       "16: control.listen[0]: found \"192.0.2.1:9465\" without control.tls; allowed: unix:/PATH, "
+       "or an "
+       "ADDRESS:PORT together with control.tls: only who has a certificate may control a switch "
+       "over a "
+       "network"},
+      {"control at a relative path", with("l2:", "control: { listen: ['unix:control.sock'] }\nl2:"),
+       "16: control.listen[0]: found \"unix:control.sock\"; allowed: unix:/PATH of at most 107 "
+       "bytes, or "
+       "ADDRESS:PORT, such as 192.0.2.1:9465 or [2001:db8::1]:9465"},
+      {"control at a path that no socket can have",
+       with("l2:", "control: { listen: ['unix:/" + std::string(107, 'x') + "'] }\nl2:"),
+       "16: control.listen[0]: found "
+       "\"unix:/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" ...; "
+       "allowed: unix:/PATH of at most 107 bytes, or ADDRESS:PORT, such as 192.0.2.1:9465 or "
+       "[2001:db8::1]:9465"},
+      {"control without a place", with("l2:", "control: {}\nl2:"),
+       "16: control.listen: found nothing: the key is missing; allowed: a list of at most 8 "
+       "addresses"},
+      {"certificates without an address",
+       with("l2:",
+            "control: { listen: [], tls: { certificate: a, key: b, client_authority: c } }\nl2:"),
+       "16: control.tls: found certificates, but no address to use them at; allowed: tls: with an "
+       "ADDRESS:PORT in listen:"},
+      {"certificates that lack one",
+       with("l2:", "control: { listen: ['[::1]:1'], tls: { certificate: a, key: b } }\nl2:"),
+       "16: control.tls.client_authority: found nothing: the key is missing; allowed: the path of "
+       "a PEM "
+       "file"},
       {"metrics without a place", with("l2:", "metrics: {}\nl2:"),
        "16: metrics.listen: found nothing: the key is missing; allowed: ADDRESS:PORT, such as "
        "127.0.0.1:9464 or [::1]:9464"},
@@ -669,6 +699,24 @@ TEST(Config, EveryKey) {
             (std::array<std::uint8_t, 16>{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}));
   EXPECT_EQ(config.rings[1].members[2].port, std::nullopt);
   EXPECT_EQ(config.rings[1].members[1].port, 1);
+}
+
+TEST(Config, ControlListensWhereItIsTold) {
+  EXPECT_TRUE(parse_config(kGood, "f.yaml").control.is_default);
+  const auto read = [](std::string_view control) {
+    return parse_config(with("l2:", fmt::format("control: {}\nl2:", control)), "f.yaml").control;
+  };
+  const ControlConfig nowhere = read("{ listen: [] }");
+  EXPECT_FALSE(nowhere.is_default);
+  EXPECT_TRUE(nowhere.local.empty() && nowhere.remote.empty());
+  const std::string longest = "/" + std::string(106, 'x');
+  const ControlConfig both =
+      read("{ listen: ['unix:/run/a b.sock', '[::1]:9465', '127.0.0.1:1', 'unix:" + longest +
+           "'], tls: { certificate: a, key: b, client_authority: c } }");
+  EXPECT_EQ(both.local, (std::vector<std::string>{"/run/a b.sock", longest}));
+  EXPECT_EQ(both.remote, (std::vector<std::string>{"[::1]:9465", "127.0.0.1:1"}));
+  ASSERT_TRUE(both.tls);
+  EXPECT_EQ(both.tls->certificate + both.tls->key + both.tls->client_authority, "abc");
 }
 
 TEST(Config, WhereMetricsAre) {

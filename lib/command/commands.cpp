@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "commands.hpp"
+#include "command/commands.hpp"
 
 #include "report/answers.hpp"
 #include "report/captures.hpp"
@@ -12,10 +12,8 @@
 #include <sstream>
 #include <utility>
 
-namespace weir::app {
+namespace weir::command {
 namespace {
-
-using Words = std::vector<std::string>;
 
 Words split(std::string_view text, char separator) {
   Words parts;
@@ -70,10 +68,6 @@ Commands::Commands(control::Switch& weir) : weir_(weir) {
 
 void Commands::add_actions() {
   commands_.push_back({{"help"}, "this list", [this](const Words&) { return help(); }});
-  commands_.push_back({{"quit"}, "stop forwarding and leave", [this](const Words&) {
-                         wants_quit_ = true;
-                         return std::string();
-                       }});
   commands_.push_back({{"clear", "port", "stats", "<name|all>"},
                        "set a port's statistics to zero",
                        [this](const Words& values) {
@@ -165,55 +159,81 @@ void Commands::add_captures() {
 
 void Commands::add_questions() {
   for (const report::Question& question : report::questions()) {
-    commands_.push_back({split(question.grammar, ' '), std::string(question.help),
-                         [this, &question](const Words& values) {
-                           const bool as_json = !values.empty() && values.back() == "json";
-                           const report::Report report =
-                               question.ask(weir_, values.empty() ? "" : values.front());
-                           return as_json ? to_json(report) : to_text(report);
-                         },
-                         "json"});
+    commands_.push_back(
+        {split(question.grammar, ' '), std::string(question.help),
+         [this, takes_one = report::argument_in(question.grammar) != nullptr, &question](
+             const Words& values) { return question.ask(weir_, takes_one ? values.front() : ""); },
+         std::string(kJson)});
   }
 }
 
-std::string Commands::run(std::string_view line) {
+namespace {
+
+/// Whether the typed words are this command, with or without its last word.
+bool is(const Command& command, const Words& typed) {
+  const Words grammar = all_words_of(command);
+  return typed.size() >= command.words.size() && typed.size() <= grammar.size() &&
+         std::equal(
+             typed.begin(), typed.end(), grammar.begin(),
+             [](const std::string& word, const std::string& meant) { return fits(meant, word); });
+}
+
+/// The words typed for <> and a|b, and the last one that may be missing.
+Words values_of(const Command& command, const Words& typed) {
+  Words values;
+  for (std::size_t i = 0; i < typed.size(); ++i) {
+    if (i >= command.words.size() || is_value(command.words[i]) || is_choice(command.words[i])) {
+      values.push_back(typed[i]);
+    }
+  }
+  return values;
+}
+
+} // namespace
+
+const Command& Commands::command_of(const Words& words) const {
+  const auto found = std::ranges::find_if(
+      commands_, [&words](const Command& command) { return is(command, words); });
+  if (found == commands_.end()) {
+    throw WrongWords(explain(words));
+  }
+  return *found;
+}
+
+Answer Commands::execute(const Words& words) const {
+  const Command& command = command_of(words);
+  return command.run(values_of(command, words));
+}
+
+report::Report Commands::ask(const Words& words) const {
+  const Command& command = command_of(words);
+  if (command.last != kJson) {
+    throw WrongWords(fmt::format("found '{}'; allowed: a question, such as `show ring all`",
+                                 fmt::join(words, " ")));
+  }
+  return std::get<report::Report>(command.run(values_of(command, words)));
+}
+
+std::string Commands::run(std::string_view line) const {
   const Words words = split(line, ' ');
   if (words.empty() || words.front().front() == '#') {
     return {};
   }
-  for (const Command& command : commands_) {
-    const bool has_last = !command.last.empty() && words.size() == command.words.size() + 1 &&
-                          fits(command.last, words.back());
-    if (words.size() != command.words.size() + (has_last ? 1 : 0) ||
-        !std::equal(command.words.begin(), command.words.end(), words.begin(), fits)) {
-      continue;
-    }
-    Words values;
-    for (std::size_t i = 0; i < command.words.size(); ++i) {
-      if (is_value(command.words[i]) || is_choice(command.words[i])) {
-        values.push_back(words[i]);
-      }
-    }
-    if (has_last) {
-      values.push_back(words.back());
-    }
-    try {
-      return command.run(values);
-    } catch (const std::exception& error) {
-      return fmt::format("{}\n", error.what());
-    }
+  try {
+    return printed(execute(words), words);
+  } catch (const std::exception& error) {
+    return fmt::format("{}\n", error.what());
   }
-  return explain(words);
 }
 
-std::vector<std::string> Commands::completions(std::string_view line) const {
+Words Commands::completions(std::string_view line) const {
   Words words = split(line, ' ');
   std::string typed;
   if (!line.empty() && line.back() != ' ' && !words.empty()) {
     typed = words.back();
     words.pop_back();
   }
-  std::vector<std::string> fitting;
+  Words fitting;
   for (const std::string& word : next_words(words)) {
     if (word.starts_with(typed) && !is_value(word)) {
       fitting.push_back(word);
@@ -234,7 +254,7 @@ std::string Commands::help() const {
   return text;
 }
 
-std::vector<std::string> Commands::allowed_for(const std::string& word) const {
+Words Commands::allowed_for(const std::string& word) const {
   const report::Argument* argument = report::argument_in(word);
   return argument == nullptr ? split(word, '|') : argument->values(weir_);
 }
@@ -253,7 +273,7 @@ std::vector<const Command*> Commands::that_begin_with(const Words& words) const 
   return commands;
 }
 
-std::vector<std::string> Commands::next_words(const Words& words) const {
+Words Commands::next_words(const Words& words) const {
   std::set<std::string> next;
   for (const Command* command : that_begin_with(words)) {
     const Words grammar = all_words_of(*command);
@@ -273,12 +293,12 @@ std::string Commands::explain(const Words& words) const {
     const std::vector<std::string> allowed = next_words(known);
     known.push_back(word);
     if (that_begin_with(known).empty()) {
-      return fmt::format("found '{}'; allowed: {}\n", word,
+      return fmt::format("found '{}'; allowed: {}", word,
                          allowed.empty() ? "the end of the line"
                                          : fmt::format("{}", fmt::join(allowed, ", ")));
     }
   }
-  return fmt::format("more is needed: {}\n", fmt::join(next_words(words), ", "));
+  return fmt::format("more is needed: {}", fmt::join(next_words(words), ", "));
 }
 
-} // namespace weir::app
+} // namespace weir::command

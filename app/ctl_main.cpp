@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// weirctl: the prompt's commands for a switch that runs elsewhere.
+
+#include "option_table.hpp"
+#include "rpc/client.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace weir;
+using app::UsageError;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+constexpr const char* kHead =
+    "usage: weirctl [OPTION...] WORD...\n"
+    "\n"
+    "Asks or orders what the switch's prompt can: `weirctl help` lists "
+    "it, `weirctl show ring all json`\n"
+    "is an example. Files are those of the machine where the switch runs.\n"
+    "\n";
+constexpr const char* kTail = "\n"
+                              "Exit status: 0; 1 when the switch is not reached or cannot do it "
+                              "now; 2 for wrong options or words.\n";
+
+constexpr double kShortestPeriod = 0.1;
+constexpr double kLongestPeriod = 3600;
+
+struct Options {
+  std::string server;
+  rpc::ClientTls tls;
+  std::chrono::milliseconds period{0}; // 0: once
+  std::string line;                    // to complete
+};
+
+std::vector<app::Option> options_of(Options& o) {
+  return {
+      {"server", "ADDRESS",
+       "unix:/PATH or HOST:PORT (default: $WEIR_SERVER, or this machine's switch)",
+       [&](auto v) { o.server = v; }},
+      {"tls-certificate", "FILE", "this client's certificate, PEM; for HOST:PORT",
+       [&](auto v) { o.tls.certificate = v; }},
+      {"tls-key", "FILE", "its key", [&](auto v) { o.tls.key = v; }},
+      {"tls-authority", "FILE", "who signed the switch's certificate",
+       [&](auto v) { o.tls.authority = v; }},
+      {"tls-name", "NAME", "the switch's name in its certificate, if it is not HOST",
+       [&](auto v) { o.tls.name = v; }},
+      {"every", "SECONDS", "ask again and again, 0.1 to 3600 s apart, until interrupted",
+       [&](auto v) {
+         const double seconds = app::number<double>("every", v, kShortestPeriod, kLongestPeriod);
+         o.period = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+       }},
+      {"complete", "LINE", "print the words that may stand in place of LINE's last one; for shells",
+       [&](auto v) { o.line = v; }},
+  };
+}
+
+/// Where a switch on this machine listens unless its configuration says otherwise: the service's
+/// folder, or EAL's.
+std::string local_server() {
+  const char* own = std::getenv("XDG_RUNTIME_DIR");
+  const std::string folder = getuid() == 0 ? "/var/run" : own != nullptr ? own : "/tmp";
+  const std::string service = "/run/weir/control.sock";
+  return std::filesystem::exists(service) ? service : folder + "/dpdk/rte/control.sock";
+}
+
+std::string server_of(const Options& options) {
+  const char* usual = std::getenv("WEIR_SERVER");
+  std::string server = !options.server.empty() ? options.server
+                       : usual != nullptr      ? usual
+                                               : local_server();
+  return server.starts_with('/') ? "unix:" + server : server;
+}
+
+void check_tls(const Options& options, const std::string& server) {
+  const rpc::ClientTls& tls = options.tls;
+  const bool is_complete = !tls.certificate.empty() && !tls.key.empty() && !tls.authority.empty();
+  if (!server.starts_with("unix:") && !is_complete) {
+    throw UsageError(
+        fmt::format("found the server {} without certificates; allowed: --tls-certificate, "
+                    "--tls-key and --tls-authority with it, or unix:/PATH",
+                    server));
+  }
+}
+
+void print(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+void run(const Options& options, const app::CommandLine& line) {
+  const std::string server = server_of(options);
+  check_tls(options, server);
+  rpc::Client client(server, options.tls);
+  const command::Words words(line.words.begin(), line.words.end());
+  if (line.options.contains("complete")) {
+    print(fmt::format("{}\n", fmt::join(client.complete(options.line), "\n")));
+  } else if (words.empty()) {
+    throw UsageError("no words; `weirctl help` lists them, see also weirctl --help");
+  } else if (options.period.count() != 0) {
+    client.watch(words, options.period, print);
+  } else {
+    print(client.execute(words));
+  }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Options options;
+    const app::CommandLine line =
+        app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weirctl", kHead, kTail},
+                               options_of(options), app::WordOrder::last);
+    run(options, line);
+    return EXIT_SUCCESS;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "weirctl: {}\n", error.what());
+    return kExitUsage;
+  } catch (const rpc::WrongCall& error) {
+    fmt::print(stderr, "weirctl: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weirctl: {}\n", error.what());
+    return kExitFailure;
+  }
+}

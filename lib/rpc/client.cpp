@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rpc/client.hpp"
+
+#include "rpc/messages.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <grpc/support/log.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <iterator>
+#include <utility>
+#include <weir/v1/switch.grpc.pb.h>
+
+namespace weir::rpc {
+namespace {
+
+// A question waits for the lcores at most two seconds; the end of a capture writes a file.
+constexpr std::chrono::seconds kPatience{30};
+
+std::string contents_of(const std::string& file) {
+  if (file.empty()) {
+    return {};
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream || text.empty()) {
+    throw CallError(
+        fmt::format("found {}, which cannot be read or is empty; allowed: a PEM file", file));
+  }
+  return text;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& server,
+                                                          const ClientTls& tls) {
+  if (server.starts_with("unix:")) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials({.pem_root_certs = contents_of(tls.authority),
+                               .pem_private_key = contents_of(tls.key),
+                               .pem_cert_chain = contents_of(tls.certificate)});
+}
+
+grpc::ChannelArguments arguments_for(const ClientTls& tls) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1); // as long as the switch's tables are
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (!tls.name.empty()) {
+    arguments.SetSslTargetNameOverride(tls.name);
+  }
+  return arguments;
+}
+
+void set_words(const command::Words& words, WordList& message) {
+  for (const std::string& word : words) {
+    message.Add(std::string(word));
+  }
+}
+
+std::string printed_tables(const google::protobuf::RepeatedPtrField<v1::Table>& tables,
+                           const command::Words& words) {
+  const ReceivedReport received(tables);
+  return command::printed(received.report(), words);
+}
+
+} // namespace
+
+struct Client::Parts {
+  std::string server;
+  std::unique_ptr<v1::Switch::Stub> stub;
+
+  void check(const grpc::Status& status) const {
+    switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+      return;
+    case grpc::StatusCode::INVALID_ARGUMENT:
+    case grpc::StatusCode::NOT_FOUND:
+      throw WrongCall(status.error_message());
+    case grpc::StatusCode::UNAVAILABLE:
+      throw CallError(
+          fmt::format("no answer from {}: {}; does a switch run, and is this its address "
+                      "(--server, $WEIR_SERVER)?",
+                      server, status.error_message()));
+    default:
+      throw CallError(status.error_message());
+    }
+  }
+};
+
+Client::Client(const std::string& server, const ClientTls& tls)
+    : parts_(std::make_unique<Parts>()) {
+  gpr_set_log_function([](gpr_log_func_args*) {}); // errors are exceptions
+  parts_->server = server;
+  parts_->stub = v1::Switch::NewStub(
+      grpc::CreateCustomChannel(server, credentials_for(server, tls), arguments_for(tls)));
+}
+
+Client::~Client() = default;
+
+std::string Client::execute(const command::Words& words) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::ExecuteRequest request;
+  v1::ExecuteResponse response;
+  set_words(words, *request.mutable_words());
+  parts_->check(parts_->stub->Execute(&context, request, &response));
+  return response.has_tables() ? printed_tables(response.tables().tables(), words)
+                               : response.text();
+}
+
+command::Words Client::complete(const std::string& line) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::CompleteRequest request;
+  v1::CompleteResponse response;
+  request.set_line(line);
+  parts_->check(parts_->stub->Complete(&context, request, &response));
+  return {response.words().begin(), response.words().end()};
+}
+
+void Client::watch(const command::Words& words, std::chrono::milliseconds period,
+                   const std::function<void(const std::string&)>& sink) {
+  grpc::ClientContext context;
+  v1::WatchStatisticsRequest request;
+  set_words(words, *request.mutable_words());
+  request.set_period_ms(static_cast<std::uint32_t>(period.count()));
+  const auto stream = parts_->stub->WatchStatistics(&context, request);
+  v1::Statistics statistics;
+  while (stream->Read(&statistics)) {
+    sink(printed_tables(statistics.tables(), words));
+  }
+  parts_->check(stream->Finish());
+}
+
+} // namespace weir::rpc

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rpc/endpoint.hpp"
+
+namespace weir::rpc {
+
+struct Endpoint::Parts {};
+
+bool has_endpoint() {
+  return false;
+}
+
+Endpoint::Endpoint(Backend&, const config::ControlConfig&) {
+  throw EndpointError("control.listen: this build has no control service");
+}
+
+Endpoint::~Endpoint() = default;
+
+} // namespace weir::rpc

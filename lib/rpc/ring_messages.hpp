@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Rings as messages of the control service.
+
+#include "config/config.hpp"
+#include "rpc/backend.hpp"
+
+#include <weir/v1/switch.pb.h>
+
+namespace weir::rpc {
+
+/// `config` has the ports' names.
+void write(const ListedRing& ring, const config::Config& config, v1::ListedRing& message);
+
+/// The ring as a configuration file has it: its rules and their words are that file's. Throws
+/// config::ConfigError.
+ring::RingSpec ring_of(const v1::Ring& message, const config::Config& config);
+
+} // namespace weir::rpc

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "rpc/backend.hpp"
+#include "rpc/request_rate.hpp"
+
+#include <atomic>
+#include <grpcpp/support/status.h>
+#include <weir/v1/switch.grpc.pb.h>
+
+namespace weir::rpc {
+
+/// Requests in a second of all clients together: each may stop the lcores for some microseconds.
+inline constexpr double kRequestsPerSecond = 200;
+inline constexpr int kMostWatchers = 32;
+
+/// The status of a call in which the current exception was thrown.
+grpc::Status status_of_exception();
+
+/// weir.v1.Switch. It holds no thread while a watcher waits.
+class Service : public v1::Switch::CallbackService {
+ public:
+  /// `backend` outlives it.
+  explicit Service(Backend& backend) : backend_(backend) {}
+
+  grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context,
+                                    const v1::ExecuteRequest* request,
+                                    v1::ExecuteResponse* response) override;
+  grpc::ServerUnaryReactor* Complete(grpc::CallbackServerContext* context,
+                                     const v1::CompleteRequest* request,
+                                     v1::CompleteResponse* response) override;
+  grpc::ServerUnaryReactor* ListRings(grpc::CallbackServerContext* context,
+                                      const v1::ListRingsRequest* request,
+                                      v1::ListRingsResponse* response) override;
+  grpc::ServerUnaryReactor* AddRing(grpc::CallbackServerContext* context,
+                                    const v1::AddRingRequest* request,
+                                    v1::AddRingResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveRing(grpc::CallbackServerContext* context,
+                                       const v1::RemoveRingRequest* request,
+                                       v1::RemoveRingResponse* response) override;
+  grpc::ServerWriteReactor<v1::Statistics>*
+  WatchStatistics(grpc::CallbackServerContext* context,
+                  const v1::WatchStatisticsRequest* request) override;
+
+ private:
+  /// Throws CannotNow when there were too many requests.
+  void count_request();
+
+  Backend& backend_;
+  RequestRate rate_{kRequestsPerSecond};
+  std::atomic<int> watchers_{0};
+};
+
+} // namespace weir::rpc

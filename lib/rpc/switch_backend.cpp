@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rpc/switch_backend.hpp"
+
+#include "report/answers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::rpc {
+
+std::vector<ListedRing> SwitchBackend::rings() {
+  const control::RingsSeen seen = weir_.ring_snapshots();
+  std::vector<ListedRing> rings;
+  for (const stage::RingSnapshot& ring : seen.rings) {
+    rings.push_back(
+        {.spec = seen.set->rings()[ring.ring].spec(),
+         .connected = static_cast<std::uint16_t>(std::ranges::count_if(
+             ring.children, [](const conn::ChildStatus& child) { return child.connected; })),
+         .held = ring.held,
+         .slots_completed = ring.counters.slots_completed,
+         .results = ring.counters.results});
+  }
+  return rings;
+}
+
+void SwitchBackend::add_ring(const ring::RingSpec& ring) {
+  if (weir_.ring_set()->ring_with_id(ring.id)) {
+    throw RingExists(fmt::format("id: found {}, which a ring has; allowed: any but {}", ring.id,
+                                 fmt::join(report::ring_ids(weir_), ", ")));
+  }
+  weir_.add_ring(ring);
+}
+
+void SwitchBackend::check_lcores() {
+  weir_.accounting();
+}
+
+} // namespace weir::rpc

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "command/commands.hpp"
+#include "control/switch.hpp"
+#include "rpc/backend.hpp"
+
+namespace weir::rpc {
+
+/// A running switch. Its commands are the prompt's but `quit`.
+class SwitchBackend : public Backend {
+ public:
+  /// `weir` outlives it.
+  explicit SwitchBackend(control::Switch& weir) : weir_(weir), commands_(weir) {}
+
+  command::Answer execute(const command::Words& words) override { return commands_.execute(words); }
+
+  report::Report ask(const command::Words& words) override { return commands_.ask(words); }
+
+  command::Words completions(std::string_view line) override { return commands_.completions(line); }
+
+  std::vector<ListedRing> rings() override;
+  void add_ring(const ring::RingSpec& ring) override;
+
+  void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
+
+  const config::Config& config() override { return weir_.config(); }
+
+  void check_lcores() override;
+
+ private:
+  control::Switch& weir_;
+  command::Commands commands_;
+};
+
+} // namespace weir::rpc

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "rpc/backend.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <grpcpp/alarm.h>
+#include <grpcpp/support/server_callback.h>
+#include <mutex>
+#include <optional>
+#include <weir/v1/switch.pb.h>
+
+namespace weir::rpc {
+
+/// Sends the answer to a question again and again. Deletes itself when the call is done.
+class Watcher : public grpc::ServerWriteReactor<v1::Statistics> {
+ public:
+  struct Order {
+    command::Words words;
+    std::chrono::milliseconds period;
+  };
+
+  /// `watchers` was counted up for it, and is counted down at its end.
+  Watcher(Backend& backend, Order order, std::atomic<int>& watchers);
+
+  void OnWriteDone(bool is_written) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  void send();
+  /// From when an answer is on its way until the next one is due.
+  void wait();
+  void wake(bool is_due);
+
+  Backend& backend_;
+  const Order order_;
+  std::atomic<int>& watchers_;
+  v1::Statistics message_; // being written
+  std::mutex mutex_;
+  bool is_cancelled_ = false;
+  std::optional<grpc::Alarm> alarm_; // a new one for each wait: an old one's callback may still run
+};
+
+} // namespace weir::rpc

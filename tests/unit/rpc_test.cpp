@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "command/commands.hpp"
+#include "report/answers.hpp"
+#include "rpc/client.hpp"
+#include "rpc/endpoint.hpp"
+#include "rpc/listening_socket.hpp"
+#include "rpc/messages.hpp"
+#include "rpc/open_connections.hpp"
+#include "rpc/request_rate.hpp"
+#include "rpc/ring_messages.hpp"
+#include "rpc/service.hpp"
+#include "rpc/tls_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+namespace weir::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = "/tmp/weir-rpc-XXXXXX";
+    path_ = mkdtemp(name.data());
+  }
+
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  std::string socket() const { return path_ + "/control.sock"; }
+
+ private:
+  std::string path_;
+};
+
+constexpr std::array kColumns{report::Column{"port", "port"}, report::Column{"rx", "rx packets"},
+                              report::Column{"load", "load"}};
+constexpr report::TableShape kPorts{"ports", kColumns, "a note"};
+
+report::Report two_ports() {
+  report::Table table(kPorts);
+  table.rows = {{std::string("p0"), std::uint64_t{1} << 63, 0.5},
+                {std::string("\xc3\xa4 \"p1\""), std::uint64_t{0}, 1e300}};
+  report::Table none(kPorts);
+  none.note.clear();
+  return {table, none};
+}
+
+/// Answers what it is told to answer.
+class Desk : public Backend {
+ public:
+  std::function<command::Answer(const command::Words&)> on_execute = [](const auto&) {
+    return two_ports();
+  };
+  std::atomic<bool> lcores_work{true};
+
+  command::Answer execute(const command::Words& words) override { return on_execute(words); }
+
+  report::Report ask(const command::Words& words) override {
+    if (words.front() == "reset") {
+      throw command::WrongWords("no question");
+    }
+    return std::get<report::Report>(on_execute(words));
+  }
+
+  command::Words completions(std::string_view line) override { return {std::string(line), "b"}; }
+
+  std::vector<ListedRing> rings() override {
+    const auto member = [](const char* ip, std::optional<std::uint16_t> port) {
+      return ring::Member{*wire::parse_ip(ip), port};
+    };
+    return {{.spec = {.id = 7,
+                      .window = 16,
+                      .max_message_bytes = 4096,
+                      .mtu = 2048,
+                      .patience_ms = 5000,
+                      .keep_alive = ring::KeepAlive::rnr,
+                      .members = {member("10.0.0.1", 1), member("10.0.0.2", std::nullopt)}},
+             .connected = 1,
+             .held = 2,
+             .slots_completed = 3,
+             .results = 4}};
+  }
+
+  void add_ring(const ring::RingSpec& ring) override {
+    if (ring.id == 7) {
+      throw RingExists("7 is taken");
+    }
+    if (ring.id == 8) {
+      throw control::NoRoomForRing("no room");
+    }
+    if (ring.id == 10) {
+      throw control::RingRefused("another port");
+    }
+    added = ring;
+  }
+
+  void remove_ring(std::uint32_t id) override {
+    if (id != 7) {
+      throw control::NoSuchRing("there is 7");
+    }
+  }
+
+  const config::Config& config() override { return config_; }
+
+  ring::RingSpec added;
+
+  void check_lcores() override {
+    if (!lcores_work) {
+      throw control::LcoreError("lcore 1 hangs");
+    }
+  }
+
+ private:
+  const config::Config config_ =
+      config::parse_config("ports: [{name: p0, device: a}, {name: p1, device: b}]", "f");
+};
+
+config::ControlConfig at(const std::string& path) {
+  config::ControlConfig where;
+  where.local = {path};
+  return where;
+}
+
+/// A service at a socket, and a client's stub.
+class Control : public testing::Test {
+ protected:
+  std::unique_ptr<v1::Switch::Stub> new_stub() const {
+    grpc::ChannelArguments own; // a connection that no other stub shares
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return v1::Switch::NewStub(grpc::CreateCustomChannel("unix:" + folder_.socket(),
+                                                         grpc::InsecureChannelCredentials(), own));
+  }
+
+  grpc::Status execute(const command::Words& words) {
+    grpc::ClientContext context;
+    v1::ExecuteRequest request;
+    for (const std::string& word : words) {
+      request.add_words(word);
+    }
+    return stub_->Execute(&context, request, &response_);
+  }
+
+  Folder folder_;
+  Desk desk_;
+  std::optional<Endpoint> endpoint_{std::in_place, desk_, at(folder_.socket())};
+  std::unique_ptr<v1::Switch::Stub> stub_ = new_stub();
+  v1::ExecuteResponse response_;
+};
+
+TEST_F(Control, ClientPrintsAnswersAsThePromptDoes) {
+  Client client("unix:" + folder_.socket(), {});
+  EXPECT_EQ(client.execute({"show", "port"}), to_text(two_ports()));
+  EXPECT_EQ(client.execute({"show", "port", "json"}), to_json(two_ports()));
+  desk_.on_execute = [](const command::Words& words) { return "said " + words.back() + "\n"; };
+  EXPECT_EQ(client.execute({"say", "a b"}), "said a b\n");
+  EXPECT_THAT(client.complete("sh"), ElementsAre("sh", "b"));
+}
+
+TEST_F(Control, ListsRingsAsTheyAreConfigured) {
+  grpc::ClientContext context;
+  v1::ListRingsResponse response;
+  ASSERT_TRUE(stub_->ListRings(&context, {}, &response).ok());
+  ASSERT_EQ(response.rings_size(), 1);
+  EXPECT_EQ(response.rings(0).ShortDebugString(),
+            "ring { id: 7 window: 16 max_message_bytes: 4096 mtu: 2048 patience: 5 "
+            "keep_alive: KEEP_ALIVE_RNR members { ip: \"10.0.0.1\" port: \"p1\" } "
+            "members { ip: \"10.0.0.2\" } } "
+            "connected: 1 held: 2 slots_completed: 3 results: 4");
+}
+
+TEST_F(Control, EachExceptionHasItsStatusAndItsWords) {
+  using grpc::StatusCode;
+
+  struct Row {
+    StatusCode code;
+    std::function<void()> fail;
+  };
+
+  const std::vector<Row> rows{
+      {StatusCode::INVALID_ARGUMENT, [] { throw command::WrongWords("why"); }},
+      {StatusCode::NOT_FOUND, [] { throw report::UnknownName("why"); }},
+      {StatusCode::FAILED_PRECONDITION, [] { throw control::CaptureRuns("why"); }},
+      {StatusCode::FAILED_PRECONDITION, [] { throw capture::FileError("why"); }},
+      {StatusCode::UNAVAILABLE, [] { throw control::LcoreError("why"); }},
+      {StatusCode::INTERNAL, [] { throw std::runtime_error("why"); }},
+  };
+  for (const Row& row : rows) {
+    desk_.on_execute = [&row](const auto&) {
+      row.fail();
+      return std::string();
+    };
+    const grpc::Status status = execute({"x"});
+    EXPECT_EQ(status.error_code(), row.code);
+    EXPECT_EQ(status.error_message(), "why");
+  }
+}
+
+v1::Ring ring_of_two() {
+  v1::Ring ring;
+  ring.set_id(9);
+  ring.set_window(4);
+  ring.set_max_message_bytes(4096);
+  ring.add_members()->set_ip("10.0.0.1");
+  ring.add_members()->set_ip("10.0.0.2");
+  ring.mutable_members(1)->set_port("p1");
+  return ring;
+}
+
+TEST_F(Control, AddsARingWithTheDefaultsOfTheFile) {
+  const auto add = [this](const v1::Ring& ring) {
+    grpc::ClientContext context;
+    v1::AddRingRequest request;
+    v1::AddRingResponse response;
+    *request.mutable_ring() = ring;
+    return stub_->AddRing(&context, request, &response);
+  };
+  v1::Ring ring = ring_of_two();
+  ASSERT_TRUE(add(ring).ok());
+  EXPECT_EQ(desk_.added.id, 9U);
+  EXPECT_EQ(desk_.added.window, 4U);
+  EXPECT_EQ(desk_.added.max_message_bytes, 4096U);
+  EXPECT_EQ(desk_.added.mtu, 1024);
+  EXPECT_EQ(desk_.added.patience_ms, 600'000U);
+  EXPECT_EQ(desk_.added.keep_alive, ring::KeepAlive::ack);
+  ASSERT_EQ(desk_.added.members.size(), 2U);
+  EXPECT_EQ(wire::to_string(desk_.added.members[0].ip), "10.0.0.1");
+  EXPECT_EQ(desk_.added.members[0].port, std::nullopt);
+  EXPECT_EQ(desk_.added.members[1].port, 1);
+  ring.set_mtu(256);
+  ring.set_patience(5);
+  ring.set_keep_alive(v1::Ring::KEEP_ALIVE_OFF);
+  ASSERT_TRUE(add(ring).ok());
+  EXPECT_EQ(desk_.added.mtu, 256);
+  EXPECT_EQ(desk_.added.patience_ms, 5'000U);
+  EXPECT_EQ(desk_.added.keep_alive, ring::KeepAlive::off);
+  ring.set_id(7);
+  EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  ring.set_id(8);
+  EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ring.set_id(10);
+  EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(Control, ARingBreaksTheRulesOfTheFileInItsWords) {
+  struct Row {
+    const char* error;
+    std::function<void(v1::Ring&)> change;
+  };
+
+  const std::vector<Row> rows{
+      {"ring:1: window: found 0; allowed: a whole number, 1 to 1024",
+       [](v1::Ring& ring) { ring.set_window(0); }},
+      {"ring:1: max_message_bytes: found 39; allowed: a whole number, 40 to 1073741824",
+       [](v1::Ring& ring) { ring.set_max_message_bytes(39); }},
+      {"ring:1: mtu: found 1500; allowed: 256, 512, 1024, 2048 or 4096",
+       [](v1::Ring& ring) { ring.set_mtu(1500); }},
+      {"ring:1: patience: found 86401; allowed: a whole number, 1 to 86400",
+       [](v1::Ring& ring) { ring.set_patience(86'401); }},
+      {"ring:1: keep_alive: found 99; allowed: ack, rnr or off",
+       [](v1::Ring& ring) { ring.set_keep_alive(static_cast<v1::Ring::KeepAlive>(99)); }},
+      {"ring:1: members[0].ip: found \"127.0.0.1\"; allowed: a unicast IPv4 or IPv6 address",
+       [](v1::Ring& ring) { ring.mutable_members(0)->set_ip("127.0.0.1"); }},
+      {"ring:1: members[1].port: found \"p2\"; allowed: p0 or p1",
+       [](v1::Ring& ring) { ring.mutable_members(1)->set_port("p2"); }},
+      {"ring:1: members[1].port: found \"p1, ip: \"10.0.0.9\"; allowed: p0 or p1",
+       [](v1::Ring& ring) { ring.mutable_members(1)->set_port("p1, ip: \"10.0.0.9"); }},
+      {"ring:1: members: found a list of 1; allowed: a list of 2 to 256 members",
+       [](v1::Ring& ring) { ring.mutable_members()->RemoveLast(); }},
+      {"control characters", [](v1::Ring& ring) { ring.mutable_members(0)->set_ip("10.0.0.1\n"); }},
+  };
+  for (const Row& row : rows) {
+    v1::Ring ring = ring_of_two();
+    row.change(ring);
+    try {
+      ring_of(ring, desk_.config());
+      ADD_FAILURE() << "accepted, but should be: " << row.error;
+    } catch (const config::ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(row.error));
+    }
+  }
+}
+
+TEST_F(Control, RemovesARingThatThereIs) {
+  const auto remove = [this](std::uint32_t id) {
+    grpc::ClientContext context;
+    v1::RemoveRingRequest request;
+    v1::RemoveRingResponse response;
+    request.set_id(id);
+    return stub_->RemoveRing(&context, request, &response).error_code();
+  };
+  EXPECT_EQ(remove(7), grpc::StatusCode::OK);
+  EXPECT_EQ(remove(8), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(Control, WordsHaveLimits) {
+  const auto refusal = [this](const command::Words& words) {
+    const grpc::Status status = execute(words);
+    EXPECT_TRUE(status.ok() || status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  EXPECT_EQ(refusal(command::Words(16, "x")), "");
+  EXPECT_EQ(refusal(command::Words(17, "x")), "words: found 17; allowed: 1 to 16 words");
+  EXPECT_EQ(refusal({}), "words: found 0; allowed: 1 to 16 words");
+  EXPECT_THAT(refusal({"show", ""}), HasSubstr("found an empty one"));
+  EXPECT_EQ(refusal({std::string(4096, 'x')}), "");
+  EXPECT_THAT(refusal({std::string(4097, 'x')}),
+              HasSubstr("found 4097 bytes; allowed: at most 4096"));
+  EXPECT_THAT(refusal({"a\nb"}), HasSubstr("with control characters"));
+  EXPECT_THAT(refusal({"\x1b[2J"}), HasSubstr("with control characters"));
+}
+
+TEST_F(Control, ALongMessageIsRefusedUnread) {
+  const command::Words much(5, std::string(20'000, 'x'));
+  EXPECT_EQ(execute(much).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(execute({"x"}).ok()) << "the next call is served";
+}
+
+struct Watch {
+  explicit Watch(v1::Switch::Stub& stub, std::uint32_t period_ms = 100, const char* word = "show") {
+    v1::WatchStatisticsRequest request;
+    request.add_words(word);
+    request.set_period_ms(period_ms);
+    stream = stub.WatchStatistics(&context, request);
+  }
+
+  bool read() { return stream->Read(&last); }
+
+  grpc::ClientContext context;
+  v1::Statistics last;
+  std::unique_ptr<grpc::ClientReader<v1::Statistics>> stream;
+};
+
+TEST_F(Control, AWatcherGetsOneAnswerAfterTheOther) {
+  std::atomic<std::uint64_t> asked{0};
+  desk_.on_execute = [&asked](const auto&) {
+    report::Report report = two_ports();
+    report[0].rows[0][1] = ++asked;
+    return report;
+  };
+  Watch watch(*stub_);
+  std::uint64_t time_ns = 0;
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    ASSERT_TRUE(watch.read());
+    EXPECT_EQ(watch.last.tables(0).rows(0).cells(1).number(), number);
+    EXPECT_EQ(watch.last.tables_size(), 2);
+    EXPECT_GE(watch.last.time_ns(), time_ns + (number == 1 ? 0 : 100'000'000));
+    time_ns = watch.last.time_ns();
+  }
+  watch.context.TryCancel();
+}
+
+TEST_F(Control, AWatcherWatchesQuestionsAtAPeriodWithinBounds) {
+  const auto refusal = [this](std::uint32_t period_ms, const char* word) {
+    Watch watch(*stub_, period_ms, word);
+    if (watch.read()) {
+      watch.context.TryCancel();
+      return std::string();
+    }
+    return watch.stream->Finish().error_message();
+  };
+  EXPECT_EQ(refusal(100, "show"), "");
+  EXPECT_EQ(refusal(99, "show"), "period_ms: found 99; allowed: 100 .. 3600000");
+  EXPECT_EQ(refusal(3'600'000, "show"), "");
+  EXPECT_EQ(refusal(3'600'001, "show"), "period_ms: found 3600001; allowed: 100 .. 3600000");
+  EXPECT_EQ(refusal(100, "reset"), "no question");
+}
+
+TEST_F(Control, WatchersAreBoundedAndOneThatGoesMakesRoom) {
+  std::vector<std::unique_ptr<Watch>> watches;
+  for (int number = 0; number < kMostWatchers; ++number) {
+    watches.push_back(std::make_unique<Watch>(*stub_, 3'600'000));
+    ASSERT_TRUE(watches.back()->read());
+  }
+  Watch more(*stub_);
+  EXPECT_FALSE(more.read());
+  EXPECT_EQ(more.stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(execute({"x"}).ok()) << "watchers hold no thread";
+  watches.front()->context.TryCancel();
+  for (bool is_in = false; !is_in;) {
+    Watch next(*stub_);
+    is_in = next.read();
+    next.context.TryCancel();
+  }
+}
+
+TEST_F(Control, ItEndsWhileAWatcherReadsNothing) {
+  report::Report much = two_ports();
+  much[0].rows.assign(10'000, much[0].rows[0]);
+  desk_.on_execute = [&much](const auto&) { return much; };
+  Watch idle(*stub_, 3'600'000);
+  ASSERT_TRUE(idle.read());
+  Watch stuck(*stub_); // its answers fill the window of its stream
+  endpoint_.reset();
+  EXPECT_FALSE(idle.read());
+  EXPECT_FALSE(idle.stream->Finish().ok());
+  while (stuck.read()) {
+  }
+  EXPECT_FALSE(stuck.stream->Finish().ok());
+}
+
+TEST_F(Control, ConnectionsAreBoundedAndOneThatGoesMakesRoom) {
+  constexpr std::size_t most = 64; // docs/control.md
+  std::vector<std::unique_ptr<v1::Switch::Stub>> stubs;
+  const auto is_served = [](v1::Switch::Stub& stub) {
+    grpc::ClientContext context;
+    v1::CompleteResponse response;
+    return stub.Complete(&context, {}, &response).ok();
+  };
+  for (std::size_t number = 0; number < most; ++number) {
+    stubs.push_back(new_stub());
+    ASSERT_TRUE(is_served(*stubs.back())) << number;
+  }
+  EXPECT_FALSE(is_served(*new_stub()));
+  EXPECT_TRUE(is_served(*stubs.front()));
+  stubs.pop_back();
+  while (!is_served(*new_stub())) {
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+TEST_F(Control, TooManyRequestsInASecondAreRefused) {
+  grpc::StatusCode code = grpc::StatusCode::OK;
+  for (int number = 0; number < 100'000 && code == grpc::StatusCode::OK; ++number) {
+    code = execute({"x"}).error_code();
+  }
+  EXPECT_EQ(code, grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(Control, ASecondServiceLeavesALivingOnesSocketAlone) {
+  EXPECT_THROW((Endpoint{desk_, at(folder_.socket())}), EndpointError);
+  EXPECT_TRUE(execute({"x"}).ok());
+}
+
+TEST(ClientErrors, SayWhereNobodyAnswers) {
+  Client client("unix:/nowhere/control.sock", {});
+  try {
+    client.execute({"help"});
+    FAIL() << "it has an answer";
+  } catch (const CallError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no answer from unix:/nowhere/control.sock: "));
+    EXPECT_THAT(error.what(), HasSubstr("does a switch run"));
+  }
+}
+
+TEST(ClientErrors, NameTheFileThatIsNoCertificate) {
+  EXPECT_THROW(Client("127.0.0.1:1", {.certificate = "/nowhere.pem"}), CallError);
+}
+
+TEST(TlsFiles, AreNamedWhenTheyCannotBeRead) {
+  Desk desk;
+  config::ControlConfig where;
+  where.remote = {"127.0.0.1:0"};
+  where.tls = {
+      .certificate = "/nowhere.pem", .key = "/nowhere.pem", .client_authority = "/nowhere.pem"};
+  try {
+    const Endpoint endpoint(desk, where);
+    FAIL() << "it listens";
+  } catch (const EndpointError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("control.tls.certificate: found /nowhere.pem"));
+  }
+}
+
+TEST(TlsFiles, ThatAreNoneAreRefused) {
+  const Folder folder;
+  std::ofstream(folder.socket()) << "no PEM";
+  const std::string& file = folder.socket();
+  try {
+    read_tls_files({.certificate = file, .key = file, .client_authority = file});
+    FAIL() << "they are certificates";
+  } catch (const TlsFileError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(file + ", which has no certificate; allowed: "));
+  }
+}
+
+TEST(ListeningSocket, IsForItsUserAlone) {
+  const Folder folder;
+  const auto listening = ListeningSocket::at_path(folder.socket());
+
+  struct stat status {};
+
+  ASSERT_EQ(stat(folder.socket().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode, S_IFSOCK | 0600U);
+}
+
+TEST(ListeningSocket, TakesItsFileAway) {
+  const Folder folder;
+  { const auto listening = ListeningSocket::at_path(folder.socket()); }
+  EXPECT_FALSE(std::filesystem::exists(folder.socket()));
+}
+
+TEST(ListeningSocket, TakesTheFileOfADeadOne) {
+  const Folder folder;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  folder.socket().copy(address.sun_path, sizeof address.sun_path - 1);
+  const int dead = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(dead, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(dead);
+  ASSERT_TRUE(std::filesystem::exists(folder.socket()));
+  const auto listening = ListeningSocket::at_path(folder.socket());
+  EXPECT_GE(listening.descriptor(), 0);
+}
+
+std::string refusal_at(const std::string& path) {
+  try {
+    const auto listening = ListeningSocket::at_path(path);
+    return "";
+  } catch (const ListenError& error) {
+    return error.what();
+  }
+}
+
+TEST(ListeningSocket, LeavesALivingOneAndOtherFilesAlone) {
+  const Folder folder;
+  {
+    const auto living = ListeningSocket::at_path(folder.socket());
+    EXPECT_THAT(refusal_at(folder.socket()), HasSubstr("another process listens there"));
+    EXPECT_TRUE(std::filesystem::exists(folder.socket()));
+  }
+  std::ofstream(folder.socket()) << "precious";
+  EXPECT_THAT(refusal_at(folder.socket()), HasSubstr("a file that is no socket"));
+  EXPECT_EQ(std::filesystem::file_size(folder.socket()), 8U);
+  EXPECT_THAT(refusal_at("/nowhere/control.sock"), HasSubstr("No such file or directory"));
+}
+
+TEST(OpenConnections, CountsADescriptorUntilItIsAnotherConnection) {
+  OpenConnections open(2);
+  std::array<int, 2> first{};
+  std::array<int, 2> second{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, first.data()), 0);
+  EXPECT_TRUE(open.add(first[0]));
+  EXPECT_TRUE(open.add(first[1]));
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, second.data()), 0);
+  EXPECT_FALSE(open.add(second[0]));
+  ASSERT_EQ(dup2(second[1], first[1]), first[1]); // closed, and its number used again
+  EXPECT_TRUE(open.add(second[0]));
+  EXPECT_FALSE(open.add(second[1]));
+  for (const int descriptor : {first[0], first[1], second[0], second[1]}) {
+    close(descriptor);
+  }
+}
+
+TEST(RequestRate, LetsAsManyPassAsInOneSecond) {
+  RequestRate rate(3);
+  const RequestRate::Clock::time_point start(1h);
+  const auto passed = [&rate](RequestRate::Clock::time_point now) {
+    int count = 0;
+    while (rate.lets_pass(now)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(passed(start), 3);
+  EXPECT_EQ(passed(start), 0);
+  EXPECT_EQ(passed(start + 700ms), 2);
+  EXPECT_EQ(passed(start + 1h), 3);
+}
+
+TEST(ReceivedReport, WantsACellForEachColumn) {
+  google::protobuf::RepeatedPtrField<v1::Table> tables;
+  write(two_ports(), tables);
+  EXPECT_EQ(to_json(ReceivedReport(tables).report()), to_json(two_ports()));
+  tables[0].mutable_rows(1)->add_cells()->set_number(1);
+  EXPECT_THROW(ReceivedReport{tables}, WrongMessage);
+}
+
+} // namespace
+} // namespace weir::rpc
