@@ -70,13 +70,13 @@ def check_links() -> list[str]:
 
 
 def check_keys() -> list[str]:
-    """The loader knows each configuration key of the README's table."""
-    loader = read("lib/config/config.cpp")
+    """README's table has exactly the configuration's keys, word by word."""
+    known = set(re.findall(r"\w+", " ".join(re.findall(r'\{"([a-z]\S*)",', read("lib/config/keys.cpp")))))
     table = read("README.md").split("## Configuration")[1].split("##")[0]
     keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
     words = {word for key in keys for word in re.findall(r"\w+", key)}
-    return [f"README.md documents the key {word}, which config.cpp does not know"
-            for word in sorted(words) if f'"{word}"' not in loader]
+    mistakes = [f"README.md documents the key {word}, which keys.cpp does not know" for word in sorted(words - known)]
+    return mistakes + [f"README.md lacks the key {word} of keys.cpp" for word in sorted(known - words)]
 
 
 def commands_in_code() -> dict[str, str]:

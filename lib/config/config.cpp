@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
 
+#include "config/keys.hpp"
 #include "config/yaml_reader.hpp"
 #include "ring/ring_set.hpp"
 #include "text/number.hpp"
-#include "weir/ina.hpp"
 #include "weir/limits.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 namespace weir::config {
 namespace {
@@ -23,35 +24,6 @@ namespace {
 using Words = std::span<const std::string_view>;
 
 constexpr std::uintmax_t kLargestFile = 16U << 20;
-
-constexpr Range kEalOptions{0, 256};
-constexpr Range kPorts{1, 32};
-constexpr Range kMacs{0, 4096};
-constexpr Range kRxQueues{1, 16};
-constexpr Range kPortMtu{1280, 9216};
-constexpr Range kDescriptors{64, 32768};
-constexpr Range kLcores{1, 1024};
-constexpr Range kLcoreId{0, 1023};
-constexpr Range kL2AgingSeconds{1, 1'000'000};
-constexpr Range kL2Entries{16, 1U << 20};
-constexpr Range kPlainEntries{1, 1U << 20};
-constexpr Range kPlainAgingSeconds{1, 1'000'000};
-constexpr Range kControlAddresses{0, 8};
-constexpr Range kRings{0, 4096};
-constexpr Range kRingId{0, 0xffff'ffff};
-constexpr Range kWindow{1, kMaxWindow};
-constexpr Range kMessageBytes{kInaHeaderBytes, kMaxMessageBytes};
-constexpr Range kMembers{kMinWorld, kMaxWorld};
-constexpr Range kPatienceSeconds{1, 86'400};
-constexpr Range kSpareRings{0, kRings.most};
-constexpr Range kSpareMembers{0, ring::RingSet::kMostMembers};
-constexpr Range kSpareFrames{0, 1U << 26};
-
-// Indexed by Role and by Idle.
-constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
-constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
-// Indexed by ring::KeepAlive.
-constexpr std::array<std::string_view, 3> kKeepAliveNames{"ack", "rnr", "off"};
 
 /// The history of a connection covers 2N messages (docs/protocol.md §3). A PSN has 24 bits and is
 /// compared as a serial number, so only half of the range has an order. Repeats come from both
@@ -69,17 +41,45 @@ unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
   return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);
 }
 
-template <typename T>
-void read_optional(const YamlReader& node, Range range, T& value) {
-  if (node.is_present()) {
-    value = static_cast<T>(node.whole_number(range));
+// Reading as the table of keys says.
+
+std::uint64_t read_number(const YamlReader& node) {
+  const Value& value = key_of(node.place()).value;
+  if (const auto* one = std::get_if<OneNumberOf>(&value)) {
+    return node.one_of(one->numbers);
   }
+  if (const auto* power = std::get_if<PowerOfTwo>(&value)) {
+    return node.power_of_two(power->range);
+  }
+  return node.whole_number(std::get<WholeNumber>(value).range);
+}
+
+/// The index of the word.
+std::size_t read_word(const YamlReader& node) {
+  return node.one_of(std::get<OneWordOf>(key_of(node.place()).value).words);
+}
+
+std::string_view form_of(const YamlReader& node) {
+  return std::get<Text>(key_of(node.place()).value).form;
+}
+
+std::string read_text(const YamlReader& node) {
+  return node.text(form_of(node));
+}
+
+std::vector<YamlReader> read_items(const YamlReader& node) {
+  const auto& list = std::get<List>(key_of(node.place()).value);
+  return node.items(list.count, list.things);
+}
+
+void expect_map(const YamlReader& node) {
+  node.expect_map(names_in(node.place()));
 }
 
 template <typename T>
-void read_optional_power(const YamlReader& node, Range range, T& value) {
+void read_optional(const YamlReader& node, T& value) {
   if (node.is_present()) {
-    value = static_cast<T>(node.power_of_two(range));
+    value = static_cast<T>(read_number(node));
   }
 }
 
@@ -102,18 +102,17 @@ class Once {
 };
 
 std::vector<std::string> read_eal(const YamlReader& node) {
-  static constexpr std::array<std::string_view, 1> keys{"options"};
   std::vector<std::string> options;
   if (!node.is_present()) {
     return options;
   }
-  node.expect_map(keys);
+  expect_map(node);
   const YamlReader list = node.at("options");
   if (!list.is_present()) {
     return options;
   }
-  for (const YamlReader& option : list.items(kEalOptions, "EAL options")) {
-    options.push_back(option.text("an EAL option"));
+  for (const YamlReader& option : read_items(list)) {
+    options.push_back(read_text(option));
     if (sets_lcores(options.back())) {
       option.fail(option.found(), kAllowedEalOptions);
     }
@@ -126,7 +125,7 @@ class PortsReader {
  public:
   std::vector<PortConfig> read(const YamlReader& node) {
     std::vector<PortConfig> ports;
-    for (const YamlReader& item : node.items(kPorts, "ports")) {
+    for (const YamlReader& item : read_items(node)) {
       ports.push_back(read_port(item));
     }
     return ports;
@@ -134,49 +133,42 @@ class PortsReader {
 
  private:
   PortConfig read_port(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 8> keys{
-        "name", "device",         "macs",           "rx_queues",
-        "mtu",  "rx_descriptors", "tx_descriptors", "outer_tag"};
-    node.expect_map(keys);
+    expect_map(node);
     PortConfig port;
     port.name = read_name(node.at("name"));
     port.device = read_device(node.at("device"));
     if (const YamlReader macs = node.at("macs"); macs.is_present()) {
-      for (const YamlReader& item : macs.items(kMacs, "MAC addresses")) {
+      for (const YamlReader& item : read_items(macs)) {
         port.macs.push_back(read_mac(item));
       }
     }
-    read_optional(node.at("rx_queues"), kRxQueues, port.rx_queues);
-    read_optional(node.at("mtu"), kPortMtu, port.mtu);
+    read_optional(node.at("rx_queues"), port.rx_queues);
+    read_optional(node.at("mtu"), port.mtu);
     read_outer_tag(node.at("outer_tag"), port);
-    read_optional_power(node.at("rx_descriptors"), kDescriptors, port.rx_descriptors);
-    read_optional_power(node.at("tx_descriptors"), kDescriptors, port.tx_descriptors);
+    read_optional(node.at("rx_descriptors"), port.rx_descriptors);
+    read_optional(node.at("tx_descriptors"), port.tx_descriptors);
     return port;
   }
 
   static void read_outer_tag(const YamlReader& node, PortConfig& port) {
-    static constexpr std::array<std::string_view, 2> words{"802.1Q", "802.1ad"};
     if (node.is_present()) {
-      port.outer_tag =
-          node.one_of(words) == 0 ? wire::EtherType::vlan : wire::EtherType::service_vlan;
+      port.outer_tag = read_word(node) == 0 ? wire::EtherType::vlan : wire::EtherType::service_vlan;
     }
   }
 
   std::string read_name(const YamlReader& node) {
-    constexpr std::string_view allowed = "a name of letters, digits, '_', '.' and '-'";
     constexpr std::string_view letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    std::string name = node.text(allowed);
+    std::string name = read_text(node);
     if (name.find_first_not_of(letters) != std::string::npos) {
-      node.fail(node.found(), allowed);
+      node.fail(node.found(), form_of(node));
     }
     names_.add(name, node, node.found(), "each port name once");
     return name;
   }
 
   std::string read_device(const YamlReader& node) {
-    std::string device =
-        node.text(R"(a vdev as "net_tap0,iface=x" or a PCI address as "0000:3b:00.0")");
+    std::string device = read_text(node);
     // EAL names a device by the text before its arguments.
     const std::string id = device.substr(0, device.find(','));
     if (id.empty()) {
@@ -187,10 +179,9 @@ class PortsReader {
   }
 
   wire::MacAddress read_mac(const YamlReader& node) {
-    constexpr std::string_view allowed = "a unicast MAC address as 52:54:00:00:00:01";
-    const auto mac = wire::parse_mac(node.text(allowed));
+    const auto mac = wire::parse_mac(read_text(node));
     if (!mac || mac->is_group() || *mac == wire::MacAddress{}) {
-      node.fail(node.found(), allowed);
+      node.fail(node.found(), form_of(node));
     }
     macs_.add(*mac, node, node.found(), "each MAC address behind one port");
     return *mac;
@@ -211,7 +202,7 @@ class LcoresReader {
  public:
   std::vector<LcoreConfig> read(const YamlReader& node) {
     std::vector<LcoreConfig> lcores;
-    for (const YamlReader& item : node.items(kLcores, "lcores")) {
+    for (const YamlReader& item : read_items(node)) {
       lcores.push_back(read_lcore(item));
     }
     for (const Role role : {Role::rx, Role::worker, Role::tx}) {
@@ -225,15 +216,14 @@ class LcoresReader {
 
  private:
   LcoreConfig read_lcore(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 3> keys{"id", "roles", "idle"};
-    node.expect_map(keys);
+    expect_map(node);
     LcoreConfig lcore;
     const YamlReader id = node.at("id");
-    lcore.id = static_cast<unsigned>(id.whole_number(kLcoreId));
+    lcore.id = static_cast<unsigned>(read_number(id));
     ids_.add(lcore.id, id, id.found(), "each lcore once");
     Once<Role> own;
-    for (const YamlReader& item : node.at("roles").items({1, kRoleNames.size()}, "roles")) {
-      const auto role = static_cast<Role>(item.one_of(kRoleNames));
+    for (const YamlReader& item : read_items(node.at("roles"))) {
+      const auto role = static_cast<Role>(read_word(item));
       own.add(role, item, item.found(), "each role once per lcore");
       if (role == Role::control) {
         control_.add(role, item, item.found(), "one control lcore");
@@ -242,7 +232,7 @@ class LcoresReader {
       lcore.roles.push_back(role);
     }
     if (const YamlReader idle = node.at("idle"); idle.is_present()) {
-      lcore.idle = static_cast<Idle>(idle.one_of(kIdleNames));
+      lcore.idle = static_cast<Idle>(read_word(idle));
     }
     return lcore;
   }
@@ -253,48 +243,44 @@ class LcoresReader {
 };
 
 L2Config read_l2(const YamlReader& node) {
-  static constexpr std::array<std::string_view, 2> keys{"aging_s", "entries"};
   L2Config l2;
   if (node.is_present()) {
-    node.expect_map(keys);
-    read_optional(node.at("aging_s"), kL2AgingSeconds, l2.aging_s);
-    read_optional_power(node.at("entries"), kL2Entries, l2.entries);
+    expect_map(node);
+    read_optional(node.at("aging_s"), l2.aging_s);
+    read_optional(node.at("entries"), l2.entries);
   }
   return l2;
 }
 
 ConnectionsConfig read_connections(const YamlReader& node) {
-  static constexpr std::array<std::string_view, 2> keys{"plain_entries", "aging_s"};
   ConnectionsConfig connections;
   if (node.is_present()) {
-    node.expect_map(keys);
-    read_optional(node.at("plain_entries"), kPlainEntries, connections.plain_entries);
-    read_optional(node.at("aging_s"), kPlainAgingSeconds, connections.aging_s);
+    expect_map(node);
+    read_optional(node.at("plain_entries"), connections.plain_entries);
+    read_optional(node.at("aging_s"), connections.aging_s);
   }
   return connections;
 }
 
 SpareConfig read_spare(const YamlReader& node) {
-  static constexpr std::array<std::string_view, 3> keys{"rings", "members", "frames"};
   SpareConfig spare;
   if (node.is_present()) {
-    node.expect_map(keys);
-    spare.rings = static_cast<std::uint16_t>(node.at("rings").whole_number(kSpareRings));
-    spare.members = static_cast<std::uint32_t>(node.at("members").whole_number(kSpareMembers));
-    spare.frames = static_cast<std::uint32_t>(node.at("frames").whole_number(kSpareFrames));
+    expect_map(node);
+    spare.rings = static_cast<std::uint16_t>(read_number(node.at("rings")));
+    spare.members = static_cast<std::uint32_t>(read_number(node.at("members")));
+    spare.frames = static_cast<std::uint32_t>(read_number(node.at("frames")));
   }
   return spare;
 }
 
 /// Rings that are made at run time must be remembered somewhere (docs/protocol.md §2a).
 std::string read_state_directory(const YamlReader& node, const SpareConfig& spare) {
-  constexpr std::string_view allowed = "an absolute path such as /var/lib/weir";
   if (!node.is_present() && spare.rings == 0) {
     return {};
   }
-  std::string directory = node.text(allowed);
+  std::string directory = read_text(node);
   if (!directory.starts_with('/')) {
-    node.fail(node.found(), allowed);
+    node.fail(node.found(), form_of(node));
   }
   return directory;
 }
@@ -321,15 +307,13 @@ bool can_be_listened_at(std::string_view text) {
 }
 
 MetricsConfig read_metrics(const YamlReader& node) {
-  static constexpr std::array<std::string_view, 1> keys{"listen"};
-  constexpr std::string_view allowed = "ADDRESS:PORT, such as 127.0.0.1:9464 or [::1]:9464";
   MetricsConfig metrics;
   if (node.is_present()) {
-    node.expect_map(keys);
+    expect_map(node);
     const YamlReader listen = node.at("listen");
-    metrics.listen = listen.text(allowed);
+    metrics.listen = read_text(listen);
     if (!can_be_listened_at(metrics.listen)) {
-      listen.fail(listen.found(), allowed);
+      listen.fail(listen.found(), form_of(listen));
     }
   }
   return metrics;
@@ -339,18 +323,17 @@ MetricsConfig read_metrics(const YamlReader& node) {
 class ControlReader {
  public:
   static ControlConfig read(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 2> keys{"listen", "tls"};
     ControlConfig control;
     if (!node.is_present()) {
       return control;
     }
-    node.expect_map(keys);
+    expect_map(node);
     control.is_default = false;
     const YamlReader tls = node.at("tls");
     if (tls.is_present()) {
       control.tls = read_tls(tls);
     }
-    for (const YamlReader& item : node.at("listen").items(kControlAddresses, "addresses")) {
+    for (const YamlReader& item : read_items(node.at("listen"))) {
       add_address(item, control);
     }
     if (tls.is_present() && control.remote.empty()) {
@@ -362,13 +345,11 @@ class ControlReader {
 
  private:
   static void add_address(const YamlReader& node, ControlConfig& control) {
-    constexpr std::string_view allowed = "unix:/PATH of at most 107 bytes, or ADDRESS:PORT, such "
-                                         "as 192.0.2.1:9465 or [2001:db8::1]:9465";
-    const std::string address = node.text(allowed);
+    const std::string address = read_text(node);
     if (const auto path = unix_path_of(address)) {
       control.local.push_back(*path);
     } else if (!can_be_listened_at(address)) {
-      node.fail(node.found(), allowed);
+      node.fail(node.found(), form_of(node));
     } else if (!control.tls) {
       node.fail(node.found() + " without control.tls",
                 "unix:/PATH, or an ADDRESS:PORT together with control.tls: only who has a "
@@ -384,12 +365,10 @@ class ControlReader {
   }
 
   static TlsFiles read_tls(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 3> keys{"certificate", "key", "client_authority"};
-    constexpr std::string_view allowed = "the path of a PEM file";
-    node.expect_map(keys);
-    return {.certificate = node.at("certificate").text(allowed),
-            .key = node.at("key").text(allowed),
-            .client_authority = node.at("client_authority").text(allowed)};
+    expect_map(node);
+    return {.certificate = read_text(node.at("certificate")),
+            .key = read_text(node.at("key")),
+            .client_authority = read_text(node.at("client_authority"))};
   }
 
   static constexpr std::string_view kUnix = "unix:";
@@ -419,31 +398,28 @@ class RingsReader {
 
   std::vector<ring::RingSpec> read(const YamlReader& node) {
     std::vector<ring::RingSpec> rings;
-    for (const YamlReader& item : node.items(kRings, "rings")) {
+    for (const YamlReader& item : read_items(node)) {
       rings.push_back(read_ring(item));
     }
     return rings;
   }
 
   ring::RingSpec read_ring(const YamlReader& node) {
-    static constexpr std::array<std::string_view, 7> keys{
-        "id", "window", "max_message_bytes", "mtu", "patience", "keep_alive", "members"};
-    node.expect_map(keys);
+    expect_map(node);
     ring::RingSpec ring;
     const YamlReader id = node.at("id");
-    ring.id = static_cast<std::uint32_t>(id.whole_number(kRingId));
+    ring.id = static_cast<std::uint32_t>(read_number(id));
     ids_.add(ring.id, id, id.found(), "each ring id once");
-    ring.window = static_cast<std::uint32_t>(node.at("window").whole_number(kWindow));
-    ring.max_message_bytes =
-        static_cast<std::uint32_t>(node.at("max_message_bytes").whole_number(kMessageBytes));
+    ring.window = static_cast<std::uint32_t>(read_number(node.at("window")));
+    ring.max_message_bytes = static_cast<std::uint32_t>(read_number(node.at("max_message_bytes")));
     if (const YamlReader mtu = node.at("mtu"); mtu.is_present()) {
-      ring.mtu = static_cast<std::uint16_t>(mtu.one_of(kPathMtus));
+      ring.mtu = static_cast<std::uint16_t>(read_number(mtu));
     }
     if (const YamlReader patience = node.at("patience"); patience.is_present()) {
-      ring.patience_ms = 1000 * patience.whole_number(kPatienceSeconds);
+      ring.patience_ms = 1000 * read_number(patience);
     }
     if (const YamlReader keep_alive = node.at("keep_alive"); keep_alive.is_present()) {
-      ring.keep_alive = static_cast<ring::KeepAlive>(keep_alive.one_of(kKeepAliveNames));
+      ring.keep_alive = static_cast<ring::KeepAlive>(read_word(keep_alive));
     }
     check_history(node, ring);
     ring.members = read_members(node.at("members"));
@@ -461,7 +437,7 @@ class RingsReader {
   std::vector<ring::Member> read_members(const YamlReader& node) {
     std::vector<ring::Member> members;
     Once<wire::IpAddress> addresses;
-    for (const YamlReader& item : node.items(kMembers, "members")) {
+    for (const YamlReader& item : read_items(node)) {
       members.push_back(read_member(item));
       const YamlReader ip = item.at("ip");
       addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
@@ -477,13 +453,11 @@ class RingsReader {
   }
 
   ring::Member read_member(const YamlReader& node) const {
-    static constexpr std::array<std::string_view, 2> keys{"ip", "port"};
-    constexpr std::string_view allowed = "a unicast IPv4 or IPv6 address";
-    node.expect_map(keys);
+    expect_map(node);
     const YamlReader ip = node.at("ip");
-    const auto address = wire::parse_ip(ip.text(allowed));
+    const auto address = wire::parse_ip(read_text(ip));
     if (!address || !is_host_address(*address)) {
-      ip.fail(ip.found(), allowed);
+      ip.fail(ip.found(), form_of(ip));
     }
     ring::Member member{.ip = *address, .port = std::nullopt};
     if (const YamlReader port = node.at("port"); port.is_present()) {
@@ -523,7 +497,7 @@ class RingsReader {
                           "max_message_bytes of at most {}",
                           kHistoryPackets,
                           window == 0 ? "" : fmt::format("a window of at most {} or ", window),
-                          std::min(bytes, kMessageBytes.most)));
+                          std::min<std::uint64_t>(bytes, kMaxMessageBytes)));
   }
 
   /// A member without a port may be behind any port.
@@ -603,11 +577,8 @@ Config load_config(const std::filesystem::path& file) {
 }
 
 Config parse_config(std::string_view yaml, std::string_view name) {
-  static constexpr std::array<std::string_view, 10> keys{
-      "eal",     "ports", "lcores",          "l2",   "connections", "metrics",
-      "control", "spare", "state_directory", "rings"};
   const YamlReader root = YamlReader::parse(yaml, name);
-  root.expect_map(keys);
+  expect_map(root);
   Config config;
   config.eal_options = read_eal(root.at("eal"));
   config.ports = PortsReader().read(root.at("ports"));
@@ -633,7 +604,8 @@ std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view 
                                         const Config& config) {
   const YamlReader root = YamlReader::parse(yaml, name);
   RingsReader reader(config.ports);
-  return root.is_list() ? reader.read(root) : std::vector{reader.read_ring(root)};
+  return root.is_list() ? reader.read(root.standing_for("rings"))
+                        : std::vector{reader.read_ring(root.standing_for("rings[0]"))};
 }
 
 bool sets_lcores(std::string_view eal_option) {

@@ -206,6 +206,19 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
+std::string allowed_number(Range range) {
+  return fmt::format("a whole number, {} to {}", range.least, range.most);
+}
+
+std::string allowed_power(Range range) {
+  return fmt::format("a power of two, {} to {}", range.least, range.most);
+}
+
+std::string allowed_length(Range count, std::string_view what) {
+  return count.least == 0 ? fmt::format("a list of at most {} {}", count.most, what)
+                          : fmt::format("a list of {} to {} {}", count.least, count.most, what);
+}
+
 std::string join_or(std::span<const std::string_view> words) {
   if (words.size() < 2) {
     return words.empty() ? std::string() : std::string(words.front());
@@ -243,7 +256,7 @@ YamlReader YamlReader::parse(std::string_view text, std::string_view file) {
   const auto source = std::make_shared<const Source>(Source{std::string(file), std::string(text)});
   const auto [document, start] = load_document(source->text, file);
   const int line = line_of(document.IsNull() ? start : document.Mark());
-  return YamlReader(source, "", line).child(document, "", line);
+  return YamlReader(source, "", "", line).child(document, "", line);
 }
 
 void YamlReader::fail_file(std::string_view file, std::string_view found,
@@ -255,6 +268,17 @@ void YamlReader::fail_file(std::string_view file, std::string_view found,
 void YamlReader::fail(std::string_view found, std::string_view allowed) const {
   throw ConfigError(fmt::format("{}:{}: {}: found {}; allowed: {}", source_->file, line_,
                                 key_.empty() ? kWholeDocument : key_, found, allowed));
+}
+
+YamlReader YamlReader::standing_for(std::string_view place) const {
+  YamlReader reader(*this);
+  reader.outside_ = place;
+  return reader;
+}
+
+std::string YamlReader::place() const {
+  const bool needs_dot = !outside_.empty() && !key_.empty() && !key_.starts_with('[');
+  return fmt::format("{}{}{}", outside_, needs_dot ? "." : "", key_);
 }
 
 std::string YamlReader::found() const {
@@ -276,7 +300,7 @@ std::string YamlReader::found() const {
 }
 
 YamlReader YamlReader::child(const YAML::Node& node, std::string key, int line) const {
-  YamlReader reader(source_, std::move(key), line);
+  YamlReader reader(source_, outside_, std::move(key), line);
   reader.present_ = true;
   reader.node_.reset(node);
   return reader;
@@ -333,7 +357,7 @@ YamlReader YamlReader::at(std::string_view name) const {
       return child(entry.second, path_of(name), line_of(mark));
     }
   }
-  return YamlReader(source_, path_of(name), line_);
+  return YamlReader(source_, outside_, path_of(name), line_);
 }
 
 int YamlReader::line_of_item(const YAML::Node& item) const {
@@ -359,9 +383,7 @@ int YamlReader::line_of_item(const YAML::Node& item) const {
 }
 
 std::vector<YamlReader> YamlReader::items(Range count, std::string_view what) const {
-  const std::string allowed =
-      count.least == 0 ? fmt::format("a list of at most {} {}", count.most, what)
-                       : fmt::format("a list of {} to {} {}", count.least, count.most, what);
+  const std::string allowed = allowed_length(count, what);
   if (!present_ || !node_.IsSequence()) {
     fail(found(), allowed);
   }
@@ -395,8 +417,7 @@ std::optional<std::uint64_t> YamlReader::number() const {
 std::uint64_t YamlReader::whole_number(Range range) const {
   const std::optional<std::uint64_t> value = number();
   if (!value || *value < range.least || *value > range.most) {
-    fail(found_for_number(found()),
-         fmt::format("a whole number, {} to {}", range.least, range.most));
+    fail(found_for_number(found()), allowed_number(range));
   }
   return *value;
 }
@@ -404,8 +425,7 @@ std::uint64_t YamlReader::whole_number(Range range) const {
 std::uint64_t YamlReader::power_of_two(Range range) const {
   const std::optional<std::uint64_t> value = number();
   if (!value || *value < range.least || *value > range.most || !std::has_single_bit(*value)) {
-    fail(found_for_number(found()),
-         fmt::format("a power of two, {} to {}", range.least, range.most));
+    fail(found_for_number(found()), allowed_power(range));
   }
   return *value;
 }

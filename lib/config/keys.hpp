@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Every key of the configuration, once. What is read, what errors call allowed, `weir --keys` and
+/// the manual page weir.yaml(5) come from this table.
+
+#include "config/yaml_reader.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace weir::config {
+
+// Indexed by Role, Idle and ring::KeepAlive.
+inline constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
+inline constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
+inline constexpr std::array<std::string_view, 3> kKeepAliveNames{"ack", "rnr", "off"};
+inline constexpr std::array<std::string_view, 2> kOuterTagNames{"802.1Q", "802.1ad"};
+
+// What may stand for a key.
+
+struct Map {};
+
+struct List {
+  Range count;
+  std::string_view things; // "ports"
+};
+
+struct WholeNumber {
+  Range range;
+};
+
+struct PowerOfTwo {
+  Range range;
+};
+
+struct OneNumberOf {
+  std::span<const std::uint64_t> numbers;
+};
+
+struct OneWordOf {
+  std::span<const std::string_view> words;
+};
+
+/// Its reader knows more about it than the table.
+struct Text {
+  std::string_view form;
+};
+
+using Value = std::variant<Map, List, WholeNumber, PowerOfTwo, OneNumberOf, OneWordOf, Text>;
+
+struct Key {
+  std::string_view path; // from the root; "[]" stands for any entry of a list
+  Value value;
+  std::string_view meaning; // empty: the keys below it say all
+  std::string without = {}; // what holds when the key is missing; empty: it may not be missing
+};
+
+/// In the order in which the manual page has them.
+std::span<const Key> keys();
+
+/// The table's row for a place in a file, "rings[3].members[0].ip". The table must have it.
+const Key& key_of(std::string_view place);
+
+/// Names of the keys in the map at this place.
+std::vector<std::string_view> names_in(std::string_view place);
+
+/// "a whole number, 1 to 16".
+std::string allowed(const Value& value);
+
+/// The table for a person: what it is, and a line for each key that has a meaning of its own.
+std::string keys_as_text();
+
+} // namespace weir::config
