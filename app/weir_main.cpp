@@ -4,6 +4,7 @@
 
 #include "command/commands.hpp"
 #include "config/config.hpp"
+#include "config/keys.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
 #include "late_control.hpp"
@@ -45,7 +46,16 @@ constexpr int kExitConfig = 2;
 
 constexpr const char* kHead =
     "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
+    "\n"
+    "Forwards Ethernet frames between the ports that FILE names, and adds the tensors of the rings "
+    "that it names.\n"
+    "On a terminal it shows a prompt; help there lists the commands.\n"
     "\n";
+
+constexpr const char* kTail =
+    "\n"
+    "Exit: 0 after SIGINT, SIGTERM or quit; 1 it failed; 2 wrong usage, a mistake in FILE, or too "
+    "little memory.\n";
 
 struct Options {
   std::string config;
@@ -54,21 +64,28 @@ struct Options {
   std::vector<std::string> eal;
 };
 
+[[noreturn]] void print_keys() {
+  fmt::print("{}", config::keys_as_text());
+  std::exit(EXIT_SUCCESS);
+}
+
 std::vector<app::Option> options_of(Options& o) {
   return {
-      {"config", "FILE", "ports, lcores and rings (see README, Configuration)",
-       [&](auto v) { o.config = v; }},
+      {"config", "FILE", "ports, lcores and rings (see --keys)", [&](auto v) { o.config = v; }},
       {"cmd-file", "FILE", "prompt commands to run once the switch forwards",
        [&](auto v) { o.cmd_file = v; }},
       {"no-interactive", nullptr, "no prompt: run until SIGINT or SIGTERM",
        [&](auto) { o.interactive = false; }},
+      {"keys", nullptr,
+       "print every key of FILE with its meaning, what is allowed, and its default",
+       [](auto) { print_keys(); }},
   };
 }
 
 Options parse_options(int argc, char** argv) {
   Options options;
   const app::CommandLine line =
-      app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir", kHead, ""},
+      app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir", kHead, kTail},
                              options_of(options), app::WordOrder::last);
   if (options.config.empty()) {
     throw UsageError("--config is needed; see weir --help");
