@@ -32,6 +32,8 @@ TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "collectives.py", "group.p
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
+PAGES = ("control", "deployment", "drops", "glossary", "host", "metrics", "planner", "planning", "protocol", "pytorch", "rings",
+         "simulator", "transports", "troubleshooting")  # what is written for those who use Weir
 # libibverbs names the two others in its .pc file.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
@@ -148,7 +150,7 @@ def check_files(made: Installation) -> None:
     due = {f"bin/{program}" for program in HOST_PROGRAMS} | {f"include/weir/{header}" for header in HEADERS} | {
         f"{lib}/{name}" for name in ("libweir.so", SONAME, f"libweir.so.{VERSION}", "pkgconfig/weir.pc",
                                      "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake")}
-    due |= torch_files(made)
+    due |= torch_files(made) | {f"share/man/man1/{program}.1" for program in HOST_PROGRAMS} | {"share/doc/weir/LICENSE"}
     found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir()}
     expect(found == due, f"installed too much: {sorted(found - due)}; too little: {sorted(due - found)}")
 
@@ -162,11 +164,17 @@ def installed_by(build: Path) -> set[str]:
 
 
 def check_whole_tree(made: Installation) -> None:
-    """With the switch, only its programs and their completions are installed besides; -Dtorch=false takes the Python files away."""
+    """With the switch, only its own files are installed besides; -Dtorch=false takes the Python files away."""
     whole = made.folder / "whole tree"
     output_of("meson", "setup", whole, "-Dtorch=false", f"--prefix={made.prefix}", cwd=ROOT)
     besides = installed_by(whole) - installed_by(made.build)
-    due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS)
+    due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS) | {
+        "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8",
+        "lib/systemd/system/weir.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
+        f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua"}
+    due |= {f"share/doc/weir/examples/{entry.name}" for entry in (ROOT / "config").iterdir()
+            if entry.is_dir() or entry.suffix == ".yaml"}
+    due |= {"share/doc/weir/README.md"} | {f"share/doc/weir/docs/{name}.md" for name in PAGES}
     expect(besides == due, f"found, besides the host library: {sorted(besides)}; should be {sorted(due)}")
     lacking = installed_by(made.build) - installed_by(whole)
     expect(lacking == torch_files(made), f"-Dtorch=false takes away {sorted(lacking)}; should be all of weir_torch")

@@ -2,12 +2,13 @@
 """Every file of config/ works: those that need no NIC start, the others are read without error."""
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
 from hosts import RANKS, acknowledgements, captured_incarnation, frame_of, model, ring_of_hosts
 from lab import Lab, smoke_test
-from weir import REPLAY, ROOT, expect, run_to_end, wait_for
+from weir import BUILD, REPLAY, ROOT, WEIR, expect, run_to_end, wait_for
 
 CONFIG = ROOT / "config"
 STARTED = {"af_packet.yaml", "tap.yaml", "pcap.yaml", "demo.yaml"}
@@ -73,3 +74,43 @@ def others_parse(lab: Lab) -> None:
     for file in others:
         ended = run_to_end([REPLAY, "--config", file, "--in", nothing, "--out", lab.directory / "out.pcap"])
         expect(ended.status == 0 and not ended.errors, f"{file.name}: {ended}")
+
+
+# A file with an unknown key in the map at this place, whose keys the error then names.
+UNKNOWN = "{ unknown: 1 }"
+MAPS = {
+    "": UNKNOWN,
+    "eal.": f"eal: {UNKNOWN}",
+    "ports[].": f"ports: [{UNKNOWN}]",
+    "lcores[].": f"ports: [PORT]\nlcores: [{UNKNOWN}]",
+    "l2.": f"ports: [PORT]\nl2: {UNKNOWN}",
+    "connections.": f"ports: [PORT]\nconnections: {UNKNOWN}",
+    "metrics.": f"ports: [PORT]\nmetrics: {UNKNOWN}",
+    "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
+    "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",
+    "rings[].members[].": "ports: [PORT]\nrings: [{ id: 1, window: 1, max_message_bytes: 40, members: "
+                          f"[{UNKNOWN}, {UNKNOWN}] }}]",
+}
+PORT = "{ name: p0, device: net_null0 }"
+
+
+def keys_that_are_read(lab: Lab) -> set[str]:
+    """As the switch lists them itself, map by map."""
+    keys = set()
+    for place, text in MAPS.items():
+        ended = run_to_end([WEIR, "--config", lab.file("unknown.yaml", text.replace("PORT", PORT))])
+        listed = re.search(r"unknown: found an unknown key; allowed: ([\w, ]+)", ended.errors)
+        expect(listed, f"{place}: {ended}")
+        keys |= {place + name for name in listed[1].split(", ")}
+    return keys
+
+
+@smoke_test("config-manual")
+def manual(lab: Lab) -> None:
+    """weir.yaml(5) has each key that the switch reads, and no other. A map's own name is there as that of its keys."""
+    page = (BUILD / "app/man/weir.yaml.5").read_text()
+    explained = {name.replace("\\-", "-") for name in re.findall(r"^\.TP\n\\fB(\S+)\\fR$", page, re.MULTILINE)}
+    read = keys_that_are_read(lab)
+    maps = {key for key in read if f"{key}." in MAPS}
+    expect(len(explained) > 20 and explained == read - maps,
+           f"not on the page: {sorted(read - maps - explained)}; not read: {sorted(explained - read)}")

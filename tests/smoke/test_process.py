@@ -18,7 +18,8 @@ from unittest import mock
 from hosts import RANKS, Hosts, Job, contributions, frame_of, ring_7, ring_of_hosts, ring_ports, ring_row
 from lab import Lab, smoke_test
 from netns import veth
-from weir import NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Failed, Totals, configuration, expect, run_to_end, wait_for
+from weir import (
+    BUILD, NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Failed, Totals, configuration, expect, run_to_end, wait_for)
 
 PLAIN = configuration(['name: p0, device: "net_tap0,iface=weir0"', 'name: p1, device: "net_tap1,iface=weir1"'],
                       rings="""  - id: 7
@@ -308,7 +309,7 @@ def systemd(lab: Lab) -> None:
         switch.stop(signal.SIGTERM)
         until("STOPPING=1")
     if shutil.which("systemd-analyze"):
-        unit = (ROOT / "config/weir.service").read_text().replace("/usr/local/bin/weir ", "/bin/true ")
-        verified = subprocess.run(["systemd-analyze", "verify", str(lab.file("weir.service", unit))], text=True,
-                                  capture_output=True)
+        unit = (BUILD / "config/weir.service").read_text().replace("/usr/local/bin/weir ", "/bin/true ")
+        verified = subprocess.run(["systemd-analyze", "verify", "--man=no", str(lab.file("weir.service", unit))],
+                                  text=True, capture_output=True)
         expect(not [line for line in verified.stderr.splitlines() if "weir.service" in line], verified.stderr)
