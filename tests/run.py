@@ -91,6 +91,7 @@ STAGES = [
     Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
     Stage("bench", "tools/bench runs every part; no figure is judged", ["tests/bench/every_part.py"]),
     Stage("install", "the host library, built without DPDK, installed and used by another project", ["tests/install.py"]),
+    Stage("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd", ["tests/packages.py"]),
     Stage("clone", "the tools and tests in a directory below /tmp with blanks in its name", ["tests/clone.py"]),
     configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",

@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the Debian packages, installs them on a bare Debian and runs the switch there as its operator would.
+
+The bare Debian is a folder, booted with systemd as its first process: the unit's sandbox is the real one. It has a
+network of its own, and mounts that end with it. Needs root. Ends in "packages: N passed, N failed, N skipped".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from install import ROOT, VERSION, expect, output_of, verdict
+from style import tracked_files
+
+PACKAGES = ("libweir-dev", "libweir1", "weir", "weir-tools")
+PROGRAMS = ("weir", "weir-plan", "weir-replay", "weir-worker")
+UNIT = "weir.service"
+# What a reviewer of such a unit would accept: systemd's own scale is from 0 to 100.
+MOST_EXPOSED = 32
+# Optimized less than the packages that are shipped, and without debugging information. A compiler cache, where there is
+# one, would look for itself in the home that debhelper invents.
+QUICKLY_BUILT = {"DEB_BUILD_OPTIONS": "nocheck noautodbgsym parallel=" + str(os.cpu_count()),
+                 "DEB_CXXFLAGS_APPEND": "-O1 -g0",
+                 "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(Path.home() / ".cache/ccache"))}
+QUIETLY = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+KILLED_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+# Nothing that such a command mounts or starts outlives it.
+ALONE = (*KILLED_WITH_US, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
+BOOT_S = 60.0
+ENDS_S = 20.0
+
+
+def wait_for(holds: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        expect(time.monotonic() < deadline, f"{otherwise} in {seconds:.0f} s")
+        time.sleep(0.1)
+
+
+class Machine:
+    """A bare Debian in a folder: a place to install, and then a running system."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._console = root.parent / "console.log"
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._leader = 0
+
+    def make(self) -> None:
+        """The smallest Debian that has apt, from the same mirror as this one."""
+        folder = Path("/etc/apt")
+        sources = [file for pattern in ("sources.list", "sources.list.d/debian*") for file in folder.glob(pattern)]
+        expect(sources, "there is no source of Debian's packages in /etc/apt")
+        output_of(*ALONE, "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", "bookworm", self.root, *sources)
+
+    def in_folder(self, *command: object) -> str:
+        """Runs a command where nothing else runs."""
+        enter = ("sh", "-ec", 'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"', self.root)
+        return output_of(*ALONE, *enter, *command, environment=QUIETLY)
+
+    def boot(self) -> None:
+        command = ("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=read-only",
+                   "--private-network", "--capability=all", "--bind-ro=/sys/module", "--boot",
+                   "--directory", str(self.root))
+        with self._console.open("wb") as log:
+            self._nspawn = subprocess.Popen([*KILLED_WITH_US, *command], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT)
+        wait_for(self._is_up, BOOT_S, "systemd does not come up")
+
+    def _is_up(self) -> bool:
+        assert self._nspawn is not None
+        expect(self._nspawn.poll() is None, f"systemd-nspawn ended: {self._console.read_text()[-2000:]}")
+        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
+        if not children:
+            return False
+        self._leader = int(children[0])
+        asked = subprocess.run([*self._entry(), "systemctl", "is-system-running"], text=True, capture_output=True)
+        return asked.stdout.strip() in ("running", "degraded")
+
+    def _entry(self) -> list[str]:
+        return ["nsenter", f"--target={self._leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"]
+
+    def run(self, *command: object, status: int = 0) -> str:
+        return output_of(*self._entry(), *command, environment=QUIETLY, status=status)
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([*KILLED_WITH_US, *self._entry(), *command], text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def unit(self, name: str) -> str:
+        """A property of the switch's unit."""
+        return self.run("systemctl", "show", "--value", f"--property={name}", UNIT).strip()
+
+    def journal(self) -> str:
+        return self.run("journalctl", "--unit", UNIT, "--output=cat", "--no-pager")
+
+    def close(self) -> None:
+        if self._nspawn is not None and self._nspawn.poll() is None:
+            self._nspawn.kill()  # the first process ends with it, and so do all others
+            self._nspawn.wait()
+        remove_empty_groups()
+
+
+def remove_empty_groups() -> None:
+    """The two control groups that systemd-nspawn makes in ours and leaves there."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        mount = "unified" if not controllers else controllers.removeprefix("name=")
+        for name in ("payload", "supervisor"):
+            folder = Path("/sys/fs/cgroup") / mount / group.lstrip("/") / name
+            for below in sorted([folder, *folder.rglob("*/")], reverse=True):
+                with contextlib.suppress(OSError):
+                    below.rmdir()
+
+
+@dataclass
+class Made:
+    folder: Path
+    machine: Machine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.machine = Machine(self.folder / "machine")
+
+    @property
+    def packages(self) -> list[Path]:
+        return sorted(self.folder.glob("*.deb"))
+
+
+def build(made: Made) -> None:
+    """In a copy, because packages are built inside the source tree; in a path without blanks, which compilers' options
+    with prefixes do not bear."""
+    tree = made.folder / f"weir-{VERSION}"
+    for file in tracked_files():
+        target = tree / file.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, target)
+    output_of("dpkg-buildpackage", "--build=binary", "--unsigned-source", "--unsigned-changes", cwd=tree,
+              environment=QUICKLY_BUILT)
+    due = sorted(f"{name}_{VERSION}_amd64.deb" for name in PACKAGES)
+    found = sorted(file.name for file in made.packages)
+    expect(found == due, f"built {found}; should be {due}")
+
+
+def check_lintian(made: Made) -> None:
+    changes = next(made.folder.glob("*.changes"))
+    # In compiled code it takes an instruction after a word for a letter of that word.
+    said = output_of("lintian", "--allow-root", "--pedantic", "--display-info", "--tag-display-limit=0", "--info",
+                     "--suppress-tags=spelling-error-in-binary", "--fail-on=none", changes)
+    expect(not said.strip(), f"lintian found:\n{said}")
+
+
+def check_clean_machine(made: Made) -> None:
+    made.machine.make()
+    folder = made.machine.root / "packages"
+    folder.mkdir()
+    for package in made.packages:
+        shutil.copy2(package, folder)
+
+
+def check_install(made: Made) -> None:
+    """With what the packages depend on, and nothing else."""
+    made.machine.in_folder("apt-get", "update", "-qq")
+    made.machine.in_folder("sh", "-ec", "apt-get install -qq --no-install-recommends /packages/*.deb")
+    for program in PROGRAMS:
+        said = made.machine.in_folder(program, "--version")
+        expect(said == f"{program} {VERSION}\n", f"{program} --version says {said!r}")
+
+
+def installed_files(machine: Machine) -> list[Path]:
+    names = machine.in_folder("dpkg", "--listfiles", *PACKAGES).splitlines()
+    return [machine.root / name.lstrip("/") for name in names if name.startswith("/") and name != "/."]
+
+
+def check_files(made: Made) -> None:
+    """All belong to root; nobody else may write them, and none gives its rights to who starts it."""
+    for file in installed_files(made.machine):
+        found = file.lstat()
+        expect(found.st_uid == found.st_gid == 0, f"{file} belongs to {found.st_uid}:{found.st_gid}")
+        if not file.is_symlink():
+            wrong = found.st_mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IWGRP | stat.S_IWOTH)
+            expect(not wrong, f"{file} has mode {found.st_mode:o}")
+    machine = made.machine
+    expect(machine.in_folder("id", "weir").startswith("uid="), "there is no user weir")
+
+
+def check_boot(made: Made) -> None:
+    """A fresh installation neither starts the switch nor will at the next boot."""
+    made.machine.boot()
+    found = made.machine.unit("ActiveState"), made.machine.unit("UnitFileState")
+    expect(found == ("inactive", "disabled"), f"the unit is {found}")
+
+
+def check_unit(made: Made) -> None:
+    said = made.machine.run("systemd-analyze", "verify", "--man=no", UNIT)
+    expect(not said, f"systemd-analyze verify says {said}")
+    made.machine.run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSED}", UNIT)
+    made.machine.run("systemctl", "start", UNIT)
+    wait_for(lambda: made.machine.unit("StatusText") == "forwards", 10, "systemd does not hear that it forwards")
+
+
+def hexadecimal(process: str, name: str) -> int:
+    return int(re.search(rf"^{name}:\s*([0-9a-f]+)$", process, re.MULTILINE)[1], 16)
+
+
+def check_sandbox(made: Made) -> None:
+    """The running switch is not root, and has of root's powers what the unit names."""
+    machine = made.machine
+    process = machine.run("cat", f"/proc/{machine.unit('MainPID')}/status")
+    user = machine.run("id", "--user", "weir").strip()
+    expect(re.search(rf"^Uid:\t{user}\t{user}\t{user}\t{user}$", process, re.MULTILINE), f"whose is it?\n{process}")
+    named = machine.unit("CapabilityBoundingSet").split()
+    held = hexadecimal(process, "CapEff")
+    expect(0 < held == hexadecimal(process, "CapBnd") and held.bit_count() == len(named) < 8,
+           f"the unit names {named}, and the process has {held:x}")
+    for name, due in (("NoNewPrivs", 1), ("Seccomp", 2)):
+        expect(hexadecimal(process, name) == due, f"{name} should be {due}:\n{process}")
+
+
+def documented_workers() -> list[list[str]]:
+    """The commands in the head of the first configuration."""
+    head = re.sub(r"^# ?", "", (ROOT / "config/weir.yaml").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    return [line.rstrip(" &").split() for line in head.splitlines() if line.lstrip().startswith("weir-worker ")]
+
+
+def check_all_reduce(made: Made) -> None:
+    """What the first configuration tells a person to type."""
+    commands = documented_workers()
+    expect(len(commands) == 2, f"found {commands} in config/weir.yaml; should be two workers")
+    workers = [made.machine.start("timeout", "60", *command, "--size", "1MiB") for command in commands]
+    for rank, worker in enumerate(workers):
+        said, _ = worker.communicate()
+        expect(worker.returncode == 0 and f"result: rank={rank} " in said and "algorithm=switch" in said
+               and "verified=every_element" in said, f"rank {rank} ended with {worker.returncode} and said {said}")
+
+
+def check_upgrade(made: Made) -> None:
+    """A running switch goes on, and the operator's configuration stays."""
+    machine = made.machine
+    config = machine.root / "etc/weir/weir.yaml"
+    config.write_text(config.read_text() + "# mine\n")
+    before = machine.unit("MainPID")
+    machine.run("sh", "-ec", "dpkg --install --force-confdef /packages/*.deb")
+    expect(machine.unit("MainPID") == before != "0", "an upgrade restarted the switch")
+    expect(config.read_text().endswith("# mine\n"), "an upgrade changed the configuration")
+
+
+def check_wrong_configuration(made: Made) -> None:
+    """The journal has the line, and systemd does not try it again and again."""
+    machine = made.machine
+    config = machine.root / "etc/weir/weir.yaml"
+    right = config.read_text()
+    config.write_text(right.replace("window: 8", "windw: 8"))
+    machine.run("systemctl", "stop", UNIT)
+    machine.run("systemctl", "start", UNIT, status=1)
+    found = machine.unit("ExecMainStatus"), machine.unit("NRestarts"), machine.unit("ActiveState")
+    expect(found == ("2", "0", "failed"), f"status, restarts and state are {found}")
+    expect("rings[0].windw: found an unknown key" in machine.journal(), f"the journal has\n{machine.journal()}")
+    config.write_text(right)
+    machine.run("systemctl", "enable", "--now", UNIT)
+
+
+def remains(machine: Machine) -> list[str]:
+    """Files with weir in their names, but for the packages themselves."""
+    return machine.run("find", "/", "-xdev", "-path", "/packages", "-prune", "-o", "-name", "*weir*", "-print").split()
+
+
+def check_purge(made: Made) -> None:
+    machine = made.machine
+    expect(machine.unit("ActiveState") == "active", "the switch does not run before it is removed")
+    process = machine.unit("MainPID")
+    machine.run("apt-get", "remove", "-qq", "weir")
+    machine.run("test", "!", "-e", f"/proc/{process}")
+    expect((machine.root / "etc/weir/weir.yaml").exists(), "a removal took the configuration with it")
+    machine.run("apt-get", "purge", "-qq", *PACKAGES)
+    expect(not remains(machine), f"left behind: {remains(machine)}")
+
+
+CHECKS: tuple[Callable[[Made], None], ...] = (
+    check_lintian, check_clean_machine, check_install, check_files, check_boot, check_unit, check_sandbox,
+    check_all_reduce, check_upgrade, check_wrong_configuration, check_purge,
+)
+
+
+@contextlib.contextmanager
+def folder_of_our_own() -> Iterator[Path]:
+    """Not below /tmp, which may be too small; and removed also when a signal ends the run."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix="weir-packages-", dir="/var/tmp", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def main() -> int:
+    if os.geteuid() != 0:
+        print("packages: 0 passed, 0 failed, 1 skipped\n  only root can make a bare Debian")
+        return 0
+    words = []
+    with folder_of_our_own() as folder:
+        made = Made(folder)
+        try:
+            for check in (build, *CHECKS):
+                words.append(verdict(check.__name__.removeprefix("check_").replace("_", " "), lambda: check(made)))
+                if words[-1] == "FAILED" and check is not check_lintian:
+                    break  # each goes on where the one before it ended
+        finally:
+            made.machine.close()
+    failed = words.count("FAILED")
+    print(f"packages: {words.count('passed')} passed, {failed} failed, {words.count('skipped')} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
