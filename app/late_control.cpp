@@ -13,15 +13,13 @@
 namespace weir::app {
 namespace {
 
-/// WEIR_RUNTIME_DIRECTORY is for a unit whose RUNTIME_DIRECTORY must not reach EAL.
 std::string socket_folder() {
-  for (const char* name : {"WEIR_RUNTIME_DIRECTORY", "RUNTIME_DIRECTORY"}) {
-    if (const char* folders = std::getenv(name); folders != nullptr && *folders != '\0') {
-      const std::string_view list(folders);
-      return std::string(list.substr(0, list.find(':'))); // systemd.exec(5), RuntimeDirectory=
-    }
+  const char* folders = std::getenv("RUNTIME_DIRECTORY");
+  if (folders == nullptr || *folders == '\0') {
+    return rte_eal_get_runtime_dir();
   }
-  return rte_eal_get_runtime_dir();
+  const std::string_view list(folders);
+  return std::string(list.substr(0, list.find(':'))); // systemd.exec(5), RuntimeDirectory=
 }
 
 bool has_addresses(const config::ControlConfig& where) {

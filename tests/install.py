@@ -169,7 +169,7 @@ def check_whole_tree(made: Installation) -> None:
     output_of("meson", "setup", whole, "-Dtorch=false", f"--prefix={made.prefix}", cwd=ROOT)
     besides = installed_by(whole) - installed_by(made.build)
     due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS) | {
-        "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8",
+        "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man1/weirctl.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8",
         "lib/systemd/system/weir.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
         f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua"}
     due |= {f"share/doc/weir/examples/{entry.name}" for entry in (ROOT / "config").iterdir()

@@ -26,7 +26,7 @@ from install import ROOT, VERSION, expect, output_of, verdict
 from style import tracked_files
 
 PACKAGES = ("libweir-dev", "libweir1", "weir", "weir-tools")
-PROGRAMS = ("weir", "weir-plan", "weir-replay", "weir-worker")
+PROGRAMS = ("weir", "weir-plan", "weir-replay", "weir-worker", "weirctl")
 UNIT = "weir.service"
 # What a reviewer of such a unit would accept: systemd's own scale is from 0 to 100.
 MOST_EXPOSED = 32
