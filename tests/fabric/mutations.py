@@ -215,7 +215,7 @@ MUTATIONS = [
     Mutation("sum-twice", "results that had to leave before their turn leave again in it", [
         Edit(EMIT, "    if (entry.has_left) {\n      continue;", "    if (false) {\n      continue;")]),
     Mutation("sum-flushed", "a flush does not wait for helpers", [
-        Edit(AGGREGATE, "  emit_.drain_ring(ring, now); // a helper may be using some of its frames\n", "")]),
+        Edit(AGGREGATE, "  emit_.drain_ring(ring, now);\n", "")]),
     Mutation("sum-unfinished", "results leave before their sum is made", [
         Edit(EMIT, "    if (!entry.reduction.is_made()) {\n      return frames + 1;", "    if (false) {\n      return frames + 1;")]),
 
