@@ -76,17 +76,18 @@ class Machine:
                    "--private-network", "--capability=all", "--bind-ro=/sys/module", "--boot",
                    "--directory", str(self.root))
         with self._console.open("wb") as log:
-            self._nspawn = subprocess.Popen([*KILLED_WITH_US, *command], stdin=subprocess.DEVNULL, stdout=log,
+            self._nspawn = subprocess.Popen([*ALONE, "--mount-proc", *command], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT)
         wait_for(self._is_up, BOOT_S, "systemd does not come up")
 
     def _is_up(self) -> bool:
         assert self._nspawn is not None
         expect(self._nspawn.poll() is None, f"systemd-nspawn ended: {self._console.read_text()[-2000:]}")
-        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
-        if not children:
+        nspawn = children_of(self._nspawn.pid)  # the other is unshare
+        system = children_of(nspawn[0]) if nspawn else []
+        if not system:
             return False
-        self._leader = int(children[0])
+        self._leader = system[0]
         asked = subprocess.run([*self._entry(), "systemctl", "is-system-running"], text=True, capture_output=True)
         return asked.stdout.strip() in ("running", "degraded")
 
@@ -109,9 +110,16 @@ class Machine:
 
     def close(self) -> None:
         if self._nspawn is not None and self._nspawn.poll() is None:
-            self._nspawn.kill()  # the first process ends with it, and so do all others
+            self._nspawn.kill()  # systemd-nspawn ends with it, and all others, which are in its process namespace
             self._nspawn.wait()
+            wait_for(lambda: not Path(f"/proc/{self._leader}").exists(), ENDS_S, "the bare Debian does not end")
         remove_empty_groups()
+
+
+def children_of(process: int) -> list[int]:
+    with contextlib.suppress(FileNotFoundError):
+        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return []
 
 
 def remove_empty_groups() -> None:
