@@ -9,6 +9,7 @@ network of its own, and mounts that end with it. Needs root. Ends in "packages: 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -254,6 +255,15 @@ def check_all_reduce(made: Made) -> None:
                and "verified=every_element" in said, f"rank {rank} ended with {worker.returncode} and said {said}")
 
 
+def check_control(made: Made) -> None:
+    """weirctl finds the service's switch by itself, as root and as the service's user; nobody else gets an answer."""
+    ask = ("weirctl", "show", "ring", "1", "json")
+    row = json.loads(made.machine.run(*ask))["rings"][0]
+    expect(row["connected"] == len(documented_workers()), f"show ring 1 says {row}")
+    made.machine.run("setpriv", "--reuid=weir", "--regid=weir", "--clear-groups", *ask)
+    made.machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *ask, status=1)
+
+
 def check_upgrade(made: Made) -> None:
     """A running switch goes on, and the operator's configuration stays."""
     machine = made.machine
@@ -298,7 +308,7 @@ def check_purge(made: Made) -> None:
 
 CHECKS: tuple[Callable[[Made], None], ...] = (
     check_lintian, check_clean_machine, check_install, check_files, check_boot, check_unit, check_sandbox,
-    check_all_reduce, check_upgrade, check_wrong_configuration, check_purge,
+    check_all_reduce, check_control, check_upgrade, check_wrong_configuration, check_purge,
 )
 
 

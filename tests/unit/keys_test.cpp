@@ -31,6 +31,9 @@ lcores:
 l2: { aging_s: 60, entries: 1024 }
 connections: { plain_entries: 100, aging_s: 30 }
 metrics: { listen: "127.0.0.1:9464" }
+control:
+  listen: ["127.0.0.1:9465"]
+  tls: { certificate: a, key: b, client_authority: c }
 spare: { rings: 1, members: 2, frames: 64 }
 state_directory: /var/lib/weir
 rings:
