@@ -26,9 +26,10 @@ class Answers {
 
   /// The metric's table in the answer about `argument`; empty: the question's fallback.
   const report::Table& table_of(const Metric& metric, const std::string& argument) {
-    const auto [known, is_new] = answers_.try_emplace({metric.question, argument});
-    if (is_new) {
-      known->second = question_of(metric).ask(weir_, argument);
+    const std::pair key{metric.question, argument};
+    auto known = answers_.find(key);
+    if (known == answers_.end()) {
+      known = answers_.emplace(key, question_of(metric).ask(weir_, argument)).first;
     }
     const auto found = std::ranges::find(known->second, metric.table,
                                          [](const auto& table) { return table.shape; });
@@ -52,9 +53,26 @@ class Answers {
   std::map<std::pair<std::string_view, std::string>, report::Report> answers_;
 };
 
+/// Asks all that the metrics tell of a ring. False when it was withdrawn meanwhile.
+bool has_answers_of(Answers& answers, const std::string& ring) {
+  try {
+    for (const Metric& metric : catalogue()) {
+      if (metric.scope != Scope::whole_switch) {
+        answers.table_of(metric, ring);
+      }
+    }
+    return true;
+  } catch (const report::UnknownName&) {
+    return false;
+  } catch (const control::NoSuchRing&) {
+    return false;
+  }
+}
+
 void collect(control::Switch& weir, Sheet& sheet) {
   Answers answers(weir);
-  const std::vector<std::string> rings = report::ring_ids(weir);
+  std::vector<std::string> rings = report::ring_ids(weir);
+  std::erase_if(rings, [&](const std::string& ring) { return !has_answers_of(answers, ring); });
   for (const Metric& metric : catalogue()) {
     if (metric.scope == Scope::whole_switch) {
       sheet.add(metric, answers.table_of(metric, ""));

@@ -2,15 +2,20 @@
 """Rings that are made and withdrawn while the switch runs."""
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 from hosts import RANKS, Job, frame_of, ring_7, ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
 from terminal import Terminal
 from test_incarnations import SECOND, told, wait_for_drops
+from test_metrics import LISTEN, scrape
 from weir import Weir, configuration, expect
 
 ROUNDS = 5
+MANY = 20
+ASKED_S = 4.0
 # What ring 7 takes: 2N x L slots of H-1 frames, and 4 waiting hellos of each of H ranks (docs/protocol.md §2a, §4).
 FRAMES_OF_RING_7 = 2 * 4 * 16 * (RANKS - 1) + 4 * RANKS
 
@@ -18,6 +23,12 @@ FRAMES_OF_RING_7 = 2 * 4 * 16 * (RANKS - 1) + 4 * RANKS
 def spare(directory: Path, rings: int = 2, members: int = 2 * RANKS, frames: int = FRAMES_OF_RING_7) -> str:
     return (configuration(ring_ports()) + f"spare: {{ rings: {rings}, members: {members}, frames: {frames} }}\n"
             f"state_directory: {directory}\n")
+
+
+def with_metrics_at(lab: Lab) -> str:
+    frames = MANY * (2 * 16 * (RANKS - 1) + 4 * RANKS)
+    return (spare(lab.directory / "state", rings=MANY, members=MANY * RANKS, frames=frames)
+            + f'metrics: {{ listen: "{LISTEN}" }}\n')
 
 
 def added(lab: Lab, terminal: Terminal, ring: str) -> str:
@@ -71,6 +82,35 @@ def refused(lab: Lab) -> None:
     plain = Terminal(lab, fabric, configuration(ring_ports()))
     expect("allowed: a configuration with spare:" in added(lab, plain, ring_7()), "without room")
     told(plain)
+
+
+@smoke_test("rings-while-asked")
+def while_asked(lab: Lab) -> None:
+    """Rings may come and go between two questions of one scrape; the switch is up all the time."""
+    fabric, _ = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, with_metrics_at(lab))
+    ids = range(100, 100 + MANY)
+    many = "".join(ring_7(window=1).replace("id: 7", f"id: {ring}").replace("10.77.0", f"10.78.{ring}") for ring in ids)
+    scrapes: list[str] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            scrapes.append(scrape(fabric))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        began = time.monotonic()
+        while time.monotonic() - began < ASKED_S:
+            expect(added(lab, terminal, many).count(",") == MANY - 1, "not all were added")
+            for ring in ids:
+                terminal.ask(f"withdraw ring {ring}")
+    finally:
+        over.set()
+        looking.join()
+    expect(len(scrapes) > 1 and all("\nweir_up 1\n" in text for text in scrapes), "the switch was not up in a scrape")
+    told(terminal)
 
 
 @smoke_test("rings-remembered")
