@@ -247,6 +247,9 @@ void Switch::discard_all() {
   for (const std::uint16_t ring : rings_->present()) {
     worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
   }
+  while (withdrawn_ &&
+         withdrawn_->worker.drop_some(withdrawn_->room, kSlotsAtOnce, lcore::Clock().now())) {
+  }
   for (const auto& lcore : lcores_) {
     lcore->discard_queued();
   }
@@ -315,7 +318,7 @@ stage::Accounting Switch::accounting() {
     accounting.queued += lcore->queued();
     accounting.held += lcore->worker() != nullptr ? lcore->worker()->held() : 0;
   }
-  accounting.held += withdrawn_ ? withdrawn_->state.slots.held() : 0;
+  accounting.held += withdrawn_ ? withdrawn_->room.state.slots.held() : 0;
   return accounting;
 }
 
@@ -462,22 +465,22 @@ void Switch::withdraw_ring(std::uint32_t id) {
   const std::uint16_t ring = index_of(id);
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
   stage::Worker& worker = *worker_of(ring).worker();
+  drop_withdrawn(); // what an lcore that did not stop has left of the last one
   {
     const Quiesce quiesced(*this);
-    withdrawn_ =
-        std::make_unique<stage::RingRoom>(worker.withdraw_ring(ring, lcore::Clock().now()));
+    withdrawn_.reset(new Withdrawn{worker.withdraw_ring(ring, lcore::Clock().now()), worker});
     next = rings_.swap(std::move(next));
   }
-  drop_frames_of(worker);
+  drop_withdrawn();
 }
 
 /// In parts, with a stop for each.
-void Switch::drop_frames_of(stage::Worker& worker) {
-  for (bool has_more = true; has_more;) {
+void Switch::drop_withdrawn() {
+  for (bool has_more = withdrawn_ != nullptr; has_more;) {
     const Quiesce quiesced(*this);
-    has_more = worker.drop_some(*withdrawn_, kSlotsAtOnce, lcore::Clock().now());
+    has_more = withdrawn_->worker.drop_some(withdrawn_->room, kSlotsAtOnce, lcore::Clock().now());
   }
-  std::unique_ptr<stage::RingRoom> empty; // freed without the lock
+  std::unique_ptr<Withdrawn> empty; // freed without the lock
   const std::lock_guard lock(one_question_);
   empty = std::move(withdrawn_);
 }

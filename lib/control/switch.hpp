@@ -174,6 +174,12 @@ class Switch {
  private:
   class Quiesce;
 
+  /// The state of a ring that its worker has given away.
+  struct Withdrawn {
+    stage::RingRoom room;
+    stage::Worker& worker;
+  };
+
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   void discard_all();
@@ -188,7 +194,7 @@ class Switch {
   std::shared_ptr<const ring::RingSet> set_with(const ring::RingSpec& spec) const;
   std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring);
   void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
-  void drop_frames_of(stage::Worker& worker);
+  void drop_withdrawn();
 
   config::Config config_;
   std::optional<RingJournal> journal_; // with a state directory
@@ -213,7 +219,7 @@ class Switch {
   std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
   StopTimes stop_times_;
   std::mutex one_writer_;                              // of rings_; locked before one_question_
-  std::unique_ptr<stage::RingRoom> withdrawn_;         // whose frames are not yet dropped
+  std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it
 };
