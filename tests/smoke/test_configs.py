@@ -86,6 +86,8 @@ MAPS = {
     "l2.": f"ports: [PORT]\nl2: {UNKNOWN}",
     "connections.": f"ports: [PORT]\nconnections: {UNKNOWN}",
     "metrics.": f"ports: [PORT]\nmetrics: {UNKNOWN}",
+    "control.": f"ports: [PORT]\ncontrol: {UNKNOWN}",
+    "control.tls.": f"ports: [PORT]\ncontrol: {{ tls: {UNKNOWN} }}",
     "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",
     "rings[].members[].": "ports: [PORT]\nrings: [{ id: 1, window: 1, max_message_bytes: 40, members: "

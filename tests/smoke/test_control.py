@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -230,8 +231,8 @@ def completion(lab: Lab) -> None:
                         ("show ring 7 ", ["json", "stuck"]), ("q", []), ("nonsense ", [])):
         expect(said_words(lab, line) == words, f"{line!r}: {said_words(lab, line)}")
     script = f'''
-        PATH={WEIRCTL.parent}:$PATH
-        source {ROOT}/tools/completion/weirctl.bash
+        PATH={shlex.quote(str(WEIRCTL.parent))}:$PATH
+        source {shlex.quote(str(ROOT / "tools/completion/weirctl.bash"))}
         COMP_LINE="weirctl --server {socket_of(lab)} $1" COMP_POINT=$((${{#COMP_LINE}} + 1)) COMPREPLY=()
         COMP_POINT=${{#COMP_LINE}} _weirctl
         echo "${{COMPREPLY[@]}}"'''

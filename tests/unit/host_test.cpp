@@ -799,7 +799,7 @@ TEST(Group, ACallForWhichThereIsNoMemoryEndsTheGroup) {
   const JobPlan plan{.world = 2, .fallback = Fallback::ring};
   HostFabric fabric({}, plan.world, kSession);
   const std::string address = free_address();
-  std::atomic<int> refusals = 0; // the second rank may find that the first has ended the group
+  std::atomic<int> refusals = 0; // one rank may find that the other has ended the group
   expect_all(run_ranks(plan.world,
                        [&](std::uint16_t rank) {
                          Group group(options_of(plan, rank, address), fabric.open(rank));
@@ -807,7 +807,7 @@ TEST(Group, ACallForWhichThereIsNoMemoryEndsTheGroup) {
                          const Call call{.kind = CallKind::reduce_scatter,
                                          .count = std::size_t{1} << 46};
                          const Ending first =
-                             ending_of([&] { group.start(data.data(), data.data(), call); });
+                             ending_of([&] { group.start(data.data(), data.data(), call).wait(); });
                          refusals += first.text == "no memory is left" ? 1 : 0;
                          group.start_all_reduce(data.data(), data.data(), 1, DataType::f32,
                                                 Operation::sum);
