@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "late_control.hpp"
 
-#include <fmt/format.h>
+#include "rpc/switch_backend.hpp"
+
 #include <rte_eal.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -22,40 +22,21 @@ std::string socket_folder() {
   return std::string(list.substr(0, list.find(':'))); // systemd.exec(5), RuntimeDirectory=
 }
 
-bool has_addresses(const config::ControlConfig& where) {
-  return !where.local.empty() || !where.remote.empty();
+LateControl::Open opening(control::Switch& weir, config::ControlConfig where) {
+  if (where.is_default && rpc::has_endpoint()) {
+    where.local = {socket_folder() + "/control.sock"};
+  }
+  if (where.local.empty() && where.remote.empty()) {
+    return nullptr;
+  }
+  return [backend = std::make_shared<rpc::SwitchBackend>(weir), where = std::move(where)] {
+    return std::make_unique<rpc::Endpoint>(*backend, where);
+  };
 }
 
 } // namespace
 
 LateControl::LateControl(control::Switch& weir, config::ControlConfig where)
-    : backend_(weir), where_(std::move(where)) {
-  if (where_.is_default && rpc::has_endpoint()) {
-    where_.local = {socket_folder() + "/control.sock"};
-  }
-  try_to_listen();
-}
-
-void LateControl::try_to_listen() {
-  const auto now = std::chrono::steady_clock::now();
-  if (!has_addresses(where_) || endpoint_ || now < due_) {
-    return;
-  }
-  due_ = now + kPause;
-  try {
-    endpoint_.emplace(backend_, where_);
-  } catch (const rpc::EndpointError& error) {
-    if (!std::exchange(has_complained_, true)) {
-      fmt::print(stderr,
-                 "weir: {}; the switch forwards without a control service, and tries every {} s\n",
-                 error.what(), kPause.count());
-    }
-  }
-}
-
-void LateControl::end() {
-  where_ = {};
-  endpoint_.reset();
-}
+    : LateEndpoint("a control service", opening(weir, std::move(where))) {}
 
 } // namespace weir::app
