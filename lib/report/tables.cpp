@@ -137,13 +137,12 @@ Table recovery_table(const RingSnapshot& ring) {
   const std::size_t ranks = ring.children.size();
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const recovery::FlowCounters& sent = ring.children[rank].recovery;
-    const recovery::FlowCounters& received = ring.children[(rank + ranks - 1) % ranks].recovery;
+    const stage::LinkLosses lost = stage::losses_of(ring, rank);
     const auto late = static_cast<std::uint16_t>(rank);
     const bool is_waited_for = std::ranges::count(ring.waited_for, late) != 0;
     table.rows.push_back(
-        {std::uint64_t{rank}, sent.naks + sent.rnr_naks, received.mended + received.resent_late,
-         sent.naks, sent.rnr_naks, sent.swallowed, sent.resent,
-         sent.kept_alive + sent.hellos_kept_alive,
+        {std::uint64_t{rank}, lost.from, lost.to, sent.naks, sent.rnr_naks, sent.swallowed,
+         sent.resent, sent.kept_alive + sent.hellos_kept_alive,
          is_waited_for ? fmt::format("{:.1f}", milliseconds(ring.waiting_ns)) : std::string("-")});
   }
   return table;

@@ -5,6 +5,14 @@
 
 namespace weir::stage {
 
+LinkLosses losses_of(const RingSnapshot& ring, std::size_t child) {
+  const std::size_t children = ring.children.size();
+  const recovery::FlowCounters& sent = ring.children[child].recovery;
+  const recovery::FlowCounters& received =
+      ring.children[(child + children - 1) % children].recovery;
+  return {sent.naks + sent.rnr_naks, received.mended + received.resent_late};
+}
+
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now) {
   const slot::SlotTable& slots = worker.slots_of(ring);
   const conn::Classifier& classifier = worker.classifier();

@@ -61,6 +61,15 @@ struct Accounting {
   bool balances() const { return frames.received + frames.originated == accounted(); }
 };
 
+/// Packets lost between the switch and the hosts of one child, by direction.
+struct LinkLosses {
+  std::uint64_t from = 0; // its contributions
+  std::uint64_t to = 0;   // results for it
+};
+
+/// As far as the switch knows: it has asked again, or has been asked.
+LinkLosses losses_of(const RingSnapshot& ring, std::size_t child);
+
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now);
 /// All children, in order.
 std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t ring);
