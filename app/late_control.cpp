@@ -36,7 +36,7 @@ LateControl::Open opening(control::Switch& weir, config::ControlConfig where) {
 
 } // namespace
 
-LateControl::LateControl(control::Switch& weir, config::ControlConfig where)
-    : LateEndpoint("a control service", opening(weir, std::move(where))) {}
+LateControl::LateControl(control::Switch& weir, config::ControlConfig where, events::EventLog& log)
+    : LateEndpoint("a control service", opening(weir, std::move(where)), log) {}
 
 } // namespace weir::app

@@ -12,7 +12,7 @@ namespace weir::app {
 class LateControl : public LateEndpoint<rpc::Endpoint, rpc::EndpointError> {
  public:
   /// EAL is up: an address that the file does not tell is in its folder. `weir` outlives this.
-  LateControl(control::Switch& weir, config::ControlConfig where);
+  LateControl(control::Switch& weir, config::ControlConfig where, events::EventLog& log);
 };
 
 } // namespace weir::app

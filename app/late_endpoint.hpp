@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "events/event_log.hpp"
+
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,12 +21,13 @@ class LateEndpoint {
   using Open = std::function<std::unique_ptr<Endpoint>()>;
 
   /// `open` begins to listen, or throws CannotListen; empty: no endpoint is wanted. The switch
-  /// forwards without `what` until then.
-  LateEndpoint(std::string what, Open open) : what_(std::move(what)), open_(std::move(open)) {
+  /// forwards without `what` until then. `log` outlives it.
+  LateEndpoint(std::string what, Open open, events::EventLog& log)
+      : what_(std::move(what)), open_(std::move(open)), log_(log) {
     try_to_listen();
   }
 
-  /// Once in a while, until it listens. Tells on stderr that it cannot, once.
+  /// Once in a while, until it listens. Logs that it cannot, once.
   void try_to_listen() {
     const auto now = std::chrono::steady_clock::now();
     if (!open_ || endpoint_ || now < due_) {
@@ -36,8 +38,10 @@ class LateEndpoint {
       endpoint_ = open_();
     } catch (const CannotListen& error) {
       if (!std::exchange(has_complained_, true)) {
-        fmt::print(stderr, "weir: {}; the switch forwards without {}, and tries every {} s\n",
-                   error.what(), what_, kPause.count());
+        log_.write({events::EventKind::service_waits,
+                    fmt::format("{}; the switch forwards without {}, and tries every {} s",
+                                error.what(), what_, kPause.count()),
+                    {}});
       }
     }
   }
@@ -52,6 +56,7 @@ class LateEndpoint {
 
   std::string what_;
   Open open_;
+  events::EventLog& log_;
   std::unique_ptr<Endpoint> endpoint_; // after open_, for the same reason
   std::chrono::steady_clock::time_point due_{};
   bool has_complained_ = false;

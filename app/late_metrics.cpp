@@ -13,7 +13,7 @@ LateMetrics::Open opening(control::Switch& weir, const std::string& listen) {
 
 } // namespace
 
-LateMetrics::LateMetrics(control::Switch& weir, const std::string& listen)
-    : LateEndpoint("metrics", opening(weir, listen)) {}
+LateMetrics::LateMetrics(control::Switch& weir, const std::string& listen, events::EventLog& log)
+    : LateEndpoint("metrics", opening(weir, listen), log) {}
 
 } // namespace weir::app

@@ -12,7 +12,7 @@ namespace weir::app {
 class LateMetrics : public LateEndpoint<metrics::Endpoint, metrics::EndpointError> {
  public:
   /// Empty `listen`: no metrics are wanted.
-  LateMetrics(control::Switch& weir, const std::string& listen);
+  LateMetrics(control::Switch& weir, const std::string& listen, events::EventLog& log);
 };
 
 } // namespace weir::app

@@ -9,6 +9,7 @@
 #include "control/switch.hpp"
 #include "late_control.hpp"
 #include "late_metrics.hpp"
+#include "look_out.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
@@ -221,7 +222,7 @@ void run_lines(const command::Commands& commands, const std::vector<std::string>
 
 /// An lcore that hangs does not stop for a question either. Then systemd hears nothing more, and
 /// starts the switch again.
-void look_after_lcores(control::Switch& weir, app::ServiceManager& service) {
+void look_after_lcores(control::Switch& weir, app::ServiceManager& service, events::EventLog& log) {
   const auto now = app::ServiceManager::Clock::now();
   if (!service.wants_sign_of_life(now)) {
     return;
@@ -231,16 +232,18 @@ void look_after_lcores(control::Switch& weir, app::ServiceManager& service) {
     service.tell_status("forwards");
     service.give_sign_of_life(now);
   } catch (const control::LcoreError& error) {
-    fmt::print(stderr, "weir: {}; systemd ends this process unless it soon does\n", error.what());
+    log.write({events::EventKind::lcore_hangs,
+               fmt::format("{}; systemd ends this process unless it soon does", error.what()),
+               {{"lcore", fmt::format("{}", error.lcore())}}});
     service.tell_status(error.what());
     service.withhold_sign_of_life(now);
   }
 }
 
-void wait_for_signal(control::Switch& weir, app::ServiceManager& service, app::LateMetrics& metrics,
-                     app::LateControl& control) {
+void wait_for_signal(control::Switch& weir, app::ServiceManager& service, events::EventLog& log,
+                     app::LateMetrics& metrics, app::LateControl& control) {
   while (!stop_requested) {
-    look_after_lcores(weir, service);
+    look_after_lcores(weir, service, log);
     metrics.try_to_listen();
     control.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -264,13 +267,15 @@ void run_switch(const Options& options, const config::Config& config,
   command::Commands commands(weir);
   add_quit(commands);
   weir.start();
+  events::EventLog log(events::sink_of_this_process());
   for (const control::Port& port : weir.ports()) {
     for (const std::string& warning : port.warnings()) {
-      fmt::print(stderr, "weir: {}\n", warning);
+      log.write({events::EventKind::setting_refused, warning, {{"port", port.name()}}});
     }
   }
-  app::LateMetrics metrics(weir, config.metrics.listen);
-  app::LateControl control(weir, config.control);
+  app::LateMetrics metrics(weir, config.metrics.listen, log);
+  app::LateControl control(weir, config.control, log);
+  std::optional<app::LookOut> look_out(std::in_place, weir, log);
   app::ServiceManager service;
   fmt::print("weir: ready\n");
   std::fflush(stdout);
@@ -279,12 +284,13 @@ void run_switch(const Options& options, const config::Config& config,
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
     app::run_prompt(commands, stop_requested);
   } else {
-    wait_for_signal(weir, service, metrics, control);
+    wait_for_signal(weir, service, log, metrics, control);
   }
   service.tell_stopping();
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();
+  look_out.reset();
   const report::Report last_seen = everything(weir);
   weir.stop();
   fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),

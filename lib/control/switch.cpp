@@ -91,8 +91,8 @@ class Switch::Quiesce {
         std::this_thread::yield(); // the lcore may want this CPU
         if (std::chrono::steady_clock::now() > deadline) {
           resume();
-          throw LcoreError(fmt::format("lcore {} did not stand still within {} ms", lcore->id(),
-                                       kStandStillTimeout.count()));
+          throw LcoreError(lcore->id(), fmt::format("lcore {} did not stand still within {} ms",
+                                                    lcore->id(), kStandStillTimeout.count()));
         }
       }
     }

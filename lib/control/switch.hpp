@@ -32,7 +32,12 @@ class MemoryError : public std::runtime_error {
 /// An lcore did not stop between two rounds in time.
 class LcoreError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  LcoreError(unsigned lcore, const std::string& what) : std::runtime_error(what), lcore_(lcore) {}
+
+  unsigned lcore() const { return lcore_; }
+
+ private:
+  unsigned lcore_;
 };
 
 /// No ring has this id. what() has the id and those that there are.

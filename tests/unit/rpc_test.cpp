@@ -125,7 +125,7 @@ class Desk : public Backend {
 
   void check_lcores() override {
     if (!lcores_work) {
-      throw control::LcoreError("lcore 1 hangs");
+      throw control::LcoreError(1, "lcore 1 hangs");
     }
   }
 
@@ -200,7 +200,7 @@ TEST_F(Control, EachExceptionHasItsStatusAndItsWords) {
       {StatusCode::NOT_FOUND, [] { throw report::UnknownName("why"); }},
       {StatusCode::FAILED_PRECONDITION, [] { throw control::CaptureRuns("why"); }},
       {StatusCode::FAILED_PRECONDITION, [] { throw capture::FileError("why"); }},
-      {StatusCode::UNAVAILABLE, [] { throw control::LcoreError("why"); }},
+      {StatusCode::UNAVAILABLE, [] { throw control::LcoreError(1, "why"); }},
       {StatusCode::INTERNAL, [] { throw std::runtime_error("why"); }},
   };
   for (const Row& row : rows) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "look_out.hpp"
+
+#include "lcore/clock.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace weir::app {
+namespace {
+
+constexpr std::chrono::seconds kBetweenLooks{1};
+
+} // namespace
+
+LookOut::LookOut(control::Switch& weir, events::EventLog& log)
+    : weir_(weir), log_(log), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void LookOut::run(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  while (!stopped.wait_for(lock, stop, kBetweenLooks, [&stop] { return stop.stop_requested(); })) {
+    try {
+      look();
+    } catch (const control::LcoreError&) { // the watchdog tells of it
+    }
+    log_.tell_left_out();
+  }
+}
+
+void LookOut::look() {
+  const control::RingsSeen seen = weir_.ring_snapshots();
+  write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
+  std::vector<events::PortLink> links;
+  for (const control::Port& port : weir_.ports()) {
+    links.push_back({port.name(), port.information().link});
+  }
+  write(ports_.look(links));
+  write(buffers_.look({weir_.free_mbufs(), weir_.all_mbufs()}));
+}
+
+void LookOut::write(const std::vector<events::Event>& news) {
+  for (const events::Event& event : news) {
+    log_.write(event);
+  }
+}
+
+} // namespace weir::app

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/switch.hpp"
+#include "events/event_log.hpp"
+#include "events/resource_watch.hpp"
+#include "events/ring_watch.hpp"
+
+#include <thread>
+
+namespace weir::app {
+
+/// Looks once a second at rings, ports and buffers, and writes down what has happened. It has a
+/// thread of its own: a prompt may keep the main one. A look stops the lcores as a question does.
+class LookOut {
+ public:
+  /// Both outlive it.
+  LookOut(control::Switch& weir, events::EventLog& log);
+  ~LookOut() = default;
+  LookOut(const LookOut&) = delete;
+  LookOut& operator=(const LookOut&) = delete;
+
+ private:
+  void run(const std::stop_token& stop);
+  void look();
+  void write(const std::vector<events::Event>& news);
+
+  control::Switch& weir_;
+  events::EventLog& log_;
+  events::RingWatch rings_;
+  events::PortWatch ports_;
+  events::BufferWatch buffers_;
+  std::jthread thread_; // the last one: it uses the others
+};
+
+} // namespace weir::app

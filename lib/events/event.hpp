@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What an operator wants to know of without asking: one line for each, none for a packet.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::events {
+
+/// The levels of RFC 5424 §6.2.1 that are used.
+enum class Severity : std::uint8_t { error = 3, warning = 4, notice = 5 };
+
+enum class EventKind : std::uint8_t {
+  job_began,
+  job_reset,
+  hello_missing,
+  straggler,
+  straggler_came,
+  loss,
+  ring_drops,
+  port_down,
+  port_up,
+  buffers_low,
+  buffers_back,
+  lcore_hangs,
+  service_waits,
+  setting_refused,
+  lines_left_out,
+};
+
+inline constexpr std::size_t kEventKinds = 15;
+
+struct EventRow {
+  EventKind kind{};
+  std::string_view name; // in the line's brackets and in journald's WEIR_EVENT
+  Severity severity{};
+  std::string_view about;
+};
+
+/// All kinds, in the enum's order. docs/operating.md lists them.
+inline constexpr std::array<EventRow, kEventKinds> kEvents{{
+    {EventKind::job_began, "job_began", Severity::notice, "all ranks of a ring have said hello"},
+    {EventKind::job_reset, "job_reset", Severity::notice, "a ring has given up its job"},
+    {EventKind::hello_missing, "hello_missing", Severity::warning,
+     "some ranks have said hello, and others have not for 30 s"},
+    {EventKind::straggler, "straggler", Severity::warning,
+     "a ring has waited 10 s for the same packets"},
+    {EventKind::straggler_came, "straggler_came", Severity::notice, "such a ring goes on"},
+    {EventKind::loss, "loss", Severity::warning,
+     "packets were lost between a rank and the switch; once a minute"},
+    {EventKind::ring_drops, "ring_drops", Severity::warning,
+     "a ring's packets were dropped for a reason that is not a repeat; once a minute"},
+    {EventKind::port_down, "port_down", Severity::error, "a port's link is down"},
+    {EventKind::port_up, "port_up", Severity::notice, "it is up again, or has another speed"},
+    {EventKind::buffers_low, "buffers_low", Severity::warning,
+     "less than a twentieth of the packet buffers is free"},
+    {EventKind::buffers_back, "buffers_back", Severity::notice, "a tenth is free again"},
+    {EventKind::lcore_hangs, "lcore_hangs", Severity::error,
+     "an lcore does not stop for a question; systemd restarts the switch"},
+    {EventKind::service_waits, "service_waits", Severity::warning,
+     "metrics or the control service cannot listen yet"},
+    {EventKind::setting_refused, "setting_refused", Severity::warning,
+     "a driver could not apply a port's setting"},
+    {EventKind::lines_left_out, "lines_left_out", Severity::notice,
+     "there were more lines of a kind than ten in a minute"},
+}};
+
+static_assert(std::ranges::is_sorted(kEvents, {}, &EventRow::kind));
+
+inline constexpr const EventRow& row_of(EventKind kind) {
+  return kEvents[static_cast<std::size_t>(kind)];
+}
+
+struct Field {
+  std::string_view name; // lower case
+  std::string value;     // without blanks
+};
+
+struct Event {
+  EventKind kind{};
+  std::string text; // a sentence without its full stop: "ring 7: rank 3 is late"
+  std::vector<Field> fields;
+};
+
+/// "ring 7: rank 3 is late [straggler ring=7 rank=3]".
+std::string line_of(const Event& event);
+
+} // namespace weir::events

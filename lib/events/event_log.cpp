@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "events/event_log.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::events {
+namespace {
+
+/// What is limited together: a kind, and the ring or port that it is about.
+std::string subject_of(const Event& event) {
+  const std::string_view kind = row_of(event.kind).name;
+  if (event.fields.empty()) {
+    return std::string(kind);
+  }
+  return fmt::format("{} {}={}", kind, event.fields[0].name, event.fields[0].value);
+}
+
+} // namespace
+
+void EventLog::write(const Event& event, LineLimit::Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  end_minutes(now);
+  if (limit_.admits(subject_of(event), now)) {
+    sink_->put(event);
+  }
+}
+
+void EventLog::tell_left_out(LineLimit::Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  end_minutes(now);
+}
+
+void EventLog::end_minutes(LineLimit::Clock::time_point now) {
+  limit_.end_minutes(now, [this](const std::string& subject, std::uint64_t lines) {
+    sink_->put({EventKind::lines_left_out,
+                fmt::format("{} more lines of `{}` in a minute were left out", lines, subject),
+                {{"lines", fmt::format("{}", lines)}}});
+  });
+}
+
+} // namespace weir::events

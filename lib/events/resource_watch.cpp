@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "events/resource_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace weir::events {
+namespace {
+
+constexpr std::uint64_t kLow = 20;  // a twentieth
+constexpr std::uint64_t kBack = 10; // a tenth
+
+bool is_up(const std::string& link) {
+  return link.starts_with("up");
+}
+
+} // namespace
+
+std::vector<Event> PortWatch::look(std::span<const PortLink> ports) {
+  std::vector<Event> events;
+  std::map<std::string, std::string> now;
+  for (const PortLink& port : ports) {
+    const auto before = links_.find(port.port);
+    const bool is_new = before == links_.end();
+    const bool is_news = is_new ? !is_up(port.link) : before->second != port.link;
+    if (is_news) {
+      events.push_back({is_up(port.link) ? EventKind::port_up : EventKind::port_down,
+                        fmt::format("port {}: its link is {}", port.port, port.link),
+                        {{"port", port.port}}});
+    }
+    now[port.port] = port.link;
+  }
+  links_ = std::move(now);
+  return events;
+}
+
+std::vector<Event> BufferWatch::look(const Buffers& buffers) {
+  const bool are_low = buffers.free * (are_low_ ? kBack : kLow) < buffers.all;
+  if (are_low == std::exchange(are_low_, are_low)) {
+    return {};
+  }
+  return {{are_low ? EventKind::buffers_low : EventKind::buffers_back,
+           fmt::format("{} of {} packet buffers are free", buffers.free, buffers.all),
+           {{"free", fmt::format("{}", buffers.free)}}}};
+}
+
+} // namespace weir::events

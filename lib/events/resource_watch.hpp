@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "events/event.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weir::events {
+
+/// A port's link in words, as `show port info` has it: "up 100000 Mbit/s", "down".
+struct PortLink {
+  std::string port;
+  std::string link;
+};
+
+/// Finds links that have changed between two looks. The first look at a port tells of a link that
+/// is down.
+class PortWatch {
+ public:
+  std::vector<Event> look(std::span<const PortLink> ports);
+
+ private:
+  std::map<std::string, std::string> links_; // by port
+};
+
+/// Packet buffers of the mempool.
+struct Buffers {
+  std::uint64_t free = 0;
+  std::uint64_t all = 0;
+};
+
+/// Tells when less than a twentieth of the buffers is free, and when it is a tenth again.
+class BufferWatch {
+ public:
+  std::vector<Event> look(const Buffers& buffers);
+
+ private:
+  bool are_low_ = false;
+};
+
+} // namespace weir::events

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "events/ring_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace weir::events {
+namespace {
+
+constexpr std::size_t kMostNamed = 8; // ranks in a line
+
+double seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+std::string seconds_text(std::uint64_t ns) {
+  return fmt::format("{:.1f}", seconds(ns));
+}
+
+/// "rank 3", "ranks 3, 5 and 12 more".
+std::string names_of(const std::vector<std::uint16_t>& ranks) {
+  const std::size_t named = std::min(ranks.size(), kMostNamed);
+  const std::string more =
+      named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "";
+  return fmt::format(
+      "rank{} {}{}", ranks.size() == 1 ? "" : "s",
+      fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
+}
+
+/// Repeats and what a new incarnation leaves behind. They belong to a loss or an end that has a
+/// line of its own.
+bool is_ordinary(DropReason reason) {
+  switch (reason) {
+  case DropReason::repeat_held:
+  case DropReason::stale_repeat:
+  case DropReason::repeat_swallowed:
+  case DropReason::nak_mended:
+  case DropReason::unknown_message:
+  case DropReason::incarnation_flush:
+  case DropReason::ring_reset:
+  case DropReason::ring_withdrawn:
+    return true;
+  default:
+    return false;
+  }
+}
+
+} // namespace
+
+std::optional<std::uint64_t> PacedCount::news(std::uint64_t count, std::uint64_t now_ns) {
+  if (count < told_) {
+    told_ = 0;
+  }
+  const bool is_time = !told_at_ns_ || now_ns - *told_at_ns_ >= kPause;
+  if (count == told_ || !is_time) {
+    return std::nullopt;
+  }
+  told_at_ns_ = now_ns;
+  return count - std::exchange(told_, count);
+}
+
+struct RingWatch::Look {
+  Remembered& before;
+  const ring::Ring& ring;
+  const stage::RingSnapshot& snapshot;
+  std::uint64_t now_ns;
+  std::vector<Event>& events;
+
+  std::uint16_t rank_of(std::uint16_t child) const { return ring.sender_of(child); }
+
+  /// The first field is the ring.
+  void tell(EventKind kind, const std::string& what, std::vector<Field> fields = {}) {
+    const std::uint32_t id = ring.spec().id;
+    fields.insert(fields.begin(), {"ring", fmt::format("{}", id)});
+    events.push_back({kind, fmt::format("ring {}: {}", id, what), std::move(fields)});
+  }
+};
+
+std::vector<Event> RingWatch::look(const ring::RingSet& set,
+                                   std::span<const stage::RingSnapshot> rings,
+                                   std::uint64_t now_ns) {
+  std::vector<Event> events;
+  std::set<std::uint32_t> seen;
+  for (const stage::RingSnapshot& snapshot : rings) {
+    const ring::Ring& ring = set.rings()[snapshot.ring];
+    seen.insert(ring.spec().id);
+    Look look{rings_[ring.spec().id], ring, snapshot, now_ns, events};
+    look_at_job(look);
+    look_for_missing_hellos(look);
+    look_for_stragglers(look);
+    look_for_losses(look);
+    look_for_drops(look);
+  }
+  std::erase_if(rings_, [&seen](const auto& entry) { return !seen.contains(entry.first); });
+  return events;
+}
+
+void RingWatch::look_at_job(Look& look) {
+  const std::optional<conn::Incarnation> now = look.snapshot.incarnation;
+  const std::optional<conn::Incarnation> before = std::exchange(look.before.incarnation, now);
+  if (now == before) {
+    return;
+  }
+  if (now) {
+    look.tell(EventKind::job_began,
+              fmt::format("a job of {} ranks has begun", look.ring.spec().world()),
+              {{"ranks", fmt::format("{}", look.ring.spec().world())},
+               {"epoch", fmt::format("{}", now->epoch)}});
+  } else {
+    look.tell(EventKind::job_reset, "its job is given up; new hellos begin the next one",
+              {{"epoch", fmt::format("{}", before->epoch)}});
+  }
+}
+
+void RingWatch::look_for_missing_hellos(Look& look) {
+  std::vector<std::uint16_t> missing;
+  bool somebody_waits = false;
+  for (std::uint16_t child = 0; child < look.snapshot.children.size(); ++child) {
+    const conn::ChildStatus& status = look.snapshot.children[child];
+    somebody_waits |= status.waiting_hellos != 0;
+    if (status.waiting_hellos == 0) {
+      missing.push_back(look.rank_of(child));
+    }
+  }
+  std::optional<Lateness>& late = look.before.hellos;
+  if (!somebody_waits) {
+    late.reset();
+    return;
+  }
+  if (!late) {
+    late = Lateness{.ranks = {}, .since_ns = look.now_ns};
+  }
+  const std::uint64_t waited = look.now_ns - late->since_ns;
+  if (waited >= kHelloLate && late->ranks != missing) {
+    late->ranks = missing;
+    look.tell(EventKind::hello_missing,
+              fmt::format("no hello of {}, for which the others have waited {} s",
+                          names_of(missing), seconds_text(waited)),
+              {{"ranks", fmt::format("{}", fmt::join(missing, ","))},
+               {"waited_s", seconds_text(waited)}});
+  }
+}
+
+void RingWatch::look_for_stragglers(Look& look) {
+  const std::uint64_t since = look.now_ns - look.snapshot.waiting_ns;
+  std::optional<Lateness>& late = look.before.packets;
+  const bool goes_on = late && (look.snapshot.waited_for.empty() || since != late->since_ns);
+  if (goes_on && late->is_told) {
+    const std::string waited = seconds_text(look.now_ns - late->since_ns);
+    look.tell(EventKind::straggler_came,
+              fmt::format("goes on; for {} s it had waited for {}", waited, names_of(late->ranks)),
+              {{"ranks", fmt::format("{}", fmt::join(late->ranks, ","))}, {"waited_s", waited}});
+  }
+  if (goes_on) {
+    late.reset();
+  }
+  if (look.snapshot.waited_for.empty()) {
+    return;
+  }
+  if (!late) {
+    late = Lateness{.ranks = {}, .since_ns = since};
+  }
+  late->ranks.clear();
+  for (const std::uint16_t child : look.snapshot.waited_for) {
+    late->ranks.push_back(look.rank_of(child));
+  }
+  if (look.snapshot.waiting_ns >= kLate && !std::exchange(late->is_told, true)) {
+    const std::string waited = seconds_text(look.snapshot.waiting_ns);
+    look.tell(EventKind::straggler,
+              fmt::format("has waited {} s for {}; `show ring {} stuck` tells more", waited,
+                          names_of(late->ranks), look.ring.spec().id),
+              {{"ranks", fmt::format("{}", fmt::join(late->ranks, ","))}, {"waited_s", waited}});
+  }
+}
+
+void RingWatch::look_for_losses(Look& look) {
+  look.before.ranks.resize(look.snapshot.children.size());
+  for (std::uint16_t child = 0; child < look.snapshot.children.size(); ++child) {
+    const std::uint16_t rank = look.rank_of(child);
+    const stage::LinkLosses lost = stage::losses_of(look.snapshot, child);
+    const auto tell = [&](const char* direction, std::uint64_t packets) {
+      look.tell(EventKind::loss,
+                fmt::format("{} packets were lost {} rank {}", packets, direction, rank),
+                {{"rank", fmt::format("{}", rank)},
+                 {"direction", direction},
+                 {"packets", fmt::format("{}", packets)}});
+    };
+    Rank& before = look.before.ranks[child];
+    if (const auto packets = before.lost_from.news(lost.from, look.now_ns)) {
+      tell("from", *packets);
+    }
+    if (const auto packets = before.lost_to.news(lost.to, look.now_ns)) {
+      tell("to", *packets);
+    }
+  }
+}
+
+void RingWatch::look_for_drops(Look& look) {
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    const auto reason = static_cast<DropReason>(i);
+    const auto packets = look.before.drops[i].news(look.snapshot.counters.dropped[i], look.now_ns);
+    if (packets && !is_ordinary(reason)) {
+      look.tell(
+          EventKind::ring_drops, fmt::format("{} packets dropped: {}", *packets, text_of(reason)),
+          {{"reason", std::string(name_of(reason))}, {"packets", fmt::format("{}", *packets)}});
+    }
+  }
+}
+
+} // namespace weir::events

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What the log tells of rings, and how often. Each test is a story of looks; the lines are what an
+/// operator should read.
+
+#include "events/event_log.hpp"
+#include "events/resource_watch.hpp"
+#include "events/ring_watch.hpp"
+#include "support/ring_job.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weir::events {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+constexpr std::size_t index_of(DropReason reason) {
+  return static_cast<std::size_t>(reason);
+}
+
+/// One ring of four ranks, and who looks at it.
+class Story {
+ public:
+  Story() {
+    snapshot_.children.resize(4);
+    snapshot_.incarnation = conn::Incarnation{.epoch = 5, .nonce = 1};
+  }
+
+  stage::RingSnapshot& ring() { return snapshot_; }
+
+  std::vector<std::string> at(std::uint64_t second) { return lines({{snapshot_}}, second); }
+
+  std::vector<std::string> without_the_ring(std::uint64_t second) { return lines({}, second); }
+
+  /// Since that second the ring has waited for these children.
+  void waits_for(std::vector<std::uint16_t> children, std::uint64_t since, std::uint64_t now) {
+    snapshot_.waited_for = std::move(children);
+    snapshot_.waiting_ns = (now - since) * kSecond;
+  }
+
+  void goes_on() {
+    snapshot_.waited_for.clear();
+    snapshot_.waiting_ns = 0;
+  }
+
+ private:
+  std::vector<std::string> lines(const std::vector<stage::RingSnapshot>& rings,
+                                 std::uint64_t second) {
+    std::vector<std::string> lines;
+    for (const Event& event : watch_.look(set_, rings, second * kSecond)) {
+      lines.push_back(line_of(event));
+    }
+    return lines;
+  }
+
+  test::RingJob job_{{.ring = 7, .world = 4}};
+  ring::RingSet set_{{job_.ring()}};
+  stage::RingSnapshot snapshot_;
+  RingWatch watch_;
+};
+
+TEST(RingWatch, TellsOnceThatAJobHasBegunAndThatItWasGivenUp) {
+  Story story;
+  EXPECT_THAT(story.at(100),
+              ElementsAre("ring 7: a job of 4 ranks has begun [job_began ring=7 ranks=4 epoch=5]"));
+  EXPECT_THAT(story.at(101), ElementsAre());
+  story.ring().incarnation->nonce = 2; // the same epoch: it is another run all the same
+  EXPECT_THAT(story.at(102),
+              ElementsAre("ring 7: a job of 4 ranks has begun [job_began ring=7 ranks=4 epoch=5]"));
+  story.ring().incarnation.reset();
+  EXPECT_THAT(story.at(103),
+              ElementsAre("ring 7: its job is given up; new hellos begin the next one [job_reset "
+                          "ring=7 epoch=5]"));
+}
+
+TEST(RingWatch, ForgetsARingThatIsGone) {
+  Story story;
+  story.at(100);
+  EXPECT_THAT(story.without_the_ring(101), ElementsAre());
+  EXPECT_EQ(story.at(102).size(), 1u) << "another ring of this id: its job begins";
+}
+
+TEST(RingWatch, NamesAStragglerOnceAndSaysWhenItCame) {
+  Story story;
+  story.at(100);
+  story.waits_for({1, 3}, 100, 109);
+  EXPECT_THAT(story.at(109), ElementsAre()) << "nine seconds are nothing";
+  story.waits_for({1, 3}, 100, 110);
+  EXPECT_THAT(
+      story.at(110),
+      ElementsAre("ring 7: has waited 10.0 s for ranks 1, 3; `show ring 7 stuck` tells more "
+                  "[straggler ring=7 ranks=1,3 waited_s=10.0]"));
+  story.waits_for({3}, 100, 150);
+  EXPECT_THAT(story.at(150), ElementsAre()) << "told";
+  story.goes_on();
+  EXPECT_THAT(
+      story.at(151),
+      ElementsAre("ring 7: goes on; for 51.0 s it had waited for rank 3 [straggler_came ring=7 "
+                  "ranks=3 waited_s=51.0]"));
+  story.waits_for({2}, 152, 163);
+  EXPECT_EQ(story.at(163).size(), 1u) << "the next one is told of again";
+}
+
+TEST(RingWatch, SeesThatAnotherSlotWaitsNow) {
+  Story story;
+  story.at(100);
+  story.waits_for({1}, 100, 111);
+  EXPECT_EQ(story.at(111).size(), 1u);
+  story.waits_for({1}, 111, 112); // the next packets of the same rank
+  EXPECT_THAT(story.at(112),
+              ElementsAre(testing::HasSubstr("[straggler_came ring=7 ranks=1 waited_s=12.0]")));
+  story.waits_for({1}, 111, 121);
+  EXPECT_THAT(story.at(121),
+              ElementsAre(testing::HasSubstr("[straggler ring=7 ranks=1 waited_s=10.0]")));
+}
+
+TEST(RingWatch, TellsWhoseHelloIsMissing) {
+  Story story;
+  story.ring().incarnation.reset();
+  story.ring().children[0].waiting_hellos = 1;
+  story.ring().children[2].waiting_hellos = 1;
+  EXPECT_THAT(story.at(100), ElementsAre());
+  EXPECT_THAT(story.at(129), ElementsAre());
+  EXPECT_THAT(story.at(130),
+              ElementsAre("ring 7: no hello of ranks 1, 3, for which the others have waited 30.0 s "
+                          "[hello_missing ring=7 ranks=1,3 waited_s=30.0]"));
+  EXPECT_THAT(story.at(131), ElementsAre());
+  story.ring().children[3].waiting_hellos = 1;
+  EXPECT_THAT(story.at(140), ElementsAre(testing::HasSubstr("no hello of rank 1,")));
+  for (conn::ChildStatus& child : story.ring().children) {
+    child.waiting_hellos = 0;
+  }
+  EXPECT_THAT(story.at(141), ElementsAre());
+  story.ring().children[0].waiting_hellos = 1;
+  EXPECT_THAT(story.at(150), ElementsAre()) << "a new wait begins";
+}
+
+TEST(RingWatch, TellsOfLossOnALinkAtMostOnceAMinute) {
+  Story story;
+  story.at(100);
+  story.ring().children[3].recovery.naks = 2;
+  story.ring().children[2].recovery.mended = 1; // of results for rank 3
+  EXPECT_THAT(
+      story.at(101),
+      ElementsAre(
+          "ring 7: 2 packets were lost from rank 3 [loss ring=7 rank=3 direction=from packets=2]",
+          "ring 7: 1 packets were lost to rank 3 [loss ring=7 rank=3 direction=to packets=1]"));
+  story.ring().children[3].recovery.naks = 12;
+  EXPECT_THAT(story.at(102), ElementsAre());
+  story.ring().children[3].recovery.rnr_naks = 5;
+  EXPECT_THAT(story.at(160), ElementsAre());
+  EXPECT_THAT(story.at(161),
+              ElementsAre(testing::HasSubstr("[loss ring=7 rank=3 direction=from packets=15]")));
+  EXPECT_THAT(story.at(300), ElementsAre()) << "no news";
+}
+
+TEST(RingWatch, CountsAgainAfterARingHasBegunToCountAnew) {
+  Story story;
+  story.ring().children[0].recovery.naks = 50;
+  story.at(100);
+  story.ring().children[0].recovery.naks = 3;
+  EXPECT_THAT(story.at(200), ElementsAre(testing::HasSubstr("packets=3]")));
+}
+
+TEST(RingWatch, TellsOfDropsButNotOfRepeats) {
+  Story story;
+  story.at(100);
+  story.ring().counters.dropped[index_of(DropReason::repeat_held)] = 9;
+  EXPECT_THAT(story.at(101), ElementsAre());
+  story.ring().counters.dropped[index_of(DropReason::disagree_type)] = 1;
+  EXPECT_THAT(
+      story.at(102),
+      ElementsAre("ring 7: 1 packets dropped: data type differs from the other ranks' [ring_drops "
+                  "ring=7 reason=disagree_type packets=1]"));
+}
+
+TEST(RingWatch, NamesAtMostEightRanks) {
+  test::RingJob job({.ring = 1, .world = 12});
+  const ring::RingSet set({job.ring()});
+  stage::RingSnapshot snapshot{.waited_for = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+                               .waiting_ns = 20 * kSecond};
+  snapshot.children.resize(12);
+  RingWatch watch;
+  const auto events = watch.look(set, {{snapshot}}, 100 * kSecond);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0].text, testing::HasSubstr("ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more;"));
+  EXPECT_EQ(events[0].fields[1].value, "0,1,2,3,4,5,6,7,8,9") << "programs get them all";
+}
+
+TEST(Events, AreAllInTheManual) {
+  std::ifstream file(WEIR_SOURCE_ROOT "/docs/operating.md");
+  const std::string manual{std::istreambuf_iterator<char>(file), {}};
+  for (const EventRow& row : kEvents) {
+    const char* level = row.severity == Severity::error     ? "error"
+                        : row.severity == Severity::warning ? "warning"
+                                                            : "notice";
+    const std::string line = fmt::format("\n| `{}` | {} | {} | ", row.name, level, row.about);
+    EXPECT_NE(manual.find(line), manual.npos) << line;
+  }
+}
+
+std::vector<std::string> lines_of(const std::vector<Event>& events) {
+  std::vector<std::string> lines;
+  for (const Event& event : events) {
+    lines.push_back(line_of(event));
+  }
+  return lines;
+}
+
+TEST(PortWatch, TellsOfLinksThatChange) {
+  PortWatch watch;
+  const std::vector<PortLink> first{{"p0", "up 100000 Mbit/s"}, {"p1", "down"}};
+  EXPECT_THAT(lines_of(watch.look(first)),
+              ElementsAre("port p1: its link is down [port_down port=p1]"));
+  EXPECT_THAT(lines_of(watch.look(first)), ElementsAre());
+  const std::vector<PortLink> then{{"p0", "up 25000 Mbit/s"}, {"p1", "up 100000 Mbit/s"}};
+  EXPECT_THAT(lines_of(watch.look(then)),
+              ElementsAre("port p0: its link is up 25000 Mbit/s [port_up port=p0]",
+                          "port p1: its link is up 100000 Mbit/s [port_up port=p1]"));
+  EXPECT_THAT(lines_of(watch.look({})), ElementsAre()) << "a port that is gone has no link";
+  EXPECT_THAT(lines_of(watch.look(then)), ElementsAre()) << "a port that comes up is no news";
+}
+
+TEST(BufferWatch, TellsAtATwentiethAndAtATenth) {
+  BufferWatch watch;
+  EXPECT_THAT(lines_of(watch.look({50, 1000})), ElementsAre());
+  EXPECT_THAT(lines_of(watch.look({49, 1000})),
+              ElementsAre("49 of 1000 packet buffers are free [buffers_low free=49]"));
+  EXPECT_THAT(lines_of(watch.look({99, 1000})), ElementsAre()) << "neither low nor back";
+  EXPECT_THAT(lines_of(watch.look({100, 1000})),
+              ElementsAre("100 of 1000 packet buffers are free [buffers_back free=100]"));
+}
+
+/// Keeps the lines.
+struct Lines : LineSink {
+  explicit Lines(std::vector<std::string>& lines) : lines(lines) {}
+
+  void put(const Event& event) override { lines.push_back(line_of(event)); }
+
+  std::vector<std::string>& lines;
+};
+
+TEST(EventLog, LeavesOutWhatIsTooMuchAndSaysSo) {
+  std::vector<std::string> lines;
+  EventLog log(std::make_unique<Lines>(lines));
+  const LineLimit::Clock::time_point start{};
+  const Event flood{EventKind::loss, "ring 7: lost", {{"ring", "7"}}};
+  for (int i = 0; i < 25; ++i) {
+    log.write(flood, start + std::chrono::seconds(i));
+  }
+  EXPECT_EQ(lines.size(), LineLimit::kMostLines);
+  log.write({EventKind::loss, "ring 8: lost", {{"ring", "8"}}}, start + std::chrono::seconds(25));
+  log.write({EventKind::ring_drops, "ring 7: dropped", {{"ring", "7"}}},
+            start + std::chrono::seconds(26));
+  EXPECT_EQ(lines.size(), LineLimit::kMostLines + 2) << "another ring, another kind";
+  lines.clear();
+  log.tell_left_out(start + std::chrono::seconds(59));
+  EXPECT_THAT(lines, ElementsAre());
+  log.tell_left_out(start + std::chrono::seconds(60));
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          "15 more lines of `loss ring=7` in a minute were left out [lines_left_out lines=15]"));
+  lines.clear();
+  log.write(flood, start + std::chrono::seconds(61));
+  EXPECT_THAT(lines, ElementsAre("ring 7: lost [loss ring=7]"));
+  log.tell_left_out(start + std::chrono::seconds(200));
+  EXPECT_EQ(lines.size(), 1u) << "nothing was left out this time";
+}
+
+} // namespace
+} // namespace weir::events
