@@ -255,6 +255,14 @@ def check_all_reduce(made: Made) -> None:
                and "verified=every_element" in said, f"rank {rank} ended with {worker.returncode} and said {said}")
 
 
+def check_journal(made: Made) -> None:
+    """The journal has the switch's events with fields that one can ask for."""
+    asked = made.machine.run("journalctl", "--unit", UNIT, "WEIR_EVENT=job_began", "WEIR_RING=1", "--output=json", "--no-pager")
+    entries = [json.loads(line) for line in asked.splitlines()]
+    wanted = {"PRIORITY": "5", "SYSLOG_IDENTIFIER": "weir", "WEIR_RANKS": str(len(documented_workers()))}
+    expect(entries and entries[0].items() >= wanted.items(), f"the journal has no such line: {entries}")
+
+
 def check_control(made: Made) -> None:
     """weirctl finds the service's switch by itself, as root and as the service's user; nobody else gets an answer."""
     ask = ("weirctl", "show", "ring", "1", "json")
@@ -308,7 +316,7 @@ def check_purge(made: Made) -> None:
 
 CHECKS: tuple[Callable[[Made], None], ...] = (
     check_lintian, check_clean_machine, check_install, check_files, check_boot, check_unit, check_sandbox,
-    check_all_reduce, check_control, check_upgrade, check_wrong_configuration, check_purge,
+    check_all_reduce, check_journal, check_control, check_upgrade, check_wrong_configuration, check_purge,
 )
 
 
