@@ -40,6 +40,7 @@
   X(hello_displaced,     "waiting hello given up for four newer ones of its rank")                                      \
   X(hello_overtaken,     "waiting hello given up because its sender went on without a result")                          \
   X(hello_given_up,      "waiting hello given up because another incarnation began")                                    \
+  X(ring_draining,       "hello that would begin a new incarnation of a ring that drains")                              \
   /* connection and message history */                                                                                  \
   X(no_connection,       "message on a connection that no hello has admitted")                                          \
   X(unclassified,        "mid-message packet between ring neighbours on a QP not yet classified")                       \

@@ -468,6 +468,9 @@ Verdict Classifier::hello(const Opening& opening, Connection* connection, std::u
     return enter_history(opening);
   }
   if (const auto reason = why_not_waiting(state, opening, connection)) {
+    if (reason == DropReason::repeat_held) {
+      state.greeted_at = now;
+    }
     return dropped(*reason);
   }
   return wait(state, opening, now);
@@ -481,6 +484,9 @@ std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Op
   }
   if (state.retired.has(incarnation.nonce)) {
     return DropReason::retired_nonce;
+  }
+  if (state.draining_since) {
+    return DropReason::ring_draining;
   }
   if (const WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
     const bool is_repeat =
@@ -500,6 +506,7 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
     return dropped(DropReason::connection_table_full);
   }
   connection->count_packet(now);
+  state.greeted_at = now;
   ++connection->hellos;
   WaitingHello& place = state.hellos.place_for(opening.sender.child);
   if (place.frame != nullptr) {
@@ -703,6 +710,23 @@ void Classifier::reset(std::uint16_t ring, std::uint64_t now) {
   end_incarnation(ring);
   rings_[ring]->epoch.reset();
   give_up_all(ring, DropReason::ring_reset, now);
+}
+
+void Classifier::drain(std::uint16_t ring, std::uint64_t now) {
+  RingState& state = *rings_[ring];
+  if (!state.draining_since) {
+    state.draining_since = now;
+    give_up_all(ring, DropReason::ring_draining, now);
+  }
+}
+
+std::uint64_t Classifier::last_request(std::uint16_t ring) const {
+  const RingState& state = *rings_[ring];
+  std::uint64_t last = state.greeted_at;
+  for (const Connection* connection : state.admitted) {
+    last = std::max(last, connection == nullptr ? 0 : connection->last_seen);
+  }
+  return last;
 }
 
 Classifier::RingState Classifier::withdraw(std::uint16_t ring, std::uint64_t now) {

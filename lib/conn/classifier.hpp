@@ -92,12 +92,14 @@ class Classifier {
     std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
     RetiredNonces retired;
     WaitingHellos hellos;
-    std::optional<Incarnation> complete;   // its hellos are all there
-    std::vector<frame::Frame*> beginning;  // begin()'s answer, by child
-    std::vector<MessageRecord> records;    // H histories of 2N
-    std::vector<MessageHistory> histories; // by child
-    std::vector<Connection*> admitted;     // by child; nullptr: none
-    std::vector<recovery::Flow> flows;     // by child
+    std::uint64_t greeted_at = 0;                // milliseconds: a hello that waits came, or again
+    std::optional<std::uint64_t> draining_since; // milliseconds; none: new incarnations may begin
+    std::optional<Incarnation> complete;         // its hellos are all there
+    std::vector<frame::Frame*> beginning;        // begin()'s answer, by child
+    std::vector<MessageRecord> records;          // H histories of 2N
+    std::vector<MessageHistory> histories;       // by child
+    std::vector<Connection*> admitted;           // by child; nullptr: none
+    std::vector<recovery::Flow> flows;           // by child
   };
 
   /// Does a filling slot of the ring hold a packet of the child?
@@ -133,8 +135,21 @@ class Classifier {
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
   void reset(std::uint16_t ring, std::uint64_t now);
 
-  /// The same for good, and hands the ring's state out. The ring leaves the set before the next
-  /// packet comes; its places for connections are free again.
+  /// Gives up waiting hellos, and refuses those that would begin a new incarnation from now on. The
+  /// running one goes on. Does nothing the second time.
+  void drain(std::uint16_t ring, std::uint64_t now);
+
+  /// Since when the ring drains, in milliseconds; none: it does not.
+  const std::optional<std::uint64_t>& draining_since(std::uint16_t ring) const {
+    return rings_[ring]->draining_since;
+  }
+
+  /// When a packet last came on a connection of the ring's incarnation, or a hello that waits, in
+  /// milliseconds. Refused hellos do not count.
+  std::uint64_t last_request(std::uint16_t ring) const;
+
+  /// The same as reset() for good, and hands the ring's state out. The ring leaves the set before
+  /// the next packet comes; its places for connections are free again.
   RingState withdraw(std::uint16_t ring, std::uint64_t now);
 
   /// Hellos that were given up since the last call. Valid until the next classify().

@@ -29,7 +29,8 @@ struct RingSpec {
   std::uint16_t mtu = 1024;            // path MTU: 256, 512, 1024, 2048 or 4096
   std::uint64_t patience_ms = 600'000; // without news, after which the switch asks nobody
   KeepAlive keep_alive = KeepAlive::ack;
-  std::vector<Member> members; // in rank order, 2 .. 256, addresses distinct
+  std::uint64_t lease_ms = 3'600'000; // without a packet of any member, then the ring is reclaimed
+  std::vector<Member> members;        // in rank order, 2 .. 256, addresses distinct
 
   std::uint16_t world() const { return static_cast<std::uint16_t>(members.size()); }
 

@@ -119,6 +119,11 @@ void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
   drop_given_up_hellos(now);
 }
 
+void Classify::drain_ring(std::uint16_t ring, frame::Instant now) {
+  classifier_.drain(ring, now.ms);
+  drop_given_up_hellos(now);
+}
+
 conn::Classifier::RingState Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   aggregate_.settle(ring, now);
   end_connections(ring, now);

@@ -22,6 +22,9 @@ class Classify {
   /// Drops the frames that the ring holds and ends its connections.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
+  /// See conn::Classifier::drain.
+  void drain_ring(std::uint16_t ring, frame::Instant now);
+
   /// Ends the connections of a ring that leaves the set before the next packet. Its frames stay in
   /// its slots.
   conn::Classifier::RingState withdraw_ring(std::uint16_t ring, frame::Instant now);

@@ -53,6 +53,8 @@ class InlineSwitch : private WorkerSink {
 
   void reset_ring(std::uint16_t ring, frame::Instant now) { worker_.reset_ring(ring, now); }
 
+  void drain_ring(std::uint16_t ring, frame::Instant now) { worker_.drain_ring(ring, now); }
+
   void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
   /// Returns the index of the ring. Throws as ring::RingSet::with, and std::length_error when there

@@ -332,6 +332,7 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   if (!sender || !wire::icrc_is_valid(frame)) {
     return send_on(frame, now);
   }
+  rings_[sender->ring]->heard_at_ns = now.ns;
   switch (wire::kind_of(aeth->syndrome)) {
   case wire::SyndromeKind::acknowledge:
     return see_ack(frame, *sender, *aeth, now);

@@ -63,6 +63,7 @@ struct RingState {
   std::uint32_t packets_per_message;             // L
   std::uint32_t gaps = 0;                        // connections on which a packet is missing
   std::uint64_t news_at_ns = 0;                  // when a child last brought a new packet
+  std::uint64_t heard_at_ns = 0;                 // when one last acknowledged, or the ring was made
   std::vector<recovery::AnswerTemplate> answers; // by child: to its sender
   std::vector<recovery::ResultTemplate> results; // by child: to its receiver
 };

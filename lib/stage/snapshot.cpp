@@ -26,6 +26,9 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
     snapshot.children.push_back(classifier.status_of(ring, child));
   }
+  if (const auto& since = classifier.draining_since(ring)) {
+    snapshot.draining_ms = now.ms - *since;
+  }
   if (const auto stall = worker.state_of(ring).stall()) {
     snapshot.waiting_ns = now.ns - stall->since_ns;
     for (std::uint16_t child = 0; child < slots.children(); ++child) {

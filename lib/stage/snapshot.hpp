@@ -22,9 +22,10 @@ struct RingSnapshot {
   std::uint64_t held = 0;    // frames in slots
   std::uint32_t filling = 0; // slots
   std::size_t slots = 0;
-  std::vector<conn::ChildStatus> children; // in order
-  std::vector<std::uint16_t> waited_for;   // children whose packets the oldest slot lacks
-  std::uint64_t waiting_ns = 0;            // how long it has waited for them
+  std::vector<conn::ChildStatus> children;  // in order
+  std::vector<std::uint16_t> waited_for;    // children whose packets the oldest slot lacks
+  std::uint64_t waiting_ns = 0;             // how long it has waited for them
+  std::optional<std::uint64_t> draining_ms; // for how long it drains; none: it does not
 };
 
 struct ConnectionSnapshot {

@@ -59,6 +59,9 @@ class Worker {
   /// As Classify::reset_ring.
   void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
 
+  /// As conn::Classifier::drain.
+  void drain_ring(std::uint16_t ring, frame::Instant now) { classify_.drain_ring(ring, now); }
+
   /// Hands out the state of a ring that leaves the set before the next packet. Call drop_some()
   /// until it has no frames.
   RingRoom withdraw_ring(std::uint16_t ring, frame::Instant now);

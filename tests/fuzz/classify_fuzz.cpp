@@ -87,6 +87,8 @@ class Harness {
     switch (order) {
     case fuzz::Order::none:
       return;
+    case fuzz::Order::drain_rings:
+      return drain_rings();
     case fuzz::Order::reset_rings:
       return reset_rings();
     case fuzz::Order::withdraw_or_add:
@@ -103,6 +105,13 @@ class Harness {
     } else {
       classifier_.withdraw(0, now_ * 50);
       rings_.swap(std::make_shared<const ring::RingSet>(rings_->without(0)));
+    }
+  }
+
+  void drain_rings() {
+    for (const std::uint16_t ring : rings_->present()) {
+      classifier_.drain(ring, now_ * 50);
+      take_back_given_up();
     }
   }
 

@@ -17,7 +17,7 @@
 
 namespace weir::fuzz {
 
-enum class Order : std::uint8_t { none, reset_rings, withdraw_or_add };
+enum class Order : std::uint8_t { none, drain_rings, reset_rings, withdraw_or_add };
 
 struct ScriptedFrame {
   std::uint16_t port = 0;
@@ -54,6 +54,8 @@ class FrameScript {
   /// One value of eight for each action, so that most inputs have incarnations that last.
   static Order order_of(std::uint8_t flags) {
     switch (flags & kOrderBits) {
+    case 0x50:
+      return Order::drain_rings;
     case 0x60:
       return Order::reset_rings;
     case 0x70:

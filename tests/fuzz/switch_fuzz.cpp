@@ -2,12 +2,13 @@
 
 /// A sequence of frames through all stages. Checks: the accounting balances after each frame; no
 /// frame is lost or freed twice; forwarded frames are unchanged and do not leave by their ingress
-/// port.
+/// port; a ring that drains keeps no hello.
 
 #include "frame/frame.hpp"
 #include "frame_script.hpp"
 #include "fuzz_rings.hpp"
 #include "stage/inline_switch.hpp"
+#include "stage/ring_life.hpp"
 #include "support/frame_pool.hpp"
 
 using namespace weir;
@@ -49,6 +50,7 @@ class Harness {
     const stage::Accounting accounting = switch_.accounting();
     fuzz::require(accounting.balances(), "the accounting does not balance");
     fuzz::require(accounting.held == pool_.live(), "held frames and live frames differ");
+    check_lives(accounting.held);
   }
 
  private:
@@ -58,10 +60,30 @@ class Harness {
     switch (order) {
     case fuzz::Order::none:
       return;
+    case fuzz::Order::drain_rings:
+      return drain_rings();
     case fuzz::Order::reset_rings:
       return reset_rings();
     case fuzz::Order::withdraw_or_add:
       return withdraw_or_add();
+    }
+  }
+
+  void check_lives(std::uint64_t held) {
+    for (const std::uint16_t ring : switch_.rings().present()) {
+      const stage::RingLife life =
+          stage::life_of(switch_.worker(), ring, switch_.rings().rings()[ring].spec(), now());
+      fuzz::require(life.heard_ns <= now().ns, "a packet was heard that is yet to come");
+      fuzz::require(!life.draining_since_ns || life.held == switch_.worker().slots_of(ring).held(),
+                    "a hello waits for a ring that drains");
+      held -= life.held;
+    }
+    fuzz::require(held == 0, "the rings hold less than the switch");
+  }
+
+  void drain_rings() {
+    for (const std::uint16_t ring : switch_.rings().present()) {
+      switch_.drain_ring(ring, now());
     }
   }
 

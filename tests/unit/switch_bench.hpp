@@ -87,6 +87,12 @@ class Bench {
     return sink_.take();
   }
 
+  std::vector<Sent> drain(std::uint16_t ring) {
+    switch_.drain_ring(ring, now);
+    expect_balance();
+    return sink_.take();
+  }
+
   std::vector<Sent> withdraw(std::uint16_t ring) {
     switch_.withdraw_ring(ring, now);
     expect_balance();

@@ -1164,6 +1164,11 @@ const std::vector<DropRow> kDropRows{
          s.send(s.hello(rank, 5, 8), rank);
        }
      }},
+    {DropReason::ring_draining,
+     [](Scene& s) {
+       s.bench.drain(0);
+       s.send(s.hello(0, 5, 7));
+     }},
     {DropReason::unsupported_request,
      [](Scene& s) {
        FrameSpec read = s.four.frame_of(0);
