@@ -421,6 +421,7 @@ class RingsReader {
     if (const YamlReader keep_alive = node.at("keep_alive"); keep_alive.is_present()) {
       ring.keep_alive = static_cast<ring::KeepAlive>(read_word(keep_alive));
     }
+    ring.lease_ms = read_lease(node.at("lease"), ring);
     check_history(node, ring);
     ring.members = read_members(node.at("members"));
     members_in_all_ += ring.members.size();
@@ -450,6 +451,21 @@ class RingsReader {
       }
     }
     return members;
+  }
+
+  /// A ring whose ranks the switch itself keeps silent must not be taken for a dead one.
+  static std::uint64_t read_lease(const YamlReader& node, const ring::RingSpec& ring) {
+    if (!node.is_present()) {
+      return std::max(ring.lease_ms, ring.patience_ms);
+    }
+    const std::uint64_t lease_ms = 1000 * read_number(node);
+    if (lease_ms < ring.patience_ms) {
+      node.fail(node.found(),
+                fmt::format("at least the ring's patience, {}: so long may ranks that "
+                            "wait for a slower one be silent",
+                            ring.patience_ms / 1000));
+    }
+    return lease_ms;
   }
 
   ring::Member read_member(const YamlReader& node) const {
@@ -589,6 +605,7 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   config.metrics = read_metrics(root.at("metrics"));
   config.control = ControlReader::read(root.at("control"));
   config.spare = read_spare(root.at("spare"));
+  read_optional(root.at("drain_s"), config.drain_s);
   config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
   if (const YamlReader rings = root.at("rings"); rings.is_present()) {
     config.rings = RingsReader(config.ports).read(rings);

@@ -93,8 +93,11 @@ struct Config {
   SpareConfig spare;
   // Where the switch remembers rings that were made while it ran; empty: there can be none.
   std::string state_directory;
+  // Most seconds for which a switch that is to stop waits for running collectives, 0 .. 3600.
+  std::uint32_t drain_s = 5;
   // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
-  // 1024, 2048 or 4096; 2 .. 256 members with distinct addresses; ports that exist.
+  // 1024, 2048 or 4096; lease not below patience; 2 .. 256 members with distinct addresses; ports
+  // that exist.
   std::vector<ring::RingSpec> rings;
 };
 

@@ -91,6 +91,9 @@ std::vector<Key> make_keys() {
        "frames that the slots of all such rings can hold"},
       {"state_directory", Text{"an absolute path such as /var/lib/weir"},
        "where the switch remembers such rings", "none: spare.rings must be 0"},
+      {"drain_s", WholeNumber{{0, 3600}},
+       "most seconds for which a switch that is to stop waits for running collectives",
+       text_of(Config{}.drain_s)},
       {"rings", List{{0, kMostRings}, "rings"}, "the jobs whose tensors the switch adds",
        "none: a plain switch"},
       {"rings[]", Map{}, ""},
@@ -108,6 +111,10 @@ std::vector<Key> make_keys() {
        "how a rank that waits for a slower one is kept from giving up: by duplicate "
        "acknowledgements (ack), by RNR NAKs (rnr), not (off)",
        std::string(kKeepAliveNames[static_cast<std::size_t>(ring.keep_alive)])},
+      {"rings[].lease", WholeNumber{{1, 31'536'000}},
+       "seconds without a packet of any member after which the ring is reclaimed; at least "
+       "patience",
+       fmt::format("{}, or patience if that is longer", ring.lease_ms / 1000)},
       {"rings[].members", List{{kMinWorld, kMaxWorld}, "members"}, "the ranks, rank 0 first"},
       {"rings[].members[]", Map{}, ""},
       {"rings[].members[].ip", Text{kAddressForm}, "the rank's address"},

@@ -107,10 +107,10 @@ std::vector<BadFile> document_rows() {
        "3: (document): found a second document; allowed: one YAML document"},
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, control, spare, state_directory, rings"},
+       "connections, metrics, control, spare, state_directory, drain_s, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, control, spare, state_directory, rings"},
+       "connections, metrics, control, spare, state_directory, drain_s, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
       {"a bracket left open", "ports: [1,\n",
@@ -122,7 +122,7 @@ std::vector<BadFile> document_rows() {
        "document"},
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, control, spare, state_directory, rings"},
+       "connections, metrics, control, spare, state_directory, drain_s, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
        "document"},
@@ -144,14 +144,14 @@ std::vector<BadFile> key_rows() {
   return {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
        "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "control, spare, state_directory, rings"},
+       "control, spare, state_directory, drain_s, rings"},
       {"a misspelt key", with("rings:", "ring:"),
        "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "control, spare, state_directory, rings; did "
+       "control, spare, state_directory, drain_s, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
-       "patience, keep_alive, members; did you mean "
+       "patience, keep_alive, lease, members; did you mean "
        "window?"},
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
        "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, mtu, "
@@ -169,14 +169,14 @@ std::vector<BadFile> key_rows() {
        "25: rings[0].members[1].prot: found an unknown key; allowed: ip, port; did you mean port?"},
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
        "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "control, spare, state_directory, rings"},
+       "control, spare, state_directory, drain_s, rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
        "macs, rx_queues, mtu, rx_descriptors, tx_descriptors, outer_tag"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
-       "metrics, control, spare, state_directory, rings"},
+       "metrics, control, spare, state_directory, drain_s, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
        "16: l2: found nothing as a key; allowed: aging_s, entries"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),
@@ -270,7 +270,7 @@ std::vector<BadFile> kind_rows() {
        "3: rings: found a map; allowed: a list of at most 4096 rings"},
       {"a ring that is a number", "ports: [{ name: p0, device: d0 }]\nrings: [7]\n",
        "2: rings[0]: found 7; allowed: a map with keys out of id, window, max_message_bytes, mtu, "
-       "patience, keep_alive, members"},
+       "patience, keep_alive, lease, members"},
       {"a member that is an address", with("- { ip: 10.0.0.2, port: p1 }", "- 10.0.0.2"),
        "25: rings[0].members[1]: found \"10.0.0.2\"; allowed: a map with keys out of ip, port"},
       {"a member inside itself",
@@ -291,6 +291,14 @@ std::vector<BadFile> number_rows() {
        "21: rings[0].max_message_bytes: found \"16k\"; allowed: a whole number, 40 to 1073741824"},
       {"no patience", with("    mtu: 512\n", "    mtu: 512\n    patience: 0\n"),
        "23: rings[0].patience: found 0; allowed: a whole number, 1 to 86400"},
+      {"a lease below the default patience",
+       with("    mtu: 512\n", "    mtu: 512\n    lease: 599\n"),
+       "23: rings[0].lease: found 599; allowed: at least the ring's patience, 600: so long may "
+       "ranks that wait for a slower one be silent"},
+      {"no lease", with("    mtu: 512\n", "    mtu: 512\n    lease: 0\n"),
+       "23: rings[0].lease: found 0; allowed: a whole number, 1 to 31536000"},
+      {"too long a drain", with("rings:", "drain_s: 3601\nrings:"),
+       "18: drain_s: found 3601; allowed: a whole number, 0 to 3600"},
       {"patience in minutes", with("    mtu: 512\n", "    mtu: 512\n    patience: 10m\n"),
        "23: rings[0].patience: found \"10m\"; allowed: a whole number, 1 to 86400"},
       {"another keep-alive", with("    mtu: 512\n", "    mtu: 512\n    keep_alive: nak\n"),
@@ -735,6 +743,23 @@ TEST(Config, PatienceOfARing) {
       with("    mtu: 512\n", "    mtu: 512\n    patience: 30\n    keep_alive: rnr\n"), "f.yaml");
   EXPECT_EQ(config.rings[0].patience_ms, 30'000U);
   EXPECT_EQ(config.rings[0].keep_alive, ring::KeepAlive::rnr);
+}
+
+TEST(Config, LeaseOfARing) {
+  const auto lease_with = [](const std::string& keys) {
+    return parse_config(with("    mtu: 512\n", "    mtu: 512\n" + keys), "f.yaml")
+        .rings[0]
+        .lease_ms;
+  };
+  EXPECT_EQ(lease_with(""), 3'600'000U); // an hour
+  EXPECT_EQ(lease_with("    lease: 600\n"), 600'000U);
+  EXPECT_EQ(lease_with("    patience: 2\n    lease: 3\n"), 3'000U);
+  EXPECT_EQ(lease_with("    patience: 86400\n"), 86'400'000U) << "never shorter than patience";
+}
+
+TEST(Config, HowLongAStopMayWait) {
+  EXPECT_EQ(parse_config(kGood, "f.yaml").drain_s, 5U);
+  EXPECT_EQ(parse_config(with("rings:", "drain_s: 0\nrings:"), "f.yaml").drain_s, 0U);
 }
 
 TEST(Config, LeastFileTakesEveryDefault) {

@@ -36,6 +36,7 @@ control:
   tls: { certificate: a, key: b, client_authority: c }
 spare: { rings: 1, members: 2, frames: 64 }
 state_directory: /var/lib/weir
+drain_s: 7
 rings:
   - id: 1
     window: 4
@@ -43,6 +44,7 @@ rings:
     mtu: 512
     patience: 5
     keep_alive: rnr
+    lease: 60
     members:
       - { ip: 10.0.0.1, port: p0 }
       - { ip: 10.0.0.2, port: p0 }
