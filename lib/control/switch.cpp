@@ -42,6 +42,12 @@ std::string ids_of(const ring::RingSet& set) {
   return ids.empty() ? "there is none" : fmt::format("{}", fmt::join(ids, ", "));
 }
 
+std::uint64_t unix_now_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
 int run_lcore(void* lcore) {
   static_cast<Lcore*>(lcore)->run();
   return 0;
@@ -144,6 +150,8 @@ Switch::Switch(const config::Config& config)
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
   check_memory();
+  care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still
+  care_.resize(rings_->rings().size());
   pool_ = rte_pktmbuf_pool_create("weir_frames", plan_.mbufs, kMempoolCache,
                                   lcore::kFrameBytesInMbuf, plan_.data_room, SOCKET_ID_ANY);
   if (pool_ == nullptr) {
@@ -401,6 +409,10 @@ void Switch::add_ring(const ring::RingSpec& spec) {
                                   "allowed: a configuration with spare: and state_directory:",
                                   spec.id));
   }
+  if (is_draining_) {
+    throw RingRefused(
+        fmt::format("ring {}: this switch is about to stop; allowed: no new ring", spec.id));
+  }
   const ring::Ring ring(spec);
   auto next = set_with(spec);
   ring_budget_.check(ring, *rings_);
@@ -412,7 +424,10 @@ void Switch::add_ring(const ring::RingSpec& spec) {
   tell_capture(index, spec);
   const Quiesce quiesced(*this);
   next = rings_.swap(std::move(next));
+  room->state.heard_at_ns = lcore::Clock().now().ns;
   lcores_[lcore]->worker()->adopt(index, std::move(*room));
+  care_.resize(rings_->rings().size());
+  care_[index] = {.origin = Origin::run_time};
   placement_.assign(index, group, lcore);
   for (const auto& other : lcores_) {
     other->route_group(group, *lcores_[lcore]);
@@ -464,14 +479,94 @@ void Switch::withdraw_ring(std::uint32_t id) {
   const std::lock_guard lock(one_writer_);
   const std::uint16_t ring = index_of(id);
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
-  stage::Worker& worker = *worker_of(ring).worker();
   drop_withdrawn(); // what an lcore that did not stop has left of the last one
   {
     const Quiesce quiesced(*this);
-    withdrawn_.reset(new Withdrawn{worker.withdraw_ring(ring, lcore::Clock().now()), worker});
-    next = rings_.swap(std::move(next));
+    take_out(ring, next, lcore::Clock().now());
   }
   drop_withdrawn();
+}
+
+/// While all lcores stand still. Leaves the former set, for the caller to free afterwards.
+void Switch::take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& set_without,
+                      frame::Instant now) {
+  stage::Worker& worker = *worker_of(ring).worker();
+  withdrawn_.reset(new Withdrawn{worker.withdraw_ring(ring, now), worker});
+  set_without = rings_.swap(std::move(set_without));
+}
+
+void Switch::drain_ring(std::uint32_t id, std::chrono::seconds quiet) {
+  const Quiesce quiesced(*this);
+  const std::uint16_t ring = index_of(id);
+  care_[ring].quiet_ms = static_cast<std::uint64_t>(std::chrono::milliseconds(quiet).count());
+  worker_of(ring).worker()->drain_ring(ring, lcore::Clock().now());
+}
+
+void Switch::drain_all() {
+  const std::lock_guard lock(one_writer_);
+  is_draining_ = true;
+  const Quiesce quiesced(*this);
+  for (const std::uint16_t ring : rings_->present()) {
+    worker_of(ring).worker()->drain_ring(ring, lcore::Clock().now());
+  }
+}
+
+/// While all lcores stand still. Without the specification, which takes time to copy.
+TendedRing Switch::tended_ring(std::uint16_t ring, frame::Instant now) {
+  return {.spec = {},
+          .care = care_[ring],
+          .life =
+              stage::life_of(*worker_of(ring).worker(), ring, rings_->rings()[ring].spec(), now)};
+}
+
+TendedRings Switch::tended_rings() {
+  TendedRings seen;
+  std::shared_ptr<const ring::RingSet> set;
+  std::vector<std::uint16_t> indices;
+  {
+    const Quiesce quiesced(*this);
+    const frame::Instant now = lcore::Clock().now();
+    seen.now_ns = now.ns;
+    set = rings_.share();
+    indices = rings_->present();
+    for (const std::uint16_t ring : indices) {
+      seen.rings.push_back(tended_ring(ring, now));
+    }
+  }
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    seen.rings[i].spec = set->rings()[indices[i]].spec();
+  }
+  return seen;
+}
+
+std::optional<Reclaimed> Switch::reclaim_if(std::uint32_t id, const ReclaimJudge& judge) {
+  const std::lock_guard lock(one_writer_);
+  const std::uint16_t ring = index_of(id);
+  auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
+  const ring::RingSpec spec = rings_->rings()[ring].spec();
+  Reclaimed reclaimed{.ring = id, .time_ns = unix_now_ns()};
+  drop_withdrawn();
+  {
+    const Quiesce quiesced(*this);
+    const frame::Instant now = lcore::Clock().now();
+    TendedRing tended = tended_ring(ring, now);
+    tended.spec = spec;
+    const std::optional<Grounds> grounds = judge(tended, now.ns);
+    if (!grounds) {
+      return std::nullopt;
+    }
+    reclaimed.grounds = *grounds;
+    reclaimed.fate = fate_of(tended);
+    reclaimed.frames = tended.life.held;
+    if (reclaimed.fate == Fate::withdrawn) {
+      take_out(ring, next, now);
+    } else {
+      worker_of(ring).worker()->reset_ring(ring, now);
+    }
+  }
+  drop_withdrawn();
+  reclaim_log_.note(reclaimed);
+  return reclaimed;
 }
 
 /// In parts, with a stop for each.

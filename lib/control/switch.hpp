@@ -3,6 +3,7 @@
 
 #include "capture/capture.hpp"
 #include "config/config.hpp"
+#include "control/leases.hpp"
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "control/port.hpp"
@@ -11,8 +12,10 @@
 #include "lcore/lcore.hpp"
 #include "stage/snapshot.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,6 +54,15 @@ struct RingsSeen {
   std::shared_ptr<const ring::RingSet> set;
   std::vector<stage::RingSnapshot> rings;
 };
+
+/// All rings as they are looked at, at one moment.
+struct TendedRings {
+  std::uint64_t now_ns = 0; // of the switch's clock
+  std::vector<TendedRing> rings;
+};
+
+/// Whether a ring, as it is at that moment, is to be reclaimed.
+using ReclaimJudge = std::function<std::optional<Grounds>(const TendedRing&, std::uint64_t now_ns)>;
 
 /// What holds up one ring.
 struct StuckRing {
@@ -147,6 +159,21 @@ class Switch {
   /// and none of their raw data passes (docs/protocol.md §2a). The lcores stop several times, each
   /// time for as long as for a question.
   void withdraw_ring(std::uint32_t id);
+  /// Refuses hellos that would begin a new incarnation, and gives up those that wait. The running
+  /// incarnation goes on. The ring is to be withdrawn when all members have been silent for `quiet`
+  /// since then. A second time, only `quiet` is new.
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet);
+  /// The same for all rings, before the switch stops. They are not withdrawn, and no ring can be
+  /// added any more.
+  void drain_all();
+  /// What decides whether rings are reclaimed.
+  TendedRings tended_rings();
+  /// Reclaims the ring, in the very stop in which `judge` is asked, if it gives grounds. So no ring
+  /// goes that woke up. Throws NoSuchRing.
+  std::optional<Reclaimed> reclaim_if(std::uint32_t id, const ReclaimJudge& judge);
+
+  const ReclaimLog& reclaim_log() const { return reclaim_log_; }
+
   void trace_on();
   void trace_off();
   /// Of all lcores, oldest first.
@@ -199,6 +226,9 @@ class Switch {
   std::shared_ptr<const ring::RingSet> set_with(const ring::RingSpec& spec) const;
   std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring);
   void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
+  TendedRing tended_ring(std::uint16_t ring, frame::Instant now);
+  void take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& set_without,
+                frame::Instant now);
   void drop_withdrawn();
 
   config::Config config_;
@@ -223,7 +253,10 @@ class Switch {
   mutable std::mutex one_question_;
   std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
   StopTimes stop_times_;
-  std::mutex one_writer_;                              // of rings_; locked before one_question_
+  std::mutex one_writer_;      // of rings_; locked before one_question_
+  std::vector<RingCare> care_; // by index; guarded by one_question_
+  bool is_draining_ = false;   // all rings; guarded by one_writer_
+  ReclaimLog reclaim_log_;
   std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it
