@@ -4,6 +4,7 @@
 #include "report/answers.hpp"
 #include "report/captures.hpp"
 #include "report/questions.hpp"
+#include "report/reclaims.hpp"
 
 #include <fmt/format.h>
 
@@ -96,6 +97,17 @@ void Commands::add_actions() {
                          const auto ids = report::add_rings(weir_, values[0]);
                          return fmt::format("added: ring {}\n", fmt::join(ids, ", "));
                        }});
+  commands_.push_back({{"drain", "ring", "<id>"},
+                       "let its job end: refuse new ones, and withdraw it when its members have "
+                       "been silent for so many seconds, 10 unless given",
+                       [this](const Words& values) {
+                         const auto quiet = report::drain_ring(
+                             weir_, values[0], values.size() > 1 ? values[1] : std::string());
+                         return fmt::format("ring {}: drains; it goes when its members have been "
+                                            "silent for {} s\n",
+                                            values[0], quiet.count());
+                       },
+                       "<seconds>"});
   commands_.push_back({{"withdraw", "ring", "<id>"},
                        "the same for good: nobody adds up for its hosts any more, and none of "
                        "their raw data passes",

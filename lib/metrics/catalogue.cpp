@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "metrics/catalogue.hpp"
 
+#include "control/leases.hpp"
 #include "report/table_shapes.hpp"
 #include "weir/reasons.hpp"
 
@@ -24,6 +25,7 @@ std::vector<std::string> names_of() {
 }
 
 constexpr auto kDropReasonNames = names_of<DropReason, kDropReasons>;
+constexpr auto kReclaimReasonNames = names_of<control::ReclaimReason, control::kReclaimReasons>;
 constexpr auto kForeignReasonNames = names_of<ForeignReason, kForeignReasons>;
 
 constexpr Metric of_port(std::string_view name, std::string_view help, std::string_view value,
@@ -159,6 +161,14 @@ constexpr std::array kCatalogue{
            .unit = kPerNano,
            .label = ""},
 
+    Metric{.name = "weir_rings_reclaimed_total",
+           .help = "Rings that the switch took back because nobody used them, by reason.",
+           .kind = Kind::counter,
+           .question = "/weir/reclaimed",
+           .table = &tables::kReclaims,
+           .value = "count",
+           .label = "reason",
+           .known = kReclaimReasonNames},
     Metric{.name = "weir_dropped_frames_total",
            .help = "Frames that the switch dropped, by reason.",
            .kind = Kind::counter,

@@ -3,6 +3,7 @@
 
 #include "report/answers.hpp"
 #include "report/captures.hpp"
+#include "report/reclaims.hpp"
 #include "report/table_shapes.hpp"
 
 #include <algorithm>
@@ -54,6 +55,9 @@ constexpr std::array kQuestions{
     Question{"show ring <id> stuck", "/weir/ring/stuck",
              "the oldest unfinished slots, the ranks they wait for, and what holds these up",
              Stops::one, answer<tables::kStuck, tables::kWaitedFor>, show_stuck},
+    Question{"show reclaimed", "/weir/reclaimed", "rings that the switch took back, and why",
+             Stops::none, answer<tables::kReclaimed, tables::kReclaims>,
+             without_argument<show_reclaimed>},
     Question{"show conn all", "/weir/conn", "queue pairs between ring neighbours",
              Stops::one_for_each_part, answer<tables::kConnections>,
              without_argument<show_connections>},

@@ -56,6 +56,7 @@ inline constexpr std::array kRings{
     Column{"results", "results"},
     Column{"cached_results", "cached"},
     Column{"reduced_bytes", "bytes in"},
+    Column{"draining_s", "drains s"}, // for so long; "-": it does not
 };
 inline constexpr std::array kMembers{
     Column{"rank", "rank"},
@@ -112,6 +113,10 @@ inline constexpr std::array kAccounting{
     Column{"forwarded", "= forwarded"}, Column{"consumed", "+ consumed"},
     Column{"dropped", "+ dropped"},     Column{"held", "+ held"},
     Column{"queued", "+ queued"},       Column{"balances", "balances"},
+};
+inline constexpr std::array kReclaimed{
+    Column{"ring", "ring"},         Column{"time", "time (UTC)"}, Column{"reason", "reason"},
+    Column{"silent_s", "silent s"}, Column{"frames", "frames"},   Column{"fate", "the ring"},
 };
 inline constexpr std::array kGraph{
     Column{"stage", "stage"},
@@ -182,6 +187,9 @@ inline constexpr TableShape kForeign{
     "foreign", columns::kReasons,
     "frames with an INA header that belongs to no ring here: forwarded untouched"};
 inline constexpr TableShape kAccounting{"accounting", columns::kAccounting, {}};
+inline constexpr TableShape kReclaimed{"reclaimed", columns::kReclaimed, {}};
+inline constexpr TableShape kReclaims{"reclaims", columns::kReasons,
+                                      "rings that the switch took back, since it was started"};
 inline constexpr TableShape kGraph{"graph", columns::kGraph,
                                    "a drop reason that two stages give counts at both"};
 inline constexpr TableShape kFdb{"fdb", columns::kFdb, {}};

@@ -116,7 +116,8 @@ Table rings_table(const ring::RingSet& set, std::span<const RingSnapshot> rings)
          ring.incarnation ? fmt::format("{}", ring.incarnation->epoch) : std::string("-"),
          connected, ring.counters.hellos, ring.counters.slots_completed,
          std::uint64_t{ring.filling}, ring.held, ring.counters.results,
-         ring.counters.cached_results, ring.counters.reduced_bytes});
+         ring.counters.cached_results, ring.counters.reduced_bytes,
+         ring.draining_ms ? Cell(*ring.draining_ms / 1000) : Cell(std::string("-"))});
   }
   return table;
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/switch.hpp"
+#include "report/report.hpp"
+
+#include <chrono>
+#include <string_view>
+
+namespace weir::report {
+
+/// Drains the ring with this id. `seconds` of silence until it is withdrawn are 1 to
+/// control::kLongestQuiet; empty stands for control::kDefaultQuiet. Returns what it took. Throws
+/// UnknownName.
+std::chrono::seconds drain_ring(control::Switch& weir, std::string_view ring,
+                                std::string_view seconds);
+
+/// The rings that were reclaimed last, and how many for each reason.
+Report show_reclaimed(control::Switch& weir);
+
+} // namespace weir::report
