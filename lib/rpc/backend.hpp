@@ -5,7 +5,9 @@
 #include "config/config.hpp"
 #include "ring/ring_spec.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@ struct ListedRing {
   std::uint64_t held = 0;      // frames
   std::uint64_t slots_completed = 0;
   std::uint64_t results = 0;
+  std::optional<std::uint64_t> draining_s; // none: it does not drain
 };
 
 /// A ring is to be added whose id another one has. what() names both.
@@ -41,6 +44,8 @@ class Backend {
   virtual void add_ring(const ring::RingSpec& ring) = 0;
   /// Withdraws it.
   virtual void remove_ring(std::uint32_t id) = 0;
+  /// Withdraws it when its job has ended and its members have been silent for so long.
+  virtual void drain_ring(std::uint32_t id, std::chrono::seconds quiet) = 0;
   /// With the ports of which rings' members have the indices.
   virtual const config::Config& config() = 0;
   /// Throws unless all lcores stop for a question.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/ring_messages.hpp"
 
+#include "control/leases.hpp"
+#include "rpc/messages.hpp"
 #include "text/json.hpp"
 #include "wire/address.hpp"
 
@@ -46,10 +48,11 @@ std::string yaml_of(const v1::Ring& ring) {
   std::vector<std::string> members;
   std::ranges::transform(ring.members(), std::back_inserter(members),
                          [](const v1::Member& member) { return yaml_of(member); });
-  return fmt::format("{{id: {}, window: {}, max_message_bytes: {}, {}{}{}members: [{}]}}",
+  return fmt::format("{{id: {}, window: {}, max_message_bytes: {}, {}{}{}{}members: [{}]}}",
                      ring.id(), ring.window(), ring.max_message_bytes(),
                      yaml_key("mtu", ring.mtu()), yaml_key("patience", ring.patience()),
-                     yaml_of(ring.keep_alive()), fmt::join(members, ", "));
+                     yaml_of(ring.keep_alive()), yaml_key("lease", ring.lease()),
+                     fmt::join(members, ", "));
 }
 
 v1::Ring::KeepAlive keep_alive_of(ring::KeepAlive keep_alive) {
@@ -71,6 +74,7 @@ void write_ring(const ring::RingSpec& spec, const config::Config& config, v1::Ri
   message.set_mtu(spec.mtu);
   message.set_patience(spec.patience_ms / 1000);
   message.set_keep_alive(keep_alive_of(spec.keep_alive));
+  message.set_lease(spec.lease_ms / 1000);
   for (const ring::Member& member : spec.members) {
     v1::Member& row = *message.add_members();
     row.set_ip(wire::to_string(member.ip));
@@ -88,6 +92,21 @@ void write(const ListedRing& ring, const config::Config& config, v1::ListedRing&
   message.set_held(ring.held);
   message.set_slots_completed(ring.slots_completed);
   message.set_results(ring.results);
+  if (ring.draining_s) {
+    message.set_draining(*ring.draining_s);
+  }
+}
+
+std::chrono::seconds quiet_of(const v1::DrainRingRequest& request) {
+  if (request.quiet() == 0) {
+    return control::kDefaultQuiet;
+  }
+  const std::chrono::seconds quiet(request.quiet());
+  if (!control::is_allowed_quiet(quiet)) {
+    throw WrongMessage(
+        fmt::format("quiet: found {}; allowed: {}", quiet.count(), control::kAllowedQuiet));
+  }
+  return quiet;
 }
 
 ring::RingSpec ring_of(const v1::Ring& message, const config::Config& config) {

@@ -6,6 +6,7 @@
 #include "config/config.hpp"
 #include "rpc/backend.hpp"
 
+#include <chrono>
 #include <weir/v1/switch.pb.h>
 
 namespace weir::rpc {
@@ -16,5 +17,8 @@ void write(const ListedRing& ring, const config::Config& config, v1::ListedRing&
 /// The ring as a configuration file has it: its rules and their words are that file's. Throws
 /// config::ConfigError.
 ring::RingSpec ring_of(const v1::Ring& message, const config::Config& config);
+
+/// Throws WrongMessage.
+std::chrono::seconds quiet_of(const v1::DrainRingRequest& request);
 
 } // namespace weir::rpc

@@ -137,6 +137,15 @@ grpc::ServerUnaryReactor* Service::RemoveRing(grpc::CallbackServerContext* conte
   });
 }
 
+grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* context,
+                                             const v1::DrainRingRequest* request,
+                                             v1::DrainRingResponse*) {
+  return answered(context, [&] {
+    count_request();
+    backend_.drain_ring(request->id(), quiet_of(*request));
+  });
+}
+
 grpc::ServerWriteReactor<v1::Statistics>*
 Service::WatchStatistics(grpc::CallbackServerContext*, const v1::WatchStatisticsRequest* request) {
   try {

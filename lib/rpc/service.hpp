@@ -38,6 +38,9 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerUnaryReactor* RemoveRing(grpc::CallbackServerContext* context,
                                        const v1::RemoveRingRequest* request,
                                        v1::RemoveRingResponse* response) override;
+  grpc::ServerUnaryReactor* DrainRing(grpc::CallbackServerContext* context,
+                                      const v1::DrainRingRequest* request,
+                                      v1::DrainRingResponse* response) override;
   grpc::ServerWriteReactor<v1::Statistics>*
   WatchStatistics(grpc::CallbackServerContext* context,
                   const v1::WatchStatisticsRequest* request) override;

@@ -19,7 +19,8 @@ std::vector<ListedRing> SwitchBackend::rings() {
              ring.children, [](const conn::ChildStatus& child) { return child.connected; })),
          .held = ring.held,
          .slots_completed = ring.counters.slots_completed,
-         .results = ring.counters.results});
+         .results = ring.counters.results,
+         .draining_s = ring.draining_ms ? std::optional(*ring.draining_ms / 1000) : std::nullopt});
   }
   return rings;
 }

@@ -24,6 +24,10 @@ class SwitchBackend : public Backend {
 
   void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
 
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override {
+    weir_.drain_ring(id, quiet);
+  }
+
   const config::Config& config() override { return weir_.config(); }
 
   void check_lcores() override;

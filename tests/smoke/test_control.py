@@ -142,7 +142,7 @@ def rings(lab: Lab) -> None:
 def errors(lab: Lab) -> None:
     """The prompt's words, a status for programs, and the exit status of the other programs."""
     switch = lab.ready_weir(lab.namespace(), at_socket(lab, NULL_PORTS))
-    for words, code, message in ((["shwo"], "INVALID_ARGUMENT", "found 'shwo'; allowed: add, capture, clear, help"),
+    for words, code, message in ((["shwo"], "INVALID_ARGUMENT", "found 'shwo'; allowed: add, capture, clear, drain, help"),
                                  (["show", "ring", "8"], "NOT_FOUND", "ring: found '8'; allowed: there is none"),
                                  (["quit"], "INVALID_ARGUMENT", "found 'quit'; allowed: "),
                                  (["set", "trace"], "INVALID_ARGUMENT", "more is needed: off, on"),

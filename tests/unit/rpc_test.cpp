@@ -93,11 +93,13 @@ class Desk : public Backend {
                       .mtu = 2048,
                       .patience_ms = 5000,
                       .keep_alive = ring::KeepAlive::rnr,
+                      .lease_ms = 60'000,
                       .members = {member("10.0.0.1", 1), member("10.0.0.2", std::nullopt)}},
              .connected = 1,
              .held = 2,
              .slots_completed = 3,
-             .results = 4}};
+             .results = 4,
+             .draining_s = 0}};
   }
 
   void add_ring(const ring::RingSpec& ring) override {
@@ -119,9 +121,15 @@ class Desk : public Backend {
     }
   }
 
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override {
+    remove_ring(id);
+    drained_for = quiet;
+  }
+
   const config::Config& config() override { return config_; }
 
   ring::RingSpec added;
+  std::chrono::seconds drained_for{};
 
   void check_lcores() override {
     if (!lcores_work) {
@@ -183,8 +191,8 @@ TEST_F(Control, ListsRingsAsTheyAreConfigured) {
   EXPECT_EQ(response.rings(0).ShortDebugString(),
             "ring { id: 7 window: 16 max_message_bytes: 4096 mtu: 2048 patience: 5 "
             "keep_alive: KEEP_ALIVE_RNR members { ip: \"10.0.0.1\" port: \"p1\" } "
-            "members { ip: \"10.0.0.2\" } } "
-            "connected: 1 held: 2 slots_completed: 3 results: 4");
+            "members { ip: \"10.0.0.2\" } lease: 60 } "
+            "connected: 1 held: 2 slots_completed: 3 results: 4 draining: 0");
 }
 
 TEST_F(Control, EachExceptionHasItsStatusAndItsWords) {
@@ -240,6 +248,7 @@ TEST_F(Control, AddsARingWithTheDefaultsOfTheFile) {
   EXPECT_EQ(desk_.added.max_message_bytes, 4096U);
   EXPECT_EQ(desk_.added.mtu, 1024);
   EXPECT_EQ(desk_.added.patience_ms, 600'000U);
+  EXPECT_EQ(desk_.added.lease_ms, 3'600'000U);
   EXPECT_EQ(desk_.added.keep_alive, ring::KeepAlive::ack);
   ASSERT_EQ(desk_.added.members.size(), 2U);
   EXPECT_EQ(wire::to_string(desk_.added.members[0].ip), "10.0.0.1");
@@ -247,10 +256,12 @@ TEST_F(Control, AddsARingWithTheDefaultsOfTheFile) {
   EXPECT_EQ(desk_.added.members[1].port, 1);
   ring.set_mtu(256);
   ring.set_patience(5);
+  ring.set_lease(6);
   ring.set_keep_alive(v1::Ring::KEEP_ALIVE_OFF);
   ASSERT_TRUE(add(ring).ok());
   EXPECT_EQ(desk_.added.mtu, 256);
   EXPECT_EQ(desk_.added.patience_ms, 5'000U);
+  EXPECT_EQ(desk_.added.lease_ms, 6'000U);
   EXPECT_EQ(desk_.added.keep_alive, ring::KeepAlive::off);
   ring.set_id(7);
   EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::ALREADY_EXISTS);
@@ -275,6 +286,8 @@ TEST_F(Control, ARingBreaksTheRulesOfTheFileInItsWords) {
        [](v1::Ring& ring) { ring.set_mtu(1500); }},
       {"ring:1: patience: found 86401; allowed: a whole number, 1 to 86400",
        [](v1::Ring& ring) { ring.set_patience(86'401); }},
+      {"ring:1: lease: found 599; allowed: at least the ring's patience, 600",
+       [](v1::Ring& ring) { ring.set_lease(599); }},
       {"ring:1: keep_alive: found 99; allowed: ack, rnr or off",
        [](v1::Ring& ring) { ring.set_keep_alive(static_cast<v1::Ring::KeepAlive>(99)); }},
       {"ring:1: members[0].ip: found \"127.0.0.1\"; allowed: a unicast IPv4 or IPv6 address",
@@ -309,6 +322,25 @@ TEST_F(Control, RemovesARingThatThereIs) {
   };
   EXPECT_EQ(remove(7), grpc::StatusCode::OK);
   EXPECT_EQ(remove(8), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(Control, DrainsARingThatThereIs) {
+  const auto drain = [this](std::uint32_t id, std::uint32_t quiet) {
+    grpc::ClientContext context;
+    v1::DrainRingRequest request;
+    v1::DrainRingResponse response;
+    request.set_id(id);
+    request.set_quiet(quiet);
+    return stub_->DrainRing(&context, request, &response);
+  };
+  EXPECT_TRUE(drain(7, 0).ok());
+  EXPECT_EQ(desk_.drained_for.count(), 10);
+  EXPECT_TRUE(drain(7, 86'400).ok());
+  EXPECT_EQ(desk_.drained_for.count(), 86'400);
+  EXPECT_EQ(drain(8, 1).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(drain(7, 86'401).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(drain(7, 86'401).error_message(),
+            "quiet: found 86401; allowed: 1 .. 86400 seconds of silence");
 }
 
 TEST_F(Control, WordsHaveLimits) {
