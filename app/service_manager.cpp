@@ -28,6 +28,10 @@ void ServiceManager::tell_stopping() {
   tell("STOPPING=1");
 }
 
+void ServiceManager::ask_for_time_to_stop(std::chrono::seconds more) {
+  tell("EXTEND_TIMEOUT_USEC=" + std::to_string(std::chrono::microseconds(more).count()));
+}
+
 void ServiceManager::tell_status(const std::string& text) {
   tell("STATUS=" + text);
 }

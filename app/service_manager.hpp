@@ -17,6 +17,8 @@ class ServiceManager {
 
   void tell_ready();
   void tell_stopping();
+  /// The stop may take so much longer, from now, than the unit allows (TimeoutStopSec=).
+  void ask_for_time_to_stop(std::chrono::seconds more);
   /// For `systemctl status`.
   void tell_status(const std::string& text);
 

@@ -9,6 +9,8 @@ void ServiceManager::tell_ready() {}
 
 void ServiceManager::tell_stopping() {}
 
+void ServiceManager::ask_for_time_to_stop(std::chrono::seconds) {}
+
 void ServiceManager::tell_status(const std::string&) {}
 
 bool ServiceManager::wants_sign_of_life(Clock::time_point) const {

@@ -5,8 +5,10 @@
 #include "command/commands.hpp"
 #include "config/config.hpp"
 #include "config/keys.hpp"
+#include "control/caretaker.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
+#include "drain.hpp"
 #include "late_control.hpp"
 #include "late_metrics.hpp"
 #include "look_out.hpp"
@@ -55,6 +57,8 @@ constexpr const char* kHead =
 
 constexpr const char* kTail =
     "\n"
+    "SIGINT, SIGTERM and quit let running collectives end (drain_s in FILE); a second signal does "
+    "not.\n"
     "Exit: 0 after SIGINT, SIGTERM or quit; 1 it failed; 2 wrong usage, a mistake in FILE, or too "
     "little memory.\n";
 
@@ -100,9 +104,12 @@ Options parse_options(int argc, char** argv) {
 }
 
 std::atomic<bool> stop_requested{false};
+std::atomic<bool> stop_at_once{false}; // somebody has asked again
 
 void request_stop(int) {
-  stop_requested = true;
+  if (stop_requested.exchange(true)) {
+    stop_at_once = true;
+  }
 }
 
 void catch_signals() {
@@ -260,6 +267,10 @@ report::Report everything(control::Switch& weir) {
   return report;
 }
 
+void tell_reclaimed(const control::Reclaimed& reclaimed) {
+  fmt::print(stderr, "weir: {}\n", sentence_of(reclaimed));
+}
+
 void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
@@ -277,6 +288,7 @@ void run_switch(const Options& options, const config::Config& config,
   app::LateControl control(weir, config.control, log);
   std::optional<app::LookOut> look_out(std::in_place, weir, log);
   app::ServiceManager service;
+  std::optional<control::Caretaker> caretaker(std::in_place, weir, tell_reclaimed);
   fmt::print("weir: ready\n");
   std::fflush(stdout);
   service.tell_ready();
@@ -287,6 +299,8 @@ void run_switch(const Options& options, const config::Config& config,
     wait_for_signal(weir, service, log, metrics, control);
   }
   service.tell_stopping();
+  caretaker.reset();
+  app::drain(weir, std::chrono::seconds(config.drain_s), stop_at_once, service);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();

@@ -156,6 +156,7 @@ class Hosts:
     """Rank r's frames go to and come from the interface `host<r>` of a namespace."""
 
     def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
         self._sockets = []
         self.incarnation = captured_incarnation()
         for rank in range(RANKS):

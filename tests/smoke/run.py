@@ -31,6 +31,7 @@ import test_errors  # noqa: F401
 import test_events  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_incarnations  # noqa: F401
+import test_leases  # noqa: F401
 import test_metrics  # noqa: F401
 import test_plan  # noqa: F401
 import test_process  # noqa: F401

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/switch.hpp"
+#include "service_manager.hpp"
+
+#include <atomic>
+#include <chrono>
+
+namespace weir::app {
+
+/// Before the switch stops: no new incarnation begins, and running collectives may end. Returns
+/// when no ring is busy, after `limit`, or soon after `at_once` becomes true. Says on stderr which
+/// rings it waits for, and which are then cut off.
+void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<bool>& at_once,
+           ServiceManager& service);
+
+} // namespace weir::app
