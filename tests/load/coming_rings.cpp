@@ -44,6 +44,17 @@ unsigned stops_to_add(control::Switch& weir, const ring::RingSpec& ring) {
   return static_cast<unsigned>(weir.stop_times().stops - before);
 }
 
+/// Every other ring as one whose lease has run out; its fate is the same.
+void take_away(control::Switch& weir, std::uint32_t id) {
+  if (id % 2 == 0) {
+    weir.withdraw_ring(id);
+    return;
+  }
+  weir.reclaim_if(id, [](const control::TendedRing&, std::uint64_t) {
+    return control::Grounds{control::ReclaimReason::lease};
+  });
+}
+
 } // namespace
 
 std::string room_for_coming_rings() {
@@ -68,7 +79,7 @@ ComingRings let_rings_come_and_go(control::Switch& weir) {
     }
     std::ranges::shuffle(ids, random);
     for (const std::uint32_t id : ids) {
-      weir.withdraw_ring(id);
+      take_away(weir, id);
     }
   }
   seen.are_gone =

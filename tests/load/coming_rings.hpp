@@ -17,7 +17,7 @@ struct ComingRings {
   bool are_gone = false;   // rings, and the memory that EAL gave them
 };
 
-/// Makes rings of mixed sizes and withdraws them in random order, several times.
+/// Makes rings of mixed sizes, and withdraws or reclaims them in random order, several times.
 ComingRings let_rings_come_and_go(control::Switch& weir);
 
 } // namespace weir::load

@@ -4,6 +4,7 @@
 /// without mbufs. docs/load.md lists what it checks. Ends in "load: N passed, N failed, 0 skipped".
 
 #include "coming_rings.hpp"
+#include "control/caretaker.hpp"
 #include "frame/frame.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
@@ -21,6 +22,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -387,6 +389,23 @@ void make_rings(control::Switch& weir, Hosts& hosts, Checks& checks) {
   recover(hosts, checks);
 }
 
+/// The judge sees the ring as it is in the stop in which it would go, and the job is at work.
+void keep_the_ring(control::Switch& weir, std::uint32_t ring, Hosts& hosts, Checks& checks) {
+  constexpr unsigned times = 100;
+  constexpr std::uint64_t lease_ms = 30'000; // shorter than any machine has been up
+  std::atomic<unsigned> reclaimed{0};        // the caretaker is a thread
+  const control::Caretaker caretaker(weir, [&](const control::Reclaimed&) { ++reclaimed; });
+  for (unsigned i = 0; i < times; ++i) {
+    const auto gone = weir.reclaim_if(ring, [](control::TendedRing seen, std::uint64_t now_ns) {
+      seen.spec.lease_ms = lease_ms;
+      return control::grounds_to_reclaim(seen, control::Listening(), now_ns);
+    });
+    reclaimed += gone ? 1 : 0;
+  }
+  checks.expect(reclaimed == 0, "a ring that is in use is not reclaimed");
+  recover(hosts, checks);
+}
+
 /// Takes all mbufs for less time than the members' queue pairs go on repeating.
 void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const std::uint64_t starved = all_lcores(weir, &lcore::RoundCounters::starved_rounds);
@@ -436,6 +455,7 @@ int run(const Options& options) {
     fmt::print("  while the job runs\n");
     print_stops(weir);
     make_rings(weir, hosts, checks);
+    keep_the_ring(weir, kRing, hosts, checks);
     share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);
     for (unsigned times = std::max(1u, options.seconds / 10); times > 0; --times) {

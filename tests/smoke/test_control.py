@@ -128,7 +128,7 @@ def rings(lab: Lab) -> None:
         hosts.say_hello()
         Job(hosts, last=2).run()
         [row] = listed()
-        expect(row["ring"] == ring | {"patience": "600", "keep_alive": "KEEP_ALIVE_ACK"} and row["connected"] == RANKS
+        expect(row["ring"] == ring | {"patience": "600", "keep_alive": "KEEP_ALIVE_ACK", "lease": "3600"} and row["connected"] == RANKS
                and row["slots_completed"] == "33", f"{row}")
         expect(foreign(lab, "call", "RemoveRing", '{"id": 7}') == {}, "RemoveRing")
         expect(listed() == [], "a removed ring is there")
