@@ -90,7 +90,7 @@ def forged_epoch(lab: Lab) -> None:
     complete(hosts, 1)
     Job(hosts, first=2).run()
     totals = switch.stop()
-    expect(totals.drops == {"wrong_epoch": 2, "ring_reset": 1}, f"{totals}")  # the hello waited until the end
+    expect(totals.drops == {"wrong_epoch": 2, "ring_draining": 1}, f"{totals}")  # the hello waited until the end
 
 
 def mac_of(rank: int) -> bytes:

@@ -148,7 +148,7 @@ def signals(lab: Lab) -> None:
     held = 3 * 16
     for number, lcores in ((signal.SIGINT, ONE_CORE), (signal.SIGTERM, PIPELINE)):
         fabric, hosts = ring_of_hosts(lab)
-        switch = lab.ready_weir(fabric, configuration(ring_ports(), lcores, ring_7()))
+        switch = lab.ready_weir(fabric, configuration(ring_ports(), lcores, ring_7()) + "drain_s: 0\n")
         hosts.say_hello()
         for place in range(1, 17):
             for rank in range(RANKS - 1):
