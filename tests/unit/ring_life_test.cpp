@@ -107,6 +107,8 @@ TEST(RingLife, WhatIsNotOfItsQueuePairsIsNotHeard) {
 TEST(RingLife, IsRememberedWhenTheJobIsOver) {
   Scene s;
   s.bench.start(s.job);
+  s.wait(kS);
+  s.send(0, random_exchange(s.random, s.job, 1, 4).packets[0][0]);
   const std::uint64_t heard = s.bench.now.ns;
   s.wait(kS);
   s.bench.reset(0);
