@@ -2,10 +2,10 @@
 #include "drain.hpp"
 
 #include "control/cut_off.hpp"
+#include "control_events.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -18,25 +18,26 @@ constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::seconds kTimeToStop{10}; // after the drain, as generous as the unit is
 
 void tell_wait(const std::vector<control::TendedRing>& busy, std::chrono::seconds limit,
-               ServiceManager& service) {
+               ServiceManager& service, events::EventLog& log) {
   const std::string rings = control::ids_of(busy);
   service.ask_for_time_to_stop(limit + kTimeToStop);
   service.tell_status(fmt::format("drains: collectives of ring {} are under way", rings));
-  fmt::print(stderr,
-             "weir: drains: waits at most {} s for collectives of ring {}; a second signal stops "
-             "at once\n",
-             limit.count(), rings);
+  log.write({events::EventKind::stop_waits,
+             fmt::format("drains: waits at most {} s for collectives of ring {}; a second signal "
+                         "stops at once",
+                         limit.count(), rings),
+             {}});
 }
 
 } // namespace
 
 void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<bool>& at_once,
-           ServiceManager& service) {
+           ServiceManager& service, events::EventLog& log) {
   weir.drain_all();
   const auto deadline = Clock::now() + limit;
   auto busy = control::busy_of(weir.tended_rings().rings);
   if (!busy.empty() && limit.count() != 0) {
-    tell_wait(busy, limit, service);
+    tell_wait(busy, limit, service, log);
   }
   while (!busy.empty() && !at_once && Clock::now() < deadline) {
     if (service.wants_sign_of_life(Clock::now())) {
@@ -46,7 +47,7 @@ void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<
     busy = control::busy_of(weir.tended_rings().rings);
   }
   for (const control::TendedRing& ring : busy) {
-    fmt::print(stderr, "weir: {}\n", control::cut_off_sentence(ring));
+    log.write(cut_off_event(ring));
   }
 }
 

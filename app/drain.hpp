@@ -2,6 +2,7 @@
 #pragma once
 
 #include "control/switch.hpp"
+#include "events/event_log.hpp"
 #include "service_manager.hpp"
 
 #include <atomic>
@@ -10,9 +11,9 @@
 namespace weir::app {
 
 /// Before the switch stops: no new incarnation begins, and running collectives may end. Returns
-/// when no ring is busy, after `limit`, or soon after `at_once` becomes true. Says on stderr which
-/// rings it waits for, and which are then cut off.
+/// when no ring is busy, after `limit`, or soon after `at_once` becomes true. Logs which rings it
+/// waits for, and which are then cut off.
 void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<bool>& at_once,
-           ServiceManager& service);
+           ServiceManager& service, events::EventLog& log);
 
 } // namespace weir::app

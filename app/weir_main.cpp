@@ -8,6 +8,7 @@
 #include "control/caretaker.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
+#include "control_events.hpp"
 #include "drain.hpp"
 #include "late_control.hpp"
 #include "late_metrics.hpp"
@@ -267,10 +268,6 @@ report::Report everything(control::Switch& weir) {
   return report;
 }
 
-void tell_reclaimed(const control::Reclaimed& reclaimed) {
-  fmt::print(stderr, "weir: {}\n", sentence_of(reclaimed));
-}
-
 void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   control::Switch weir(config);
@@ -288,7 +285,9 @@ void run_switch(const Options& options, const config::Config& config,
   app::LateControl control(weir, config.control, log);
   std::optional<app::LookOut> look_out(std::in_place, weir, log);
   app::ServiceManager service;
-  std::optional<control::Caretaker> caretaker(std::in_place, weir, tell_reclaimed);
+  std::optional<control::Caretaker> caretaker(
+      std::in_place, weir,
+      [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });
   fmt::print("weir: ready\n");
   std::fflush(stdout);
   service.tell_ready();
@@ -300,7 +299,7 @@ void run_switch(const Options& options, const config::Config& config,
   }
   service.tell_stopping();
   caretaker.reset();
-  app::drain(weir, std::chrono::seconds(config.drain_s), stop_at_once, service);
+  app::drain(weir, std::chrono::seconds(config.drain_s), stop_at_once, service, log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();

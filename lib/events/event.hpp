@@ -21,6 +21,9 @@ enum class EventKind : std::uint8_t {
   hello_missing,
   straggler,
   straggler_came,
+  ring_reclaimed,
+  ring_cut_off,
+  stop_waits,
   loss,
   ring_drops,
   port_down,
@@ -33,7 +36,7 @@ enum class EventKind : std::uint8_t {
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 15;
+inline constexpr std::size_t kEventKinds = 18;
 
 struct EventRow {
   EventKind kind{};
@@ -51,6 +54,12 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::straggler, "straggler", Severity::warning,
      "a ring has waited 10 s for the same packets"},
     {EventKind::straggler_came, "straggler_came", Severity::notice, "such a ring goes on"},
+    {EventKind::ring_reclaimed, "ring_reclaimed", Severity::notice,
+     "a ring has gone by itself, or was reset; the field `reason` says why"},
+    {EventKind::ring_cut_off, "ring_cut_off", Severity::warning,
+     "the switch has stopped in the middle of a ring's collective"},
+    {EventKind::stop_waits, "stop_waits", Severity::notice,
+     "the switch is to stop and lets running collectives end"},
     {EventKind::loss, "loss", Severity::warning,
      "packets were lost between a rank and the switch; once a minute"},
     {EventKind::ring_drops, "ring_drops", Severity::warning,

@@ -51,8 +51,9 @@ def dead_job(lab: Lab) -> None:
     wait_for(lambda: ring_row(terminal.switch)["results"] > 1000, LONG_S, "the job does not work")
     for worker in workers:
         worker.kill()
-    said = terminal.until("frames given back\n", LONG_S)
-    expect(re.search(r"weir: ring 7: reclaimed: its members were silent for \d+ s; \d+ frames given back", said), said)
+    said = terminal.event("ring_reclaimed", LONG_S)
+    expect(re.search(r"weir: ring 7: reclaimed: its members were silent for \d+ s; \d+ frames given back "
+                     r"\[ring_reclaimed ring=7 reason=lease fate=withdrawn frames=\d+\]", said), said)
     expect(rings_of(terminal.switch) == [], "the ring is still there")
     rows = reclaimed(terminal)
     expect([(row["ring"], row["reason"], row["fate"]) for row in rows["reclaimed"]] == [(7, "lease", "withdrawn")], f"{rows}")
@@ -86,7 +87,7 @@ def configured_ring(lab: Lab) -> None:
     totals = switch.stop()
     expect(totals.drops["ring_reset"] == RANKS - 1, f"{totals}")
     line = (rf"weir: ring 7: reclaimed: its members were silent for \d+ s; {RANKS - 1} frames given back; it is configured: "
-            r"new hellos start it anew\n")
+            r"new hellos start it anew \[ring_reclaimed ring=7 reason=lease fate=reset frames=\d+\]\n")
     expect(re.search(line, switch.output()), switch.output())
 
 
@@ -107,7 +108,7 @@ def drain_ring(lab: Lab) -> None:
         hosts.send_raw(rank, frame_of(rank, 0, refused))
     wait_for_drops(terminal.switch, {"ring_draining": RANKS})
     Job(hosts, first=PLACE + 1, last=MESSAGES).run()
-    said = terminal.until("given back\n", LONG_S)
+    said = terminal.event("ring_reclaimed", LONG_S)
     expect(re.search(r"it was drained, and its members were silent for \d+ s; 0 frames given back", said), said)
     expect(rings_of(terminal.switch) == [] and counts(terminal) == {"lease": 0, "drained": 1}, "the ring is still there")
     told(terminal)
@@ -143,10 +144,10 @@ def switch_at_work(lab: Lab, drain_s: int, more: str = "") -> tuple[Weir, Hosts]
 
 def drains(switch: Weir) -> None:
     switch.process.send_signal(signal.SIGTERM)
-    wait_for(lambda: "for collectives of ring 7; a second signal stops at once\n" in switch.output(), 10, "it does not drain")
+    wait_for(lambda: "for collectives of ring 7; a second signal stops at once [stop_waits]\n" in switch.output(), 10, "it does not drain")
 
 
-CUT_OFF = f"weir: ring 7: cut off: 1 of its slots waited, the oldest for rank {RANKS - 1}\n"
+CUT_OFF = f"weir: ring 7: cut off: 1 of its slots waited, the oldest for rank {RANKS - 1} [ring_cut_off ring=7]\n"
 
 
 @smoke_test("stop-drains")

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "control/leases.hpp"
+#include "events/event.hpp"
+
+namespace weir::app {
+
+/// What control does to rings by itself, as lines of the log.
+events::Event event_of(const control::Reclaimed& reclaimed);
+events::Event cut_off_event(const control::TendedRing& ring);
+
+} // namespace weir::app
