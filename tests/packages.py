@@ -272,6 +272,13 @@ def check_control(made: Made) -> None:
     made.machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *ask, status=1)
 
 
+def check_appliance(made: Made) -> None:
+    """The installed switch, with jobs that come, go and die: a short day of tests/appliance.py."""
+    said = output_of(ROOT / "tests/appliance.py", "--rounds", "10", "--pairs", "1", "--seconds", "4",
+                     "--weir", made.machine.root / "usr/bin/weir")
+    print("".join(line + "\n" for line in said.splitlines() if line.startswith("appliance: ")), end="", flush=True)
+
+
 def check_upgrade(made: Made) -> None:
     """A running switch goes on, and the operator's configuration stays."""
     machine = made.machine
@@ -316,7 +323,7 @@ def check_purge(made: Made) -> None:
 
 CHECKS: tuple[Callable[[Made], None], ...] = (
     check_lintian, check_clean_machine, check_install, check_files, check_boot, check_unit, check_sandbox,
-    check_all_reduce, check_journal, check_control, check_upgrade, check_wrong_configuration, check_purge,
+    check_all_reduce, check_journal, check_control, check_appliance, check_upgrade, check_wrong_configuration, check_purge,
 )
 
 

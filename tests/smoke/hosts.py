@@ -152,21 +152,24 @@ class Seen:
     timeouts: int = 0
 
 
+def raw_link(namespace: Namespace, interface: str) -> socket.socket:
+    """All frames that come in by an interface; what is sent leaves by it."""
+    with namespace.entered():
+        link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+    link.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    link.bind((interface, ETH_P_ALL))
+    link.setblocking(False)
+    return link
+
+
 class Hosts:
     """Rank r's frames go to and come from the interface `host<r>` of a namespace."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
-        self._sockets = []
+        self._sockets = [raw_link(namespace, f"host{rank}") for rank in range(RANKS)]
         self.incarnation = captured_incarnation()
-        for rank in range(RANKS):
-            with namespace.entered():
-                link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-            link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
-            link.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-            link.bind((f"host{rank}", ETH_P_ALL))
-            link.setblocking(False)
-            self._sockets.append(link)
 
     def close(self) -> None:
         for link in self._sockets:

@@ -19,6 +19,7 @@ from weir import START_S, STOP_S, Ended, Failed, wait_for
 PROMPT = "weir> "
 # Values for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
 VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
+EVENT = re.compile(r"weir: [^\n]* \[[a-z_]+(?: [a-z_]+=\S+)*\]\n")  # a line of the log, which may come at any moment
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
 TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
 
@@ -39,6 +40,7 @@ class Terminal:
         self.switch = lab.weir(namespace, config, *arguments, terminal=slave)
         os.close(slave)
         self._said = ""
+        self.events: list[str] = []
         self.banner = self.until(PROMPT, START_S)
 
     def press(self, keys: str) -> None:
@@ -55,6 +57,14 @@ class Terminal:
         said, _, self._said = self._said.partition(text)
         return said + text
 
+    def event(self, kind: str, seconds: float = 10.0) -> str:
+        """The first line of the log of that kind."""
+        deadline = time.monotonic() + seconds
+        while not (lines := [line for line in self.events if f" [{kind} " in line]):
+            if time.monotonic() > deadline or not self._read(deadline):
+                raise Failed(f"the log has no {kind}, only {self.events}")
+        return lines[0]
+
     def _read(self, deadline: float) -> bool:
         if not select.select([self._master], [], [], max(deadline - time.monotonic(), 0))[0]:
             return True
@@ -63,6 +73,8 @@ class Terminal:
         except OSError:  # the switch has closed its end
             return False
         self._said += ESCAPES.sub("", data.decode(errors="replace")).replace("\r", "")
+        self.events += EVENT.findall(self._said)
+        self._said = EVENT.sub("", self._said)
         return bool(data)
 
     def ask(self, line: str) -> str:

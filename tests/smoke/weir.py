@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 import telemetry  # noqa: E402
 
 BUILD = ROOT / os.environ.get("WEIR_BUILD", "build")  # another for a sanitizer build
-WEIR = BUILD / "app" / "weir"
+WEIR = Path(os.environ.get("WEIR_PROGRAM", BUILD / "app" / "weir"))
 REPLAY = BUILD / "app" / "weir-replay"
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 
