@@ -402,7 +402,7 @@ void Switch::reset_ring(std::uint32_t id) {
   worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
 }
 
-void Switch::add_ring(const ring::RingSpec& spec) {
+ring::RingBirth Switch::add_ring(const ring::RingSpec& spec) {
   const std::lock_guard lock(one_writer_);
   if (!journal_) {
     throw RingRefused(fmt::format("ring {}: this switch has no room for rings made while it runs; "
@@ -427,11 +427,12 @@ void Switch::add_ring(const ring::RingSpec& spec) {
   room->state.heard_at_ns = lcore::Clock().now().ns;
   lcores_[lcore]->worker()->adopt(index, std::move(*room));
   care_.resize(rings_->rings().size());
-  care_[index] = {.origin = Origin::run_time};
+  care_[index] = {.birth = ++last_birth_};
   placement_.assign(index, group, lcore);
   for (const auto& other : lcores_) {
     other->route_group(group, *lcores_[lcore]);
   }
+  return last_birth_;
 }
 
 void Switch::tell_capture(std::uint16_t ring, const ring::RingSpec& spec) {
@@ -477,7 +478,31 @@ std::unique_ptr<stage::RingRoom> Switch::room_for(const ring::Ring& ring) {
 
 void Switch::withdraw_ring(std::uint32_t id) {
   const std::lock_guard lock(one_writer_);
-  const std::uint16_t ring = index_of(id);
+  withdraw(index_of(id));
+}
+
+bool Switch::withdraw_ring_born(ring::RingBirth birth) {
+  const std::lock_guard lock(one_writer_);
+  const std::optional<std::uint16_t> ring = ring_born(birth);
+  if (ring) {
+    withdraw(*ring);
+  }
+  return ring.has_value();
+}
+
+bool Switch::has_ring_born(ring::RingBirth birth) {
+  const std::lock_guard lock(one_writer_);
+  return ring_born(birth).has_value();
+}
+
+std::optional<std::uint16_t> Switch::ring_born(ring::RingBirth birth) const {
+  const auto born = std::ranges::find(care_, birth, &RingCare::birth);
+  return born == care_.end() ? std::nullopt
+                             : std::optional(static_cast<std::uint16_t>(born - care_.begin()));
+}
+
+/// For a caller that has locked one_writer_.
+void Switch::withdraw(std::uint16_t ring) {
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
   drop_withdrawn(); // what an lcore that did not stop has left of the last one
   {
@@ -492,6 +517,7 @@ void Switch::take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& 
                       frame::Instant now) {
   stage::Worker& worker = *worker_of(ring).worker();
   withdrawn_.reset(new Withdrawn{worker.withdraw_ring(ring, now), worker});
+  care_[ring] = {};
   set_without = rings_.swap(std::move(set_without));
 }
 

@@ -154,11 +154,15 @@ class Switch {
   void reset_ring(std::uint32_t id);
   /// Adds a ring, and takes its memory, at once. The lcores stop once, for as long as for a
   /// question. Throws RingRefused and JournalError; nothing has changed then.
-  void add_ring(const ring::RingSpec& spec);
+  ring::RingBirth add_ring(const ring::RingSpec& spec);
   /// Gives back the ring's id, its memory and its places. Nobody adds up for its hosts any more,
   /// and none of their raw data passes (docs/protocol.md §2a). The lcores stop several times, each
   /// time for as long as for a question.
   void withdraw_ring(std::uint32_t id);
+  /// The same. False: it was withdrawn already.
+  bool withdraw_ring_born(ring::RingBirth birth);
+  /// False: it was withdrawn.
+  bool has_ring_born(ring::RingBirth birth);
   /// Refuses hellos that would begin a new incarnation, and gives up those that wait. The running
   /// incarnation goes on. The ring is to be withdrawn when all members have been silent for `quiet`
   /// since then. A second time, only `quiet` is new.
@@ -229,6 +233,8 @@ class Switch {
   TendedRing tended_ring(std::uint16_t ring, frame::Instant now);
   void take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& set_without,
                 frame::Instant now);
+  void withdraw(std::uint16_t ring);
+  std::optional<std::uint16_t> ring_born(ring::RingBirth birth) const;
   void drop_withdrawn();
 
   config::Config config_;
@@ -254,9 +260,10 @@ class Switch {
   std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
   StopTimes stop_times_;
   std::mutex one_writer_;      // of rings_; locked before one_question_
-  std::vector<RingCare> care_; // by index; guarded by one_question_
+  std::vector<RingCare> care_; // by index; guarded by one_question_, births by both
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;
+  ring::RingBirth last_birth_ = 0; // guarded by one_writer_
   std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it

@@ -45,4 +45,8 @@ struct RingSpec {
   std::uint32_t depth() const { return 2 * window; }
 };
 
+/// Tells a ring that was made while the switch runs from all others, also from a later one with its
+/// id. Not 0.
+using RingBirth = std::uint64_t;
+
 } // namespace weir::ring
