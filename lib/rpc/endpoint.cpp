@@ -45,7 +45,7 @@ constexpr Milliseconds kIdleConnection{60'000};
 constexpr Milliseconds kSignOfLife{30'000}; // a client that does not answer is gone
 // Calls under way get so long at the end.
 constexpr Milliseconds kLastCalls{500};
-// How often the lcores are asked whether they work.
+// How often the lcores are asked whether they work, and which held rings are still there.
 constexpr Milliseconds kHealthPeriod{5000};
 // When descriptors or memory have run out: the caller still waits, and poll() would return at once.
 constexpr Milliseconds kPause{100};
@@ -155,6 +155,7 @@ Endpoint::Parts::~Parts() {
     doorkeeper.join();
   }
   close(end);
+  service.held_rings().end();
   server->GetHealthCheckService()->Shutdown();
   server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   server->Wait();
@@ -196,6 +197,7 @@ void Endpoint::Parts::keep_doors() {
     const auto now = std::chrono::steady_clock::now();
     if (now >= due) {
       look_after_health();
+      service.held_rings().look_after();
       due = now + kHealthPeriod;
     }
     pollfd ended{end, POLLIN, 0};

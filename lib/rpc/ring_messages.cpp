@@ -67,7 +67,9 @@ v1::Ring::KeepAlive keep_alive_of(ring::KeepAlive keep_alive) {
   return v1::Ring::KEEP_ALIVE_UNSPECIFIED;
 }
 
-void write_ring(const ring::RingSpec& spec, const config::Config& config, v1::Ring& message) {
+} // namespace
+
+void write(const ring::RingSpec& spec, const config::Config& config, v1::Ring& message) {
   message.set_id(spec.id);
   message.set_window(spec.window);
   message.set_max_message_bytes(spec.max_message_bytes);
@@ -84,10 +86,8 @@ void write_ring(const ring::RingSpec& spec, const config::Config& config, v1::Ri
   }
 }
 
-} // namespace
-
 void write(const ListedRing& ring, const config::Config& config, v1::ListedRing& message) {
-  write_ring(ring.spec, config, *message.mutable_ring());
+  write(ring.spec, config, *message.mutable_ring());
   message.set_connected(ring.connected);
   message.set_held(ring.held);
   message.set_slots_completed(ring.slots_completed);

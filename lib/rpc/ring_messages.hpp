@@ -12,6 +12,9 @@
 namespace weir::rpc {
 
 /// `config` has the ports' names.
+void write(const ring::RingSpec& spec, const config::Config& config, v1::Ring& message);
+
+/// The same.
 void write(const ListedRing& ring, const config::Config& config, v1::ListedRing& message);
 
 /// The ring as a configuration file has it: its rules and their words are that file's. Throws

@@ -7,6 +7,7 @@
 #include "report/answers.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/ring_messages.hpp"
+#include "rpc/too_many.hpp"
 #include "rpc/watcher.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +16,6 @@
 
 namespace weir::rpc {
 namespace {
-
-/// There is no room for one more just now.
-class TooMany : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Does `work` and ends the call with what it throws.
 template <typename Work>
@@ -37,9 +32,10 @@ grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work&& 
 }
 
 /// Ends a call before its first answer.
-class Refused : public grpc::ServerWriteReactor<v1::Statistics> {
+template <typename Answer>
+class Refused : public grpc::ServerWriteReactor<Answer> {
  public:
-  explicit Refused(const grpc::Status& status) { Finish(status); }
+  explicit Refused(const grpc::Status& status) { this->Finish(status); }
 
   void OnDone() override { delete this; }
 };
@@ -146,6 +142,17 @@ grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* contex
   });
 }
 
+HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext*,
+                                     const v1::HoldRingRequest* request) {
+  try {
+    count_request();
+    count_request(); // its end withdraws the ring
+    return held_rings_.hold(*request);
+  } catch (...) {
+    return new Refused<v1::HeldRing>(status_of_exception());
+  }
+}
+
 grpc::ServerWriteReactor<v1::Statistics>*
 Service::WatchStatistics(grpc::CallbackServerContext*, const v1::WatchStatisticsRequest* request) {
   try {
@@ -158,7 +165,7 @@ Service::WatchStatistics(grpc::CallbackServerContext*, const v1::WatchStatistics
     }
     return new Watcher(backend_, std::move(order), watchers_);
   } catch (...) {
-    return new Refused(status_of_exception());
+    return new Refused<v1::Statistics>(status_of_exception());
   }
 }
 

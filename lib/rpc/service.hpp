@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rpc/backend.hpp"
+#include "rpc/held_rings.hpp"
 #include "rpc/request_rate.hpp"
 
 #include <atomic>
@@ -41,15 +42,20 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerUnaryReactor* DrainRing(grpc::CallbackServerContext* context,
                                       const v1::DrainRingRequest* request,
                                       v1::DrainRingResponse* response) override;
+  HeldRings::Stream* HoldRing(grpc::CallbackServerContext* context,
+                              const v1::HoldRingRequest* request) override;
   grpc::ServerWriteReactor<v1::Statistics>*
   WatchStatistics(grpc::CallbackServerContext* context,
                   const v1::WatchStatisticsRequest* request) override;
+
+  HeldRings& held_rings() { return held_rings_; }
 
  private:
   /// Throws CannotNow when there were too many requests.
   void count_request();
 
   Backend& backend_;
+  HeldRings held_rings_{backend_};
   RequestRate rate_{kRequestsPerSecond};
   std::atomic<int> watchers_{0};
 };

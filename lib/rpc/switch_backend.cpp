@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace weir::rpc {
 
@@ -25,12 +26,18 @@ std::vector<ListedRing> SwitchBackend::rings() {
   return rings;
 }
 
-void SwitchBackend::add_ring(const ring::RingSpec& ring) {
+ring::RingBirth SwitchBackend::add_ring(const ring::RingSpec& ring) {
   if (weir_.ring_set()->ring_with_id(ring.id)) {
     throw RingExists(fmt::format("id: found {}, which a ring has; allowed: any but {}", ring.id,
                                  fmt::join(report::ring_ids(weir_), ", ")));
   }
-  weir_.add_ring(ring);
+  return weir_.add_ring(ring);
+}
+
+void SwitchBackend::remove_orphan(std::uint32_t id, ring::RingBirth birth) {
+  if (weir_.withdraw_ring_born(birth)) {
+    fmt::print(stderr, "weir: ring {}: withdrawn: its owner's call HoldRing has ended\n", id);
+  }
 }
 
 void SwitchBackend::check_lcores() {

@@ -20,13 +20,17 @@ class SwitchBackend : public Backend {
   command::Words completions(std::string_view line) override { return commands_.completions(line); }
 
   std::vector<ListedRing> rings() override;
-  void add_ring(const ring::RingSpec& ring) override;
+  ring::RingBirth add_ring(const ring::RingSpec& ring) override;
 
   void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
 
   void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override {
     weir_.drain_ring(id, quiet);
   }
+
+  void remove_orphan(std::uint32_t id, ring::RingBirth birth) override;
+
+  bool has_ring(ring::RingBirth birth) override { return weir_.has_ring_born(birth); }
 
   const config::Config& config() override { return weir_.config(); }
 

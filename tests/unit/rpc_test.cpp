@@ -14,12 +14,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/server_builder.h>
+#include <map>
+#include <mutex>
+#include <semaphore>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -64,13 +70,62 @@ report::Report two_ports() {
   return {table, none};
 }
 
+/// The rings that were made and are still there.
+class MadeRings {
+ public:
+  ring::RingBirth make(const ring::RingSpec& ring) {
+    const std::lock_guard lock(mutex_);
+    rings_[++last_] = ring;
+    changed_.notify_all();
+    return last_;
+  }
+
+  void remove(ring::RingBirth birth) {
+    const std::lock_guard lock(mutex_);
+    rings_.erase(birth);
+    changed_.notify_all();
+  }
+
+  bool has(ring::RingBirth birth) {
+    const std::lock_guard lock(mutex_);
+    return rings_.contains(birth);
+  }
+
+  std::vector<std::uint32_t> ids() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint32_t> ids;
+    for (const auto& [birth, ring] : rings_) {
+      ids.push_back(ring.id);
+    }
+    return ids;
+  }
+
+  void wait_until_made(ring::RingBirth last) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return last_ == last; });
+  }
+
+  void wait_until_left(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return rings_.size() == count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<ring::RingBirth, ring::RingSpec> rings_;
+  ring::RingBirth last_ = 0;
+};
+
 /// Answers what it is told to answer.
 class Desk : public Backend {
  public:
   std::function<command::Answer(const command::Words&)> on_execute = [](const auto&) {
     return two_ports();
   };
+  std::function<void()> on_add = [] {};
   std::atomic<bool> lcores_work{true};
+  std::counting_semaphore<> tried{0}; // to remove a ring in vain
 
   command::Answer execute(const command::Words& words) override { return on_execute(words); }
 
@@ -102,8 +157,9 @@ class Desk : public Backend {
              .draining_s = 0}};
   }
 
-  void add_ring(const ring::RingSpec& ring) override {
-    if (ring.id == 7) {
+  ring::RingBirth add_ring(const ring::RingSpec& ring) override {
+    on_add();
+    if (ring.id == 7 || ring.id == kFirstChosenId + 1) {
       throw RingExists("7 is taken");
     }
     if (ring.id == 8) {
@@ -113,6 +169,7 @@ class Desk : public Backend {
       throw control::RingRefused("another port");
     }
     added = ring;
+    return made.make(ring);
   }
 
   void remove_ring(std::uint32_t id) override {
@@ -126,7 +183,19 @@ class Desk : public Backend {
     drained_for = quiet;
   }
 
+  void remove_orphan(std::uint32_t, ring::RingBirth birth) override {
+    if (!lcores_work) {
+      tried.release();
+      throw control::LcoreError("lcore 1 hangs");
+    }
+    made.remove(birth);
+  }
+
+  bool has_ring(ring::RingBirth birth) override { return made.has(birth); }
+
   const config::Config& config() override { return config_; }
+
+  MadeRings made;
 
   ring::RingSpec added;
   std::chrono::seconds drained_for{};
@@ -341,6 +410,183 @@ TEST_F(Control, DrainsARingThatThereIs) {
   EXPECT_EQ(drain(7, 86'401).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(drain(7, 86'401).error_message(),
             "quiet: found 86401; allowed: 1 .. 86400 seconds of silence");
+}
+
+/// An owner's call.
+struct Hold {
+  Hold(v1::Switch::Stub& stub, const v1::Ring& ring,
+       v1::HoldRingRequest::Id id = v1::HoldRingRequest::GIVEN) {
+    v1::HoldRingRequest request;
+    *request.mutable_ring() = ring;
+    request.set_id(id);
+    stream = stub.HoldRing(&context, request);
+  }
+
+  bool read() { return stream->Read(&held); }
+
+  /// Until the switch ends it, or after a refusal.
+  grpc::Status ending() {
+    while (read()) {
+    }
+    return stream->Finish();
+  }
+
+  grpc::ClientContext context;
+  v1::HeldRing held;
+  std::unique_ptr<grpc::ClientReader<v1::HeldRing>> stream;
+};
+
+v1::Ring without_id() {
+  v1::Ring ring = ring_of_two();
+  ring.set_id(0);
+  return ring;
+}
+
+TEST_F(Control, AHeldRingIsToldOnceWithItsDefaultsAndGoesWithItsCall) {
+  Hold hold(*stub_, ring_of_two());
+  ASSERT_TRUE(hold.read());
+  EXPECT_EQ(hold.held.ShortDebugString(),
+            "ring { id: 9 window: 4 max_message_bytes: 4096 mtu: 1024 patience: 600 "
+            "keep_alive: KEEP_ALIVE_ACK members { ip: \"10.0.0.1\" } "
+            "members { ip: \"10.0.0.2\" port: \"p1\" } lease: 3600 }");
+  EXPECT_THAT(desk_.made.ids(), ElementsAre(9));
+  hold.context.TryCancel();
+  EXPECT_FALSE(hold.read()) << "a second message";
+  desk_.made.wait_until_left(0);
+}
+
+TEST_F(Control, TheSwitchChoosesIdsThatAreFreeAndOneAfterTheOther) {
+  Hold zero(*stub_, without_id());
+  ASSERT_TRUE(zero.read());
+  EXPECT_EQ(zero.held.ring().id(), 0U) << "0 is an id, too";
+  std::vector<std::unique_ptr<Hold>> holds;
+  for (const std::uint32_t id : {65536U, 65538U, 65539U}) { // 65537 is another ring's
+    holds.push_back(
+        std::make_unique<Hold>(*stub_, without_id(), v1::HoldRingRequest::CHOSEN_BY_SWITCH));
+    ASSERT_TRUE(holds.back()->read());
+    EXPECT_EQ(holds.back()->held.ring().id(), id);
+    holds.back()->context.TryCancel();
+    desk_.made.wait_until_left(1);
+  }
+  zero.context.TryCancel();
+}
+
+TEST_F(Control, ARingThatIsNotMadeIsNotHeld) {
+  const auto refusal = [this](std::uint32_t id, int kind) {
+    v1::Ring ring = ring_of_two();
+    ring.set_id(id);
+    return Hold(*stub_, ring, static_cast<v1::HoldRingRequest::Id>(kind)).ending();
+  };
+  EXPECT_EQ(refusal(7, 0).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(refusal(8, 0).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refusal(10, 0).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(refusal(5, 1).error_message(),
+            "ring.id: found 5 where the switch chooses it; allowed: 0");
+  EXPECT_EQ(refusal(0, 2).error_message(), "id: found 2; allowed: GIVEN or CHOSEN_BY_SWITCH");
+  v1::Ring ring = ring_of_two();
+  ring.set_window(0);
+  EXPECT_THAT(Hold(*stub_, ring).ending().error_message(), HasSubstr("window: found 0"));
+  EXPECT_THAT(desk_.made.ids(), ElementsAre());
+}
+
+TEST_F(Control, ACallThatEndsWhileItsRingIsMadeLeavesNone) {
+  std::promise<void> is_gone;
+  std::promise<void> is_called;
+  desk_.on_add = [&] {
+    is_called.set_value();
+    is_gone.get_future().wait();
+  };
+  Hold hold(*stub_, ring_of_two());
+  is_called.get_future().wait();
+  hold.context.TryCancel();
+  EXPECT_EQ(hold.ending().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_THAT(desk_.made.ids(), ElementsAre());
+  is_gone.set_value();
+  desk_.made.wait_until_made(1);
+  desk_.made.wait_until_left(0);
+}
+
+TEST_F(Control, HoldersAreBoundedHoldNoThreadAndOneThatGoesMakesRoom) {
+  std::vector<std::unique_ptr<v1::Switch::Stub>> stubs; // a connection has 64 calls
+  std::vector<std::unique_ptr<Hold>> holds;
+  const auto is_held = [&](v1::Switch::Stub& stub) {
+    for (;; std::this_thread::sleep_for(10ms)) { // two requests of the 200 in a second
+      auto hold = std::make_unique<Hold>(stub, ring_of_two());
+      if (hold->read()) {
+        holds.push_back(std::move(hold));
+        return true;
+      }
+      if (hold->stream->Finish().error_message().find("requests in a second") ==
+          std::string::npos) {
+        return false;
+      }
+    }
+  };
+  for (std::size_t number = 0; number < 256; ++number) { // docs/control.md
+    if (number % 60 == 0) {
+      stubs.push_back(new_stub());
+    }
+    ASSERT_TRUE(is_held(*stubs.back())) << number;
+  }
+  EXPECT_FALSE(is_held(*stub_));
+  holds.front()->context.TryCancel();
+  desk_.made.wait_until_left(255);
+  while (!is_held(*stub_)) {
+  }
+  EXPECT_EQ(desk_.made.ids().size(), 256U);
+}
+
+TEST_F(Control, HoldersAreToldThatTheSwitchStops) {
+  Hold hold(*stub_, ring_of_two());
+  ASSERT_TRUE(hold.read());
+  endpoint_.reset();
+  EXPECT_THAT(desk_.made.ids(), ElementsAre());
+  const grpc::Status status = hold.ending();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "the switch stops");
+}
+
+/// A service without an endpoint that looks after it.
+struct UnattendedService {
+  Desk desk;
+  Service service{desk};
+  std::unique_ptr<grpc::Server> server =
+      grpc::ServerBuilder().RegisterService(&service).BuildAndStart();
+  std::unique_ptr<v1::Switch::Stub> stub = v1::Switch::NewStub(server->InProcessChannel({}));
+};
+
+TEST(HeldRings, TheirOwnersAreToldWhenSomebodyElseWithdrawsThem) {
+  UnattendedService at;
+  Hold first(*at.stub, ring_of_two());
+  Hold second(*at.stub, ring_of_two());
+  ASSERT_TRUE(first.read());
+  ASSERT_TRUE(second.read());
+  at.service.held_rings().look_after();
+  at.desk.made.remove(1);
+  const ring::RingBirth later = at.desk.made.make({.id = 9, .members = {}});
+  at.service.held_rings().look_after();
+  const grpc::Status status = first.ending();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(status.error_message(), "ring 9 was withdrawn");
+  EXPECT_TRUE(at.desk.made.has(2)) << "the second owner's";
+  EXPECT_TRUE(at.desk.made.has(later)) << "a later ring with the same id";
+  second.context.TryCancel();
+  at.desk.made.wait_until_left(1);
+}
+
+TEST(HeldRings, ThatCannotBeWithdrawnAtOnceAreLater) {
+  UnattendedService at;
+  Hold hold(*at.stub, ring_of_two());
+  ASSERT_TRUE(hold.read());
+  at.desk.lcores_work = false;
+  hold.context.TryCancel();
+  hold.ending();
+  at.desk.tried.acquire();
+  EXPECT_THAT(at.desk.made.ids(), ElementsAre(9));
+  at.desk.lcores_work = true;
+  while (!at.desk.made.ids().empty()) { // the call may not have told it yet
+    at.service.held_rings().look_after();
+  }
 }
 
 TEST_F(Control, WordsHaveLimits) {

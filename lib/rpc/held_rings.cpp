@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rpc/held_rings.hpp"
+
+#include "rpc/messages.hpp"
+#include "rpc/ring_messages.hpp"
+#include "rpc/too_many.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace weir::rpc {
+
+/// An owner's call. It writes once, and then waits for its end.
+class HeldRings::Holder : public Stream {
+ public:
+  Holder(HeldRings& rings, const Orphan& ring, v1::HeldRing message)
+      : rings_(rings), ring_(ring), message_(std::move(message)) {
+    StartWrite(&message_);
+  }
+
+  const Orphan& ring() const { return ring_; }
+
+  /// Only the first one counts.
+  void end(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (!end_) {
+      end_ = status;
+      finish();
+    }
+  }
+
+  void OnWriteDone(bool is_written) override {
+    if (!is_written) {
+      end(grpc::Status::CANCELLED);
+    }
+    const std::lock_guard lock(mutex_);
+    is_writing_ = false;
+    finish();
+  }
+
+  void OnCancel() override { end(grpc::Status::CANCELLED); }
+
+  void OnDone() override {
+    rings_.release(*this);
+    delete this;
+  }
+
+ private:
+  /// Not while it writes.
+  void finish() {
+    if (end_ && !is_writing_ && !is_finished_) {
+      is_finished_ = true;
+      Finish(*end_);
+    }
+  }
+
+  HeldRings& rings_;
+  const Orphan ring_;
+  const v1::HeldRing message_;
+  std::mutex mutex_; // guards all below
+  bool is_writing_ = true;
+  bool is_finished_ = false;
+  std::optional<grpc::Status> end_;
+};
+
+HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request) {
+  ring::RingSpec spec = spec_of(request);
+  take_place();
+  try {
+    const ring::RingBirth birth = add(spec, request.id());
+    return open(spec, {spec.id, birth});
+  } catch (...) {
+    leave_place();
+    throw;
+  }
+}
+
+HeldRings::Stream* HeldRings::open(const ring::RingSpec& spec, const Orphan& ring) {
+  try {
+    v1::HeldRing message;
+    write(spec, backend_.config(), *message.mutable_ring());
+    auto holder = std::make_unique<Holder>(*this, ring, std::move(message));
+    enter(*holder);
+    return holder.release();
+  } catch (...) { // no memory is left
+    withdraw(ring);
+    throw;
+  }
+}
+
+ring::RingSpec HeldRings::spec_of(const v1::HoldRingRequest& request) const {
+  if (!v1::HoldRingRequest::Id_IsValid(request.id())) {
+    throw WrongMessage(fmt::format("id: found {}; allowed: GIVEN or CHOSEN_BY_SWITCH",
+                                   static_cast<int>(request.id())));
+  }
+  if (request.id() == v1::HoldRingRequest::CHOSEN_BY_SWITCH && request.ring().id() != 0) {
+    throw WrongMessage(fmt::format("ring.id: found {} where the switch chooses it; allowed: 0",
+                                   request.ring().id()));
+  }
+  return ring_of(request.ring(), backend_.config());
+}
+
+void HeldRings::take_place() {
+  const std::lock_guard lock(mutex_);
+  if (places_ == kMostHolders) {
+    throw TooMany(fmt::format("found {} rings that are held; allowed: one more when one has gone",
+                              kMostHolders));
+  }
+  ++places_;
+}
+
+void HeldRings::leave_place() {
+  const std::lock_guard lock(mutex_);
+  --places_;
+}
+
+ring::RingBirth HeldRings::add(ring::RingSpec& spec, v1::HoldRingRequest::Id id) {
+  if (id == v1::HoldRingRequest::GIVEN) {
+    return backend_.add_ring(spec);
+  }
+  while (true) {
+    spec.id = next_chosen_id();
+    try {
+      return backend_.add_ring(spec);
+    } catch (const RingExists&) { // so the next one
+    }
+  }
+}
+
+/// One after the other, so that logs and people do not take a ring for the one before.
+std::uint32_t HeldRings::next_chosen_id() {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t id = next_id_++;
+  if (next_id_ == 0) {
+    next_id_ = kFirstChosenId;
+  }
+  return id;
+}
+
+void HeldRings::enter(Holder& holder) {
+  const std::lock_guard lock(mutex_);
+  holders_.insert(&holder);
+  if (has_ended_) {
+    holder.end({grpc::StatusCode::UNAVAILABLE, "the switch stops"});
+  }
+}
+
+void HeldRings::release(Holder& holder) {
+  {
+    const std::lock_guard lock(mutex_);
+    holders_.erase(&holder);
+  }
+  withdraw(holder.ring());
+  leave_place();
+}
+
+void HeldRings::withdraw(const Orphan& orphan) {
+  try {
+    backend_.remove_orphan(orphan.id, orphan.birth);
+  } catch (const std::exception&) { // later, when the lcore that did not stop has gone on
+    const std::lock_guard lock(mutex_);
+    orphans_.push_back(orphan);
+  }
+}
+
+void HeldRings::look_after() {
+  std::list<Orphan> orphans;
+  {
+    const std::lock_guard lock(mutex_);
+    orphans.swap(orphans_);
+    for (Holder* const holder : holders_) {
+      if (!backend_.has_ring(holder->ring().birth)) {
+        holder->end(
+            {grpc::StatusCode::ABORTED, fmt::format("ring {} was withdrawn", holder->ring().id)});
+      }
+    }
+  }
+  for (const Orphan& orphan : orphans) {
+    withdraw(orphan);
+  }
+}
+
+void HeldRings::end() {
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  for (Holder* const holder : holders_) {
+    holder->end({grpc::StatusCode::UNAVAILABLE, "the switch stops"});
+  }
+}
+
+} // namespace weir::rpc

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "rpc/backend.hpp"
+
+#include <cstdint>
+#include <grpcpp/support/server_callback.h>
+#include <list>
+#include <mutex>
+#include <set>
+#include <weir/v1/switch.pb.h>
+
+namespace weir::rpc {
+
+inline constexpr std::size_t kMostHolders = 256;
+/// Ids that the switch chooses begin here. People choose small ones.
+inline constexpr std::uint32_t kFirstChosenId = 65536;
+
+/// The rings that are there as long as their owners' calls HoldRing. It holds no thread for a call.
+/// Any thread may use it.
+class HeldRings {
+ public:
+  /// `backend` outlives it.
+  explicit HeldRings(Backend& backend) : backend_(backend) {}
+
+  using Stream = grpc::ServerWriteReactor<v1::HeldRing>;
+
+  /// Makes a ring. Its stream deletes itself when the call is done. Throws TooMany, WrongMessage,
+  /// and what Backend::add_ring throws.
+  Stream* hold(const v1::HoldRingRequest& request);
+
+  /// Ends the calls whose rings somebody else has withdrawn, and withdraws what could not be
+  /// withdrawn at its call's end. Call it now and then.
+  void look_after();
+
+  /// Ends all calls. The next ones are refused.
+  void end();
+
+ private:
+  class Holder;
+
+  struct Orphan {
+    std::uint32_t id;
+    ring::RingBirth birth;
+  };
+
+  Stream* open(const ring::RingSpec& spec, const Orphan& ring);
+  void take_place();
+  void leave_place();
+  ring::RingSpec spec_of(const v1::HoldRingRequest& request) const;
+  ring::RingBirth add(ring::RingSpec& spec, v1::HoldRingRequest::Id id);
+  std::uint32_t next_chosen_id();
+  void enter(Holder& holder);
+  void release(Holder& holder);
+  void withdraw(const Orphan& orphan);
+
+  Backend& backend_;
+  std::mutex mutex_; // guards all below
+  std::size_t places_ = 0;
+  std::set<Holder*> holders_;
+  std::list<Orphan> orphans_; // of which an lcore did not stop
+  std::uint32_t next_id_ = kFirstChosenId;
+  bool has_ended_ = false;
+};
+
+} // namespace weir::rpc
