@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The module libweir_switch.so: rings of a switch by its call HoldRing.
+
+#include "host/hold/module.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <fstream>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_callback.h>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <weir/v1/switch.grpc.pb.h>
+
+using namespace weir;
+
+namespace {
+
+std::string contents_of(std::string_view what, const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream || text.empty()) {
+    throw std::runtime_error(fmt::format(
+        "{}: found '{}', which cannot be read or is empty; allowed: a PEM file", what, file));
+  }
+  return text;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_for(const weir_hold_order& order) {
+  if (std::string_view(order.server).starts_with("unix:")) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials({.pem_root_certs = contents_of("authority", order.authority),
+                               .pem_private_key = contents_of("key", order.key),
+                               .pem_cert_chain = contents_of("certificate", order.certificate)});
+}
+
+std::shared_ptr<grpc::Channel> channel_to(const weir_hold_order& order) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (*order.name != '\0') {
+    arguments.SetSslTargetNameOverride(order.name);
+  }
+  return grpc::CreateCustomChannel(order.server, credentials_for(order), arguments);
+}
+
+v1::HoldRingRequest request_of(const weir_hold_order& order) {
+  v1::HoldRingRequest request;
+  v1::Ring& ring = *request.mutable_ring();
+  request.set_id(order.id_is == WEIR_HOLD_ID_CHOSEN ? v1::HoldRingRequest::CHOSEN_BY_SWITCH
+                                                    : v1::HoldRingRequest::GIVEN);
+  ring.set_id(order.id);
+  ring.set_window(order.window);
+  ring.set_max_message_bytes(order.message_bytes);
+  ring.set_mtu(order.mtu);
+  for (std::size_t rank = 0; rank < order.member_count; ++rank) {
+    ring.add_members()->set_ip(order.members[rank]);
+  }
+  return request;
+}
+
+std::string reason_of(const grpc::Status& status) {
+  if (status.ok()) {
+    return "it ended the call";
+  }
+  switch (status.error_code()) {
+  case grpc::StatusCode::UNAVAILABLE:
+    return fmt::format("no answer: {}", status.error_message());
+  case grpc::StatusCode::UNIMPLEMENTED:
+    return "it does not know the call HoldRing of weir.v1.Switch; is it an older version?";
+  default:
+    return status.error_message();
+  }
+}
+
+/// A call HoldRing. gRPC's threads drive it.
+class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
+ public:
+  explicit Stream(const weir_hold_order& order)
+      : tell_ended_(order.ended), user_(order.user), request_(request_of(order)),
+        stub_(v1::Switch::NewStub(channel_to(order))) {
+    stub_->async()->HoldRing(&context_, &request_, this);
+    StartRead(&answer_);
+    StartCall();
+  }
+
+  /// Ends the call.
+  ~Stream() override {
+    {
+      const std::lock_guard lock(mutex_);
+      tell_ended_ = nullptr;
+    }
+    context_.TryCancel();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_done_; });
+  }
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  /// The ring's id. Throws std::runtime_error.
+  std::uint32_t wait_for_ring(std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    const bool in_time = changed_.wait_for(lock, timeout, [this] { return id_ || is_done_; });
+    if (!in_time) {
+      throw std::runtime_error(fmt::format("no answer within {} ms", timeout.count()));
+    }
+    if (is_done_) {
+      throw std::runtime_error(reason_);
+    }
+    return *id_;
+  }
+
+ private:
+  void OnReadDone(bool is_read) override {
+    if (!is_read) {
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    id_ = answer_.ring().id();
+    changed_.notify_all();
+    StartRead(&answer_); // there is no other: it waits for the end
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::lock_guard lock(mutex_);
+    reason_ = reason_of(status);
+    if (id_ && tell_ended_ != nullptr) {
+      tell_ended_(user_, reason_.c_str());
+    }
+    is_done_ = true;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_; // guards the next, and all from `answer_` on
+  decltype(weir_hold_order::ended) tell_ended_;
+  void* const user_;
+  const v1::HoldRingRequest request_;
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Switch::Stub> stub_;
+  v1::HeldRing answer_;
+  std::condition_variable changed_;
+  std::optional<std::uint32_t> id_; // there is a ring, or was
+  bool is_done_ = false;
+  std::string reason_; // why it is done
+};
+
+} // namespace
+
+struct weir_hold {
+  explicit weir_hold(const weir_hold_order& order) : stream(order) {}
+
+  Stream stream;
+};
+
+namespace {
+
+weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std::size_t why_bytes) {
+  try {
+    auto made = std::make_unique<weir_hold>(*order);
+    *id = made->stream.wait_for_ring(std::chrono::milliseconds(order->timeout_ms));
+    return made.release();
+  } catch (const std::exception& error) {
+    *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';
+    return nullptr;
+  }
+}
+
+void release(weir_hold* hold) {
+  delete hold;
+}
+
+} // namespace
+
+const weir_switch_module* weir_switch_module_of() {
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, release};
+  return &module;
+}

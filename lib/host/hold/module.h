@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WEIR_HOST_HOLD_MODULE_H
+#define WEIR_HOST_HOLD_MODULE_H
+
+/* Between libweir.so and its module libweir_switch.so, which alone knows gRPC: a program that makes
+ * no ring loads none of it. Both come from the same version of Weir. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of this interface. */
+#define WEIR_SWITCH_MODULE_VERSION 1
+
+typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
+
+typedef enum weir_hold_id { WEIR_HOLD_ID_GIVEN = 0, WEIR_HOLD_ID_CHOSEN = 1 } weir_hold_id;
+
+/* No pointer but `user` is NULL; "" stands for none. The strings may go when the call returns. */
+typedef struct weir_hold_order {
+  const char* server; /* unix:/PATH or HOST:PORT; the latter wants certificates */
+  const char* certificate;
+  const char* key;
+  const char* authority;  /* who signed the switch's certificate */
+  const char* name;       /* the switch's in its certificate, if it is not HOST */
+  weir_hold_id id_is;     /* CHOSEN: by the switch */
+  uint32_t id;            /* 0 if it is chosen */
+  uint32_t window;        /* messages */
+  uint32_t message_bytes; /* header included */
+  uint32_t mtu;
+  const char* const* members; /* addresses in rank order */
+  size_t member_count;
+  uint32_t timeout_ms;
+  /* Called at most once, by another thread, when the switch has ended the ring. */
+  void (*ended)(void* user, const char* why);
+  void* user;
+} weir_hold_order;
+
+typedef struct weir_switch_module {
+  uint32_t version;
+  /* Writes the ring's id. NULL: there is no ring, and `why` has the reason. Throws nothing. */
+  weir_hold* (*hold)(const weir_hold_order* order, uint32_t* id, char* why, size_t why_bytes);
+  /* Ends the ring. `ended` does not run when it returns, and is not called any more. Not for a
+   * thread that runs `ended`. */
+  void (*release)(weir_hold* hold);
+} weir_switch_module;
+
+/* The only name that the module exports. */
+const weir_switch_module* weir_switch_module_of(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
