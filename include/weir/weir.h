@@ -114,15 +114,17 @@ typedef struct weir_context_options {
  * cannot. Must not throw. */
 typedef int (*weir_all_gather_function)(void* user, const void* in, size_t bytes, void* out);
 
-/* All ranks give the same values, except for `rank`, `secret`'s address, and `all_gather_user`.
- * They compare them when they meet. */
+/* All ranks give the same values, except for `rank`, `secret`'s address, `all_gather_user`, and all
+ * that begins with `switch_`. They compare them when they meet. */
 typedef struct weir_group_options {
   size_t size;
   uint16_t rank;
   uint16_t world;         /* number of ranks: 2 .. 256 */
   const char* rendezvous; /* HOST:PORT where rank 0 listens; with all_gather NULL, or HOST:0 */
-  const uint32_t* rings;  /* ids, as configured in the switch; NULL: only ring 1 */
-  size_t ring_count;
+  /* Ids, as configured in the switch. NULL: rings 1 .. ring_count, or so many with ids that the
+   * switch chooses if it makes them. */
+  const uint32_t* rings;
+  size_t ring_count;      /* 0 with rings NULL: 1 */
   uint32_t window;        /* messages, as configured in the switch */
   uint32_t message_bytes; /* 40-byte header included; likewise */
   uint32_t path_mtu;      /* 256, 512, 1024, 2048 or 4096 */
@@ -145,6 +147,16 @@ typedef struct weir_group_options {
   uint32_t keep_alive_ms;
   uint32_t farewell_ms; /* weir_group_close stays for others no longer; 0: timeout_ms; rank 0: 2 s
                            more */
+  /* Of rank 0. The control service of the switch that makes the rings when the group is formed, and
+   * ends them with the group: unix:/PATH or HOST:PORT. NULL: $WEIR_SWITCH. "" or neither: the
+   * switch's configuration has the rings. It needs the package libweir1-switch. */
+  const char* switch_address;
+  /* PEM files, for HOST:PORT. NULL or "": $WEIR_SWITCH_CERTIFICATE, $WEIR_SWITCH_KEY and
+   * $WEIR_SWITCH_AUTHORITY, who signed the switch's certificate. */
+  const char* switch_certificate;
+  const char* switch_key;
+  const char* switch_authority;
+  const char* switch_name; /* in its certificate, if it is not HOST; NULL: $WEIR_SWITCH_NAME */
 } weir_group_options;
 
 /* Fill in the defaults. */

@@ -249,10 +249,32 @@ host::AllGather all_gather_of(const weir_group_options& options) {
   };
 }
 
-host::GroupOptions translate(const weir_group_options& options, host::GroupOptions result) {
+void set_rings(const weir_group_options& options, host::GroupOptions& result) {
   if (options.rings != nullptr) {
     result.rings.assign(options.rings, options.rings + options.ring_count);
+    result.ring_ids = host::RingIds::given;
+    return;
   }
+  // One too many are refused by their number later.
+  const std::size_t count = std::min(options.ring_count, host::kMostOpenRings + 1);
+  result.rings = host::open_rings(std::max<std::size_t>(count, 1));
+  result.ring_ids = host::RingIds::open;
+}
+
+host::SwitchAccess switch_access_of(const weir_group_options& options) {
+  host::SwitchAccess access{.certificate = text_of(options.switch_certificate),
+                            .key = text_of(options.switch_key),
+                            .authority = text_of(options.switch_authority),
+                            .name = text_of(options.switch_name)};
+  if (options.switch_address != nullptr) {
+    access.address = options.switch_address;
+  }
+  return access;
+}
+
+host::GroupOptions translate(const weir_group_options& options, host::GroupOptions result) {
+  set_rings(options, result);
+  result.switch_access = switch_access_of(options);
   result.rank = options.rank;
   result.world = options.world;
   result.rendezvous = text_of(options.rendezvous);
@@ -436,7 +458,6 @@ weir_status weir_group_shrink(weir_group* group, const weir_group_options* optio
     host::GroupOptions next = over.options();
     next.epoch = 0;
     if (options != nullptr) {
-      next.rings = default_options().rings;
       next = translate(read_struct("options", options, default_group_options()), next);
     }
     *shrunk = new weir_group(group->device, over.shrink(next, *group->device));

@@ -15,11 +15,27 @@ namespace {
 constexpr auto kHandOver = std::chrono::milliseconds(1);
 constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
+GroupOptions with_rings(GroupOptions options, const std::vector<std::uint32_t>& rings) {
+  options.rings = rings;
+  return options;
+}
+
 } // namespace
 
-GroupDriver::GroupDriver(const GroupOptions& options, Membership membership)
-    : options_(options), membership_(std::move(membership)), requests_(membership_) {
+GroupDriver::GroupDriver(GroupOptions options, Membership membership)
+    : options_(with_rings(std::move(options), membership.rings)),
+      membership_(std::move(membership)), requests_(membership_) {
   thread_ = std::thread([this] { attend(); });
+  if (membership_.held_rings) {
+    membership_.held_rings->when_ended([this](std::string_view why) { abort(why); });
+  }
+}
+
+/// Not with the lock: who tells that the switch has ended them may wait for it.
+void GroupDriver::release_rings() {
+  if (membership_.held_rings) {
+    membership_.held_rings->release();
+  }
 }
 
 std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, const Call& call) {
@@ -103,6 +119,7 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
   });
   if (error || is_aborted_) { // without the lock, because it may take a second
     membership_.transport->quiesce();
+    release_rings();
   }
   lock.lock();
   is_stepping_ = false;
@@ -251,6 +268,7 @@ void GroupDriver::close() {
   if (!requests_.has_failed()) {
     membership_.leave();
   }
+  release_rings();
 }
 
 Error GroupDriver::closed_too_early() const {

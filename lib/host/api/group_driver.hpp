@@ -26,7 +26,7 @@ namespace weir::host {
 /// rings.
 class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  public:
-  GroupDriver(const GroupOptions& options, Membership membership);
+  GroupDriver(GroupOptions options, Membership membership);
 
   /// False in a child made by fork, where only is_here may be called.
   bool is_here() const { return birthplace_.is_here(); }
@@ -47,6 +47,10 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// Ends all calls, also those to come, at the next step at the latest.
   void abort(std::string_view why = {});
 
+  /// Ends the rings that this rank has a switch make for the group. Any thread.
+  void release_rings();
+
+  /// With the rings' ids, whoever chose them.
   const GroupOptions& options() const { return options_; }
 
   /// Does not change.

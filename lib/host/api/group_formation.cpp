@@ -4,9 +4,12 @@
 #include "host/api/transport_options.hpp"
 #include "host/bootstrap/agreement.hpp"
 #include "host/bootstrap/control_note.hpp"
+#include "host/bootstrap/made_rings.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
+#include "host/hold/held_rings.hpp"
+#include "wire/address.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +20,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -82,13 +85,17 @@ class GroupFormation {
   std::uint32_t least_epoch() const;
   Error too_early(std::uint32_t epoch) const;
   Incarnation suggestion() const;
+  RingSource ring_source() const;
   Incarnation agreed(const std::vector<Introduction>& introductions);
+  std::optional<Error> agree_on_rings(const std::vector<Introduction>& introductions);
+  MadeRings make_rings(const std::vector<Introduction>& introductions);
   void connect(const Blob& predecessor, const Blob& successor);
   WindowConfig window_config(std::size_t lane) const;
   void greet();
   std::optional<Error> exchange_hellos(const std::vector<const MessageWindow*>& windows);
   void step_quietly();
-  void fall_back(std::string_view reason);
+  void fall_back(const Error& error);
+  std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> lanes);
 
   const GroupOptions& options_;
   const TransportPlan plan_;
@@ -143,8 +150,8 @@ Incarnation GroupFormation::agreed(const std::vector<Introduction>& introduction
 }
 
 Membership GroupFormation::form() {
-  const auto blobs =
-      rendezvous_.gather(introduce(options_, suggestion(), membership_.transport->address()));
+  const auto blobs = rendezvous_.gather(
+      introduce(options_, suggestion(), ring_source(), membership_.transport->address()));
   const auto introductions = agree(options_, blobs);
   membership_.incarnation = agreed(introductions);
   if (!membership_.lineage) {
@@ -153,8 +160,12 @@ Membership GroupFormation::form() {
   }
   membership_.lineage->epoch = membership_.incarnation.epoch;
   membership_.waiter->turn_callers_away(membership_.lineage->listener);
-  connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
-  greet();
+  if (const std::optional<Error> refusal = agree_on_rings(introductions)) {
+    fall_back(*refusal);
+  } else {
+    connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
+    greet();
+  }
   membership_.control = std::make_unique<JobControl>(
       options_.rank, options_.world,
       Patience{options_.timeout, options_.lateness, options_.farewell}, rendezvous_.release());
@@ -165,13 +176,49 @@ Membership GroupFormation::form() {
   return std::move(membership_);
 }
 
+RingSource GroupFormation::ring_source() const {
+  const bool makes_rings = options_.rank == 0 && !switch_access_of(options_).address->empty();
+  return makes_rings ? RingSource::made_now : RingSource::configuration;
+}
+
+/// On rank 0. The rings must be there before the first hello.
+MadeRings GroupFormation::make_rings(const std::vector<Introduction>& introductions) {
+  try {
+    std::vector<std::string> members;
+    for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
+      members.push_back(wire::to_string(ip_of(introductions[rank].address, rank)));
+    }
+    membership_.held_rings =
+        std::make_unique<HeldRings>(switch_access_of(options_), options_, members);
+    return membership_.held_rings->ids();
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+/// Every rank learns the rings' ids, or why there are none.
+std::optional<Error>
+GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
+  membership_.rings = options_.rings;
+  if (introductions[0].ring_source == RingSource::configuration) {
+    return std::nullopt;
+  }
+  const Blob mine = options_.rank == 0 ? encode(make_rings(introductions)) : Blob();
+  const MadeRings made = decode_made_rings(rendezvous_.gather(mine)[0], options_.rings.size());
+  if (const auto* const refusal = std::get_if<Error>(&made)) {
+    return *refusal;
+  }
+  membership_.rings = std::get<std::vector<std::uint32_t>>(made);
+  return std::nullopt;
+}
+
 void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
   membership_.transport->connect(predecessor, successor);
   rendezvous_.gather({}); // no rank sends before its successor is connected
 }
 
 WindowConfig GroupFormation::window_config(std::size_t lane) const {
-  return {.ring = options_.rings[lane],
+  return {.ring = membership_.rings[lane],
           .rank = options_.rank,
           .world = options_.world,
           .window = options_.window,
@@ -192,21 +239,19 @@ void GroupFormation::greet() {
     windows.push_back(&lane->window());
     lanes.push_back(std::move(lane));
   }
-  membership_.engine =
-      std::make_unique<Engine>(Place{options_.rank, options_.world}, std::move(lanes),
-                               *membership_.transport, options_.timeout);
+  membership_.engine = make_engine(std::move(lanes));
   const std::optional<Error> outcome = exchange_hellos(windows);
   const Blob blob = outcome ? encode(*outcome) : Blob();
   // A neighbour may still lack the acknowledgement of its hello.
   const auto outcomes = rendezvous_.gather(blob, [this] { step_quietly(); });
-  const std::optional<Error> worst = worst_of(outcomes);
-  if (!worst) {
-    return;
+  if (const std::optional<Error> worst = worst_of(outcomes)) {
+    fall_back(*worst);
   }
-  if (worst->code() != ErrorCode::not_aggregated || options_.fallback != Fallback::ring) {
-    throw *worst;
-  }
-  fall_back(worst->what());
+}
+
+std::unique_ptr<Engine> GroupFormation::make_engine(std::vector<std::unique_ptr<Reducer>> lanes) {
+  return std::make_unique<Engine>(Place{options_.rank, options_.world}, std::move(lanes),
+                                  *membership_.transport, options_.timeout);
 }
 
 /// The error in the answers. None when the switch aggregates every ring.
@@ -235,10 +280,15 @@ void GroupFormation::step_quietly() {
   }
 }
 
-/// Makes new queue pairs: a switch may have admitted the old ones to a ring.
-void GroupFormation::fall_back(std::string_view reason) {
+/// Reduces on the hosts, or throws the error if that is not allowed or no help. Makes new queue
+/// pairs: a switch may have admitted the old ones to a ring.
+void GroupFormation::fall_back(const Error& error) {
+  if (error.code() != ErrorCode::not_aggregated || options_.fallback != Fallback::ring) {
+    throw error;
+  }
   membership_.algorithm = Algorithm::ring;
-  membership_.fallback_reason = reason;
+  membership_.fallback_reason = error.what();
+  membership_.held_rings.reset();
   membership_.transport->renew(Delivery::by_write);
   const std::vector<Blob> addresses = rendezvous_.gather(membership_.transport->address());
   connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
@@ -253,7 +303,7 @@ void GroupFormation::fall_back(std::string_view reason) {
                                                             .slots = plan_.slots,
                                                             .data_bytes = window.data_bytes()}));
   }
-  membership_.engine->replace(std::move(lanes));
+  membership_.engine = make_engine(std::move(lanes));
 }
 
 } // namespace

@@ -80,6 +80,7 @@ Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpeni
                                        "was shrunk to it or from it");
   }
   over.abort();
+  over.release_rings();
   Survivors survivors = find_survivors(lineage, {over.members(), options.form_timeout});
   const std::vector<std::uint16_t>& members = survivors.roster.members;
   options.rank = place_of(lineage.self.rank, members);

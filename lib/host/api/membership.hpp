@@ -7,6 +7,7 @@
 #include "host/bootstrap/job_control.hpp"
 #include "host/bootstrap/lineage.hpp"
 #include "host/collective/engine.hpp"
+#include "host/hold/held_rings.hpp"
 #include "host/transport/transport.hpp"
 
 #include <chrono>
@@ -24,8 +25,10 @@ struct Membership {
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
   std::uint64_t callers_turned_away = 0;
-  std::shared_ptr<Lineage> lineage;   // before the waiter, which knows its listener
-  std::vector<std::uint16_t> members; // original ranks, by rank
+  std::shared_ptr<Lineage> lineage;      // before the waiter, which knows its listener
+  std::vector<std::uint16_t> members;    // original ranks, by rank
+  std::vector<std::uint32_t> rings;      // ids
+  std::unique_ptr<HeldRings> held_rings; // on rank 0, if it had them made
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both

@@ -34,10 +34,6 @@ std::string defect_of_job(const GroupOptions& options) {
   if (options.rank >= options.world) {
     return found("rank", options.rank, fmt::format("0 .. {}", options.world - 1));
   }
-  const std::set<std::uint32_t> distinct(options.rings.begin(), options.rings.end());
-  if (options.rings.empty() || distinct.size() != options.rings.size()) {
-    return found("rings", fmt::format("{}", fmt::join(options.rings, ",")), "distinct ids");
-  }
   return {};
 }
 
@@ -62,6 +58,18 @@ std::string defect_of_meeting(const GroupOptions& options) {
   if (bytes != 0 && (bytes < kFewestSecretBytes || bytes > kMostSecretBytes)) {
     return found("secret", fmt::format("{} bytes", bytes),
                  fmt::format("none, or {} .. {} bytes", kFewestSecretBytes, kMostSecretBytes));
+  }
+  return {};
+}
+
+std::string defect_of_rings(const GroupOptions& options) {
+  const std::size_t most = options.ring_ids == RingIds::open ? kMostOpenRings : SIZE_MAX;
+  const std::set<std::uint32_t> distinct(options.rings.begin(), options.rings.end());
+  if (options.rings.size() > most) {
+    return found("ring_count", options.rings.size(), fmt::format("1 .. {} without ids", most));
+  }
+  if (options.rings.empty() || distinct.size() != options.rings.size()) {
+    return found("rings", fmt::format("{}", fmt::join(options.rings, ",")), "distinct ids");
   }
   return {};
 }
@@ -134,8 +142,8 @@ std::string find_device_defect(const GroupOptions& options) {
 }
 
 std::string find_defect(const GroupOptions& options) {
-  for (const auto defect_of : {defect_of_job, defect_of_meeting, defect_of_messages,
-                               defect_of_timeouts, find_device_defect}) {
+  for (const auto defect_of : {defect_of_job, defect_of_rings, defect_of_meeting,
+                               defect_of_messages, defect_of_timeouts, find_device_defect}) {
     if (std::string defect = defect_of(options); !defect.empty()) {
       return defect;
     }

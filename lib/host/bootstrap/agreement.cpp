@@ -8,7 +8,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kVersion = 3; // of this blob
+constexpr std::uint32_t kVersion = 4; // of this blob
 
 /// The options that all ranks share. The ring ids and the address follow it.
 struct IntroductionBody {
@@ -20,11 +20,14 @@ struct IntroductionBody {
   wire::be32 transport;
   wire::be32 fallback;
   wire::be32 rings;
+  wire::be32 ring_ids;
+  wire::be32 ring_source;
   wire::be32 epoch;
   wire::be32 nonce;
 };
 
-IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarnation) {
+IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarnation,
+                         RingSource source) {
   return {wire::be32(kVersion),
           wire::be32(options.epoch),
           wire::be32(options.window),
@@ -33,6 +36,8 @@ IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarna
           wire::be32(static_cast<std::uint32_t>(options.transport)),
           wire::be32(static_cast<std::uint32_t>(options.fallback)),
           wire::be32(static_cast<std::uint32_t>(options.rings.size())),
+          wire::be32(static_cast<std::uint32_t>(options.ring_ids)),
+          wire::be32(static_cast<std::uint32_t>(source)),
           wire::be32(incarnation.epoch),
           wire::be32(incarnation.nonce)};
 }
@@ -62,7 +67,7 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
                 fmt::format("rendezvous: rank {} is another version of this library", rank));
   }
   const auto& found = wire::view_as<IntroductionBody>(blob.data());
-  const IntroductionBody own = body_of(options, {});
+  const IntroductionBody own = body_of(options, {}, {});
   compare.same("protocol version", found.version.get(), own.version.get());
   compare.same("epoch", found.epoch_option.get(), own.epoch_option.get());
   compare.same("window", found.window.get(), own.window.get());
@@ -71,6 +76,7 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
   compare.same("transport", found.transport.get(), own.transport.get());
   compare.same("fallback", found.fallback.get(), own.fallback.get());
   compare.same("number of rings", found.rings.get(), own.rings.get());
+  compare.same("ring ids left open", found.ring_ids.get(), own.ring_ids.get());
   const std::size_t fixed = sizeof(IntroductionBody) + options.rings.size() * sizeof(wire::be32);
   compare.same("at least bytes of introduction", blob.size() < fixed ? blob.size() : fixed, fixed);
   const std::uint8_t* at = blob.data() + sizeof(IntroductionBody);
@@ -79,14 +85,15 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
     at += sizeof(wire::be32);
   }
   return {{found.epoch.get(), found.nonce.get()},
+          found.ring_source.get() == 0 ? RingSource::configuration : RingSource::made_now,
           Blob(blob.begin() + static_cast<std::ptrdiff_t>(fixed), blob.end())};
 }
 
 } // namespace
 
-Blob introduce(const GroupOptions& options, const Incarnation& incarnation,
+Blob introduce(const GroupOptions& options, const Incarnation& incarnation, RingSource source,
                std::span<const std::uint8_t> address) {
-  const IntroductionBody body = body_of(options, incarnation);
+  const IntroductionBody body = body_of(options, incarnation, source);
   const auto fields = bytes_of(body);
   Blob blob(fields.begin(), fields.end());
   for (const std::uint32_t ring : options.rings) {

@@ -17,14 +17,21 @@ struct Incarnation {
   std::uint32_t nonce = 0; // not 0
 };
 
+/// Where the rings come from. Rank 0's word counts.
+enum class RingSource : std::uint8_t {
+  configuration, // the switch has them
+  made_now,      // rank 0 has a switch make them, and tells how that ended
+};
+
 /// A rank's contribution to the rendezvous.
 struct Introduction {
   Incarnation incarnation; // that the rank suggests
-  Blob address;            // of the transport
+  RingSource ring_source = RingSource::configuration;
+  Blob address; // of the transport
 };
 
 /// Makes a blob of our options and address for Rendezvous::gather.
-Blob introduce(const GroupOptions& options, const Incarnation& incarnation,
+Blob introduce(const GroupOptions& options, const Incarnation& incarnation, RingSource source,
                std::span<const std::uint8_t> address);
 
 /// Returns every rank's introduction, by rank. Throws Error (mismatch) with the first rank

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +23,43 @@ enum class Fallback : std::uint8_t {
   ring, // reduce on the hosts, over the same connections, to the same bits
 };
 
+/// Who says which ids the rings have.
+enum class RingIds : std::uint8_t {
+  given, // the options
+  open,  // the switch that makes them; those of the options where none does
+};
+
+inline constexpr std::size_t kMostOpenRings = 256;
+
+/// Ids 1 .. count, for rings that a switch gives other ids if it makes them.
+inline std::vector<std::uint32_t> open_rings(std::size_t count) {
+  std::vector<std::uint32_t> rings(count);
+  std::iota(rings.begin(), rings.end(), 1U);
+  return rings;
+}
+
+/// How to call the switch's control service. The others are paths of PEM files; empty: as
+/// $WEIR_SWITCH_CERTIFICATE, _KEY, _AUTHORITY and _NAME say.
+struct SwitchAccess {
+  // unix:/PATH or HOST:PORT; empty: no switch makes rings for us. None: as $WEIR_SWITCH says.
+  std::optional<std::string> address;
+  std::string certificate;
+  std::string key;
+  std::string authority; // who signed the switch's certificate
+  std::string name;      // the switch's in its certificate; empty: HOST
+};
+
 /// Fills `out` with every rank's `bytes` bytes, in rank order. Returns 0, or anything else when it
 /// cannot. Every rank calls it.
 using AllGather = std::function<int(const void* in, std::size_t bytes, void* out)>;
 
-/// All ranks give the same values, except for rank, device, addresses, times, loss and seed. The
-/// rendezvous compares them.
+/// All ranks give the same values, except for rank, switch_access, device, addresses, times, loss
+/// and seed. The rendezvous compares them.
 struct GroupOptions {
   std::vector<std::uint32_t> rings{1}; // ids as in the switch; a tensor is split among them
+  RingIds ring_ids = RingIds::given;
+  // Rank 0's counts: it has that switch make the rings, for as long as the group is there.
+  SwitchAccess switch_access;
   std::uint16_t rank = 0;
   std::uint16_t world = 2;
   // HOST:PORT where rank 0 listens. With an all_gather it may be empty, and its port 0.

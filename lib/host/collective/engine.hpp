@@ -42,9 +42,6 @@ class Engine : private TransportListener {
   /// From now on jobs may start, and the end of another rank is noticed.
   void attach(JobControl& control);
 
-  /// For new lanes after the transport was renewed.
-  void replace(std::vector<std::unique_ptr<Reducer>> lanes) { lanes_ = std::move(lanes); }
-
   /// Begins the job. Others may be running. Throws Error.
   void start(Job& job);
 

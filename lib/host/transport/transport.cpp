@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/transport.hpp"
 
+#include "host/bootstrap/error.hpp"
+
+#include <fmt/format.h>
+
 #include <sched.h>
 
 namespace weir::host {
@@ -13,6 +17,15 @@ constexpr std::chrono::nanoseconds timeout_of(std::uint8_t exponent) {
 }
 
 } // namespace
+
+wire::IpAddress ip_of(std::span<const std::uint8_t> address, std::uint16_t rank) {
+  if (address.size() < sizeof(wire::IpAddress)) {
+    throw Error(ErrorCode::mismatch, rank,
+                fmt::format("rank {} sent {} bytes of addresses; due are {} at least", rank,
+                            address.size(), sizeof(wire::IpAddress)));
+  }
+  return wire::IpAddress::from_v6(address.data());
+}
 
 bool Spins::spin() {
   if (left_ == 0) {

@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/event_waiter.hpp"
 #include "host/transport/message.hpp"
+#include "wire/address.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -40,6 +41,10 @@ enum class Delivery : std::uint8_t {
   /// RDMA WRITE WITH IMMEDIATE into the successor's inbox, at any time.
   by_write,
 };
+
+/// The IP address with which every transport's address() begins. Throws Error (mismatch) about
+/// `rank` for fewer bytes.
+wire::IpAddress ip_of(std::span<const std::uint8_t> address, std::uint16_t rank);
 
 /// Reliable connections from the predecessor and to the successor, one of each per lane (a lane is
 /// a ring of the job). Each lane has an inbox of equal slots, used in turn. Messages go by_send

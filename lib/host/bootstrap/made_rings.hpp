@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/rendezvous.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace weir::host {
+
+/// What rank 0 tells the others of the rings that it had a switch make: their ids, or why there are
+/// none.
+using MadeRings = std::variant<std::vector<std::uint32_t>, Error>;
+
+/// For Rendezvous::gather.
+Blob encode(const MadeRings& made);
+
+/// Error (transport_failure) for bytes that are neither `rings` ids nor an error.
+MadeRings decode_made_rings(std::span<const std::uint8_t> blob, std::size_t rings);
+
+} // namespace weir::host

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/hold/held_rings.hpp"
+
+#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/stream.hpp"
+#include "host/hold/switch_module.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace weir::host {
+namespace {
+
+constexpr std::size_t kWhyBytes = 1024;
+
+std::string given_or_variable(const std::string& given, const char* variable) {
+  const char* const usual = given.empty() ? secure_getenv(variable) : nullptr;
+  return usual != nullptr ? usual : given;
+}
+
+/// A path alone is a Unix socket.
+std::string server_of(const std::string& address) {
+  return address.starts_with('/') ? "unix:" + address : address;
+}
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<const char*> pointers;
+  std::ranges::transform(texts, std::back_inserter(pointers), &std::string::c_str);
+  return pointers;
+}
+
+} // namespace
+
+SwitchAccess switch_access_of(const GroupOptions& options) {
+  SwitchAccess access = options.switch_access;
+  if (!access.address) {
+    access.address = given_or_variable({}, "WEIR_SWITCH");
+  }
+  access.certificate = given_or_variable(access.certificate, "WEIR_SWITCH_CERTIFICATE");
+  access.key = given_or_variable(access.key, "WEIR_SWITCH_KEY");
+  access.authority = given_or_variable(access.authority, "WEIR_SWITCH_AUTHORITY");
+  access.name = given_or_variable(access.name, "WEIR_SWITCH_NAME");
+  return access;
+}
+
+HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
+                     const std::vector<std::string>& members)
+    : switch_(access.address.value_or("")) {
+  const std::string server = server_of(switch_);
+  const std::vector<const char*> addresses = pointers_to(members);
+  const bool is_chosen = options.ring_ids == RingIds::open;
+  const Deadline deadline = deadline_after(Clock::now(), options.form_timeout);
+  weir_hold_order order{
+      .server = server.c_str(),
+      .certificate = access.certificate.c_str(),
+      .key = access.key.c_str(),
+      .authority = access.authority.c_str(),
+      .name = access.name.c_str(),
+      .id_is = is_chosen ? WEIR_HOLD_ID_CHOSEN : WEIR_HOLD_ID_GIVEN,
+      .id = 0,
+      .window = options.window,
+      .message_bytes = options.message_bytes,
+      .mtu = options.path_mtu,
+      .members = addresses.data(),
+      .member_count = addresses.size(),
+      .timeout_ms = 0,
+      .ended = [](void* self, const char* why) { static_cast<HeldRings*>(self)->note_end(why); },
+      .user = this,
+  };
+  try {
+    module_ = &switch_module();
+    for (const std::uint32_t ring : options.rings) {
+      order.id = is_chosen ? 0 : ring;
+      order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline));
+      add(order);
+    }
+  } catch (const std::exception& error) {
+    release();
+    throw Error(ErrorCode::not_aggregated, std::nullopt,
+                fmt::format("switch {}: {}", switch_, error.what()));
+  }
+}
+
+void HeldRings::add(const weir_hold_order& order) {
+  std::uint32_t id = 0;
+  std::array<char, kWhyBytes> why{};
+  holds_.reserve(holds_.size() + 1);
+  weir_hold* const hold = module_->hold(&order, &id, why.data(), why.size());
+  if (hold == nullptr) {
+    throw std::runtime_error(why.data());
+  }
+  holds_.push_back(hold);
+  ids_.push_back(id);
+}
+
+void HeldRings::note_end(std::string_view why) {
+  const std::lock_guard lock(telling_);
+  if (!ended_) {
+    ended_ = fmt::format("switch {} ended the ring: {}", switch_, why);
+    if (told_) {
+      told_(*ended_);
+    }
+  }
+}
+
+void HeldRings::when_ended(std::function<void(std::string_view why)> told) {
+  const std::lock_guard lock(telling_);
+  told_ = std::move(told);
+  if (ended_) {
+    told_(*ended_);
+  }
+}
+
+void HeldRings::release() {
+  const std::lock_guard lock(mutex_);
+  for (weir_hold* const hold : std::exchange(holds_, {})) {
+    module_->release(hold);
+  }
+}
+
+} // namespace weir::host

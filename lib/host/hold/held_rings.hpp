@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/bootstrap/group_options.hpp"
+#include "host/hold/module.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::host {
+
+/// The options, with the environment in place of what they leave open. Has an address, which may be
+/// empty.
+SwitchAccess switch_access_of(const GroupOptions& options);
+
+/// Rings of a switch, made by it now, and gone with this object or this process.
+class HeldRings {
+ public:
+  /// One for each of the options' rings, with the ranks' addresses. Throws Error (not_aggregated):
+  /// the switch is not reached within the options' form_timeout, or refuses.
+  HeldRings(const SwitchAccess& access, const GroupOptions& options,
+            const std::vector<std::string>& members);
+
+  ~HeldRings() { release(); }
+
+  HeldRings(const HeldRings&) = delete;
+  HeldRings& operator=(const HeldRings&) = delete;
+
+  const std::vector<std::uint32_t>& ids() const { return ids_; }
+
+  /// From now on `told` is called, at most once and perhaps by another thread, when the switch has
+  /// ended a ring. It may be late already. `told` must not call this object.
+  void when_ended(std::function<void(std::string_view why)> told);
+
+  /// Ends the rings. Any thread but one in `told`, which is not called any more.
+  void release();
+
+ private:
+  void add(const weir_hold_order& order);
+  void note_end(std::string_view why);
+
+  const std::string switch_;
+  const weir_switch_module* module_ = nullptr;
+  std::vector<std::uint32_t> ids_; // does not change any more
+  std::mutex mutex_;               // guards the next
+  std::vector<weir_hold*> holds_;
+  std::mutex telling_; // guards the next two
+  std::optional<std::string> ended_;
+  std::function<void(std::string_view)> told_;
+};
+
+} // namespace weir::host

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/hold/switch_module.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace weir::host {
+namespace {
+
+constexpr const char* kFile = "weir/libweir_switch.so";
+
+/// The folder of the library that has this code, or of the program.
+std::filesystem::path own_folder() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&switch_module), &own) == 0) {
+    return {};
+  }
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(own.dli_fname, error);
+  return error ? std::filesystem::path() : file.parent_path();
+}
+
+std::vector<std::string> candidates() {
+  if (const char* given = secure_getenv("WEIR_SWITCH_MODULE"); given != nullptr) {
+    return {given};
+  }
+  return {(own_folder() / kFile).string(), std::string(WEIR_LIBRARY_FOLDER "/") + kFile};
+}
+
+/// Its own libraries are for it alone: the program may have another protobuf.
+void* open_first(const std::vector<std::string>& files) {
+  std::string why;
+  for (const std::string& file : files) {
+    if (void* const opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); opened != nullptr) {
+      return opened;
+    }
+    why = dlerror();
+  }
+  throw std::runtime_error(fmt::format("the module that makes rings at a switch is not there: {}; "
+                                       "it comes with the package libweir1-switch, or with a "
+                                       "build that has gRPC (-Dswitch_client=enabled)",
+                                       why));
+}
+
+const weir_switch_module& load() {
+  const std::vector<std::string> files = candidates();
+  void* const opened = open_first(files);
+  const auto module_of =
+      reinterpret_cast<decltype(&weir_switch_module_of)>(dlsym(opened, "weir_switch_module_of"));
+  if (module_of == nullptr || module_of()->version != WEIR_SWITCH_MODULE_VERSION) {
+    throw std::runtime_error(fmt::format("the module {} is of another version of Weir; allowed: "
+                                         "the package libweir1-switch of this library's version",
+                                         files.front()));
+  }
+  return *module_of();
+}
+
+} // namespace
+
+const weir_switch_module& switch_module() {
+  static const weir_switch_module& module = load(); // an exception leaves it to the next call
+  return module;
+}
+
+} // namespace weir::host
