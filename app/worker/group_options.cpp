@@ -58,6 +58,7 @@ void set_device(host::GroupOptions& group, std::string& devargs, std::string_vie
 } // namespace
 
 std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& devargs) {
+  group.ring_ids = host::RingIds::open; // until --ring names them
   return {
       {"rank", "R", "this worker's rank, from 0",
        [&](auto v) { group.rank = number<std::uint16_t>("rank", v, 0, 255); }},
@@ -71,7 +72,28 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
        "a secret of 16 .. 1024 bytes that all ranks have; who lacks it is turned away",
        [&](auto v) { group.secret = secret_in(v); }},
       {"ring", "ID[,ID]", "the switch's ring or rings; several share the tensor (default 1)",
-       [&](auto v) { group.rings = ring_ids("ring", v); }},
+       [&](auto v) {
+         group.rings = ring_ids("ring", v);
+         group.ring_ids = host::RingIds::given;
+       }},
+      {"ring-count", "N",
+       "instead of --ring: so many rings; a switch that makes them chooses the ids (default 1)",
+       [&](auto v) {
+         group.rings =
+             host::open_rings(number<std::size_t>("ring-count", v, 1, host::kMostOpenRings));
+         group.ring_ids = host::RingIds::open;
+       }},
+      {"switch", "ADDRESS",
+       "unix:/PATH or HOST:PORT of the switch that makes the rings, for this job only; rank 0's "
+       "counts (default: $WEIR_SWITCH, else the rings are configured)",
+       [&](auto v) { group.switch_access.address = v; }},
+      {"switch-certificate", "FILE", "this client's certificate, PEM; for HOST:PORT",
+       [&](auto v) { group.switch_access.certificate = v; }},
+      {"switch-key", "FILE", "its key", [&](auto v) { group.switch_access.key = v; }},
+      {"switch-authority", "FILE", "who signed the switch's certificate",
+       [&](auto v) { group.switch_access.authority = v; }},
+      {"switch-name", "NAME", "the switch's name in its certificate, if it is not HOST",
+       [&](auto v) { group.switch_access.name = v; }},
       {"transport", "software|verbs",
        "who speaks RoCEv2: this process, or a NIC (default software)",
        [&](auto v) {

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rings that a job has its switch make, and that are there as long as the job."""
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+from hosts import RANKS, ring_7, ring_ports
+from lab import Lab, smoke_test
+from netns import Namespace, veth
+from test_control import Authority, at_socket, foreign, said, socket_of
+from test_worker import RENDEZVOUS, WORKER, Process
+from weir import BUILD, Weir, configuration, expect, wait_for
+
+MODULE = BUILD / "lib/host/hold/libweir_switch.so"
+FIRST_CHOSEN = 65536  # docs/control.md
+NETWORK = "10.99.0"
+TCP = f"{NETWORK}.1:9465"
+ENDED = "withdrawn: its owner's call HoldRing has ended\n"
+LONG = ("--repeat", "1000000")  # until it is killed
+
+
+def with_room(lab: Lab, rings: int = 4) -> str:
+    frames = rings * (2 * 4 * 16 * (RANKS - 1) + 4 * RANKS)
+    return (configuration(ring_ports(), rings=ring_7())
+            + f"spare: {{ rings: {rings}, members: {rings * RANKS}, frames: {frames} }}\n"
+            f"state_directory: {lab.directory / 'state'}\n")
+
+
+def switch_and_hosts(lab: Lab, config: str) -> tuple[Weir, Namespace]:
+    fabric, outside = lab.namespace(), lab.namespace()
+    for rank in range(RANKS):
+        veth(fabric, f"tap{rank}", outside, f"host{rank}")
+    return lab.ready_weir(fabric, at_socket(lab, config)), outside
+
+
+def start(lab: Lab, outside: Namespace, *options: str, switch: str | None = None, module: Path = MODULE,
+          rank_0: tuple[str, ...] = (), world: int = RANKS) -> list[Process]:
+    """Only rank 0 is told of the switch; the others learn of the rings from it."""
+    given = ("--switch", f"unix:{socket_of(lab)}" if switch is None else switch, *rank_0)
+    return [Process(lab, outside, [
+        WORKER, "--rank", str(rank), "--world", str(world), "--rendezvous", RENDEZVOUS, "--device", f"iface=host{rank}",
+        "--ip", f"10.77.0.{rank + 1}", "--window", "4", "--message-bytes", "16384", "--size", "160000",
+        *options, *(given if rank == 0 else ())], WEIR_SWITCH_MODULE=str(module)) for rank in range(world)]
+
+
+def check(ranks: list[Process], *due: str, status: int = 0) -> str:
+    """Each ends so and says what is due; returns what rank 0 said."""
+    ended = [process.wait() for process in ranks]
+    for rank, (found, output) in enumerate(ended):
+        expect(found == status and all(text in output for text in due), f"rank {rank}: {found}, {output}; due: {status}, {due}")
+    return ended[0][1]
+
+
+def rings_of(lab: Lab) -> set[int]:
+    listed = foreign(lab, "call", "ListRings", "{}").get("rings", [])
+    return {ring["ring"].get("id", 0) for ring in listed}
+
+
+def wait_for_rings(lab: Lab, *due: int) -> None:
+    wait_for(lambda: rings_of(lab) == set(due), 20, f"not the rings {due}")
+
+
+@smoke_test("held-rings")
+def held_rings(lab: Lab) -> None:
+    """A job's rings come with it and go with it: one, two, with an id of the switch's and with one of its own."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    for options, made in ((("--repeat", "3"), 1), (("--ring-count", "2"), 3), (("--ring", "0"), 4), (("--ring", "5,3"), 6)):
+        check(start(lab, outside, *options), "algorithm=switch verified=every_element")
+        wait_for_rings(lab, 7)
+        wait_for(lambda made=made: switch.output().count(ENDED) == made, 20, f"{ENDED}: not {made} times")
+    check(start(lab, outside, "--ring", "7"), "id: found 7, which a ring has", status=1)
+    check(start(lab, outside, "--ring", "7", switch=""), "algorithm=switch verified=every_element")
+    switch.stop()
+
+
+@smoke_test("held-rings-of-the-dead")
+def of_the_dead(lab: Lab) -> None:
+    """The ring goes with rank 0's process. When an operator withdraws it, the job ends and says so."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    ranks = start(lab, outside, *LONG)
+    wait_for_rings(lab, 7, FIRST_CHOSEN)
+    ranks[0].process.send_signal(signal.SIGKILL)
+    wait_for_rings(lab, 7)
+    check(ranks[1:], "peer_died: ", status=1)
+    ranks = start(lab, outside, *LONG)
+    wait_for_rings(lab, 7, FIRST_CHOSEN + 1)
+    expect(said(lab, f"withdraw ring {FIRST_CHOSEN + 1}") == f"ring {FIRST_CHOSEN + 1}: withdrawn\n", "withdraw ring")
+    check(ranks, f"aborted: rank 0 aborted its group: switch unix:{socket_of(lab)} ended the ring: "
+          f"ring {FIRST_CHOSEN + 1} was withdrawn", status=1)
+    ranks = start(lab, outside, *LONG)
+    wait_for_rings(lab, 7, FIRST_CHOSEN + 2)
+    switch.stop()
+    check(ranks, "aborted: rank 0 aborted its group: ", "ended the ring: no answer: the switch stops", status=1)
+
+
+@smoke_test("held-rings-refused")
+def refused(lab: Lab) -> None:
+    """Without a switch that makes the ring, the job says why and ends, or goes on by the hosts' ring if it may."""
+    switch, outside = switch_and_hosts(lab, with_room(lab, rings=1))
+    nowhere = f"unix:{lab.directory}/nowhere.sock"
+    for reason, options in (
+            (f"switch {nowhere}: no answer: ", {"switch": nowhere}),
+            ("switch 127.0.0.1:1: authority: found ''", {"switch": "127.0.0.1:1"}),
+            ("there are 2 rings, as many", {"rank_0": ("--ring-count", "2")}),
+            ("package libweir1-switch", {"module": Path("/nowhere.so")})):
+        same = options.pop("rank_0", ())
+        said_0 = check(start(lab, outside, *same, **options), "not_aggregated: switch ", status=1)
+        expect(re.search(reason, said_0), said_0)
+        said_0 = check(start(lab, outside, *same, "--fallback", "ring", **options),
+                       "algorithm=ring", 'reason="switch ', "verified=every_element")
+        expect(re.search(reason, said_0), said_0)
+        wait_for_rings(lab, 7)
+    switch.stop()
+
+
+@smoke_test("held-rings-by-tls")
+def by_tls(lab: Lab) -> None:
+    """Over the network by certificates, which the environment names."""
+    ours = Authority(lab, "ours")
+    fabric, outside = lab.namespace(), lab.namespace()
+    for rank in range(RANKS):
+        veth(fabric, f"tap{rank}", outside, f"host{rank}")
+    veth(fabric, "control0", outside, "control1")
+    fabric.ip(f"address add {NETWORK}.1/24 dev control0")
+    outside.ip(f"address add {NETWORK}.2/24 dev control1")
+    certificate, key = ours.sign("switch")
+    switch = lab.ready_weir(fabric, with_room(lab) + (
+        f'control:\n  listen: ["{TCP}"]\n  tls: {{ certificate: "{certificate}", key: "{key}", '
+        f'client_authority: "{ours.certificate}" }}\n'))
+    mine = ours.sign("client")
+    tls = ("--switch-certificate", mine[0], "--switch-key", mine[1], "--switch-authority", ours.certificate,
+           "--switch-name", "the-switch")
+    check(start(lab, outside, switch=TCP, rank_0=tls), "algorithm=switch verified=every_element")
+    wait_for(lambda: ENDED in switch.output(), 20, "the ring stays")
+    stranger = Authority(lab, "other").sign("stranger")
+    tls = ("--switch-certificate", stranger[0], "--switch-key", stranger[1], *tls[4:])
+    check(start(lab, outside, switch=TCP, rank_0=tls), f"not_aggregated: switch {TCP}: no answer: ", status=1)
+    switch.stop()
