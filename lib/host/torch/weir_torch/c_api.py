@@ -34,7 +34,9 @@ class GroupOptions(ctypes.Structure):
                 ("path_mtu", c_uint32), ("epoch", c_uint32), ("fallback", c_int), ("form_timeout_ms", c_uint32),
                 ("timeout_ms", c_uint32), ("ack_timeout_ms", c_uint32), ("retry_count", c_uint8), ("lateness_ms", c_uint32),
                 ("job", c_char_p), ("secret", c_void_p), ("secret_bytes", c_size_t),
-                ("all_gather", ALL_GATHER_FUNCTION)]
+                ("all_gather", ALL_GATHER_FUNCTION), ("all_gather_user", c_void_p), ("keep_alive_ms", c_uint32),
+                ("farewell_ms", c_uint32), ("switch_address", c_char_p), ("switch_certificate", c_char_p),
+                ("switch_key", c_char_p), ("switch_authority", c_char_p), ("switch_name", c_char_p)]
 
 
 class GroupStatistics(ctypes.Structure):

@@ -11,7 +11,7 @@ from typing import Any
 
 from .c_api import STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
 from .meeting import Meeting
-from .options import FALLBACK_NUMBERS, TRANSPORT_NUMBERS, Options
+from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
 from .taken_rings import TakenRings
 
 LONGEST_MS = 2**32 - 1
@@ -126,8 +126,12 @@ def group_options(meeting: Meeting, options: Options) -> GroupOptions:
     library.weir_group_options_init_sized(byref(result), ctypes.sizeof(result))
     result.rank, result.world, result.all_gather = meeting.rank, meeting.world, meeting.all_gather
     result.rendezvous = options.rendezvous.encode() or None
-    result.rings = (c_uint32 * len(options.rings))(*options.rings)
-    result.ring_count = len(options.rings)
+    if rings := options.named_rings:
+        result.rings = (c_uint32 * len(rings))(*rings)
+        result.ring_count = len(rings)
+    result.switch_address = options.switch.encode()  # "" is none, whatever the environment says
+    for name in (*SWITCH_FILES, "switch_name"):
+        setattr(result, name, getattr(options, name).encode() or None)
     result.fallback = FALLBACK_NUMBERS[options.fallback]
     result.form_timeout_ms = result.timeout_ms = min(meeting.timeout // timedelta(milliseconds=1), LONGEST_MS)
     set_given(result, options, "window", "message_bytes", "path_mtu", "ack_timeout_ms")

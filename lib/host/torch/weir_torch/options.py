@@ -11,7 +11,8 @@ from .c_api import FALLBACKS, TRANSPORTS
 
 TRANSPORT_NUMBERS = {name.removeprefix("WEIR_").lower(): number for name, number in TRANSPORTS.items()}
 FALLBACK_NUMBERS = {name.removeprefix("WEIR_FALLBACK_").lower(): number for name, number in FALLBACKS.items()}
-TEXTS = ("transport", "device", "ip", "mac", "fallback", "rendezvous")
+SWITCH_FILES = ("switch_certificate", "switch_key", "switch_authority")
+TEXTS = ("transport", "device", "ip", "mac", "fallback", "rendezvous", "switch", *SWITCH_FILES, "switch_name")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,14 @@ class Options:
     ip: str = ""  # software: this rank's address, as in the switch's ring
     mac: str = ""
     gid_index: Optional[int] = None
-    rings: tuple[int, ...] = (1,)  # ids, as in the switch's configuration; the next three likewise
+    # Ids, as in the switch's configuration. None: 1, or whatever `switch` chooses.
+    rings: Optional[tuple[int, ...]] = None
+    switch: str = ""  # the control service of the switch that makes the rings: unix:/PATH or HOST:PORT; "": none does
+    switch_certificate: str = ""  # PEM files, for HOST:PORT
+    switch_key: str = ""
+    switch_authority: str = ""  # who signed the switch's certificate
+    switch_name: str = ""  # in its certificate, if it is not HOST
+    # The next three as in the switch's configuration; a ring that it makes has these.
     window: Optional[int] = None
     message_bytes: Optional[int] = None
     path_mtu: Optional[int] = None
@@ -35,8 +43,15 @@ class Options:
         for name, allowed in (("transport", TRANSPORT_NUMBERS), ("fallback", FALLBACK_NUMBERS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"weir_torch: {name}: found {getattr(self, name)!r}; allowed: {', '.join(allowed)}")
-        if not self.rings:
+        if self.rings == ():
             raise ValueError("weir_torch: rings: found none; allowed: one id or more")
+
+    @property
+    def named_rings(self) -> tuple[int, ...]:
+        """Ids that are known before the group is formed."""
+        if self.rings is None:
+            return () if self.switch else (1,)
+        return self.rings
 
     @classmethod
     def from_environment(cls) -> Options:

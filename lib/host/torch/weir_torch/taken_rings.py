@@ -13,7 +13,7 @@ class TakenRings:
     _taken: set[tuple[str, int]] = set()  # device and id: devices may lead to different switches
 
     def __init__(self, options: Options) -> None:
-        wanted = {(options.device, ring) for ring in options.rings}
+        wanted = {(options.device, ring) for ring in options.named_rings}
         with self._lock:
             if both := sorted(ring for _, ring in wanted & self._taken):
                 raise RuntimeError(f"weir_torch: rings: found {', '.join(map(str, both))} of {options.device}, which another "
