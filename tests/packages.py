@@ -26,7 +26,7 @@ from pathlib import Path
 from install import ROOT, VERSION, expect, output_of, verdict
 from style import tracked_files
 
-PACKAGES = ("libweir-dev", "libweir1", "weir", "weir-tools")
+PACKAGES = ("libweir-dev", "libweir1", "libweir1-switch", "weir", "weir-tools")
 PROGRAMS = ("weir", "weir-plan", "weir-replay", "weir-worker", "weirctl")
 UNIT = "weir.service"
 # What a reviewer of such a unit would accept: systemd's own scale is from 0 to 100.
@@ -263,6 +263,15 @@ def check_journal(made: Made) -> None:
     expect(entries and entries[0].items() >= wanted.items(), f"the journal has no such line: {entries}")
 
 
+def check_switch_module(made: Made) -> None:
+    """The worker finds the module: it asks a switch, which is not there."""
+    workers = [made.machine.start("timeout", "60", *command, "--switch", "/nowhere.sock") for command in documented_workers()]
+    for rank, worker in enumerate(workers):
+        said, _ = worker.communicate()
+        expect(worker.returncode == 1 and "switch /nowhere.sock: no answer: " in said,
+               f"rank {rank} ended with {worker.returncode} and said {said}")
+
+
 def check_control(made: Made) -> None:
     """weirctl finds the service's switch by itself, as root and as the service's user; nobody else gets an answer."""
     ask = ("weirctl", "show", "ring", "1", "json")
@@ -323,7 +332,8 @@ def check_purge(made: Made) -> None:
 
 CHECKS: tuple[Callable[[Made], None], ...] = (
     check_lintian, check_clean_machine, check_install, check_files, check_boot, check_unit, check_sandbox,
-    check_all_reduce, check_journal, check_control, check_appliance, check_upgrade, check_wrong_configuration, check_purge,
+    check_all_reduce, check_journal, check_switch_module, check_control, check_appliance, check_upgrade,
+    check_wrong_configuration, check_purge,
 )
 
 
