@@ -8,12 +8,15 @@ from pathlib import Path
 
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab, smoke_test
-from netns import Namespace, veth
+from netns import Namespace, run, veth
 from test_control import Authority, at_socket, foreign, said, socket_of
+from test_torch import run_exactly
 from test_worker import RENDEZVOUS, WORKER, Process
+from torch_ranks import TorchJob, need_torch
 from weir import BUILD, Weir, configuration, expect, wait_for
 
 MODULE = BUILD / "lib/host/hold/libweir_switch.so"
+LIBRARY = BUILD / "lib/host/package/libweir.so.1"
 FIRST_CHOSEN = 65536  # docs/control.md
 NETWORK = "10.99.0"
 TCP = f"{NETWORK}.1:9465"
@@ -21,11 +24,14 @@ ENDED = "withdrawn: its owner's call HoldRing has ended\n"
 LONG = ("--repeat", "1000000")  # until it is killed
 
 
-def with_room(lab: Lab, rings: int = 4) -> str:
-    frames = rings * (2 * 4 * 16 * (RANKS - 1) + 4 * RANKS)
-    return (configuration(ring_ports(), rings=ring_7())
-            + f"spare: {{ rings: {rings}, members: {rings * RANKS}, frames: {frames} }}\n"
+def room(lab: Lab, rings: int, window: int = 4, packets: int = 16) -> str:
+    frames = rings * (2 * window * packets * (RANKS - 1) + 4 * RANKS)
+    return (f"spare: {{ rings: {rings}, members: {rings * RANKS}, frames: {frames} }}\n"
             f"state_directory: {lab.directory / 'state'}\n")
+
+
+def with_room(lab: Lab, rings: int = 4) -> str:
+    return configuration(ring_ports(), rings=ring_7()) + room(lab, rings)
 
 
 def switch_and_hosts(lab: Lab, config: str) -> tuple[Weir, Namespace]:
@@ -138,3 +144,24 @@ def by_tls(lab: Lab) -> None:
     tls = ("--switch-certificate", stranger[0], "--switch-key", stranger[1], *tls[4:])
     check(start(lab, outside, switch=TCP, rank_0=tls), f"not_aggregated: switch {TCP}: no answer: ", status=1)
     switch.stop()
+
+
+@smoke_test("held-rings-of-torch")
+def of_torch(lab: Lab) -> None:
+    """PyTorch's groups name no ring. One of three outlives a rank of the two others; in the end none is left."""
+    need_torch()
+    job = TorchJob(lab, 0, more=at_socket(lab, room(lab, 3, window=8, packets=64)))
+    run_exactly(job, "torch_groups", victim=3, WEIR_SWITCH=f"unix:{socket_of(lab)}")
+    expect(job.switch.output().count(ENDED) == 3, job.switch.output())
+
+
+def exported(file: Path) -> list[str]:
+    return [line.split()[-1] for line in run("nm", "-D", "--defined-only", str(file)).splitlines()]
+
+
+@smoke_test("held-rings-module")
+def module(lab: Lab) -> None:
+    """The module alone knows gRPC, and has one name for others."""
+    expect(exported(MODULE) == ["weir_switch_module_of"], f"{exported(MODULE)}")
+    needed = run("readelf", "--dynamic", str(LIBRARY))
+    expect("libfmt" in needed and "grpc" not in needed and "protobuf" not in needed, needed)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One of four ranks that form a group of all and a group for each half. One rank is killed: its half and the group of all
-end, the other half goes on. Ends with "torch_groups: exact" and status 0, except for the rank that is killed."""
+end, the other half goes on. Ends with "torch_groups: exact" and status 0, except for the rank that is killed. With
+$WEIR_SWITCH no group names a ring."""
 from __future__ import annotations
 
 import os
 import signal
 from datetime import timedelta
+from typing import Optional
 
 import torch
 import torch.distributed as dist
@@ -15,6 +17,7 @@ import weir_torch
 HALVES = {8: (0, 2), 9: (1, 3)}  # by ring, as in test_torch.py
 RANKS, VICTIM = 4, 3
 CALLS = 50
+MAKES_RINGS = "WEIR_SWITCH" in os.environ
 
 
 def expect(holds: bool, otherwise: str) -> None:
@@ -37,13 +40,20 @@ def expect_death(group: dist.ProcessGroup, victim: int) -> None:
         expect(error.status == "peer_died" and error.rank == victim, f"{error}, rank {error.rank}")
 
 
+def options_with(ring: int) -> Optional[weir_torch.Options]:
+    if MAKES_RINGS:
+        return None
+    return weir_torch.Options(device=os.environ["WEIR_DEVICE"], ip=os.environ["WEIR_IP"], rings=(ring,), window=8)
+
+
 def main() -> None:
     torch.set_num_threads(1)
+    if MAKES_RINGS:
+        del os.environ["WEIR_RINGS"]
     dist.init_process_group("weir", timeout=timedelta(seconds=30))
     rank = dist.get_rank()
     for ring, ranks in HALVES.items():
-        group = dist.new_group(ranks, pg_options=weir_torch.Options(
-            device=os.environ["WEIR_DEVICE"], ip=os.environ["WEIR_IP"], rings=(ring,), window=8))
+        group = dist.new_group(ranks, pg_options=options_with(ring))
         if rank in ranks:
             half, own_ranks = group, ranks
     expect(half.algorithm == "switch", f"{half.algorithm}: {own_ranks}")

@@ -58,16 +58,17 @@ class Rank:
 
 
 class TorchJob:
-    """A switch with ring 7 and `more_rings`, and a namespace for ranks that reach it by lossy cables."""
+    """A switch with ring 7, `more_rings` and `more` of a configuration, and a namespace for ranks that reach it by lossy
+    cables."""
 
-    def __init__(self, lab: Lab, loss: float, more_rings: str = "") -> None:
+    def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "") -> None:
         self._lab, self._outside = lab, lab.namespace()
         fabric = lab.namespace()
         self.cables = LossyCables(lab.namespace(), loss)
         for rank in range(RANKS):
             self.cables.connect(fabric, f"tap{rank}", self._outside, f"host{rank}")
         ring = ring_7(window=8, max_message_bytes=65536) + more_rings
-        self.switch: Weir = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring))
+        self.switch: Weir = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring) + more)
 
     def give_addresses(self) -> None:
         """To the ranks' interfaces, so that WEIR_IP may be empty."""
