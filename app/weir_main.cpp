@@ -274,8 +274,10 @@ void run_switch(const Options& options, const config::Config& config,
   std::optional<report::Telemetry> telemetry(std::in_place, weir);
   command::Commands commands(weir);
   add_quit(commands);
-  weir.start();
   events::EventLog log(events::sink_of_this_process());
+  weir.tell_reclaims_to(
+      [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });
+  weir.start();
   for (const control::Port& port : weir.ports()) {
     for (const std::string& warning : port.warnings()) {
       log.write({events::EventKind::setting_refused, warning, {{"port", port.name()}}});
@@ -285,9 +287,7 @@ void run_switch(const Options& options, const config::Config& config,
   app::LateControl control(weir, config.control, log);
   std::optional<app::LookOut> look_out(std::in_place, weir, log);
   app::ServiceManager service;
-  std::optional<control::Caretaker> caretaker(
-      std::in_place, weir,
-      [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });
+  std::optional<control::Caretaker> caretaker(std::in_place, weir);
   fmt::print("weir: ready\n");
   std::fflush(stdout);
   service.tell_ready();

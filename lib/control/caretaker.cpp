@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/caretaker.hpp"
 
-#include <utility>
-
 namespace weir::control {
 
-Caretaker::Caretaker(Switch& weir, std::function<void(const Reclaimed&)> tell)
-    : weir_(weir), tell_(std::move(tell)), thread_([this] { run(); }) {}
+Caretaker::Caretaker(Switch& weir) : weir_(weir), thread_([this] { run(); }) {}
 
 Caretaker::~Caretaker() {
   {
@@ -43,13 +40,9 @@ void Caretaker::look() {
 /// Unless it woke up since the look.
 void Caretaker::reclaim(std::uint32_t ring) {
   try {
-    const auto reclaimed =
-        weir_.reclaim_if(ring, [this](const TendedRing& now_seen, std::uint64_t now_ns) {
-          return grounds_to_reclaim(now_seen, listening_, now_ns);
-        });
-    if (reclaimed) {
-      tell_(*reclaimed);
-    }
+    weir_.reclaim_if(ring, [this](const TendedRing& now_seen, std::uint64_t now_ns) {
+      return grounds_to_reclaim(now_seen, listening_, now_ns);
+    });
   } catch (const NoSuchRing&) { // somebody else has withdrawn it
   }
 }

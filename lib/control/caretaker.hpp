@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -18,8 +17,8 @@ class Caretaker {
  public:
   static constexpr std::chrono::seconds kPeriod{1};
 
-  /// `weir` runs, and outlives it. `tell` gets each ring that was reclaimed, on the thread.
-  Caretaker(Switch& weir, std::function<void(const Reclaimed&)> tell);
+  /// `weir` runs, and outlives it.
+  explicit Caretaker(Switch& weir);
   ~Caretaker();
   Caretaker(const Caretaker&) = delete;
   Caretaker& operator=(const Caretaker&) = delete;
@@ -30,7 +29,6 @@ class Caretaker {
   void reclaim(std::uint32_t ring);
 
   Switch& weir_;
-  std::function<void(const Reclaimed&)> tell_;
   Listening listening_;
   std::mutex mutex_;
   std::condition_variable wakes_;

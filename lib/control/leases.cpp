@@ -69,30 +69,45 @@ std::optional<Grounds> grounds_to_reclaim(const TendedRing& ring, const Listenin
   if (is_drained(ring, silence, now_ns)) {
     return Grounds{ReclaimReason::drained, silence};
   }
-  const bool has_run_out = silence >= ring.spec.lease_ms * frame::kNsPerMs;
+  const bool has_run_out =
+      ring.care.keeper == Keeper::members && silence >= ring.spec.lease_ms * frame::kNsPerMs;
   return has_run_out && has_what_can_be_given_back(ring)
              ? std::optional(Grounds{ReclaimReason::lease, silence})
              : std::nullopt;
 }
 
-std::string sentence_of(const Reclaimed& reclaimed) {
+namespace {
+
+std::string why(const Grounds& grounds) {
   constexpr std::uint64_t ns_per_s = 1'000'000'000;
-  const std::string_view why =
-      reclaimed.grounds.reason == ReclaimReason::drained ? "it was drained, and " : "";
+  if (grounds.reason == ReclaimReason::owner_gone) {
+    return "its owner's call HoldRing has ended";
+  }
+  return fmt::format("{}its members were silent for {} s",
+                     grounds.reason == ReclaimReason::drained ? "it was drained, and " : "",
+                     grounds.silence_ns / ns_per_s);
+}
+
+} // namespace
+
+std::string sentence_of(const Reclaimed& reclaimed) {
   const std::string_view fate =
       reclaimed.fate == Fate::reset ? "; it is configured: new hellos start it anew" : "";
-  return fmt::format("ring {}: reclaimed: {}its members were silent for {} s; {} frames given "
-                     "back{}",
-                     reclaimed.ring, why, reclaimed.grounds.silence_ns / ns_per_s, reclaimed.frames,
-                     fate);
+  return fmt::format("ring {}: reclaimed: {}; {} frames given back{}", reclaimed.ring,
+                     why(reclaimed.grounds), reclaimed.frames, fate);
 }
 
 void ReclaimLog::note(const Reclaimed& reclaimed) {
-  const std::lock_guard lock(mutex_);
-  ++counts_[static_cast<std::size_t>(reclaimed.grounds.reason)];
-  last_.push_back(reclaimed);
-  if (last_.size() > kKept) {
-    last_.pop_front();
+  {
+    const std::lock_guard lock(mutex_);
+    ++counts_[static_cast<std::size_t>(reclaimed.grounds.reason)];
+    last_.push_back(reclaimed);
+    if (last_.size() > kKept) {
+      last_.pop_front();
+    }
+  }
+  if (tell_) {
+    tell_(reclaimed);
   }
 }
 

@@ -9,16 +9,19 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // clang-format off
 #define WEIR_RECLAIM_REASONS(X)                                                     \
   X(lease,   "no member sent a packet for as long as the ring's lease")             \
-  X(drained, "the ring was to drain, and its members were silent for long enough")
+  X(drained, "the ring was to drain, and its members were silent for long enough")  \
+  X(owner_gone, "the call that held the ring has ended")
 
 // clang-format on
 
@@ -45,9 +48,16 @@ constexpr bool is_allowed_quiet(std::chrono::seconds quiet) {
   return quiet.count() >= 1 && quiet <= kLongestQuiet;
 }
 
+/// What keeps a ring that does not drain.
+enum class Keeper : std::uint8_t {
+  members, // they are heard now and then
+  owner,   // its call is open
+};
+
 /// What control knows about a ring beside its specification.
 struct RingCare {
   ring::RingBirth birth = 0; // 0: it is configured
+  Keeper keeper = Keeper::members;
   std::optional<std::uint64_t> quiet_ms; // silence after which it is withdrawn once it drains
 };
 
@@ -112,7 +122,11 @@ class ReclaimLog {
   static constexpr std::size_t kKept = 64;
   using Counts = std::array<std::uint64_t, kReclaimReasons>;
 
+  /// Calls `tell` too.
   void note(const Reclaimed& reclaimed);
+
+  /// Whom note() calls, on its thread. To be set before other threads use the log.
+  void tell_to(std::function<void(const Reclaimed&)> tell) { tell_ = std::move(tell); }
 
   /// Oldest first.
   std::vector<Reclaimed> last() const;
@@ -123,6 +137,7 @@ class ReclaimLog {
   mutable std::mutex mutex_;
   std::deque<Reclaimed> last_;
   Counts counts_{};
+  std::function<void(const Reclaimed&)> tell_;
 };
 
 } // namespace weir::control

@@ -403,6 +403,14 @@ void Switch::reset_ring(std::uint32_t id) {
 }
 
 ring::RingBirth Switch::add_ring(const ring::RingSpec& spec) {
+  return add(spec, Keeper::members);
+}
+
+ring::RingBirth Switch::hold_ring(const ring::RingSpec& spec) {
+  return add(spec, Keeper::owner);
+}
+
+ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   const std::lock_guard lock(one_writer_);
   if (!journal_) {
     throw RingRefused(fmt::format("ring {}: this switch has no room for rings made while it runs; "
@@ -427,7 +435,7 @@ ring::RingBirth Switch::add_ring(const ring::RingSpec& spec) {
   room->state.heard_at_ns = lcore::Clock().now().ns;
   lcores_[lcore]->worker()->adopt(index, std::move(*room));
   care_.resize(rings_->rings().size());
-  care_[index] = {.birth = ++last_birth_};
+  care_[index] = {.birth = ++last_birth_, .keeper = keeper};
   placement_.assign(index, group, lcore);
   for (const auto& other : lcores_) {
     other->route_group(group, *lcores_[lcore]);
@@ -481,13 +489,13 @@ void Switch::withdraw_ring(std::uint32_t id) {
   withdraw(index_of(id));
 }
 
-bool Switch::withdraw_ring_born(ring::RingBirth birth) {
+void Switch::reclaim_orphan(ring::RingBirth birth) {
   const std::lock_guard lock(one_writer_);
-  const std::optional<std::uint16_t> ring = ring_born(birth);
-  if (ring) {
-    withdraw(*ring);
+  if (const std::optional<std::uint16_t> ring = ring_born(birth)) {
+    reclaim(*ring, [](const TendedRing& orphan, std::uint64_t now_ns) {
+      return Grounds{ReclaimReason::owner_gone, now_ns - std::min(orphan.life.heard_ns, now_ns)};
+    });
   }
-  return ring.has_value();
 }
 
 bool Switch::has_ring_born(ring::RingBirth birth) {
@@ -567,10 +575,14 @@ TendedRings Switch::tended_rings() {
 
 std::optional<Reclaimed> Switch::reclaim_if(std::uint32_t id, const ReclaimJudge& judge) {
   const std::lock_guard lock(one_writer_);
-  const std::uint16_t ring = index_of(id);
+  return reclaim(index_of(id), judge);
+}
+
+/// For a caller that has locked one_writer_.
+std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge& judge) {
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
   const ring::RingSpec spec = rings_->rings()[ring].spec();
-  Reclaimed reclaimed{.ring = id, .time_ns = unix_now_ns()};
+  Reclaimed reclaimed{.ring = spec.id, .time_ns = unix_now_ns()};
   drop_withdrawn();
   {
     const Quiesce quiesced(*this);

@@ -159,8 +159,10 @@ class Switch {
   /// and none of their raw data passes (docs/protocol.md §2a). The lcores stop several times, each
   /// time for as long as for a question.
   void withdraw_ring(std::uint32_t id);
-  /// The same. False: it was withdrawn already.
-  bool withdraw_ring_born(ring::RingBirth birth);
+  /// As add_ring(), but silence does not end the ring: its owner does.
+  ring::RingBirth hold_ring(const ring::RingSpec& spec);
+  /// Reclaims a ring whose owner has gone, unless it was withdrawn already.
+  void reclaim_orphan(ring::RingBirth birth);
   /// False: it was withdrawn.
   bool has_ring_born(ring::RingBirth birth);
   /// Refuses hellos that would begin a new incarnation, and gives up those that wait. The running
@@ -177,6 +179,11 @@ class Switch {
   std::optional<Reclaimed> reclaim_if(std::uint32_t id, const ReclaimJudge& judge);
 
   const ReclaimLog& reclaim_log() const { return reclaim_log_; }
+
+  /// Before start(): who hears of reclaimed rings, on the thread that has reclaimed them.
+  void tell_reclaims_to(std::function<void(const Reclaimed&)> tell) {
+    reclaim_log_.tell_to(std::move(tell));
+  }
 
   void trace_on();
   void trace_off();
@@ -233,7 +240,9 @@ class Switch {
   TendedRing tended_ring(std::uint16_t ring, frame::Instant now);
   void take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& set_without,
                 frame::Instant now);
+  ring::RingBirth add(const ring::RingSpec& spec, Keeper keeper);
   void withdraw(std::uint16_t ring);
+  std::optional<Reclaimed> reclaim(std::uint16_t ring, const ReclaimJudge& judge);
   std::optional<std::uint16_t> ring_born(ring::RingBirth birth) const;
   void drop_withdrawn();
 
@@ -263,7 +272,7 @@ class Switch {
   std::vector<RingCare> care_; // by index; guarded by one_question_, births by both
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;
-  ring::RingBirth last_birth_ = 0; // guarded by one_writer_
+  ring::RingBirth last_birth_ = 0;                     // guarded by one_writer_
   std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it

@@ -41,13 +41,15 @@ class Backend {
   virtual report::Report ask(const command::Words& words) = 0;
   virtual command::Words completions(std::string_view line) = 0;
   virtual std::vector<ListedRing> rings() = 0;
-  virtual ring::RingBirth add_ring(const ring::RingSpec& ring) = 0;
+  virtual void add_ring(const ring::RingSpec& ring) = 0;
+  /// A ring that lasts as long as its owner.
+  virtual ring::RingBirth hold_ring(const ring::RingSpec& ring) = 0;
   /// Withdraws it.
   virtual void remove_ring(std::uint32_t id) = 0;
   /// Withdraws it when its job has ended and its members have been silent for so long.
   virtual void drain_ring(std::uint32_t id, std::chrono::seconds quiet) = 0;
   /// Withdraws a ring whose owner is gone, unless somebody else has done so.
-  virtual void remove_orphan(std::uint32_t id, ring::RingBirth birth) = 0;
+  virtual void remove_orphan(ring::RingBirth birth) = 0;
   virtual bool has_ring(ring::RingBirth birth) = 0;
   /// With the ports of which rings' members have the indices.
   virtual const config::Config& config() = 0;

@@ -120,12 +120,12 @@ void HeldRings::leave_place() {
 
 ring::RingBirth HeldRings::add(ring::RingSpec& spec, v1::HoldRingRequest::Id id) {
   if (id == v1::HoldRingRequest::GIVEN) {
-    return backend_.add_ring(spec);
+    return backend_.hold_ring(spec);
   }
   while (true) {
     spec.id = next_chosen_id();
     try {
-      return backend_.add_ring(spec);
+      return backend_.hold_ring(spec);
     } catch (const RingExists&) { // so the next one
     }
   }
@@ -160,7 +160,7 @@ void HeldRings::release(Holder& holder) {
 
 void HeldRings::withdraw(const Orphan& orphan) {
   try {
-    backend_.remove_orphan(orphan.id, orphan.birth);
+    backend_.remove_orphan(orphan.birth);
   } catch (const std::exception&) { // later, when the lcore that did not stop has gone on
     const std::lock_guard lock(mutex_);
     orphans_.push_back(orphan);

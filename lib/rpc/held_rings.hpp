@@ -26,7 +26,7 @@ class HeldRings {
   using Stream = grpc::ServerWriteReactor<v1::HeldRing>;
 
   /// Makes a ring. Its stream deletes itself when the call is done. Throws TooMany, WrongMessage,
-  /// and what Backend::add_ring throws.
+  /// and what Backend::hold_ring throws.
   Stream* hold(const v1::HoldRingRequest& request);
 
   /// Ends the calls whose rings somebody else has withdrawn, and withdraws what could not be

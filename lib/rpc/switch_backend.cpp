@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace weir::rpc {
 
@@ -26,18 +25,21 @@ std::vector<ListedRing> SwitchBackend::rings() {
   return rings;
 }
 
-ring::RingBirth SwitchBackend::add_ring(const ring::RingSpec& ring) {
+void SwitchBackend::check_id(const ring::RingSpec& ring) const {
   if (weir_.ring_set()->ring_with_id(ring.id)) {
     throw RingExists(fmt::format("id: found {}, which a ring has; allowed: any but {}", ring.id,
                                  fmt::join(report::ring_ids(weir_), ", ")));
   }
-  return weir_.add_ring(ring);
 }
 
-void SwitchBackend::remove_orphan(std::uint32_t id, ring::RingBirth birth) {
-  if (weir_.withdraw_ring_born(birth)) {
-    fmt::print(stderr, "weir: ring {}: withdrawn: its owner's call HoldRing has ended\n", id);
-  }
+void SwitchBackend::add_ring(const ring::RingSpec& ring) {
+  check_id(ring);
+  weir_.add_ring(ring);
+}
+
+ring::RingBirth SwitchBackend::hold_ring(const ring::RingSpec& ring) {
+  check_id(ring);
+  return weir_.hold_ring(ring);
 }
 
 void SwitchBackend::check_lcores() {

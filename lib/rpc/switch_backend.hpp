@@ -20,7 +20,8 @@ class SwitchBackend : public Backend {
   command::Words completions(std::string_view line) override { return commands_.completions(line); }
 
   std::vector<ListedRing> rings() override;
-  ring::RingBirth add_ring(const ring::RingSpec& ring) override;
+  void add_ring(const ring::RingSpec& ring) override;
+  ring::RingBirth hold_ring(const ring::RingSpec& ring) override;
 
   void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
 
@@ -28,7 +29,7 @@ class SwitchBackend : public Backend {
     weir_.drain_ring(id, quiet);
   }
 
-  void remove_orphan(std::uint32_t id, ring::RingBirth birth) override;
+  void remove_orphan(ring::RingBirth birth) override { weir_.reclaim_orphan(birth); }
 
   bool has_ring(ring::RingBirth birth) override { return weir_.has_ring_born(birth); }
 
@@ -37,6 +38,8 @@ class SwitchBackend : public Backend {
   void check_lcores() override;
 
  private:
+  void check_id(const ring::RingSpec& ring) const;
+
   control::Switch& weir_;
   command::Commands commands_;
 };

@@ -20,7 +20,7 @@ LIBRARY = BUILD / "lib/host/package/libweir.so.1"
 FIRST_CHOSEN = 65536  # docs/control.md
 NETWORK = "10.99.0"
 TCP = f"{NETWORK}.1:9465"
-ENDED = "withdrawn: its owner's call HoldRing has ended\n"
+ENDED = "reclaimed: its owner's call HoldRing has ended; "
 LONG = ("--repeat", "1000000")  # until it is killed
 
 

@@ -57,7 +57,7 @@ def dead_job(lab: Lab) -> None:
     expect(rings_of(terminal.switch) == [], "the ring is still there")
     rows = reclaimed(terminal)
     expect([(row["ring"], row["reason"], row["fate"]) for row in rows["reclaimed"]] == [(7, "lease", "withdrawn")], f"{rows}")
-    expect(counts(terminal) == {"lease": 1, "drained": 0}, f"{rows}")
+    expect(counts(terminal) == {"lease": 1, "drained": 0, "owner_gone": 0}, f"{rows}")
     expect('\nweir_rings_reclaimed_total{reason="lease"} 1\n' in scrape(fabric), "the metric")
     expect(terminal.ask("show memory") == before, "memory has gone")
     expect(added(lab, terminal, ring_with_lease()) == "added: ring 7\n", "`add ring` in the room of the dead one")
@@ -110,7 +110,7 @@ def drain_ring(lab: Lab) -> None:
     Job(hosts, first=PLACE + 1, last=MESSAGES).run()
     said = terminal.event("ring_reclaimed", LONG_S)
     expect(re.search(r"it was drained, and its members were silent for \d+ s; 0 frames given back", said), said)
-    expect(rings_of(terminal.switch) == [] and counts(terminal) == {"lease": 0, "drained": 1}, "the ring is still there")
+    expect(rings_of(terminal.switch) == [] and counts(terminal) == {"lease": 0, "drained": 1, "owner_gone": 0}, "the ring is still there")
     told(terminal)
 
 

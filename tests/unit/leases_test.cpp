@@ -178,6 +178,28 @@ TEST(Leases, TheLogLineSaysWhatBecameOfTheRingAndWhy) {
   EXPECT_EQ(sentence_of(reclaimed),
             "ring 3: reclaimed: it was drained, and its members were silent for 10 s; 0 frames "
             "given back");
+  reclaimed = {.ring = 65536, .grounds = {.reason = ReclaimReason::owner_gone}};
+  EXPECT_EQ(sentence_of(reclaimed),
+            "ring 65536: reclaimed: its owner's call HoldRing has ended; 0 frames given back");
+}
+
+TEST(Leases, ARingWithAnOwnerIsNotEndedBySilence) {
+  Listening listening;
+  listening.look(0);
+  TendedRing ring = ring_heard(0);
+  const std::uint64_t late = 10 * ring.spec.lease_ms * frame::kNsPerMs;
+  EXPECT_TRUE(grounds_to_reclaim(ring, listening, late));
+  ring.care.keeper = Keeper::owner;
+  EXPECT_FALSE(grounds_to_reclaim(ring, listening, late));
+}
+
+TEST(Leases, TheLogTellsWhoWantsToKnow) {
+  ReclaimLog log;
+  std::vector<std::uint32_t> told;
+  log.tell_to([&told](const Reclaimed& reclaimed) { told.push_back(reclaimed.ring); });
+  log.note({.ring = 5});
+  log.note({.ring = 3});
+  EXPECT_EQ(told, (std::vector<std::uint32_t>{5, 3}));
 }
 
 TEST(CutOff, IsWhatStillRuns) {

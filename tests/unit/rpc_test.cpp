@@ -157,7 +157,9 @@ class Desk : public Backend {
              .draining_s = 0}};
   }
 
-  ring::RingBirth add_ring(const ring::RingSpec& ring) override {
+  void add_ring(const ring::RingSpec& ring) override { hold_ring(ring); }
+
+  ring::RingBirth hold_ring(const ring::RingSpec& ring) override {
     on_add();
     if (ring.id == 7 || ring.id == kFirstChosenId + 1) {
       throw RingExists("7 is taken");
@@ -183,7 +185,7 @@ class Desk : public Backend {
     drained_for = quiet;
   }
 
-  void remove_orphan(std::uint32_t, ring::RingBirth birth) override {
+  void remove_orphan(ring::RingBirth birth) override {
     if (!lcores_work) {
       tried.release();
       throw control::LcoreError("lcore 1 hangs");
