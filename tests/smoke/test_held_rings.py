@@ -101,6 +101,20 @@ def of_the_dead(lab: Lab) -> None:
     check(ranks, "aborted: rank 0 aborted its group: ", "ended the ring: no answer: the switch stops", status=1)
 
 
+@smoke_test("held-rings-and-later-ones")
+def and_later_ones(lab: Lab) -> None:
+    """An operator withdraws a job's ring and makes another one with its id: that one stays when the job's call ends."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    ranks = start(lab, outside, "--ring", "5", *LONG)
+    wait_for_rings(lab, 7, 5)
+    later = lab.file("ring.yaml", ring_7().replace("id: 7", "id: 5"))
+    expect(said(lab, "withdraw ring 5") == "ring 5: withdrawn\n", "withdraw ring")
+    expect(said(lab, f"add ring {later}") == "added: ring 5\n", "add ring")
+    check(ranks, "ended the ring: ring 5 was withdrawn", status=1)
+    expect(rings_of(lab) == {7, 5} and ENDED not in switch.output(), switch.output())
+    switch.stop()
+
+
 @smoke_test("held-rings-refused")
 def refused(lab: Lab) -> None:
     """Without a switch that makes the ring, the job says why and ends, or goes on by the hosts' ring if it may."""
