@@ -165,6 +165,7 @@ unsigned Lcore::round(frame::Instant now) {
   }
   work += take_worker_handoffs(now);
   if (worker_) {
+    work += serve(now);
     work += worker_->collect(now);
     worker_->look(now);
   }
@@ -180,13 +181,50 @@ unsigned Lcore::round(frame::Instant now) {
 unsigned Lcore::receive_all(frame::Instant now) {
   unsigned frames = 0;
   for (const RxQueue& queue : rx_queues_) {
-    frames += receive(queue, now);
+    frames += take_bursts([&] { return receive(queue, now); });
   }
   const bool is_due = rounds_.rounds % kRoundsPerLook == 0 && !rx_queues_.empty();
   if (frames == 0 && is_due && shared_.pool != nullptr) {
     look_for_mbufs();
   }
   return frames;
+}
+
+/// `take` takes at most a burst from a place where frames arrive, and returns how many there were.
+template <typename Take>
+unsigned Lcore::take_bursts(Take&& take) {
+  unsigned frames = 0;
+  for (unsigned burst = 1;; ++burst) {
+    const unsigned count = take();
+    frames += count;
+    const bool is_behind = worker_ && !worker_->queue().lines().is_empty();
+    if (count < kBurst || !is_behind || burst == kMostBursts) {
+      return frames;
+    }
+  }
+}
+
+/// Lets frames that wait for the worker go on: in a round as many as could come straight through.
+unsigned Lcore::serve(frame::Instant now) {
+  stage::Queue& queue = worker_->queue();
+  const std::size_t most = kBurst * (rx_queues_.size() + worker_inbox_.size());
+  unsigned served = 0;
+  while (served < most && !queue.lines().is_empty()) {
+    std::array<frame::Frame*, kBurst> frames;
+    const unsigned count = queue.take(frames, now);
+    if (count == 0) {
+      break; // all wait for their tenants' rates
+    }
+    std::array<rte_mbuf*, kBurst> burst;
+    std::transform(frames.begin(), frames.begin() + count, burst.begin(),
+                   [](frame::Frame* frame) { return mbuf_of(*frame); });
+    prefetch_frames({burst.data(), count});
+    for (frame::Frame* frame : std::span(frames).first(count)) {
+      queue.pass(*frame, now);
+    }
+    served += count;
+  }
+  return served;
 }
 
 /// Looks whether the mempool is empty. Not every driver counts frames that it lost for lack of an
@@ -217,6 +255,7 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
       frames[whole++] = frame;
     }
   }
+  expect(count);
   for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, of any kind
     dispatch_.accept(*frames[i], now);
   }
@@ -261,21 +300,30 @@ bool Lcore::ask(slot::Reduction& reduction) {
 unsigned Lcore::take_worker_handoffs(frame::Instant now) {
   unsigned work = 0;
   for (const auto& inbox : worker_inbox_) {
-    std::array<rte_mbuf*, kBurst> burst;
-    const unsigned count = inbox->pop(burst);
-    const std::span<rte_mbuf* const> taken(burst.data(), count);
-    prefetch_descriptions(taken);
-    prefetch_headers(taken);
-    for (rte_mbuf* mbuf : taken) {
-      prefetch_payload(frame_of(mbuf));
-    }
-    for (rte_mbuf* mbuf : taken) {
-      ++taken_up_;
-      worker_->accept(frame_of(mbuf), now);
-    }
-    work += count;
+    work += take_bursts([&] { return take_worker_handoff(*inbox, now); });
   }
   return work;
+}
+
+unsigned Lcore::take_worker_handoff(WorkerHandoff& inbox, frame::Instant now) {
+  std::array<rte_mbuf*, kBurst> burst;
+  const unsigned count = inbox.pop(burst);
+  const std::span<rte_mbuf* const> taken(burst.data(), count);
+  prefetch_frames(taken);
+  expect(count);
+  for (rte_mbuf* mbuf : taken) {
+    ++taken_up_;
+    frame::Frame& frame = frame_of(mbuf);
+    worker_->accept(frame, shared_.rings->group_of_pair(frame.pair), now);
+  }
+  return count;
+}
+
+/// Tells the worker whether a burst that has so many frames is likely to be followed by another.
+void Lcore::expect(unsigned frames) {
+  if (worker_) {
+    worker_->queue().expect(frames == kBurst ? stage::Backlog::likely : stage::Backlog::none);
+  }
 }
 
 unsigned Lcore::take_tx_handoffs() {
@@ -410,7 +458,7 @@ frame::Frame* Lcore::originate(std::uint32_t bytes) {
 void Lcore::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
   Outbox<rte_mbuf*>* next = worker_routes_[group];
   if (next == nullptr) {
-    return worker_->accept(frame, now);
+    return worker_->accept(frame, group, now);
   }
   if (frame.packet.parsed == wire::Parsed::message) {
     // Here, because any lcore can verify, and the ring has only one worker.
@@ -471,10 +519,14 @@ std::uint64_t Lcore::queued() const {
   for (const auto& port : tx_ports_) {
     frames += port ? port->frames_waiting() : 0;
   }
+  frames += worker_ ? worker_->queue().lines().size() : 0;
   return frames;
 }
 
 void Lcore::discard_queued() {
+  if (worker_) {
+    worker_->queue().discard(now_);
+  }
   discard_handed_on();
   for (std::size_t port = 0; port < tx_ports_.size(); ++port) {
     if (tx_ports_[port]) {

@@ -146,10 +146,10 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   frame::Trace& trace() { return trace_; }
 
-  /// Frames handed to this lcore by others, and frames that wait for its ports.
+  /// Frames handed to this lcore by others, and frames that wait for its worker or its ports.
   std::uint64_t queued() const;
-  /// Drops what waits in hand-off rings and backlogs, each under the reason of the place where it
-  /// waited. Called at the end.
+  /// Drops what waits in hand-off rings, lines and backlogs, each under the reason of the place
+  /// where it waited. Called at the end.
   void discard_queued();
 
   std::vector<RxQueue> rx_queues() const { return rx_queues_; }
@@ -161,6 +161,10 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   enum class State : std::uint8_t { running, awake, quiescent };
 
   static constexpr unsigned kBurst = 32;
+  // From one place in a round, while frames wait for the worker. More than it serves, so that what
+  // a ring sends too much is dropped from its own line and not where all rings' frames arrive; not
+  // much more, so that time is left to serve.
+  static constexpr unsigned kMostBursts = 4;
   static constexpr unsigned kReductionBurst = 4;    // slots
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
@@ -180,12 +184,17 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   bool ask(slot::Reduction& reduction) override;
 
   Outbox<rte_mbuf*>* outbox_to(Lcore& worker);
+  template <typename Take>
+  unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
+  unsigned serve(frame::Instant now);
   void look_for_mbufs();
+  void expect(unsigned frames);
   wire::EtherType outer_tag_of(std::uint16_t port) const;
   frame::Frame* parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now);
   unsigned take_worker_handoffs(frame::Instant now);
+  unsigned take_worker_handoff(WorkerHandoff& inbox, frame::Instant now);
   unsigned take_tx_handoffs();
   unsigned make_reductions_for_others();
   void hand_on(frame::Instant now);

@@ -46,4 +46,13 @@ inline void prefetch_payload(const frame::Frame& frame) {
   }
 }
 
+/// All of these, for frames that have been parsed.
+inline void prefetch_frames(std::span<rte_mbuf* const> burst) {
+  prefetch_descriptions(burst);
+  prefetch_headers(burst);
+  for (rte_mbuf* mbuf : burst) {
+    prefetch_payload(frame_of(mbuf));
+  }
+}
+
 } // namespace weir::lcore

@@ -16,7 +16,7 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
   if (!current_->may_enter(frame.pair, frame.ingress)) {
     return forward_.drop<StageId::dispatch>(frame, DropReason::wrong_port, now);
   }
-  passes<StageId::dispatch, StageId::classify>();
+  passes<StageId::dispatch, StageId::queue>();
   workers_.to_worker(frame, current_->group_of_pair(frame.pair), now);
 }
 

@@ -18,6 +18,7 @@ namespace weir::stage {
 enum class StageId : std::uint8_t {
   receive,
   dispatch,
+  queue,
   classify,
   aggregate,
   reduce,
@@ -27,7 +28,7 @@ enum class StageId : std::uint8_t {
   transmit,
 };
 
-inline constexpr std::size_t kStages = 9;
+inline constexpr std::size_t kStages = 10;
 
 /// A set of enum values below 64, for example stages or reasons.
 template <typename Enum>
@@ -75,8 +76,15 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
      "dispatch",
      "stage/dispatch.cpp",
      "separate ring neighbours' packets from the rest",
-     Stages::of(classify, forward),
+     Stages::of(queue, forward),
      Drops::of(wrong_port, unannounced, worker_queue_full),
+     {}},
+    {queue,
+     "queue",
+     "stage/queue.cpp",
+     "give rings equal shares of a busy worker",
+     Stages::of(classify),
+     Drops::of(ring_queue_full, tenant_rate),
      {}},
     {classify, "classify", "stage/classify.cpp", "find its ring, rank, message and packet",
      Stages::of(aggregate, emit, recover),

@@ -59,8 +59,18 @@ std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   return index;
 }
 
-void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t /*group*/, frame::Instant now) {
-  worker_.accept(frame, now);
+unsigned InlineSwitch::serve(unsigned frames, frame::Instant now) {
+  unsigned served = 0;
+  frame::Frame* frame = nullptr;
+  while (served < frames && worker_.queue().take({&frame, 1}, now) != 0) {
+    worker_.queue().pass(*frame, now);
+    ++served;
+  }
+  return served;
+}
+
+void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
+  worker_.accept(frame, group, now);
 }
 
 } // namespace weir::stage

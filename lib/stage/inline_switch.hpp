@@ -33,6 +33,12 @@ class InlineSwitch : private WorkerSink {
     dispatch_.accept(frame, now);
   }
 
+  /// Lets at most so many frames go on whose turn it is; returns how many did. Frames wait for
+  /// their turn where queue().expect() said that there are many.
+  unsigned serve(unsigned frames, frame::Instant now);
+
+  Queue& queue() { return worker_.queue(); }
+
   /// Sends the results of reductions that helpers have made.
   void collect(frame::Instant now) { worker_.collect(now); }
 
@@ -69,7 +75,9 @@ class InlineSwitch : private WorkerSink {
 
   frame::Trace& trace() { return trace_; }
 
-  Accounting accounting() const { return {counters_, worker_.held(), 0}; }
+  Accounting accounting() const {
+    return {counters_, worker_.held(), worker_.queue().lines().size()};
+  }
 
  private:
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;

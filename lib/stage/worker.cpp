@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/worker.hpp"
 
+#include <set>
 #include <utility>
 
 namespace weir::stage {
@@ -35,7 +36,19 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
       reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
       aggregate_(rings_, reduce_, emit_, recover_, forward),
       classify_(classifier_, rings_, bridge, aggregate_, emit_, recover_, timers_, forward,
-                counters) {}
+                counters),
+      queue_(settings.queue_room, current, rings_, classify_, forward) {
+  queue_.share_among(groups());
+}
+
+/// Number of groups that the worker's rings are in.
+std::size_t Worker::groups() const {
+  std::set<std::uint16_t> groups;
+  for (const std::uint16_t ring : owned_) {
+    groups.insert(current_->group_of_ring(ring));
+  }
+  return groups.size();
+}
 
 void Worker::adopt(std::uint16_t ring, RingRoom room) {
   classifier_.adopt(ring, std::move(room.connections));
@@ -43,6 +56,8 @@ void Worker::adopt(std::uint16_t ring, RingRoom room) {
   schedule_.resize(current_->rings().size());
   rings_[ring].emplace(std::move(room.state));
   owned_.push_back(ring);
+  queue_.follow_groups();
+  queue_.share_among(groups());
 }
 
 RingRoom Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
@@ -51,6 +66,7 @@ RingRoom Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   rings_[ring].reset();
   schedule_.forget(ring);
   std::erase(owned_, ring);
+  queue_.share_among(groups());
   return room;
 }
 

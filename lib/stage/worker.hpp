@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stage/classify.hpp"
+#include "stage/queue.hpp"
 
 #include <memory_resource>
 #include <utility>
@@ -22,7 +23,7 @@ struct RingRoom {
   conn::Classifier::RingState connections;
 };
 
-/// The stages from classify to emit, for the rings that one worker owns. All state of these rings
+/// The stages from queue to emit, for the rings that one worker owns. All state of these rings
 /// is here, used by one lcore. Every packet of a ring's connections passes through here in order,
 /// of any kind (protocol I7).
 class Worker {
@@ -32,6 +33,7 @@ class Worker {
     op::CpuLevel level = op::CpuLevel::baseline;
     std::pmr::memory_resource* memory = std::pmr::get_default_resource(); // for slots and results
     slot::ReductionHelpers* helpers = nullptr; // nullptr: the worker makes every reduction itself
+    std::uint32_t queue_room = 0;              // frames that may wait for their turn; 0: none waits
   };
 
   Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rings,
@@ -41,8 +43,14 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker() = default;
 
-  /// See Classify::accept.
-  void accept(frame::Frame& frame, frame::Instant now) { classify_.accept(frame, now); }
+  /// See Queue::accept.
+  void accept(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
+    queue_.accept(frame, group, now);
+  }
+
+  Queue& queue() { return queue_; }
+
+  const Queue& queue() const { return queue_; }
 
   /// See Emit::collect.
   unsigned collect(frame::Instant now) { return emit_.collect(now); }
@@ -87,6 +95,8 @@ class Worker {
   std::uint64_t held() const;
 
  private:
+  std::size_t groups() const;
+
   const ring::CurrentRings& current_;
   std::vector<std::uint16_t> owned_;
   RingStates rings_;
@@ -99,6 +109,7 @@ class Worker {
   Reduce reduce_;
   Aggregate aggregate_;
   Classify classify_;
+  Queue queue_;
 };
 
 } // namespace weir::stage

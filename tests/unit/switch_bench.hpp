@@ -40,9 +40,9 @@ inline constexpr std::uint32_t kMaxFrame = 1500 + 22;
 class Bench {
  public:
   explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {},
-                 slot::ReductionHelpers* helpers = nullptr)
+                 slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0)
       : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
-                              settings(helpers), sink_) {
+                              settings(helpers, queue_room), sink_) {
     sink_.attach(switch_);
   }
 
@@ -53,6 +53,13 @@ class Bench {
   }
 
   std::vector<Sent> send(const Built& frame, std::uint16_t port) { return send(frame.bytes, port); }
+
+  /// The frames that leave when so many that wait for their turn go on.
+  std::vector<Sent> serve(unsigned frames) {
+    switch_.serve(frames, now);
+    expect_balance();
+    return sink_.take();
+  }
 
   /// The frames that leave when the worker collects reductions that others have made.
   std::vector<Sent> collect() {
@@ -127,7 +134,8 @@ class Bench {
     return rings;
   }
 
-  static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers) {
+  static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers,
+                                         std::uint32_t queue_room) {
     InlineSwitch::Settings settings;
     settings.mac_entries = 512;
     settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(kSession),
@@ -136,6 +144,7 @@ class Bench {
                                   .aging = 10'000};
     settings.worker.level = op::CpuLevel::baseline;
     settings.worker.helpers = helpers;
+    settings.worker.queue_room = queue_room;
     return settings;
   }
 
@@ -143,7 +152,7 @@ class Bench {
     const Accounting accounting = switch_.accounting();
     EXPECT_TRUE(accounting.balances())
         << accounting.frames.received << " received, " << accounting.accounted() << " accounted";
-    EXPECT_EQ(pool_.live(), accounting.held);
+    EXPECT_EQ(pool_.live(), accounting.held + accounting.queued);
   }
 
   FramePool pool_;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/fair_queue.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace weir::stage {
+namespace {
+
+constexpr std::uint64_t kMsPerSecond = 1000;
+
+std::uint32_t cost_of(const frame::Frame& frame) {
+  return std::min(frame.length + FairQueue::kFrameCost, FairQueue::kQuantum);
+}
+
+std::uint64_t depth_for(std::uint64_t rate) {
+  return std::max(FairQueue::kSmallestBurst, rate * FairQueue::kBurstMs / kMsPerSecond);
+}
+
+} // namespace
+
+FairQueue::FairQueue(std::uint32_t room) : places_(room), free_(room == 0 ? kNone : 0) {
+  for (std::uint32_t place = 0; place + 1 < room; ++place) {
+    places_[place].next = place + 1;
+  }
+}
+
+void FairQueue::resize(std::size_t groups) {
+  lines_.resize(std::max(groups, lines_.size()));
+}
+
+void FairQueue::set_rate(std::uint16_t tenant, std::uint64_t rate, frame::Instant now) {
+  tenants_.resize(std::max<std::size_t>(tenants_.size(), tenant + 1u));
+  std::optional<TokenBucket>& bucket = tenants_[tenant].bucket;
+  if (rate == 0) {
+    bucket.reset();
+  } else if (bucket) {
+    bucket->set(rate, depth_for(rate), now.ns);
+  } else {
+    bucket.emplace(rate, depth_for(rate), now.ns);
+  }
+  rates_ = static_cast<std::size_t>(
+      std::ranges::count_if(tenants_, [](const Tenant& one) { return one.bucket.has_value(); }));
+}
+
+/// nullptr: the line's frames need no tokens.
+FairQueue::Tenant* FairQueue::limited_tenant_of(const Line& line) {
+  const bool is_limited = line.tenant < tenants_.size() && tenants_[line.tenant].bucket;
+  return is_limited ? &tenants_[line.tenant] : nullptr;
+}
+
+bool FairQueue::has_token(const Line& line) {
+  const Tenant* tenant = limited_tenant_of(line);
+  return tenant == nullptr || tenant->bucket->has_token();
+}
+
+std::uint64_t FairQueue::longest(const Line& line) {
+  const Tenant* tenant = limited_tenant_of(line);
+  return tenant == nullptr
+             ? std::numeric_limits<std::uint64_t>::max()
+             : std::max(kShortestLine, tenant->bucket->rate() * kLongestWaitMs / kMsPerSecond);
+}
+
+void FairQueue::push(Row& row, std::uint32_t group) {
+  lines_[group].next = kNone;
+  (row.is_empty() ? row.first : lines_[row.last].next) = group;
+  row.last = group;
+}
+
+std::uint32_t FairQueue::pop(Row& row) {
+  return std::exchange(row.first, lines_[row.first].next);
+}
+
+bool FairQueue::passes(std::uint16_t group, frame::Instant now) {
+  if (!circle_.is_empty()) {
+    return false;
+  }
+  if (Tenant* tenant = limited_tenant_of(lines_[group]); tenant != nullptr) {
+    tenant->bucket->refill(now.ns);
+    if (!tenant->aside.is_empty() || !tenant->bucket->has_token()) {
+      return false;
+    }
+    tenant->bucket->take();
+  }
+  return true;
+}
+
+std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t group) {
+  Line& line = lines_[group];
+  const bool is_full = line.frames >= 2 * (room() - size_);
+  if (line.frames >= longest(line) || (is_full && !has_token(line))) {
+    ++line.counters.over_rate;
+    return DropReason::tenant_rate;
+  }
+  if (is_full) {
+    ++line.counters.queue_full;
+    return DropReason::ring_queue_full;
+  }
+  ++line.counters.waited;
+  append(frame, group);
+  return std::nullopt;
+}
+
+void FairQueue::append(frame::Frame& frame, std::uint32_t group) {
+  Line& line = lines_[group];
+  const std::uint32_t place = std::exchange(free_, places_[free_].next);
+  places_[place] = {&frame, kNone};
+  (line.frames == 0 ? line.first : places_[line.last].next) = place;
+  line.last = place;
+  if (line.frames++ == 0) {
+    join(group);
+  }
+  ++size_;
+}
+
+frame::Frame* FairQueue::pop(Line& line) {
+  const std::uint32_t place = line.first;
+  line.first = std::exchange(places_[place].next, free_);
+  free_ = place;
+  --line.frames;
+  --size_;
+  return places_[place].frame;
+}
+
+/// For a line that is nowhere.
+void FairQueue::join(std::uint32_t group) {
+  lines_[group].deficit = 0;
+  push(has_token(lines_[group]) ? circle_ : limited_tenant_of(lines_[group])->aside, group);
+}
+
+unsigned FairQueue::take(std::span<frame::Frame*> frames, frame::Instant now) {
+  if (rates_ != 0) {
+    call_back(now);
+  }
+  unsigned taken = 0;
+  while (taken < frames.size() && !circle_.is_empty()) {
+    taken += serve_first(frames.subspan(taken));
+  }
+  return taken;
+}
+
+/// Lines that stand aside come back to the circle, one for each token.
+void FairQueue::call_back(frame::Instant now) {
+  for (Tenant& tenant : tenants_) {
+    if (!tenant.bucket) {
+      continue;
+    }
+    tenant.bucket->refill(now.ns);
+    for (std::uint64_t tokens = tenant.bucket->tokens(); tokens != 0 && !tenant.aside.is_empty();
+         --tokens) {
+      push(circle_, pop(tenant.aside));
+    }
+  }
+}
+
+/// Serves the first line until its turn ends or `frames` is full.
+unsigned FairQueue::serve_first(std::span<frame::Frame*> frames) {
+  Line& line = lines_[circle_.first];
+  Tenant* tenant = limited_tenant_of(line);
+  line.deficit += in_turn_ ? 0 : kQuantum;
+  in_turn_ = true;
+  unsigned served = 0;
+  while (line.frames != 0 && has_token(line)) {
+    const std::uint32_t cost = cost_of(*places_[line.first].frame);
+    if (cost > line.deficit) {
+      push(circle_, pop(circle_));
+      in_turn_ = false;
+      return served;
+    }
+    if (served == frames.size()) {
+      return served; // its turn goes on
+    }
+    line.deficit -= cost;
+    if (tenant != nullptr) {
+      tenant->bucket->take();
+    }
+    frames[served++] = pop(line);
+  }
+  const std::uint32_t group = pop(circle_);
+  in_turn_ = false;
+  if (line.frames != 0) {
+    join(group);
+  }
+  return served;
+}
+
+void FairQueue::regroup(const std::function<std::uint16_t(const frame::Frame&)>& group_of) {
+  std::vector<frame::Frame*> frames;
+  frames.reserve(size_);
+  while (frame::Frame* frame = take_any()) {
+    frames.push_back(frame);
+  }
+  for (frame::Frame* frame : frames) {
+    append(*frame, group_of(*frame));
+  }
+}
+
+frame::Frame* FairQueue::take_any() {
+  if (!circle_.is_empty()) {
+    in_turn_ = false;
+    return pop_first_of(circle_);
+  }
+  for (Tenant& tenant : tenants_) {
+    if (!tenant.aside.is_empty()) {
+      return pop_first_of(tenant.aside);
+    }
+  }
+  return nullptr;
+}
+
+frame::Frame* FairQueue::pop_first_of(Row& row) {
+  Line& line = lines_[row.first];
+  frame::Frame* frame = pop(line);
+  if (line.frames == 0) {
+    pop(row);
+  }
+  return frame;
+}
+
+} // namespace weir::stage

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/queue.hpp"
+
+#include "stage/graph_watch.hpp"
+
+#include <algorithm>
+
+namespace weir::stage {
+namespace {
+
+std::size_t groups_of(const ring::RingSet& set) {
+  std::size_t groups = 0;
+  for (std::uint16_t pair = 1; pair <= set.pairs(); ++pair) {
+    groups = std::max<std::size_t>(groups, set.group_of_pair(pair) + 1u);
+  }
+  return groups;
+}
+
+/// The ring whose packets these are, where the frame's addresses alone say so.
+std::optional<std::uint16_t> only_ring_of(const ring::RingSet& set, std::uint16_t pair) {
+  std::optional<std::uint16_t> only;
+  for (const std::uint16_t direction : {pair, set.reverse_of(pair)}) {
+    for (const ring::RingChild& sender : set.senders(direction)) {
+      if (only.value_or(sender.ring) != sender.ring) {
+        return std::nullopt;
+      }
+      only = sender.ring;
+    }
+  }
+  return only;
+}
+
+} // namespace
+
+Queue::Queue(std::uint32_t room, const ring::CurrentRings& current, RingStates& rings,
+             Classify& classify, Forward& forward)
+    : lines_(room), current_(current), rings_(rings), classify_(classify), forward_(forward) {
+  follow_groups();
+}
+
+void Queue::follow_groups() {
+  lines_.resize(groups_of(*current_));
+  lines_.regroup([this](const frame::Frame& frame) { return current_->group_of_pair(frame.pair); });
+}
+
+void Queue::set_shares(const TenantShares& shares, frame::Instant now) {
+  lines_.resize(shares.tenants.size());
+  for (std::size_t group = 0; group < lines_.groups(); ++group) {
+    lines_.set_tenant(static_cast<std::uint16_t>(group),
+                      group < shares.tenants.size() ? shares.tenants[group] : FairQueue::kNoTenant);
+  }
+  for (std::size_t tenant = 0; tenant < shares.rates.size(); ++tenant) {
+    lines_.set_rate(static_cast<std::uint16_t>(tenant), shares.rates[tenant], now);
+  }
+  follow_groups();
+  update();
+}
+
+unsigned Queue::take(std::span<frame::Frame*> frames, frame::Instant now) {
+  const unsigned taken = lines_.take(frames, now);
+  update();
+  return taken;
+}
+
+void Queue::line_up(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
+  if (!is_crowded_ && lines_.passes(group, now)) {
+    return pass(frame, now);
+  }
+  const auto reason = lines_.put(frame, group);
+  is_open_ = false;
+  if (reason) {
+    drop(frame, *reason, now);
+  }
+}
+
+void Queue::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+  if (const auto ring = only_ring_of(*current_, frame.pair); ring && rings_[*ring]) {
+    ++rings_[*ring]->counters.dropped[static_cast<std::size_t>(reason)];
+  }
+  forward_.drop<StageId::queue>(frame, reason, now);
+}
+
+void Queue::discard(frame::Instant now) {
+  while (frame::Frame* frame = lines_.take_any()) {
+    drop(*frame, DropReason::ring_queue_full, now);
+  }
+  update();
+}
+
+} // namespace weir::stage

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "stage/classify.hpp"
+#include "stage/fair_queue.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weir::stage {
+
+/// Whether more frames than these are likely to wait where they came from.
+enum class Backlog : std::uint8_t { none, likely };
+
+/// What tenants may send to the rings of one worker.
+struct TenantShares {
+  std::vector<std::uint64_t> rates; // by tenant, in packets a second; 0: no limit
+  // By group of rings; FairQueue::kNoTenant, also for groups beyond the last one.
+  std::vector<std::uint16_t> tenants;
+};
+
+/// The way of a ring's frames from dispatch to classify. While the worker keeps up, they go
+/// straight through. Otherwise they wait in a line for each group of rings (FairQueue), and the
+/// worker's rings get equal shares of its time. Frames of one group never overtake one another
+/// (protocol I7).
+class Queue {
+ public:
+  /// With no room, frames always go straight through.
+  Queue(std::uint32_t room, const ring::CurrentRings& current, RingStates& rings,
+        Classify& classify, Forward& forward);
+
+  /// Said before the frames of a burst. Only where several groups share the worker does it matter.
+  void expect(Backlog backlog) {
+    is_crowded_ = backlog == Backlog::likely && sharers_ > 1;
+    update();
+  }
+
+  void accept(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
+    if (is_open_) [[likely]] {
+      return pass(frame, now);
+    }
+    line_up(frame, group, now);
+  }
+
+  /// A frame whose turn it is.
+  void pass(frame::Frame& frame, frame::Instant now) {
+    passes<StageId::queue, StageId::classify>();
+    classify_.accept(frame, now);
+  }
+
+  /// As FairQueue::take.
+  unsigned take(std::span<frame::Frame*> frames, frame::Instant now);
+
+  /// So many groups have rings of this worker.
+  void share_among(std::size_t groups) { sharers_ = lines_.room() == 0 ? 0 : groups; }
+
+  /// The set of rings has changed, and perhaps which group a pair is in.
+  void follow_groups();
+
+  /// Whose rings share which rates from now on. Called when the set of rings has changed too.
+  void set_shares(const TenantShares& shares, frame::Instant now);
+
+  /// Drops all that waits.
+  void discard(frame::Instant now);
+
+  const FairQueue& lines() const { return lines_; }
+
+ private:
+  void line_up(frame::Frame& frame, std::uint16_t group, frame::Instant now);
+  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
+
+  void update() { is_open_ = !is_crowded_ && lines_.is_empty() && !lines_.has_rates(); }
+
+  bool is_open_ = true;
+  bool is_crowded_ = false;
+  std::size_t sharers_ = 0;
+  FairQueue lines_;
+  const ring::CurrentRings& current_;
+  RingStates& rings_;
+  Classify& classify_;
+  Forward& forward_;
+};
+
+} // namespace weir::stage
