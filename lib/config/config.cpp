@@ -37,6 +37,8 @@ constexpr unsigned kTransportBytes = 8 + 12 + 16 + 4 + 4;
 constexpr unsigned kIpv4Bytes = 20;
 constexpr unsigned kIpv6Bytes = 40;
 
+constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
+
 unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
   return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);
 }
@@ -319,10 +321,47 @@ MetricsConfig read_metrics(const YamlReader& node) {
   return metrics;
 }
 
+/// A common name as certificates have it, of which nobody has to wonder what is in it.
+std::string read_certificate_name(const YamlReader& node) {
+  constexpr std::string_view letters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-";
+  std::string name = read_text(node);
+  if (name.size() > kLongestCertificateName || name.find_first_not_of(letters) != name.npos) {
+    node.fail(node.found(), form_of(node));
+  }
+  return name;
+}
+
+template <typename T>
+void read_limit(const YamlReader& node, std::optional<T>& limit) {
+  if (node.is_present()) {
+    limit = static_cast<T>(read_number(node));
+  }
+}
+
+std::vector<TenantConfig> read_tenants(const YamlReader& node) {
+  std::vector<TenantConfig> tenants;
+  if (!node.is_present()) {
+    return tenants;
+  }
+  Once<std::string> names;
+  for (const YamlReader& item : read_items(node)) {
+    expect_map(item);
+    TenantConfig& tenant = tenants.emplace_back();
+    const YamlReader name = item.at("name");
+    tenant.name = read_certificate_name(name);
+    names.add(tenant.name, name, name.found(), "each tenant once");
+    read_limit(item.at("rings"), tenant.rings);
+    read_limit(item.at("memory_mib"), tenant.memory_mib);
+    read_limit(item.at("packets_per_second"), tenant.packets_per_second);
+  }
+  return tenants;
+}
+
 /// Reads `control`.
 class ControlReader {
  public:
-  static ControlConfig read(const YamlReader& node) {
+  static ControlConfig read(const YamlReader& node, const std::vector<TenantConfig>& tenants) {
     ControlConfig control;
     if (!node.is_present()) {
       return control;
@@ -339,6 +378,13 @@ class ControlReader {
     if (tls.is_present() && control.remote.empty()) {
       tls.fail("certificates, but no address to use them at",
                "tls: with an ADDRESS:PORT in listen:");
+    }
+    if (const YamlReader operators = node.at("operators"); operators.is_present()) {
+      control.operators = read_operators(operators, tenants);
+      if (control.remote.empty()) {
+        operators.fail("names of certificates, but no address to use them at",
+                       "operators: with an ADDRESS:PORT in listen:");
+      }
     }
     return control;
   }
@@ -362,6 +408,18 @@ class ControlReader {
   static std::optional<std::string> unix_path_of(std::string_view address) {
     const bool is_path = address.starts_with("unix:/") && address.size() <= kLongestUnixAddress;
     return is_path ? std::optional<std::string>(address.substr(kUnix.size())) : std::nullopt;
+  }
+
+  static std::vector<std::string> read_operators(const YamlReader& node,
+                                                 const std::vector<TenantConfig>& tenants) {
+    std::vector<std::string> names;
+    for (const YamlReader& item : read_items(node)) {
+      names.push_back(read_certificate_name(item));
+      if (std::ranges::count(tenants, names.back(), &TenantConfig::name) != 0) {
+        item.fail(item.found() + ", which is a tenant's name", "a name that no tenant has");
+      }
+    }
+    return names;
   }
 
   static TlsFiles read_tls(const YamlReader& node) {
@@ -390,9 +448,12 @@ bool is_host_address(const wire::IpAddress& address) {
 /// Reads `rings`.
 class RingsReader {
  public:
-  explicit RingsReader(const std::vector<PortConfig>& ports) : ports_(ports) {
-    for (const PortConfig& port : ports) {
+  explicit RingsReader(const Config& config) : ports_(config.ports) {
+    for (const PortConfig& port : config.ports) {
       port_names_.push_back(port.name);
+    }
+    for (const TenantConfig& tenant : config.tenants) {
+      tenant_names_.push_back(tenant.name);
     }
   }
 
@@ -431,10 +492,20 @@ class RingsReader {
           fmt::format("at most {} members in all rings", ring::RingSet::kMostMembers));
     }
     check_mtu(node.at("mtu"), ring);
+    if (const YamlReader tenant = node.at("tenant"); tenant.is_present()) {
+      ring.tenant = read_tenant(tenant);
+    }
     return ring;
   }
 
  private:
+  std::string read_tenant(const YamlReader& node) const {
+    if (tenant_names_.empty()) {
+      node.fail(node.found(), "a name under tenants:, of which there is none");
+    }
+    return std::string(tenant_names_[node.one_of(Words(tenant_names_))]);
+  }
+
   std::vector<ring::Member> read_members(const YamlReader& node) {
     std::vector<ring::Member> members;
     Once<wire::IpAddress> addresses;
@@ -553,6 +624,7 @@ class RingsReader {
 
   const std::vector<PortConfig>& ports_;
   std::vector<std::string_view> port_names_; // into ports_
+  std::vector<std::string_view> tenant_names_;
   Once<std::uint32_t> ids_;
   std::size_t members_in_all_ = 0;
   std::map<wire::IpAddress, Tie> ties_;
@@ -603,12 +675,13 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   config.l2 = read_l2(root.at("l2"));
   config.connections = read_connections(root.at("connections"));
   config.metrics = read_metrics(root.at("metrics"));
-  config.control = ControlReader::read(root.at("control"));
+  config.tenants = read_tenants(root.at("tenants"));
+  config.control = ControlReader::read(root.at("control"), config.tenants);
   config.spare = read_spare(root.at("spare"));
   read_optional(root.at("drain_s"), config.drain_s);
   config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
   if (const YamlReader rings = root.at("rings"); rings.is_present()) {
-    config.rings = RingsReader(config.ports).read(rings);
+    config.rings = RingsReader(config).read(rings);
   }
   return config;
 }
@@ -620,7 +693,7 @@ std::vector<ring::RingSpec> load_rings(const std::filesystem::path& file, const 
 std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view name,
                                         const Config& config) {
   const YamlReader root = YamlReader::parse(yaml, name);
-  RingsReader reader(config.ports);
+  RingsReader reader(config);
   return root.is_list() ? reader.read(root.standing_for("rings"))
                         : std::vector{reader.read_ring(root.standing_for("rings[0]"))};
 }

@@ -77,7 +77,18 @@ struct ControlConfig {
   std::vector<std::string> local;  // paths of Unix sockets
   std::vector<std::string> remote; // "ADDRESS:PORT", IPv6 in brackets
   std::optional<TlsFiles> tls;     // there if `remote` has an address
-  bool is_default = true;          // the file says nothing of it
+  // Common names of the certificates whose bearers may do all. Absent: everybody's, unless there
+  // are tenants.
+  std::optional<std::vector<std::string>> operators;
+  bool is_default = true; // the file says nothing of it
+};
+
+/// Who shares the switch with others. A limit that is absent is none.
+struct TenantConfig {
+  std::string name;                                // of its rings, and in its certificates; unique
+  std::optional<std::uint16_t> rings;              // 0 .. 4096, at once
+  std::optional<std::uint32_t> memory_mib;         // 0 .. 2^20, of all its rings
+  std::optional<std::uint32_t> packets_per_second; // 1 .. 10^9, of all its rings
 };
 
 struct Config {
@@ -91,13 +102,14 @@ struct Config {
   MetricsConfig metrics;
   ControlConfig control;
   SpareConfig spare;
+  std::vector<TenantConfig> tenants; // 0 .. 1024
   // Where the switch remembers rings that were made while it ran; empty: there can be none.
   std::string state_directory;
   // Most seconds for which a switch that is to stop waits for running collectives, 0 .. 3600.
   std::uint32_t drain_s = 5;
   // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
   // 1024, 2048 or 4096; lease not below patience; 2 .. 256 members with distinct addresses; ports
-  // that exist.
+  // and tenants that exist.
   std::vector<ring::RingSpec> rings;
 };
 

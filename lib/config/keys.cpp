@@ -21,6 +21,8 @@ std::string text_of(std::uint64_t number) {
 
 constexpr std::uint64_t kMostRings = 4096;
 constexpr std::string_view kFileForm = "the path of a PEM file";
+constexpr std::string_view kNameForm =
+    "a name of at most 64 letters, digits, '_', '.', '@' and '-'";
 constexpr std::string_view kAddressForm = "a unicast IPv4 or IPv6 address";
 
 /// The defaults are those of the structures that are filled.
@@ -83,6 +85,18 @@ std::vector<Key> make_keys() {
       {"control.tls.certificate", Text{kFileForm}, "the switch's certificate and its chain"},
       {"control.tls.key", Text{kFileForm}, "its key"},
       {"control.tls.client_authority", Text{kFileForm}, "who signs clients' certificates"},
+      {"control.operators", List{{0, 64}, "names"},
+       "common names of the certificates that may do all", "any, unless there are tenants"},
+      {"control.operators[]", Text{kNameForm}, ""},
+      {"tenants", List{{0, 1024}, "tenants"}, "who shares the switch, and what each may have of it",
+       "none"},
+      {"tenants[]", Map{}, ""},
+      {"tenants[].name", Text{kNameForm}, "the common name in the tenant's certificates"},
+      {"tenants[].rings", WholeNumber{{0, kMostRings}}, "most rings at once", "no limit"},
+      {"tenants[].memory_mib", WholeNumber{{0, 1U << 20}},
+       "MiB for the frames, slots and results of all its rings", "no limit"},
+      {"tenants[].packets_per_second", WholeNumber{{1, 1'000'000'000}},
+       "ring frames of all its hosts in a second", "no limit"},
       {"spare", Map{}, "", "no room"},
       {"spare.rings", WholeNumber{{0, kMostRings}}, "most rings made while the switch runs"},
       {"spare.members", WholeNumber{{0, ring::RingSet::kMostMembers}},
@@ -115,6 +129,7 @@ std::vector<Key> make_keys() {
        "seconds without a packet of any member after which the ring is reclaimed; at least "
        "patience",
        fmt::format("{}, or patience if that is longer", ring.lease_ms / 1000)},
+      {"rings[].tenant", Text{"a tenant's name"}, "whose ring it is", "nobody's"},
       {"rings[].members", List{{kMinWorld, kMaxWorld}, "members"}, "the ranks, rank 0 first"},
       {"rings[].members[]", Map{}, ""},
       {"rings[].members[].ip", Text{kAddressForm}, "the rank's address"},

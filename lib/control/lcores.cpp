@@ -29,7 +29,9 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
       lcore.add_tx_port(port, queues_of_port[port]);
     }
     if (place.works) {
-      lcore.make_worker(place.rings, with_own_sessions(settings));
+      stage::Worker::Settings own = with_own_sessions(settings);
+      own.queue_room = place.queue_room;
+      lcore.make_worker(place.rings, own);
     }
   }
   for (std::size_t i = 0; i < lcores.size(); ++i) {

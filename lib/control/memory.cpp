@@ -80,6 +80,31 @@ std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) 
   return static_cast<std::uint32_t>(std::bit_ceil(frames));
 }
 
+namespace {
+
+bool somebody_waits(const config::Config& config) {
+  return config.rings.size() + config.spare.rings > 1 ||
+         std::ranges::any_of(config.tenants, [](const config::TenantConfig& tenant) {
+           return tenant.packets_per_second.has_value();
+         });
+}
+
+} // namespace
+
+Placement with_queues(const config::Config& config, Placement placement) {
+  const bool is_pipeline = placement.lcores.size() > 1;
+  for (Placement::DataLcore& lcore : placement.lcores) {
+    std::uint32_t arriving = is_pipeline ? lcore::kHandoffEntries : 0;
+    std::uint32_t received = 0;
+    for (const Placement::Queue& queue : lcore.receives) {
+      received += config.ports[queue.port].rx_descriptors;
+    }
+    arriving = std::max(arriving, received);
+    lcore.queue_room = lcore.works && somebody_waits(config) ? 2 * arriving : 0;
+  }
+  return placement;
+}
+
 std::uint64_t frames_held_by(const ring::Ring& ring) {
   return stage::dimensions_of(ring).held_frames() +
          std::uint64_t{conn::WaitingHellos::kPerChild} * ring.children();
@@ -103,6 +128,9 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
   const bool is_pipeline = placement.lcores.size() > 1;
   const std::uint64_t per_handoff = lcore::kHandoffEntries + sum_of(lcore::kTxHandoffEntries);
   queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? per_handoff : 0));
+  for (const Placement::DataLcore& lcore : placement.lcores) {
+    queued += lcore.queue_room;
+  }
   const std::uint64_t mbufs = held + queued;
   if (mbufs > std::numeric_limits<std::uint32_t>::max()) {
     throw config::ConfigError(fmt::format(
@@ -111,15 +139,15 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
   }
   plan.mbufs = static_cast<std::uint32_t>(mbufs);
   plan.data_room = data_room_for(config);
-  const std::size_t per_mbuf = rte_mempool_calc_obj_size(
+  plan.mbuf_bytes = rte_mempool_calc_obj_size(
       static_cast<std::uint32_t>(sizeof(rte_mbuf) + lcore::kFrameBytesInMbuf + plan.data_room), 0,
       nullptr);
-  plan.pool_bytes = mbufs * (per_mbuf + sizeof(void*));
+  plan.pool_bytes = mbufs * (plan.mbuf_bytes + sizeof(void*));
   plan.explanation =
       fmt::format("{} mbufs of {} bytes ({} for frames that rings can hold, 2N x L x (H-1) each; "
                   "{} for queues): "
                   "{:.0f} MiB; slots and cached results: {:.0f} MiB",
-                  mbufs, per_mbuf, held, queued, static_cast<double>(plan.pool_bytes) / kMiB,
+                  mbufs, plan.mbuf_bytes, held, queued, static_cast<double>(plan.pool_bytes) / kMiB,
                   static_cast<double>(plan.ring_bytes) / kMiB);
   return plan;
 }

@@ -17,7 +17,8 @@ inline constexpr double kMiB = 1024.0 * 1024.0; // bytes
 struct MemoryPlan {
   std::uint32_t mbufs = 0;
   std::uint16_t data_room = 0; // bytes of an mbuf for a frame and its headroom
-  std::size_t pool_bytes = 0;  // mbufs, with the Frames in them
+  std::size_t mbuf_bytes = 0;  // of an mbuf, with the Frame in it
+  std::size_t pool_bytes = 0;  // of all mbufs
   std::size_t ring_bytes = 0;  // slots, cached results
   // Of the mbufs: for frames that rings hold, those that are made while the switch runs included.
   std::uint64_t ring_frames = 0;
@@ -31,6 +32,11 @@ struct MemoryPlan {
 /// with a member there, between 4096 and 65536. Where that is not enough, results that were dropped
 /// are sent again from the cache. The frames are those that the slots held.
 std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port);
+
+/// The placement with the room for frames that wait for their turn before each worker: twice as
+/// many as could wait for it in receive queues or in a hand-off ring. None where no ring has to
+/// wait for another, or for its tenant's rate.
+Placement with_queues(const config::Config& config, Placement placement);
 
 /// Frames that a ring can hold: in its slots, and hellos that wait.
 std::uint64_t frames_held_by(const ring::Ring& ring);

@@ -25,6 +25,7 @@ struct Placement {
     std::vector<std::uint16_t> transmits; // ports
     std::vector<std::uint16_t> rings;     // indices in the set
     bool works = false;
+    std::uint32_t queue_room = 0; // frames that may wait for their turn at the worker
     // Set for a worker without rings: it makes reductions for this lcore's worker.
     std::optional<std::size_t> helps;
   };

@@ -145,8 +145,9 @@ ring::RingSet first_rings(const config::Config& config, const std::optional<Ring
 
 Switch::Switch(const config::Config& config)
     : config_(config), journal_(journal_of(config)), rings_(first_rings(config, journal_)),
-      placement_(place(config, *rings_)), plan_(plan_memory(config, *rings_, placement_)),
-      ring_budget_(config.spare, *rings_, plan_),
+      placement_(with_queues(config, place(config, *rings_))),
+      plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
+      tenants_(config.tenants, plan_.mbuf_bytes, *rings_),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
   check_memory();
@@ -210,6 +211,16 @@ void Switch::make_lcores() {
         ring_backlog_of(config_, static_cast<std::uint16_t>(queues.size() - 1));
   }
   lcores_ = control::make_lcores(placement_, *shared_, settings, queues);
+  give(tenants_.shares(*rings_, placement_));
+}
+
+/// By lcore. Only while all lcores are stopped.
+void Switch::give(const std::vector<stage::TenantShares>& shares) {
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (stage::Worker* worker = lcores_[i]->worker(); worker != nullptr) {
+      worker->queue().set_shares(shares[i], lcore::Clock().now());
+    }
+  }
 }
 
 void Switch::start() {
@@ -423,6 +434,7 @@ ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   }
   const ring::Ring ring(spec);
   auto next = set_with(spec);
+  tenants_.check(ring, *rings_);
   ring_budget_.check(ring, *rings_);
   const std::size_t lcore = worker_for(ring);
   auto room = room_for(ring);
@@ -430,13 +442,17 @@ ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   const std::uint16_t index = rings_->next_index();
   const std::uint16_t group = next->group_of_ring(index);
   tell_capture(index, spec);
+  Placement placement = placement_;
+  placement.assign(index, group, lcore);
+  const auto shares = tenants_.shares(*next, placement);
   const Quiesce quiesced(*this);
   next = rings_.swap(std::move(next));
   room->state.heard_at_ns = lcore::Clock().now().ns;
   lcores_[lcore]->worker()->adopt(index, std::move(*room));
   care_.resize(rings_->rings().size());
   care_[index] = {.birth = ++last_birth_, .keeper = keeper};
-  placement_.assign(index, group, lcore);
+  std::swap(placement_, placement);
+  give(shares);
   for (const auto& other : lcores_) {
     other->route_group(group, *lcores_[lcore]);
   }
@@ -512,10 +528,12 @@ std::optional<std::uint16_t> Switch::ring_born(ring::RingBirth birth) const {
 /// For a caller that has locked one_writer_.
 void Switch::withdraw(std::uint16_t ring) {
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
+  const auto shares = tenants_.shares(*next, placement_);
   drop_withdrawn(); // what an lcore that did not stop has left of the last one
   {
     const Quiesce quiesced(*this);
     take_out(ring, next, lcore::Clock().now());
+    give(shares);
   }
   drop_withdrawn();
 }
@@ -582,6 +600,7 @@ std::optional<Reclaimed> Switch::reclaim_if(std::uint32_t id, const ReclaimJudge
 std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge& judge) {
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
   const ring::RingSpec spec = rings_->rings()[ring].spec();
+  const auto shares = tenants_.shares(*next, placement_);
   Reclaimed reclaimed{.ring = spec.id, .time_ns = unix_now_ns()};
   drop_withdrawn();
   {
@@ -598,6 +617,7 @@ std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge&
     reclaimed.frames = tended.life.held;
     if (reclaimed.fate == Fate::withdrawn) {
       take_out(ring, next, now);
+      give(shares);
     } else {
       worker_of(ring).worker()->reset_ring(ring, now);
     }

@@ -9,6 +9,7 @@
 #include "control/port.hpp"
 #include "control/ring_budget.hpp"
 #include "control/ring_journal.hpp"
+#include "control/tenants.hpp"
 #include "lcore/lcore.hpp"
 #include "stage/snapshot.hpp"
 
@@ -205,6 +206,8 @@ class Switch {
   /// The MAC table, in no order. Does not stop the lcores.
   std::vector<Station> stations() const;
 
+  const Tenants& tenants() const { return tenants_; }
+
   const MemoryPlan& memory_plan() const { return plan_; }
 
   /// Number of free mbufs.
@@ -245,6 +248,7 @@ class Switch {
   std::optional<Reclaimed> reclaim(std::uint16_t ring, const ReclaimJudge& judge);
   std::optional<std::uint16_t> ring_born(ring::RingBirth birth) const;
   void drop_withdrawn();
+  void give(const std::vector<stage::TenantShares>& shares);
 
   config::Config config_;
   std::optional<RingJournal> journal_; // with a state directory
@@ -255,6 +259,7 @@ class Switch {
   Placement placement_;
   MemoryPlan plan_;
   RingBudget ring_budget_;
+  Tenants tenants_;
   EalMemory memory_;
   rte_mempool* pool_ = nullptr;
   std::vector<Port> ports_;

@@ -2,6 +2,7 @@
 #include "metrics/catalogue.hpp"
 
 #include "control/leases.hpp"
+#include "control/memory.hpp"
 #include "report/table_shapes.hpp"
 #include "weir/reasons.hpp"
 
@@ -62,6 +63,30 @@ constexpr Metric of_rank(Kind kind, std::string_view name, std::string_view help
           .value = value,
           .label = "rank",
           .fixed = fixed};
+}
+
+constexpr Metric of_line(Kind kind, std::string_view name, std::string_view help,
+                         std::string_view value) {
+  return {.name = name,
+          .help = help,
+          .kind = kind,
+          .scope = Scope::each_ring,
+          .question = "/weir/ring",
+          .table = &tables::kRingQueue,
+          .value = value,
+          .label = ""};
+}
+
+constexpr Metric of_tenant(Kind kind, std::string_view name, std::string_view help,
+                           std::string_view value, double unit = 1.0) {
+  return {.name = name,
+          .help = help,
+          .kind = kind,
+          .question = "/weir/tenants",
+          .table = &tables::kTenants,
+          .value = value,
+          .unit = unit,
+          .label = "tenant"};
 }
 
 constexpr Metric of_lcore(Kind kind, std::string_view name, std::string_view help,
@@ -151,6 +176,12 @@ constexpr std::array kCatalogue{
            .value = "count",
            .label = "reason",
            .known = kDropReasonNames},
+    of_line(Kind::gauge, "weir_ring_waiting_frames",
+            "Frames of the ring, and of those that share neighbours with it, that wait for their "
+            "turn at the worker.",
+            "waiting"),
+    of_line(Kind::counter, "weir_ring_waited_frames_total", "Frames that had to wait for it.",
+            "waited"),
     Metric{.name = "weir_ring_slot_seconds",
            .help = "From a packet's first contribution to its last. The sum is not measured.",
            .kind = Kind::histogram,
@@ -185,6 +216,14 @@ constexpr std::array kCatalogue{
            .value = "count",
            .label = "reason",
            .known = kForeignReasonNames},
+
+    of_tenant(Kind::gauge, "weir_tenant_rings", "Rings of the tenant.", "rings"),
+    of_tenant(Kind::gauge, "weir_tenant_memory_bytes",
+              "What the frames, slots and results of its rings can take.", "memory_mib",
+              control::kMiB),
+    of_tenant(Kind::counter, "weir_tenant_over_rate_frames_total",
+              "Frames dropped because they were more than the tenant's packets per second.",
+              "over_rate"),
 
     of_lcore(Kind::counter, "weir_lcore_rounds_total", "Rounds of the lcore's loop.", "rounds"),
     of_lcore(Kind::counter, "weir_lcore_idle_rounds_total", "Rounds that found nothing to do.",

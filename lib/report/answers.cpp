@@ -149,7 +149,10 @@ Report show_rings(control::Switch& weir, std::string_view name) {
   const stage::RingSnapshot& snapshot = seen.rings.front();
   return {rings_table(*seen.set, seen.rings),
           members_table(seen.set->rings()[snapshot.ring].spec(), snapshot),
-          recovery_table(snapshot), ring_drops_table(snapshot), slot_time_table(snapshot)};
+          recovery_table(snapshot),
+          ring_drops_table(snapshot),
+          slot_time_table(snapshot),
+          ring_queue_table(seen.set->rings()[snapshot.ring].spec(), snapshot)};
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {

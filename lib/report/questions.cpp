@@ -5,6 +5,7 @@
 #include "report/captures.hpp"
 #include "report/reclaims.hpp"
 #include "report/table_shapes.hpp"
+#include "report/tenants.hpp"
 
 #include <algorithm>
 #include <array>
@@ -50,7 +51,7 @@ constexpr std::array kQuestions{
     Question{"show ring <id|all>", "/weir/ring",
              "members, slots, results, drops and slot times of a ring", Stops::one,
              answer<tables::kRings, tables::kMembers, tables::kRecovery, tables::kRingDrops,
-                    tables::kSlotTime>,
+                    tables::kSlotTime, tables::kRingQueue>,
              show_rings},
     Question{"show ring <id> stuck", "/weir/ring/stuck",
              "the oldest unfinished slots, the ranks they wait for, and what holds these up",
@@ -58,6 +59,9 @@ constexpr std::array kQuestions{
     Question{"show reclaimed", "/weir/reclaimed", "rings that the switch took back, and why",
              Stops::none, answer<tables::kReclaimed, tables::kReclaims>,
              without_argument<show_reclaimed>},
+    Question{"show tenants", "/weir/tenants",
+             "what tenants may have of the switch, and what they have", Stops::one,
+             answer<tables::kTenants>, without_argument<show_tenants>},
     Question{"show conn all", "/weir/conn", "queue pairs between ring neighbours",
              Stops::one_for_each_part, answer<tables::kConnections>,
              without_argument<show_connections>},

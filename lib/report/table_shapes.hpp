@@ -77,6 +77,26 @@ inline constexpr std::array kRecovery{
     Column{"kept_alive", "kept alive"},
     Column{"waited_for_ms", "waited for ms"},
 };
+inline constexpr std::array kRingQueue{
+    Column{"tenant", "tenant"},
+    Column{"packets_per_second", "packets a second"}, // its tenant's, at the ring's worker
+    Column{"waiting", "waiting"},
+    Column{"waited", "waited"},
+    Column{"queue_full", "dropped: queue full"},
+    Column{"over_rate", "dropped: tenant's rate"},
+};
+inline constexpr std::array kTenants{
+    Column{"tenant", "tenant"},
+    Column{"rings", "rings"},
+    Column{"most_rings", "most"},
+    Column{"memory_mib", "MiB"},
+    Column{"most_memory_mib", "most"},
+    Column{"packets_per_second", "packets a second"},
+    Column{"waiting", "waiting"},
+    Column{"waited", "waited"},
+    Column{"queue_full", "dropped: queue full"},
+    Column{"over_rate", "dropped: its rate"},
+};
 inline constexpr std::array kReasons{
     Column{"reason", "reason"},
     Column{"count", "count"},
@@ -179,6 +199,10 @@ inline constexpr TableShape kRecovery{"recovery", columns::kRecovery, {}};
 inline constexpr TableShape kRingDrops{"ring_drops", columns::kReasons, {}};
 inline constexpr TableShape kSlotTime{"slot_time", columns::kNanoseconds,
                                       "from a slot's first contribution to its last"};
+inline constexpr TableShape kRingQueue{
+    "ring_queue", columns::kRingQueue,
+    "frames that wait for their turn at the worker; rings that share neighbours wait together"};
+inline constexpr TableShape kTenants{"tenants", columns::kTenants, {}};
 inline constexpr TableShape kStuck{"stuck", columns::kStuck, {}};
 inline constexpr TableShape kWaitedFor{"waited_for", columns::kWaitedFor, {}};
 inline constexpr TableShape kConnections{"connections", columns::kConnections, {}};

@@ -122,6 +122,15 @@ Table rings_table(const ring::RingSet& set, std::span<const RingSnapshot> rings)
   return table;
 }
 
+Table ring_queue_table(const RingSpec& spec, const RingSnapshot& ring) {
+  Table table(tables::kRingQueue);
+  const stage::LineSnapshot& line = ring.line;
+  table.rows.push_back({spec.tenant.empty() ? std::string("-") : spec.tenant,
+                        line.rate == 0 ? Cell(std::string("-")) : Cell(line.rate), line.waiting,
+                        line.counters.waited, line.counters.queue_full, line.counters.over_rate});
+  return table;
+}
+
 Table members_table(const RingSpec& spec, const RingSnapshot& ring) {
   Table table(tables::kMembers);
   for (std::uint16_t rank = 0; rank < ring.children.size(); ++rank) {

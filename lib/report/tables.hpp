@@ -23,6 +23,8 @@ Table accounting_table(const stage::Accounting& accounting);
 
 /// `set` says what the rings' indices mean.
 Table rings_table(const ring::RingSet& set, std::span<const stage::RingSnapshot> rings);
+/// Of the one ring.
+Table ring_queue_table(const ring::RingSpec& spec, const stage::RingSnapshot& ring);
 Table members_table(const ring::RingSpec& spec, const stage::RingSnapshot& ring);
 
 /// Which link loses, and which rank the ring waits for. A packet is lost from a rank when the

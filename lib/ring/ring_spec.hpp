@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace weir::ring {
@@ -31,6 +32,7 @@ struct RingSpec {
   KeepAlive keep_alive = KeepAlive::ack;
   std::uint64_t lease_ms = 3'600'000; // without a packet of any member, then the ring is reclaimed
   std::vector<Member> members;        // in rank order, 2 .. 256, addresses distinct
+  std::string tenant;                 // whose ring it is; empty: nobody's
 
   std::uint16_t world() const { return static_cast<std::uint16_t>(members.size()); }
 

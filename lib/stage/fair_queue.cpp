@@ -45,17 +45,26 @@ void FairQueue::set_rate(std::uint16_t tenant, std::uint64_t rate, frame::Instan
 }
 
 /// nullptr: the line's frames need no tokens.
-FairQueue::Tenant* FairQueue::limited_tenant_of(const Line& line) {
+const FairQueue::Tenant* FairQueue::limited_tenant_of(const Line& line) const {
   const bool is_limited = line.tenant < tenants_.size() && tenants_[line.tenant].bucket;
   return is_limited ? &tenants_[line.tenant] : nullptr;
 }
 
-bool FairQueue::has_token(const Line& line) {
+FairQueue::Tenant* FairQueue::limited_tenant_of(const Line& line) {
+  return const_cast<Tenant*>(std::as_const(*this).limited_tenant_of(line));
+}
+
+std::uint64_t FairQueue::rate_of(std::uint16_t group) const {
+  const Tenant* tenant = group < lines_.size() ? limited_tenant_of(lines_[group]) : nullptr;
+  return tenant == nullptr ? 0 : tenant->bucket->rate();
+}
+
+bool FairQueue::has_token(const Line& line) const {
   const Tenant* tenant = limited_tenant_of(line);
   return tenant == nullptr || tenant->bucket->has_token();
 }
 
-std::uint64_t FairQueue::longest(const Line& line) {
+std::uint64_t FairQueue::longest(const Line& line) const {
   const Tenant* tenant = limited_tenant_of(line);
   return tenant == nullptr
              ? std::numeric_limits<std::uint64_t>::max()

@@ -96,6 +96,9 @@ class FairQueue {
     return group < lines_.size() ? lines_[group].frames : 0;
   }
 
+  /// The packets per second of the group's tenant; 0: no limit.
+  std::uint64_t rate_of(std::uint16_t group) const;
+
   LineCounters counters_of(std::uint16_t group) const {
     return group < lines_.size() ? lines_[group].counters : LineCounters{};
   }
@@ -134,9 +137,10 @@ class FairQueue {
     Row aside;                         // lines that wait for a token
   };
 
+  const Tenant* limited_tenant_of(const Line& line) const;
   Tenant* limited_tenant_of(const Line& line);
-  bool has_token(const Line& line);
-  std::uint64_t longest(const Line& line);
+  bool has_token(const Line& line) const;
+  std::uint64_t longest(const Line& line) const;
   void push(Row& row, std::uint32_t group);
   std::uint32_t pop(Row& row);
   void append(frame::Frame& frame, std::uint32_t group);

@@ -4,6 +4,13 @@
 #include <algorithm>
 
 namespace weir::stage {
+namespace {
+
+LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t group) {
+  return {lines.waiting(group), lines.counters_of(group), lines.rate_of(group)};
+}
+
+} // namespace
 
 LinkLosses losses_of(const RingSnapshot& ring, std::size_t child) {
   const std::size_t children = ring.children.size();
@@ -22,7 +29,8 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
                         .held = slots.held(),
                         .filling = slots.filling(),
                         .slots = slots.slots(),
-                        .children = {}};
+                        .children = {},
+                        .line = snapshot_line(worker.queue().lines(), worker.group_of(ring))};
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
     snapshot.children.push_back(classifier.status_of(ring, child));
   }

@@ -15,6 +15,13 @@
 
 namespace weir::stage {
 
+/// The frames of a group of rings that wait for their turn at the worker.
+struct LineSnapshot {
+  std::uint64_t waiting = 0;
+  LineCounters counters;
+  std::uint64_t rate = 0; // the worker's part of the tenant's packets per second; 0: no limit
+};
+
 struct RingSnapshot {
   std::uint16_t ring = 0; // index in the set
   std::optional<conn::Incarnation> incarnation;
@@ -26,6 +33,7 @@ struct RingSnapshot {
   std::vector<std::uint16_t> waited_for;    // children whose packets the oldest slot lacks
   std::uint64_t waiting_ns = 0;             // how long it has waited for them
   std::optional<std::uint64_t> draining_ms; // for how long it drains; none: it does not
+  LineSnapshot line;                        // of its group
 };
 
 struct ConnectionSnapshot {

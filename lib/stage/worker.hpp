@@ -81,6 +81,8 @@ class Worker {
 
   const std::vector<std::uint16_t>& rings() const { return owned_; }
 
+  std::uint16_t group_of(std::uint16_t ring) const { return current_->group_of_ring(ring); }
+
   const RingState& state_of(std::uint16_t ring) const { return *rings_[ring]; }
 
   const frame::RingCounters& counters_of(std::uint16_t ring) const {

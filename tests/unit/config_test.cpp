@@ -107,10 +107,10 @@ std::vector<BadFile> document_rows() {
        "3: (document): found a second document; allowed: one YAML document"},
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, control, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, control, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
       {"a bracket left open", "ports: [1,\n",
@@ -122,7 +122,7 @@ std::vector<BadFile> document_rows() {
        "document"},
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
-       "connections, metrics, control, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
        "document"},
@@ -144,14 +144,14 @@ std::vector<BadFile> key_rows() {
   return {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
        "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "control, spare, state_directory, drain_s, rings"},
+       "control, tenants, spare, state_directory, drain_s, rings"},
       {"a misspelt key", with("rings:", "ring:"),
        "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "control, spare, state_directory, drain_s, rings; did "
+       "control, tenants, spare, state_directory, drain_s, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
-       "patience, keep_alive, lease, members; did you mean "
+       "patience, keep_alive, lease, tenant, members; did you mean "
        "window?"},
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
        "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, mtu, "
@@ -169,14 +169,14 @@ std::vector<BadFile> key_rows() {
        "25: rings[0].members[1].prot: found an unknown key; allowed: ip, port; did you mean port?"},
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
        "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
-       "control, spare, state_directory, drain_s, rings"},
+       "control, tenants, spare, state_directory, drain_s, rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
        "macs, rx_queues, mtu, rx_descriptors, tx_descriptors, outer_tag"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
-       "metrics, control, spare, state_directory, drain_s, rings"},
+       "metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
        "16: l2: found nothing as a key; allowed: aging_s, entries"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),
@@ -270,7 +270,7 @@ std::vector<BadFile> kind_rows() {
        "3: rings: found a map; allowed: a list of at most 4096 rings"},
       {"a ring that is a number", "ports: [{ name: p0, device: d0 }]\nrings: [7]\n",
        "2: rings[0]: found 7; allowed: a map with keys out of id, window, max_message_bytes, mtu, "
-       "patience, keep_alive, lease, members"},
+       "patience, keep_alive, lease, tenant, members"},
       {"a member that is an address", with("- { ip: 10.0.0.2, port: p1 }", "- 10.0.0.2"),
        "25: rings[0].members[1]: found \"10.0.0.2\"; allowed: a map with keys out of ip, port"},
       {"a member inside itself",
@@ -402,6 +402,29 @@ std::vector<BadFile> number_rows() {
        "16: control.tls.client_authority: found nothing: the key is missing; allowed: the path of "
        "a PEM "
        "file"},
+      {"operators without an address",
+       with("l2:", "control: { listen: [], operators: [root] }\nl2:"),
+       "16: control.operators: found names of certificates, but no address to use them at; "
+       "allowed: operators: with an ADDRESS:PORT in listen:"},
+      {"an operator who is a tenant",
+       with("l2:", "control: { listen: ['[::1]:1'], operators: [red], tls: { certificate: a, key: "
+                   "b, client_authority: c } }\ntenants: [{ name: red }]\nl2:"),
+       "16: control.operators[0]: found \"red\", which is a tenant's name; allowed: a name that no "
+       "tenant has"},
+      {"a tenant of no certificate", with("l2:", "tenants: [{ name: 'red,CN=root' }]\nl2:"),
+       "16: tenants[0].name: found \"red,CN=root\"; allowed: a name of at most 64 letters, digits, "
+       "'_', '.', '@' and '-'"},
+      {"a tenant with too long a name",
+       with("l2:", "tenants: [{ name: " + std::string(65, 'x') + " }]\nl2:"),
+       "16: tenants[0].name: found "
+       "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" "
+       "...; allowed: a name of at most 64 letters, digits, '_', '.', '@' and '-'"},
+      {"two tenants of one name", with("l2:", "tenants: [{ name: red }, { name: red }]\nl2:"),
+       "16: tenants[1].name: found \"red\", which is tenants[0].name on line 16 too; allowed: each "
+       "tenant once"},
+      {"a tenant who may send nothing",
+       with("l2:", "tenants: [{ name: red, packets_per_second: 0 }]\nl2:"),
+       "16: tenants[0].packets_per_second: found 0; allowed: a whole number, 1 to 1000000000"},
       {"metrics without a place", with("l2:", "metrics: {}\nl2:"),
        "16: metrics.listen: found nothing: the key is missing; allowed: ADDRESS:PORT, such as "
        "127.0.0.1:9464 or [::1]:9464"},
@@ -760,6 +783,35 @@ TEST(Config, LeaseOfARing) {
 TEST(Config, HowLongAStopMayWait) {
   EXPECT_EQ(parse_config(kGood, "f.yaml").drain_s, 5U);
   EXPECT_EQ(parse_config(with("rings:", "drain_s: 0\nrings:"), "f.yaml").drain_s, 0U);
+}
+
+TEST(Config, TenantsAndTheirRings) {
+  const Config config = parse_config(
+      with("l2:", "control: { listen: ['[::1]:1'], operators: [root, admin@dc1], tls: { "
+                  "certificate: a, key: b, client_authority: c } }\n"
+                  "tenants: [{ name: red, rings: 4, memory_mib: 512, packets_per_second: 1000000 "
+                  "}, { name: blue }]\nl2:"),
+      "f.yaml");
+  EXPECT_EQ(config.control.operators, (std::vector<std::string>{"root", "admin@dc1"}));
+  ASSERT_EQ(config.tenants.size(), 2U);
+  EXPECT_EQ(config.tenants[0].name, "red");
+  EXPECT_EQ(config.tenants[0].rings, 4);
+  EXPECT_EQ(config.tenants[0].memory_mib, 512U);
+  EXPECT_EQ(config.tenants[0].packets_per_second, 1'000'000U);
+  EXPECT_FALSE(config.tenants[1].rings || config.tenants[1].memory_mib ||
+               config.tenants[1].packets_per_second);
+  EXPECT_EQ(config.rings[0].tenant, "");
+
+  const auto owned = [&](std::string_view tenant) {
+    return parse_config(
+        with("    mtu: 512\n", fmt::format("    mtu: 512\n    tenant: {}\n", tenant)) +
+            "tenants: [{ name: red }]\n",
+        "f.yaml");
+  };
+  EXPECT_EQ(owned("red").rings[0].tenant, "red");
+  EXPECT_THROW(owned("blue"), ConfigError);
+  EXPECT_THROW(parse_config(with("    mtu: 512\n", "    mtu: 512\n    tenant: red\n"), "f.yaml"),
+               ConfigError);
 }
 
 TEST(Config, LeastFileTakesEveryDefault) {

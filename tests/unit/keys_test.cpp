@@ -34,6 +34,9 @@ metrics: { listen: "127.0.0.1:9464" }
 control:
   listen: ["127.0.0.1:9465"]
   tls: { certificate: a, key: b, client_authority: c }
+  operators: [admin]
+tenants:
+  - { name: red, rings: 1, memory_mib: 64, packets_per_second: 1000 }
 spare: { rings: 1, members: 2, frames: 64 }
 state_directory: /var/lib/weir
 drain_s: 7
@@ -45,6 +48,7 @@ rings:
     patience: 5
     keep_alive: rnr
     lease: 60
+    tenant: red
     members:
       - { ip: 10.0.0.1, port: p0 }
       - { ip: 10.0.0.2, port: p0 }
@@ -110,9 +114,9 @@ TEST(KeyTable, EveryKeyIsRead) {
 /// A value that is not allowed is answered with the table's words.
 TEST(KeyTable, ErrorsSayWhatIsAllowed) {
   for (const Key& key : keys()) {
-    // A map's keys and the ports' names are in the error instead.
-    const bool has_own_words =
-        std::holds_alternative<Map>(key.value) || key.path == "rings[].members[].port";
+    // A map's keys and the names of ports and tenants are in the error instead.
+    const bool has_own_words = std::holds_alternative<Map>(key.value) ||
+                               key.path == "rings[].members[].port" || key.path == "rings[].tenant";
     const std::string error = error_of(with_wrong_value(key));
     EXPECT_NE(error.find("allowed: " + (has_own_words ? "" : allowed(key.value))),
               std::string::npos)

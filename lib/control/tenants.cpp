@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/tenants.hpp"
+
+#include "control/memory.hpp"
+#include "stage/ring_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace weir::control {
+namespace {
+
+constexpr std::size_t kNamed = 8; // rings in an error
+
+double mib(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / kMiB;
+}
+
+const ring::RingSpec& spec_of(const ring::RingSet& set, std::uint16_t ring) {
+  return set.rings()[ring].spec();
+}
+
+/// "tenant red", or that it is nobody's.
+std::string owner_of(const ring::RingSpec& ring) {
+  return ring.tenant.empty() ? "of no tenant" : "of tenant " + ring.tenant;
+}
+
+/// "ring 7, ring 8": with what `text_of` says of each.
+template <typename TextOf>
+std::string list_of(const std::vector<std::uint16_t>& rings, TextOf&& text_of) {
+  std::vector<std::string> parts;
+  for (const std::uint16_t ring : rings) {
+    if (parts.size() == kNamed) {
+      parts.push_back(fmt::format("{} more", rings.size() - kNamed));
+      break;
+    }
+    parts.push_back(text_of(ring));
+  }
+  return parts.empty() ? "no ring" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// A present ring of another tenant with two neighbours of this one.
+std::optional<std::uint16_t> stranger_beside(const ring::Ring& ring, const ring::RingSet& present) {
+  std::set<std::uint16_t> groups;
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(child), ring.destination_of(child));
+    if (pair != 0) {
+      groups.insert(present.group_of_pair(pair));
+    }
+  }
+  for (const std::uint16_t other : present.present()) {
+    if (groups.contains(present.group_of_ring(other)) &&
+        spec_of(present, other).tenant != ring.spec().tenant) {
+      return other;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string beside(const ring::RingSpec& ring, const ring::RingSpec& other) {
+  return fmt::format("ring {} {}: two of its neighbours are neighbours in ring {}, which is {}, or "
+                     "in rings that share neighbours with it; allowed: neighbours in rings of one "
+                     "tenant",
+                     ring.id, owner_of(ring), other.id, owner_of(other));
+}
+
+} // namespace
+
+Tenants::Tenants(const std::vector<config::TenantConfig>& tenants, std::size_t mbuf_bytes,
+                 const ring::RingSet& at_start)
+    : tenants_(tenants), mbuf_bytes_(mbuf_bytes) {
+  for (const std::uint16_t ring : at_start.present()) {
+    if (const auto other = stranger_beside(at_start.rings()[ring], at_start)) {
+      throw config::ConfigError("rings: " +
+                                beside(spec_of(at_start, ring), spec_of(at_start, *other)));
+    }
+  }
+  for (const TenantUse& use : uses(at_start)) {
+    const config::TenantConfig& tenant = use.tenant;
+    if (use.rings.size() > tenant.rings.value_or(use.rings.size())) {
+      throw config::ConfigError(fmt::format(
+          "tenants: tenant {} has {} rings under rings:; allowed: {}, its rings:", tenant.name,
+          use.rings.size(), *tenant.rings));
+    }
+    if (tenant.memory_mib && mib(use.bytes) > *tenant.memory_mib) {
+      throw config::ConfigError(fmt::format(
+          "tenants: the rings of tenant {} need {:.1f} MiB: {}; allowed: {}, its memory_mib:",
+          tenant.name, mib(use.bytes),
+          list_of(use.rings,
+                  [&](std::uint16_t ring) {
+                    return fmt::format("ring {}: {:.1f}", spec_of(at_start, ring).id,
+                                       mib(bytes_of(at_start.rings()[ring])));
+                  }),
+          *tenant.memory_mib));
+    }
+  }
+}
+
+std::uint64_t Tenants::bytes_of(const ring::Ring& ring) const {
+  return frames_held_by(ring) * mbuf_bytes_ + stage::dimensions_of(ring).bytes();
+}
+
+TenantUse Tenants::use_of(const config::TenantConfig& tenant, const ring::RingSet& present) const {
+  TenantUse use{.tenant = tenant, .rings = {}};
+  for (const std::uint16_t ring : present.present()) {
+    if (spec_of(present, ring).tenant == tenant.name) {
+      use.rings.push_back(ring);
+      use.bytes += bytes_of(present.rings()[ring]);
+    }
+  }
+  return use;
+}
+
+std::vector<TenantUse> Tenants::uses(const ring::RingSet& present) const {
+  std::vector<TenantUse> uses;
+  for (const config::TenantConfig& tenant : tenants_) {
+    uses.push_back(use_of(tenant, present));
+  }
+  return uses;
+}
+
+void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const {
+  if (const auto other = stranger_beside(ring, present)) {
+    throw RingRefused(beside(ring.spec(), spec_of(present, *other)));
+  }
+  const auto tenant = std::ranges::find(tenants_, ring.spec().tenant, &config::TenantConfig::name);
+  if (tenant == tenants_.end()) {
+    return;
+  }
+  const TenantUse use = use_of(*tenant, present);
+  if (tenant->rings && use.rings.size() >= *tenant->rings) {
+    throw NoRoomForRing(fmt::format(
+        "ring {}: tenant {} may have {} rings and has {}: {}; allowed: withdraw one of these, or "
+        "configure more rings: for the tenant",
+        ring.spec().id, tenant->name, *tenant->rings, use.rings.size(),
+        list_of(use.rings, [&](std::uint16_t held) {
+          return fmt::format("ring {}", spec_of(present, held).id);
+        })));
+  }
+  if (tenant->memory_mib && mib(use.bytes + bytes_of(ring)) > *tenant->memory_mib) {
+    throw NoRoomForRing(fmt::format(
+        "ring {}: needs {:.1f} MiB; tenant {} may have {} and has {:.1f}, held by {}; allowed: "
+        "withdraw one of these, a smaller window, shorter messages, or configure more memory_mib: "
+        "for the tenant",
+        ring.spec().id, mib(bytes_of(ring)), tenant->name, *tenant->memory_mib, mib(use.bytes),
+        list_of(use.rings, [&](std::uint16_t held) {
+          return fmt::format("ring {}: {:.1f}", spec_of(present, held).id,
+                             mib(bytes_of(present.rings()[held])));
+        })));
+  }
+}
+
+std::vector<stage::TenantShares> Tenants::shares(const ring::RingSet& present,
+                                                 const Placement& placement) const {
+  std::vector<stage::TenantShares> shares;
+  if (tenants_.empty()) {
+    return shares;
+  }
+  stage::TenantShares none;
+  none.rates.resize(tenants_.size());
+  none.tenants.resize(placement.worker_of_group.size(), stage::FairQueue::kNoTenant);
+  shares.resize(placement.lcores.size(), none);
+  for (std::uint16_t tenant = 0; tenant < tenants_.size(); ++tenant) {
+    std::map<std::uint16_t, std::size_t> groups; // and the lcore of each
+    for (const std::uint16_t ring : use_of(tenants_[tenant], present).rings) {
+      groups[present.group_of_ring(ring)] = placement.worker_of_ring[ring];
+    }
+    const std::uint64_t rate = tenants_[tenant].packets_per_second.value_or(0);
+    for (const auto& [group, lcore] : groups) {
+      shares[lcore].tenants[group] = tenant;
+      shares[lcore].rates[tenant] += rate;
+    }
+    for (stage::TenantShares& share : shares) {
+      std::uint64_t& part = share.rates[tenant]; // so far times its groups
+      part = part == 0 ? 0 : std::max<std::uint64_t>(part / groups.size(), 1);
+    }
+  }
+  return shares;
+}
+
+} // namespace weir::control
