@@ -67,11 +67,11 @@ class HeldRings::Holder : public Stream {
   std::optional<grpc::Status> end_;
 };
 
-HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request) {
+HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request, Backend& maker) {
   ring::RingSpec spec = spec_of(request);
   take_place();
   try {
-    const ring::RingBirth birth = add(spec, request.id());
+    const ring::RingBirth birth = add(maker, spec, request.id());
     return open(spec, {spec.id, birth});
   } catch (...) {
     leave_place();
@@ -118,14 +118,14 @@ void HeldRings::leave_place() {
   --places_;
 }
 
-ring::RingBirth HeldRings::add(ring::RingSpec& spec, v1::HoldRingRequest::Id id) {
+ring::RingBirth HeldRings::add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id) {
   if (id == v1::HoldRingRequest::GIVEN) {
-    return backend_.hold_ring(spec);
+    return maker.hold_ring(spec);
   }
   while (true) {
     spec.id = next_chosen_id();
     try {
-      return backend_.hold_ring(spec);
+      return maker.hold_ring(spec);
     } catch (const RingExists&) { // so the next one
     }
   }

@@ -25,9 +25,9 @@ class HeldRings {
 
   using Stream = grpc::ServerWriteReactor<v1::HeldRing>;
 
-  /// Makes a ring. Its stream deletes itself when the call is done. Throws TooMany, WrongMessage,
-  /// and what Backend::hold_ring throws.
-  Stream* hold(const v1::HoldRingRequest& request);
+  /// `maker` makes a ring, as its caller may. The ring's stream deletes itself when the call is
+  /// done. Throws TooMany, WrongMessage, and what Backend::hold_ring throws.
+  Stream* hold(const v1::HoldRingRequest& request, Backend& maker);
 
   /// Ends the calls whose rings somebody else has withdrawn, and withdraws what could not be
   /// withdrawn at its call's end. Call it now and then.
@@ -48,7 +48,7 @@ class HeldRings {
   void take_place();
   void leave_place();
   ring::RingSpec spec_of(const v1::HoldRingRequest& request) const;
-  ring::RingBirth add(ring::RingSpec& spec, v1::HoldRingRequest::Id id);
+  ring::RingBirth add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id);
   std::uint32_t next_chosen_id();
   void enter(Holder& holder);
   void release(Holder& holder);

@@ -48,10 +48,12 @@ std::string yaml_of(const v1::Ring& ring) {
   std::vector<std::string> members;
   std::ranges::transform(ring.members(), std::back_inserter(members),
                          [](const v1::Member& member) { return yaml_of(member); });
-  return fmt::format("{{id: {}, window: {}, max_message_bytes: {}, {}{}{}{}members: [{}]}}",
+  const std::string tenant =
+      ring.tenant().empty() ? "" : fmt::format("tenant: {}, ", text::json_string(ring.tenant()));
+  return fmt::format("{{id: {}, window: {}, max_message_bytes: {}, {}{}{}{}{}members: [{}]}}",
                      ring.id(), ring.window(), ring.max_message_bytes(),
                      yaml_key("mtu", ring.mtu()), yaml_key("patience", ring.patience()),
-                     yaml_of(ring.keep_alive()), yaml_key("lease", ring.lease()),
+                     yaml_of(ring.keep_alive()), yaml_key("lease", ring.lease()), tenant,
                      fmt::join(members, ", "));
 }
 
@@ -77,6 +79,7 @@ void write(const ring::RingSpec& spec, const config::Config& config, v1::Ring& m
   message.set_patience(spec.patience_ms / 1000);
   message.set_keep_alive(keep_alive_of(spec.keep_alive));
   message.set_lease(spec.lease_ms / 1000);
+  message.set_tenant(spec.tenant);
   for (const ring::Member& member : spec.members) {
     v1::Member& row = *message.add_members();
     row.set_ip(wire::to_string(member.ip));

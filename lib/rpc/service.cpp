@@ -5,8 +5,10 @@
 #include "command/commands.hpp"
 #include "control/switch.hpp"
 #include "report/answers.hpp"
+#include "rpc/caller.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/ring_messages.hpp"
+#include "rpc/tenant_backend.hpp"
 #include "rpc/too_many.hpp"
 #include "rpc/watcher.hpp"
 
@@ -17,12 +19,25 @@
 namespace weir::rpc {
 namespace {
 
-/// Does `work` and ends the call with what it throws.
+/// Does `work` with what the caller may do of all.
 template <typename Work>
-grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work&& work) {
+void as_caller(const grpc::CallbackServerContext& context, Backend& all, Work&& work) {
+  const Caller caller = caller_of(peer_of(context), all.config());
+  if (caller.is_operator()) {
+    work(all);
+  } else {
+    TenantBackend own(all, caller.tenant);
+    work(own);
+  }
+}
+
+/// The same, and ends the call with what it throws.
+template <typename Work>
+grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Backend& all,
+                                   Work&& work) {
   grpc::Status status;
   try {
-    work();
+    as_caller(*context, all, work);
   } catch (...) {
     status = status_of_exception();
   }
@@ -67,6 +82,8 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const capture::FileError& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const NotAllowed& error) {
+    return {grpc::StatusCode::PERMISSION_DENIED, error.what()};
   } catch (const TooMany& error) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
   } catch (const control::LcoreError& error) {
@@ -87,18 +104,18 @@ void Service::count_request() {
 grpc::ServerUnaryReactor* Service::Execute(grpc::CallbackServerContext* context,
                                            const v1::ExecuteRequest* request,
                                            v1::ExecuteResponse* response) {
-  return answered(context, [&] {
+  return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    write(backend_.execute(words_of(request->words())), *response);
+    write(backend.execute(words_of(request->words())), *response);
   });
 }
 
 grpc::ServerUnaryReactor* Service::Complete(grpc::CallbackServerContext* context,
                                             const v1::CompleteRequest* request,
                                             v1::CompleteResponse* response) {
-  return answered(context, [&] {
+  return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    for (const std::string& word : backend_.completions(line_of(*request))) {
+    for (const std::string& word : backend.completions(line_of(*request))) {
       response->add_words(word);
     }
   });
@@ -107,10 +124,10 @@ grpc::ServerUnaryReactor* Service::Complete(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* context,
                                              const v1::ListRingsRequest*,
                                              v1::ListRingsResponse* response) {
-  return answered(context, [&] {
+  return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    for (const ListedRing& ring : backend_.rings()) {
-      write(ring, backend_.config(), *response->add_rings());
+    for (const ListedRing& ring : backend.rings()) {
+      write(ring, backend.config(), *response->add_rings());
     }
   });
 }
@@ -118,45 +135,50 @@ grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* Service::AddRing(grpc::CallbackServerContext* context,
                                            const v1::AddRingRequest* request,
                                            v1::AddRingResponse*) {
-  return answered(context, [&] {
+  return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    backend_.add_ring(ring_of(request->ring(), backend_.config()));
+    backend.add_ring(ring_of(request->ring(), backend.config()));
   });
 }
 
 grpc::ServerUnaryReactor* Service::RemoveRing(grpc::CallbackServerContext* context,
                                               const v1::RemoveRingRequest* request,
                                               v1::RemoveRingResponse*) {
-  return answered(context, [&] {
+  return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    backend_.remove_ring(request->id());
+    backend.remove_ring(request->id());
   });
 }
 
 grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* context,
                                              const v1::DrainRingRequest* request,
                                              v1::DrainRingResponse*) {
-  return answered(context, [&] {
+  return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    backend_.drain_ring(request->id(), quiet_of(*request));
+    backend.drain_ring(request->id(), quiet_of(*request));
   });
 }
 
-HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext*,
+HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext* context,
                                      const v1::HoldRingRequest* request) {
   try {
     count_request();
     count_request(); // its end withdraws the ring
-    return held_rings_.hold(*request);
+    HeldRings::Stream* stream = nullptr;
+    as_caller(*context, backend_,
+              [&](Backend& backend) { stream = held_rings_.hold(*request, backend); });
+    return stream;
   } catch (...) {
     return new Refused<v1::HeldRing>(status_of_exception());
   }
 }
 
 grpc::ServerWriteReactor<v1::Statistics>*
-Service::WatchStatistics(grpc::CallbackServerContext*, const v1::WatchStatisticsRequest* request) {
+Service::WatchStatistics(grpc::CallbackServerContext* context,
+                         const v1::WatchStatisticsRequest* request) {
   try {
     count_request();
+    caller_of(peer_of(*context), backend_.config()); // a tenant may ask all questions
     Watcher::Order order{words_of(request->words()), period_of(*request)};
     if (++watchers_ > kMostWatchers) {
       --watchers_;

@@ -6,6 +6,8 @@
     control_client.py ADDRESS call METHOD JSON       a call's answer as JSON, or {"code": …, "message": …}
     control_client.py ADDRESS watch JSON COUNT       so many answers of WatchStatistics
 
+With --tls CERTIFICATE KEY AUTHORITY before ADDRESS: over TLS, with these files.
+
 A process of its own, because gRPC's threads and the tests' forks do not go together.
 """
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -62,8 +65,13 @@ def of(number: int, data: bytes) -> list[Any]:
 
 
 class Client:
-    def __init__(self, address: str) -> None:
-        self._channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
+    def __init__(self, address: str, tls: list[str]) -> None:
+        options = [("grpc.max_receive_message_length", -1)]
+        if tls:
+            certificate, key, authority = (Path(file).read_bytes() for file in tls)
+            self._channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(authority, key, certificate), options)
+        else:
+            self._channel = grpc.insecure_channel(address, options)
 
     def unary(self, path: str, request: bytes) -> bytes:
         return bytes(self._channel.unary_unary(path)(request, timeout=DEADLINE_S))
@@ -110,8 +118,9 @@ class Client:
 
 
 def main() -> None:
-    address, what, *rest = sys.argv[1:]
-    client = Client(address)
+    tls, words = (sys.argv[2:5], sys.argv[5:]) if sys.argv[1] == "--tls" else ([], sys.argv[1:])
+    address, what, *rest = words
+    client = Client(address, tls)
     try:
         if what == "describe":
             print(json.dumps(client.describe()))

@@ -42,6 +42,7 @@ import test_restarts  # noqa: F401
 import test_rings  # noqa: F401
 import test_sparse  # noqa: F401
 import test_telemetry  # noqa: F401
+import test_tenants  # noqa: F401
 import test_torch  # noqa: F401
 import test_worker  # noqa: F401
 from lab import TESTS, Lab, Test

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Who a caller is by his certificate, and what a tenant may order.
+
+#include "control/switch.hpp"
+#include "rpc/caller.hpp"
+#include "rpc/ring_messages.hpp"
+#include "rpc/tenant_backend.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <gmock/gmock.h>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::rpc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+config::Config config_with(const std::string& control, const std::string& tenants) {
+  return config::parse_config(
+      fmt::format("ports: [{{name: p0, device: a}}]\n"
+                  "control: {{listen: ['[::1]:1'], tls: {{certificate: a, key: b, "
+                  "client_authority: c}}{}}}\n{}",
+                  control, tenants),
+      "f");
+}
+
+constexpr const char* kOperators = ", operators: [root, admin@dc1]";
+constexpr const char* kTenants = "tenants: [{name: red}, {name: blue}]\n";
+constexpr const char* kDenied = "-";
+
+/// "": an operator; a tenant's name; kDenied.
+std::string who(const Peer& peer, const config::Config& config) {
+  try {
+    return caller_of(peer, config).tenant;
+  } catch (const NotAllowed&) {
+    return kDenied;
+  }
+}
+
+TEST(Caller, IsWhoHisCertificateSays) {
+  struct Row {
+    const char* control;
+    const char* tenants;
+    std::vector<std::string> names;
+    std::string caller;
+  };
+
+  for (const Row& row : std::vector<Row>{
+           {"", "", {"anybody"}, ""}, // as before there were tenants
+           {"", kTenants, {"anybody"}, kDenied},
+           {"", kTenants, {"red"}, "red"},
+           {"", kTenants, {"Red"}, kDenied},
+           {kOperators, "", {"anybody"}, kDenied},
+           {kOperators, "", {"root"}, ""},
+           {kOperators, kTenants, {"admin@dc1"}, ""},
+           {kOperators, kTenants, {"blue"}, "blue"},
+           {kOperators, kTenants, {"blu"}, kDenied},
+           {", operators: []", "", {"root"}, kDenied},
+           {"", "", {}, kDenied}, // a network without a name
+           {kOperators, kTenants, {""}, kDenied},
+           {kOperators, kTenants, {"root", "red"}, kDenied},
+       }) {
+    const config::Config config = config_with(row.control, row.tenants);
+    for (const char* address : {"ipv4:192.0.2.1:1", "ipv6:[2001:db8::1]:1", ""}) {
+      EXPECT_EQ(who({address, row.names}, config), row.caller)
+          << address << row.control << ' ' << row.tenants
+          << (row.names.empty() ? "" : row.names.front());
+    }
+    EXPECT_EQ(who({"unix:", {}}, config), "") << "the door has looked at who calls";
+  }
+}
+
+TEST(Caller, IsToldWhatIsAllowed) {
+  const config::Config config = config_with(kOperators, kTenants);
+  EXPECT_THAT(
+      [&] {
+        caller_of({"ipv4:192.0.2.1:1", {"mallory"}}, config);
+      },
+      ThrowsMessage<NotAllowed>("certificate: found the common name 'mallory'; allowed: a "
+                                "name under control.operators or under tenants"));
+}
+
+/// Rings 1 of red, 2 of blue, 3 of nobody. Writes down what it is told.
+class Book : public Backend {
+ public:
+  std::vector<std::string> orders;
+
+  command::Answer execute(const command::Words& words) override {
+    orders.push_back(fmt::format("{}", fmt::join(words, " ")));
+    return std::string("done");
+  }
+
+  report::Report ask(const command::Words&) override { return {}; }
+
+  command::Words completions(std::string_view) override { return {}; }
+
+  std::vector<ListedRing> rings() override {
+    return {{.spec = {.id = 1, .members = {}, .tenant = "red"}},
+            {.spec = {.id = 2, .members = {}, .tenant = "blue"}},
+            {.spec = {.id = 3, .members = {}}}};
+  }
+
+  void add_ring(const ring::RingSpec& ring) override {
+    orders.push_back(fmt::format("add {} of {}", ring.id, ring.tenant));
+  }
+
+  void remove_ring(std::uint32_t id) override { orders.push_back(fmt::format("remove {}", id)); }
+
+  const config::Config& config() override { return config_; }
+
+  void check_lcores() override {}
+
+ private:
+  const config::Config config_ = config_with("", kTenants);
+};
+
+TEST(TenantBackend, OrdersItsOwnRingsOnly) {
+  Book book;
+  TenantBackend red(book, "red");
+  red.execute({"show", "ring", "2"});
+  red.execute({"help"});
+  red.execute({"reset", "ring", "1"});
+  red.execute({"withdraw", "ring", "1"});
+  red.execute({"withdraw", "ring", "9"}); // for the switch to refuse
+  red.remove_ring(1);
+  red.add_ring({.id = 4, .members = {}, .tenant = "red"});
+  red.add_ring({.id = 5, .members = {}});
+  EXPECT_THAT(book.orders,
+              ElementsAre("show ring 2", "help", "reset ring 1", "withdraw ring 1",
+                          "withdraw ring 9", "remove 1", "add 4 of red", "add 5 of red"));
+}
+
+TEST(TenantBackend, DoesNothingForbidden) {
+  Book book;
+  TenantBackend red(book, "red");
+  for (const command::Words& words : std::vector<command::Words>{
+           {"reset", "ring", "2"},
+           {"withdraw", "ring", "3"},
+           {"drain", "ring", "2"},
+           {"set", "trace", "on"},
+           {"capture", "ring", "1", "/etc/passwd"},
+           {"capture", "stop"},
+           {"add", "ring", "/etc/passwd"},
+           {"clear", "port", "stats", "all"},
+           {"reload"},
+           {"reset", "ring", "2", "json"},
+       }) {
+    EXPECT_THROW(red.execute(words), NotAllowed) << fmt::format("{}", fmt::join(words, " "));
+  }
+  EXPECT_THROW(red.remove_ring(2), NotAllowed);
+  EXPECT_THROW(red.remove_ring(3), NotAllowed);
+  EXPECT_THROW(red.add_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
+  EXPECT_THAT(book.orders, ElementsAre());
+  EXPECT_THAT([&] { red.remove_ring(2); },
+              ThrowsMessage<NotAllowed>("ring: found 2, which is not of tenant red; allowed: its "
+                                        "own"));
+}
+
+TEST(RingMessages, HaveTheTenant) {
+  Book book;
+  v1::Ring message;
+  message.set_id(7);
+  message.set_window(2);
+  message.set_max_message_bytes(4096);
+  message.add_members()->set_ip("10.0.0.1");
+  message.add_members()->set_ip("10.0.0.2");
+  EXPECT_EQ(ring_of(message, book.config()).tenant, "");
+  message.set_tenant("blue");
+  const ring::RingSpec ring = ring_of(message, book.config());
+  EXPECT_EQ(ring.tenant, "blue");
+  v1::ListedRing listed;
+  write({.spec = ring}, book.config(), listed);
+  EXPECT_EQ(listed.ring().tenant(), "blue");
+  message.set_tenant("green\", window: 9");
+  EXPECT_THAT([&] { ring_of(message, book.config()); },
+              ThrowsMessage<config::ConfigError>(
+                  HasSubstr("tenant: found \"green\", window: 9\"; allowed: red or blue")));
+}
+
+} // namespace
+} // namespace weir::rpc
