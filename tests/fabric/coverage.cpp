@@ -42,6 +42,9 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::ring_tx_queue_full:
   case DropReason::ring_tx_backlog_full:
     return "lcores and mbufs alone drop for it";
+  case DropReason::ring_queue_full:
+  case DropReason::tenant_rate:
+    return "no frame waits for a worker that is as fast as this one";
   case DropReason::no_egress:
     return "takes a switch with a single port";
   case DropReason::connection_table_full:

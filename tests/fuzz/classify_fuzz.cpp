@@ -86,6 +86,7 @@ class Harness {
   void obey(fuzz::Order order) {
     switch (order) {
     case fuzz::Order::none:
+    case fuzz::Order::slow_down_or_catch_up: // a classifier has no queue
       return;
     case fuzz::Order::drain_rings:
       return drain_rings();

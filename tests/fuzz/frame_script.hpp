@@ -3,7 +3,7 @@
 
 /// How the fuzzers read one input as a sequence of frames: for each frame a byte of flags and port,
 /// two bytes of length (little-endian), then the frame. The last frame may be cut. Before a frame,
-/// the flags may reset a ring, withdraw it or add it again.
+/// the flags may reset a ring, withdraw it or add it again, or make the worker slow or fast.
 
 #include "frame/frame.hpp"
 #include "wire/icrc.hpp"
@@ -17,7 +17,13 @@
 
 namespace weir::fuzz {
 
-enum class Order : std::uint8_t { none, drain_rings, reset_rings, withdraw_or_add };
+enum class Order : std::uint8_t {
+  none,
+  slow_down_or_catch_up,
+  drain_rings,
+  reset_rings,
+  withdraw_or_add,
+};
 
 struct ScriptedFrame {
   std::uint16_t port = 0;
@@ -54,6 +60,8 @@ class FrameScript {
   /// One value of eight for each action, so that most inputs have incarnations that last.
   static Order order_of(std::uint8_t flags) {
     switch (flags & kOrderBits) {
+    case 0x40:
+      return Order::slow_down_or_catch_up;
     case 0x50:
       return Order::drain_rings;
     case 0x60:

@@ -11,6 +11,9 @@
 #include "stage/ring_life.hpp"
 #include "support/frame_pool.hpp"
 
+#include <algorithm>
+#include <vector>
+
 using namespace weir;
 
 namespace {
@@ -20,16 +23,23 @@ stage::InlineSwitch::Settings settings() {
   settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
                                 .plain_entries = 8,
                                 .hash_key = {}};
+  settings.worker.queue_room = 8;
   return settings;
 }
+
+/// The first group's packets are of a tenant who may send few.
+const stage::TenantShares kShares{.rates = {1000}, .tenants = {0}};
+constexpr unsigned kServed = 3; // frames that a slow worker does for each that comes, now and then
 
 class Harness {
  public:
   Harness() : sink_(pool_), switch_(fuzz::rings(), {1600, 1600, 1600, 300}, settings(), sink_) {
     sink_.attach(switch_);
+    switch_.queue().set_shares(kShares, now());
   }
 
   ~Harness() {
+    switch_.queue().discard(now());
     reset_rings();
     fuzz::require(pool_.live() == 0, "a frame leaked");
   }
@@ -39,21 +49,38 @@ class Harness {
 
   void feed(const fuzz::ScriptedFrame& scripted) {
     obey(scripted.before);
+    under_way_.push_back(scripted);
+    switch_.queue().expect(backlog_);
     switch_.accept(pool_.make(scripted.bytes, scripted.port), now());
     ++now_ms_;
+    if (now_ms_ % (2 * kServed) == 0) {
+      switch_.serve(kServed, now());
+    }
     for (const test::Sent& sent : sink_.take()) {
       if (sent.departure == frame::Departure::forwarded) {
-        fuzz::require(sent.bytes == scripted.bytes, "a forwarded frame was altered");
-        fuzz::require((sent.ports >> scripted.port & 1) == 0, "a frame left by its ingress port");
+        expect_forwarded(sent);
       }
     }
     const stage::Accounting accounting = switch_.accounting();
     fuzz::require(accounting.balances(), "the accounting does not balance");
-    fuzz::require(accounting.held == pool_.live(), "held frames and live frames differ");
+    fuzz::require(accounting.held + accounting.queued == pool_.live(),
+                  "held frames and live frames differ");
     check_lives(accounting.held);
+    if (accounting.queued == 0) {
+      under_way_.clear();
+    }
   }
 
  private:
+  void expect_forwarded(const test::Sent& sent) const {
+    fuzz::require(std::ranges::any_of(under_way_,
+                                      [&](const fuzz::ScriptedFrame& came) {
+                                        return sent.bytes == came.bytes &&
+                                               (sent.ports >> came.port & 1) == 0;
+                                      }),
+                  "a forwarded frame was altered, or left by its ingress port");
+  }
+
   frame::Instant now() const { return frame::Instant::from_ns(now_ms_ * 1'000'000); }
 
   void obey(fuzz::Order order) {
@@ -66,6 +93,9 @@ class Harness {
       return reset_rings();
     case fuzz::Order::withdraw_or_add:
       return withdraw_or_add();
+    case fuzz::Order::slow_down_or_catch_up:
+      backlog_ = backlog_ == stage::Backlog::none ? stage::Backlog::likely : stage::Backlog::none;
+      return;
     }
   }
 
@@ -105,6 +135,8 @@ class Harness {
   test::FramePool pool_;
   test::RecordingSink sink_;
   stage::InlineSwitch switch_;
+  stage::Backlog backlog_ = stage::Backlog::none;
+  std::vector<fuzz::ScriptedFrame> under_way_; // since no frame waited
   std::uint64_t now_ms_ = 1;
 };
 

@@ -65,7 +65,7 @@ constexpr std::size_t kGrowth = 8 * kMiB; // allowed growth of resident memory
 constexpr std::array kExpectedDrops{
     DropReason::worker_queue_full, DropReason::tx_queue_full,   DropReason::tx_backlog_full,
     DropReason::unclassified,      DropReason::repeat_held,     DropReason::repeat_swallowed,
-    DropReason::nak_mended,        DropReason::unknown_message,
+    DropReason::nak_mended,        DropReason::unknown_message, DropReason::ring_queue_full,
 };
 
 struct Options {
