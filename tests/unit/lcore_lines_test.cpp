@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Two jobs on one lcore with more frames than it serves. Its wires are rte_rings (net_ring), short
+/// ones: who finds them full has lost his frame, as at a NIC.
+
+#include "frame/frame.hpp"
+#include "lcore/lcore.hpp"
+#include "lcore/mbuf_frame.hpp"
+#include "ring/current_rings.hpp"
+#include "stage/snapshot.hpp"
+#include "support/frame_builder.hpp"
+#include "support/ring_job.hpp"
+
+#include <gtest/gtest.h>
+#include <rte_eal.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace weir::lcore {
+namespace {
+
+using test::Built;
+using test::Bytes;
+using test::JobSpec;
+using test::kSession;
+using test::RingJob;
+
+constexpr std::uint16_t kPorts = 2;
+constexpr unsigned kPlaces = 256; // of a wire
+constexpr unsigned kBurst = 32;   // as Lcore has it
+constexpr std::uint32_t kRoom = 512;
+constexpr std::uint32_t kMaxFrame = 1522;
+constexpr unsigned kMbufs = 8191;
+
+rte_mempool* pool() {
+  static rte_mempool* const made = [] {
+    std::vector<std::string> arguments{
+        "lcore_lines_test", "--no-huge",       "-m", "256", "--no-pci", "--no-shconf",
+        "--no-telemetry",   "--log-level=*:4", "-l", "0"};
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) {
+      argv.push_back(argument.data());
+    }
+    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
+      throw std::runtime_error("EAL does not start");
+    }
+    return rte_pktmbuf_pool_create("lcore_lines", kMbufs, 0, kFrameBytesInMbuf,
+                                   RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+  }();
+  return made;
+}
+
+/// A port whose wires the test holds the other ends of. Never freed: EAL lives as long.
+class Wire {
+ public:
+  explicit Wire(const std::string& name) {
+    pool(); // EAL is up
+    receive_ = rte_ring_create((name + "_rx").c_str(), kPlaces, SOCKET_ID_ANY, RING_F_EXACT_SZ);
+    transmit_ = rte_ring_create((name + "_tx").c_str(), kPlaces, SOCKET_ID_ANY, RING_F_EXACT_SZ);
+    device_ = static_cast<std::uint16_t>(
+        rte_eth_from_rings(name.c_str(), &receive_, 1, &transmit_, 1, SOCKET_ID_ANY));
+    const rte_eth_conf conf{};
+    rte_eth_dev_configure(device_, 1, 1, &conf);
+    rte_eth_rx_queue_setup(device_, 0, 64, 0, nullptr, pool());
+    rte_eth_tx_queue_setup(device_, 0, 64, 0, nullptr);
+    rte_eth_dev_start(device_);
+  }
+
+  std::uint16_t device() const { return device_; }
+
+  /// False when the wire was full.
+  bool put(const Built& frame) {
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
+    std::memcpy(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame.bytes.size())),
+                frame.bytes.data(), frame.bytes.size());
+    const bool is_taken = rte_ring_enqueue(receive_, mbuf) == 0;
+    if (!is_taken) {
+      rte_pktmbuf_free(mbuf);
+    }
+    return is_taken;
+  }
+
+  void take_all() {
+    void* taken = nullptr;
+    while (rte_ring_dequeue(transmit_, &taken) == 0) {
+      rte_pktmbuf_free(static_cast<rte_mbuf*>(taken));
+    }
+  }
+
+ private:
+  rte_ring* receive_ = nullptr;
+  rte_ring* transmit_ = nullptr;
+  std::uint16_t device_ = 0;
+};
+
+/// An lcore with all roles.
+class Switch {
+ public:
+  Switch(const std::string& name, const std::vector<ring::RingSpec>& rings)
+      : rings_(ring::RingSet(rings)), claims_(conn::QueuePairClaims::most_of(*rings_), {}),
+        bridge_(stations_, kPorts), shared_{rings_, bridge_,
+                                            std::vector<std::uint32_t>(kPorts, kMaxFrame),
+                                            stage::magic_rule_settings(settings().classifier)},
+        lcore_(0, Idle::spin, shared_) {
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+      wires_.emplace_back(name + std::to_string(port));
+      lcore_.add_rx_queue({port, wires_[port].device(), 0});
+      lcore_.add_tx_port(port, {.device = wires_[port].device()});
+    }
+    std::vector<std::uint16_t> all;
+    for (std::uint16_t ring = 0; ring < rings.size(); ++ring) {
+      all.push_back(ring);
+    }
+    lcore_.make_worker(all, settings());
+  }
+
+  bool send(const Built& frame, std::uint16_t port) { return wires_[port].put(frame); }
+
+  void round() {
+    now_ns_ += 10'000;
+    lcore_.round(frame::Instant::from_ns(now_ns_));
+    for (Wire& wire : wires_) {
+      wire.take_all();
+    }
+  }
+
+  void start(const RingJob& job) {
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      send(job.hello(rank), job.port_of(rank));
+    }
+    round();
+  }
+
+  Lcore& lcore() { return lcore_; }
+
+  std::uint64_t contributions(std::uint16_t ring) {
+    return lcore_.worker()->counters_of(ring).contributions;
+  }
+
+  std::uint64_t dropped(DropReason reason) const {
+    return lcore_.counters().dropped[static_cast<std::size_t>(reason)];
+  }
+
+  bool balances() {
+    return stage::Accounting{lcore_.counters(), lcore_.worker()->held(), lcore_.queued()}
+        .balances();
+  }
+
+ private:
+  stage::Worker::Settings settings() {
+    stage::Worker::Settings settings;
+    settings.classifier.sessions = conn::SessionSource::counting_from(kSession);
+    settings.classifier.foreign_sessions = &foreign_sessions_;
+    settings.classifier.claims = &claims_;
+    settings.queue_room = kRoom;
+    return settings;
+  }
+
+  ring::CurrentRings rings_;
+  conn::ForeignSessions foreign_sessions_{{}};
+  conn::QueuePairClaims claims_;
+  l2::MacTable stations_{512, 300'000};
+  l2::Bridge bridge_;
+  Lcore::Shared shared_;
+  std::vector<Wire> wires_;
+  Lcore lcore_;
+  std::uint64_t now_ns_ = 1'000'000'000;
+};
+
+RingJob flooder() {
+  return RingJob({.ring = 1, .ports = kPorts});
+}
+
+RingJob victim() {
+  return RingJob({.ring = 2,
+                  .world = 4,
+                  .window = 8,
+                  .session = kSession + 1,
+                  .ports = kPorts,
+                  .network_id = 1});
+}
+
+/// Each round serves a burst for each of the two ports, and twice as many frames come.
+TEST(LcoreLines, AFloodTakesNothingFromAnotherRing) {
+  constexpr std::uint32_t messages = 300;
+  RingJob flood = flooder();
+  RingJob job = victim();
+  Switch weir("flood", {flood.ring(), job.ring()});
+  weir.start(flood);
+  weir.start(job);
+  const Built repeat = flood.message(0, 1, Bytes(200, 1)).front();
+  std::uint64_t lost_repeats = 0;
+  for (std::uint32_t id = 1; id <= messages; ++id) {
+    for (unsigned i = 0; i < 2 * kBurst * kPorts; ++i) {
+      lost_repeats += weir.send(repeat, static_cast<std::uint16_t>(i % kPorts)) ? 0 : 1;
+    }
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      ASSERT_TRUE(weir.send(job.message(rank, id, Bytes(200, 1)).front(), job.port_of(rank)))
+          << "no place on the wire for message " << id;
+    }
+    weir.round();
+    ASSERT_TRUE(weir.balances());
+  }
+  weir.round();
+  EXPECT_EQ(weir.contributions(1), 4U + 4 * messages) << "with the hellos";
+  EXPECT_EQ(lost_repeats, 0U) << "the flood was to be dropped by name";
+  EXPECT_GT(weir.dropped(DropReason::ring_queue_full), 5000U);
+  EXPECT_GT(weir.lcore().queued(), 0U);
+  weir.lcore().discard_queued();
+  EXPECT_EQ(weir.lcore().worker()->queue().lines().size(), 0U);
+  EXPECT_TRUE(weir.balances());
+}
+
+TEST(LcoreLines, ALoneRingNeverWaits) {
+  RingJob flood = flooder();
+  Switch weir("lone", {flood.ring()});
+  weir.start(flood);
+  const Built repeat = flood.message(0, 1, Bytes(200, 1)).front();
+  for (unsigned i = 0; i < 6 * kBurst; ++i) {
+    weir.send(repeat, 0);
+  }
+  for (unsigned rounds = 0; rounds < 6; ++rounds) {
+    weir.round();
+    EXPECT_EQ(weir.lcore().worker()->queue().lines().size(), 0U);
+  }
+  EXPECT_EQ(weir.dropped(DropReason::repeat_held), 6U * kBurst - 1);
+}
+
+} // namespace
+} // namespace weir::lcore
