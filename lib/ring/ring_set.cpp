@@ -76,6 +76,7 @@ void RingSet::add(Ring ring) {
   bind_addresses(ring.spec());
   members_ += ring.spec().members.size();
   const std::uint16_t group = unused_group(index);
+  groups_ = std::max<std::size_t>(groups_, group + 1u);
   if (index < rings_.size()) {
     withdrawn_.pop_front();
     rings_[index] = std::move(ring);

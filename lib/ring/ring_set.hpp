@@ -99,6 +99,9 @@ class RingSet {
 
   std::uint16_t group_of_ring(std::uint16_t ring) const { return ring_groups_[ring]; }
 
+  /// More than every group's number.
+  std::size_t groups() const { return groups_; }
+
  private:
   struct Pair {
     wire::IpAddress source;
@@ -129,6 +132,7 @@ class RingSet {
   std::map<wire::IpAddress, std::uint16_t> ports_; // of the addresses that are bound to one
   std::unordered_map<std::uint32_t, std::uint16_t> ring_by_id_;
   std::vector<std::uint16_t> ring_groups_;
+  std::size_t groups_ = 0;
   std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and child
   std::vector<Pair> pairs_;
   std::vector<std::uint16_t> cells_; // open addressing, power of two; pair number or 0

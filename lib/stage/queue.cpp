@@ -3,18 +3,10 @@
 
 #include "stage/graph_watch.hpp"
 
-#include <algorithm>
+#include <optional>
 
 namespace weir::stage {
 namespace {
-
-std::size_t groups_of(const ring::RingSet& set) {
-  std::size_t groups = 0;
-  for (std::uint16_t pair = 1; pair <= set.pairs(); ++pair) {
-    groups = std::max<std::size_t>(groups, set.group_of_pair(pair) + 1u);
-  }
-  return groups;
-}
 
 /// The ring whose packets these are, where the frame's addresses alone say so.
 std::optional<std::uint16_t> only_ring_of(const ring::RingSet& set, std::uint16_t pair) {
@@ -39,7 +31,7 @@ Queue::Queue(std::uint32_t room, const ring::CurrentRings& current, RingStates& 
 }
 
 void Queue::follow_groups() {
-  lines_.resize(groups_of(*current_));
+  lines_.resize(current_->groups());
   lines_.regroup([this](const frame::Frame& frame) { return current_->group_of_pair(frame.pair); });
 }
 

@@ -25,8 +25,12 @@ class TokenBucket {
     level_ = std::min(level_, full_);
   }
 
-  /// Tokens come with time. `now_ns` never goes back.
+  /// Tokens come with time. A time before the last one brings none: two CPUs' clocks may differ a
+  /// little.
   void refill(std::uint64_t now_ns) {
+    if (now_ns <= at_ns_) {
+      return;
+    }
     const std::uint64_t passed = now_ns - at_ns_;
     at_ns_ = now_ns;
     const std::uint64_t missing = full_ - level_;

@@ -88,6 +88,15 @@ TEST(TokenBucket, LosesNothingByRounding) {
   EXPECT_NEAR(static_cast<double>(passed), static_cast<double>(rate), 1);
 }
 
+TEST(TokenBucket, GivesNothingForATimeThatIsOver) {
+  TokenBucket bucket(1000, 1, kSecond);
+  bucket.take();
+  bucket.refill(kSecond - 1);
+  EXPECT_FALSE(bucket.has_token());
+  bucket.refill(kSecond + 1'000'000);
+  EXPECT_TRUE(bucket.has_token());
+}
+
 TEST(TokenBucket, SurvivesAYearOfSilence) {
   TokenBucket bucket(TokenBucket::kMostRate, 64, 0);
   bucket.refill(365UL * 86'400 * kSecond);
