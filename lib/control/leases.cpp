@@ -13,9 +13,10 @@ namespace {
 struct ReasonRow {
   std::string_view name;
   std::string_view text;
+  std::string_view said;
 };
 
-#define WEIR_ROW(name, text) ReasonRow{#name, text},
+#define WEIR_ROW(name, text, said) ReasonRow{#name, text, said},
 constexpr std::array<ReasonRow, kReclaimReasons> kReasons{{WEIR_RECLAIM_REASONS(WEIR_ROW)}};
 #undef WEIR_ROW
 
@@ -76,25 +77,15 @@ std::optional<Grounds> grounds_to_reclaim(const TendedRing& ring, const Listenin
              : std::nullopt;
 }
 
-namespace {
-
-std::string why(const Grounds& grounds) {
-  constexpr std::uint64_t ns_per_s = 1'000'000'000;
-  if (grounds.reason == ReclaimReason::owner_gone) {
-    return "its owner's call HoldRing has ended";
-  }
-  return fmt::format("{}its members were silent for {} s",
-                     grounds.reason == ReclaimReason::drained ? "it was drained, and " : "",
-                     grounds.silence_ns / ns_per_s);
-}
-
-} // namespace
-
 std::string sentence_of(const Reclaimed& reclaimed) {
+  constexpr std::uint64_t ns_per_s = 1'000'000'000;
+  const Grounds& grounds = reclaimed.grounds;
+  const std::string_view said = kReasons[static_cast<std::size_t>(grounds.reason)].said;
   const std::string_view fate =
       reclaimed.fate == Fate::reset ? "; it is configured: new hellos start it anew" : "";
   return fmt::format("ring {}: reclaimed: {}; {} frames given back{}", reclaimed.ring,
-                     why(reclaimed.grounds), reclaimed.frames, fate);
+                     fmt::format(fmt::runtime(said), grounds.silence_ns / ns_per_s),
+                     reclaimed.frames, fate);
 }
 
 void ReclaimLog::note(const Reclaimed& reclaimed) {

@@ -17,17 +17,18 @@
 #include <utility>
 #include <vector>
 
+/// Name, meaning, and what the log says; {0} there stands for the seconds of silence.
 // clang-format off
-#define WEIR_RECLAIM_REASONS(X)                                                     \
-  X(lease,   "no member sent a packet for as long as the ring's lease")             \
-  X(drained, "the ring was to drain, and its members were silent for long enough")  \
-  X(owner_gone, "the call that held the ring has ended")
+#define WEIR_RECLAIM_REASONS(X)                                                                                         \
+  X(lease,   "no member sent a packet for as long as the ring's lease", "its members were silent for {0} s")            \
+  X(drained, "the ring was to drain, and its members were silent for long enough",                                      \
+    "it was drained, and its members were silent for {0} s")
 
 // clang-format on
 
 namespace weir::control {
 
-#define WEIR_ENUMERATOR(name, text) name,
+#define WEIR_ENUMERATOR(name, text, said) name,
 
 /// Why the switch took back what a ring had.
 enum class ReclaimReason : std::uint8_t { WEIR_RECLAIM_REASONS(WEIR_ENUMERATOR) count };

@@ -30,20 +30,29 @@ enum class StageId : std::uint8_t {
 
 inline constexpr std::size_t kStages = 10;
 
-/// A set of enum values below 64, for example stages or reasons.
+/// A set of enum values below 128, for example stages or reasons.
 template <typename Enum>
 struct SetOf {
-  std::uint64_t bits = 0;
+  std::array<std::uint64_t, 2> words{};
 
   template <typename... Values>
   static constexpr SetOf of(Values... values) {
-    return {(std::uint64_t{0} | ... | (std::uint64_t{1} << static_cast<unsigned>(values)))};
+    SetOf set;
+    ((set.words[word_of(values)] |= bit_of(values)), ...);
+    return set;
   }
 
-  constexpr bool has(Enum value) const { return (bits >> static_cast<unsigned>(value) & 1) != 0; }
+  constexpr bool has(Enum value) const { return (words[word_of(value)] & bit_of(value)) != 0; }
+
+ private:
+  static constexpr std::size_t word_of(Enum value) { return static_cast<std::size_t>(value) / 64; }
+
+  static constexpr std::uint64_t bit_of(Enum value) {
+    return std::uint64_t{1} << static_cast<unsigned>(value) % 64;
+  }
 };
 
-static_assert(kDropReasons <= 64);
+static_assert(kDropReasons <= 128);
 
 struct StageRow {
   StageId id{};
