@@ -448,11 +448,12 @@ bool is_host_address(const wire::IpAddress& address) {
 /// Reads `rings`.
 class RingsReader {
  public:
-  explicit RingsReader(const Config& config) : ports_(config.ports) {
-    for (const PortConfig& port : config.ports) {
+  RingsReader(const std::vector<PortConfig>& ports, const std::vector<TenantConfig>& tenants)
+      : ports_(ports) {
+    for (const PortConfig& port : ports) {
       port_names_.push_back(port.name);
     }
-    for (const TenantConfig& tenant : config.tenants) {
+    for (const TenantConfig& tenant : tenants) {
       tenant_names_.push_back(tenant.name);
     }
   }
@@ -630,6 +631,32 @@ class RingsReader {
   std::map<wire::IpAddress, Tie> ties_;
 };
 
+Config read_config(const YamlReader& root) {
+  expect_map(root);
+  Config config;
+  config.eal_options = read_eal(root.at("eal"));
+  config.ports = PortsReader().read(root.at("ports"));
+  const YamlReader lcores = root.at("lcores");
+  config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores();
+  config.l2 = read_l2(root.at("l2"));
+  config.connections = read_connections(root.at("connections"));
+  config.metrics = read_metrics(root.at("metrics"));
+  config.tenants = read_tenants(root.at("tenants"));
+  config.control = ControlReader::read(root.at("control"), config.tenants);
+  config.spare = read_spare(root.at("spare"));
+  read_optional(root.at("drain_s"), config.drain_s);
+  config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
+  return config;
+}
+
+void read_rings(const YamlReader& root, const std::vector<PortConfig>& ports, Config& config) {
+  if (const YamlReader rings = root.at("rings"); rings.is_present()) {
+    config.rings = RingsReader(ports, config.tenants).read(rings);
+  }
+}
+
+} // namespace
+
 std::string read_file(const std::filesystem::path& file) {
   constexpr std::string_view allowed = "a readable YAML file of at most 16 MiB";
   std::error_code error;
@@ -658,31 +685,24 @@ std::string read_file(const std::filesystem::path& file) {
   return text;
 }
 
-} // namespace
-
 Config load_config(const std::filesystem::path& file) {
-  return parse_config(read_file(file), file.string());
+  Config config = parse_config(read_file(file), file.string());
+  config.file = std::filesystem::absolute(file).string();
+  return config;
 }
 
 Config parse_config(std::string_view yaml, std::string_view name) {
   const YamlReader root = YamlReader::parse(yaml, name);
-  expect_map(root);
-  Config config;
-  config.eal_options = read_eal(root.at("eal"));
-  config.ports = PortsReader().read(root.at("ports"));
-  const YamlReader lcores = root.at("lcores");
-  config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores();
-  config.l2 = read_l2(root.at("l2"));
-  config.connections = read_connections(root.at("connections"));
-  config.metrics = read_metrics(root.at("metrics"));
-  config.tenants = read_tenants(root.at("tenants"));
-  config.control = ControlReader::read(root.at("control"), config.tenants);
-  config.spare = read_spare(root.at("spare"));
-  read_optional(root.at("drain_s"), config.drain_s);
-  config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
-  if (const YamlReader rings = root.at("rings"); rings.is_present()) {
-    config.rings = RingsReader(config).read(rings);
-  }
+  Config config = read_config(root);
+  read_rings(root, config.ports, config);
+  return config;
+}
+
+Config parse_config(std::string_view yaml, std::string_view name,
+                    const std::vector<PortConfig>& running) {
+  const YamlReader root = YamlReader::parse(yaml, name);
+  Config config = read_config(root);
+  read_rings(root, running, config);
   return config;
 }
 
@@ -693,7 +713,7 @@ std::vector<ring::RingSpec> load_rings(const std::filesystem::path& file, const 
 std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view name,
                                         const Config& config) {
   const YamlReader root = YamlReader::parse(yaml, name);
-  RingsReader reader(config);
+  RingsReader reader(config.ports, config.tenants);
   return root.is_list() ? reader.read(root.standing_for("rings"))
                         : std::vector{reader.read_ring(root.standing_for("rings[0]"))};
 }

@@ -111,6 +111,7 @@ struct Config {
   // 1024, 2048 or 4096; lease not below patience; 2 .. 256 members with distinct addresses; ports
   // and tenants that exist.
   std::vector<ring::RingSpec> rings;
+  std::string file; // that it was read from, an absolute path; empty: it was text in memory
 };
 
 /// Reads and checks a file, up to the first error. Throws ConfigError for: a file that cannot be
@@ -122,6 +123,14 @@ Config load_config(const std::filesystem::path& file);
 
 /// The same for text in memory. `name` stands for the file in errors.
 Config parse_config(std::string_view yaml, std::string_view name);
+
+/// The same for a switch that runs with other ports than the text may have: the rings are checked
+/// against these, and their members' ports are numbers of them.
+Config parse_config(std::string_view yaml, std::string_view name,
+                    const std::vector<PortConfig>& running);
+
+/// The text of a file, at most 16 MiB. Throws ConfigError if it cannot be read.
+std::string read_file(const std::filesystem::path& file);
 
 /// Reads the value that `rings` has in a configuration, one ring or a list of them, as
 /// load_config() does.

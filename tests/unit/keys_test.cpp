@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
+#include "config/difference.hpp"
 #include "config/keys.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,6 +40,7 @@ control:
   operators: [admin]
 tenants:
   - { name: red, rings: 1, memory_mib: 64, packets_per_second: 1000 }
+  - { name: blue }
 spare: { rings: 1, members: 2, frames: 64 }
 state_directory: /var/lib/weir
 drain_s: 7
@@ -93,6 +97,93 @@ std::string with_wrong_value(const Key& key) {
   return YAML::Dump(document);
 }
 
+/// kEverything with another value somewhere, and the change that a key of the table then shows.
+struct Edit {
+  std::string_view key;
+  std::string_view path; // what is replaced
+  std::string_view value;
+  std::string_view place; // of the change
+  Effect effect;
+};
+
+constexpr std::string_view kTwoPorts = "[{ name: p0, device: d0 }, { name: p1, device: d1 }]";
+constexpr std::string_view kTwoLcores =
+    "[{ id: 1, roles: [rx, worker, tx] }, { id: 2, roles: [tx] }]";
+
+constexpr std::string_view kThreeTenants = "[{ name: red }, { name: blue }, { name: green }]";
+
+constexpr std::array kEdits{
+    Edit{"eal.options", "eal.options", "[-v]", "eal.options", Effect::restart},
+    Edit{"ports", "ports", kTwoPorts, "ports[p1]", Effect::restart},
+    Edit{"ports[].name", "ports", kTwoPorts, "ports[p1]", Effect::restart},
+    Edit{"ports[].device", "ports[].device", "x", "ports[p0].device", Effect::restart},
+    Edit{"ports[].macs", "ports[].macs", "[]", "ports[p0].macs", Effect::in_place},
+    Edit{"ports[].rx_queues", "ports[].rx_queues", "3", "ports[p0].rx_queues", Effect::restart},
+    Edit{"ports[].mtu", "ports[].mtu", "9000", "ports[p0].mtu", Effect::restart},
+    Edit{"ports[].rx_descriptors", "ports[].rx_descriptors", "64", "ports[p0].rx_descriptors",
+         Effect::restart},
+    Edit{"ports[].tx_descriptors", "ports[].tx_descriptors", "64", "ports[p0].tx_descriptors",
+         Effect::restart},
+    Edit{"ports[].outer_tag", "ports[].outer_tag", "802.1Q", "ports[p0].outer_tag",
+         Effect::restart},
+    Edit{"lcores", "lcores", kTwoLcores, "lcores[2]", Effect::restart},
+    Edit{"lcores[].id", "lcores[].id", "3", "lcores[3]", Effect::restart},
+    Edit{"lcores[].roles", "lcores[].roles", "[rx, worker, tx, control]", "lcores[1].roles",
+         Effect::restart},
+    Edit{"lcores[].idle", "lcores[].idle", "spin", "lcores[1].idle", Effect::restart},
+    Edit{"l2.aging_s", "l2.aging_s", "61", "l2.aging_s", Effect::in_place},
+    Edit{"l2.entries", "l2.entries", "2048", "l2.entries", Effect::restart},
+    Edit{"connections.plain_entries", "connections.plain_entries", "1", "connections.plain_entries",
+         Effect::restart},
+    Edit{"connections.aging_s", "connections.aging_s", "31", "connections.aging_s",
+         Effect::in_place},
+    Edit{"metrics.listen", "metrics.listen", "127.0.0.1:1", "metrics.listen", Effect::restart},
+    Edit{"control.listen", "control.listen", "[\"127.0.0.1:1\"]", "control.listen",
+         Effect::restart},
+    Edit{"control.tls.certificate", "control.tls.certificate", "x", "control.tls.certificate",
+         Effect::restart},
+    Edit{"control.tls.key", "control.tls.key", "x", "control.tls.key", Effect::restart},
+    Edit{"control.tls.client_authority", "control.tls.client_authority", "x",
+         "control.tls.client_authority", Effect::restart},
+    Edit{"control.operators", "control.operators", "[x]", "control.operators", Effect::restart},
+    Edit{"tenants", "tenants", kThreeTenants, "tenants[green]", Effect::restart},
+    Edit{"tenants[].name", "tenants", kThreeTenants, "tenants[green]", Effect::restart},
+    Edit{"tenants[].rings", "tenants[].rings", "2", "tenants[red].rings", Effect::restart},
+    Edit{"tenants[].memory_mib", "tenants[].memory_mib", "65", "tenants[red].memory_mib",
+         Effect::restart},
+    Edit{"tenants[].packets_per_second", "tenants[].packets_per_second", "1001",
+         "tenants[red].packets_per_second", Effect::restart},
+    Edit{"drain_s", "drain_s", "8", "drain_s", Effect::in_place},
+    Edit{"spare.rings", "spare.rings", "2", "spare.rings", Effect::restart},
+    Edit{"spare.members", "spare.members", "3", "spare.members", Effect::restart},
+    Edit{"spare.frames", "spare.frames", "65", "spare.frames", Effect::restart},
+    Edit{"state_directory", "state_directory", "/x", "state_directory", Effect::restart},
+    Edit{"rings", "rings", "[]", "rings[1]", Effect::ring_withdrawn},
+    Edit{"rings[].id", "rings[].id", "2", "rings[2]", Effect::ring_made},
+    Edit{"rings[].window", "rings[].window", "5", "rings[1].window", Effect::ring_made_anew},
+    Edit{"rings[].max_message_bytes", "rings[].max_message_bytes", "40",
+         "rings[1].max_message_bytes", Effect::ring_made_anew},
+    Edit{"rings[].mtu", "rings[].mtu", "1024", "rings[1].mtu", Effect::ring_made_anew},
+    Edit{"rings[].patience", "rings[].patience", "6", "rings[1].patience", Effect::in_place},
+    Edit{"rings[].lease", "rings[].lease", "61", "rings[1].lease", Effect::in_place},
+    Edit{"rings[].tenant", "rings[].tenant", "blue", "rings[1].tenant", Effect::ring_made_anew},
+    Edit{"rings[].keep_alive", "rings[].keep_alive", "ack", "rings[1].keep_alive",
+         Effect::in_place},
+    Edit{"rings[].members", "rings[].members",
+         "[{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }, { ip: 10.0.0.3 }]", "rings[1].members",
+         Effect::ring_made_anew},
+    Edit{"rings[].members[].ip", "rings[].members[].ip", "10.0.0.9", "rings[1].members[0].ip",
+         Effect::ring_made_anew},
+    Edit{"rings[].members[].port", "rings[].members[]", "{ ip: 10.0.0.1 }",
+         "rings[1].members[0].port", Effect::in_place},
+};
+
+Config edited(const Edit& edit) {
+  YAML::Node document = YAML::Load(std::string(kEverything));
+  node_at(document, edit.path) = YAML::Load(std::string(edit.value));
+  return parse_config(YAML::Dump(document), "f.yaml");
+}
+
 std::string error_of(const std::string& yaml) {
   try {
     parse_config(yaml, "f.yaml");
@@ -108,6 +199,35 @@ TEST(KeyTable, EveryKeyIsRead) {
     const std::string error = error_of(with_wrong_value(key));
     EXPECT_NE(error.find(fmt::format(": {}: found ", first_place(key.path))), std::string::npos)
         << key.path << ": " << error;
+  }
+}
+
+/// A list of plain values is compared as a whole.
+TEST(KeyTable, EveryKeyIsCompared) {
+  const Config before = parse_config(kEverything, "f.yaml");
+  EXPECT_TRUE(difference(before, before).empty());
+  for (const Key& key : keys()) {
+    if (std::holds_alternative<Map>(key.value) || key.path.ends_with("[]")) {
+      continue;
+    }
+    const auto edit = std::ranges::find(kEdits, key.path, &Edit::key);
+    ASSERT_NE(edit, kEdits.end()) << key.path << " is in no edit";
+    const auto changes = difference(before, edited(*edit));
+    const auto change = std::ranges::find(changes, edit->place, &Change::place);
+    ASSERT_NE(change, changes.end()) << key.path << " is not compared";
+    EXPECT_EQ(change->effect, edit->effect) << key.path;
+    EXPECT_NE(change->from, change->to) << key.path;
+  }
+}
+
+/// Those of rings come into force with the rings.
+TEST(KeyTable, WhatChangesInPlaceIsInForceAfterwards) {
+  const Config before = parse_config(kEverything, "f.yaml");
+  for (const Edit& edit : kEdits) {
+    if (edit.effect == Effect::in_place && !edit.key.starts_with("rings")) {
+      const Config after = edited(edit);
+      EXPECT_TRUE(difference(changed_in_place(before, after), after).empty()) << edit.key;
+    }
   }
 }
 
