@@ -706,6 +706,28 @@ void Classifier::leave_ring(Connection& connection) {
   connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
 }
 
+void Classifier::update_ports(std::uint16_t ring, std::uint64_t now) {
+  RingState& state = *rings_[ring];
+  ports_.update_configured(ring);
+  for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
+    const std::optional<std::uint16_t> port = ports_.port_of({ring, child});
+    if (Connection* connection = state.admitted[child]; connection != nullptr) {
+      connection->port = port.value_or(connection->port);
+    }
+    for (WaitingHello& hello : state.hellos.of(child)) {
+      if (hello.frame != nullptr && port.value_or(hello.frame->ingress) != hello.frame->ingress) {
+        give_up(ring, hello, DropReason::wrong_port, now);
+      }
+    }
+  }
+}
+
+void Classifier::set_aging(std::uint64_t milliseconds) {
+  aging_ = milliseconds;
+  connections_.set_aging(milliseconds);
+  magic_rule_.set_aging(milliseconds);
+}
+
 void Classifier::reset(std::uint16_t ring, std::uint64_t now) {
   end_incarnation(ring);
   rings_[ring]->epoch.reset();

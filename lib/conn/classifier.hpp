@@ -126,11 +126,18 @@ class Classifier {
   /// The contribution that a child's hello makes once its incarnation has begun.
   Verdict hello_verdict(const ring::RingChild& sender);
 
-  /// Whether there are places for the connections of one ring more.
-  bool has_room_for(const ring::Ring& ring) const { return ring.children() <= spare_children_; }
+  /// For so many children of further rings there are places.
+  std::uint32_t spare_children() const { return spare_children_; }
 
   /// Takes one ring more, which the current set has by now and for which there is room.
   void adopt(std::uint16_t ring, RingState state);
+
+  /// The current set has other ports for this ring's members. Live connections go on, by these
+  /// ports; hellos that wait and came by another one are given up.
+  void update_ports(std::uint16_t ring, std::uint64_t now);
+
+  /// For queue pairs without a ring that come, speak or die from now on.
+  void set_aging(std::uint64_t milliseconds);
 
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
   void reset(std::uint16_t ring, std::uint64_t now);

@@ -82,6 +82,9 @@ class ConnectionTable {
   /// connection ends or the last hello on a connection is gone.
   void move_to_its_part(Connection& connection, std::uint64_t now);
 
+  /// For strangers added from now on.
+  void set_aging(std::uint64_t milliseconds) { aging_ = milliseconds; }
+
   std::uint32_t size() const { return ring_.size() + strangers_.size(); }
 
   /// Fixed number of places for connections.

@@ -29,6 +29,8 @@ class MagicRule {
   explicit MagicRule(const Settings& settings)
       : settings_(settings), table_(settings.entries, settings.hash_key) {}
 
+  void set_aging(std::uint64_t milliseconds) { settings_.aging = milliseconds; }
+
   /// nullopt when the RoCE frame may be forwarded, else the reason to drop it. `now` is in
   /// milliseconds.
   std::optional<DropReason> why_not_forwarded(frame::Frame& frame, std::uint64_t now);

@@ -39,6 +39,14 @@ void PortBindings::bind(const ring::RingChild& child, std::uint16_t port) {
   update(child);
 }
 
+void PortBindings::update_configured(std::uint16_t ring) {
+  for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
+    std::optional<std::uint16_t>& greeted = greeted_[ring][child];
+    greeted = greeted ? port_of({ring, child}) : greeted;
+  }
+  update_all(ring);
+}
+
 void PortBindings::release(std::uint16_t ring) {
   for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
     greeted_[ring][child].reset();

@@ -47,6 +47,10 @@ class PortBindings {
   /// The child's hello came in by that port.
   void bind(const ring::RingChild& child, std::uint16_t port);
 
+  /// The current set says something else of the ports of this ring's members. What hellos have
+  /// said of a member counts no longer when the set binds it.
+  void update_configured(std::uint16_t ring);
+
   /// The ring has no incarnation any more.
   void release(std::uint16_t ring);
 

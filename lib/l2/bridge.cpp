@@ -55,8 +55,16 @@ Egress Bridge::egress_by(std::uint16_t port, std::uint16_t ingress) {
 }
 
 std::optional<Pin> Bridge::pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
-  const Pin pin{wire::view_as<wire::EthernetHeader>(frame.data()).source, ingress};
+  return pinned({wire::view_as<wire::EthernetHeader>(frame.data()).source, ingress});
+}
+
+std::optional<Pin> Bridge::pinned(const Pin& pin) {
   return stations_.pin(pin.station, pin.port) ? std::optional(pin) : std::nullopt;
+}
+
+std::optional<Pin> Bridge::move(const Pin& pin, std::uint16_t port, std::uint64_t now) {
+  unpin(pin, now);
+  return pinned({pin.station, port});
 }
 
 void Bridge::unpin(const Pin& pin, std::uint64_t now) {

@@ -146,7 +146,7 @@ MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
 bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) const {
   // Another lcore's clock may be a little ahead of `now`.
   return static_cast<std::int64_t>(now - cell.heard.load(std::memory_order_relaxed)) <=
-             static_cast<std::int64_t>(aging_) ||
+             static_cast<std::int64_t>(aging_.load(std::memory_order_relaxed)) ||
          station.pins() != 0;
 }
 

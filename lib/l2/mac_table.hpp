@@ -26,6 +26,10 @@ class MacTable {
   /// `aging` milliseconds of silence.
   MacTable(std::uint32_t entries, std::uint64_t aging);
 
+  void set_aging(std::uint64_t milliseconds) {
+    aging_.store(milliseconds, std::memory_order_relaxed);
+  }
+
   static std::size_t bytes_for(std::uint32_t entries);
 
   /// `now` in milliseconds. A full bucket gives up its longest silent station.
@@ -107,7 +111,7 @@ class MacTable {
 
   std::size_t buckets_;
   std::unique_ptr<Bucket[]> table_;
-  std::uint64_t aging_;
+  std::atomic<std::uint64_t> aging_;
 };
 
 /// The 48 bits of an address as a number.

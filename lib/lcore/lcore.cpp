@@ -104,6 +104,13 @@ void Lcore::route_group(std::uint16_t group, Lcore& worker) {
   worker_routes_[group] = &worker == this ? nullptr : outbox_to(worker);
 }
 
+void Lcore::set_aging(std::uint64_t milliseconds) {
+  dispatch_.set_aging(milliseconds);
+  if (worker_) {
+    worker_->set_aging(milliseconds);
+  }
+}
+
 void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
   if (&transmitter == this) {
     return;

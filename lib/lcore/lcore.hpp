@@ -135,6 +135,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   // Only while the lcore is stopped, or after run() has returned.
 
+  /// Of queue pairs that are not the rings'.
+  void set_aging(std::uint64_t milliseconds);
+
   const frame::FrameCounters& counters() const { return counters_; }
 
   const RoundCounters& rounds() const { return rounds_; }

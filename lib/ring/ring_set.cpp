@@ -51,11 +51,24 @@ RingSet RingSet::without(std::uint16_t ring) const {
     std::erase_if(less.pairs_[pair - 1u].senders,
                   [ring](const RingChild& sender) { return sender.ring == ring; });
   }
-  less.ports_.clear();
-  for (const std::uint16_t other : less.present()) {
-    less.bind_addresses(less.rings_[other].spec());
-  }
+  less.bind_all_addresses();
   return less;
+}
+
+RingSet RingSet::with_changed(std::span<const RingSpec> specs) const {
+  RingSet changed = *this;
+  for (const RingSpec& spec : specs) {
+    changed.rings_[ring_by_id_.at(spec.id)] = Ring(spec);
+  }
+  changed.bind_all_addresses();
+  for (Pair& pair : changed.pairs_) {
+    const bool is_of_present = !pair.senders.empty() || !changed.senders(pair.reverse).empty();
+    pair.source_port = is_of_present ? std::nullopt : pair.source_port;
+  }
+  for (const std::uint16_t ring : changed.present()) {
+    changed.bind_sources(ring);
+  }
+  return changed;
 }
 
 std::vector<std::uint16_t> RingSet::present() const {
@@ -155,10 +168,19 @@ void RingSet::add_neighbours(std::uint16_t index) {
     forget_source(forward);
     pairs_[forward - 1u].carries_messages = true;
     pairs_[forward - 1u].senders.push_back({index, child});
+    sender_pairs.push_back(forward);
+  }
+  bind_sources(index);
+}
+
+void RingSet::bind_sources(std::uint16_t index) {
+  const Ring& ring = rings_[index];
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const std::uint16_t forward = sender_pairs_[index][child];
     bind_source(forward, ring.child(child).port);
     const auto receiver = ring.receiver_of(child);
-    bind_source(reverse, receiver ? ring.child(*receiver).port : ring.parent()->port);
-    sender_pairs.push_back(forward);
+    bind_source(pairs_[forward - 1u].reverse,
+                receiver ? ring.child(*receiver).port : ring.parent()->port);
   }
 }
 
@@ -186,6 +208,13 @@ void RingSet::forget_source(std::uint16_t pair) {
   if (pairs_[pair - 1u].senders.empty() && pairs_[reverse - 1u].senders.empty()) {
     pairs_[pair - 1u].source_port.reset();
     pairs_[reverse - 1u].source_port.reset();
+  }
+}
+
+void RingSet::bind_all_addresses() {
+  ports_.clear();
+  for (const std::uint16_t ring : present()) {
+    bind_addresses(rings_[ring].spec());
   }
 }
 

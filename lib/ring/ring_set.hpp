@@ -46,6 +46,11 @@ class RingSet {
   /// and its members are still neighbours.
   RingSet without(std::uint16_t ring) const;
 
+  /// This set with what `specs` say of rings that it has: patience, keep-alive and members' ports.
+  /// All else of a ring must be as it was. Throws std::invalid_argument when an address is then
+  /// bound to two ports.
+  RingSet with_changed(std::span<const RingSpec> specs) const;
+
   /// By index. Withdrawn rings too.
   std::span<const Ring> rings() const { return rings_; }
 
@@ -120,6 +125,8 @@ class RingSet {
   /// The pair's cell, or the free cell where it would be stored.
   std::size_t find_cell(const wire::IpAddress& source, const wire::IpAddress& destination) const;
   void add_neighbours(std::uint16_t ring);
+  void bind_all_addresses();
+  void bind_sources(std::uint16_t ring);
   std::uint16_t add_pair(std::uint16_t ring, const wire::IpAddress& source,
                          const wire::IpAddress& destination);
   void bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port);

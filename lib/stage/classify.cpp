@@ -91,9 +91,7 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   const auto hellos = classifier_.begin(ring, now.ms);
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < hellos.size(); ++child) {
-    if (const auto pin = bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress)) {
-      rings_[ring]->pins.push_back(*pin);
-    }
+    rings_[ring]->pins[child] = bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress);
     recover_.begin({ring, child}, *hellos[child], now);
     passes<StageId::classify, StageId::aggregate>();
     aggregate_.accept(*hellos[child], classifier_.hello_verdict({ring, child}), now);
@@ -107,10 +105,24 @@ void Classify::flush(std::uint16_t ring, DropReason reason, frame::Instant now) 
 
 void Classify::end_connections(std::uint16_t ring, frame::Instant now) {
   recover_.end(ring);
-  for (const l2::Pin& pin : rings_[ring]->pins) {
-    bridge_.unpin(pin, now.ms);
+  for (std::optional<l2::Pin>& pin : rings_[ring]->pins) {
+    if (pin) {
+      bridge_.unpin(*pin, now.ms);
+      pin.reset();
+    }
   }
-  rings_[ring]->pins.clear();
+}
+
+void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
+  classifier_.update_ports(ring, now.ms);
+  drop_given_up_hellos(now);
+  for (std::uint16_t child = 0; child < rings_[ring]->pins.size(); ++child) {
+    std::optional<l2::Pin>& pin = rings_[ring]->pins[child];
+    const auto port = classifier_.ports().port_of({ring, child});
+    if (pin && port && pin->port != *port) {
+      pin = bridge_.move(*pin, *port, now.ms);
+    }
+  }
 }
 
 void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {

@@ -25,6 +25,9 @@ class Classify {
   /// See conn::Classifier::drain.
   void drain_ring(std::uint16_t ring, frame::Instant now);
 
+  /// As conn::Classifier::update_ports. The hosts' MAC addresses are pinned to these ports too.
+  void update_ports(std::uint16_t ring, frame::Instant now);
+
   /// Ends the connections of a ring that leaves the set before the next packet. Its frames stay in
   /// its slots.
   conn::Classifier::RingState withdraw_ring(std::uint16_t ring, frame::Instant now);

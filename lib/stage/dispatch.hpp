@@ -27,6 +27,9 @@ class Dispatch {
   /// Takes a frame that Receive has parsed.
   void accept(frame::Frame& frame, frame::Instant now);
 
+  /// Of the queue pairs of strangers.
+  void set_aging(std::uint64_t milliseconds) { magic_rule_.set_aging(milliseconds); }
+
  private:
   void forward_foreign(frame::Frame& frame, frame::Instant now);
 

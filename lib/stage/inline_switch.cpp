@@ -46,10 +46,17 @@ void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   }
 }
 
+void InlineSwitch::change_rings(std::span<const ring::RingSpec> specs, frame::Instant now) {
+  current_.swap(std::make_shared<const ring::RingSet>(current_->with_changed(specs)));
+  for (const ring::RingSpec& spec : specs) {
+    worker_.change_ring(*current_->ring_with_id(spec.id), now);
+  }
+}
+
 std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   const ring::Ring ring(spec);
   auto next = std::make_shared<const ring::RingSet>(current_->with(spec));
-  if (!worker_.classifier().has_room_for(ring)) {
+  if (ring.children() > worker_.classifier().spare_children()) {
     throw std::length_error("no room for the connections of one ring more");
   }
   const std::uint16_t index = current_->next_index();

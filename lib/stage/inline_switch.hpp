@@ -63,6 +63,9 @@ class InlineSwitch : private WorkerSink {
 
   void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
+  /// As ring::RingSet::with_changed.
+  void change_rings(std::span<const ring::RingSpec> specs, frame::Instant now);
+
   /// Returns the index of the ring. Throws as ring::RingSet::with, and std::length_error when there
   /// are no places for its connections; then nothing has changed.
   std::uint16_t add_ring(const ring::RingSpec& ring);

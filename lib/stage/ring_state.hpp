@@ -58,7 +58,7 @@ struct RingState {
 
   slot::SlotTable slots;
   frame::RingCounters counters;
-  std::vector<l2::Pin> pins; // of the incarnation's children
+  std::vector<std::optional<l2::Pin>> pins; // by child, of the incarnation
   Due due;
   std::uint32_t packets_per_message;             // L
   std::uint32_t gaps = 0;                        // connections on which a packet is missing

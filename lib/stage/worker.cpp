@@ -60,6 +60,11 @@ void Worker::adopt(std::uint16_t ring, RingRoom room) {
   queue_.share_among(groups());
 }
 
+void Worker::change_ring(std::uint16_t ring, frame::Instant now) {
+  classify_.update_ports(ring, now);
+  schedule_.expect(ring, now.ns); // a timer that was off may be due
+}
+
 RingRoom Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   auto connections = classify_.withdraw_ring(ring, now);
   RingRoom room(std::move(*rings_[ring]), std::move(connections));

@@ -64,6 +64,13 @@ class Worker {
   /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
   void adopt(std::uint16_t ring, RingRoom room);
 
+  /// The current set says something else of this ring's patience, keep-alive or members' ports
+  /// (ring::RingSet::with_changed).
+  void change_ring(std::uint16_t ring, frame::Instant now);
+
+  /// As conn::Classifier::set_aging.
+  void set_aging(std::uint64_t milliseconds) { classifier_.set_aging(milliseconds); }
+
   /// As Classify::reset_ring.
   void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
 

@@ -102,6 +102,13 @@ class ClassifierBench {
     rings_.swap(std::make_unique<const ring::RingSet>(rings_->without(ring)));
   }
 
+  /// See stage::InlineSwitch::change_rings. Returns what it did with hellos that waited.
+  std::string change(const ring::RingSpec& spec) {
+    rings_.swap(std::make_unique<const ring::RingSet>(rings_->with_changed(std::vector{spec})));
+    classifier_.update_ports(*rings_->ring_with_id(spec.id), now);
+    return take_given_up();
+  }
+
   /// What reset(), withdraw() or the last packet did with hellos that waited.
   std::string take_given_up() {
     std::string text;

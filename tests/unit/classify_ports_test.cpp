@@ -112,6 +112,48 @@ TEST(Ports, TheNextRunMayComeByOthers) {
   EXPECT_EQ(bench.classify(first, 2), "0.0 message 1 packet 0");
 }
 
+// ---- The configuration ties a member to another port. ----
+
+TEST(Ports, ALiveConnectionGoesOnByItsNewPort) {
+  RingJob job({.world = 3, .pins_ports = true});
+  Bench bench({job.ring()});
+  bench.admit(job);
+  ring::RingSpec moved = job.ring();
+  moved.members[1].port = 3;
+  EXPECT_EQ(bench.change(moved), "");
+  const std::vector<Built> message = job.message(1, 1, three_packets());
+  EXPECT_EQ(bench.classify(message[0], 1), "drop wrong_port");
+  EXPECT_EQ(bench.classify(message[0], 3), "0.1 message 1 packet 0");
+  EXPECT_EQ(bench.classify(message[1], 3), "0.1 message 1 packet 1");
+  EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0], 0), "0.0 message 1 packet 0")
+      << "another member's";
+}
+
+TEST(Ports, AHelloThatWaitsAndCameByTheOldPortIsGivenUp) {
+  RingJob job({.world = 3, .pins_ports = true});
+  Bench bench({job.ring()});
+  EXPECT_EQ(bench.classify(job.hello(0), 0), "waits 0.0");
+  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
+  ring::RingSpec moved = job.ring();
+  moved.members[1].port = 3;
+  EXPECT_EQ(bench.change(moved), ", gave up wrong_port");
+  EXPECT_EQ(bench.classify(job.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(bench.classify(job.hello(2), 2), "begins 0");
+}
+
+TEST(Ports, OneThatIsTiedWhereItIsNoticesNothing) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  bench.admit(job); // by port 0
+  ring::RingSpec tied = job.ring();
+  tied.members[1].port = 0;
+  EXPECT_EQ(bench.change(tied), "");
+  EXPECT_EQ(bench.classify(job.message(1, 1, three_packets())[0], 0), "0.1 message 1 packet 0");
+  EXPECT_EQ(bench.change(job.ring()), "") << "untied again";
+  EXPECT_EQ(bench.classify(job.message(1, 1, three_packets())[1], 0), "0.1 message 1 packet 1");
+  EXPECT_EQ(bench.classify(job.message(1, 1, three_packets())[2], 1), "drop wrong_port");
+}
+
 // ---- Rings that share neighbours. ----
 
 /// Two rings of the same hosts. The first one's hellos came by ports 0, 1, 2.

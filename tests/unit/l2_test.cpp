@@ -107,6 +107,16 @@ TEST(MacTable, AnAgedStationIsGivenUpFirst) {
   }
 }
 
+TEST(MacTable, AnotherAgingTimeHoldsAtOnce) {
+  MacTable table(1024, 100);
+  table.learn(station(1), 3, 0);
+  EXPECT_EQ(table.port_of(station(1), 50), 3);
+  table.set_aging(49);
+  EXPECT_EQ(table.port_of(station(1), 50), std::nullopt);
+  table.set_aging(200);
+  EXPECT_EQ(table.port_of(station(1), 200), 3);
+}
+
 TEST(MacTable, ShowsEveryFreshStation) {
   MacTable table(1024, 100);
   std::map<std::uint64_t, std::pair<std::uint16_t, std::uint64_t>> expected;

@@ -105,6 +105,8 @@ class Magic : public testing::Test {
 
  private:
   std::unique_ptr<ForeignSessions> sessions_ = std::make_unique<ForeignSessions>(HashKey{});
+
+ protected:
   MagicRule rule_{{.entries = 8, .aging = kAging, .hash_key = {}, .sessions = sessions_.get()}};
 };
 
@@ -193,6 +195,13 @@ TEST_F(Magic, QueuePairsAgeWhenSilent) {
 /// Many more queue pairs than places.
 constexpr std::uint32_t kFloodFirst = 0x1000;
 constexpr std::uint32_t kFloodEnd = 0x1400;
+
+TEST_F(Magic, AnotherAgingTimeHoldsAtOnce) {
+  expect_steps({{"data", data(), false}});
+  rule_.set_aging(kAging / 2);
+  now_ = kAging / 2 + 1;
+  expect_steps({{"barred no longer", plain(kMiddle), true}});
+}
 
 TEST_F(Magic, AFloodOfHellosUnbarsAndClosesNothing) {
   expect_steps({{"answer", answer(), true}, {"hello", hello(), true}, {"data", data(), true}});

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -52,6 +53,11 @@ class Ports {
 
   Port destination(int from, int to) const {
     return bindings.destination_of(rings_->pair_of(host(from), host(to)));
+  }
+
+  void change(const ring::RingSpec& spec) {
+    rings_.swap(std::make_shared<const ring::RingSet>(rings_->with_changed(std::vector{spec})));
+    bindings.update_configured(*rings_->ring_with_id(spec.id));
   }
 
  private:
@@ -101,6 +107,24 @@ TEST(PortBindings, WhatIsConfiguredStays) {
   ports.bindings.release(0);
   EXPECT_EQ(ports.source(2, 3), Set{6});
   EXPECT_EQ(ports.destination(1, 2), 6);
+}
+
+/// A member that is untied stays where it was last, until its incarnation ends.
+TEST(PortBindings, WhatIsConfiguredMayChange) {
+  ring::RingSpec ring = ring_of(1, {1, 2, 3});
+  Ports ports({ring});
+  ports.bindings.bind({0, 1}, 2);
+  ring.members[1].port = 6;
+  ports.change(ring);
+  EXPECT_EQ(ports.source(2, 3), Set{6});
+  EXPECT_EQ(ports.source(2, 1), Set{6});
+  EXPECT_EQ(ports.destination(1, 2), 6);
+  EXPECT_EQ(ports.source(1, 2), kAny);
+  ring.members[1].port.reset();
+  ports.change(ring);
+  EXPECT_EQ(ports.source(2, 3), Set{6});
+  ports.bindings.release(0);
+  EXPECT_EQ(ports.source(2, 3), kAny);
 }
 
 TEST(PortBindings, OneRingsEndLeavesAnothersBinding) {

@@ -346,6 +346,21 @@ TEST(KeepAlive, CanBeOff) {
   EXPECT_TRUE(told_while_waiting(ring, 5).empty());
 }
 
+TEST(KeepAlive, CanBeTurnedOnAndOffWhileASenderWaits) {
+  Ring ring(patient(ring::KeepAlive::off));
+  ring.acknowledge_all(1);
+  EXPECT_TRUE(told_while_waiting(ring, 5).empty());
+  ring::RingSpec spec = ring.job.ring();
+  spec.keep_alive = ring::KeepAlive::ack;
+  ring.bench.inside().change_rings(std::vector{spec}, ring.bench.now);
+  EXPECT_FALSE(ring.wait(2 * kQuarter).empty());
+  spec.keep_alive = ring::KeepAlive::off;
+  ring.bench.inside().change_rings(std::vector{spec}, ring.bench.now);
+  Frames told = ring.wait(5 * kQuarter);
+  std::erase_if(told, [](const Sent& sent) { return sent.ports != 1; });
+  EXPECT_TRUE(told.empty());
+}
+
 TEST(KeepAlive, CanBeRnrNaksForAnEighthOfTheTimeWaited) {
   Ring ring(patient(ring::KeepAlive::rnr));
   ring.acknowledge_all(1);

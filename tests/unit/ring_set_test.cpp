@@ -258,6 +258,77 @@ TEST(RingSet, RefusesAJoiningRingThatBindsAnAddressToAnotherPort) {
   EXPECT_THROW((void)set.with(there), std::invalid_argument);
 }
 
+// ---- What can change while a ring stays. ----
+
+RingSpec tied(RingSpec ring, std::size_t rank, std::optional<std::uint16_t> port) {
+  ring.members[rank].port = port;
+  return ring;
+}
+
+wire::IpAddress host(int number) {
+  return ring_of(0, {number}).members[0].ip;
+}
+
+/// The ports of 0 .. 3 by which frames of one may come to the other.
+std::set<std::uint16_t> sources(const RingSet& set, int from, int to) {
+  std::set<std::uint16_t> ports;
+  const std::uint16_t pair = set.pair_of(host(from), host(to));
+  for (const std::uint16_t port : {0, 1, 2, 3}) {
+    if (set.may_enter(pair, port)) {
+      ports.insert(port);
+    }
+  }
+  return ports;
+}
+
+const std::set<std::uint16_t> kAnyPort{0, 1, 2, 3};
+
+TEST(RingSet, AMemberMayBeTiedAndUntied) {
+  const RingSpec free = ring_of(1, {1, 2, 3});
+  const RingSet before({free});
+  const std::vector<RingSpec> bound{tied(free, 1, 2)};
+  const RingSet after = before.with_changed(bound);
+  EXPECT_EQ(sources(after, 2, 3), (std::set<std::uint16_t>{2})) << "its data";
+  EXPECT_EQ(sources(after, 2, 1), (std::set<std::uint16_t>{2})) << "its acknowledgements";
+  EXPECT_EQ(sources(after, 1, 2), kAnyPort);
+  EXPECT_EQ(sources(before, 2, 3), kAnyPort) << "the other set stays";
+  EXPECT_EQ(after.rings()[0].spec().members[1].port, 2);
+  EXPECT_EQ(sources(after.with_changed(std::vector{free}), 2, 3), kAnyPort);
+}
+
+TEST(RingSet, PatienceAndKeepAliveMayChange) {
+  RingSpec ring = ring_of(5, {1, 2, 3});
+  const RingSet before({ring_of(4, {4, 5}), ring});
+  ring.patience_ms = 7000;
+  ring.keep_alive = KeepAlive::rnr;
+  const RingSet after = before.with_changed(std::vector{ring});
+  EXPECT_EQ(after.rings()[1].spec().patience_ms, 7000u);
+  EXPECT_EQ(after.rings()[1].spec().keep_alive, KeepAlive::rnr);
+  EXPECT_EQ(after.ring_with_id(5), 1);
+  EXPECT_EQ(after.pairs(), before.pairs());
+  EXPECT_EQ(after.senders(after.pair_of(host(1), host(2))).size(), 1u);
+}
+
+/// Either of them alone would tie the address to two ports.
+TEST(RingSet, RingsThatShareAMemberAreTiedToAnotherPortTogether) {
+  const RingSpec one = ring_of(1, {1, 2, 3});
+  const RingSpec two = ring_of(2, {4, 2, 5});
+  const RingSet set({tied(one, 1, 0), tied(two, 1, 0)});
+  EXPECT_THROW((void)set.with_changed(std::vector{tied(one, 1, 3)}), std::invalid_argument);
+  const RingSet after = set.with_changed(std::vector{tied(one, 1, 3), tied(two, 1, 3)});
+  EXPECT_EQ(sources(after, 2, 3), (std::set<std::uint16_t>{3}));
+  EXPECT_EQ(sources(after, 2, 5), (std::set<std::uint16_t>{3}));
+  EXPECT_THROW((void)after.with(tied(ring_of(3, {2, 6}), 0, 0)), std::invalid_argument);
+}
+
+/// Its hosts may still send.
+TEST(RingSet, AWithdrawnRingsTiesStay) {
+  const RingSpec stays = ring_of(2, {4, 5});
+  const RingSet set = RingSet({tied(ring_of(1, {1, 2, 3}), 1, 2), stays}).without(0);
+  EXPECT_EQ(sources(set.with_changed(std::vector{tied(stays, 0, 1)}), 2, 3),
+            (std::set<std::uint16_t>{2}));
+}
+
 // ---- Limits. ----
 
 /// Rings of 256 members and one of the rest, all addresses distinct.
