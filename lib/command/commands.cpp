@@ -63,8 +63,21 @@ std::string grammar_of(const Command& command) {
 
 Commands::Commands(control::Switch& weir) : weir_(weir) {
   add_actions();
+  add_reload();
   add_captures();
   add_questions();
+}
+
+void Commands::add_reload() {
+  commands_.push_back({{"reload"},
+                       "read the configuration file again, and apply what can change while the "
+                       "switch runs",
+                       [this](const Words&) { return report::reload(weir_); },
+                       std::string(kJson)});
+  commands_.push_back({{"reload", "--dry-run"},
+                       "tell what that would change",
+                       [this](const Words&) { return report::rehearse_reload(weir_); },
+                       std::string(kJson)});
 }
 
 void Commands::add_actions() {
@@ -175,7 +188,7 @@ void Commands::add_questions() {
         {split(question.grammar, ' '), std::string(question.help),
          [this, takes_one = report::argument_in(question.grammar) != nullptr, &question](
              const Words& values) { return question.ask(weir_, takes_one ? values.front() : ""); },
-         std::string(kJson)});
+         std::string(kJson), true});
   }
 }
 
@@ -219,7 +232,7 @@ Answer Commands::execute(const Words& words) const {
 
 report::Report Commands::ask(const Words& words) const {
   const Command& command = command_of(words);
-  if (command.last != kJson) {
+  if (!command.is_question) {
     throw WrongWords(fmt::format("found '{}'; allowed: a question, such as `show ring all`",
                                  fmt::join(words, " ")));
   }

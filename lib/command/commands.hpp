@@ -28,6 +28,7 @@ struct Command {
   /// A word that may follow the others, such as "json" or "<count>"; empty: none. When it is typed,
   /// `run` gets it as the last word.
   std::string last = {};
+  bool is_question = false; // it changes nothing
 };
 
 /// What people can ask of one switch and have it do: the prompt's grammar. Once all commands are
@@ -62,6 +63,7 @@ class Commands {
   std::string explain(const Words& words) const;
 
   void add_actions();
+  void add_reload();
   void add_captures();
   void add_questions();
 

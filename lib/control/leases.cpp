@@ -53,7 +53,7 @@ std::string_view name_of(Fate fate) {
 }
 
 Fate fate_of(const TendedRing& ring) {
-  const bool is_to_go = ring.care.birth != 0 || ring.life.draining_since_ns;
+  const bool is_to_go = ring.care.origin == Origin::run_time || ring.life.draining_since_ns;
   return is_to_go ? Fate::withdrawn : Fate::reset;
 }
 

@@ -49,6 +49,9 @@ constexpr bool is_allowed_quiet(std::chrono::seconds quiet) {
   return quiet.count() >= 1 && quiet <= kLongestQuiet;
 }
 
+/// Where a ring comes from.
+enum class Origin : std::uint8_t { configuration, run_time };
+
 /// What keeps a ring that does not drain.
 enum class Keeper : std::uint8_t {
   members, // they are heard now and then
@@ -57,6 +60,7 @@ enum class Keeper : std::uint8_t {
 
 /// What control knows about a ring beside its specification.
 struct RingCare {
+  Origin origin = Origin::configuration;
   ring::RingBirth birth = 0; // 0: it is configured
   Keeper keeper = Keeper::members;
   std::optional<std::uint64_t> quiet_ms; // silence after which it is withdrawn once it drains

@@ -33,15 +33,6 @@ constexpr std::size_t kPlacesAtOnce = 256;              // connections in one st
 constexpr std::size_t kSlotsAtOnce = 64;                // that are emptied in one stop
 constexpr std::chrono::microseconds kBetweenParts{100}; // time for lcores to work off what has come
 
-/// "7, 9", or that there is none.
-std::string ids_of(const ring::RingSet& set) {
-  std::vector<std::uint32_t> ids;
-  for (const std::uint16_t ring : set.present()) {
-    ids.push_back(set.rings()[ring].spec().id);
-  }
-  return ids.empty() ? "there is none" : fmt::format("{}", fmt::join(ids, ", "));
-}
-
 std::uint64_t unix_now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
@@ -141,6 +132,41 @@ ring::RingSet first_rings(const config::Config& config, const std::optional<Ring
   return set;
 }
 
+/// Rings that come while the switch runs must be remembered (docs/protocol.md §2a).
+void check_can_remember(const std::optional<RingJournal>& journal, const ring::RingSpec& spec) {
+  if (!journal) {
+    throw RingRefused(fmt::format("ring {}: this switch has no room for rings made while it runs; "
+                                  "allowed: a configuration with spare: and state_directory:",
+                                  spec.id));
+  }
+}
+
+std::set<std::uint32_t> ids_of(const config::Config& config) {
+  std::set<std::uint32_t> ids;
+  for (const ring::RingSpec& ring : config.rings) {
+    ids.insert(ring.id);
+  }
+  return ids;
+}
+
+/// nullptr when there is no memory for it now.
+std::unique_ptr<stage::RingRoom> room_if_any(const ring::Ring& ring, EalMemory& memory) {
+  try {
+    return std::make_unique<stage::RingRoom>(ring, &memory);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+/// "rings[8], l2.aging_s"
+std::string places_not_in_force(const std::vector<config::Change>& changes) {
+  std::vector<std::string_view> places;
+  for (const config::Change& change : changes) {
+    places.push_back(change.place);
+  }
+  return fmt::format("{}", fmt::join(places, ", "));
+}
+
 } // namespace
 
 Switch::Switch(const config::Config& config)
@@ -149,7 +175,8 @@ Switch::Switch(const config::Config& config)
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
       tenants_(config.tenants, plan_.mbuf_bytes, *rings_),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
-      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())) {
+      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())),
+      in_force_(config) {
   check_memory();
   care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still
   care_.resize(rings_->rings().size());
@@ -423,22 +450,36 @@ ring::RingBirth Switch::hold_ring(const ring::RingSpec& spec) {
 
 ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   const std::lock_guard lock(one_writer_);
-  if (!journal_) {
-    throw RingRefused(fmt::format("ring {}: this switch has no room for rings made while it runs; "
-                                  "allowed: a configuration with spare: and state_directory:",
-                                  spec.id));
-  }
+  check_may_add(spec);
+  const std::size_t lcore = forecast().add(spec);
+  auto room = room_for(ring::Ring(spec));
+  journal_->remember(spec);
+  enter(spec, lcore, std::move(*room),
+        {.origin = Origin::run_time, .birth = ++last_birth_, .keeper = keeper});
+  return last_birth_;
+}
+
+void Switch::check_may_add(const ring::RingSpec& spec) const {
+  check_can_remember(journal_, spec);
   if (is_draining_) {
     throw RingRefused(
         fmt::format("ring {}: this switch is about to stop; allowed: no new ring", spec.id));
   }
-  const ring::Ring ring(spec);
-  auto next = set_with(spec);
-  tenants_.check(ring, *rings_);
-  ring_budget_.check(ring, *rings_);
-  const std::size_t lcore = worker_for(ring);
-  auto room = room_for(ring);
-  journal_->remember(spec);
+}
+
+/// What other rings would come to.
+RingForecast Switch::forecast() const {
+  RingForecast::Free free{.places = {}, .memory = available_memory()};
+  for (const auto& lcore : lcores_) {
+    const stage::Worker* worker = lcore->worker();
+    free.places.push_back(worker != nullptr ? worker->classifier().spare_children() : 0);
+  }
+  return {*rings_, placement_, {ring_budget_, tenants_}, std::move(free)};
+}
+
+void Switch::enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
+                   const RingCare& care) {
+  auto next = std::make_shared<const ring::RingSet>(rings_->with(spec));
   const std::uint16_t index = rings_->next_index();
   const std::uint16_t group = next->group_of_ring(index);
   tell_capture(index, spec);
@@ -447,10 +488,10 @@ ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   const auto shares = tenants_.shares(*next, placement);
   const Quiesce quiesced(*this);
   next = rings_.swap(std::move(next));
-  room->state.heard_at_ns = lcore::Clock().now().ns;
-  lcores_[lcore]->worker()->adopt(index, std::move(*room));
+  room.state.heard_at_ns = lcore::Clock().now().ns;
+  lcores_[lcore]->worker()->adopt(index, std::move(room));
   care_.resize(rings_->rings().size());
-  care_[index] = {.birth = ++last_birth_, .keeper = keeper};
+  care_[index] = care;
   std::swap(placement_, placement);
   give(shares);
   for (const auto& other : lcores_) {
@@ -466,38 +507,12 @@ void Switch::tell_capture(std::uint16_t ring, const ring::RingSpec& spec) {
   }
 }
 
-std::shared_ptr<const ring::RingSet> Switch::set_with(const ring::RingSpec& spec) const {
-  try {
-    return std::make_shared<const ring::RingSet>(rings_->with(spec));
-  } catch (const std::invalid_argument& error) {
-    throw NoRoomForRing(
-        fmt::format("ring {}: {}; rings now: {}", spec.id, error.what(), ids_of(*rings_)));
-  }
-}
-
-std::size_t Switch::worker_for(const ring::Ring& ring) const {
-  try {
-    const std::size_t lcore = control::worker_for(placement_, *rings_, ring);
-    if (!lcores_[lcore]->worker()->classifier().has_room_for(ring)) {
-      throw std::invalid_argument(
-          fmt::format("ring {}: lcore {} has no places for {} members more; allowed: withdraw one "
-                      "of its rings, or configure a larger spare.members",
-                      ring.spec().id, lcores_[lcore]->id(), ring.children()));
-    }
-    return lcore;
-  } catch (const std::invalid_argument& error) {
-    throw RingRefused(error.what());
-  }
-}
-
 std::unique_ptr<stage::RingRoom> Switch::room_for(const ring::Ring& ring) {
-  RingBudget::check_memory(ring, *rings_, available_memory());
-  try {
-    return std::make_unique<stage::RingRoom>(ring, &memory_);
-  } catch (const std::bad_alloc&) { // in pieces that are too small
+  auto room = room_if_any(ring, memory_);
+  if (!room) { // in pieces that are too small
     RingBudget::check_memory(ring, *rings_, 0);
-    throw;
   }
+  return room;
 }
 
 void Switch::withdraw_ring(std::uint32_t id) {
@@ -636,6 +651,106 @@ void Switch::drop_withdrawn() {
   std::unique_ptr<Withdrawn> empty; // freed without the lock
   const std::lock_guard lock(one_question_);
   empty = std::move(withdrawn_);
+}
+
+std::vector<config::Change> Switch::rehearse_reload() {
+  const std::lock_guard one(one_reload_);
+  const WantedConfig wanted = read_wanted(config_);
+  const std::lock_guard lock(one_writer_);
+  return planned_reload(wanted).plan.changes;
+}
+
+std::vector<config::Change> Switch::reload() {
+  const std::lock_guard one(one_reload_);
+  const WantedConfig wanted = read_wanted(config_);
+  const std::lock_guard lock(one_writer_);
+  Reload reload = planned_reload(wanted);
+  remember(reload.plan);
+  try {
+    carry_out(reload, wanted);
+  } catch (const std::exception& error) {
+    throw ReloadUnfinished(
+        fmt::format("{}; not in force: {}", error.what(),
+                    places_not_in_force(config::difference(in_force(), wanted.config))));
+  }
+  return std::move(reload.plan.changes);
+}
+
+/// The configuration as it is in force, without what waits for a restart and without rings that
+/// were made while the switch runs.
+config::Config Switch::in_force() const {
+  config::Config config = in_force_;
+  config.rings.clear();
+  for (const std::uint16_t ring : rings_->present()) {
+    if (care_[ring].origin == Origin::configuration) {
+      config.rings.push_back(rings_->rings()[ring].spec());
+    }
+  }
+  return config;
+}
+
+Switch::Reload Switch::planned_reload(const WantedConfig& wanted) const {
+  Reload reload{.plan = plan_reload(in_force(), wanted, *rings_), .lcores = {}};
+  RingForecast rings = forecast();
+  for (const ring::RingSpec& spec : reload.plan.withdrawn) {
+    rings.withdraw(index_of(spec.id));
+  }
+  rings.change(reload.plan.changed);
+  for (const ring::RingSpec& spec : reload.plan.added) {
+    check_may_add(spec);
+    reload.lcores.push_back(rings.add(spec));
+  }
+  return reload;
+}
+
+/// The file of the next start may have none of these rings.
+void Switch::remember(const ReloadPlan& plan) {
+  for (const auto* rings : {&plan.withdrawn, &plan.added}) {
+    for (const ring::RingSpec& spec : *rings) {
+      if (journal_) {
+        journal_->remember(spec);
+      }
+    }
+  }
+}
+
+/// Rooms are made before the first ring goes, where memory suffices: whatever has failed by then
+/// has changed nothing.
+void Switch::carry_out(const Reload& reload, const WantedConfig& wanted) {
+  const ReloadPlan& plan = reload.plan;
+  std::vector<std::unique_ptr<stage::RingRoom>> rooms;
+  for (const ring::RingSpec& spec : plan.added) {
+    rooms.push_back(room_if_any(ring::Ring(spec), memory_));
+  }
+  for (const ring::RingSpec& spec : plan.withdrawn) {
+    withdraw(index_of(spec.id));
+  }
+  if (plan.changes_in_place()) {
+    change_in_place(plan, wanted.config);
+  }
+  for (std::size_t i = 0; i < plan.added.size(); ++i) {
+    const ring::RingSpec& spec = plan.added[i];
+    auto room = rooms[i] ? std::move(rooms[i]) : room_for(ring::Ring(spec));
+    enter(spec, reload.lcores[i], std::move(*room), {.origin = Origin::configuration});
+  }
+}
+
+void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wanted) {
+  auto next = std::make_shared<const ring::RingSet>(rings_->with_changed(plan.changed));
+  in_force_ = config::changed_in_place(std::move(in_force_), wanted);
+  stations_.set_aging(milliseconds(wanted.l2.aging_s));
+  {
+    const Quiesce quiesced(*this);
+    next = rings_.swap(std::move(next));
+    for (const ring::RingSpec& spec : plan.changed) {
+      const std::uint16_t ring = index_of(spec.id);
+      worker_of(ring).worker()->change_ring(ring, lcore::Clock().now());
+      care_[ring] = {}; // whoever has made it
+    }
+    for (const auto& lcore : lcores_) {
+      lcore->set_aging(milliseconds(wanted.connections.aging_s));
+    }
+  }
 }
 
 void Switch::trace_on() {

@@ -7,7 +7,9 @@
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "control/port.hpp"
+#include "control/reload.hpp"
 #include "control/ring_budget.hpp"
+#include "control/ring_forecast.hpp"
 #include "control/ring_journal.hpp"
 #include "control/tenants.hpp"
 #include "lcore/lcore.hpp"
@@ -20,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -132,6 +135,7 @@ class Switch {
   /// After stop(): frees the mbufs that drivers hold. The ports' statistics are then gone.
   void close_ports();
 
+  /// That it was started with.
   const config::Config& config() const { return config_; }
 
   std::vector<Port>& ports() { return ports_; }
@@ -186,6 +190,13 @@ class Switch {
     reclaim_log_.tell_to(std::move(tell));
   }
 
+  /// Reads the configuration file again and applies what has changed and can change while the
+  /// switch runs. Rings that were made while it runs stay. Returns all changes, also those that
+  /// wait for a restart. Throws ConfigError, RingRefused and JournalError; nothing has changed
+  /// then. Throws ReloadUnfinished when memory or an lcore fails in the middle.
+  std::vector<config::Change> reload();
+  /// The same, but nothing changes.
+  std::vector<config::Change> rehearse_reload();
   void trace_on();
   void trace_off();
   /// Of all lcores, oldest first.
@@ -226,6 +237,12 @@ class Switch {
     stage::Worker& worker;
   };
 
+  /// A plan that fits, and which lcore is to work for each ring that it adds.
+  struct Reload {
+    ReloadPlan plan;
+    std::vector<std::size_t> lcores;
+  };
+
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   void discard_all();
@@ -236,9 +253,16 @@ class Switch {
   lcore::Lcore& worker_of(std::uint16_t ring);
   std::uint16_t index_of(std::uint32_t id) const;
   std::uint32_t most_claims() const;
-  std::size_t worker_for(const ring::Ring& ring) const;
-  std::shared_ptr<const ring::RingSet> set_with(const ring::RingSpec& spec) const;
+  RingForecast forecast() const;
   std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring);
+  void check_may_add(const ring::RingSpec& spec) const;
+  void enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
+             const RingCare& care);
+  config::Config in_force() const;
+  Reload planned_reload(const WantedConfig& wanted) const;
+  void remember(const ReloadPlan& plan);
+  void carry_out(const Reload& reload, const WantedConfig& wanted);
+  void change_in_place(const ReloadPlan& plan, const config::Config& wanted);
   void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
   TendedRing tended_ring(std::uint16_t ring, frame::Instant now);
   void take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& set_without,
@@ -278,6 +302,8 @@ class Switch {
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;
   ring::RingBirth last_birth_ = 0;                     // guarded by one_writer_
+  config::Config in_force_;                            // but for the rings
+  std::mutex one_reload_;                              // locked before one_writer_
   std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
   std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it

@@ -58,6 +58,17 @@ Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
   return table;
 }
 
+Report changes_report(std::span<const config::Change> changes, std::string note) {
+  Table table(tables::kChanges);
+  table.note = std::move(note);
+  for (const config::Change& change : changes) {
+    table.rows.push_back({change.place, change.from, change.to,
+                          std::string(config::name_of(change.effect)),
+                          std::string(config::text_of(change.effect))});
+  }
+  return {table};
+}
+
 } // namespace
 
 std::vector<std::string> port_names(const control::Switch& weir) {
@@ -175,6 +186,14 @@ std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view fil
     added.push_back(ring.id);
   }
   return added;
+}
+
+Report reload(control::Switch& weir) {
+  return changes_report(weir.reload(), "in force, but for what takes a restart");
+}
+
+Report rehearse_reload(control::Switch& weir) {
+  return changes_report(weir.rehearse_reload(), "nothing has changed: this was a dry run");
 }
 
 Report show_connections(control::Switch& weir) {

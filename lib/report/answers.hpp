@@ -42,6 +42,11 @@ void withdraw_ring(control::Switch& weir, std::string_view ring);
 /// ids. Throws config::ConfigError before the first is added; control::RingRefused and
 /// control::JournalError for a ring, when those before it are added.
 std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file);
+/// The changes of the configuration file, applied as far as that is possible while the switch runs.
+/// Throws as control::Switch::reload().
+Report reload(control::Switch& weir);
+/// The same, but nothing changes.
+Report rehearse_reload(control::Switch& weir);
 Report show_connections(control::Switch& weir);
 Report show_drops(control::Switch& weir);
 /// The stages in the order of stage::kGraph, with the count of each of their drop reasons.

@@ -181,6 +181,10 @@ inline constexpr std::array kCapture{
     Column{"state", "state"},     Column{"count", "wanted"},
     Column{"written", "written"}, Column{"queue_full", "left out: queue full"},
 };
+inline constexpr std::array kChanges{
+    Column{"key", "key"},       Column{"from", "running"},    Column{"to", "file"},
+    Column{"effect", "effect"}, Column{"meaning", "meaning"},
+};
 inline constexpr std::array kTrace{
     Column{"time_us", "time us"}, Column{"ingress", "from"},    Column{"stage", "stage"},
     Column{"event", "event"},     Column{"egress", "to"},       Column{"ring", "ring"},
@@ -223,6 +227,7 @@ inline constexpr TableShape kStoodStill{"stood_still", columns::kNanoseconds,
                                         "each time that an lcore stood still for a question"};
 inline constexpr TableShape kMemory{"memory", columns::kMemory, {}};
 inline constexpr TableShape kCapture{"capture", columns::kCapture, {}};
+inline constexpr TableShape kChanges{"changes", columns::kChanges, {}};
 inline constexpr TableShape kTrace{"trace", columns::kTrace, {}};
 
 } // namespace weir::report::tables

@@ -72,6 +72,8 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
   } catch (const control::RingRefused& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const control::ReloadUnfinished& error) {
+    return {grpc::StatusCode::ABORTED, error.what()};
   } catch (const control::JournalError& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const control::NoSuchRing& error) {

@@ -21,13 +21,13 @@ constexpr std::uint64_t kNow = 1'000'000 * kS;
 /// Made at run time, with a lease of a minute; its job is at work.
 TendedRing ring_heard(std::uint64_t ago_s) {
   TendedRing ring{.spec = {.id = 17, .lease_ms = 60'000, .members = std::vector<ring::Member>(4)},
-                  .care = {.birth = 1},
+                  .care = {.origin = Origin::run_time},
                   .life = {.heard_ns = kNow - ago_s * kS, .has_incarnation = true}};
   return ring;
 }
 
 TendedRing configured(TendedRing ring) {
-  ring.care.birth = 0;
+  ring.care.origin = Origin::configuration;
   return ring;
 }
 

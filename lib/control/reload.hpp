@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What a running switch makes of its changed configuration file. Nothing here touches the switch.
+
+#include "config/config.hpp"
+#include "config/difference.hpp"
+#include "ring/ring_set.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+namespace weir::control {
+
+/// A reload failed between its first change and its last. what() says why, and what of the file is
+/// not in force.
+class ReloadUnfinished : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What the file says now.
+struct WantedConfig {
+  config::Config config;
+  std::vector<ring::RingSpec> rings; // the same, with the numbers of the running switch's ports
+};
+
+/// Reads the file that `running` was read from. Throws ConfigError, also for a ring that does not
+/// suit the ports that are there.
+WantedConfig read_wanted(const config::Config& running);
+
+/// Rings first go, then change in place, then come.
+struct ReloadPlan {
+  std::vector<config::Change> changes;
+  std::vector<ring::RingSpec> withdrawn; // those made anew too
+  std::vector<ring::RingSpec> changed;   // as they are to be; ring::RingSet::with_changed
+  std::vector<ring::RingSpec> added;     // those made anew too
+
+  /// Whether something changes that stays.
+  bool changes_in_place() const;
+};
+
+/// `in_force` has the rings of the file; `present` also those that were made while the switch runs.
+/// These stay, and one that the file now has as it is becomes the file's. Throws RingRefused when
+/// the file has another ring with the id of one of these.
+ReloadPlan plan_reload(const config::Config& in_force, const WantedConfig& wanted,
+                       const ring::RingSet& present);
+
+} // namespace weir::control
