@@ -21,6 +21,7 @@ constexpr int kHistoryLines = 500;
 struct Session {
   const command::Commands& commands;
   const std::atomic<bool>& stop;
+  const std::function<std::string()>& meanwhile;
 };
 
 Session& session_of(EditLine* editor) {
@@ -33,14 +34,26 @@ const char* prompt_text(EditLine*) {
   return "weir> ";
 }
 
+/// Does what a signal has asked for. The line being typed stands below what there is to tell.
+void look_around(EditLine* editor) {
+  const std::string said = session_of(editor).meanwhile();
+  if (!said.empty()) {
+    fmt::print("\n{}", said);
+    std::fflush(stdout);
+    el_set(editor, EL_REFRESH);
+  }
+}
+
 /// Reads a key. Checks from time to time whether a signal has asked the switch to stop.
 int read_key(EditLine* editor, wchar_t* key) {
   const Session& session = session_of(editor);
   pollfd input{STDIN_FILENO, POLLIN, 0};
+  look_around(editor);
   while (poll(&input, 1, kPollMs) <= 0) {
     if (session.stop) {
       return 0;
     }
+    look_around(editor);
   }
   unsigned char byte = 0;
   const bool got_key = read(STDIN_FILENO, &byte, 1) == 1;
@@ -82,8 +95,9 @@ unsigned char complete(EditLine* editor, int) {
 
 } // namespace
 
-void run_prompt(const command::Commands& commands, const std::atomic<bool>& stop) {
-  Session session{commands, stop};
+void run_prompt(const command::Commands& commands, const std::atomic<bool>& stop,
+                const std::function<std::string()>& meanwhile) {
+  Session session{commands, stop, meanwhile};
   const std::unique_ptr<EditLine, decltype(&el_end)> editor(el_init("weir", stdin, stdout, stderr),
                                                             &el_end);
   const std::unique_ptr<History, decltype(&history_end)> past(history_init(), &history_end);

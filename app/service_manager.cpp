@@ -24,6 +24,10 @@ void ServiceManager::tell_ready() {
   tell("READY=1");
 }
 
+void ServiceManager::tell_reloading() {
+  tell("RELOADING=1");
+}
+
 void ServiceManager::tell_stopping() {
   tell("STOPPING=1");
 }

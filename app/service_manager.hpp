@@ -16,6 +16,8 @@ class ServiceManager {
   ServiceManager();
 
   void tell_ready();
+  /// Until tell_ready().
+  void tell_reloading();
   void tell_stopping();
   /// The stop may take so much longer, from now, than the unit allows (TimeoutStopSec=).
   void ask_for_time_to_stop(std::chrono::seconds more);

@@ -7,6 +7,8 @@ ServiceManager::ServiceManager() = default;
 
 void ServiceManager::tell_ready() {}
 
+void ServiceManager::tell_reloading() {}
+
 void ServiceManager::tell_stopping() {}
 
 void ServiceManager::ask_for_time_to_stop(std::chrono::seconds) {}

@@ -16,6 +16,7 @@
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
+#include "reload_on_signal.hpp"
 #include "report/answers.hpp"
 #include "report/telemetry.hpp"
 #include "service_manager.hpp"
@@ -53,7 +54,8 @@ constexpr const char* kHead =
     "\n"
     "Forwards Ethernet frames between the ports that FILE names, and adds the tensors of the rings "
     "that it names.\n"
-    "On a terminal it shows a prompt; help there lists the commands.\n"
+    "On a terminal it shows a prompt; help there lists the commands. SIGHUP has it read FILE "
+    "again.\n"
     "\n";
 
 constexpr const char* kTail =
@@ -252,6 +254,7 @@ void wait_for_signal(control::Switch& weir, app::ServiceManager& service, events
                      app::LateMetrics& metrics, app::LateControl& control) {
   while (!stop_requested) {
     look_after_lcores(weir, service, log);
+    fmt::print(stderr, "{}", app::reload_if_asked(weir, service));
     metrics.try_to_listen();
     control.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -293,13 +296,13 @@ void run_switch(const Options& options, const config::Config& config,
   service.tell_ready();
   run_lines(commands, first_commands);
   if (options.interactive && isatty(STDIN_FILENO) == 1) {
-    app::run_prompt(commands, stop_requested);
+    app::run_prompt(commands, stop_requested, [&] { return app::reload_if_asked(weir, service); });
   } else {
     wait_for_signal(weir, service, log, metrics, control);
   }
   service.tell_stopping();
   caretaker.reset();
-  app::drain(weir, std::chrono::seconds(config.drain_s), stop_at_once, service, log);
+  app::drain(weir, weir.drain_time(), stop_at_once, service, log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();
@@ -318,6 +321,7 @@ void run_switch(const Options& options, const config::Config& config,
 int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
+    app::catch_reload_signal(); // before the file is read for the first time
     const config::Config config = config::load_config(options.config);
     const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
     check_build(config);

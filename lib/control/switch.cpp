@@ -141,14 +141,6 @@ void check_can_remember(const std::optional<RingJournal>& journal, const ring::R
   }
 }
 
-std::set<std::uint32_t> ids_of(const config::Config& config) {
-  std::set<std::uint32_t> ids;
-  for (const ring::RingSpec& ring : config.rings) {
-    ids.insert(ring.id);
-  }
-  return ids;
-}
-
 /// nullptr when there is no memory for it now.
 std::unique_ptr<stage::RingRoom> room_if_any(const ring::Ring& ring, EalMemory& memory) {
   try {
@@ -465,6 +457,11 @@ void Switch::check_may_add(const ring::RingSpec& spec) const {
     throw RingRefused(
         fmt::format("ring {}: this switch is about to stop; allowed: no new ring", spec.id));
   }
+}
+
+std::chrono::seconds Switch::drain_time() {
+  const std::lock_guard lock(one_writer_);
+  return std::chrono::seconds(in_force_.drain_s);
 }
 
 /// What other rings would come to.

@@ -177,6 +177,8 @@ class Switch {
   /// The same for all rings, before the switch stops. They are not withdrawn, and no ring can be
   /// added any more.
   void drain_all();
+  /// For how long a stop may wait for running collectives.
+  std::chrono::seconds drain_time();
   /// What decides whether rings are reclaimed.
   TendedRings tended_rings();
   /// Reclaims the ring, in the very stop in which `judge` is asked, if it gives grounds. So no ring

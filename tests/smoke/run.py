@@ -37,6 +37,7 @@ import test_metrics  # noqa: F401
 import test_plan  # noqa: F401
 import test_process  # noqa: F401
 import test_prompt  # noqa: F401
+import test_reload  # noqa: F401
 import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
 import test_rings  # noqa: F401

@@ -37,7 +37,7 @@ def added(lab: Lab, terminal: Terminal, ring: str) -> str:
 
 
 def rings_of(switch: Weir) -> list[int]:
-    return [row["id"] for row in switch.ask("/weir/ring").get("rings", {}).values()]
+    return [row["ring"] for row in switch.ask("/weir/ring").get("rings", {}).values()]
 
 
 @smoke_test("rings-at-run-time")
