@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <random>
+#include <string_view>
 #include <vector>
 
 namespace weir::load {
@@ -38,6 +40,19 @@ ring::RingSpec coming_ring(std::uint32_t number, std::mt19937& random) {
   return ring;
 }
 
+constexpr std::uint32_t kReloaded = 10;
+
+/// The coming rings as the configuration has them.
+std::string in_yaml(std::string_view keys) {
+  std::string text;
+  for (std::uint32_t number = 0; number < kReloaded; ++number) {
+    text += fmt::format("  - {{ id: {}, members: [{{ ip: 10.62.{}.1 }}, {{ ip: 10.62.{}.2 }}], {} "
+                        "}}\n",
+                        kFirstId + number, number, number, keys);
+  }
+  return text;
+}
+
 unsigned stops_to_add(control::Switch& weir, const ring::RingSpec& ring) {
   const std::uint64_t before = weir.stop_times().stops;
   weir.add_ring(ring);
@@ -62,6 +77,37 @@ std::string room_for_coming_rings() {
   const std::uint32_t waiting = conn::WaitingHellos::kPerChild * kMostMembers;
   return fmt::format("spare: {{ rings: {}, members: {}, frames: {} }}\n", kRings,
                      kRings * kMostMembers, kRings * (slots * (kMostMembers - 1) + waiting));
+}
+
+Reloads reload_again_and_again(control::Switch& weir) {
+  struct Step {
+    std::string rings;
+    unsigned stops;
+  };
+
+  const std::vector<Step> steps{
+      {in_yaml("window: 1, max_message_bytes: 1024"), kReloaded},
+      {in_yaml("window: 1, max_message_bytes: 1024, patience: 5"), 1},
+      {in_yaml("window: 2, max_message_bytes: 4096"), 3 * kReloaded},
+      {"", 2 * kReloaded},
+      {"", 0},
+  };
+  const std::size_t memory = control::available_memory();
+  const std::string file = weir.config().file;
+  const std::string text = config::read_file(file);
+  const std::uint64_t before = weir.stop_times().stops;
+  Reloads seen;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    for (const Step& step : steps) {
+      std::ofstream(file) << text << step.rings;
+      weir.reload();
+      ++seen.reloads;
+      seen.stops_needed += step.stops;
+    }
+  }
+  seen.stops = weir.stop_times().stops - before;
+  seen.are_as_before = weir.rehearse_reload().empty() && control::available_memory() == memory;
+  return seen;
 }
 
 ComingRings let_rings_come_and_go(control::Switch& weir) {

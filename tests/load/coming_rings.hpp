@@ -17,6 +17,18 @@ struct ComingRings {
   bool are_gone = false;   // rings, and the memory that EAL gave them
 };
 
+/// What reloads of the configuration have done.
+struct Reloads {
+  unsigned reloads = 0;
+  std::uint64_t stops = 0;        // of all lcores
+  std::uint64_t stops_needed = 0; // as docs/reload.md has them
+  bool are_as_before = false;     // rings, and the memory that EAL gave them
+};
+
+/// Has the configuration file name rings of mixed sizes, change them and name them no more, and the
+/// switch read it each time.
+Reloads reload_again_and_again(control::Switch& weir);
+
 /// Makes rings of mixed sizes, and withdraws or reclaims them in random order, several times.
 ComingRings let_rings_come_and_go(control::Switch& weir);
 

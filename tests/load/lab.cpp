@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -143,8 +144,9 @@ Eal::~Eal() {
 }
 
 Lab::Lab(Roles roles) : folder_(make_folder()) {
-  weir_ = std::make_unique<control::Switch>(
-      config::parse_config(configuration(roles, folder_), "load"));
+  const std::filesystem::path file = folder_ / "weir.yaml";
+  std::ofstream(file) << configuration(roles, folder_);
+  weir_ = std::make_unique<control::Switch>(config::load_config(file));
   weir_->start();
 }
 

@@ -374,14 +374,19 @@ std::string lost_since(const std::array<std::uint64_t, kDropReasons>& before,
   return lost;
 }
 
-/// Rings of other hosts are made and withdrawn while the job runs.
+/// Rings of other hosts are made and withdrawn, also by reloads, while the job runs.
 void make_rings(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const auto drops = weir.accounting().frames.dropped;
   const std::uint64_t received = hosts.stream.received();
   const ComingRings rings = let_rings_come_and_go(weir);
+  const Reloads reloads = reload_again_and_again(weir);
   checks.expect(rings.most_stops == 1,
                 fmt::format("{} rings were made in one stop each", rings.made));
   checks.expect(rings.are_gone, "they are gone, and their memory is free");
+  checks.expect(reloads.stops == reloads.stops_needed,
+                fmt::format("{} reloads took {} stops, and needed {}", reloads.reloads,
+                            reloads.stops, reloads.stops_needed));
+  checks.expect(reloads.are_as_before, "the last one has brought back what there was");
   const std::string lost = lost_since(drops, weir);
   checks.expect(lost.empty(), "nobody lost a packet meanwhile " + lost);
   checks.expect(test::comes_true([&] { return hosts.stream.received() > received; }),
