@@ -43,7 +43,7 @@ std::string ring_number(const RingIn& of) {
   return fmt::format("{}", of.ring.*member);
 }
 
-std::string or_nothing(std::string text) {
+std::string or_nothing(const std::string& text) {
   return text.empty() ? std::string(kNothing) : text;
 }
 

@@ -99,6 +99,18 @@ TEST(Classifier, AnotherSessionIsAnotherSwitch) {
                        {"this one's", message[0], "0.0 message 1 packet 0"}});
 }
 
+TEST(Classifier, AnotherAgingTimeHoldsForWhatComesThen) {
+  RingJob job({.world = 3});
+  Bench bench({job.ring()});
+  bench.admit(job);
+  bench.classifier().set_aging(kAging / 2);
+  expect_steps(bench, {{"the ring uses it", plain(job, 0, kOnly), "interleaves 0.0"},
+                       {"a stranger", with_qp(plain(job, 1, kOnly), 0x999), "forward"}});
+  bench.now += kAging / 2 + 1;
+  expect_steps(bench, {{"silent for so long", plain(job, 0, kOnly), "forward"},
+                       {"forgotten", with_qp(plain(job, 1, kMiddle), 0x999), "drop unclassified"}});
+}
+
 TEST(Classifier, WhatABadIcrcSaysIsNotBelieved) {
   RingJob job({.world = 3});
   Bench bench({job.ring()});

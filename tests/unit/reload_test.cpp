@@ -80,6 +80,8 @@ TEST(ReloadPlan, SaysWhichRingsGoChangeAndCome) {
   EXPECT_EQ(steps_of(planned(one, ring(1, 1, "window: 2, patience: 5"))),
             "withdrawn 1, changed, added 1")
       << "made anew, it needs no change";
+  EXPECT_EQ(steps_of(planned(one, ring(1, 9, "window: 1, patience: 5"))),
+            "withdrawn 1, changed, added 1");
 }
 
 /// Only that is worth a stop of the lcores.
