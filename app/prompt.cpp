@@ -38,7 +38,7 @@ const char* prompt_text(EditLine*) {
 void look_around(EditLine* editor) {
   const std::string said = session_of(editor).meanwhile();
   if (!said.empty()) {
-    fmt::print("\n{}", said);
+    std::fputs(("\n" + said).c_str(), stdout); // not fmt::print: nothing is thrown through libedit
     std::fflush(stdout);
     el_set(editor, EL_REFRESH);
   }
