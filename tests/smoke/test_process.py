@@ -177,7 +177,7 @@ def blast(hosts: Hosts, stop: threading.Event) -> None:
 def stop_under_traffic(lab: Lab) -> None:
     for lcores in (ONE_CORE, PIPELINE):
         fabric, hosts = ring_of_hosts(lab)
-        switch = lab.ready_weir(fabric, configuration(ring_ports(), lcores, ring_7()))
+        switch = lab.ready_weir(fabric, configuration(ring_ports(), lcores, ring_7()) + "drain_s: 1\n")
         hosts.say_hello()
         stop = threading.Event()
         thread = threading.Thread(target=blast, args=(hosts, stop), daemon=True)
