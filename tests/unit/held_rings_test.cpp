@@ -68,7 +68,7 @@ class MagicFinder : public ForwardingIo {
   void commit(std::size_t frame_bytes) override {
     constexpr std::string_view magic = "WEIR"; // docs/protocol.md §2
     const auto frame = room_.first(frame_bytes);
-    if (std::ranges::search(frame, magic).begin() != frame.end()) {
+    if (std::search(frame.begin(), frame.end(), magic.begin(), magic.end()) != frame.end()) {
       found_ = true;
     }
     ForwardingIo::commit(frame_bytes);
