@@ -22,7 +22,8 @@
 #define WEIR_RECLAIM_REASONS(X)                                                                                         \
   X(lease,   "no member sent a packet for as long as the ring's lease", "its members were silent for {0} s")            \
   X(drained, "the ring was to drain, and its members were silent for long enough",                                      \
-    "it was drained, and its members were silent for {0} s")
+    "it was drained, and its members were silent for {0} s")                                                            \
+  X(owner_gone, "the call that held the ring has ended", "its owner's call HoldRing has ended")
 
 // clang-format on
 

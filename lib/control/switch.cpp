@@ -167,8 +167,7 @@ Switch::Switch(const config::Config& config)
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
       tenants_(config.tenants, plan_.mbuf_bytes, *rings_),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
-      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())),
-      in_force_(config) {
+      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())), in_force_(config) {
   check_memory();
   care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still
   care_.resize(rings_->rings().size());
@@ -494,7 +493,6 @@ void Switch::enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoo
   for (const auto& other : lcores_) {
     other->route_group(group, *lcores_[lcore]);
   }
-  return last_birth_;
 }
 
 void Switch::tell_capture(std::uint16_t ring, const ring::RingSpec& spec) {

@@ -24,6 +24,7 @@ namespace {
 using config::Config;
 using config::Effect;
 
+constexpr std::size_t kFrameBytes = 2048;
 constexpr std::size_t kMuchMemory = std::size_t{1} << 40;
 
 /// Ports p0 and p1, and lcores of which so many work.
@@ -182,12 +183,13 @@ struct Desk {
             fmt::format("{}{}state_directory: /x\nrings:\n{}", base(workers), spare, rings),
             "f.yaml")),
         set(config.rings), placement(place(config, set)),
-        budget(config.spare, set, plan_memory(config, set, placement)) {
+        budget(config.spare, set, plan_memory(config, set, placement)),
+        tenants(config.tenants, kFrameBytes, set) {
     free.places.assign(placement.lcores.size(), 100);
     free.memory = kMuchMemory;
   }
 
-  RingForecast forecast() const { return {set, placement, budget, free}; }
+  RingForecast forecast() const { return {set, placement, {budget, tenants}, free}; }
 
   ring::RingSpec spec(const std::string& text) const { return config_of(text).rings[0]; }
 
@@ -212,6 +214,7 @@ struct Desk {
   ring::RingSet set;
   Placement placement;
   RingBudget budget;
+  Tenants tenants;
   RingForecast::Free free;
 };
 

@@ -111,6 +111,19 @@ class Book : public Backend {
     orders.push_back(fmt::format("add {} of {}", ring.id, ring.tenant));
   }
 
+  ring::RingBirth hold_ring(const ring::RingSpec& ring) override {
+    orders.push_back(fmt::format("hold {} of {}", ring.id, ring.tenant));
+    return ring.id;
+  }
+
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override {
+    orders.push_back(fmt::format("drain {} for {} s", id, quiet.count()));
+  }
+
+  void remove_orphan(ring::RingBirth) override {}
+
+  bool has_ring(ring::RingBirth) override { return true; }
+
   void remove_ring(std::uint32_t id) override { orders.push_back(fmt::format("remove {}", id)); }
 
   const config::Config& config() override { return config_; }
@@ -132,9 +145,13 @@ TEST(TenantBackend, OrdersItsOwnRingsOnly) {
   red.remove_ring(1);
   red.add_ring({.id = 4, .members = {}, .tenant = "red"});
   red.add_ring({.id = 5, .members = {}});
+  EXPECT_EQ(red.hold_ring({.id = 6, .members = {}}), 6U);
+  red.drain_ring(1, std::chrono::seconds(7));
+  red.execute({"drain", "ring", "1", "7"});
   EXPECT_THAT(book.orders,
               ElementsAre("show ring 2", "help", "reset ring 1", "withdraw ring 1",
-                          "withdraw ring 9", "remove 1", "add 4 of red", "add 5 of red"));
+                          "withdraw ring 9", "remove 1", "add 4 of red", "add 5 of red",
+                          "hold 6 of red", "drain 1 for 7 s", "drain ring 1 7"));
 }
 
 TEST(TenantBackend, DoesNothingForbidden) {
@@ -144,6 +161,7 @@ TEST(TenantBackend, DoesNothingForbidden) {
            {"reset", "ring", "2"},
            {"withdraw", "ring", "3"},
            {"drain", "ring", "2"},
+           {"drain", "ring", "2", "7"},
            {"set", "trace", "on"},
            {"capture", "ring", "1", "/etc/passwd"},
            {"capture", "stop"},
@@ -157,6 +175,8 @@ TEST(TenantBackend, DoesNothingForbidden) {
   EXPECT_THROW(red.remove_ring(2), NotAllowed);
   EXPECT_THROW(red.remove_ring(3), NotAllowed);
   EXPECT_THROW(red.add_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
+  EXPECT_THROW(red.hold_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
+  EXPECT_THROW(red.drain_ring(2, std::chrono::seconds(1)), NotAllowed);
   EXPECT_THAT(book.orders, ElementsAre());
   EXPECT_THAT([&] { red.remove_ring(2); },
               ThrowsMessage<NotAllowed>("ring: found 2, which is not of tenant red; allowed: its "

@@ -188,7 +188,7 @@ class Desk : public Backend {
   void remove_orphan(ring::RingBirth birth) override {
     if (!lcores_work) {
       tried.release();
-      throw control::LcoreError("lcore 1 hangs");
+      throw control::LcoreError(1, "lcore 1 hangs");
     }
     made.remove(birth);
   }
