@@ -267,7 +267,7 @@ class Appliance:
         return dict(json.loads(self.terminal.ask("show memory json")))
 
     def rings(self) -> set[int]:
-        return {row["id"] for row in json.loads(self.terminal.ask("show ring all json"))["rings"]}
+        return {row["ring"] for row in json.loads(self.terminal.ask("show ring all json"))["rings"]}
 
     def reclaimed(self) -> dict[int, str]:
         """Why each ring has gone."""

@@ -88,6 +88,7 @@ MAPS = {
     "metrics.": f"ports: [PORT]\nmetrics: {UNKNOWN}",
     "control.": f"ports: [PORT]\ncontrol: {UNKNOWN}",
     "control.tls.": f"ports: [PORT]\ncontrol: {{ tls: {UNKNOWN} }}",
+    "tenants[].": f"ports: [PORT]\ntenants: [{UNKNOWN}]",
     "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",
     "rings[].members[].": "ports: [PORT]\nrings: [{ id: 1, window: 1, max_message_bytes: 40, members: "

@@ -11,6 +11,7 @@
 #include "rpc/service.hpp"
 #include "rpc/tls_files.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -550,11 +551,16 @@ TEST_F(Control, HoldersAreToldThatTheSwitchStops) {
 
 /// A service without an endpoint that looks after it.
 struct UnattendedService {
+  const std::string address = "unix:" + testing::TempDir() + fmt::format("/{}.sock", getpid());
   Desk desk;
   Service service{desk};
   std::unique_ptr<grpc::Server> server =
-      grpc::ServerBuilder().RegisterService(&service).BuildAndStart();
-  std::unique_ptr<v1::Switch::Stub> stub = v1::Switch::NewStub(server->InProcessChannel({}));
+      grpc::ServerBuilder()
+          .RegisterService(&service)
+          .AddListeningPort(address, grpc::InsecureServerCredentials())
+          .BuildAndStart();
+  std::unique_ptr<v1::Switch::Stub> stub =
+      v1::Switch::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
 };
 
 TEST(HeldRings, TheirOwnersAreToldWhenSomebodyElseWithdrawsThem) {
