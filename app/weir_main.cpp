@@ -16,6 +16,7 @@
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "prompt.hpp"
+#include "prompt_log.hpp"
 #include "reload_on_signal.hpp"
 #include "report/answers.hpp"
 #include "report/telemetry.hpp"
@@ -271,35 +272,58 @@ report::Report everything(control::Switch& weir) {
   return report;
 }
 
-void run_switch(const Options& options, const config::Config& config,
-                const std::vector<std::string>& first_commands) {
-  control::Switch weir(config);
-  std::optional<report::Telemetry> telemetry(std::in_place, weir);
-  command::Commands commands(weir);
-  add_quit(commands);
-  events::EventLog log(events::sink_of_this_process());
-  weir.tell_reclaims_to(
-      [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });
-  weir.start();
+/// Does not throw when the terminal has gone.
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
   for (const control::Port& port : weir.ports()) {
     for (const std::string& warning : port.warnings()) {
       log.write({events::EventKind::setting_refused, warning, {{"port", port.name()}}});
     }
   }
+}
+
+/// Ends the switch, and tells what it has done.
+void stop(control::Switch& weir) {
+  const report::Report last_seen = everything(weir);
+  weir.stop();
+  say(fmt::format("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
+                  to_text(report::show_drops(weir))));
+  weir.close_ports();
+  say(fmt::format("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs()));
+}
+
+void run_switch(const Options& options, const config::Config& config,
+                const std::vector<std::string>& first_commands) {
+  const bool has_prompt = options.interactive && isatty(STDIN_FILENO) == 1;
+  app::PromptLog prompt_log;
+  events::EventLog log(has_prompt ? prompt_log.sink() : events::sink_of_this_process());
+  control::Switch weir(config);
+  weir.tell_reclaims_to(
+      [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });
+  std::optional<report::Telemetry> telemetry(std::in_place, weir);
+  command::Commands commands(weir);
+  add_quit(commands);
+  weir.start();
+  tell_refused_settings(weir, log);
   app::LateMetrics metrics(weir, config.metrics.listen, log);
   app::LateControl control(weir, config.control, log);
   std::optional<app::LookOut> look_out(std::in_place, weir, log);
-  app::ServiceManager service;
   std::optional<control::Caretaker> caretaker(std::in_place, weir);
-  fmt::print("weir: ready\n");
-  std::fflush(stdout);
+  app::ServiceManager service;
+  say("weir: ready\n");
   service.tell_ready();
   run_lines(commands, first_commands);
-  if (options.interactive && isatty(STDIN_FILENO) == 1) {
-    app::run_prompt(commands, stop_requested, [&] { return app::reload_if_asked(weir, service); });
+  if (has_prompt) {
+    app::run_prompt(commands, stop_requested,
+                    [&] { return prompt_log.take() + app::reload_if_asked(weir, service); });
   } else {
     wait_for_signal(weir, service, log, metrics, control);
   }
+  prompt_log.close();
   service.tell_stopping();
   caretaker.reset();
   app::drain(weir, weir.drain_time(), stop_at_once, service, log);
@@ -307,13 +331,18 @@ void run_switch(const Options& options, const config::Config& config,
   control.end(); // nor do these
   telemetry.reset();
   look_out.reset();
-  const report::Report last_seen = everything(weir);
-  weir.stop();
-  fmt::print("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
-             to_text(report::show_drops(weir)));
-  weir.close_ports();
-  fmt::print("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs());
-  std::fflush(stdout);
+  stop(weir);
+}
+
+template <typename... Kinds>
+bool is_one_of(const std::exception& error) {
+  return (... || (dynamic_cast<const Kinds*>(&error) != nullptr));
+}
+
+/// Of who has started the switch. At the next try it is one again.
+bool is_mistake(const std::exception& error) {
+  return is_one_of<UsageError, config::ConfigError, control::MemoryError, control::JournalError>(
+      error);
 }
 
 } // namespace
@@ -331,20 +360,8 @@ int main(int argc, char** argv) {
     catch_signals();
     run_switch(options, config, first_commands);
     return EXIT_SUCCESS;
-  } catch (const UsageError& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-    return kExitConfig;
-  } catch (const config::ConfigError& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-    return kExitConfig;
-  } catch (const control::MemoryError& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-    return kExitConfig;
-  } catch (const control::JournalError& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-    return kExitConfig;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weir: {}\n", error.what());
-    return kExitFailure;
+    std::fputs(fmt::format("weir: {}\n", error.what()).c_str(), stderr);
+    return is_mistake(error) ? kExitConfig : kExitFailure;
   }
 }

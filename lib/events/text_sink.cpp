@@ -8,7 +8,8 @@
 namespace weir::events {
 
 void TextSink::put(const Event& event) {
-  fmt::print(stderr, "weir: {}\n", line_of(event));
+  std::fputs(fmt::format("weir: {}\n", line_of(event)).c_str(),
+             stderr); // a lost terminal is no error
 }
 
 } // namespace weir::events

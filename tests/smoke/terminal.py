@@ -19,7 +19,8 @@ from weir import START_S, STOP_S, Ended, Failed, wait_for
 PROMPT = "weir> "
 # Values for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
 VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
-EVENT = re.compile(r"weir: [^\n]* \[[a-z_]+(?: [a-z_]+=\S+)*\]\n")  # a line of the log, which may come at any moment
+# Lines of the log, below which the prompt stands once more. They may come at any moment.
+EVENTS = re.compile(r"\n((?:weir: [^\n]* \[[a-z_]+(?: [a-z_]+=\S+)*\]\n)+)weir> ")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
 TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
 
@@ -35,13 +36,19 @@ def lines_of(grammar: str) -> list[tuple[str, str]]:
 class Terminal:
     def __init__(self, lab: Lab, namespace: Namespace, config: str | Path, *arguments: str) -> None:
         self._master, slave = pty.openpty()
-        lab.on_end(lambda: os.close(self._master))
+        self._is_open = True
+        lab.on_end(self.hang_up)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))  # lines are not broken
         self.switch = lab.weir(namespace, config, *arguments, terminal=slave)
         os.close(slave)
         self._said = ""
         self.events: list[str] = []
         self.banner = self.until(PROMPT, START_S)
+
+    def hang_up(self) -> None:
+        if self._is_open:
+            os.close(self._master)
+            self._is_open = False
 
     def press(self, keys: str) -> None:
         """Waits until the line is being edited: libedit writes the prompt before it turns the terminal's echo off."""
@@ -73,8 +80,8 @@ class Terminal:
         except OSError:  # the switch has closed its end
             return False
         self._said += ESCAPES.sub("", data.decode(errors="replace")).replace("\r", "")
-        self.events += EVENT.findall(self._said)
-        self._said = EVENT.sub("", self._said)
+        self.events += "".join(EVENTS.findall(self._said)).splitlines()
+        self._said = EVENTS.sub("", self._said)
         return bool(data)
 
     def ask(self, line: str) -> str:

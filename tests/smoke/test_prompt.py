@@ -9,7 +9,7 @@ import signal
 from hosts import RANKS, Job, contributions, ring_of_hosts
 from lab import Lab, smoke_test
 from terminal import CTRL_U, PROMPT, TAB, UP, Terminal, lines_of
-from weir import ROOT, WEIR, Failed, Totals, expect, run_to_end, wait_for
+from weir import ROOT, STOP_S, WEIR, Failed, Totals, expect, run_to_end, wait_for
 
 CONFIG = ROOT / "config/af_packet.yaml"
 
@@ -150,6 +150,16 @@ def signal_at_prompt(lab: Lab) -> None:
     ended = terminal.end()
     expect(ended.status == 0, f"SIGTERM at the prompt: {ended}")
     Totals.read(ended.output)
+
+
+@smoke_test("prompt-hang-up")
+def hang_up(lab: Lab) -> None:
+    """A terminal that goes away ends the switch as the end of input does, though nobody can read its last words."""
+    fabric, _ = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, CONFIG)
+    terminal.hang_up()
+    status = terminal.switch.process.wait(STOP_S)
+    expect(status == 0, f"exit status {status} without a terminal")
 
 
 @smoke_test("help-option")
