@@ -16,22 +16,28 @@ void ask(int) {
   is_asked = true;
 }
 
-std::string in_lines(const std::vector<config::Change>& changes, const std::string& file) {
-  std::string lines;
+void tell(const std::vector<config::Change>& changes, const std::string& file,
+          events::EventLog& log) {
   for (const config::Change& change : changes) {
-    lines += fmt::format("weir: reload: {}: {} -> {}: {}\n", change.place, change.from, change.to,
-                         text_of(change.effect));
+    log.write({events::EventKind::reloaded,
+               fmt::format("reload: {}: {} -> {}: {}", change.place, change.from, change.to,
+                           text_of(change.effect)),
+               {{"key", change.place}, {"effect", std::string(name_of(change.effect))}}});
   }
-  return changes.empty() ? fmt::format("weir: reload: {} says nothing new\n", file) : lines;
+  if (changes.empty()) {
+    log.write({events::EventKind::reloaded, fmt::format("reload: {} says nothing new", file), {}});
+  }
 }
 
-std::string reloaded(control::Switch& weir) {
+void reload(control::Switch& weir, events::EventLog& log) {
   try {
-    return in_lines(weir.reload(), weir.config().file);
+    tell(weir.reload(), weir.config().file, log);
   } catch (const control::ReloadUnfinished& error) {
-    return fmt::format("weir: reload: {}\n", error.what());
+    log.write({events::EventKind::reload_refused, fmt::format("reload: {}", error.what()), {}});
   } catch (const std::exception& error) {
-    return fmt::format("weir: reload: nothing has changed: {}\n", error.what());
+    log.write({events::EventKind::reload_refused,
+               fmt::format("reload: nothing has changed: {}", error.what()),
+               {}});
   }
 }
 
@@ -46,14 +52,13 @@ void catch_reload_signal() {
 }
 
 /// A signal that comes while the file is read asks for one reload more.
-std::string reload_if_asked(control::Switch& weir, ServiceManager& service) {
+void reload_if_asked(control::Switch& weir, ServiceManager& service, events::EventLog& log) {
   if (!is_asked.exchange(false)) {
-    return {};
+    return;
   }
   service.tell_reloading();
-  std::string said = reloaded(weir);
+  reload(weir, log);
   service.tell_ready();
-  return said;
 }
 
 } // namespace weir::app

@@ -2,17 +2,16 @@
 #pragma once
 
 #include "control/switch.hpp"
+#include "events/event_log.hpp"
 #include "service_manager.hpp"
-
-#include <string>
 
 namespace weir::app {
 
 /// From now on SIGHUP does not end the process: it asks for a reload of the configuration.
 void catch_reload_signal();
 
-/// Reloads it if SIGHUP has come since the last call. Returns what is to be logged: a line for each
-/// change, or one that says why there is none; empty if nobody asked.
-std::string reload_if_asked(control::Switch& weir, ServiceManager& service);
+/// Reloads it if SIGHUP has come since the last call. Logs a line for each change, or one that says
+/// why there is none.
+void reload_if_asked(control::Switch& weir, ServiceManager& service, events::EventLog& log);
 
 } // namespace weir::app

@@ -255,7 +255,7 @@ void wait_for_signal(control::Switch& weir, app::ServiceManager& service, events
                      app::LateMetrics& metrics, app::LateControl& control) {
   while (!stop_requested) {
     look_after_lcores(weir, service, log);
-    fmt::print(stderr, "{}", app::reload_if_asked(weir, service));
+    app::reload_if_asked(weir, service, log);
     metrics.try_to_listen();
     control.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -318,8 +318,10 @@ void run_switch(const Options& options, const config::Config& config,
   service.tell_ready();
   run_lines(commands, first_commands);
   if (has_prompt) {
-    app::run_prompt(commands, stop_requested,
-                    [&] { return prompt_log.take() + app::reload_if_asked(weir, service); });
+    app::run_prompt(commands, stop_requested, [&] {
+      app::reload_if_asked(weir, service, log);
+      return prompt_log.take();
+    });
   } else {
     wait_for_signal(weir, service, log, metrics, control);
   }

@@ -33,16 +33,25 @@ enum class EventKind : std::uint8_t {
   lcore_hangs,
   service_waits,
   setting_refused,
+  reloaded,
+  reload_refused,
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 18;
+inline constexpr std::size_t kEventKinds = 20;
+
+/// How many lines of a kind there may be.
+enum class Pace : std::uint8_t {
+  limited, // ten in a minute about one ring or port
+  all,     // somebody has asked for each of them
+};
 
 struct EventRow {
   EventKind kind{};
   std::string_view name; // in the line's brackets and in journald's WEIR_EVENT
   Severity severity{};
   std::string_view about;
+  Pace pace = Pace::limited;
 };
 
 /// All kinds, in the enum's order. docs/operating.md lists them.
@@ -75,6 +84,10 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
      "metrics or the control service cannot listen yet"},
     {EventKind::setting_refused, "setting_refused", Severity::warning,
      "a driver could not apply a port's setting"},
+    {EventKind::reloaded, "reloaded", Severity::notice,
+     "after SIGHUP: what the file has changed; a line for each change", Pace::all},
+    {EventKind::reload_refused, "reload_refused", Severity::warning,
+     "after SIGHUP: why nothing has changed, or not all", Pace::all},
     {EventKind::lines_left_out, "lines_left_out", Severity::notice,
      "there were more lines of a kind than ten in a minute"},
 }};

@@ -255,9 +255,10 @@ def by_signal(lab: Lab) -> None:
     hosts.say_hello()
     files.write(ring_7() + ring_of_others(8), more="l2: { aging_s: 5, entries: 16 }\n")
     switch.process.send_signal(signal.SIGHUP)
-    logged(switch, "weir: reload: l2.aging_s: 300 -> 5: no job notices\n"
-                   "weir: reload: l2.entries: 8192 -> 16: takes a restart\n"
-                   "weir: reload: rings[8]: - -> 4 members, window 1, 16384 bytes: the ring is made\n")
+    logged(switch, "weir: reload: l2.aging_s: 300 -> 5: no job notices [reloaded key=l2.aging_s effect=in_place]\n"
+                   "weir: reload: l2.entries: 8192 -> 16: takes a restart [reloaded key=l2.entries effect=restart]\n"
+                   "weir: reload: rings[8]: - -> 4 members, window 1, 16384 bytes: the ring is made "
+                   "[reloaded key=rings[8] effect=ring_made]\n")
     files.write("  - [")
     switch.process.send_signal(signal.SIGHUP)
     logged(switch, f"weir: reload: nothing has changed: {files.path}:")
@@ -267,9 +268,9 @@ def by_signal(lab: Lab) -> None:
     for aging in range(10, 10 + SIGNALS):
         files.write(more=f"l2: {{ aging_s: {aging} }}\n")
         switch.process.send_signal(signal.SIGHUP)
-    logged(switch, f"-> {10 + SIGNALS - 1}: no job notices\n")  # the last file is in force
+    logged(switch, f"-> {10 + SIGNALS - 1}: no job notices [")  # the last file is in force
     switch.process.send_signal(signal.SIGHUP)
-    logged(switch, f"weir: reload: {files.path} says nothing new\n")
+    logged(switch, f"weir: reload: {files.path} says nothing new [reloaded]\n")
     expect(rings_of(switch) == [7], f"rings: {rings_of(switch)}")
     one_message(hosts, 1)
     switch.stop()
@@ -282,7 +283,8 @@ def by_signal_at_the_prompt(lab: Lab) -> None:
     files.write(ring_7() + ring_of_others(8))
     terminal.press("show ri")
     terminal.switch.process.send_signal(signal.SIGHUP)
-    terminal.until("weir: reload: rings[8]: - -> 4 members, window 1, 16384 bytes: the ring is made\n")
+    said = terminal.event("reloaded")
+    expect("reload: rings[8]: - -> 4 members, window 1, 16384 bytes: the ring is made" in said, said)
     terminal.press("ng all\n")
     terminal.until("\nrings\n")
     terminal.until("\nweir> ")

@@ -277,6 +277,11 @@ TEST(EventLog, LeavesOutWhatIsTooMuchAndSaysSo) {
   EXPECT_THAT(lines, ElementsAre("ring 7: lost [loss ring=7]"));
   log.tell_left_out(start + std::chrono::seconds(200));
   EXPECT_EQ(lines.size(), 1u) << "nothing was left out this time";
+  lines.clear();
+  for (int i = 0; i < 25; ++i) {
+    log.write({EventKind::reloaded, "reload: a change", {{"key", "drain_s"}}}, start);
+  }
+  EXPECT_EQ(lines.size(), 25u) << "somebody has asked for each";
 }
 
 } // namespace
