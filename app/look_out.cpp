@@ -31,7 +31,7 @@ void LookOut::run(const std::stop_token& stop) {
 }
 
 void LookOut::look() {
-  const control::RingsSeen seen = weir_.ring_snapshots();
+  const control::RingsSeen seen = weir_.ring_snapshots_in_parts();
   write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
   std::vector<events::PortLink> links;
   for (const control::Port& port : weir_.ports()) {

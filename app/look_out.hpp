@@ -11,7 +11,8 @@
 namespace weir::app {
 
 /// Looks once a second at rings, ports and buffers, and writes down what has happened. It has a
-/// thread of its own: a prompt may keep the main one. A look stops the lcores as a question does.
+/// thread of its own: a prompt may keep the main one. A look stops the lcores for a
+/// part of the rings at a time.
 class LookOut {
  public:
   /// Both outlive it.

@@ -30,6 +30,7 @@ constexpr unsigned kSpinsBeforeYield = 1000;
 constexpr unsigned kMempoolCache = 256;
 constexpr std::chrono::milliseconds kDrainTime{20};
 constexpr std::size_t kPlacesAtOnce = 256;              // connections in one stop
+constexpr std::size_t kRingsAtOnce = 16;                // that are looked at in one stop
 constexpr std::size_t kSlotsAtOnce = 64;                // that are emptied in one stop
 constexpr std::chrono::microseconds kBetweenParts{100}; // time for lcores to work off what has come
 
@@ -364,17 +365,48 @@ RingsSeen Switch::ring_snapshots() {
   const Quiesce quiesced(*this);
   seen.set = rings_.share();
   for (const std::uint16_t ring : rings_->present()) {
-    seen.rings.push_back(
-        stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now()));
+    seen.rings.push_back(snapshot_of(ring));
   }
+  return seen;
+}
+
+/// For who makes the lcores stand still.
+stage::RingSnapshot Switch::snapshot_of(std::uint16_t ring) {
+  return stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now());
+}
+
+/// Visits the set's rings, some in each stop. False if there is another set by then.
+template <typename Visit>
+bool Switch::visit_in_parts(const std::shared_ptr<const ring::RingSet>& set, Visit&& visit) {
+  const std::vector<std::uint16_t> rings = set->present();
+  for (std::size_t first = 0; first < rings.size(); first += kRingsAtOnce) {
+    if (first != 0) {
+      std::this_thread::sleep_for(kBetweenParts);
+    }
+    const Quiesce quiesced(*this);
+    if (rings_.share() != set) {
+      return false;
+    }
+    for (std::size_t i = first; i < std::min(first + kRingsAtOnce, rings.size()); ++i) {
+      visit(rings[i]);
+    }
+  }
+  return true;
+}
+
+RingsSeen Switch::ring_snapshots_in_parts() {
+  RingsSeen seen;
+  do {
+    seen = {ring_set(), {}};
+  } while (!visit_in_parts(seen.set,
+                           [&](std::uint16_t ring) { seen.rings.push_back(snapshot_of(ring)); }));
   return seen;
 }
 
 RingsSeen Switch::ring_snapshot(std::uint32_t id) {
   const Quiesce quiesced(*this);
   const std::uint16_t ring = index_of(id);
-  return {rings_.share(),
-          {stage::snapshot_ring(*worker_of(ring).worker(), ring, lcore::Clock().now())}};
+  return {rings_.share(), {snapshot_of(ring)}};
 }
 
 /// Sorts after the stop, while the ring cannot be withdrawn.
@@ -584,17 +616,13 @@ TendedRing Switch::tended_ring(std::uint16_t ring, frame::Instant now) {
 TendedRings Switch::tended_rings() {
   TendedRings seen;
   std::shared_ptr<const ring::RingSet> set;
-  std::vector<std::uint16_t> indices;
-  {
-    const Quiesce quiesced(*this);
-    const frame::Instant now = lcore::Clock().now();
-    seen.now_ns = now.ns;
-    set = rings_.share();
-    indices = rings_->present();
-    for (const std::uint16_t ring : indices) {
-      seen.rings.push_back(tended_ring(ring, now));
-    }
-  }
+  do {
+    set = ring_set();
+    seen = {.now_ns = lcore::Clock().now().ns, .rings = {}};
+  } while (!visit_in_parts(set, [&](std::uint16_t ring) {
+    seen.rings.push_back(tended_ring(ring, lcore::Clock().now()));
+  }));
+  const std::vector<std::uint16_t> indices = set->present();
   for (std::size_t i = 0; i < indices.size(); ++i) {
     seen.rings[i].spec = set->rings()[indices[i]].spec();
   }

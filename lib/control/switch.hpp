@@ -58,7 +58,7 @@ struct RingsSeen {
   std::vector<stage::RingSnapshot> rings;
 };
 
-/// All rings as they are looked at, at one moment.
+/// All rings as they are looked at.
 struct TendedRings {
   std::uint64_t now_ns = 0; // of the switch's clock
   std::vector<TendedRing> rings;
@@ -148,6 +148,8 @@ class Switch {
   stage::Accounting accounting();
   /// All rings that are not withdrawn.
   RingsSeen ring_snapshots();
+  /// The same, a part of the rings in each stop, for who looks again and again.
+  RingsSeen ring_snapshots_in_parts();
   /// One ring. Throws NoSuchRing, as all that takes a ring's id.
   RingsSeen ring_snapshot(std::uint32_t id);
   /// At most `limit` slots.
@@ -178,7 +180,7 @@ class Switch {
   void drain_all();
   /// For how long a stop may wait for running collectives.
   std::chrono::seconds drain_time();
-  /// What decides whether rings are reclaimed.
+  /// What decides whether rings are reclaimed. A part of the rings in each stop.
   TendedRings tended_rings();
   /// Reclaims the ring, in the very stop in which `judge` is asked, if it gives grounds. So no ring
   /// goes that woke up. Throws NoSuchRing.
@@ -265,6 +267,9 @@ class Switch {
   void carry_out(const Reload& reload, const WantedConfig& wanted);
   void change_in_place(const ReloadPlan& plan, const config::Config& wanted);
   void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
+  stage::RingSnapshot snapshot_of(std::uint16_t ring);
+  template <typename Visit>
+  bool visit_in_parts(const std::shared_ptr<const ring::RingSet>& set, Visit&& visit);
   TendedRing tended_ring(std::uint16_t ring, frame::Instant now);
   void take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& set_without,
                 frame::Instant now);
