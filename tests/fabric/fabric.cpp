@@ -82,6 +82,7 @@ void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
   install_switch(std::move(rings));
   for (std::uint16_t ring = 0; ring < watches_.size(); ++ring) {
     operator_acted(ring);
+    incarnations_[ring].expect_any();
   }
 }
 
@@ -94,6 +95,12 @@ void Fabric::reset_ring(std::uint16_t ring) {
 void Fabric::withdraw_ring(std::uint16_t ring) {
   installed().withdraw_ring(ring, frame::Instant::from_ns(world_.now));
   operator_acted(ring);
+  check_balance();
+}
+
+void Fabric::drain_ring(std::uint16_t ring) {
+  installed().drain_ring(ring, frame::Instant::from_ns(world_.now));
+  incarnations_[ring].expect_no_other();
   check_balance();
 }
 

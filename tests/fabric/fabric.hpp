@@ -38,6 +38,7 @@ class Fabric : public network::Star<PacketPool> {
   void forget_ring(std::uint16_t ring);
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
+  void drain_ring(std::uint16_t ring);
   void end_noise();
   /// A new epoch of the job begins: the check of its order starts again.
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);

@@ -47,6 +47,10 @@ void IncarnationWatch::after(const stage::InlineSwitch& engine) {
                                        "all ranks had greeted the next",
                                        spec_.id));
   }
+  if (is_last_) {
+    throw Violation("I11",
+                    fmt::format("ring {}: an incarnation began although it drains", spec_.id));
+  }
   // The living nonce with a larger epoch is another incarnation.
   const bool keeps_nonce =
       before_.incarnation && before_.incarnation->second == now.incarnation->second;

@@ -16,7 +16,7 @@ namespace weir::fabric {
 
 /// One ring's incarnations, seen from outside: which hellos came to the switch. Throws Violation
 /// I11 when an incarnation begins twice, or when anything but all ranks' hellos or an operator
-/// begins, ends or empties it.
+/// begins, ends or empties it, and when one begins in a ring that drains.
 class IncarnationWatch {
  public:
   IncarnationWatch(const ring::RingSpec& spec, std::uint16_t ring, Coverage& coverage)
@@ -29,6 +29,12 @@ class IncarnationWatch {
   /// After a reset, a withdrawal or a replacement of the switch: takes the present state as
   /// correct.
   void operator_acted(const stage::InlineSwitch& engine);
+
+  /// The ring drains: the present incarnation is the last one.
+  void expect_no_other() { is_last_ = true; }
+
+  /// Another switch is in its place, which does not drain.
+  void expect_any() { is_last_ = false; }
 
  private:
   using Name = std::pair<std::uint32_t, std::uint32_t>; // epoch, nonce
@@ -50,6 +56,7 @@ class IncarnationWatch {
   std::map<Name, std::uint64_t> hellos_; // ranks that have come since the operator acted
   std::set<std::uint32_t> begun_;        // nonces that have begun since then
   Sight before_;
+  bool is_last_ = false;
 };
 
 } // namespace weir::fabric

@@ -217,7 +217,8 @@ void draw_faults(Scenario& scenario, Dice& dice) {
     draw_treacherous_restart(scenario, dice);
   }
   if (scenario.rings.back().role == RingRole::doomed && dice.chance(50 * kPercent)) {
-    const auto kind = dice.pick({FaultKind::ring_withdrawn, FaultKind::ring_forgotten});
+    const auto kind =
+        dice.pick({FaultKind::ring_withdrawn, FaultKind::ring_forgotten, FaultKind::ring_drained});
     Fault fault = draw_fault(dice, scenario, kind);
     fault.place = static_cast<std::uint16_t>(scenario.rings.size() - 1);
     scenario.faults.push_back(fault);

@@ -34,6 +34,7 @@ using network::Ppm;
   X(rank_killed, "a rank's process is killed")                                                     \
   X(ring_reset, "an operator resets a ring")                                                       \
   X(ring_withdrawn, "an operator withdraws a ring")                                                \
+  X(ring_drained, "an operator drains a ring")                                                     \
   X(ring_forgotten, "another switch in its place, which does not know a ring")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,

@@ -261,6 +261,9 @@ void Simulation::begin_fault(const Fault& fault) {
   case FaultKind::ring_withdrawn:
     fabric_.withdraw_ring(fault.place);
     break;
+  case FaultKind::ring_drained:
+    fabric_.drain_ring(fault.place);
+    break;
   case FaultKind::ring_forgotten:
     fabric_.forget_ring(fault.place);
     for (const auto& job : jobs_) {
