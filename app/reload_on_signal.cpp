@@ -46,6 +46,10 @@ void reload(control::Switch& weir, events::EventLog& log) {
 void catch_reload_signal() {
   struct sigaction action {};
 
+  sigaction(SIGHUP, nullptr, &action);
+  if (action.sa_handler == SIG_IGN) { // nohup(1)
+    return;
+  }
   action.sa_handler = ask;
   action.sa_flags = SA_RESTART; // DPDK's telemetry thread ends when its accept() is interrupted
   sigaction(SIGHUP, &action, nullptr);

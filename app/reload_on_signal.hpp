@@ -7,7 +7,8 @@
 
 namespace weir::app {
 
-/// From now on SIGHUP does not end the process: it asks for a reload of the configuration.
+/// From now on SIGHUP does not end the process: it asks for a reload of the configuration. Where it
+/// is ignored, it stays so.
 void catch_reload_signal();
 
 /// Reloads it if SIGHUP has come since the last call. Logs a line for each change, or one that says

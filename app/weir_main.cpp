@@ -122,6 +122,7 @@ void catch_signals() {
   action.sa_handler = request_stop;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN); // who reads the log may go
 }
 
 /// For the command line's options. Those of the configuration are checked when it is read.
@@ -322,6 +323,7 @@ void run_switch(const Options& options, const config::Config& config,
       app::reload_if_asked(weir, service, log);
       return prompt_log.take();
     });
+    stop_requested = true; // also at the end of input: the next signal is the second one
   } else {
     wait_for_signal(weir, service, log, metrics, control);
   }

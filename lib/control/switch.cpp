@@ -548,12 +548,17 @@ void Switch::withdraw_ring(std::uint32_t id) {
 }
 
 void Switch::reclaim_orphan(ring::RingBirth birth) {
-  const std::lock_guard lock(one_writer_);
-  if (const std::optional<std::uint16_t> ring = ring_born(birth)) {
-    reclaim(*ring, [](const TendedRing& orphan, std::uint64_t now_ns) {
-      return Grounds{ReclaimReason::owner_gone, now_ns - std::min(orphan.life.heard_ns, now_ns)};
-    });
+  std::optional<Reclaimed> reclaimed;
+  {
+    const std::lock_guard lock(one_writer_);
+    const std::optional<std::uint16_t> ring = ring_born(birth);
+    if (ring && care_[*ring].origin == Origin::run_time) {
+      reclaimed = reclaim(*ring, [](const TendedRing& orphan, std::uint64_t now_ns) {
+        return Grounds{ReclaimReason::owner_gone, now_ns - std::min(orphan.life.heard_ns, now_ns)};
+      });
+    }
   }
+  tell(reclaimed);
 }
 
 bool Switch::has_ring_born(ring::RingBirth birth) {
@@ -630,14 +635,29 @@ TendedRings Switch::tended_rings() {
 }
 
 std::optional<Reclaimed> Switch::reclaim_if(std::uint32_t id, const ReclaimJudge& judge) {
-  const std::lock_guard lock(one_writer_);
-  return reclaim(index_of(id), judge);
+  std::optional<Reclaimed> reclaimed;
+  {
+    const std::lock_guard lock(one_writer_);
+    reclaimed = reclaim(index_of(id), judge);
+  }
+  tell(reclaimed);
+  return reclaimed;
 }
 
-/// For a caller that has locked one_writer_.
+/// Without one_writer_: who is told may be slow. Then the ring's frames are dropped.
+void Switch::tell(const std::optional<Reclaimed>& reclaimed) {
+  if (!reclaimed) {
+    return;
+  }
+  reclaim_log_.note(*reclaimed);
+  const std::lock_guard lock(one_writer_);
+  drop_withdrawn();
+}
+
+/// For a caller that has locked one_writer_ and then calls tell().
 std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge& judge) {
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
-  const ring::RingSpec spec = rings_->rings()[ring].spec();
+  ring::RingSpec spec = rings_->rings()[ring].spec();
   const auto shares = tenants_.shares(*next, placement_);
   Reclaimed reclaimed{.ring = spec.id, .time_ns = unix_now_ns()};
   drop_withdrawn();
@@ -645,7 +665,7 @@ std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge&
     const Quiesce quiesced(*this);
     const frame::Instant now = lcore::Clock().now();
     TendedRing tended = tended_ring(ring, now);
-    tended.spec = spec;
+    tended.spec = std::move(spec);
     const std::optional<Grounds> grounds = judge(tended, now.ns);
     if (!grounds) {
       return std::nullopt;
@@ -660,8 +680,6 @@ std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge&
       worker_of(ring).worker()->reset_ring(ring, now);
     }
   }
-  drop_withdrawn();
-  reclaim_log_.note(reclaimed);
   return reclaimed;
 }
 
@@ -760,20 +778,22 @@ void Switch::carry_out(const Reload& reload, const WantedConfig& wanted) {
 
 void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wanted) {
   auto next = std::make_shared<const ring::RingSet>(rings_->with_changed(plan.changed));
-  in_force_ = config::changed_in_place(std::move(in_force_), wanted);
-  stations_.set_aging(milliseconds(wanted.l2.aging_s));
+  config::Config changed = config::changed_in_place(in_force_, wanted);
   {
     const Quiesce quiesced(*this);
     next = rings_.swap(std::move(next));
     for (const ring::RingSpec& spec : plan.changed) {
       const std::uint16_t ring = index_of(spec.id);
       worker_of(ring).worker()->change_ring(ring, lcore::Clock().now());
-      care_[ring] = {}; // whoever has made it
+      care_[ring].origin = Origin::configuration; // whoever has made it
+      care_[ring].keeper = Keeper::members;
     }
     for (const auto& lcore : lcores_) {
       lcore->set_aging(milliseconds(wanted.connections.aging_s));
     }
   }
+  stations_.set_aging(milliseconds(wanted.l2.aging_s));
+  in_force_ = std::move(changed);
 }
 
 void Switch::trace_on() {

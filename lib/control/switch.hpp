@@ -276,6 +276,7 @@ class Switch {
   ring::RingBirth add(const ring::RingSpec& spec, Keeper keeper);
   void withdraw(std::uint16_t ring);
   std::optional<Reclaimed> reclaim(std::uint16_t ring, const ReclaimJudge& judge);
+  void tell(const std::optional<Reclaimed>& reclaimed);
   std::optional<std::uint16_t> ring_born(ring::RingBirth birth) const;
   void drop_withdrawn();
   void give(const std::vector<stage::TenantShares>& shares);

@@ -129,6 +129,11 @@ void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const 
     throw RingRefused(beside(ring.spec(), spec_of(present, *other)));
   }
   const auto tenant = std::ranges::find(tenants_, ring.spec().tenant, &config::TenantConfig::name);
+  if (tenant == tenants_.end() && !ring.spec().tenant.empty()) {
+    throw RingRefused(fmt::format("ring {}: found tenant {}, whom the switch will know after a "
+                                  "restart; allowed: one that it was started with",
+                                  ring.spec().id, ring.spec().tenant));
+  }
   if (tenant == tenants_.end()) {
     return;
   }

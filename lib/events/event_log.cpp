@@ -6,6 +6,8 @@
 namespace weir::events {
 namespace {
 
+constexpr std::uint64_t kMostOfAKind = 100; // about whatever
+
 /// What is limited together: a kind, and the ring or port that it is about.
 std::string subject_of(const Event& event) {
   const std::string_view kind = row_of(event.kind).name;
@@ -20,9 +22,15 @@ std::string subject_of(const Event& event) {
 void EventLog::write(const Event& event, LineLimit::Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   end_minutes(now);
-  if (row_of(event.kind).pace == Pace::all || limit_.admits(subject_of(event), now)) {
+  if (row_of(event.kind).pace == Pace::all || is_admitted(event, now)) {
     sink_->put(event);
   }
+}
+
+/// Rings come and go, so there may be any number of subjects of a kind.
+bool EventLog::is_admitted(const Event& event, LineLimit::Clock::time_point now) {
+  return limit_.admits(subject_of(event), kMostLines, now) &&
+         limit_.admits(fmt::format("{} of all", row_of(event.kind).name), kMostOfAKind, now);
 }
 
 void EventLog::tell_left_out(LineLimit::Clock::time_point now) {

@@ -21,10 +21,12 @@ class LineSink {
 /// standard error into it; otherwise as text to standard error.
 std::unique_ptr<LineSink> sink_of_this_process();
 
-/// Writes events, at most ten of a kind about one thing in a minute, so that nothing on the network
-/// can fill a disk. Any thread may write.
+/// Writes events, in a minute at most ten of a kind about one thing and a hundred of a kind, so
+/// that nothing on the network can fill a disk. Any thread may write.
 class EventLog {
  public:
+  static constexpr std::uint64_t kMostLines = 10;
+
   explicit EventLog(std::unique_ptr<LineSink> sink) : sink_(std::move(sink)) {}
 
   void write(const Event& event, LineLimit::Clock::time_point now = LineLimit::Clock::now());
@@ -34,6 +36,7 @@ class EventLog {
   void tell_left_out(LineLimit::Clock::time_point now = LineLimit::Clock::now());
 
  private:
+  bool is_admitted(const Event& event, LineLimit::Clock::time_point now);
   void end_minutes(LineLimit::Clock::time_point now);
 
   std::mutex mutex_;

@@ -9,18 +9,17 @@
 
 namespace weir::events {
 
-/// How many lines of a subject may be written in a minute. A minute begins with the first line.
+/// How many lines of a subject may be written in a minute, which begins with the first line.
 class LineLimit {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::uint64_t kMostLines = 10;
   static constexpr std::chrono::seconds kMinute{60};
 
-  /// Whether one more line of the subject may be written now.
-  bool admits(const std::string& subject, Clock::time_point now) {
+  /// Whether one more line of the subject, of at most so many, may be written now.
+  bool admits(const std::string& subject, std::uint64_t most, Clock::time_point now) {
     Minute& minute = minutes_.try_emplace(subject, Minute{.since = now}).first->second;
-    if (minute.lines == kMostLines) {
+    if (minute.lines == most) {
       ++minute.left_out;
       return false;
     }

@@ -145,7 +145,7 @@ void RingWatch::look_for_missing_hellos(Look& look) {
 }
 
 void RingWatch::look_for_stragglers(Look& look) {
-  const std::uint64_t since = look.now_ns - look.snapshot.waiting_ns;
+  const std::uint64_t since = look.snapshot.waiting_since_ns;
   std::optional<Lateness>& late = look.before.packets;
   const bool goes_on = late && (look.snapshot.waited_for.empty() || since != late->since_ns);
   if (goes_on && late->is_told) {

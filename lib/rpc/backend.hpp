@@ -42,8 +42,8 @@ class Backend {
   virtual command::Words completions(std::string_view line) = 0;
   virtual std::vector<ListedRing> rings() = 0;
   virtual void add_ring(const ring::RingSpec& ring) = 0;
-  /// A ring that lasts as long as its owner.
-  virtual ring::RingBirth hold_ring(const ring::RingSpec& ring) = 0;
+  /// A ring that lasts as long as its owner. Fills in what the caller has left to the switch.
+  virtual ring::RingBirth hold_ring(ring::RingSpec& ring) = 0;
   /// Withdraws it.
   virtual void remove_ring(std::uint32_t id) = 0;
   /// Withdraws it when its job has ended and its members have been silent for so long.

@@ -172,15 +172,33 @@ void HeldRings::look_after() {
   {
     const std::lock_guard lock(mutex_);
     orphans.swap(orphans_);
-    for (Holder* const holder : holders_) {
-      if (!backend_.has_ring(holder->ring().birth)) {
-        holder->end(
-            {grpc::StatusCode::ABORTED, fmt::format("ring {} was withdrawn", holder->ring().id)});
-      }
-    }
   }
   for (const Orphan& orphan : orphans) {
     withdraw(orphan);
+  }
+  end_calls_of(births_without_ring());
+}
+
+/// Asks without the lock, because the switch may take its time.
+std::set<ring::RingBirth> HeldRings::births_without_ring() {
+  std::set<ring::RingBirth> births;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Holder* const holder : holders_) {
+      births.insert(holder->ring().birth);
+    }
+  }
+  std::erase_if(births, [this](ring::RingBirth birth) { return backend_.has_ring(birth); });
+  return births;
+}
+
+void HeldRings::end_calls_of(const std::set<ring::RingBirth>& births) {
+  const std::lock_guard lock(mutex_);
+  for (Holder* const holder : holders_) {
+    if (births.contains(holder->ring().birth)) {
+      holder->end(
+          {grpc::StatusCode::ABORTED, fmt::format("ring {} was withdrawn", holder->ring().id)});
+    }
   }
 }
 

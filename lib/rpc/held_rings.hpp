@@ -53,6 +53,8 @@ class HeldRings {
   void enter(Holder& holder);
   void release(Holder& holder);
   void withdraw(const Orphan& orphan);
+  std::set<ring::RingBirth> births_without_ring();
+  void end_calls_of(const std::set<ring::RingBirth>& births);
 
   Backend& backend_;
   std::mutex mutex_; // guards all below

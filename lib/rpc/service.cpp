@@ -164,11 +164,12 @@ grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* contex
 HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext* context,
                                      const v1::HoldRingRequest* request) {
   try {
-    count_request();
-    count_request(); // its end withdraws the ring
     HeldRings::Stream* stream = nullptr;
-    as_caller(*context, backend_,
-              [&](Backend& backend) { stream = held_rings_.hold(*request, backend); });
+    as_caller(*context, backend_, [&](Backend& backend) {
+      count_request();
+      count_request(); // its end withdraws the ring
+      stream = held_rings_.hold(*request, backend);
+    });
     return stream;
   } catch (...) {
     return new Refused<v1::HeldRing>(status_of_exception());
@@ -179,8 +180,8 @@ grpc::ServerWriteReactor<v1::Statistics>*
 Service::WatchStatistics(grpc::CallbackServerContext* context,
                          const v1::WatchStatisticsRequest* request) {
   try {
-    count_request();
     caller_of(peer_of(*context), backend_.config()); // a tenant may ask all questions
+    count_request();
     Watcher::Order order{words_of(request->words()), period_of(*request)};
     if (++watchers_ > kMostWatchers) {
       --watchers_;

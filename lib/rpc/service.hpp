@@ -51,7 +51,7 @@ class Service : public v1::Switch::CallbackService {
   HeldRings& held_rings() { return held_rings_; }
 
  private:
-  /// Throws CannotNow when there were too many requests.
+  /// Throws TooMany when there were too many requests.
   void count_request();
 
   Backend& backend_;

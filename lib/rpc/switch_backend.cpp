@@ -37,7 +37,7 @@ void SwitchBackend::add_ring(const ring::RingSpec& ring) {
   weir_.add_ring(ring);
 }
 
-ring::RingBirth SwitchBackend::hold_ring(const ring::RingSpec& ring) {
+ring::RingBirth SwitchBackend::hold_ring(ring::RingSpec& ring) {
   check_id(ring);
   return weir_.hold_ring(ring);
 }

@@ -21,7 +21,7 @@ class SwitchBackend : public Backend {
 
   std::vector<ListedRing> rings() override;
   void add_ring(const ring::RingSpec& ring) override;
-  ring::RingBirth hold_ring(const ring::RingSpec& ring) override;
+  ring::RingBirth hold_ring(ring::RingSpec& ring) override;
 
   void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
 

@@ -51,8 +51,9 @@ void TenantBackend::add_ring(const ring::RingSpec& ring) {
   all_.add_ring(own(ring));
 }
 
-ring::RingBirth TenantBackend::hold_ring(const ring::RingSpec& ring) {
-  return all_.hold_ring(own(ring));
+ring::RingBirth TenantBackend::hold_ring(ring::RingSpec& ring) {
+  ring = own(ring);
+  return all_.hold_ring(ring);
 }
 
 void TenantBackend::drain_ring(std::uint32_t id, std::chrono::seconds quiet) {

@@ -25,7 +25,7 @@ class TenantBackend : public Backend {
 
   /// A ring of no tenant becomes this one's.
   void add_ring(const ring::RingSpec& ring) override;
-  ring::RingBirth hold_ring(const ring::RingSpec& ring) override;
+  ring::RingBirth hold_ring(ring::RingSpec& ring) override;
   void remove_ring(std::uint32_t id) override;
   void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override;
 

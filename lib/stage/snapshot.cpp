@@ -39,6 +39,7 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
   }
   if (const auto stall = worker.state_of(ring).stall()) {
     snapshot.waiting_ns = now.ns - stall->since_ns;
+    snapshot.waiting_since_ns = stall->since_ns;
     for (std::uint16_t child = 0; child < slots.children(); ++child) {
       if (!slots.has(stall->slot, child)) {
         snapshot.waited_for.push_back(child);

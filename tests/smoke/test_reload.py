@@ -246,6 +246,18 @@ def logged(switch: Weir, line: str) -> None:
     wait_for(lambda: line in switch.output(), 10, f"{line!r} is not in the log, {switch.log}")
 
 
+@smoke_test("reload-while-a-ring-drains")
+def while_a_ring_drains(lab: Lab) -> None:
+    """A ring that drains goes on to drain when a reload changes it in place, and goes for that reason."""
+    files, _, terminal, _ = begun(lab)
+    terminal.ask("drain ring 7 2")
+    files.write(ring_7().replace("mtu: 1024", "mtu: 1024\n    patience: 5"))
+    expect(changes(terminal) == {"rings[7].patience": ("600", "5", "in_place")}, "not changed")
+    said = terminal.event("ring_reclaimed", 20)
+    expect("reason=drained fate=withdrawn" in said, said)
+    told(terminal)
+
+
 @smoke_test("reload-by-signal")
 def by_signal(lab: Lab) -> None:
     """SIGHUP reloads: a line of the log for each change. One that comes during a reload is not lost."""

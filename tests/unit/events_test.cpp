@@ -47,18 +47,20 @@ class Story {
   void waits_for(std::vector<std::uint16_t> children, std::uint64_t since, std::uint64_t now) {
     snapshot_.waited_for = std::move(children);
     snapshot_.waiting_ns = (now - since) * kSecond;
+    snapshot_.waiting_since_ns = since * kSecond;
   }
 
   void goes_on() {
     snapshot_.waited_for.clear();
     snapshot_.waiting_ns = 0;
+    snapshot_.waiting_since_ns = 0;
   }
 
  private:
   std::vector<std::string> lines(const std::vector<stage::RingSnapshot>& rings,
                                  std::uint64_t second) {
     std::vector<std::string> lines;
-    for (const Event& event : watch_.look(set_, rings, second * kSecond)) {
+    for (const Event& event : watch_.look(set_, rings, second * kSecond + ++late_ns_)) {
       lines.push_back(line_of(event));
     }
     return lines;
@@ -68,6 +70,7 @@ class Story {
   ring::RingSet set_{{job_.ring()}};
   stage::RingSnapshot snapshot_;
   RingWatch watch_;
+  std::uint64_t late_ns_ = 0; // the looking thread's clock goes on after the stop
 };
 
 TEST(RingWatch, TellsOnceThatAJobHasBegunAndThatItWasGivenUp) {
@@ -259,11 +262,11 @@ TEST(EventLog, LeavesOutWhatIsTooMuchAndSaysSo) {
   for (int i = 0; i < 25; ++i) {
     log.write(flood, start + std::chrono::seconds(i));
   }
-  EXPECT_EQ(lines.size(), LineLimit::kMostLines);
+  EXPECT_EQ(lines.size(), EventLog::kMostLines);
   log.write({EventKind::loss, "ring 8: lost", {{"ring", "8"}}}, start + std::chrono::seconds(25));
   log.write({EventKind::ring_drops, "ring 7: dropped", {{"ring", "7"}}},
             start + std::chrono::seconds(26));
-  EXPECT_EQ(lines.size(), LineLimit::kMostLines + 2) << "another ring, another kind";
+  EXPECT_EQ(lines.size(), EventLog::kMostLines + 2) << "another ring, another kind";
   lines.clear();
   log.tell_left_out(start + std::chrono::seconds(59));
   EXPECT_THAT(lines, ElementsAre());
@@ -282,6 +285,20 @@ TEST(EventLog, LeavesOutWhatIsTooMuchAndSaysSo) {
     log.write({EventKind::reloaded, "reload: a change", {{"key", "drain_s"}}}, start);
   }
   EXPECT_EQ(lines.size(), 25u) << "somebody has asked for each";
+}
+
+TEST(EventLog, BoundsAKindHoweverManyRingsThereAre) {
+  std::vector<std::string> lines;
+  EventLog log(std::make_unique<Lines>(lines));
+  const LineLimit::Clock::time_point start{};
+  for (int ring = 0; ring < 250; ++ring) {
+    log.write({EventKind::loss, "lost", {{"ring", fmt::format("{}", ring)}}}, start);
+  }
+  EXPECT_EQ(lines.size(), 100u);
+  lines.clear();
+  log.tell_left_out(start + std::chrono::seconds(60));
+  EXPECT_THAT(lines, ElementsAre("150 more lines of `loss of all` in a minute were left out "
+                                 "[lines_left_out lines=150]"));
 }
 
 } // namespace

@@ -111,7 +111,7 @@ class Book : public Backend {
     orders.push_back(fmt::format("add {} of {}", ring.id, ring.tenant));
   }
 
-  ring::RingBirth hold_ring(const ring::RingSpec& ring) override {
+  ring::RingBirth hold_ring(ring::RingSpec& ring) override {
     orders.push_back(fmt::format("hold {} of {}", ring.id, ring.tenant));
     return ring.id;
   }
@@ -145,7 +145,9 @@ TEST(TenantBackend, OrdersItsOwnRingsOnly) {
   red.remove_ring(1);
   red.add_ring({.id = 4, .members = {}, .tenant = "red"});
   red.add_ring({.id = 5, .members = {}});
-  EXPECT_EQ(red.hold_ring({.id = 6, .members = {}}), 6U);
+  ring::RingSpec held{.id = 6, .members = {}};
+  EXPECT_EQ(red.hold_ring(held), 6U);
+  EXPECT_EQ(held.tenant, "red") << "the answer has it";
   red.drain_ring(1, std::chrono::seconds(7));
   red.execute({"drain", "ring", "1", "7"});
   EXPECT_THAT(book.orders,
@@ -175,7 +177,8 @@ TEST(TenantBackend, DoesNothingForbidden) {
   EXPECT_THROW(red.remove_ring(2), NotAllowed);
   EXPECT_THROW(red.remove_ring(3), NotAllowed);
   EXPECT_THROW(red.add_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
-  EXPECT_THROW(red.hold_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
+  ring::RingSpec foreign{.id = 4, .members = {}, .tenant = "blue"};
+  EXPECT_THROW(red.hold_ring(foreign), NotAllowed);
   EXPECT_THROW(red.drain_ring(2, std::chrono::seconds(1)), NotAllowed);
   EXPECT_THAT(book.orders, ElementsAre());
   EXPECT_THAT([&] { red.remove_ring(2); },

@@ -158,9 +158,12 @@ class Desk : public Backend {
              .draining_s = 0}};
   }
 
-  void add_ring(const ring::RingSpec& ring) override { hold_ring(ring); }
+  void add_ring(const ring::RingSpec& ring) override {
+    ring::RingSpec held = ring;
+    hold_ring(held);
+  }
 
-  ring::RingBirth hold_ring(const ring::RingSpec& ring) override {
+  ring::RingBirth hold_ring(ring::RingSpec& ring) override {
     on_add();
     if (ring.id == 7 || ring.id == kFirstChosenId + 1) {
       throw RingExists("7 is taken");

@@ -54,6 +54,10 @@ TEST(Tenants, HaveSoManyRings) {
   EXPECT_THAT(refusal(tenants, set, ring_of(4, "blue", 4)),
               HasSubstr("may have 0 rings and has 0: no ring;"));
   EXPECT_EQ(refusal(tenants, set, ring_of(4, "", 4)), "");
+  EXPECT_EQ(refusal(tenants, set, ring_of(4, "green", 4)),
+            "ring 4: found tenant green, whom the switch will know after a restart; allowed: one "
+            "that it was started with")
+      << "a reload may name it";
   EXPECT_EQ(refusal(tenants, set.without(0), ring_of(4, "red", 4)), "")
       << "what is withdrawn counts no more";
 }

@@ -16,14 +16,19 @@ namespace {
 
 constexpr const char* kFile = "weir/libweir_switch.so";
 
-/// The folder of the library that has this code, or of the program.
-std::filesystem::path own_folder() {
+/// The library that has this code. In a program it is the program, of whose name the loader knows
+/// only what somebody has typed: that must not be looked for in the current folder.
+std::filesystem::path own_file() {
   Dl_info own{};
-  if (dladdr(reinterpret_cast<const void*>(&switch_module), &own) == 0) {
-    return {};
-  }
+  const bool is_found = dladdr(reinterpret_cast<const void*>(&switch_module), &own) != 0;
+  const std::filesystem::path file = is_found ? own.dli_fname : "";
+  return file.is_absolute() ? file : "/proc/self/exe";
+}
+
+/// Empty if nobody knows.
+std::filesystem::path own_folder() {
   std::error_code error;
-  const std::filesystem::path file = std::filesystem::canonical(own.dli_fname, error);
+  const std::filesystem::path file = std::filesystem::canonical(own_file(), error);
   return error ? std::filesystem::path() : file.parent_path();
 }
 
@@ -31,7 +36,11 @@ std::vector<std::string> candidates() {
   if (const char* given = secure_getenv("WEIR_SWITCH_MODULE"); given != nullptr) {
     return {given};
   }
-  return {(own_folder() / kFile).string(), std::string(WEIR_LIBRARY_FOLDER "/") + kFile};
+  std::vector<std::string> files{std::string(WEIR_LIBRARY_FOLDER "/") + kFile};
+  if (const std::filesystem::path folder = own_folder(); !folder.empty()) {
+    files.insert(files.begin(), (folder / kFile).string());
+  }
+  return files;
 }
 
 /// Its own libraries are for it alone: the program may have another protobuf.
