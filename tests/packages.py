@@ -257,10 +257,13 @@ def check_all_reduce(made: Made) -> None:
 
 def check_journal(made: Made) -> None:
     """The journal has the switch's events with fields that one can ask for."""
-    asked = made.machine.run("journalctl", "--unit", UNIT, "WEIR_EVENT=job_began", "WEIR_RING=1", "--output=json", "--no-pager")
-    entries = [json.loads(line) for line in asked.splitlines()]
+    def asked() -> list[dict[str, str]]:
+        said = made.machine.run("journalctl", "--unit", UNIT, "WEIR_EVENT=job_began", "WEIR_RING=1", "--output=json", "--no-pager")
+        return [json.loads(line) for line in said.splitlines()]
+
+    wait_for(lambda: bool(asked()), 10, "the journal does not hear of the job")
     wanted = {"PRIORITY": "5", "SYSLOG_IDENTIFIER": "weir", "WEIR_RANKS": str(len(documented_workers()))}
-    expect(entries and entries[0].items() >= wanted.items(), f"the journal has no such line: {entries}")
+    expect(asked()[0].items() >= wanted.items(), f"the journal has another line: {asked()}")
 
 
 def check_switch_module(made: Made) -> None:
