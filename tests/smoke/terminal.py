@@ -19,8 +19,9 @@ from weir import START_S, STOP_S, Ended, Failed, wait_for
 PROMPT = "weir> "
 # Values for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
 VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
-# Lines of the log, below which the prompt stands once more. They may come at any moment.
+# Lines of the log, below which the prompt stands once more. They may come at any moment, and in pieces.
 EVENTS = re.compile(r"\n((?:weir: [^\n]* \[[a-z_]+(?: [a-z_]+=\S+)*\]\n)+)weir> ")
+BEGUN_EVENTS = re.compile(r"\n(?:weir: [^\n]*\n)*(?:w|we|wei|weir|weir:|weir: [^\n]*)?\Z")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
 TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
 
@@ -42,6 +43,7 @@ class Terminal:
         self.switch = lab.weir(namespace, config, *arguments, terminal=slave)
         os.close(slave)
         self._said = ""
+        self._begun = ""
         self.events: list[str] = []
         self.banner = self.until(PROMPT, START_S)
 
@@ -78,11 +80,19 @@ class Terminal:
         try:
             data = os.read(self._master, 65536)
         except OSError:  # the switch has closed its end
+            self._said, self._begun = self._said + self._begun, ""
             return False
-        self._said += ESCAPES.sub("", data.decode(errors="replace")).replace("\r", "")
-        self.events += "".join(EVENTS.findall(self._said)).splitlines()
-        self._said = EVENTS.sub("", self._said)
+        self._take(data.decode(errors="replace"))
         return bool(data)
+
+    def _take(self, data: str) -> None:
+        """What may be the beginning of the log's lines waits for the rest."""
+        text = ESCAPES.sub("", self._begun + data).replace("\r", "")
+        self.events += "".join(EVENTS.findall(text)).splitlines()
+        text = EVENTS.sub("", text)
+        begun = BEGUN_EVENTS.search(text)
+        end = begun.start() if begun else len(text)
+        self._said, self._begun = self._said + text[:end], text[end:]
 
     def ask(self, line: str) -> str:
         """The answer to a command."""

@@ -299,7 +299,7 @@ def systemd(lab: Lab) -> None:
         switch.process.send_signal(signal.SIGHUP)
         until("RELOADING=1")
         until("READY=1")
-        expect("says nothing new\n" in switch.output(), "no reload")
+        expect("says nothing new [reloaded]\n" in switch.output(), "no reload")
         until("WATCHDOG=1")
         frozen = FrozenThread(lcore_thread(switch.process.pid))
         lab.on_end(frozen.thaw)
