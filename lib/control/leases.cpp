@@ -20,17 +20,12 @@ struct ReasonRow {
 constexpr std::array<ReasonRow, kReclaimReasons> kReasons{{WEIR_RECLAIM_REASONS(WEIR_ROW)}};
 #undef WEIR_ROW
 
-/// From `last_ns` to now; 0 when that is still to come.
-std::uint64_t elapsed(std::uint64_t last_ns, std::uint64_t now_ns) {
-  return now_ns - std::min(last_ns, now_ns);
-}
-
 bool is_drained(const TendedRing& ring, std::uint64_t silence_ns, std::uint64_t now_ns) {
   const stage::RingLife& life = ring.life;
   if (!life.draining_since_ns || !ring.care.quiet_ms || life.filling != 0) {
     return false;
   }
-  return std::min(silence_ns, elapsed(*life.draining_since_ns, now_ns)) >=
+  return std::min(silence_ns, frame::elapsed_ns(*life.draining_since_ns, now_ns)) >=
          *ring.care.quiet_ms * frame::kNsPerMs;
 }
 
@@ -58,7 +53,7 @@ Fate fate_of(const TendedRing& ring) {
 }
 
 void Listening::look(std::uint64_t now_ns) {
-  if (!last_look_ns_ || elapsed(*last_look_ns_, now_ns) > kLongestPauseNs) {
+  if (!last_look_ns_ || frame::elapsed_ns(*last_look_ns_, now_ns) > kLongestPauseNs) {
     since_ns_ = now_ns;
   }
   last_look_ns_ = now_ns;
@@ -66,7 +61,8 @@ void Listening::look(std::uint64_t now_ns) {
 
 std::optional<Grounds> grounds_to_reclaim(const TendedRing& ring, const Listening& listening,
                                           std::uint64_t now_ns) {
-  const std::uint64_t silence = elapsed(std::max(ring.life.heard_ns, listening.since_ns()), now_ns);
+  const std::uint64_t silence =
+      frame::elapsed_ns(std::max(ring.life.heard_ns, listening.since_ns()), now_ns);
   if (is_drained(ring, silence, now_ns)) {
     return Grounds{ReclaimReason::drained, silence};
   }

@@ -554,7 +554,7 @@ void Switch::reclaim_orphan(ring::RingBirth birth) {
     const std::optional<std::uint16_t> ring = ring_born(birth);
     if (ring && care_[*ring].origin == Origin::run_time) {
       reclaimed = reclaim(*ring, [](const TendedRing& orphan, std::uint64_t now_ns) {
-        return Grounds{ReclaimReason::owner_gone, now_ns - std::min(orphan.life.heard_ns, now_ns)};
+        return Grounds{ReclaimReason::owner_gone, frame::elapsed_ns(orphan.life.heard_ns, now_ns)};
       });
     }
   }

@@ -28,11 +28,6 @@ bool is_acknowledgement_due(const recovery::Flow& flow, std::uint64_t silent_ns)
   return sees_acknowledgements && flow.is_outstanding() && !is_given_up;
 }
 
-/// 0 if that is still to come: another lcore's clock may be ahead.
-std::uint64_t elapsed(std::uint64_t since_ns, std::uint64_t now_ns) {
-  return now_ns - std::min(since_ns, now_ns);
-}
-
 } // namespace
 
 RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec& spec,
@@ -41,8 +36,8 @@ RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec&
   const RingState& state = worker.state_of(ring);
   RingLife life{.heard_ns = last_heard(worker, ring),
                 .has_incarnation = classifier.incarnation_of(ring).has_value(),
-                .is_patient =
-                    elapsed(state.news_at_ns, now.ns) <= spec.patience_ms * frame::kNsPerMs,
+                .is_patient = frame::elapsed_ns(state.news_at_ns, now.ns) <=
+                              spec.patience_ms * frame::kNsPerMs,
                 .held = state.slots.held() + classifier.waiting_hellos_of(ring).size(),
                 .filling = state.slots.filling()};
   if (const auto& since = classifier.draining_since(ring)) {
@@ -53,7 +48,8 @@ RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec&
     if (stall && !state.slots.has(stall->slot, child)) {
       life.waited_for.push_back(child);
     }
-    if (is_acknowledgement_due(classifier.flow_of({ring, child}), elapsed(life.heard_ns, now.ns))) {
+    if (is_acknowledgement_due(classifier.flow_of({ring, child}),
+                               frame::elapsed_ns(life.heard_ns, now.ns))) {
       life.unacknowledged.push_back(child);
     }
   }
