@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/ring_budget.hpp"
 
+#include "control/ring_list.hpp"
 #include "stage/ring_state.hpp"
 
 #include <fmt/format.h>
@@ -34,23 +35,13 @@ std::uint64_t taken(const ring::RingSet& present, Measure measure) {
 
 /// "ring 7: 4096, ring 8: 512": the rings that take most.
 std::string holders(const ring::RingSet& present, Measure measure) {
-  constexpr std::size_t named = 8;
   std::vector<std::uint16_t> rings = present.present();
-  if (rings.empty()) {
-    return "no ring";
-  }
   std::ranges::sort(rings, std::greater{},
                     [&](std::uint16_t ring) { return measure(present.rings()[ring]); });
-  std::vector<std::string> parts;
-  for (const std::uint16_t ring : rings) {
-    if (parts.size() == named) {
-      parts.push_back(fmt::format("{} more", rings.size() - named));
-      break;
-    }
-    parts.push_back(fmt::format("ring {}: {}", present.rings()[ring].spec().id,
-                                measure(present.rings()[ring])));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return list_of(rings, [&](std::uint16_t ring) {
+    return fmt::format("ring {}: {}", present.rings()[ring].spec().id,
+                       measure(present.rings()[ring]));
+  });
 }
 
 struct Kind {

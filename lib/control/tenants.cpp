@@ -2,6 +2,7 @@
 #include "control/tenants.hpp"
 
 #include "control/memory.hpp"
+#include "control/ring_list.hpp"
 #include "stage/ring_state.hpp"
 
 #include <fmt/format.h>
@@ -15,8 +16,6 @@
 namespace weir::control {
 namespace {
 
-constexpr std::size_t kNamed = 8; // rings in an error
-
 double mib(std::uint64_t bytes) {
   return static_cast<double>(bytes) / kMiB;
 }
@@ -28,20 +27,6 @@ const ring::RingSpec& spec_of(const ring::RingSet& set, std::uint16_t ring) {
 /// "tenant red", or that it is nobody's.
 std::string owner_of(const ring::RingSpec& ring) {
   return ring.tenant.empty() ? "of no tenant" : "of tenant " + ring.tenant;
-}
-
-/// "ring 7, ring 8": with what `text_of` says of each.
-template <typename TextOf>
-std::string list_of(const std::vector<std::uint16_t>& rings, TextOf&& text_of) {
-  std::vector<std::string> parts;
-  for (const std::uint16_t ring : rings) {
-    if (parts.size() == kNamed) {
-      parts.push_back(fmt::format("{} more", rings.size() - kNamed));
-      break;
-    }
-    parts.push_back(text_of(ring));
-  }
-  return parts.empty() ? "no ring" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// A present ring of another tenant with two neighbours of this one.
