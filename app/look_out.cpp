@@ -4,8 +4,6 @@
 #include "lcore/clock.hpp"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
 namespace weir::app {
 namespace {
@@ -15,19 +13,14 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 } // namespace
 
 LookOut::LookOut(control::Switch& weir, events::EventLog& log)
-    : weir_(weir), log_(log), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+    : weir_(weir), log_(log), looks_(kBetweenLooks, [this] { look_again(); }) {}
 
-void LookOut::run(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  while (!stopped.wait_for(lock, stop, kBetweenLooks, [&stop] { return stop.stop_requested(); })) {
-    try {
-      look();
-    } catch (const control::LcoreError&) { // the watchdog tells of it
-    }
-    log_.tell_left_out();
+void LookOut::look_again() {
+  try {
+    look();
+  } catch (const control::LcoreError&) { // the watchdog tells of it
   }
+  log_.tell_left_out();
 }
 
 void LookOut::look() {

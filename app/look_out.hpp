@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "control/periodic.hpp"
 #include "control/switch.hpp"
 #include "events/event_log.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
-
-#include <thread>
 
 namespace weir::app {
 
@@ -17,12 +16,9 @@ class LookOut {
  public:
   /// Both outlive it.
   LookOut(control::Switch& weir, events::EventLog& log);
-  ~LookOut() = default;
-  LookOut(const LookOut&) = delete;
-  LookOut& operator=(const LookOut&) = delete;
 
  private:
-  void run(const std::stop_token& stop);
+  void look_again();
   void look();
   void write(const std::vector<events::Event>& news);
 
@@ -31,7 +27,7 @@ class LookOut {
   events::RingWatch rings_;
   events::PortWatch ports_;
   events::BufferWatch buffers_;
-  std::jthread thread_; // the last one: it uses the others
+  control::Periodic looks_; // the last one: it uses the others
 };
 
 } // namespace weir::app

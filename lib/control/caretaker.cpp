@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/caretaker.hpp"
 
+#include "lcore/clock.hpp"
+
 namespace weir::control {
+namespace {
 
-Caretaker::Caretaker(Switch& weir) : weir_(weir), thread_([this] { run(); }) {}
-
-Caretaker::~Caretaker() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  wakes_.notify_one();
-  thread_.join();
+Listening listening_from_now() {
+  Listening listening;
+  listening.look(lcore::Clock().now().ns);
+  return listening;
 }
 
-void Caretaker::run() {
-  std::unique_lock lock(mutex_);
-  while (!is_over_) {
-    lock.unlock();
-    look();
-    lock.lock();
-    wakes_.wait_for(lock, kPeriod, [this] { return is_over_; });
-  }
-}
+} // namespace
+
+Caretaker::Caretaker(Switch& weir)
+    : weir_(weir), listening_(listening_from_now()), looks_(kPeriod, [this] { look(); }) {}
 
 void Caretaker::look() {
   try {

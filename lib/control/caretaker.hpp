@@ -2,12 +2,10 @@
 #pragma once
 
 #include "control/leases.hpp"
+#include "control/periodic.hpp"
 #include "control/switch.hpp"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
 namespace weir::control {
 
@@ -19,21 +17,14 @@ class Caretaker {
 
   /// `weir` runs, and outlives it.
   explicit Caretaker(Switch& weir);
-  ~Caretaker();
-  Caretaker(const Caretaker&) = delete;
-  Caretaker& operator=(const Caretaker&) = delete;
 
  private:
-  void run();
   void look();
   void reclaim(std::uint32_t ring);
 
   Switch& weir_;
   Listening listening_;
-  std::mutex mutex_;
-  std::condition_variable wakes_;
-  bool is_over_ = false; // guarded by mutex_
-  std::thread thread_;
+  Periodic looks_; // the last one: it uses the others
 };
 
 } // namespace weir::control
