@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -222,9 +223,11 @@ TEST_F(HeldRingsJob, AGroupWhoseRingTheSwitchEndsIsAborted) {
 
 TEST_F(HeldRingsJob, EndWithAnAbortBeforeTheGroupIsClosed) {
   HostFabric fabric(rings_of(plan_), plan_.world);
+  std::barrier summed(plan_.world); // an abort ends sums that others have not got yet
   expect_none(run([&](std::uint16_t rank) {
     Group group(options(rank), fabric.open(rank));
     expect_sum(group);
+    summed.arrive_and_wait();
     if (rank == 0) {
       group.abort();
       EXPECT_TRUE(is_asked_at_last("end 41"));
@@ -234,9 +237,11 @@ TEST_F(HeldRingsJob, EndWithAnAbortBeforeTheGroupIsClosed) {
 
 TEST_F(HeldRingsJob, EndWhenAnotherRankEndsTheGroup) {
   HostFabric fabric(rings_of(plan_), plan_.world);
+  std::barrier summed(plan_.world);
   expect_none(run([&](std::uint16_t rank) {
     Group group(options(rank), fabric.open(rank));
     expect_sum(group);
+    summed.arrive_and_wait();
     if (rank == 1) {
       group.abort();
     }
@@ -250,12 +255,14 @@ TEST_F(HeldRingsJob, TheRestOfAGroupHasANewOne) {
   rings.back().id = kFirst + 2; // line 3, after the end of the first
   rings.back().members.erase(rings.back().members.begin());
   HostFabric fabric(rings, plan_.world);
+  std::barrier summed(plan_.world);
   std::latch over(1);
   expect_none(run([&](std::uint16_t rank) {
     GroupOptions mine = options(rank);
     mine.switch_access.address = file_; // rank 1 will be rank 0
     std::optional<Group> group(std::in_place, mine, fabric.open(rank));
     expect_sum(*group);
+    summed.arrive_and_wait();
     if (rank == 0) {
       group->abort();
       EXPECT_TRUE(is_asked_at_last("end 41"));
