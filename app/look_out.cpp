@@ -27,8 +27,10 @@ void LookOut::look() {
   const control::RingsSeen seen = weir_.ring_snapshots_in_parts();
   write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
   std::vector<events::PortLink> links;
-  for (const control::Port& port : weir_.ports()) {
-    links.push_back({port.name(), port.information().link});
+  for (const auto& port : weir_.ports()) {
+    if (port) {
+      links.push_back({port->name(), port->information().link});
+    }
   }
   write(ports_.look(links));
   write(buffers_.look({weir_.free_mbufs(), weir_.all_mbufs()}));

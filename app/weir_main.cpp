@@ -280,9 +280,9 @@ void say(const std::string& text) {
 }
 
 void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
-  for (const control::Port& port : weir.ports()) {
-    for (const std::string& warning : port.warnings()) {
-      log.write({events::EventKind::setting_refused, warning, {{"port", port.name()}}});
+  for (const auto& port : weir.ports()) {
+    for (const std::string& warning : port->warnings()) {
+      log.write({events::EventKind::setting_refused, warning, {{"port", port->name()}}});
     }
   }
 }

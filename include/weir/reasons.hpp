@@ -83,7 +83,8 @@
   X(tx_queue_full,       "transmit lcore is behind")                                                                    \
   X(tx_backlog_full,     "egress port is full")                                                                         \
   X(ring_tx_queue_full,  "transmit lcore is behind: a result, or an answer between ring neighbours")                     \
-  X(ring_tx_backlog_full, "egress port is full: a result, or an answer between ring neighbours")
+  X(ring_tx_backlog_full, "egress port is full: a result, or an answer between ring neighbours")                         \
+  X(port_closed,         "a reload has closed the egress port")
 
 #define WEIR_FOREIGN_REASONS(X)                                                                                         \
   X(unknown_version,     "INA version is not 2")                                                                        \

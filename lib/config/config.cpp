@@ -39,10 +39,6 @@ constexpr unsigned kIpv6Bytes = 40;
 
 constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
 
-unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
-  return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);
-}
-
 // Reading as the table of keys says.
 
 std::uint64_t read_number(const YamlReader& node) {
@@ -264,6 +260,13 @@ ConnectionsConfig read_connections(const YamlReader& node) {
   return connections;
 }
 
+void check_spare_ports(const YamlReader& node, std::size_t ports, const SpareConfig& spare) {
+  if (ports + spare.ports > kMostPorts) {
+    node.at("ports").fail(fmt::format("{}, beside {} ports", spare.ports, ports),
+                          fmt::format("at most {} ports in all", kMostPorts));
+  }
+}
+
 SpareConfig read_spare(const YamlReader& node) {
   SpareConfig spare;
   if (node.is_present()) {
@@ -271,6 +274,7 @@ SpareConfig read_spare(const YamlReader& node) {
     spare.rings = static_cast<std::uint16_t>(read_number(node.at("rings")));
     spare.members = static_cast<std::uint32_t>(read_number(node.at("members")));
     spare.frames = static_cast<std::uint32_t>(read_number(node.at("frames")));
+    read_optional(node.at("ports"), spare.ports);
   }
   return spare;
 }
@@ -450,8 +454,11 @@ class RingsReader {
  public:
   RingsReader(const std::vector<PortConfig>& ports, const std::vector<TenantConfig>& tenants)
       : ports_(ports) {
-    for (const PortConfig& port : ports) {
-      port_names_.push_back(port.name);
+    for (std::uint16_t place = 0; place < ports.size(); ++place) {
+      if (!ports[place].name.empty()) {
+        places_.push_back(place);
+        port_names_.push_back(ports[place].name);
+      }
     }
     for (const TenantConfig& tenant : tenants) {
       tenant_names_.push_back(tenant.name);
@@ -549,7 +556,7 @@ class RingsReader {
     }
     ring::Member member{.ip = *address, .port = std::nullopt};
     if (const YamlReader port = node.at("port"); port.is_present()) {
-      member.port = static_cast<std::uint16_t>(port.one_of(Words(port_names_)));
+      member.port = places_[port.one_of(Words(port_names_))];
     }
     return member;
   }
@@ -564,7 +571,7 @@ class RingsReader {
     const Tie& known = first->second;
     if (known.port != *member.port) {
       node.fail(fmt::format("{} for {}, which {} on line {} ties to {}", node.found(),
-                            to_string(member.ip), known.key, known.line, port_names_[known.port]),
+                            to_string(member.ip), known.key, known.line, ports_[known.port].name),
                 "one port for each address");
     }
   }
@@ -591,10 +598,10 @@ class RingsReader {
   /// A member without a port may be behind any port.
   void check_mtu(const YamlReader& node, const ring::RingSpec& ring) const {
     for (const ring::Member& member : ring.members) {
-      const std::size_t first = member.port.value_or(0);
-      const std::size_t last = member.port ? first : ports_.size() - 1;
-      for (std::size_t index = first; index <= last; ++index) {
-        check_mtu_on_port(node, ring, member, index);
+      for (const std::uint16_t place : places_) {
+        if (member.port.value_or(place) == place) {
+          check_mtu_on_port(node, ring, member, place);
+        }
       }
     }
   }
@@ -624,7 +631,8 @@ class RingsReader {
   };
 
   const std::vector<PortConfig>& ports_;
-  std::vector<std::string_view> port_names_; // into ports_
+  std::vector<std::uint16_t> places_;        // of ports_ that have a port
+  std::vector<std::string_view> port_names_; // of places_
   std::vector<std::string_view> tenant_names_;
   Once<std::uint32_t> ids_;
   std::size_t members_in_all_ = 0;
@@ -644,6 +652,7 @@ Config read_config(const YamlReader& root) {
   config.tenants = read_tenants(root.at("tenants"));
   config.control = ControlReader::read(root.at("control"), config.tenants);
   config.spare = read_spare(root.at("spare"));
+  check_spare_ports(root.at("spare"), config.ports.size(), config.spare);
   read_optional(root.at("drain_s"), config.drain_s);
   config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
   return config;
@@ -656,6 +665,10 @@ void read_rings(const YamlReader& root, const std::vector<PortConfig>& ports, Co
 }
 
 } // namespace
+
+unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
+  return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);
+}
 
 std::string read_file(const std::filesystem::path& file) {
   constexpr std::string_view allowed = "a readable YAML file of at most 16 MiB";

@@ -20,7 +20,8 @@
 namespace weir::config {
 
 struct PortConfig {
-  std::string name;                   // letters, digits, '_', '.', '-'; unique
+  // Letters, digits, '_', '.', '-'; unique. Empty: a place in a running switch that has no port.
+  std::string name;
   std::string device;                 // DPDK devargs: a vdev ("net_tap0,iface=x") or a PCI address
   std::vector<wire::MacAddress> macs; // sources behind this port; only weir-replay reads it
   std::uint16_t rx_queues = 1;        // 1 .. 16
@@ -53,12 +54,13 @@ struct ConnectionsConfig {
   std::uint32_t aging_s = 600;
 };
 
-/// What the switch sets aside for rings that are made while it runs. Withdrawn rings add what they
-/// held.
+/// What the switch sets aside for rings and ports that come while it runs. Withdrawn rings add what
+/// they held.
 struct SpareConfig {
   std::uint16_t rings = 0;   // 0 .. 4096
   std::uint32_t members = 0; // of all of them, 0 .. 32767
   std::uint32_t frames = 0;  // that their slots can hold, 0 .. 2^26
+  std::uint16_t ports = 0;   // that a reload may open; with those of the file at most 32
 };
 
 struct MetricsConfig {
@@ -125,7 +127,7 @@ Config load_config(const std::filesystem::path& file);
 Config parse_config(std::string_view yaml, std::string_view name);
 
 /// The same for a switch that runs with other ports than the text may have: the rings are checked
-/// against these, and their members' ports are numbers of them.
+/// against these, and their members' ports are places among them.
 Config parse_config(std::string_view yaml, std::string_view name,
                     const std::vector<PortConfig>& running);
 
@@ -139,6 +141,9 @@ std::vector<ring::RingSpec> load_rings(const std::filesystem::path& file, const 
 /// The same for text in memory.
 std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view name,
                                         const Config& config);
+
+/// Bytes of Ethernet payload of the longest packets between a ring's members with this path MTU.
+unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu);
 
 /// Whether an EAL option assigns CPUs. Only `lcores:` may do so; such an option is rejected
 /// everywhere.

@@ -148,6 +148,8 @@ constexpr std::array kOfSwitch{
                 Effect::restart},
     Row<Config>{"spare.frames", [](const Config& c) { return fmt::format("{}", c.spare.frames); },
                 Effect::restart},
+    Row<Config>{"spare.ports", [](const Config& c) { return fmt::format("{}", c.spare.ports); },
+                Effect::restart},
     Row<Config>{"control.operators",
                 [](const Config& c) {
                   return c.control.operators ? joined(*c.control.operators) : std::string(kNothing);
@@ -245,17 +247,28 @@ struct Lists {
 template <typename Entry, typename Name>
 Lists(const std::vector<Entry>&, const std::vector<Entry>&, Name) -> Lists<Entry, Name>;
 
+/// Without the places that have none.
+std::vector<PortConfig> ports_of(const Config& config) {
+  std::vector<PortConfig> ports = config.ports;
+  std::erase_if(ports, [](const PortConfig& port) { return port.name.empty(); });
+  return ports;
+}
+
 void compare_ports(const Config& from, const Config& to, std::vector<Change>& changes) {
+  const bool is_fixed = from.spare.ports == 0;
+  const Effect goes = is_fixed ? Effect::restart : Effect::port_closed;
+  const Effect comes = is_fixed ? Effect::restart : Effect::port_opened;
   const auto place = [](const PortConfig& port) { return fmt::format("ports[{}]", port.name); };
-  Lists{from.ports, to.ports, &PortConfig::name}.visit(
+  const std::vector<PortConfig> before = ports_of(from);
+  Lists{before, to.ports, &PortConfig::name}.visit(
       [&](const PortConfig& port) {
-        changes.push_back({place(port), port.device, std::string(kNothing), Effect::restart});
+        changes.push_back({place(port), port.device, std::string(kNothing), goes});
       },
-      [&](const PortConfig& before, const PortConfig& after) {
-        compare<PortConfig>(kOfPort, place(before) + ".", before, after, changes);
+      [&](const PortConfig& running, const PortConfig& wanted) {
+        compare<PortConfig>(kOfPort, place(running) + ".", running, wanted, changes);
       },
       [&](const PortConfig& port) {
-        changes.push_back({place(port), std::string(kNothing), port.device, Effect::restart});
+        changes.push_back({place(port), std::string(kNothing), port.device, comes});
       });
 }
 
@@ -350,6 +363,10 @@ std::string_view name_of(Effect effect) {
   switch (effect) {
   case Effect::in_place:
     return "in_place";
+  case Effect::port_opened:
+    return "port_opened";
+  case Effect::port_closed:
+    return "port_closed";
   case Effect::ring_kept:
     return "ring_kept";
   case Effect::ring_made:
@@ -368,6 +385,10 @@ std::string_view text_of(Effect effect) {
   switch (effect) {
   case Effect::in_place:
     return "no job notices";
+  case Effect::port_opened:
+    return "the port is opened";
+  case Effect::port_closed:
+    return "the port is closed";
   case Effect::ring_kept:
     return "the ring made at run time is kept; it is the file's from now on";
   case Effect::ring_made:

@@ -17,6 +17,8 @@ namespace weir::config {
 /// What comes of a change; of a ring's, the later the graver.
 enum class Effect : std::uint8_t {
   in_place,       // no job notices
+  port_opened,    // a port more
+  port_closed,    // one that no job uses
   ring_kept,      // one that was made while the switch ran, and is the file's from now on
   ring_made,      // a ring more
   ring_withdrawn, // its job ends

@@ -16,6 +16,9 @@
 
 namespace weir::config {
 
+/// DPDK on Debian has no more (RTE_MAX_ETHPORTS).
+inline constexpr std::uint64_t kMostPorts = 32;
+
 // Indexed by Role, Idle and ring::KeepAlive.
 inline constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
 inline constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};

@@ -722,6 +722,14 @@ void Classifier::update_ports(std::uint16_t ring, std::uint64_t now) {
   }
 }
 
+bool Classifier::speaks_by(const ring::RingChild& child, std::uint16_t port) const {
+  const auto came_by_it = [port](const WaitingHello& hello) {
+    return hello.frame != nullptr && hello.frame->ingress == port;
+  };
+  return ports_.port_of(child) == port ||
+         std::ranges::any_of(rings_[child.ring]->hellos.of(child.child), came_by_it);
+}
+
 void Classifier::set_aging(std::uint64_t milliseconds) {
   aging_ = milliseconds;
   connections_.set_aging(milliseconds);

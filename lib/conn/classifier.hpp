@@ -210,6 +210,9 @@ class Classifier {
 
   const PortBindings& ports() const { return ports_; }
 
+  /// Whether the child is bound to the port, or a hello of it waits that came by it.
+  bool speaks_by(const ring::RingChild& child, std::uint16_t port) const;
+
  private:
   void take(std::uint16_t ring, RingState state);
   static std::uint32_t children_of(const ring::RingSet& set,

@@ -40,6 +40,9 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     }
   }
   for (const auto& lcore : lcores) {
+    for (const std::size_t transmitter : placement.transmitters) {
+      lcore->reach_transmitter(*lcores[transmitter]);
+    }
     for (std::uint16_t port = 0; port < queues_of_port.size(); ++port) {
       lcore->route_port(port, *lcores[placement.transmitter_of_port[port]]);
     }

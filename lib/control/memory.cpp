@@ -80,6 +80,11 @@ std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) 
   return static_cast<std::uint32_t>(std::bit_ceil(frames));
 }
 
+std::uint64_t frames_queued_at(const config::PortConfig& port) {
+  return std::uint64_t{port.rx_descriptors} * port.rx_queues +
+         std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses + sum_of(lcore::kTxBacklogs);
+}
+
 namespace {
 
 bool somebody_waits(const config::Config& config) {
@@ -96,6 +101,9 @@ Placement with_queues(const config::Config& config, Placement placement) {
   for (Placement::DataLcore& lcore : placement.lcores) {
     std::uint32_t arriving = is_pipeline ? lcore::kHandoffEntries : 0;
     std::uint32_t received = 0;
+    if (!lcore.receives.empty()) { // any receiver may get all ports that come
+      received += config.spare.ports * std::uint32_t{config::PortConfig{}.rx_descriptors};
+    }
     for (const Placement::Queue& queue : lcore.receives) {
       received += config.ports[queue.port].rx_descriptors;
     }
@@ -121,10 +129,9 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
   plan.ring_frames = held;
   std::uint64_t queued = kSpare;
   for (const config::PortConfig& port : config.ports) {
-    queued += std::uint64_t{port.rx_descriptors} * port.rx_queues +
-              std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses +
-              sum_of(lcore::kTxBacklogs);
+    queued += frames_queued_at(port);
   }
+  queued += config.spare.ports * frames_queued_at({});
   const bool is_pipeline = placement.lcores.size() > 1;
   const std::uint64_t per_handoff = lcore::kHandoffEntries + sum_of(lcore::kTxHandoffEntries);
   queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? per_handoff : 0));

@@ -33,6 +33,9 @@ struct MemoryPlan {
 /// are sent again from the cache. The frames are those that the slots held.
 std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port);
 
+/// Frames that may wait in a port's queues.
+std::uint64_t frames_queued_at(const config::PortConfig& port);
+
 /// The placement with the room for frames that wait for their turn before each worker: twice as
 /// many as could wait for it in receive queues or in a hand-off ring. None where no ring has to
 /// wait for another, or for its tenant's rate.

@@ -94,9 +94,7 @@ std::size_t least_busy(const Placement& placement, const ring::RingSet& present)
 
 Placement place(const config::Config& config, const ring::RingSet& rings) {
   Placement placement;
-  Dealer receivers;
   Dealer workers;
-  Dealer transmitters;
   for (const config::LcoreConfig& lcore : config.lcores) {
     if (plays(lcore, config::Role::control)) {
       placement.control_cpu = lcore.id;
@@ -113,25 +111,41 @@ Placement place(const config::Config& config, const ring::RingSet& rings) {
                                 .works = plays(lcore, config::Role::worker),
                                 .helps = {}});
     if (plays(lcore, config::Role::rx)) {
-      receivers.add(index);
+      placement.receivers.push_back(index);
     }
     if (plays(lcore, config::Role::worker)) {
       workers.add(index);
     }
     if (plays(lcore, config::Role::tx)) {
-      transmitters.add(index);
+      placement.transmitters.push_back(index);
     }
   }
   for (std::uint16_t port = 0; port < config.ports.size(); ++port) {
-    for (std::uint16_t queue = 0; queue < config.ports[port].rx_queues; ++queue) {
-      placement.lcores[receivers.next()].receives.push_back({port, queue});
-    }
-    placement.transmitter_of_port.push_back(transmitters.next());
-    placement.lcores[placement.transmitter_of_port.back()].transmits.push_back(port);
+    placement.open_port(port, config.ports[port].rx_queues);
   }
   deal_rings(placement, rings, workers);
   deal_helpers(placement);
   return placement;
+}
+
+void Placement::open_port(std::uint16_t port, std::uint16_t rx_queues) {
+  const auto with_fewest = [this](const std::vector<std::size_t>& of, auto list) {
+    return *std::ranges::min_element(
+        of, {}, [&](std::size_t lcore) { return (lcores[lcore].*list).size(); });
+  };
+  for (std::uint16_t queue = 0; queue < rx_queues; ++queue) {
+    lcores[with_fewest(receivers, &DataLcore::receives)].receives.push_back({port, queue});
+  }
+  transmitter_of_port.resize(std::max<std::size_t>(transmitter_of_port.size(), port + 1u));
+  transmitter_of_port[port] = with_fewest(transmitters, &DataLcore::transmits);
+  lcores[transmitter_of_port[port]].transmits.push_back(port);
+}
+
+void Placement::close_port(std::uint16_t port) {
+  for (DataLcore& lcore : lcores) {
+    std::erase_if(lcore.receives, [port](const Queue& queue) { return queue.port == port; });
+    std::erase(lcore.transmits, port);
+  }
 }
 
 void Placement::assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore) {

@@ -32,12 +32,18 @@ struct Placement {
 
   unsigned control_cpu = 0;
   std::vector<DataLcore> lcores;
+  std::vector<std::size_t> receivers;    // lcores with the role rx
+  std::vector<std::size_t> transmitters; // lcores with the role tx
   std::vector<std::size_t> transmitter_of_port;
   std::vector<std::size_t> worker_of_group; // by group number, those of withdrawn rings included
   std::vector<std::size_t> worker_of_ring;  // by index in the set
 
   /// The lcore works for one ring more, in this group.
   void assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore);
+  /// Deals a port's queues out to the receivers with the fewest, and the port to the transmitter
+  /// with the fewest.
+  void open_port(std::uint16_t port, std::uint16_t rx_queues);
+  void close_port(std::uint16_t port);
 };
 
 /// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.

@@ -21,14 +21,9 @@ namespace {
 
 constexpr std::uint16_t kNoDevice = RTE_MAX_ETHPORTS;
 
-/// The device's name: devargs up to the first comma.
-std::string device_name(const std::string& devargs) {
-  return devargs.substr(0, devargs.find(','));
-}
-
-std::uint16_t find_device(const std::string& devargs) {
+std::uint16_t find_device(const config::PortConfig& port) {
   std::uint16_t device = kNoDevice;
-  return rte_eth_dev_get_port_by_name(device_name(devargs).c_str(), &device) == 0 ? device
+  return rte_eth_dev_get_port_by_name(name_of_device(port).c_str(), &device) == 0 ? device
                                                                                   : kNoDevice;
 }
 
@@ -48,8 +43,11 @@ bool is_nic(const rte_eth_dev_info& info) {
 
 } // namespace
 
-Port::Port(const config::PortConfig& config)
-    : config_(config), device_(find_device(config.device)) {
+std::string name_of_device(const config::PortConfig& port) {
+  return port.device.substr(0, port.device.find(','));
+}
+
+Port::Port(const config::PortConfig& config) : config_(config), device_(find_device(config)) {
   if (device_ == kNoDevice) { // EAL has probed PCI devices
     probe();
   }
@@ -63,7 +61,7 @@ void Port::probe() {
         fmt::format("port {}: removed {}, where nobody listened any more", config_.name, *socket));
   }
   check(rte_dev_probe(config_.device.c_str()), "cannot be probed");
-  device_ = find_device(config_.device);
+  device_ = find_device(config_);
   if (device_ == kNoDevice) {
     throw PortError(fmt::format("port {}: device {} was probed, but no Ethernet port has its name",
                                 config_.name, config_.device));
@@ -86,11 +84,6 @@ std::uint16_t Port::number_of_tx_queues() const {
 Port::~Port() {
   close();
 }
-
-Port::Port(Port&& other) noexcept
-    : config_(std::move(other.config_)), device_(std::exchange(other.device_, kNoDevice)),
-      tx_queues_(other.tx_queues_), is_started_(std::exchange(other.is_started_, false)),
-      warnings_(std::move(other.warnings_)) {}
 
 void Port::check(int answer, const char* what) const {
   if (answer < 0) {
@@ -174,19 +167,39 @@ void Port::set_up_queues(rte_mempool* pool) {
 }
 
 void Port::stop() {
+  const std::lock_guard lock(one_user_);
+  stop_device();
+}
+
+void Port::stop_device() {
   if (std::exchange(is_started_, false)) {
     rte_eth_dev_stop(device_);
   }
 }
 
 void Port::close() {
+  const std::lock_guard lock(one_user_);
+  close_device();
+}
+
+void Port::close_device() {
   if (device_ != kNoDevice) {
-    stop();
+    stop_device();
     rte_eth_dev_close(std::exchange(device_, kNoDevice));
   }
 }
 
+void Port::detach() {
+  const std::lock_guard lock(one_user_);
+  rte_eth_dev_info info{};
+  if (rte_eth_dev_info_get(device_, &info) == 0) {
+    close_device();
+    check(rte_dev_remove(info.device), "is closed, but cannot be detached");
+  }
+}
+
 PortInformation Port::information() const {
+  const std::lock_guard lock(one_user_);
   PortInformation information;
   rte_eth_dev_info info{};
   if (rte_eth_dev_info_get(device_, &info) == 0) {
@@ -210,6 +223,7 @@ PortInformation Port::information() const {
 }
 
 DeviceLosses Port::losses() const {
+  const std::lock_guard lock(one_user_);
   rte_eth_stats stats{};
   if (rte_eth_stats_get(device_, &stats) != 0) {
     return {};
@@ -218,11 +232,13 @@ DeviceLosses Port::losses() const {
 }
 
 void Port::clear_statistics() {
+  const std::lock_guard lock(one_user_);
   rte_eth_stats_reset(device_);
   rte_eth_xstats_reset(device_);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Port::extended_statistics() const {
+  const std::lock_guard lock(one_user_);
   const int count = rte_eth_xstats_get_names(device_, nullptr, 0);
   if (count <= 0) {
     return {};

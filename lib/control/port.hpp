@@ -5,6 +5,7 @@
 #include "lcore/transmit.hpp"
 
 #include <cstdint>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,8 +14,8 @@ struct rte_mempool;
 
 namespace weir::control {
 
-/// A device that cannot be opened or set up. what() has the port, the device and the driver's
-/// answer.
+/// A port that cannot be opened, set up or closed. what() has the port and why: the device and the
+/// driver's answer, or what would be allowed.
 class PortError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -36,14 +37,18 @@ struct PortInformation {
   bool promiscuous = false;
 };
 
-/// One DPDK device as a port of the switch: probed, configured, started, stopped.
+/// The name of the port's device: its devargs up to the first comma.
+std::string name_of_device(const config::PortConfig& port);
+
+/// One DPDK device as a port of the switch: probed, configured, started, stopped. Several threads
+/// may ask it; a closed one has nothing to say.
 class Port {
  public:
   /// Probes the device. Throws PortError.
   explicit Port(const config::PortConfig& config);
   ~Port();
-  Port(Port&& other) noexcept;
-  Port& operator=(Port&&) = delete;
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
 
   /// Starts as many transmit queues as tx_queues() has, and config.rx_queues receive queues fed
   /// from `pool`, in promiscuous mode. Throws PortError.
@@ -51,6 +56,8 @@ class Port {
   void stop();
   /// Stops the device and frees the mbufs that its driver holds. It cannot be started again.
   void close();
+  /// Closes the device and gives it back, so that it can be probed again. Throws PortError.
+  void detach();
 
   const std::string& name() const { return config_.name; }
 
@@ -72,6 +79,8 @@ class Port {
   std::vector<std::pair<std::string, std::uint64_t>> extended_statistics() const;
 
  private:
+  void stop_device();
+  void close_device();
   void probe();
   void choose_tx_queues();
   std::uint16_t number_of_tx_queues() const;
@@ -80,7 +89,8 @@ class Port {
   void set_up_queues(rte_mempool* pool);
   void check(int answer, const char* what) const;
 
-  config::PortConfig config_;
+  const config::PortConfig config_;
+  mutable std::mutex one_user_; // of the device
   std::uint16_t device_;
   lcore::TxQueues tx_queues_;
   bool is_started_ = false;

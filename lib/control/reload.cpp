@@ -82,19 +82,35 @@ bool ReloadPlan::changes_in_place() const {
   });
 }
 
-WantedConfig read_wanted(const Config& running) {
-  if (running.file.empty()) {
+std::vector<ring::RingSpec> ReloadPlan::staying(const ring::RingSet& present) const {
+  const auto find = [](const std::vector<ring::RingSpec>& rings, std::uint32_t id) {
+    return std::ranges::find(rings, id, &ring::RingSpec::id);
+  };
+  std::vector<ring::RingSpec> rings;
+  for (const std::uint16_t index : present.present()) {
+    const ring::RingSpec& ring = present.rings()[index].spec();
+    if (find(withdrawn, ring.id) == withdrawn.end()) {
+      const auto next = find(changed, ring.id);
+      rings.push_back(next == changed.end() ? ring : *next);
+    }
+  }
+  return rings;
+}
+
+WantedConfig read_wanted(const Config& in_force, const PortBudget& budget) {
+  if (in_force.file.empty()) {
     throw config::ConfigError("reload: this switch was not started with a file");
   }
-  const std::string text = config::read_file(running.file);
-  WantedConfig wanted{.config = config::parse_config(text, running.file), .rings = {}};
-  wanted.config.file = running.file;
+  const std::string text = config::read_file(in_force.file);
+  WantedConfig wanted{
+      .config = config::parse_config(text, in_force.file), .ports = {}, .rings = {}};
+  wanted.config.file = in_force.file;
+  wanted.ports = plan_ports(in_force, wanted.config.ports, budget);
   try {
-    wanted.rings = config::parse_config(text, running.file, running.ports).rings;
+    wanted.rings = config::parse_config(text, in_force.file, wanted.ports.places).rings;
   } catch (const config::ConfigError& error) {
     throw config::ConfigError(
-        fmt::format("{}; until it is started again, the switch has the ports that it was started "
-                    "with",
+        fmt::format("{}; until it is started again, the switch has its ports as they were opened",
                     error.what()));
   }
   return wanted;

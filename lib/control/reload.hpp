@@ -5,6 +5,7 @@
 
 #include "config/config.hpp"
 #include "config/difference.hpp"
+#include "control/port_plan.hpp"
 #include "ring/ring_set.hpp"
 
 #include <cstdint>
@@ -23,12 +24,13 @@ class ReloadUnfinished : public std::runtime_error {
 /// What the file says now.
 struct WantedConfig {
   config::Config config;
-  std::vector<ring::RingSpec> rings; // the same, with the numbers of the running switch's ports
+  PortPlan ports;
+  std::vector<ring::RingSpec> rings; // the same; members' ports are places of the plan
 };
 
-/// Reads the file that `running` was read from. Throws ConfigError, also for a ring that does not
-/// suit the ports that are there.
-WantedConfig read_wanted(const config::Config& running);
+/// Reads the file that `in_force` was read from. Throws ConfigError, also for a ring that does not
+/// suit the ports that there will be, and PortError for ports that do not fit.
+WantedConfig read_wanted(const config::Config& in_force, const PortBudget& budget);
 
 /// Rings first go, then change in place, then come.
 struct ReloadPlan {
@@ -39,6 +41,9 @@ struct ReloadPlan {
 
   /// Whether something changes that stays.
   bool changes_in_place() const;
+
+  /// The rings of `present` that are not withdrawn, as they are to be.
+  std::vector<ring::RingSpec> staying(const ring::RingSet& present) const;
 };
 
 /// `in_force` has the rings of the file; `present` also those that were made while the switch runs.

@@ -142,6 +142,18 @@ void check_can_remember(const std::optional<RingJournal>& journal, const ring::R
   }
 }
 
+/// A reload may have closed one since the ring was read.
+void check_ports_are_there(const ring::RingSpec& spec,
+                           const std::vector<config::PortConfig>& ports) {
+  for (const ring::Member& member : spec.members) {
+    if (member.port && ports.at(*member.port).name.empty()) {
+      throw RingRefused(fmt::format("ring {}: the port of member {} was closed just now; allowed: "
+                                    "a port that there is",
+                                    spec.id, wire::to_string(member.ip)));
+    }
+  }
+}
+
 /// nullptr when there is no memory for it now.
 std::unique_ptr<stage::RingRoom> room_if_any(const ring::Ring& ring, EalMemory& memory) {
   try {
@@ -166,9 +178,10 @@ Switch::Switch(const config::Config& config)
     : config_(config), journal_(journal_of(config)), rings_(first_rings(config, journal_)),
       placement_(with_queues(config, place(config, *rings_))),
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
-      tenants_(config.tenants, plan_.mbuf_bytes, *rings_),
+      tenants_(config.tenants, plan_.mbuf_bytes, *rings_), port_budget_(config),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
-      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())), in_force_(config) {
+      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())),
+      in_force_(std::make_shared<const config::Config>(config)) {
   check_memory();
   care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still
   care_.resize(rings_->rings().size());
@@ -179,7 +192,7 @@ Switch::Switch(const config::Config& config)
                                   plan_.explanation));
   }
   for (const config::PortConfig& port : config_.ports) {
-    ports_.emplace_back(port);
+    ports_.push_back(std::make_shared<Port>(port));
   }
   cleared_.resize(ports_.size());
   make_lcores();
@@ -224,8 +237,8 @@ void Switch::make_lcores() {
   settings.level = op::best_cpu_level();
   settings.memory = &memory_;
   std::vector<lcore::TxQueues> queues;
-  for (const Port& port : ports_) {
-    queues.push_back(port.tx_queues());
+  for (const auto& port : ports_) {
+    queues.push_back(port->tx_queues());
     queues.back().ring_backlog =
         ring_backlog_of(config_, static_cast<std::uint16_t>(queues.size() - 1));
   }
@@ -243,8 +256,8 @@ void Switch::give(const std::vector<stage::TenantShares>& shares) {
 }
 
 void Switch::start() {
-  for (Port& port : ports_) {
-    port.start(pool_);
+  for (const auto& port : ports_) {
+    port->start(pool_);
   }
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
     rte_eal_remote_launch(run_lcore, lcores_[i].get(), static_cast<unsigned>(i + 1));
@@ -274,8 +287,10 @@ void Switch::stop() {
   is_running_ = false;
   discard_all();
   stop_capture(); // what was discarded is in it
-  for (Port& port : ports_) {
-    port.stop();
+  for (const auto& port : ports_) {
+    if (port) {
+      port->stop();
+    }
   }
 }
 
@@ -294,9 +309,21 @@ void Switch::discard_all() {
 }
 
 void Switch::close_ports() {
-  for (Port& port : ports_) {
-    port.close();
+  for (const auto& port : ports_) {
+    if (port) {
+      port->close();
+    }
   }
+}
+
+std::shared_ptr<const config::Config> Switch::config() const {
+  const std::lock_guard lock(one_question_);
+  return in_force_;
+}
+
+std::vector<std::shared_ptr<const Port>> Switch::ports() const {
+  const std::lock_guard lock(one_question_);
+  return {ports_.begin(), ports_.end()};
 }
 
 std::shared_ptr<const ring::RingSet> Switch::ring_set() const {
@@ -340,7 +367,9 @@ frame::PortCounters Switch::port_counters(std::uint16_t port) const {
 void Switch::clear_port_counters(std::uint16_t port) {
   const std::lock_guard lock(one_question_);
   cleared_[port] = all_port_counters(port);
-  ports_[port].clear_statistics();
+  if (ports_[port]) {
+    ports_[port]->clear_statistics();
+  }
 }
 
 StopTimes Switch::stop_times() const {
@@ -474,6 +503,7 @@ ring::RingBirth Switch::hold_ring(const ring::RingSpec& spec) {
 ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   const std::lock_guard lock(one_writer_);
   check_may_add(spec);
+  check_ports_are_there(spec, config()->ports);
   const std::size_t lcore = forecast().add(spec);
   auto room = room_for(ring::Ring(spec));
   journal_->remember(spec);
@@ -491,8 +521,7 @@ void Switch::check_may_add(const ring::RingSpec& spec) const {
 }
 
 std::chrono::seconds Switch::drain_time() {
-  const std::lock_guard lock(one_writer_);
-  return std::chrono::seconds(in_force_.drain_s);
+  return std::chrono::seconds(config()->drain_s);
 }
 
 /// What other rings would come to.
@@ -696,19 +725,20 @@ void Switch::drop_withdrawn() {
 
 std::vector<config::Change> Switch::rehearse_reload() {
   const std::lock_guard one(one_reload_);
-  const WantedConfig wanted = read_wanted(config_);
+  const WantedConfig wanted = read_wanted(*config(), port_budget_);
   const std::lock_guard lock(one_writer_);
   return planned_reload(wanted).plan.changes;
 }
 
 std::vector<config::Change> Switch::reload() {
   const std::lock_guard one(one_reload_);
-  const WantedConfig wanted = read_wanted(config_);
+  const WantedConfig wanted = read_wanted(*config(), port_budget_);
   const std::lock_guard lock(one_writer_);
   Reload reload = planned_reload(wanted);
+  NewPorts ports(wanted.ports, pool_);
   remember(reload.plan);
   try {
-    carry_out(reload, wanted);
+    carry_out(reload, wanted, ports);
   } catch (const std::exception& error) {
     throw ReloadUnfinished(
         fmt::format("{}; not in force: {}", error.what(),
@@ -720,17 +750,23 @@ std::vector<config::Change> Switch::reload() {
 /// The configuration as it is in force, without what waits for a restart and without rings that
 /// were made while the switch runs.
 config::Config Switch::in_force() const {
-  config::Config config = in_force_;
-  config.rings.clear();
+  config::Config all = *config();
+  all.rings.clear();
   for (const std::uint16_t ring : rings_->present()) {
     if (care_[ring].origin == Origin::configuration) {
-      config.rings.push_back(rings_->rings()[ring].spec());
+      all.rings.push_back(rings_->rings()[ring].spec());
     }
   }
-  return config;
+  return all;
 }
 
-Switch::Reload Switch::planned_reload(const WantedConfig& wanted) const {
+void Switch::put_in_force(config::Config config) {
+  auto next = std::make_shared<const config::Config>(std::move(config));
+  const std::lock_guard lock(one_question_);
+  in_force_.swap(next);
+}
+
+Switch::Reload Switch::planned_reload(const WantedConfig& wanted) {
   Reload reload{.plan = plan_reload(in_force(), wanted, *rings_), .lcores = {}};
   RingForecast rings = forecast();
   for (const ring::RingSpec& spec : reload.plan.withdrawn) {
@@ -741,7 +777,57 @@ Switch::Reload Switch::planned_reload(const WantedConfig& wanted) const {
     check_may_add(spec);
     reload.lcores.push_back(rings.add(spec));
   }
+  check_opened(wanted.ports, reload.plan);
+  check_closed(wanted.ports, reload.plan);
   return reload;
+}
+
+/// The file's rings suit the ports already.
+void Switch::check_opened(const PortPlan& ports, const ReloadPlan& rings) const {
+  const auto capture = this->capture();
+  for (const std::uint16_t place : ports.opened) {
+    const config::PortConfig& port = ports.places[place];
+    if (capture && capture->state == capture::State::running) {
+      throw PortError(fmt::format("port {}: {} is being written with the ports that there are; "
+                                  "allowed: `capture stop` before it",
+                                  port.name, capture->file));
+    }
+    for (const ring::RingSpec& ring : rings.staying(*rings_)) {
+      check_mtu(port, ring);
+    }
+  }
+}
+
+void Switch::check_closed(const PortPlan& ports, const ReloadPlan& rings) {
+  if (ports.closed.empty()) {
+    return;
+  }
+  const std::vector<ring::RingSpec> staying = rings.staying(*rings_);
+  const auto running = config();
+  const Quiesce quiesced(*this);
+  for (const std::uint16_t place : ports.closed) {
+    for (const ring::RingSpec& ring : staying) {
+      if (speaks_by(index_of(ring.id), ring, place)) {
+        throw PortError(fmt::format("port {}: a member of ring {} is behind it; allowed: `reset "
+                                    "ring {}` when its job has ended, or `withdraw ring {}`",
+                                    running->ports[place].name, ring.id, ring.id, ring.id));
+      }
+    }
+  }
+}
+
+/// While all lcores stand still. A member that the configuration moves to another port does so no
+/// longer.
+bool Switch::speaks_by(std::uint16_t ring, const ring::RingSpec& as_it_will_be,
+                       std::uint16_t port) {
+  const conn::Classifier& classifier = worker_of(ring).worker()->classifier();
+  for (std::uint16_t child = 0; child < as_it_will_be.members.size(); ++child) {
+    if (as_it_will_be.members[child].port.value_or(port) == port &&
+        classifier.speaks_by({ring, child}, port)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// The file of the next start may have none of these rings.
@@ -755,13 +841,16 @@ void Switch::remember(const ReloadPlan& plan) {
   }
 }
 
-/// Rooms are made before the first ring goes, where memory suffices: whatever has failed by then
-/// has changed nothing.
-void Switch::carry_out(const Reload& reload, const WantedConfig& wanted) {
+/// Ports are open, and rooms are made where memory suffices, before the first ring goes: whatever
+/// has failed by then has changed nothing.
+void Switch::carry_out(const Reload& reload, const WantedConfig& wanted, NewPorts& ports) {
   const ReloadPlan& plan = reload.plan;
   std::vector<std::unique_ptr<stage::RingRoom>> rooms;
   for (const ring::RingSpec& spec : plan.added) {
     rooms.push_back(room_if_any(ring::Ring(spec), memory_));
+  }
+  for (const std::uint16_t place : wanted.ports.opened) {
+    open_port(place, ports);
   }
   for (const ring::RingSpec& spec : plan.withdrawn) {
     withdraw(index_of(spec.id));
@@ -774,11 +863,14 @@ void Switch::carry_out(const Reload& reload, const WantedConfig& wanted) {
     auto room = rooms[i] ? std::move(rooms[i]) : room_for(ring::Ring(spec));
     enter(spec, reload.lcores[i], std::move(*room), {.origin = Origin::configuration});
   }
+  for (const std::uint16_t place : wanted.ports.closed) {
+    close_port(place);
+  }
 }
 
 void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wanted) {
   auto next = std::make_shared<const ring::RingSet>(rings_->with_changed(plan.changed));
-  config::Config changed = config::changed_in_place(in_force_, wanted);
+  config::Config changed = config::changed_in_place(*config(), wanted);
   {
     const Quiesce quiesced(*this);
     next = rings_.swap(std::move(next));
@@ -793,7 +885,77 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
     }
   }
   stations_.set_aging(milliseconds(wanted.l2.aging_s));
-  in_force_ = std::move(changed);
+  put_in_force(std::move(changed));
+}
+
+/// Takes the next of the new ports.
+void Switch::open_port(std::uint16_t place, NewPorts& ports) {
+  const Port& port = ports.next();
+  const config::PortConfig& config = port.config();
+  config::Config changed = in_force();
+  changed.ports.resize(std::max<std::size_t>(changed.ports.size(), place + 1u));
+  changed.ports[place] = config;
+  lcore::TxQueues queues = port.tx_queues();
+  queues.ring_backlog = ring_backlog_of(changed, place);
+  auto tx_port = std::make_unique<lcore::TxPort>(queues);
+  auto tags = outer_tags(changed);
+  Placement placement = placement_;
+  placement.open_port(place, config.rx_queues);
+  auto next = std::make_shared<const config::Config>(std::move(changed));
+
+  const Quiesce quiesced(*this);
+  in_force_.swap(next);
+  std::swap(placement_, placement);
+  shared_->outer_tags.swap(tags);
+  Lcore& transmitter = *lcores_[placement_.transmitter_of_port[place]];
+  transmitter.add_tx_port(place, std::move(tx_port));
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
+    lcores_[i]->set_frame_limit(place, stage::max_frame_bytes(config.mtu));
+    lcores_[i]->route_port(place, transmitter);
+    for (const Placement::Queue& queue : placement_.lcores[i].receives) {
+      if (queue.port == place) {
+        lcores_[i]->add_rx_queue({place, queues.device, queue.queue});
+      }
+    }
+  }
+  bridge_.add_port(place);
+  ports_.resize(in_force_->ports.size());
+  ports_[place] = ports.take();
+  cleared_.resize(ports_.size());
+  cleared_[place] = all_port_counters(place);
+}
+
+/// First receiving ends; then, when what has come by the port is worked off, it takes no more.
+void Switch::close_port(std::uint16_t place) {
+  {
+    const Quiesce quiesced(*this);
+    bridge_.remove_port(place);
+    for (const auto& lcore : lcores_) {
+      lcore->remove_rx_queues(place);
+    }
+  }
+  std::this_thread::sleep_for(kDrainTime);
+  config::Config changed = *config();
+  changed.ports[place] = {};
+  auto next = std::make_shared<const config::Config>(std::move(changed));
+  std::shared_ptr<Port> port;
+  {
+    const Quiesce quiesced(*this);
+    for (const std::uint16_t ring : rings_->present()) {
+      if (speaks_by(ring, rings_->rings()[ring].spec(), place)) { // a hello that came just now
+        worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
+      }
+    }
+    for (const auto& lcore : lcores_) {
+      lcore->close_tx_port(place);
+      lcore->set_frame_limit(place, std::nullopt);
+    }
+    placement_.close_port(place);
+    in_force_.swap(next);
+    port.swap(ports_[place]);
+  }
+  stations_.forget_port(place);
+  port->detach();
 }
 
 void Switch::trace_on() {
@@ -882,7 +1044,7 @@ capture::Plan Switch::capture_plan(CaptureOrder order) const {
   for (const ring::Ring& ring : rings_->rings()) {
     plan.names.rings.push_back(ring.spec());
   }
-  for (const config::PortConfig& port : config_.ports) {
+  for (const config::PortConfig& port : config()->ports) {
     plan.names.ports.push_back(port.name);
   }
   return plan;
@@ -915,15 +1077,28 @@ std::vector<stage::SenderSnapshot> Switch::senders(std::uint32_t id) {
 
 namespace {
 
-std::string names_of_roles(const Lcore& lcore, bool works) {
-  std::vector<std::string> roles;
-  if (!lcore.rx_queues().empty()) {
+/// What an lcore has to do.
+struct Duties {
+  bool receives = false;
+  bool works = false;
+  bool transmits = false;
+};
+
+Duties duties_of(Lcore& lcore) {
+  return {.receives = lcore.receives(),
+          .works = lcore.worker() != nullptr,
+          .transmits = lcore.transmits()};
+}
+
+std::string names_of(const Duties& duties) {
+  std::vector<std::string_view> roles;
+  if (duties.receives) {
     roles.emplace_back("rx");
   }
-  if (works) {
+  if (duties.works) {
     roles.emplace_back("worker");
   }
-  if (!lcore.tx_ports().empty()) {
+  if (duties.transmits) {
     roles.emplace_back("tx");
   }
   return fmt::format("{}", fmt::join(roles, ","));
@@ -933,20 +1108,22 @@ std::string names_of_roles(const Lcore& lcore, bool works) {
 
 std::vector<LcoreSnapshot> Switch::lcores() {
   std::vector<LcoreSnapshot> snapshots(lcores_.size());
+  std::vector<Duties> duties(lcores_.size());
   {
     const Quiesce quiesced(*this);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
-      const stage::Worker* worker = lcores_[i]->worker();
-      snapshots[i].held = worker != nullptr ? worker->held() : 0;
+      if (const stage::Worker* worker = lcores_[i]->worker(); worker != nullptr) {
+        snapshots[i].held = worker->held();
+        snapshots[i].rings = worker->rings().size();
+      }
+      duties[i] = duties_of(*lcores_[i]);
       snapshots[i].frames = lcores_[i]->counters();
       snapshots[i].rounds = lcores_[i]->rounds();
     }
   }
-  for (std::size_t i = 0; i < lcores_.size(); ++i) { // these never change
-    stage::Worker* worker = lcores_[i]->worker();
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
     snapshots[i].id = lcores_[i]->id();
-    snapshots[i].roles = names_of_roles(*lcores_[i], worker != nullptr);
-    snapshots[i].rings = worker != nullptr ? worker->rings().size() : 0;
+    snapshots[i].roles = names_of(duties[i]);
   }
   return snapshots;
 }

@@ -5,8 +5,10 @@
 #include "config/config.hpp"
 #include "control/leases.hpp"
 #include "control/memory.hpp"
+#include "control/new_ports.hpp"
 #include "control/placement.hpp"
 #include "control/port.hpp"
+#include "control/port_plan.hpp"
 #include "control/reload.hpp"
 #include "control/ring_budget.hpp"
 #include "control/ring_forecast.hpp"
@@ -134,10 +136,12 @@ class Switch {
   /// After stop(): frees the mbufs that drivers hold. The ports' statistics are then gone.
   void close_ports();
 
-  /// That it was started with.
-  const config::Config& config() const { return config_; }
+  /// As it is in force, but for the rings. Its ports are at their places: a port's place is its
+  /// number everywhere in the switch.
+  std::shared_ptr<const config::Config> config() const;
 
-  std::vector<Port>& ports() { return ports_; }
+  /// By place; nullptr where there is no port. A port that goes meanwhile has nothing to say.
+  std::vector<std::shared_ptr<const Port>> ports() const;
 
   /// The rings at this moment.
   std::shared_ptr<const ring::RingSet> ring_set() const;
@@ -195,8 +199,8 @@ class Switch {
 
   /// Reads the configuration file again and applies what has changed and can change while the
   /// switch runs. Rings that were made while it runs stay. Returns all changes, also those that
-  /// wait for a restart. Throws ConfigError, RingRefused and JournalError; nothing has changed
-  /// then. Throws ReloadUnfinished when memory or an lcore fails in the middle.
+  /// wait for a restart. Throws ConfigError, PortError, RingRefused and JournalError; nothing has
+  /// changed then. Throws ReloadUnfinished when memory, a device or an lcore fails in the middle.
   std::vector<config::Change> reload();
   /// The same, but nothing changes.
   std::vector<config::Change> rehearse_reload();
@@ -262,9 +266,15 @@ class Switch {
   void enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
              const RingCare& care);
   config::Config in_force() const;
-  Reload planned_reload(const WantedConfig& wanted) const;
+  void put_in_force(config::Config config);
+  Reload planned_reload(const WantedConfig& wanted);
+  void check_opened(const PortPlan& ports, const ReloadPlan& rings) const;
+  void check_closed(const PortPlan& ports, const ReloadPlan& rings);
+  bool speaks_by(std::uint16_t ring, const ring::RingSpec& as_it_will_be, std::uint16_t port);
   void remember(const ReloadPlan& plan);
-  void carry_out(const Reload& reload, const WantedConfig& wanted);
+  void carry_out(const Reload& reload, const WantedConfig& wanted, NewPorts& ports);
+  void open_port(std::uint16_t place, NewPorts& ports);
+  void close_port(std::uint16_t place);
   void change_in_place(const ReloadPlan& plan, const config::Config& wanted);
   void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
   stage::RingSnapshot snapshot_of(std::uint16_t ring);
@@ -281,7 +291,7 @@ class Switch {
   void drop_withdrawn();
   void give(const std::vector<stage::TenantShares>& shares);
 
-  config::Config config_;
+  const config::Config config_;        // that it was started with
   std::optional<RingJournal> journal_; // with a state directory
   ring::CurrentRings rings_;
   conn::HashKey hash_key_ = conn::HashKey::random();
@@ -291,9 +301,10 @@ class Switch {
   MemoryPlan plan_;
   RingBudget ring_budget_;
   Tenants tenants_;
+  PortBudget port_budget_;
   EalMemory memory_;
   rte_mempool* pool_ = nullptr;
-  std::vector<Port> ports_;
+  std::vector<std::shared_ptr<Port>> ports_; // by place; guarded by one_question_
   l2::MacTable stations_;
   l2::Bridge bridge_;
   std::optional<lcore::Lcore::Shared> shared_;
@@ -302,17 +313,17 @@ class Switch {
   mutable std::mutex one_capture_;
   std::unique_ptr<capture::Capture> capture_; // the last one
   mutable std::mutex one_question_;
-  std::vector<frame::PortCounters> cleared_; // by port: counters at the last clear_port_counters()
+  std::vector<frame::PortCounters> cleared_; // by place: counters at the last clear_port_counters()
   StopTimes stop_times_;
   std::mutex one_writer_;      // of rings_; locked before one_question_
   std::vector<RingCare> care_; // by index; guarded by one_question_, births by both
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;
-  ring::RingBirth last_birth_ = 0;                     // guarded by one_writer_
-  config::Config in_force_;                            // but for the rings
-  std::mutex one_reload_;                              // locked before one_writer_
-  std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
-  std::mutex one_reader_;                              // of traces
+  ring::RingBirth last_birth_ = 0;                 // guarded by one_writer_
+  std::shared_ptr<const config::Config> in_force_; // but for the rings; guarded by one_question_
+  std::mutex one_reload_;                          // locked before one_writer_
+  std::unique_ptr<Withdrawn> withdrawn_;           // whose frames are not yet dropped
+  std::mutex one_reader_;                          // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it
 };
 

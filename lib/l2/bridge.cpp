@@ -23,6 +23,14 @@ bool is_link_local(const wire::MacAddress& mac) {
 
 Bridge::Bridge(MacTable& stations, std::uint16_t ports) : stations_(stations), all_(first(ports)) {}
 
+void Bridge::add_port(std::uint16_t port) {
+  all_ |= one(port);
+}
+
+void Bridge::remove_port(std::uint16_t port) {
+  all_ &= ~one(port);
+}
+
 void Bridge::learn(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::uint64_t now) {
   if (frame.size() < sizeof(wire::EthernetHeader)) {
     return;

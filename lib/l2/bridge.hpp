@@ -26,7 +26,14 @@ struct Pin {
 /// A transparent learning bridge (IEEE 802.1D §7). It ignores VLANs and has no spanning tree.
 class Bridge {
  public:
+  /// With ports 0 .. `ports` - 1.
   Bridge(MacTable& stations, std::uint16_t ports);
+
+  // Only while no other thread uses the bridge.
+  void add_port(std::uint16_t port);
+  /// Frames are no longer flooded to it. Stations that it has learnt there stay; see
+  /// MacTable::forget_port().
+  void remove_port(std::uint16_t port);
 
   /// Learns the source of a frame that came in on `ingress`. Group addresses are no valid sources
   /// (IEEE 802.3 §3.2.3); they are not learnt.

@@ -97,6 +97,17 @@ void MacTable::unpin(const wire::MacAddress& station, std::uint16_t port, std::u
   }
 }
 
+void MacTable::forget_port(std::uint16_t port) {
+  for (std::size_t bucket = 0; bucket < buckets_; ++bucket) {
+    for (Cell& cell : table_[bucket]) {
+      const Station station = read(cell);
+      if (!station.is_nobody() && station.port() == port && station.pins() == 0) {
+        replace(cell, station, {});
+      }
+    }
+  }
+}
+
 MacTable::Sighting MacTable::find(Bucket& bucket, std::uint64_t address) {
   for (Cell& cell : bucket) {
     if (const Station station = read(cell); station.is(address)) {

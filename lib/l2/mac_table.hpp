@@ -41,6 +41,9 @@ class MacTable {
   bool pin(const wire::MacAddress& station, std::uint16_t port);
   void unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
 
+  /// Forgets the stations of a port by which no frame comes any more, but for pinned ones.
+  void forget_port(std::uint16_t port);
+
   /// Calls visit(address, port, milliseconds of silence, pins).
   template <typename Visitor>
   void for_each(std::uint64_t now, Visitor&& visit) const;

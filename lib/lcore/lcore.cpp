@@ -57,8 +57,22 @@ Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
       dispatch_(shared.rings, shared.magic_rule, forward_, *this),
       worker_routes_(shared.rings->rings().size()) {}
 
-void Lcore::add_tx_port(std::uint16_t port, const TxQueues& queues) {
-  tx_ports_[port] = std::make_unique<TxPort>(queues);
+void Lcore::remove_rx_queues(std::uint16_t port) {
+  std::erase_if(rx_queues_, [port](const RxQueue& queue) { return queue.port == port; });
+}
+
+void Lcore::add_tx_port(std::uint16_t port, std::unique_ptr<TxPort> queues) {
+  tx_ports_[port] = std::move(queues);
+}
+
+void Lcore::close_tx_port(std::uint16_t port) {
+  if (tx_ports_[port]) {
+    tx_ports_[port]->close(counters_, ports_[port]);
+  }
+}
+
+void Lcore::set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> bytes) {
+  forward_.set_frame_limit(port, bytes);
 }
 
 void Lcore::make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings) {
@@ -111,15 +125,23 @@ void Lcore::set_aging(std::uint64_t milliseconds) {
   }
 }
 
-void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
-  if (&transmitter == this) {
-    return;
-  }
+Outbox<TxRequest>* Lcore::outbox_to(Lcore& transmitter, std::size_t traffic) {
   constexpr std::array stages{'r', 't'}; // by class
+  return outbox_for(&transmitter, handoff_name(stages[traffic], id_, transmitter.id_),
+                    kTxHandoffEntries[traffic], transmitter.tx_inbox_[traffic],
+                    tx_outboxes_[traffic]);
+}
+
+void Lcore::reach_transmitter(Lcore& transmitter) {
+  for (std::size_t traffic = 0; traffic < frame::kTrafficClasses && &transmitter != this;
+       ++traffic) {
+    outbox_to(transmitter, traffic);
+  }
+}
+
+void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
   for (std::size_t traffic = 0; traffic < frame::kTrafficClasses; ++traffic) {
-    tx_routes_[traffic][port] = outbox_for(
-        &transmitter, handoff_name(stages[traffic], id_, transmitter.id_),
-        kTxHandoffEntries[traffic], transmitter.tx_inbox_[traffic], tx_outboxes_[traffic]);
+    tx_routes_[traffic][port] = &transmitter == this ? nullptr : outbox_to(transmitter, traffic);
   }
 }
 
@@ -270,7 +292,7 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
 }
 
 wire::EtherType Lcore::outer_tag_of(std::uint16_t port) const {
-  return shared_.outer_tags.empty() ? wire::EtherType::vlan : shared_.outer_tags[port];
+  return port < shared_.outer_tags.size() ? shared_.outer_tags[port] : wire::EtherType::vlan;
 }
 
 /// nullptr when the frame was dropped.
@@ -430,7 +452,7 @@ void Lcore::queue_on(const TxRequest& request) {
   }
   port.flush(counters_, ports_[request.port]);
   if (!port.push(request.mbuf, request.departure, request.traffic)) {
-    could_not_leave(request, backlog_full(request.traffic));
+    could_not_leave(request, port.why_refused(request.traffic));
   }
 }
 
@@ -567,14 +589,9 @@ void Lcore::discard_handed_on() {
   }
 }
 
-std::vector<std::uint16_t> Lcore::tx_ports() const {
-  std::vector<std::uint16_t> ports;
-  for (std::uint16_t port = 0; port < tx_ports_.size(); ++port) {
-    if (tx_ports_[port]) {
-      ports.push_back(port);
-    }
-  }
-  return ports;
+bool Lcore::transmits() const {
+  return std::ranges::any_of(tx_ports_,
+                             [](const auto& port) { return port && !port->is_closed(); });
 }
 
 } // namespace weir::lcore

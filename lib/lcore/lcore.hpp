@@ -79,7 +79,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     std::vector<std::uint32_t> max_frame_bytes; // by port
     conn::MagicRule::Settings magic_rule;
     rte_mempool* pool = nullptr; // the ports' mempool; nullptr: do not look whether it is empty
-    std::vector<wire::EtherType> outer_tags; // by port; empty: all 802.1Q
+    std::vector<wire::EtherType> outer_tags; // by port; those that it lacks: 802.1Q
   };
 
   Lcore(unsigned id, Idle idle, const Shared& shared);
@@ -90,7 +90,19 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   // Setup, before run(), or while all lcores are stopped.
   void add_rx_queue(const RxQueue& queue) { rx_queues_.push_back(queue); }
 
-  void add_tx_port(std::uint16_t port, const TxQueues& queues);
+  /// Receives nothing more from the port.
+  void remove_rx_queues(std::uint16_t port);
+  void add_tx_port(std::uint16_t port, std::unique_ptr<TxPort> queues);
+
+  void add_tx_port(std::uint16_t port, const TxQueues& queues) {
+    add_tx_port(port, std::make_unique<TxPort>(queues));
+  }
+
+  /// Drops what waits for the port if this lcore transmits there, as DropReason::port_closed, and
+  /// what comes for it later.
+  void close_tx_port(std::uint16_t port);
+  /// Of this port's frames; as Forward.
+  void set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> bytes);
   /// The helpers are those given by add_helper().
   void make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings);
   /// The other lcore also makes reductions for this lcore's worker, when it has time.
@@ -99,6 +111,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void reach(Lcore& worker);
   /// Packets of this group of rings go to `worker`, which may be this lcore.
   void route_group(std::uint16_t group, Lcore& worker);
+  /// Makes the hand-off rings to `transmitter`, before they are needed.
+  void reach_transmitter(Lcore& transmitter);
   /// Frames for this port go to `transmitter`, which may be this lcore.
   void route_port(std::uint16_t port, Lcore& transmitter);
 
@@ -155,9 +169,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   /// where it waited. Called at the end.
   void discard_queued();
 
-  std::vector<RxQueue> rx_queues() const { return rx_queues_; }
+  bool receives() const { return !rx_queues_.empty(); }
 
-  std::vector<std::uint16_t> tx_ports() const;
+  bool transmits() const;
 
  private:
   enum class Wish : std::uint8_t { run, stay_awake, quiesce };
@@ -187,6 +201,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   bool ask(slot::Reduction& reduction) override;
 
   Outbox<rte_mbuf*>* outbox_to(Lcore& worker);
+  Outbox<TxRequest>* outbox_to(Lcore& transmitter, std::size_t traffic);
   template <typename Take>
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);

@@ -149,13 +149,25 @@ void TxPort::depart(TrafficClass traffic, frame::FrameCounters& counters,
 
 void TxPort::discard(frame::FrameCounters& counters, frame::PortCounters& port) {
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
-    for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
-      const Entry& entry = waiting.at(0);
-      count_undelivered(entry.departure, backlog_full(traffic), counters);
-      port.count_dropped(traffic);
-      frames_waiting_ -= entry.departure == frame::Departure::copy ? 0 : 1;
-      free_mbuf(entry.mbuf);
-    }
+    empty(traffic, backlog_full(traffic), counters, port);
+  }
+}
+
+void TxPort::close(frame::FrameCounters& counters, frame::PortCounters& port) {
+  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
+    empty(traffic, DropReason::port_closed, counters, port);
+    backlog(traffic) = Backlog(0);
+  }
+}
+
+void TxPort::empty(TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
+                   frame::PortCounters& port) {
+  for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
+    const Entry& entry = waiting.at(0);
+    count_undelivered(entry.departure, reason, counters);
+    port.count_dropped(traffic);
+    frames_waiting_ -= entry.departure == frame::Departure::copy ? 0 : 1;
+    free_mbuf(entry.mbuf);
   }
 }
 

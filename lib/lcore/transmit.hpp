@@ -63,8 +63,18 @@ class TxPort {
   /// Gives the device the frames that it takes, and counts them. Returns their number.
   unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port);
 
-  /// Drops all that has not left. Called at the end.
+  /// Drops all that has not left, each frame as its backlog's being full. Called at the end.
   void discard(frame::FrameCounters& counters, frame::PortCounters& port);
+
+  /// Drops all that has not left as DropReason::port_closed, and takes nothing from then on.
+  void close(frame::FrameCounters& counters, frame::PortCounters& port);
+
+  bool is_closed() const { return backlogs_[0].capacity() == 0; }
+
+  /// Why push() refuses a frame of this class.
+  DropReason why_refused(frame::TrafficClass traffic) const {
+    return is_closed() ? DropReason::port_closed : backlog_full(traffic);
+  }
 
   std::uint32_t waiting(frame::TrafficClass traffic) const { return backlog(traffic).size(); }
 
@@ -87,7 +97,9 @@ class TxPort {
 
     std::uint32_t size() const { return tail_ - head_; }
 
-    bool is_full() const { return size() == entries_.size(); }
+    std::size_t capacity() const { return entries_.size(); }
+
+    bool is_full() const { return size() == capacity(); }
 
     const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
 
@@ -122,6 +134,8 @@ class TxPort {
     return backlogs_[static_cast<std::size_t>(traffic)];
   }
 
+  void empty(frame::TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
+             frame::PortCounters& port);
   Plan make_plan() const;
   Taken send_by_one_queue(const Plan& plan) const;
   Taken send_by_two_queues(Plan& plan) const;

@@ -16,30 +16,69 @@ namespace {
 
 constexpr std::size_t kStuckShown = 16;
 
-template <typename Visitor>
-void for_ports(control::Switch& weir, std::string_view name, Visitor&& visit) {
-  if (name != kAll) {
-    const std::uint16_t index = port_named(weir, name);
-    visit(index, weir.ports()[index]);
-    return;
-  }
-  for (std::uint16_t index = 0; index < weir.ports().size(); ++index) {
-    visit(index, weir.ports()[index]);
-  }
-}
+using Ports = std::vector<std::shared_ptr<const control::Port>>; // by place
 
-std::string names_of_ports(control::Switch& weir, l2::PortSet ports) {
-  std::string names;
-  l2::for_each_port(ports, [&](std::uint16_t port) {
-    names += (names.empty() ? "" : ",") + weir.ports()[port].name();
-  });
+std::vector<std::string> names_in(const Ports& ports) {
+  std::vector<std::string> names;
+  for (const auto& port : ports) {
+    if (port) {
+      names.push_back(port->name());
+    }
+  }
   return names;
 }
 
-/// A frame that the switch has made came in by no port.
-std::string ingress_of(control::Switch& weir, const frame::TraceRecord& record) {
-  return record.ingress == frame::kNoPort ? "-" : weir.ports()[record.ingress].name();
+std::uint16_t place_named(const Ports& ports, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      ports, [name](const auto& port) { return port && port->name() == name; });
+  if (found == ports.end()) {
+    throw UnknownName(fmt::format("port: found '{}'; allowed: {}, {}", name, kAll,
+                                  fmt::join(names_in(ports), ", ")));
+  }
+  return static_cast<std::uint16_t>(found - ports.begin());
 }
+
+/// Calls visit(place, port).
+template <typename Visitor>
+void for_ports(const control::Switch& weir, std::string_view name, Visitor&& visit) {
+  const Ports ports = weir.ports();
+  if (name != kAll) {
+    const std::uint16_t place = place_named(ports, name);
+    visit(place, *ports[place]);
+    return;
+  }
+  for (std::uint16_t place = 0; place < ports.size(); ++place) {
+    if (ports[place]) {
+      visit(place, *ports[place]);
+    }
+  }
+}
+
+/// Names of ports by their places, also when they are asked for a port that has come since or has
+/// gone.
+class PortNames {
+ public:
+  explicit PortNames(const control::Switch& weir) : config_(weir.config()) {}
+
+  std::string of(std::uint16_t place) const {
+    const bool is_there = place < config_->ports.size() && !config_->ports[place].name.empty();
+    return is_there ? config_->ports[place].name : fmt::format("(closed {})", place);
+  }
+
+  std::string of_all(l2::PortSet ports) const {
+    std::vector<std::string> names;
+    l2::for_each_port(ports, [&](std::uint16_t port) { names.push_back(of(port)); });
+    return fmt::format("{}", fmt::join(names, ","));
+  }
+
+  /// A frame that the switch has made came in by no port.
+  std::string of_ingress(const frame::TraceRecord& record) const {
+    return record.ingress == frame::kNoPort ? "-" : of(record.ingress);
+  }
+
+ private:
+  std::shared_ptr<const config::Config> config_;
+};
 
 Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
   Table table(tables::kLcores);
@@ -72,11 +111,7 @@ Report changes_report(std::span<const config::Change> changes, std::string note)
 } // namespace
 
 std::vector<std::string> port_names(const control::Switch& weir) {
-  std::vector<std::string> names;
-  for (const config::PortConfig& port : weir.config().ports) {
-    names.push_back(port.name);
-  }
-  return names;
+  return names_in(weir.ports());
 }
 
 std::vector<std::string> ring_ids(const control::Switch& weir) {
@@ -98,14 +133,8 @@ std::uint32_t ring_id(const control::Switch& weir, std::string_view name) {
       fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "there is none" : ids));
 }
 
-std::uint16_t port_named(control::Switch& weir, std::string_view name) {
-  const std::vector<control::Port>& ports = weir.ports();
-  const auto found = std::ranges::find(ports, name, &control::Port::name);
-  if (found == ports.end()) {
-    throw UnknownName(fmt::format("port: found '{}'; allowed: {}, {}", name, kAll,
-                                  fmt::join(port_names(weir), ", ")));
-  }
-  return static_cast<std::uint16_t>(found - ports.begin());
+std::uint16_t port_named(const control::Switch& weir, std::string_view name) {
+  return place_named(weir.ports(), name);
 }
 
 Report show_port_information(control::Switch& weir, std::string_view name) {
@@ -181,7 +210,7 @@ void withdraw_ring(control::Switch& weir, std::string_view name) {
 
 std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file) {
   std::vector<std::uint32_t> added;
-  for (const ring::RingSpec& ring : config::load_rings(file, weir.config())) {
+  for (const ring::RingSpec& ring : config::load_rings(file, *weir.config())) {
     weir.add_ring(ring);
     added.push_back(ring.id);
   }
@@ -215,8 +244,9 @@ Report show_accounting(control::Switch& weir) {
 
 Report show_stations(control::Switch& weir) {
   Table table(tables::kFdb);
+  const PortNames names(weir);
   for (const control::Station& station : weir.stations()) {
-    table.rows.push_back({wire::to_string(station.mac), weir.ports()[station.port].name(),
+    table.rows.push_back({wire::to_string(station.mac), names.of(station.port),
                           static_cast<double>(station.age_ms) / 1000.0, station.pins});
   }
   std::sort(table.rows.begin(), table.rows.end());
@@ -250,6 +280,7 @@ Report show_trace(control::Switch& weir) {
   Table table(tables::kTrace);
   const auto records = weir.trace();
   const auto set = weir.ring_set();
+  const PortNames names(weir);
   const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
   for (const frame::TraceRecord& record : records) {
     const bool in_ring = names_a_slot(record.event);
@@ -260,12 +291,11 @@ Report show_trace(control::Switch& weir) {
                                   ? fmt::format("dropped {}", weir::name_of(record.drop))
                                   : std::string(name_of(record.event));
     table.rows.push_back(
-        {static_cast<double>(record.now_ns - start) / 1000.0, ingress_of(weir, record),
+        {static_cast<double>(record.now_ns - start) / 1000.0, names.of_ingress(record),
          std::string(stage::row_of(stage::stage_of(record)).name), event,
-         names_of_ports(weir, record.egress),
-         ring_cell(in_ring ? set->rings()[record.ring].spec().id : 0), ring_cell(record.child),
-         ring_cell(record.message), ring_cell(record.packet), std::uint64_t{record.qp},
-         std::uint64_t{record.psn}, std::uint64_t{record.length}});
+         names.of_all(record.egress), ring_cell(in_ring ? set->rings()[record.ring].spec().id : 0),
+         ring_cell(record.child), ring_cell(record.message), ring_cell(record.packet),
+         std::uint64_t{record.qp}, std::uint64_t{record.psn}, std::uint64_t{record.length}});
   }
   return {table};
 }

@@ -25,7 +25,7 @@ std::vector<std::string> ring_ids(const control::Switch& weir);
 /// The id in words, of a ring that there is. Throws UnknownName.
 std::uint32_t ring_id(const control::Switch& weir, std::string_view name);
 /// The index of the port with this name. Throws UnknownName, also for kAll.
-std::uint16_t port_named(control::Switch& weir, std::string_view name);
+std::uint16_t port_named(const control::Switch& weir, std::string_view name);
 
 // The answers to the questions (report/questions.hpp), and the prompt's actions on ports and rings.
 // A `port` is a name or kAll; a `ring` is an id or, for show_rings, kAll. Each throws UnknownName.

@@ -52,7 +52,7 @@ class Backend {
   virtual void remove_orphan(ring::RingBirth birth) = 0;
   virtual bool has_ring(ring::RingBirth birth) = 0;
   /// With the ports of which rings' members have the indices.
-  virtual const config::Config& config() = 0;
+  virtual std::shared_ptr<const config::Config> config() = 0;
   /// Throws unless all lcores stop for a question.
   virtual void check_lcores() = 0;
 };

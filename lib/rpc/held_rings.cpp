@@ -82,7 +82,7 @@ HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request, Backend& 
 HeldRings::Stream* HeldRings::open(const ring::RingSpec& spec, const Orphan& ring) {
   try {
     v1::HeldRing message;
-    write(spec, backend_.config(), *message.mutable_ring());
+    write(spec, *backend_.config(), *message.mutable_ring());
     auto holder = std::make_unique<Holder>(*this, ring, std::move(message));
     enter(*holder);
     return holder.release();
@@ -101,7 +101,7 @@ ring::RingSpec HeldRings::spec_of(const v1::HoldRingRequest& request) const {
     throw WrongMessage(fmt::format("ring.id: found {} where the switch chooses it; allowed: 0",
                                    request.ring().id()));
   }
-  return ring_of(request.ring(), backend_.config());
+  return ring_of(request.ring(), *backend_.config());
 }
 
 void HeldRings::take_place() {

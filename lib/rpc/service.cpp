@@ -22,7 +22,7 @@ namespace {
 /// Does `work` with what the caller may do of all.
 template <typename Work>
 void as_caller(const grpc::CallbackServerContext& context, Backend& all, Work&& work) {
-  const Caller caller = caller_of(peer_of(context), all.config());
+  const Caller caller = caller_of(peer_of(context), *all.config());
   if (caller.is_operator()) {
     work(all);
   } else {
@@ -71,6 +71,8 @@ grpc::Status status_of_exception() {
   } catch (const control::NoRoomForRing& error) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
   } catch (const control::RingRefused& error) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const control::PortError& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const control::ReloadUnfinished& error) {
     return {grpc::StatusCode::ABORTED, error.what()};
@@ -129,7 +131,7 @@ grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* contex
   return answered(context, backend_, [&](Backend& backend) {
     count_request();
     for (const ListedRing& ring : backend.rings()) {
-      write(ring, backend.config(), *response->add_rings());
+      write(ring, *backend.config(), *response->add_rings());
     }
   });
 }
@@ -139,7 +141,7 @@ grpc::ServerUnaryReactor* Service::AddRing(grpc::CallbackServerContext* context,
                                            v1::AddRingResponse*) {
   return answered(context, backend_, [&](Backend& backend) {
     count_request();
-    backend.add_ring(ring_of(request->ring(), backend.config()));
+    backend.add_ring(ring_of(request->ring(), *backend.config()));
   });
 }
 
@@ -180,7 +182,7 @@ grpc::ServerWriteReactor<v1::Statistics>*
 Service::WatchStatistics(grpc::CallbackServerContext* context,
                          const v1::WatchStatisticsRequest* request) {
   try {
-    caller_of(peer_of(*context), backend_.config()); // a tenant may ask all questions
+    caller_of(peer_of(*context), *backend_.config()); // a tenant may ask all questions
     count_request();
     Watcher::Order order{words_of(request->words()), period_of(*request)};
     if (++watchers_ > kMostWatchers) {

@@ -33,7 +33,7 @@ class SwitchBackend : public Backend {
 
   bool has_ring(ring::RingBirth birth) override { return weir_.has_ring_born(birth); }
 
-  const config::Config& config() override { return weir_.config(); }
+  std::shared_ptr<const config::Config> config() override { return weir_.config(); }
 
   void check_lcores() override;
 

@@ -33,7 +33,7 @@ class TenantBackend : public Backend {
 
   bool has_ring(ring::RingBirth birth) override { return all_.has_ring(birth); }
 
-  const config::Config& config() override { return all_.config(); }
+  std::shared_ptr<const config::Config> config() override { return all_.config(); }
 
   void check_lcores() override { all_.check_lcores(); }
 

@@ -2,6 +2,7 @@
 #include "stage/forward.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace weir::stage {
@@ -9,8 +10,15 @@ namespace weir::stage {
 Forward::Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes,
                  FrameSink& sink, frame::FrameCounters& counters, frame::Trace& trace)
     : bridge_(bridge), max_frame_bytes_(std::move(max_frame_bytes)),
-      always_fits_(*std::min_element(max_frame_bytes_.begin(), max_frame_bytes_.end())),
-      sink_(sink), counters_(counters), trace_(trace) {}
+      always_fits_(*std::ranges::min_element(max_frame_bytes_)), sink_(sink), counters_(counters),
+      trace_(trace) {}
+
+void Forward::set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> bytes) {
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  max_frame_bytes_.resize(std::max<std::size_t>(max_frame_bytes_.size(), port + 1u), none);
+  max_frame_bytes_[port] = bytes.value_or(none);
+  always_fits_ = *std::ranges::min_element(max_frame_bytes_);
+}
 
 void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
                    const frame::TraceRecord& record, std::optional<std::uint16_t> port) {

@@ -43,6 +43,9 @@ class Forward {
   Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
           frame::FrameCounters& counters, frame::Trace& trace);
 
+  /// `bytes`: the longest frame that this port sends from now on; nothing: it sends none.
+  void set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> bytes);
+
   /// By `port` if it is given, else as the bridge has learnt.
   void send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
             const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded},

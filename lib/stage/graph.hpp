@@ -137,7 +137,8 @@ inline constexpr std::array<StageRow, kStages> kGraph{{
      "lcore/transmit.cpp",
      "send by traffic class, through a backlog",
      {},
-     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full),
+     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full,
+               port_closed),
      {}},
 }};
 

@@ -41,6 +41,7 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::tx_backlog_full:
   case DropReason::ring_tx_queue_full:
   case DropReason::ring_tx_backlog_full:
+  case DropReason::port_closed:
     return "lcores and mbufs alone drop for it";
   case DropReason::ring_queue_full:
   case DropReason::tenant_rate:

@@ -75,7 +75,7 @@ void take_away(control::Switch& weir, std::uint32_t id) {
 std::string room_for_coming_rings() {
   const std::uint32_t slots = 2 * kMostWindow * kMostPackets;
   const std::uint32_t waiting = conn::WaitingHellos::kPerChild * kMostMembers;
-  return fmt::format("spare: {{ rings: {}, members: {}, frames: {} }}\n", kRings,
+  return fmt::format("spare: {{ rings: {}, members: {}, frames: {}, ports: 1 }}\n", kRings,
                      kRings * kMostMembers, kRings * (slots * (kMostMembers - 1) + waiting));
 }
 
@@ -93,7 +93,7 @@ Reloads reload_again_and_again(control::Switch& weir) {
       {"", 0},
   };
   const std::size_t memory = control::available_memory();
-  const std::string file = weir.config().file;
+  const std::string file = weir.config()->file;
   const std::string text = config::read_file(file);
   const std::uint64_t before = weir.stop_times().stops;
   Reloads seen;

@@ -3,6 +3,7 @@
 /// load_test [--roles NAME] [--seconds N]: the switch on several lcores, overloaded and then
 /// without mbufs. docs/load.md lists what it checks. Ends in "load: N passed, N failed, 0 skipped".
 
+#include "coming_port.hpp"
 #include "coming_rings.hpp"
 #include "control/caretaker.hpp"
 #include "frame/frame.hpp"
@@ -394,6 +395,21 @@ void make_rings(control::Switch& weir, Hosts& hosts, Checks& checks) {
   recover(hosts, checks);
 }
 
+void open_and_close_a_port(control::Switch& weir, Hosts& hosts, Checks& checks) {
+  const auto drops = weir.accounting().frames.dropped;
+  const std::uint64_t received = hosts.stream.received();
+  const ComingPort port = let_a_port_come_and_go(weir);
+  checks.expect(port.stops == port.stops_needed,
+                fmt::format("a port came and went by {} reloads; they took {} stops, and needed {}",
+                            port.reloads, port.stops, port.stops_needed));
+  checks.expect(port.is_gone, "it is gone");
+  const std::string lost = lost_since(drops, weir);
+  checks.expect(lost.empty(), "nobody lost a packet meanwhile " + lost);
+  checks.expect(test::comes_true([&] { return hosts.stream.received() > received; }),
+                "other traffic went on");
+  recover(hosts, checks);
+}
+
 /// The judge sees the ring as it is in the stop in which it would go, and the job is at work.
 void keep_the_ring(control::Switch& weir, std::uint32_t ring, Hosts& hosts, Checks& checks) {
   constexpr unsigned times = 100;
@@ -459,6 +475,7 @@ int run(const Options& options) {
     fmt::print("  while the job runs\n");
     print_stops(weir);
     make_rings(weir, hosts, checks);
+    open_and_close_a_port(weir, hosts, checks);
     keep_the_ring(weir, kRing, hosts, checks);
     share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);

@@ -175,6 +175,11 @@ class Hosts:
         for link in self._sockets:
             link.close()
 
+    def replace_link(self, rank: int, link: socket.socket) -> None:
+        """The rank's host is behind another link from now on."""
+        self._sockets[rank].close()
+        self._sockets[rank] = link
+
     def send_raw(self, rank: int, frame: bytes) -> None:
         self._sockets[rank].send(frame)
 

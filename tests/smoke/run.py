@@ -35,6 +35,7 @@ import test_incarnations  # noqa: F401
 import test_leases  # noqa: F401
 import test_metrics  # noqa: F401
 import test_plan  # noqa: F401
+import test_port_changes  # noqa: F401
 import test_process  # noqa: F401
 import test_prompt  # noqa: F401
 import test_reload  # noqa: F401

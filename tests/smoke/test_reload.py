@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hosts import MESSAGES, RANKS, Hosts, Job, contributions, frame_of, result, ring_7, ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
@@ -31,14 +33,15 @@ class Files:
     def path(self) -> Path:
         return self.lab.directory / "weir.yaml"
 
-    def write(self, rings: str = ring_7(), lcores: str = ONE_CORE, more: str = "", frames: int = 2 * FRAMES_OF_RING_7) -> Path:
-        spare = (f"spare: {{ rings: 2, members: {2 * RANKS}, frames: {frames} }}\n"
+    def write(self, rings: str = ring_7(), lcores: str = ONE_CORE, more: str = "", frames: int = 2 * FRAMES_OF_RING_7,
+              ports: Sequence[str] = (), spare_ports: int = 0) -> Path:
+        spare = (f"spare: {{ rings: 2, members: {2 * RANKS}, frames: {frames}, ports: {spare_ports} }}\n"
                  f"state_directory: {self.lab.directory / 'state'}\n")
-        self.path.write_text(configuration(ring_ports(), lcores=lcores, rings=rings) + spare + more)
+        self.path.write_text(configuration(ports or ring_ports(), lcores=lcores, rings=rings) + spare + more)
         return self.path
 
 
-def begun(lab: Lab, **what: str) -> tuple[Files, Hosts, Terminal, Namespace]:
+def begun(lab: Lab, **what: Any) -> tuple[Files, Hosts, Terminal, Namespace]:
     fabric, hosts = ring_of_hosts(lab)
     files = Files(lab)
     return files, hosts, Terminal(lab, fabric, files.write(**what)), fabric
@@ -146,7 +149,7 @@ def other_ports(lab: Lab) -> None:
     config = files.path.read_text()
     files.path.write_text(config.replace("name: p0,", "name: q0,").replace("port: p0", "port: q0"))
     answer = terminal.ask("reload")
-    expect('found "q0"; allowed: p0, p1, p2 or p3' in answer and "until it is started again, the switch has the ports" in answer, answer)
+    expect('found "q0"; allowed: p0, p1, p2 or p3' in answer and "until it is started again, the switch has its ports as they were opened" in answer, answer)
     turned = ring_ports()[1:] + ring_ports()[:1]  # the same ports, in another order
     files.path.write_text(config.replace("\n".join(f"  - {{ {port} }}" for port in ring_ports()),
                                          "\n".join(f"  - {{ {port} }}" for port in turned)))

@@ -436,6 +436,9 @@ std::vector<BadFile> number_rows() {
        "22: rings[0].mtu: found 1500; allowed: 256, 512, 1024, 2048 or 4096"},
       {"a path MTU that is a word", with("mtu: 512", "mtu: jumbo"),
        "22: rings[0].mtu: found \"jumbo\"; allowed: 256, 512, 1024, 2048 or 4096"},
+      {"more ports than there can be",
+       with("rings:", "spare: { rings: 0, members: 0, frames: 0, ports: 31 }\nrings:"),
+       "18: spare.ports: found 31, beside 2 ports; allowed: at most 32 ports in all"},
   };
 }
 

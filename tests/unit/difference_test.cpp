@@ -70,6 +70,22 @@ TEST(Difference, PortsAreFoundAgainByTheirNames) {
       << "p1 is the same number as p0 was, but another port";
 }
 
+/// Where the switch has set room aside for ports.
+TEST(Difference, PortsComeAndGoWhereThereIsRoom) {
+  constexpr std::string_view other =
+      "ports: [{ name: p0, device: d0 }, { name: p9, device: d9 }]\n";
+  constexpr std::string_view room = "spare: { rings: 0, members: 0, frames: 0, ports: 1 }\n";
+  EXPECT_EQ(lines_of(difference(config_of(kPorts, room), config_of(other, room))),
+            (Lines{"ports[p1]: d1 -> -: port_closed", "ports[p9]: - -> d9: port_opened"}));
+  EXPECT_EQ(lines_of(difference(config_of(kPorts, ""), config_of(other, ""))),
+            (Lines{"ports[p1]: d1 -> -: restart", "ports[p9]: - -> d9: restart"}));
+  Config without_p0 = config_of(kPorts, room);
+  without_p0.ports[0] = {}; // closed by a reload
+  EXPECT_EQ(
+      lines_of(difference(without_p0, config_of("ports: [{ name: p1, device: d1 }]\n", room))),
+      Lines{});
+}
+
 TEST(Difference, EachChangeOfARingNamesIt) {
   const std::string other =
       edited(edited(kRing1, "window: 4", "window: 8, patience: 5"), "10.0.0.2", "10.0.0.3");

@@ -41,7 +41,7 @@ control:
 tenants:
   - { name: red, rings: 1, memory_mib: 64, packets_per_second: 1000 }
   - { name: blue }
-spare: { rings: 1, members: 2, frames: 64 }
+spare: { rings: 1, members: 2, frames: 64, ports: 0 }
 state_directory: /var/lib/weir
 drain_s: 7
 rings:
@@ -157,6 +157,7 @@ constexpr std::array kEdits{
     Edit{"spare.rings", "spare.rings", "2", "spare.rings", Effect::restart},
     Edit{"spare.members", "spare.members", "3", "spare.members", Effect::restart},
     Edit{"spare.frames", "spare.frames", "65", "spare.frames", Effect::restart},
+    Edit{"spare.ports", "spare.ports", "1", "spare.ports", Effect::restart},
     Edit{"state_directory", "state_directory", "/x", "state_directory", Effect::restart},
     Edit{"rings", "rings", "[]", "rings[1]", Effect::ring_withdrawn},
     Edit{"rings[].id", "rings[].id", "2", "rings[2]", Effect::ring_made},

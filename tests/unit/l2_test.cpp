@@ -272,6 +272,21 @@ TEST(MacTable, APinnedStationMakesNoRoom) {
   }
 }
 
+TEST(MacTable, ForgetsAPortButNotItsPinnedStations) {
+  MacTable table(64, 100);
+  for (std::uint32_t i = 1; i <= 20; ++i) {
+    table.learn(station(i), static_cast<std::uint16_t>(i % 2), 0);
+  }
+  ASSERT_TRUE(table.pin(station(1), 1));
+  table.forget_port(1);
+  for (std::uint32_t i = 2; i <= 20; ++i) {
+    EXPECT_EQ(table.port_of(station(i), 0),
+              i % 2 == 0 ? std::optional<std::uint16_t>(0) : std::nullopt)
+        << i;
+  }
+  EXPECT_EQ(table.port_of(station(1), 0), 1);
+}
+
 /// One lcore pins and unpins stations at their own ports. The other sends with their addresses from
 /// other ports.
 TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
@@ -430,6 +445,22 @@ TEST(Bridge, FloodsToEveryOtherPortWhateverTheirNumber) {
       ASSERT_EQ(known.ports, ports == 1 ? 0 : PortSet{1} << ingress);
     }
   }
+}
+
+TEST(Bridge, PortsComeAndGo) {
+  MacTable stations(8, kAging);
+  Bridge bridge(stations, 3);
+  const auto flooded_to = [&](std::uint16_t ingress) {
+    return bridge.egress_of(frame(station(1), station(2)), ingress, 0).ports;
+  };
+  bridge.add_port(7);
+  EXPECT_EQ(flooded_to(0), 0b1000'0110u);
+  EXPECT_EQ(flooded_to(7), 0b0000'0111u);
+  bridge.remove_port(1);
+  EXPECT_EQ(flooded_to(0), 0b1000'0100u);
+  bridge.add_port(1);
+  bridge.remove_port(7);
+  EXPECT_EQ(flooded_to(0), 0b0110u);
 }
 
 } // namespace

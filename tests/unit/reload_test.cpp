@@ -51,7 +51,7 @@ Config config_of(const std::string& rings) {
 ReloadPlan planned(const std::string& in_force, const std::string& wanted,
                    const std::string& at_run_time = "") {
   const Config config = config_of(wanted);
-  return plan_reload(config_of(in_force), {config, config.rings},
+  return plan_reload(config_of(in_force), {config, {}, config.rings},
                      ring::RingSet(config_of(in_force + at_run_time).rings));
 }
 
@@ -93,11 +93,11 @@ TEST(ReloadPlan, TellsWhetherSomethingChangesThatStays) {
   EXPECT_FALSE(planned(ring(1, 1), ring(2, 2)).changes_in_place());
   Config aged = config_of(ring(1, 1));
   aged.l2.aging_s = 5;
-  EXPECT_TRUE(plan_reload(config_of(ring(1, 1)), {aged, aged.rings}, ring::RingSet(aged.rings))
+  EXPECT_TRUE(plan_reload(config_of(ring(1, 1)), {aged, {}, aged.rings}, ring::RingSet(aged.rings))
                   .changes_in_place());
   aged = config_of(ring(1, 1));
   aged.l2.entries = 16; // waits for a restart
-  EXPECT_FALSE(plan_reload(config_of(ring(1, 1)), {aged, aged.rings}, ring::RingSet(aged.rings))
+  EXPECT_FALSE(plan_reload(config_of(ring(1, 1)), {aged, {}, aged.rings}, ring::RingSet(aged.rings))
                    .changes_in_place());
 }
 
@@ -134,7 +134,7 @@ class ReloadFile : public testing::Test {
 
   std::string error() const {
     try {
-      read_wanted(running());
+      read_wanted(running(), PortBudget(running()));
       return "no error";
     } catch (const config::ConfigError& error) {
       return error.what();
@@ -149,7 +149,7 @@ TEST_F(ReloadFile, PortsOfMembersAreThoseOfTheRunningSwitch) {
   write("ports: [{ name: p1, device: d1 }, { name: p0, device: d0 }]\n"
         "rings:\n  - { id: 1, window: 1, max_message_bytes: 40, members: [{ ip: 10.0.0.1, port: p0 "
         "}, { ip: 10.0.0.2, port: p1 }] }\n");
-  const WantedConfig wanted = read_wanted(running());
+  const WantedConfig wanted = read_wanted(running(), PortBudget(running()));
   EXPECT_EQ(wanted.rings[0].members[0].port, 0);
   EXPECT_EQ(wanted.rings[0].members[1].port, 1);
   EXPECT_EQ(wanted.config.rings[0].members[0].port, 1) << "the file's own number";
@@ -160,7 +160,7 @@ TEST_F(ReloadFile, ARingMustSuitThePortsThatAreThere) {
   const std::string big = "ports: [{ name: p0, device: d0, mtu: 9000 }]\nrings:\n";
   write(big + ring(1, 1, "window: 1, mtu: 4096"));
   EXPECT_NE(error().find("over port p0's mtu of 1500"), std::string::npos) << error();
-  EXPECT_NE(error().find("until it is started again, the switch has the ports that"),
+  EXPECT_NE(error().find("until it is started again, the switch has its ports as"),
             std::string::npos);
   write("ports: [{ name: p9, device: d0 }]\nrings:\n  - { id: 1, window: 1, max_message_bytes: 40, "
         "members: [{ ip: 10.0.0.1, port: p9 }, { ip: 10.0.0.2 }] }\n");
@@ -171,7 +171,8 @@ TEST_F(ReloadFile, OneThatCannotBeReadIsAnError) {
   EXPECT_NE(error().find("found no such file"), std::string::npos) << error();
   write("ports: 5\n");
   EXPECT_EQ(error().find("until it is started"), std::string::npos) << error();
-  EXPECT_THROW((void)read_wanted(config::parse_config(base(), "text")), config::ConfigError);
+  EXPECT_THROW((void)read_wanted(config::parse_config(base(), "text"), PortBudget(running())),
+               config::ConfigError);
 }
 
 // ---- Whether it fits. ----

@@ -126,7 +126,9 @@ class Book : public Backend {
 
   void remove_ring(std::uint32_t id) override { orders.push_back(fmt::format("remove {}", id)); }
 
-  const config::Config& config() override { return config_; }
+  std::shared_ptr<const config::Config> config() override {
+    return std::make_shared<const config::Config>(config_);
+  }
 
   void check_lcores() override {}
 
@@ -194,15 +196,15 @@ TEST(RingMessages, HaveTheTenant) {
   message.set_max_message_bytes(4096);
   message.add_members()->set_ip("10.0.0.1");
   message.add_members()->set_ip("10.0.0.2");
-  EXPECT_EQ(ring_of(message, book.config()).tenant, "");
+  EXPECT_EQ(ring_of(message, *book.config()).tenant, "");
   message.set_tenant("blue");
-  const ring::RingSpec ring = ring_of(message, book.config());
+  const ring::RingSpec ring = ring_of(message, *book.config());
   EXPECT_EQ(ring.tenant, "blue");
   v1::ListedRing listed;
-  write({.spec = ring}, book.config(), listed);
+  write({.spec = ring}, *book.config(), listed);
   EXPECT_EQ(listed.ring().tenant(), "blue");
   message.set_tenant("green\", window: 9");
-  EXPECT_THAT([&] { ring_of(message, book.config()); },
+  EXPECT_THAT([&] { ring_of(message, *book.config()); },
               ThrowsMessage<config::ConfigError>(
                   HasSubstr("tenant: found \"green\", window: 9\"; allowed: red or blue")));
 }

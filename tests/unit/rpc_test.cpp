@@ -199,7 +199,9 @@ class Desk : public Backend {
 
   bool has_ring(ring::RingBirth birth) override { return made.has(birth); }
 
-  const config::Config& config() override { return config_; }
+  std::shared_ptr<const config::Config> config() override {
+    return std::make_shared<const config::Config>(config_);
+  }
 
   MadeRings made;
 
@@ -379,7 +381,7 @@ TEST_F(Control, ARingBreaksTheRulesOfTheFileInItsWords) {
     v1::Ring ring = ring_of_two();
     row.change(ring);
     try {
-      ring_of(ring, desk_.config());
+      ring_of(ring, *desk_.config());
       ADD_FAILURE() << "accepted, but should be: " << row.error;
     } catch (const config::ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr(row.error));

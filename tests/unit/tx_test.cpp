@@ -286,6 +286,27 @@ TEST(TxPort, BulkTakesNoPlaceFromResults) {
   EXPECT_EQ(wire.port().frames_waiting(), 0u);
 }
 
+TEST(TxPort, AClosedOneDropsWhatWaitsAndTakesNothing) {
+  Wire wire(1, kOneQueue);
+  EXPECT_FALSE(wire.port().is_closed());
+  EXPECT_EQ(wire.port().why_refused(TrafficClass::ring), DropReason::ring_tx_backlog_full);
+  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
+    ASSERT_TRUE(wire.push(traffic, 100));
+  }
+  ASSERT_TRUE(wire.push(TrafficClass::other, 100, frame::Departure::copy));
+  wire.port().close(wire.counters, wire.port_counters);
+  EXPECT_TRUE(wire.port().is_closed());
+  EXPECT_EQ(wire.counters.dropped[static_cast<std::size_t>(DropReason::port_closed)], 2u);
+  EXPECT_EQ(wire.counters.copies_dropped, 1u);
+  EXPECT_EQ(wire.port().frames_waiting(), 0u);
+  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
+    EXPECT_FALSE(wire.push(traffic, 100));
+    EXPECT_EQ(wire.port().why_refused(traffic), DropReason::port_closed);
+  }
+  EXPECT_EQ(wire.flush(), 0u);
+  EXPECT_EQ(rte_mempool_in_use_count(pool()), 0u);
+}
+
 TEST(TxPort, WithAQueueForEachClassTheSharesAreTheSame) {
   Wire wire(8, kTwoQueues);
   std::vector<Seen> seen;

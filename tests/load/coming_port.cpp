@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coming_port.hpp"
+
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace weir::load {
+namespace {
+
+constexpr unsigned kTurns = 8;
+constexpr std::string_view kPorts = "ports:\n"; // how the configuration begins
+constexpr std::string_view kPort = "  - { name: more, device: \"net_null9,no-rx=1\" }\n";
+constexpr unsigned kStopsToOpen = 1;
+constexpr unsigned kStopsToClose = 3;
+
+} // namespace
+
+ComingPort let_a_port_come_and_go(control::Switch& weir) {
+  const std::string file = weir.config()->file;
+  const std::string text = config::read_file(file);
+  const std::uint64_t before = weir.stop_times().stops;
+  ComingPort seen;
+  for (unsigned turn = 0; turn < kTurns; ++turn) {
+    std::ofstream(file) << kPorts << kPort << text.substr(kPorts.size());
+    weir.reload();
+    std::ofstream(file) << text;
+    weir.reload();
+    seen.reloads += 2;
+    seen.stops_needed += kStopsToOpen + kStopsToClose;
+  }
+  seen.stops = weir.stop_times().stops - before;
+  seen.is_gone = weir.rehearse_reload().empty() && weir.ports().back() == nullptr;
+  return seen;
+}
+
+} // namespace weir::load
