@@ -83,13 +83,13 @@ class Lab:
         return [guest.start(command(guest)) for guest in self.guests]
 
     def run_on_all(self, command: Callable[[Guest], str], timeout: float = 180.0) -> list[Result]:
-        """The same, and waits for all; ScenarioFailed when one does not end with status 0."""
+        """The same, and waits for all; ScenarioFailed with what all printed when one does not end with status 0."""
         jobs = self.start_on_all(command)
         deadline = time.monotonic() + timeout
         results = [job.wait(max(deadline - time.monotonic(), 0.1)) for job in jobs]
-        for rank, result in enumerate(results):
-            if result.status != 0:
-                raise ScenarioFailed(f"guest{rank}: {result.complaint}")
+        if any(result.status != 0 for result in results):
+            raise ScenarioFailed("\n".join(f"guest{rank}, after {result.seconds:.1f} s: {result.complaint}"
+                                           for rank, result in enumerate(results)))
         return results
 
     def reboot(self, rank: int) -> None:
