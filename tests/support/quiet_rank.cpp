@@ -5,9 +5,9 @@
 ///
 ///   quiet_rank RANK WORLD RENDEZVOUS RING DEVICE
 ///
-/// Rank 1 aborts. Once its call has failed, each rank writes a pattern over the tensor, and looks a
-/// second later whether it is still there. Ends with "quiet_rank: nothing was written after the
-/// end" and status 0.
+/// Rank 1 aborts when all ranks are in the call. Once its call has failed, each rank writes a
+/// pattern over the tensor, and looks a second later whether it is still there. Ends with
+/// "quiet_rank: nothing was written after the end" and status 0.
 
 #include "verbs_rank.hpp"
 
@@ -37,12 +37,18 @@ weir::GroupOptions options_of(char** arguments, const std::uint32_t& ring) {
   return options;
 }
 
+weir::Request abort_in_the_middle(weir::Group& group, std::vector<std::uint32_t>& tensor,
+                                  int round) {
+  weir::Request request = weir::verbs_rank::sum_of_all_under_way(group, tensor);
+  request.wait_for(milliseconds(50 + 20 * round));
+  group.abort();
+  return request;
+}
+
 void fail_in_the_middle(weir::Group& group, std::vector<std::uint32_t>& tensor, int round) {
-  weir::Request request = group.start_all_reduce(std::span(tensor), WEIR_SUM);
-  if (group.rank() == kAborter) {
-    request.wait_for(milliseconds(50 + 20 * round));
-    group.abort();
-  }
+  weir::Request request = group.rank() == kAborter
+                              ? abort_in_the_middle(group, tensor, round)
+                              : group.start_all_reduce(std::span(tensor), WEIR_SUM);
   try {
     request.wait();
   } catch (const weir::Error& error) {

@@ -4,8 +4,10 @@
 #include "rank_options.h"
 #include "weir/weir.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 
 namespace weir::verbs_rank {
 
@@ -26,6 +28,17 @@ inline Context context(const char* device) {
 
 inline std::uint32_t ring_number(const char* text) {
   return static_cast<std::uint32_t>(std::atoi(text));
+}
+
+/// A sum through the switch that no rank can miss any more: its first result is here, and every
+/// result has a part from every rank. Before that, another rank may still be forming the group.
+inline Request sum_of_all_under_way(Group& group, std::span<std::uint32_t> tensor) {
+  const std::uint64_t earlier_results = group.statistics().results_received;
+  Request request = group.start_all_reduce(tensor, WEIR_SUM);
+  while (group.statistics().results_received == earlier_results) {
+    request.wait_for(std::chrono::milliseconds(1));
+  }
+  return request;
 }
 
 } // namespace weir::verbs_rank
