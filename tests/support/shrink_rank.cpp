@@ -68,7 +68,7 @@ void reduce(weir::Group& group, Tensor& tensor, const FirstRank& first_rank) {
 }
 
 [[noreturn]] void die_in_the_middle(weir::Group& group, Tensor& tensor) {
-  weir::Request request = group.start_all_reduce(std::span(tensor), WEIR_SUM);
+  weir::Request request = weir::verbs_rank::sum_of_all_under_way(group, tensor);
   request.wait_for(kLifeInTheCall);
   std::raise(SIGKILL);
   std::abort();
