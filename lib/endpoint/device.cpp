@@ -34,7 +34,7 @@ void Device::receive(std::span<std::uint8_t> bytes, TimePoint now) {
   wire::ParsedBytes frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(bytes.size());
-  frame.packet = wire::parse(bytes);
+  wire::parse(bytes, frame.packet);
   if (frame.packet.parsed == wire::Parsed::other) {
     ++statistics_.not_roce;
     return;

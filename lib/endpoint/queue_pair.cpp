@@ -55,7 +55,7 @@ void QueuePair::receive(std::span<std::uint8_t> bytes, TimePoint now) {
   wire::ParsedBytes frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(bytes.size());
-  frame.packet = wire::parse(bytes);
+  wire::parse(bytes, frame.packet);
   receive(frame, now);
 }
 

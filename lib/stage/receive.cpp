@@ -23,7 +23,7 @@ Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
 void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
   bridge_.learn(frame.bytes(), frame.ingress, now.ms);
-  frame.packet = wire::parse(frame.bytes());
+  wire::parse(frame.bytes(), frame.packet);
   frame.pair = frame.packet.parsed == wire::Parsed::other
                    ? std::uint16_t{0}
                    : current_->pair_of(frame.packet.source, frame.packet.destination);

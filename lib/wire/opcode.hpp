@@ -49,6 +49,8 @@ struct OpcodeInfo {
   std::uint8_t has_reth = 0;
   std::uint8_t has_immediate = 0;
 
+  bool operator==(const OpcodeInfo&) const = default;
+
   /// A SEND or RDMA WRITE of the RC service.
   constexpr bool carries_message() const {
     return position != Position::none && position != Position::request;

@@ -46,6 +46,8 @@ struct Packet {
   OpcodeInfo opcode;                // set for transport and message
   IpAddress source;                 // set unless other
   IpAddress destination;
+
+  bool operator==(const Packet&) const = default;
 };
 
 /// Whether a message's ICRC has been verified, and the outcome.

@@ -184,17 +184,17 @@ void parse_grh(Cursor cursor, Packet& packet) {
 
 } // namespace
 
-Packet parse(std::span<const std::uint8_t> frame) {
-  Packet packet;
+void parse(std::span<const std::uint8_t> frame, Packet& packet) {
+  packet = {};
   Cursor cursor{frame};
   if (!cursor.has(sizeof(EthernetHeader)) || frame.size() > UINT16_MAX) {
-    return packet;
+    return;
   }
   std::uint16_t type = cursor.at_offset<EthernetHeader>().type.get();
   cursor.offset = sizeof(EthernetHeader);
   for (unsigned tags = 0; is_vlan(type); ++tags) {
     if (tags == kMaxVlanTags || !cursor.has(sizeof(VlanTag))) {
-      return packet;
+      return;
     }
     type = cursor.at_offset<VlanTag>().type.get();
     cursor.offset += sizeof(VlanTag);
@@ -213,7 +213,6 @@ Packet parse(std::span<const std::uint8_t> frame) {
   default:
     break;
   }
-  return packet;
 }
 
 const InaHeader* find_ina_header(const ParsedBytes& frame) {

@@ -80,7 +80,7 @@ class StageLab {
     }
     clock_.lap(Stage::receive);
     each(burst, Stage::parse, [&](frame::Frame& frame) {
-      frame.packet = wire::parse(frame.bytes());
+      wire::parse(frame.bytes(), frame.packet);
       lcore::prefetch_payload(frame);
     });
     each(burst, Stage::learn,

@@ -150,6 +150,31 @@ TEST(Parse, FieldsThatMayBeAnythingChangeNothing) {
   }
 }
 
+/// A frame's Packet lies where that of an earlier frame lay.
+TEST(Parse, LeavesNothingOfAnEarlierPacket) {
+  using enum Network;
+  FrameSpec fragment = spec_of(ipv4);
+  fragment.fragment = 0x2000;
+  FrameSpec foreign = spec_of(ipv4);
+  foreign.udp_destination = 53;
+  const std::vector<Bytes> frames{
+      build(with_tags(spec_of(ipv4, 9), {{0x88a8, 1}, {0x8100, 5}})).bytes,
+      build(spec_of(ipv6, 256, 0x01)).bytes,
+      build(spec_of(ipv4, 0, 0x11)).bytes,
+      build(fragment).bytes,
+      build(foreign).bytes,
+      Bytes(60),
+      Bytes(13),
+  };
+  for (const Bytes& earlier : frames) {
+    for (const Bytes& later : frames) {
+      Packet packet = parse_exact(earlier);
+      parse(later, packet);
+      EXPECT_EQ(packet, parse_exact(later));
+    }
+  }
+}
+
 // ---- Opcodes (IBTA table 38). ----
 
 struct OpcodeRow {
