@@ -457,12 +457,12 @@ void Lcore::queue_on(const TxRequest& request) {
 }
 
 void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
-  forward_.note(frame_of(request.mbuf),
-                {.egress = l2::PortSet{1} << request.port,
-                 .event = frame::TraceEvent::dropped,
-                 .drop = reason,
-                 .dropped_by = stage::StageId::transmit},
-                now_);
+  forward_.note(frame_of(request.mbuf), now_, [&] {
+    return frame::TraceRecord{.egress = l2::PortSet{1} << request.port,
+                              .event = frame::TraceEvent::dropped,
+                              .drop = reason,
+                              .dropped_by = stage::StageId::transmit};
+  });
   count_undelivered(request.departure, reason, counters_);
   ports_[request.port].count_dropped(request.traffic);
   free_mbuf(request.mbuf);

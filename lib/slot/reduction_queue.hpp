@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "frame/trace.hpp"
 #include "slot/reduction.hpp"
 #include "weir/ina.hpp"
 
@@ -18,8 +17,8 @@ class ReductionQueue {
 
   struct Entry {
     Reduction reduction;
-    frame::TraceRecord record; // of the results; its child is to be filled in
-    std::uint32_t slot = 0;
+    std::uint16_t ring = 0;
+    std::uint32_t slot = 0; // of the ring
     Collective collective{};
     // Left before its turn; only reductions of one ring must keep their order.
     bool has_left = false;

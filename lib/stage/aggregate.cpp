@@ -54,11 +54,11 @@ void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame:
   case SlotEvent::stored:
     ++ring.counters.contributions;
     recover_.came(frame, verdict, now);
-    return forward_.note(frame, ring_record(frame::TraceEvent::held, verdict), now);
+    return forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::held, verdict); });
   case SlotEvent::completed:
     ++ring.counters.contributions;
     recover_.came(frame, verdict, now);
-    forward_.note(frame, ring_record(frame::TraceEvent::completed, verdict), now);
+    forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::completed, verdict); });
     passes<StageId::aggregate, StageId::reduce>();
     return reduce_.accept(verdict, contribution.slot, now);
   case SlotEvent::repeat_complete:

@@ -53,9 +53,10 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:
     timers_.expect_hello(verdict.ring, now);
-    return forward_.note(frame, hello_record(frame::TraceEvent::waits, verdict), now);
+    return forward_.note(frame, now,
+                         [&] { return hello_record(frame::TraceEvent::waits, verdict); });
   case Verdict::Step::begin:
-    forward_.note(frame, hello_record(frame::TraceEvent::begins, verdict), now);
+    forward_.note(frame, now, [&] { return hello_record(frame::TraceEvent::begins, verdict); });
     return begin_incarnation(verdict.ring, now);
   }
 }

@@ -43,7 +43,7 @@ void Emit::make_room(frame::Instant now) {
 
 /// The slot's result is there. It leaves when all before it have left.
 unsigned Emit::take_result(Entry& entry, frame::Instant now) {
-  RingState& ring = *rings_[entry.record.ring];
+  RingState& ring = *rings_[entry.ring];
   const auto frames = entry.reduction.task().frames.size();
   ring.slots.make_ready(entry.slot, entry.reduction.crc());
   ++ring.counters.slots_completed;
@@ -51,7 +51,7 @@ unsigned Emit::take_result(Entry& entry, frame::Instant now) {
   ring.counters.reduced_bytes += frames * entry.reduction.task().result.size();
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
   entry.has_left = true;
-  return release_due(entry.record.ring, now);
+  return release_due(entry.ring, now);
 }
 
 unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {
@@ -121,7 +121,7 @@ bool Emit::has_result_on_connection_of(const frame::Frame& frame, const Entry& e
   }
   const auto senders = current_->senders(frame.pair);
   return std::any_of(senders.begin(), senders.end(), [&](const ring::RingChild& sender) {
-    return sender.ring == entry.record.ring &&
+    return sender.ring == entry.ring &&
            entry.reduction.task().frames[sender.child]->packet.destination_qp ==
                frame.packet.destination_qp;
   });
@@ -133,14 +133,14 @@ void Emit::drain_connection_of(const frame::Frame& frame, frame::Instant now) {
   for (std::uint32_t place = reductions_.size(); place > 0; --place) {
     const Entry& entry = reductions_.at(place - 1);
     if (has_result_on_connection_of(frame, entry)) {
-      return drain_ring(entry.record.ring, now);
+      return drain_ring(entry.ring, now);
     }
   }
 }
 
 void Emit::drain_ring(std::uint16_t ring, frame::Instant now) {
   for (std::uint32_t place = 0; place < reductions_.size(); ++place) {
-    if (reductions_.at(place).record.ring == ring) {
+    if (reductions_.at(place).ring == ring) {
       finish(reductions_.at(place), now);
     }
   }
@@ -157,7 +157,7 @@ void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, 
                              frame::Instant now) {
   RingState& ring = *rings_[verdict.ring];
   ++ring.counters.cached_results;
-  forward_.note(frame, ring_record(frame::TraceEvent::repeated, verdict), now);
+  forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::repeated, verdict); });
   slot::write_result(frame, ring.slots.result_of(slot), classifier_.session_of(verdict.ring));
   send_in_turn(frame, frame::Departure::consumed, now,
                ring_record(frame::TraceEvent::cached_result, verdict));

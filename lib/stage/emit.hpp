@@ -25,7 +25,7 @@ class Emit {
 
   /// Sends a frame that is no result, after the results before it on its connection.
   void send_in_turn(frame::Frame& frame, frame::Departure departure, frame::Instant now,
-                    const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded});
+                    const frame::TraceRecord& record = Forward::kForwarded);
   /// Answers a repeat of a packet whose slot is complete.
   void answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
                          frame::Instant now);

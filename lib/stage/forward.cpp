@@ -32,11 +32,11 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
   if (ports == 0) {
     return drop<StageId::forward>(frame, DropReason::too_long, now);
   }
-  if (trace_.is_on()) [[unlikely]] {
+  note(frame, now, [&] {
     frame::TraceRecord sent = record;
     sent.egress = ports;
-    write_down(frame, sent, now);
-  }
+    return sent;
+  });
   if (departure == frame::Departure::consumed) {
     frame.traffic = frame::TrafficClass::ring;
   }
@@ -46,7 +46,10 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
 
 void Forward::end(frame::Frame& frame, StageId stage, DropReason reason, frame::Instant now) {
   counters_.count(reason);
-  note(frame, {.event = frame::TraceEvent::dropped, .drop = reason, .dropped_by = stage}, now);
+  note(frame, now, [&] {
+    return frame::TraceRecord{
+        .event = frame::TraceEvent::dropped, .drop = reason, .dropped_by = stage};
+  });
   sink_.release(frame);
 }
 

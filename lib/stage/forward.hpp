@@ -39,6 +39,8 @@ class FrameSink {
 /// reason. One per lcore.
 class Forward {
  public:
+  static constexpr frame::TraceRecord kForwarded{.event = frame::TraceEvent::forwarded};
+
   /// `max_frame_bytes`: the longest frame that each port sends, by port.
   Forward(const l2::Bridge& bridge, std::vector<std::uint32_t> max_frame_bytes, FrameSink& sink,
           frame::FrameCounters& counters, frame::Trace& trace);
@@ -48,7 +50,7 @@ class Forward {
 
   /// By `port` if it is given, else as the bridge has learnt.
   void send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
-            const frame::TraceRecord& record = {.event = frame::TraceEvent::forwarded},
+            const frame::TraceRecord& record = kForwarded,
             std::optional<std::uint16_t> port = std::nullopt);
 
   /// A frame that the switch makes itself, to be sent by send(). nullptr when there is no room.
@@ -65,10 +67,12 @@ class Forward {
     end(frame, kStage, reason, now);
   }
 
-  /// Records what happened to a frame when tracing is on.
-  void note(const frame::Frame& frame, const frame::TraceRecord& record, frame::Instant now) {
+  /// Records what happened to a frame when tracing is on. Only then `describe` is called, for the
+  /// record.
+  template <typename Describe>
+  void note(const frame::Frame& frame, frame::Instant now, Describe&& describe) {
     if (trace_.is_on()) [[unlikely]] {
-      write_down(frame, record, now);
+      write_down(frame, describe(), now);
     }
   }
 

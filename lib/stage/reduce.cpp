@@ -34,7 +34,7 @@ void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Ins
   }
   slot::SlotTable& slots = rings_[verdict.ring]->slots;
   slot::ReductionQueue::Entry& entry = reductions_.add();
-  entry.record = ring_record(frame::TraceEvent::result, verdict);
+  entry.ring = verdict.ring;
   entry.slot = slot;
   entry.collective = verdict.record->shape.collective;
   entry.reduction.offer({.frames = slots.frames_of(slot),

@@ -285,9 +285,10 @@ MUTATIONS = [
 
     # R1: in order
     Mutation("r1-order", "a result leaves as soon as it is made", [
-        Edit(EMIT, "  return release_due(entry.record.ring, now);\n",
-             "  const auto packet = entry.record.packet;\n"
-             "  return send_results(entry.record.ring, {entry.record.message, packet, entry.slot - packet, now.ns}, "
+        Edit(EMIT, "  return release_due(entry.ring, now);\n",
+             "  const auto psn = ring.slots.frames_of(entry.slot).front()->packet.psn;\n"
+             "  const auto at = classifier_.history_of({entry.ring, 0}).locate(psn);\n"
+             "  return send_results(entry.ring, {at.record->message, at.packet, at.record->first_slot, now.ns}, "
              "AckRequest::as_sent, now);\n")]),
     Mutation("r1-due", "a new incarnation goes on where the last one ended", [
         Edit(RECOVER, "  ring.due = {};\n", "")]),
