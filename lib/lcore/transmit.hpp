@@ -105,7 +105,11 @@ class TxPort {
 
     void push(const Entry& entry) { entries_[tail_++ & mask()] = entry; }
 
-    void pop() { ++head_; }
+    void pop() {
+      if (++head_ == tail_) {
+        head_ = tail_ = 0; // the first entries are still in cache
+      }
+    }
 
    private:
     std::uint32_t mask() const { return static_cast<std::uint32_t>(entries_.size()) - 1; }
