@@ -42,7 +42,7 @@ void mark(Packet& packet, Defect defect) {
 }
 
 /// Parses from the BTH on. `end` is where the innermost length field puts the ICRC's end.
-void parse_transport(Cursor cursor, std::size_t end, Packet& packet) {
+void parse_transport(const Cursor& cursor, std::size_t end, Packet& packet) {
   if (end > cursor.frame.size() || end < cursor.offset + sizeof(Bth) + kIcrcBytes) {
     return mark(packet, Defect::length_mismatch); // IBTA §9.6: packet length
   }
@@ -79,7 +79,7 @@ void parse_transport(Cursor cursor, std::size_t end, Packet& packet) {
 }
 
 /// `ip_end` is where the IP header puts the datagram's end.
-void parse_udp(Cursor cursor, std::size_t ip_end, Packet& packet) {
+void parse_udp(Cursor& cursor, std::size_t ip_end, Packet& packet) {
   if (!cursor.has(sizeof(UdpHeader))) {
     return;
   }
@@ -98,7 +98,7 @@ void parse_udp(Cursor cursor, std::size_t ip_end, Packet& packet) {
   parse_transport(cursor, ip_end, packet);
 }
 
-void parse_ipv4(Cursor cursor, Packet& packet) {
+void parse_ipv4(Cursor& cursor, Packet& packet) {
   if (!cursor.has(sizeof(Ipv4Header))) {
     return;
   }
@@ -148,7 +148,7 @@ std::optional<std::uint8_t> skip_ipv6_extensions(Cursor& cursor, std::uint8_t ne
   return std::nullopt;
 }
 
-void parse_ipv6(Cursor cursor, Packet& packet) {
+void parse_ipv6(Cursor& cursor, Packet& packet) {
   if (!cursor.has(sizeof(Ipv6Header)) || cursor.at_offset<Ipv6Header>().version() != 6) {
     return;
   }
@@ -167,7 +167,7 @@ void parse_ipv6(Cursor cursor, Packet& packet) {
   parse_udp(cursor, ip_end, packet);
 }
 
-void parse_grh(Cursor cursor, Packet& packet) {
+void parse_grh(Cursor& cursor, Packet& packet) {
   if (!cursor.has(sizeof(Ipv6Header))) {
     return;
   }
