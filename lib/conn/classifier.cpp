@@ -203,7 +203,7 @@ bool Classifier::greets_unbound_ring(const Frame& frame) const {
 
 /// The packet's connection; nullptr when the switch has none. `epoch` is from the packet's INA
 /// header, if it has one.
-Connection* Classifier::look_up(Frame& frame, std::optional<std::uint32_t> epoch,
+Connection* Classifier::look_up(Frame& frame, const std::optional<std::uint32_t>& epoch,
                                 std::uint64_t now) {
   Connection* connection = connections_.find(frame.pair, frame.packet.destination_qp, now);
   if (connection == nullptr || connection->hellos == 0) [[likely]] {
@@ -214,7 +214,7 @@ Connection* Classifier::look_up(Frame& frame, std::optional<std::uint32_t> epoch
 }
 
 /// Gives up hellos that wait on the packet's connection at a lower PSN: their sender has gone on.
-void Classifier::take_out_overtaken(const Frame& frame, std::optional<std::uint32_t> epoch,
+void Classifier::take_out_overtaken(const Frame& frame, const std::optional<std::uint32_t>& epoch,
                                     std::uint64_t now) {
   if (!wire::icrc_is_valid(frame)) {
     return;

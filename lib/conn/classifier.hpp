@@ -223,7 +223,8 @@ class Classifier {
                                                   const Settings& settings);
 
   bool greets_unbound_ring(const frame::Frame& frame) const;
-  Connection* look_up(frame::Frame& frame, std::optional<std::uint32_t> epoch, std::uint64_t now);
+  Connection* look_up(frame::Frame& frame, const std::optional<std::uint32_t>& epoch,
+                      std::uint64_t now);
   Verdict other_request(frame::Frame& frame, std::uint64_t now);
   Verdict start_of_message(frame::Frame& frame, std::uint64_t now);
   Verdict inside_message(frame::Frame& frame, std::uint64_t now);
@@ -248,7 +249,7 @@ class Classifier {
   void name_requester(const ring::RingChild& sender);
   void end_incarnation(std::uint16_t ring);
   void leave_ring(Connection& connection);
-  void take_out_overtaken(const frame::Frame& frame, std::optional<std::uint32_t> epoch,
+  void take_out_overtaken(const frame::Frame& frame, const std::optional<std::uint32_t>& epoch,
                           std::uint64_t now);
   void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason, std::uint64_t now);
   void give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now);

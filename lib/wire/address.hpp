@@ -44,7 +44,13 @@ struct IpAddress {
     return {std::bit_cast<std::array<std::uint8_t, 16>>(words)};
   }
 
-  bool operator==(const IpAddress& other) const { return words() == other.words(); }
+  /// Compares number by number. The arrays would be loaded as a whole, and a CPU cannot forward the
+  /// two stores of from_words() to one load.
+  bool operator==(const IpAddress& other) const {
+    const auto [high, low] = words();
+    const auto [other_high, other_low] = other.words();
+    return high == other_high && low == other_low;
+  }
 
   auto operator<=>(const IpAddress&) const = default;
 };
