@@ -357,6 +357,7 @@ std::vector<TenantConfig> read_tenants(const YamlReader& node) {
     names.add(tenant.name, name, name.found(), "each tenant once");
     read_limit(item.at("rings"), tenant.rings);
     read_limit(item.at("memory_mib"), tenant.memory_mib);
+    read_limit(item.at("neighbours"), tenant.neighbours);
     read_limit(item.at("packets_per_second"), tenant.packets_per_second);
   }
   return tenants;

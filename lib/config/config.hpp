@@ -87,9 +87,11 @@ struct ControlConfig {
 
 /// Who shares the switch with others. A limit that is absent is none.
 struct TenantConfig {
-  std::string name;                                // of its rings, and in its certificates; unique
-  std::optional<std::uint16_t> rings;              // 0 .. 4096, at once
-  std::optional<std::uint32_t> memory_mib;         // 0 .. 2^20, of all its rings
+  std::string name;                        // of its rings, and in its certificates; unique
+  std::optional<std::uint16_t> rings;      // 0 .. 4096, at once
+  std::optional<std::uint32_t> memory_mib; // 0 .. 2^20, of all its rings
+  // 0 .. 32767, that the switch remembers of its rings, withdrawn ones included.
+  std::optional<std::uint16_t> neighbours;
   std::optional<std::uint32_t> packets_per_second; // 1 .. 10^9, of all its rings
 };
 

@@ -170,6 +170,7 @@ std::string limit_of(const TenantConfig& tenant) {
 constexpr std::array kOfTenant{
     Row<TenantConfig>{"rings", limit_of<&TenantConfig::rings>, Effect::restart},
     Row<TenantConfig>{"memory_mib", limit_of<&TenantConfig::memory_mib>, Effect::restart},
+    Row<TenantConfig>{"neighbours", limit_of<&TenantConfig::neighbours>, Effect::restart},
     Row<TenantConfig>{"packets_per_second", limit_of<&TenantConfig::packets_per_second>,
                       Effect::restart},
 };

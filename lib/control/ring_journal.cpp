@@ -20,16 +20,26 @@
 namespace weir::control {
 namespace {
 
+using Neighbours = RingJournal::Neighbours;
+
+constexpr std::string_view kTenant = "tenant=";
+
 std::string line_of(const ring::RingSpec& ring) {
   std::string line;
   for (const ring::Member& member : ring.members) {
     line += (line.empty() ? "" : " ") + wire::to_string(member.ip);
   }
-  return line + "\n";
+  return line + (ring.tenant.empty() ? "" : fmt::format(" {}{}", kTenant, ring.tenant)) + "\n";
 }
 
-bool have_equal_addresses(const ring::RingSpec& a, const ring::RingSpec& b) {
-  return std::ranges::equal(a.members, b.members, {}, &ring::Member::ip, &ring::Member::ip);
+/// <A member, its successor>, for each member.
+std::vector<Neighbours> neighbours_in(const ring::RingSpec& ring) {
+  std::vector<Neighbours> neighbours;
+  for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
+    neighbours.emplace_back(ring.members[rank].ip,
+                            ring.members[(rank + 1) % ring.members.size()].ip);
+  }
+  return neighbours;
 }
 
 /// A file's descriptor, closed at the end.
@@ -87,33 +97,44 @@ void RingJournal::read_line(std::string_view line, std::size_t number) {
   ring::RingSpec ring{.window = 1, .max_message_bytes = kInaHeaderBytes};
   std::istringstream words{std::string(line)};
   for (std::string word; words >> word;) {
-    const auto address = wire::parse_ip(word);
-    if (!address) {
-      throw JournalError(fmt::format("{}:{}: found '{}'; allowed: IP addresses. To start without "
-                                     "what the switch remembered, move the file away; raw data of "
-                                     "earlier jobs can pass then",
+    if (const auto address = wire::parse_ip(word)) {
+      ring.members.push_back({*address, std::nullopt});
+    } else if (word.starts_with(kTenant) && ring.tenant.empty()) {
+      ring.tenant = word.substr(kTenant.size());
+    } else {
+      throw JournalError(fmt::format("{}:{}: found '{}'; allowed: IP addresses, then tenant=NAME "
+                                     "if it was a tenant's. To start without what the switch "
+                                     "remembered, move the file away; raw data of earlier jobs can "
+                                     "pass then",
                                      file_.string(), number, word));
     }
-    ring.members.push_back({*address, std::nullopt});
   }
   if (ring.members.size() < kMinWorld || ring.members.size() > kMaxWorld) {
     throw JournalError(fmt::format("{}:{}: found {} addresses; allowed: {} to {}", file_.string(),
                                    number, ring.members.size(), kMinWorld, kMaxWorld));
   }
   if (!knows(ring)) {
-    remembered_.push_back(std::move(ring));
+    note(ring);
   }
 }
 
 bool RingJournal::knows(const ring::RingSpec& ring) const {
-  return std::ranges::any_of(
-      remembered_, [&](const ring::RingSpec& known) { return have_equal_addresses(known, ring); });
+  return std::ranges::all_of(neighbours_in(ring), [this](const Neighbours& neighbours) {
+    return neighbours_.contains(neighbours);
+  });
+}
+
+void RingJournal::note(const ring::RingSpec& ring) {
+  remembered_.push_back(ring);
+  for (const Neighbours& neighbours : neighbours_in(ring)) {
+    neighbours_.insert(neighbours);
+  }
 }
 
 void RingJournal::remember(const ring::RingSpec& ring) {
   if (!knows(ring)) {
     append(line_of(ring));
-    remembered_.push_back(ring);
+    note(ring);
   }
 }
 

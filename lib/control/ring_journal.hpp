@@ -4,9 +4,11 @@
 #include "ring/ring_spec.hpp"
 
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weir::control {
@@ -19,27 +21,36 @@ class JournalError : public std::runtime_error {
 
 /// Remembers on disk which hosts were neighbours in rings that were made while the switch ran, so
 /// that a restarted switch does not let raw data of these jobs pass (docs/protocol.md §2a). One
-/// line of addresses for each ring, in rank order.
+/// line for each ring: addresses in rank order, and whose it was if it was a tenant's,
+/// "10.0.0.1 10.0.0.2 tenant=red".
 class RingJournal {
  public:
+  /// A member and its successor.
+  using Neighbours = std::pair<wire::IpAddress, wire::IpAddress>;
+
   /// Reads the journal in this directory, which it creates if need be. A last line without an end
   /// is of a ring that was never added. Throws JournalError.
   explicit RingJournal(const std::filesystem::path& directory);
 
-  /// The rings that were remembered, each once: members, and an id that means nothing.
+  /// The rings that were remembered, without those whose neighbours earlier ones had: members,
+  /// tenant, and an id that means nothing.
   const std::vector<ring::RingSpec>& remembered() const { return remembered_; }
 
-  /// Returns when the ring is on the disk. Throws JournalError.
+  /// Returns when the ring is on the disk, unless all its neighbours are known: so the journal is
+  /// never longer than what the switch can remember, however many rings come and go. Throws
+  /// JournalError.
   void remember(const ring::RingSpec& ring);
 
  private:
   void read();
   void read_line(std::string_view line, std::size_t number);
   bool knows(const ring::RingSpec& ring) const;
+  void note(const ring::RingSpec& ring);
   void append(const std::string& line) const;
 
   std::filesystem::path file_;
   std::vector<ring::RingSpec> remembered_;
+  std::set<Neighbours> neighbours_; // of all of them
 };
 
 } // namespace weir::control

@@ -47,6 +47,18 @@ std::optional<std::uint16_t> stranger_beside(const ring::Ring& ring, const ring:
   return std::nullopt;
 }
 
+/// Neighbours of the ring that were neighbours in no ring before.
+std::size_t new_neighbours(const ring::Ring& ring, const ring::RingSet& present) {
+  std::set<std::pair<wire::IpAddress, wire::IpAddress>> unknown;
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const auto ends = std::minmax({ring.source_of(child), ring.destination_of(child)});
+    if (present.pair_of(ends.first, ends.second) == 0) {
+      unknown.insert(ends);
+    }
+  }
+  return unknown.size();
+}
+
 std::string beside(const ring::RingSpec& ring, const ring::RingSpec& other) {
   return fmt::format("ring {} {}: two of its neighbours are neighbours in ring {}, which is {}, or "
                      "in rings that share neighbours with it; allowed: neighbours in rings of one "
@@ -91,7 +103,7 @@ std::uint64_t Tenants::bytes_of(const ring::Ring& ring) const {
 }
 
 TenantUse Tenants::use_of(const config::TenantConfig& tenant, const ring::RingSet& present) const {
-  TenantUse use{.tenant = tenant, .rings = {}};
+  TenantUse use{.tenant = tenant, .rings = {}, .neighbours = present.neighbours_of(tenant.name)};
   for (const std::uint16_t ring : present.present()) {
     if (spec_of(present, ring).tenant == tenant.name) {
       use.rings.push_back(ring);
@@ -142,6 +154,15 @@ void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const 
           return fmt::format("ring {}: {:.1f}", spec_of(present, held).id,
                              mib(bytes_of(present.rings()[held])));
         })));
+  }
+  const std::size_t unknown = new_neighbours(ring, present);
+  if (tenant->neighbours && use.neighbours + unknown > *tenant->neighbours) {
+    throw NoRoomForRing(fmt::format(
+        "ring {}: has {} new neighbours; tenant {} may leave {} in the switch's memory and has "
+        "left "
+        "{}, those of withdrawn rings included; allowed: hosts in the order of an earlier ring, or "
+        "configure more neighbours: for the tenant",
+        ring.spec().id, unknown, tenant->name, *tenant->neighbours, use.neighbours));
   }
 }
 

@@ -18,6 +18,7 @@ struct TenantUse {
   config::TenantConfig tenant;      // what it may have
   std::vector<std::uint16_t> rings; // indices in the set
   std::uint64_t bytes = 0;          // that these can take: frames, slots, results
+  std::size_t neighbours = 0;       // ring::RingSet::neighbours_of()
 };
 
 /// What tenants may have of the switch (docs/tenants.md).

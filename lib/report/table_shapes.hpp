@@ -91,6 +91,8 @@ inline constexpr std::array kTenants{
     Column{"most_rings", "most"},
     Column{"memory_mib", "MiB"},
     Column{"most_memory_mib", "most"},
+    Column{"neighbours", "neighbours"},
+    Column{"most_neighbours", "most"},
     Column{"packets_per_second", "packets a second"},
     Column{"waiting", "waiting"},
     Column{"waited", "waited"},

@@ -42,6 +42,7 @@ Report show_tenants(control::Switch& weir) {
     table.rows.push_back(
         {use.tenant.name, std::uint64_t{use.rings.size()}, limit_cell(use.tenant.rings),
          static_cast<double>(use.bytes) / control::kMiB, limit_cell(use.tenant.memory_mib),
+         std::uint64_t{use.neighbours}, limit_cell(use.tenant.neighbours),
          limit_cell(use.tenant.packets_per_second), lines.waiting, lines.counters.waited,
          lines.counters.queue_full, lines.counters.over_rate});
   }

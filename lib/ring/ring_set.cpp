@@ -157,6 +157,7 @@ std::size_t RingSet::find_cell(const wire::IpAddress& source,
 
 void RingSet::add_neighbours(std::uint16_t index) {
   const Ring& ring = rings_[index];
+  const std::size_t known = pairs_.size();
   std::vector<std::uint16_t>& sender_pairs = sender_pairs_[index];
   for (std::uint16_t child = 0; child < ring.children(); ++child) {
     const wire::IpAddress& source = ring.source_of(child);
@@ -170,7 +171,13 @@ void RingSet::add_neighbours(std::uint16_t index) {
     pairs_[forward - 1u].senders.push_back({index, child});
     sender_pairs.push_back(forward);
   }
+  neighbours_[ring.spec().tenant] += (pairs_.size() - known) / 2; // a pair for each direction
   bind_sources(index);
+}
+
+std::size_t RingSet::neighbours_of(const std::string& tenant) const {
+  const auto known = neighbours_.find(tenant);
+  return known == neighbours_.end() ? 0 : known->second;
 }
 
 void RingSet::bind_sources(std::uint16_t index) {

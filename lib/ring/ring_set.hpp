@@ -70,6 +70,10 @@ class RingSet {
 
   std::size_t pairs() const { return pairs_.size(); }
 
+  /// How many neighbours <a member, its successor> were first in a ring of this tenant, withdrawn
+  /// ones included. The set remembers them for ever; kMostPairs bounds those of all.
+  std::size_t neighbours_of(const std::string& tenant) const;
+
   const wire::IpAddress& source_of(std::uint16_t pair) const { return pairs_[pair - 1u].source; }
 
   const wire::IpAddress& destination_of(std::uint16_t pair) const {
@@ -142,8 +146,9 @@ class RingSet {
   std::size_t groups_ = 0;
   std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and child
   std::vector<Pair> pairs_;
-  std::vector<std::uint16_t> cells_; // open addressing, power of two; pair number or 0
-  std::size_t last_cell_ = 0;        // also the mask of a cell's number
+  std::map<std::string, std::size_t> neighbours_; // by tenant: neighbours_of()
+  std::vector<std::uint16_t> cells_;              // open addressing, power of two; pair number or 0
+  std::size_t last_cell_ = 0;                     // also the mask of a cell's number
 };
 
 } // namespace weir::ring

@@ -39,7 +39,7 @@ control:
   tls: { certificate: a, key: b, client_authority: c }
   operators: [admin]
 tenants:
-  - { name: red, rings: 1, memory_mib: 64, packets_per_second: 1000 }
+  - { name: red, rings: 1, memory_mib: 64, neighbours: 9, packets_per_second: 1000 }
   - { name: blue }
 spare: { rings: 1, members: 2, frames: 64, ports: 0 }
 state_directory: /var/lib/weir
@@ -150,6 +150,8 @@ constexpr std::array kEdits{
     Edit{"tenants[].name", "tenants", kThreeTenants, "tenants[green]", Effect::restart},
     Edit{"tenants[].rings", "tenants[].rings", "2", "tenants[red].rings", Effect::restart},
     Edit{"tenants[].memory_mib", "tenants[].memory_mib", "65", "tenants[red].memory_mib",
+         Effect::restart},
+    Edit{"tenants[].neighbours", "tenants[].neighbours", "8", "tenants[red].neighbours",
          Effect::restart},
     Edit{"tenants[].packets_per_second", "tenants[].packets_per_second", "1001",
          "tenants[red].packets_per_second", Effect::restart},

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -89,6 +90,29 @@ TEST_F(RingJournalTest, AnotherOrderHasOtherNeighbours) {
   journal.remember(ring_of(kFour));
   journal.remember(ring_of({kFour[1], kFour[0], kFour[2]}));
   EXPECT_EQ(journal.remembered().size(), 2u);
+}
+
+/// However many rings a caller makes of the same hosts.
+TEST_F(RingJournalTest, RemembersNoRingWithoutNewNeighbours) {
+  RingJournal journal(directory_);
+  Addresses hosts{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"};
+  do {
+    journal.remember(ring_of(hosts));
+  } while (std::ranges::next_permutation(hosts).found);
+  EXPECT_LE(journal.remembered().size(), 5u * 4u) << "each line has neighbours that are new";
+  EXPECT_EQ(RingJournal(directory_).remembered().size(), journal.remembered().size());
+}
+
+TEST_F(RingJournalTest, RemembersWhoseRingItWas) {
+  ring::RingSpec ring = ring_of(kFour);
+  ring.tenant = "red@dc1";
+  RingJournal(directory_).remember(ring);
+  EXPECT_EQ(text(), "10.0.0.1 10.0.0.2 10.0.0.3 tenant=red@dc1\n");
+  EXPECT_EQ(RingJournal(directory_).remembered()[0].tenant, "red@dc1");
+  write("10.0.0.1 10.0.0.2 tenant=red tenant=blue\n");
+  EXPECT_NE(error_of_start().find(":1: found 'tenant=blue'; allowed: IP addresses, then tenant="),
+            std::string::npos)
+      << error_of_start();
 }
 
 TEST_F(RingJournalTest, TakesHalfALineForARingThatWasNeverAdded) {

@@ -78,6 +78,27 @@ TEST(Tenants, HaveSoMuchMemory) {
   EXPECT_EQ(refusal(Tenants(with(25), kMbufBytes, set), set, ring_of(2, "red", 2)), "");
 }
 
+/// Otherwise one could use up what the switch can remember by rings that come and go.
+TEST(Tenants, LeaveSoManyNeighbours) {
+  const ring::RingSet set({ring_of(1, "red", 1), ring_of(2, "red", 2)});
+  const auto with = [&](std::uint16_t neighbours) {
+    return Tenants({{.name = "red", .neighbours = neighbours}, {.name = "blue"}}, kMbufBytes, set);
+  };
+  EXPECT_EQ(refusal(with(2), set, ring_of(3, "red", 3)),
+            "ring 3: has 1 new neighbours; tenant red may leave 2 in the switch's memory and has "
+            "left 2, those of withdrawn rings included; allowed: hosts in the order of an earlier "
+            "ring, or configure more neighbours: for the tenant");
+  EXPECT_NE(refusal(with(2), set.without(0), ring_of(3, "red", 3)), "") << "withdrawn ones count";
+  EXPECT_EQ(refusal(with(2), set.without(0), ring_of(3, "red", 1)), "") << "it is known";
+  EXPECT_EQ(refusal(with(3), set, ring_of(3, "red", 3)), "");
+  EXPECT_EQ(refusal(with(2), set, ring_of(3, "blue", 3)), "");
+  ring::RingSpec three = ring_of(3, "red", 3);
+  three.members.push_back({*wire::parse_ip("10.0.3.3"), {}});
+  EXPECT_NE(refusal(with(4), set, three), "") << "three ranks have three neighbours";
+  EXPECT_EQ(refusal(with(5), set, three), "");
+  EXPECT_EQ(with(2).uses(set.without(0))[0].neighbours, 2u);
+}
+
 TEST(Tenants, ShareNoNeighbours) {
   const ring::RingSet set({ring_of(1, "red", 1), ring_of(2, "", 2)});
   const Tenants tenants({{.name = "red"}, {.name = "blue"}}, kMbufBytes, set);
