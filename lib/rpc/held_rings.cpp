@@ -68,7 +68,7 @@ class HeldRings::Holder : public Stream {
 };
 
 HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request, Backend& maker) {
-  ring::RingSpec spec = spec_of(request);
+  ring::RingSpec spec = ring_of(request, *backend_.config());
   take_place();
   try {
     const ring::RingBirth birth = add(maker, spec, request.id());
@@ -90,18 +90,6 @@ HeldRings::Stream* HeldRings::open(const ring::RingSpec& spec, const Orphan& rin
     withdraw(ring);
     throw;
   }
-}
-
-ring::RingSpec HeldRings::spec_of(const v1::HoldRingRequest& request) const {
-  if (!v1::HoldRingRequest::Id_IsValid(request.id())) {
-    throw WrongMessage(fmt::format("id: found {}; allowed: GIVEN or CHOSEN_BY_SWITCH",
-                                   static_cast<int>(request.id())));
-  }
-  if (request.id() == v1::HoldRingRequest::CHOSEN_BY_SWITCH && request.ring().id() != 0) {
-    throw WrongMessage(fmt::format("ring.id: found {} where the switch chooses it; allowed: 0",
-                                   request.ring().id()));
-  }
-  return ring_of(request.ring(), *backend_.config());
 }
 
 void HeldRings::take_place() {

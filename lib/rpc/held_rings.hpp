@@ -47,7 +47,6 @@ class HeldRings {
   Stream* open(const ring::RingSpec& spec, const Orphan& ring);
   void take_place();
   void leave_place();
-  ring::RingSpec spec_of(const v1::HoldRingRequest& request) const;
   ring::RingBirth add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id);
   std::uint32_t next_chosen_id();
   void enter(Holder& holder);

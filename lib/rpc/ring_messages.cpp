@@ -116,4 +116,16 @@ ring::RingSpec ring_of(const v1::Ring& message, const config::Config& config) {
   return config::parse_rings(yaml_of(message), "ring", config).front();
 }
 
+ring::RingSpec ring_of(const v1::HoldRingRequest& request, const config::Config& config) {
+  if (!v1::HoldRingRequest::Id_IsValid(request.id())) {
+    throw WrongMessage(fmt::format("id: found {}; allowed: GIVEN or CHOSEN_BY_SWITCH",
+                                   static_cast<int>(request.id())));
+  }
+  if (request.id() == v1::HoldRingRequest::CHOSEN_BY_SWITCH && request.ring().id() != 0) {
+    throw WrongMessage(fmt::format("ring.id: found {} where the switch chooses it; allowed: 0",
+                                   request.ring().id()));
+  }
+  return ring_of(request.ring(), config);
+}
+
 } // namespace weir::rpc

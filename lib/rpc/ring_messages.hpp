@@ -21,6 +21,10 @@ void write(const ListedRing& ring, const config::Config& config, v1::ListedRing&
 /// config::ConfigError.
 ring::RingSpec ring_of(const v1::Ring& message, const config::Config& config);
 
+/// The same for one that is held. A ring whose id the switch is to choose has id 0. Throws
+/// WrongMessage too.
+ring::RingSpec ring_of(const v1::HoldRingRequest& request, const config::Config& config);
+
 /// Throws WrongMessage.
 std::chrono::seconds quiet_of(const v1::DrainRingRequest& request);
 

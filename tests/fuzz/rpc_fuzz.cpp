@@ -46,17 +46,27 @@ void check_tables(const v1::Tables& message) {
   fuzz::require(again.tables_size() == message.tables_size(), "a table is lost");
 }
 
-void check_ring(const v1::Ring& message) {
+/// `Message` has the ring, or is one.
+template <typename Message>
+void check_ring(const Message& message, const v1::Ring& ring) {
   static const config::Config config =
       config::parse_config("ports: [{name: p0, device: a}, {name: p1, device: b}]", "fuzz");
   try {
     const ring::RingSpec spec = rpc::ring_of(message, config);
-    fuzz::require(spec.id == message.id() && spec.window == message.window(), "another ring");
-    fuzz::require(spec.world() == message.members_size(), "another number of members");
+    fuzz::require(spec.id == ring.id() && spec.window == ring.window(), "another ring");
+    fuzz::require(spec.world() == ring.members_size(), "another number of members");
     const ring::RingSet rings({spec});
   } catch (const config::ConfigError&) {
     return;
   }
+}
+
+void check_held_ring(const v1::HoldRingRequest& request) {
+  check_ring(request, request.ring());
+  const bool is_given = request.id() == v1::HoldRingRequest::GIVEN;
+  fuzz::require(is_given || (request.id() == v1::HoldRingRequest::CHOSEN_BY_SWITCH &&
+                             request.ring().id() == 0),
+                "an id that is neither given nor chosen");
 }
 
 } // namespace
@@ -66,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 7) {
   case 0:
     with<v1::ExecuteRequest>(
         bytes, [](const auto& request) { check_words(rpc::words_of(request.words())); });
@@ -84,7 +94,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     });
     break;
   case 3:
-    with<v1::Ring>(bytes, check_ring);
+    with<v1::Ring>(bytes, [](const auto& ring) { check_ring(ring, ring); });
+    break;
+  case 4:
+    with<v1::HoldRingRequest>(bytes, check_held_ring);
+    break;
+  case 5:
+    with<v1::DrainRingRequest>(bytes, [](const auto& request) {
+      const auto quiet = rpc::quiet_of(request).count();
+      fuzz::require(quiet >= 1 && quiet <= 86400, "a quiet time out of bounds");
+    });
     break;
   default:
     with<v1::Tables>(bytes, check_tables);

@@ -104,8 +104,9 @@ def control_messages() -> list[bytes]:
     table = field(1, b"ports") + columns + field(3, cells) + field(3, cells) + field(4, b"a note")
     members = b"".join(field(7, field(1, ip) + field(2, b"p1")) for ip in (b"10.0.0.1", b"10.0.0.2", b"10.0.0.3"))
     ring = field(1, 9) + field(2, 4) + field(3, 64) + field(5, 60) + field(6, 2) + members
-    return [b"\0" + words, b"\1" + field(1, b"show ri"), b"\2" + words + field(2, 100), b"\3" + ring, b"\4" + field(1, table) * 2,
-            b"\0" + field(1, b"x") * 17, b"\0" + field(1, b"")]
+    return [b"\0" + words, b"\1" + field(1, b"show ri"), b"\2" + words + field(2, 100), b"\3" + ring,
+            b"\4" + field(1, ring), b"\4" + field(1, ring[2:]) + field(2, 1), b"\5" + field(1, 9) + field(2, 10),
+            b"\6" + field(1, table) * 2, b"\0" + field(1, b"x") * 17, b"\0" + field(1, b"")]
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> Path:
