@@ -10,7 +10,7 @@ from hosts import RANKS, Job, ring_7, ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
 from netns import Namespace
 from test_control import CLIENT, TCP, Authority, end
-from test_rings import spare
+from test_rings import added, spare
 from terminal import Terminal
 from torch_ranks import PYTHON
 from weir import configuration, expect, run_to_end, wait_for
@@ -113,3 +113,23 @@ def checked_at_start(lab: Lab) -> None:
                         ("memory_mib: 0", "tenants: the rings of tenant red need 1.")):
         ended = lab.weir(fabric, of_a_tenant(limit), "--no-interactive").wait()
         expect(ended.status != 0 and text in ended.output, f"{limit}: {ended}")
+
+
+@smoke_test("tenants-leave-neighbours")
+def leave_neighbours(lab: Lab) -> None:
+    """A tenant's rings come and go. It leaves no more neighbours in the switch's memory than it may, across a restart too."""
+    fabric, _ = ring_of_hosts(lab)
+    config = spare(lab.directory / "state", rings=2) + f"tenants: [{{ name: red, neighbours: {RANKS} }}]\n"
+    first, second = (ring_7().replace("    mtu:", "    tenant: red\n    mtu:").replace("10.77.0", f"10.78.{network}")
+                     for network in (1, 2))
+    for start in ("first", "second"):
+        terminal = Terminal(lab, fabric, config)
+        for _ in range(2):
+            expect(added(lab, terminal, first) == "added: ring 7\n", f"{start} start: hosts that are known")
+            expect(terminal.ask("withdraw ring 7") == "ring 7: withdrawn\n", "`withdraw ring`")
+        answer = added(lab, terminal, second)
+        expect(f"ring 7: has {RANKS} new neighbours; tenant red may leave {RANKS} in the switch's memory and has left {RANKS}"
+               in answer, f"{start} start: {answer}")
+        [row] = json.loads(terminal.ask("show tenants json"))["tenants"]
+        expect((row["neighbours"], row["most_neighbours"]) == (RANKS, RANKS), f"{row}")
+        end(terminal)
