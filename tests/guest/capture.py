@@ -65,9 +65,12 @@ def is_answer(frame: bytes) -> bool:
     return is_rocev2(frame) and len(frame) > 42 and (0x0D <= frame[42] <= 0x12 or frame[42] == 0x81)
 
 
-def in_classes(frames: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """The two classes of frames that must keep their order: the answers, and all others."""
-    return [frame for frame in frames if is_answer(frame)], [frame for frame in frames if not is_answer(frame)]
+def in_classes(frames: Sequence[bytes]) -> tuple[list[bytes], ...]:
+    """The classes of frames that must keep their order: answers, other RoCE, and the rest, which does not wait for a worker's
+    turn (docs/architecture.md, "Fair shares of a worker")."""
+    answers = [frame for frame in frames if is_answer(frame)]
+    requests = [frame for frame in frames if is_rocev2(frame) and not is_answer(frame)]
+    return answers, requests, [frame for frame in frames if not is_rocev2(frame)]
 
 
 def differences(came: Sequence[Sequence[bytes]], left: Sequence[Sequence[bytes]], macs: Sequence[str]) -> list[str]:

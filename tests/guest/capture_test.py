@@ -59,10 +59,16 @@ class Differences(unittest.TestCase):
                     self.assertIn(words, "\n".join(found))
 
 
-    def test_answers_may_overtake_requests_and_nothing_else_may(self) -> None:
+    def test_answers_may_overtake_requests(self) -> None:
         came = ([SEND_1, ACK_1, SEND_2, ACK_2], [], [])
         self.assertEqual(differences(came, ([], [ACK_1, SEND_1, ACK_2, SEND_2], []), MACS), [])
         for wrong in ([SEND_1, ACK_2, SEND_2, ACK_1], [SEND_2, ACK_1, SEND_1, ACK_2], [SEND_1, ACK_1, SEND_2]):
+            self.assertNotEqual(differences(came, ([], wrong, []), MACS), [])
+
+    def test_what_is_no_roce_may_overtake_it_and_nothing_else(self) -> None:
+        came = ([SEND_1, ONE, SEND_2, TWO], [], [])
+        self.assertEqual(differences(came, ([], [ONE, TWO, SEND_1, SEND_2], []), MACS), [])
+        for wrong in ([SEND_2, ONE, SEND_1, TWO], [SEND_1, TWO, SEND_2, ONE], [SEND_1, ONE, SEND_2]):
             self.assertNotEqual(differences(came, ([], wrong, []), MACS), [])
 
     def test_times_of_a_capture(self) -> None:

@@ -249,7 +249,7 @@ def rping(lab: Lab) -> str:
 
 @scenario(PLAIN, JUMBO)
 def untouched(lab: Lab) -> str:
-    """Frame by frame: a guest's frames leave by the other's port unchanged, in order, once, and by no other port."""
+    """Frame by frame: a guest's frames leave by the other's port unchanged, each class in order, once, and by no other port."""
     for guest in lab.guests:  # all know each other, so only broadcasts may be flooded
         for other in lab.guests:
             if other is not guest:
