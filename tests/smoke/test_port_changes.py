@@ -169,6 +169,19 @@ def refused(lab: Lab) -> None:
     expect(totals.drops == {}, f"{totals}")
 
 
+@smoke_test("ports-closed-get-no-flood")
+def closed_get_no_flood(lab: Lab) -> None:
+    """What is flooded later is not dropped for a port that has gone: it was the first of all, which takes the frame itself."""
+    files, hosts, terminal, _ = with_fifth(lab, rings="")
+    files.write(rings="", ports=ring_ports()[1:], spare_ports=1)
+    expect({key: row[2] for key, row in changes(terminal).items()} == {"ports[p0]": "port_closed"}, "closed")
+    call = plain(BROADCAST, address_of(1), "to all")
+    hosts.send_raw(1, call)
+    expect(sorted(hosts.collect(2)) == [(2, call), (3, call)], "not flooded")
+    totals = told(terminal)
+    expect(totals.drops == {}, f"{totals}")
+
+
 @smoke_test("ports-closed-under-traffic")
 def closed_under_traffic(lab: Lab) -> None:
     """A port is opened and closed while frames go to it and come from it: all others come, in order, and each is accounted for."""
