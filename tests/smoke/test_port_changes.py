@@ -7,10 +7,10 @@ import socket
 
 from hosts import RANKS, TIMEOUT_S, Hosts, raw_link, ring_7, ring_ports
 from lab import Lab, smoke_test
-from netns import Namespace, veth
+from netns import veth
 from terminal import Terminal
 from test_incarnations import told
-from test_reload import Files, begun, changes, one_message, ring_of_others
+from test_reload import Files, begun, changes, effects, one_message, ring_of_others
 from test_rings import added, rings_of
 from weir import Weir, expect
 
@@ -18,6 +18,7 @@ BROADCAST = b"\xff" * 6
 FIFTH = bytes.fromhex("02000000ff05")
 DEVICE = "net_af_packet4,iface=tap4"
 FIVE_PORTS = [*ring_ports(), f'name: p4, device: "{DEVICE}"']
+P4_FOR_P3 = [*FIVE_PORTS[:3], FIVE_PORTS[4]]
 
 
 def with_fifth(lab: Lab, **what: str) -> tuple[Files, Hosts, Terminal, socket.socket]:
@@ -108,21 +109,20 @@ def for_rings(lab: Lab) -> None:
     hosts.say_hello()
     one_message(hosts, 1)
     moved = ring_7().replace("port: p3", "port: p4")
-    files.write(rings=moved, ports=[*FIVE_PORTS[:3], FIVE_PORTS[4]], spare_ports=1)
-    found = changes(terminal)
-    expect({key: row[2] for key, row in found.items()} ==
-           {"ports[p3]": "port_closed", "ports[p4]": "port_opened", "rings[7].members[3].port": "in_place"}, f"{found}")
+    files.write(rings=moved, ports=P4_FOR_P3, spare_ports=1)
+    found = effects(terminal)
+    expect(found == {"ports[p3]": "port_closed", "ports[p4]": "port_opened", "rings[7].members[3].port": "in_place"}, f"{found}")
     hosts.replace_link(3, link)
     one_message(hosts, 2)
     other = ring_of_others().replace("port: p3", "port: p8")
-    files.write(rings=moved + other, ports=[*FIVE_PORTS[:3], FIVE_PORTS[4], 'name: p8, device: "net_null8,no-rx=1"'], spare_ports=1)
-    found = changes(terminal)
-    expect({key: row[2] for key, row in found.items()} == {"ports[p8]": "port_opened", "rings[8]": "ring_made"}, f"{found}")
+    files.write(rings=moved + other, ports=[*P4_FOR_P3, 'name: p8, device: "net_null8,no-rx=1"'], spare_ports=1)
+    found = effects(terminal)
+    expect(found == {"ports[p8]": "port_opened", "rings[8]": "ring_made"}, f"{found}")
     expect(changes(terminal) == {}, "the ring's member is tied to another port")
     one_message(hosts, 3)
-    files.write(rings=moved, ports=[*FIVE_PORTS[:3], FIVE_PORTS[4]], spare_ports=1)
-    found = changes(terminal)
-    expect({key: row[2] for key, row in found.items()} == {"ports[p8]": "port_closed", "rings[8]": "ring_withdrawn"}, f"{found}")
+    files.write(rings=moved, ports=P4_FOR_P3, spare_ports=1)
+    found = effects(terminal)
+    expect(found == {"ports[p8]": "port_closed", "rings[8]": "ring_withdrawn"}, f"{found}")
     one_message(hosts, 4)
     totals = told(terminal)
     expect(totals.drops == {}, f"{totals}")
@@ -174,7 +174,7 @@ def closed_get_no_flood(lab: Lab) -> None:
     """What is flooded later is not dropped for a port that has gone: it was the first of all, which takes the frame itself."""
     files, hosts, terminal, _ = with_fifth(lab, rings="")
     files.write(rings="", ports=ring_ports()[1:], spare_ports=1)
-    expect({key: row[2] for key, row in changes(terminal).items()} == {"ports[p0]": "port_closed"}, "closed")
+    expect(effects(terminal) == {"ports[p0]": "port_closed"}, "closed")
     call = plain(BROADCAST, address_of(1), "to all")
     hosts.send_raw(1, call)
     expect(sorted(hosts.collect(2)) == [(2, call), (3, call)], "not flooded")

@@ -58,6 +58,11 @@ def changes(terminal: Terminal, command: str = "reload") -> dict[str, tuple[str,
     return {row["key"]: (row["from"], row["to"], row["effect"]) for row in json.loads(answer)["changes"]}
 
 
+def effects(terminal: Terminal) -> dict[str, str]:
+    """What comes of each change of a reload, by key."""
+    return {key: effect for key, (_, _, effect) in changes(terminal).items()}
+
+
 def one_message(hosts: Hosts, message: int) -> None:
     """The whole ring's next message, with exact results."""
     first = next(place for place, packet in enumerate(contributions()[0]) if packet.message == message)
@@ -204,9 +209,9 @@ def rings_at_run_time(lab: Lab) -> None:
                                  "rings[7].patience": ("600", "5", "in_place")}, "not kept")
     one_message(hosts, 2)
     files.write(ring_of_others(8))
-    expect({key: row[2] for key, row in changes(terminal).items()} == {"rings[7]": "ring_withdrawn"}, "not the file's")
+    expect(effects(terminal) == {"rings[7]": "ring_withdrawn"}, "not the file's")
     expect(terminal.ask("withdraw ring 8") == "ring 8: withdrawn\n", "`withdraw ring`")
-    expect({key: row[2] for key, row in changes(terminal).items()} == {"rings[8]": "ring_made"}, "the file has it")
+    expect(effects(terminal) == {"rings[8]": "ring_made"}, "the file has it")
     told(terminal)
 
 
@@ -221,7 +226,7 @@ def without_room(lab: Lab) -> None:
     expect("ring 7: this switch has no room for rings made while it runs" in terminal.ask("reload"), "a ring was made")
     expect(sorted(rings_of(terminal.switch)) == [7, 8], "a ring has gone")
     path.write_text(configuration(ring_ports(), rings=ring_7().replace("mtu: 1024", "mtu: 1024\n    patience: 5")))
-    expect({key: row[2] for key, row in changes(terminal).items()} ==
+    expect(effects(terminal) ==
            {"rings[8]": "ring_withdrawn", "rings[7].patience": "in_place"}, "not changed")
     one_message(hosts, 1)
     told(terminal)
@@ -234,7 +239,7 @@ def remembered(lab: Lab) -> None:
     hosts.say_hello()
     one_message(hosts, 1)
     path = files.write(rings="")
-    expect({key: row[2] for key, row in changes(terminal).items()} == {"rings[7]": "ring_withdrawn"}, "not withdrawn")
+    expect(effects(terminal) == {"rings[7]": "ring_withdrawn"}, "not withdrawn")
     told(terminal)
     second = Terminal(lab, fabric, path)
     for rank in range(RANKS):
