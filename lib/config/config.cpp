@@ -134,7 +134,7 @@ class PortsReader {
     expect_map(node);
     PortConfig port;
     port.name = read_name(node.at("name"));
-    port.device = read_device(node.at("device"));
+    read_device(node.at("device"), port);
     if (const YamlReader macs = node.at("macs"); macs.is_present()) {
       for (const YamlReader& item : read_items(macs)) {
         port.macs.push_back(read_mac(item));
@@ -165,15 +165,13 @@ class PortsReader {
     return name;
   }
 
-  std::string read_device(const YamlReader& node) {
-    std::string device = read_text(node);
-    // EAL names a device by the text before its arguments.
-    const std::string id = device.substr(0, device.find(','));
+  void read_device(const YamlReader& node, PortConfig& port) {
+    port.device = read_text(node);
+    const std::string id = port.device_name();
     if (id.empty()) {
       node.fail(node.found(), "a device name before the first comma");
     }
     devices_.add(id, node, fmt::format("the device {}", in_quotes(id)), "each device once");
-    return device;
   }
 
   wire::MacAddress read_mac(const YamlReader& node) {
@@ -456,7 +454,7 @@ class RingsReader {
   RingsReader(const std::vector<PortConfig>& ports, const std::vector<TenantConfig>& tenants)
       : ports_(ports) {
     for (std::uint16_t place = 0; place < ports.size(); ++place) {
-      if (!ports[place].name.empty()) {
+      if (ports[place].is_there()) {
         places_.push_back(place);
         port_names_.push_back(ports[place].name);
       }

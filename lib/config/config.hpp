@@ -30,6 +30,11 @@ struct PortConfig {
   std::uint16_t mtu = 1500;            // bytes of Ethernet payload, 1280 .. 9216
   std::uint16_t rx_descriptors = 1024; // per queue, power of two, 64 .. 32768
   std::uint16_t tx_descriptors = 1024;
+
+  bool is_there() const { return !name.empty(); }
+
+  /// Its devargs up to the first comma, by which EAL names it.
+  std::string device_name() const { return device.substr(0, device.find(',')); }
 };
 
 enum class Role : std::uint8_t { control, rx, worker, tx };

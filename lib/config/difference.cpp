@@ -251,7 +251,7 @@ Lists(const std::vector<Entry>&, const std::vector<Entry>&, Name) -> Lists<Entry
 /// Without the places that have none.
 std::vector<PortConfig> ports_of(const Config& config) {
   std::vector<PortConfig> ports = config.ports;
-  std::erase_if(ports, [](const PortConfig& port) { return port.name.empty(); });
+  std::erase_if(ports, [](const PortConfig& port) { return !port.is_there(); });
   return ports;
 }
 

@@ -23,8 +23,8 @@ constexpr std::uint16_t kNoDevice = RTE_MAX_ETHPORTS;
 
 std::uint16_t find_device(const config::PortConfig& port) {
   std::uint16_t device = kNoDevice;
-  return rte_eth_dev_get_port_by_name(name_of_device(port).c_str(), &device) == 0 ? device
-                                                                                  : kNoDevice;
+  return rte_eth_dev_get_port_by_name(port.device_name().c_str(), &device) == 0 ? device
+                                                                                : kNoDevice;
 }
 
 /// These carry what fits into their slots, but admit only 1518 bytes to the ethdev layer.
@@ -42,10 +42,6 @@ bool is_nic(const rte_eth_dev_info& info) {
 }
 
 } // namespace
-
-std::string name_of_device(const config::PortConfig& port) {
-  return port.device.substr(0, port.device.find(','));
-}
 
 Port::Port(const config::PortConfig& config) : config_(config), device_(find_device(config)) {
   if (device_ == kNoDevice) { // EAL has probed PCI devices

@@ -37,9 +37,6 @@ struct PortInformation {
   bool promiscuous = false;
 };
 
-/// The name of the port's device: its devargs up to the first comma.
-std::string name_of_device(const config::PortConfig& port);
-
 /// One DPDK device as a port of the switch: probed, configured, started, stopped. Several threads
 /// may ask it; a closed one has nothing to say.
 class Port {

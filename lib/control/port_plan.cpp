@@ -13,31 +13,28 @@ using config::PortConfig;
 
 namespace {
 
-bool has_port(const PortConfig& place) {
-  return !place.name.empty();
-}
-
 /// Where the place is free, or behind the last one.
 std::uint16_t free_place(const std::vector<PortConfig>& places) {
-  return static_cast<std::uint16_t>(std::ranges::find_if_not(places, has_port) - places.begin());
+  return static_cast<std::uint16_t>(std::ranges::find_if_not(places, &PortConfig::is_there) -
+                                    places.begin());
 }
 
 std::uint64_t frames_of(const std::vector<PortConfig>& places) {
   std::uint64_t frames = 0;
   for (const PortConfig& port : places) {
-    frames += has_port(port) ? frames_queued_at(port) : 0;
+    frames += port.is_there() ? frames_queued_at(port) : 0;
   }
   return frames;
 }
 
 void check_device(const PortConfig& port, const std::vector<PortConfig>& present) {
   const auto same = std::ranges::find_if(present, [&](const PortConfig& other) {
-    return has_port(other) && name_of_device(other) == name_of_device(port);
+    return other.is_there() && other.device_name() == port.device_name();
   });
   if (same != present.end()) {
     throw PortError(fmt::format("port {}: device: found {}, which port {} has; allowed: another "
                                 "device, or a reload without that port first",
-                                port.name, name_of_device(port), same->name));
+                                port.name, port.device_name(), same->name));
   }
 }
 
@@ -49,7 +46,7 @@ PortBudget::PortBudget(const config::Config& at_start)
       mtu_(std::ranges::max(at_start.ports, {}, &PortConfig::mtu).mtu) {}
 
 void PortBudget::check(const PortConfig& port, const std::vector<PortConfig>& present) const {
-  if (static_cast<std::size_t>(std::ranges::count_if(present, has_port)) >= ports_) {
+  if (static_cast<std::size_t>(std::ranges::count_if(present, &PortConfig::is_there)) >= ports_) {
     throw PortError(fmt::format("port {}: found {} ports, those that go included; allowed: {} at "
                                 "once, until a restart with a larger spare.ports",
                                 port.name, ports_ + 1, ports_));
@@ -91,7 +88,8 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<PortConfig
   plan.places = std::move(all);
   for (std::uint16_t place = 0; place < plan.places.size(); ++place) {
     PortConfig& port = plan.places[place];
-    if (has_port(port) && std::ranges::find(wanted, port.name, &PortConfig::name) == wanted.end()) {
+    if (port.is_there() &&
+        std::ranges::find(wanted, port.name, &PortConfig::name) == wanted.end()) {
       port = {};
       plan.closed.push_back(place);
     }

@@ -146,7 +146,7 @@ void check_can_remember(const std::optional<RingJournal>& journal, const ring::R
 void check_ports_are_there(const ring::RingSpec& spec,
                            const std::vector<config::PortConfig>& ports) {
   for (const ring::Member& member : spec.members) {
-    if (member.port && ports.at(*member.port).name.empty()) {
+    if (member.port && !ports.at(*member.port).is_there()) {
       throw RingRefused(fmt::format("ring {}: the port of member {} was closed just now; allowed: "
                                     "a port that there is",
                                     spec.id, wire::to_string(member.ip)));
@@ -760,12 +760,6 @@ config::Config Switch::in_force() const {
   return all;
 }
 
-void Switch::put_in_force(config::Config config) {
-  auto next = std::make_shared<const config::Config>(std::move(config));
-  const std::lock_guard lock(one_question_);
-  in_force_.swap(next);
-}
-
 Switch::Reload Switch::planned_reload(const WantedConfig& wanted) {
   Reload reload{.plan = plan_reload(in_force(), wanted, *rings_), .lcores = {}};
   RingForecast rings = forecast();
@@ -870,9 +864,11 @@ void Switch::carry_out(const Reload& reload, const WantedConfig& wanted, NewPort
 
 void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wanted) {
   auto next = std::make_shared<const ring::RingSet>(rings_->with_changed(plan.changed));
-  config::Config changed = config::changed_in_place(*config(), wanted);
+  auto changed =
+      std::make_shared<const config::Config>(config::changed_in_place(*config(), wanted));
   {
     const Quiesce quiesced(*this);
+    in_force_.swap(changed);
     next = rings_.swap(std::move(next));
     for (const ring::RingSpec& spec : plan.changed) {
       const std::uint16_t ring = index_of(spec.id);
@@ -885,22 +881,21 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
     }
   }
   stations_.set_aging(milliseconds(wanted.l2.aging_s));
-  put_in_force(std::move(changed));
 }
 
 /// Takes the next of the new ports.
 void Switch::open_port(std::uint16_t place, NewPorts& ports) {
   const Port& port = ports.next();
-  const config::PortConfig& config = port.config();
-  config::Config changed = in_force();
+  const config::PortConfig& settings = port.config();
+  config::Config changed = *config();
   changed.ports.resize(std::max<std::size_t>(changed.ports.size(), place + 1u));
-  changed.ports[place] = config;
+  changed.ports[place] = settings;
   lcore::TxQueues queues = port.tx_queues();
-  queues.ring_backlog = ring_backlog_of(changed, place);
+  queues.ring_backlog = ring_backlog_of(in_force(), place);
   auto tx_port = std::make_unique<lcore::TxPort>(queues);
   auto tags = outer_tags(changed);
   Placement placement = placement_;
-  placement.open_port(place, config.rx_queues);
+  placement.open_port(place, settings.rx_queues);
   auto next = std::make_shared<const config::Config>(std::move(changed));
 
   const Quiesce quiesced(*this);
@@ -910,7 +905,7 @@ void Switch::open_port(std::uint16_t place, NewPorts& ports) {
   Lcore& transmitter = *lcores_[placement_.transmitter_of_port[place]];
   transmitter.add_tx_port(place, std::move(tx_port));
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
-    lcores_[i]->set_frame_limit(place, stage::max_frame_bytes(config.mtu));
+    lcores_[i]->set_frame_limit(place, stage::max_frame_bytes(settings.mtu));
     lcores_[i]->route_port(place, transmitter);
     for (const Placement::Queue& queue : placement_.lcores[i].receives) {
       if (queue.port == place) {

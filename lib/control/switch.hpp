@@ -266,7 +266,6 @@ class Switch {
   void enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
              const RingCare& care);
   config::Config in_force() const;
-  void put_in_force(config::Config config);
   Reload planned_reload(const WantedConfig& wanted);
   void check_opened(const PortPlan& ports, const ReloadPlan& rings) const;
   void check_closed(const PortPlan& ports, const ReloadPlan& rings);

@@ -61,7 +61,7 @@ class PortNames {
   explicit PortNames(const control::Switch& weir) : config_(weir.config()) {}
 
   std::string of(std::uint16_t place) const {
-    const bool is_there = place < config_->ports.size() && !config_->ports[place].name.empty();
+    const bool is_there = place < config_->ports.size() && config_->ports[place].is_there();
     return is_there ? config_->ports[place].name : fmt::format("(closed {})", place);
   }
 

@@ -375,10 +375,21 @@ std::string lost_since(const std::array<std::uint64_t, kDropReasons>& before,
   return lost;
 }
 
-/// Rings of other hosts are made and withdrawn, also by reloads, while the job runs.
-void make_rings(control::Switch& weir, Hosts& hosts, Checks& checks) {
+/// Does `work` while the job and other traffic run: nobody loses a packet by it.
+template <typename Work>
+void beside_the_job(control::Switch& weir, Hosts& hosts, Checks& checks, Work&& work) {
   const auto drops = weir.accounting().frames.dropped;
   const std::uint64_t received = hosts.stream.received();
+  work();
+  const std::string lost = lost_since(drops, weir);
+  checks.expect(lost.empty(), "nobody lost a packet meanwhile " + lost);
+  checks.expect(test::comes_true([&] { return hosts.stream.received() > received; }),
+                "other traffic went on");
+  recover(hosts, checks);
+}
+
+/// Rings of other hosts are made and withdrawn, also by reloads.
+void make_rings(control::Switch& weir, Checks& checks) {
   const ComingRings rings = let_rings_come_and_go(weir);
   const Reloads reloads = reload_again_and_again(weir);
   checks.expect(rings.most_stops == 1,
@@ -388,26 +399,14 @@ void make_rings(control::Switch& weir, Hosts& hosts, Checks& checks) {
                 fmt::format("{} reloads took {} stops, and needed {}", reloads.reloads,
                             reloads.stops, reloads.stops_needed));
   checks.expect(reloads.are_as_before, "the last one has brought back what there was");
-  const std::string lost = lost_since(drops, weir);
-  checks.expect(lost.empty(), "nobody lost a packet meanwhile " + lost);
-  checks.expect(test::comes_true([&] { return hosts.stream.received() > received; }),
-                "other traffic went on");
-  recover(hosts, checks);
 }
 
-void open_and_close_a_port(control::Switch& weir, Hosts& hosts, Checks& checks) {
-  const auto drops = weir.accounting().frames.dropped;
-  const std::uint64_t received = hosts.stream.received();
+void open_and_close_a_port(control::Switch& weir, Checks& checks) {
   const ComingPort port = let_a_port_come_and_go(weir);
   checks.expect(port.stops == port.stops_needed,
                 fmt::format("a port came and went by {} reloads; they took {} stops, and needed {}",
                             port.reloads, port.stops, port.stops_needed));
   checks.expect(port.is_gone, "it is gone");
-  const std::string lost = lost_since(drops, weir);
-  checks.expect(lost.empty(), "nobody lost a packet meanwhile " + lost);
-  checks.expect(test::comes_true([&] { return hosts.stream.received() > received; }),
-                "other traffic went on");
-  recover(hosts, checks);
 }
 
 /// The judge sees the ring as it is in the stop in which it would go, and the job is at work.
@@ -474,8 +473,8 @@ int run(const Options& options) {
     ask_with_few_stops(weir, checks);
     fmt::print("  while the job runs\n");
     print_stops(weir);
-    make_rings(weir, hosts, checks);
-    open_and_close_a_port(weir, hosts, checks);
+    beside_the_job(weir, hosts, checks, [&] { make_rings(weir, checks); });
+    beside_the_job(weir, hosts, checks, [&] { open_and_close_a_port(weir, checks); });
     keep_the_ring(weir, kRing, hosts, checks);
     share_a_link(weir, hosts, checks);
     depart(lab, hosts, checks);
