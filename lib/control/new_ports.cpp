@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/new_ports.hpp"
 
-#include <utility>
-
 namespace weir::control {
 
 NewPorts::NewPorts(const PortPlan& plan, rte_mempool* pool) {
@@ -19,12 +17,6 @@ NewPorts::NewPorts(const PortPlan& plan, rte_mempool* pool) {
 
 NewPorts::~NewPorts() {
   detach_all();
-}
-
-std::shared_ptr<Port> NewPorts::take() {
-  std::shared_ptr<Port> port = std::move(ports_.back());
-  ports_.pop_back();
-  return port;
 }
 
 void NewPorts::detach_all() {

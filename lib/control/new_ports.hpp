@@ -22,9 +22,10 @@ class NewPorts {
   NewPorts& operator=(const NewPorts&) = delete;
 
   /// The next one that is not taken, in the plan's order.
-  const Port& next() const { return *ports_.back(); }
+  std::shared_ptr<Port> next() const { return ports_.back(); }
 
-  std::shared_ptr<Port> take();
+  /// The switch has the next one now.
+  void take_next() { ports_.pop_back(); }
 
  private:
   void detach_all();

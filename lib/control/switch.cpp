@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace weir::control {
 
@@ -180,8 +181,7 @@ Switch::Switch(const config::Config& config)
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
       tenants_(config.tenants, plan_.mbuf_bytes, *rings_), port_budget_(config),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
-      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())),
-      in_force_(std::make_shared<const config::Config>(config)) {
+      bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())), in_force_(config) {
   check_memory();
   care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still
   care_.resize(rings_->rings().size());
@@ -191,10 +191,12 @@ Switch::Switch(const config::Config& config)
     throw MemoryError(fmt::format("no memory for the frame pool ({}): {}", rte_strerror(rte_errno),
                                   plan_.explanation));
   }
+  Ports ports;
   for (const config::PortConfig& port : config_.ports) {
-    ports_.push_back(std::make_shared<Port>(port));
+    ports.push_back(std::make_shared<Port>(port));
   }
-  cleared_.resize(ports_.size());
+  cleared_.resize(ports.size());
+  ports_.swap(std::make_shared<const Ports>(std::move(ports)));
   make_lcores();
 }
 
@@ -209,7 +211,7 @@ Switch::~Switch() {
   }
   capture_.reset();
   lcores_.clear();
-  ports_.clear(); // before the pool: their queues hold its mbufs
+  ports_.swap(std::make_shared<const Ports>()); // before the pool: their queues hold its mbufs
   rte_mempool_free(pool_);
 }
 
@@ -237,7 +239,7 @@ void Switch::make_lcores() {
   settings.level = op::best_cpu_level();
   settings.memory = &memory_;
   std::vector<lcore::TxQueues> queues;
-  for (const auto& port : ports_) {
+  for (const auto& port : *ports_) {
     queues.push_back(port->tx_queues());
     queues.back().ring_backlog =
         ring_backlog_of(config_, static_cast<std::uint16_t>(queues.size() - 1));
@@ -256,7 +258,7 @@ void Switch::give(const std::vector<stage::TenantShares>& shares) {
 }
 
 void Switch::start() {
-  for (const auto& port : ports_) {
+  for (const auto& port : *ports_) {
     port->start(pool_);
   }
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
@@ -287,7 +289,7 @@ void Switch::stop() {
   is_running_ = false;
   discard_all();
   stop_capture(); // what was discarded is in it
-  for (const auto& port : ports_) {
+  for (const auto& port : *ports_) {
     if (port) {
       port->stop();
     }
@@ -309,7 +311,7 @@ void Switch::discard_all() {
 }
 
 void Switch::close_ports() {
-  for (const auto& port : ports_) {
+  for (const auto& port : *ports_) {
     if (port) {
       port->close();
     }
@@ -317,17 +319,15 @@ void Switch::close_ports() {
 }
 
 std::shared_ptr<const config::Config> Switch::config() const {
-  const std::lock_guard lock(one_question_);
-  return in_force_;
+  return in_force_.share();
 }
 
 std::vector<std::shared_ptr<const Port>> Switch::ports() const {
-  const std::lock_guard lock(one_question_);
-  return {ports_.begin(), ports_.end()};
+  const auto ports = ports_.share();
+  return {ports->begin(), ports->end()};
 }
 
 std::shared_ptr<const ring::RingSet> Switch::ring_set() const {
-  const std::lock_guard lock(one_question_);
   return rings_.share();
 }
 
@@ -367,8 +367,8 @@ frame::PortCounters Switch::port_counters(std::uint16_t port) const {
 void Switch::clear_port_counters(std::uint16_t port) {
   const std::lock_guard lock(one_question_);
   cleared_[port] = all_port_counters(port);
-  if (ports_[port]) {
-    ports_[port]->clear_statistics();
+  if (const std::shared_ptr<Port> open = ports_->at(port); open) {
+    open->clear_statistics();
   }
 }
 
@@ -868,7 +868,7 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
       std::make_shared<const config::Config>(config::changed_in_place(*config(), wanted));
   {
     const Quiesce quiesced(*this);
-    in_force_.swap(changed);
+    changed = in_force_.swap(std::move(changed));
     next = rings_.swap(std::move(next));
     for (const ring::RingSpec& spec : plan.changed) {
       const std::uint16_t ring = index_of(spec.id);
@@ -885,21 +885,25 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
 
 /// Takes the next of the new ports.
 void Switch::open_port(std::uint16_t place, NewPorts& ports) {
-  const Port& port = ports.next();
-  const config::PortConfig& settings = port.config();
+  const std::shared_ptr<Port> port = ports.next();
+  const config::PortConfig& settings = port->config();
   config::Config changed = *config();
   changed.ports.resize(std::max<std::size_t>(changed.ports.size(), place + 1u));
   changed.ports[place] = settings;
-  lcore::TxQueues queues = port.tx_queues();
+  auto next_ports = std::make_shared<Ports>(*ports_);
+  next_ports->resize(changed.ports.size());
+  next_ports->at(place) = port;
+  lcore::TxQueues queues = port->tx_queues();
   queues.ring_backlog = ring_backlog_of(in_force(), place);
   auto tx_port = std::make_unique<lcore::TxPort>(queues);
   auto tags = outer_tags(changed);
   Placement placement = placement_;
   placement.open_port(place, settings.rx_queues);
   auto next = std::make_shared<const config::Config>(std::move(changed));
+  std::shared_ptr<const Ports> former_ports;
 
   const Quiesce quiesced(*this);
-  in_force_.swap(next);
+  next = in_force_.swap(std::move(next));
   std::swap(placement_, placement);
   shared_->outer_tags.swap(tags);
   Lcore& transmitter = *lcores_[placement_.transmitter_of_port[place]];
@@ -914,9 +918,9 @@ void Switch::open_port(std::uint16_t place, NewPorts& ports) {
     }
   }
   bridge_.add_port(place);
-  ports_.resize(in_force_->ports.size());
-  ports_[place] = ports.take();
-  cleared_.resize(ports_.size());
+  former_ports = ports_.swap(std::move(next_ports));
+  ports.take_next();
+  cleared_.resize(ports_->size());
   cleared_[place] = all_port_counters(place);
 }
 
@@ -933,7 +937,9 @@ void Switch::close_port(std::uint16_t place) {
   config::Config changed = *config();
   changed.ports[place] = {};
   auto next = std::make_shared<const config::Config>(std::move(changed));
-  std::shared_ptr<Port> port;
+  auto others = std::make_shared<Ports>(*ports_);
+  const std::shared_ptr<Port> port = std::exchange(others->at(place), nullptr);
+  std::shared_ptr<const Ports> former_ports;
   {
     const Quiesce quiesced(*this);
     for (const std::uint16_t ring : rings_->present()) {
@@ -946,8 +952,8 @@ void Switch::close_port(std::uint16_t place) {
       lcore->set_frame_limit(place, std::nullopt);
     }
     placement_.close_port(place);
-    in_force_.swap(next);
-    port.swap(ports_[place]);
+    next = in_force_.swap(std::move(next));
+    former_ports = ports_.swap(std::move(others));
   }
   stations_.forget_port(place);
   port->detach();

@@ -237,6 +237,7 @@ class Switch {
 
  private:
   class Quiesce;
+  using Ports = std::vector<std::shared_ptr<Port>>; // by place
 
   /// The state of a ring that its worker has given away.
   struct Withdrawn {
@@ -303,7 +304,7 @@ class Switch {
   PortBudget port_budget_;
   EalMemory memory_;
   rte_mempool* pool_ = nullptr;
-  std::vector<std::shared_ptr<Port>> ports_; // by place; guarded by one_question_
+  ring::Current<Ports> ports_{Ports{}};
   l2::MacTable stations_;
   l2::Bridge bridge_;
   std::optional<lcore::Lcore::Shared> shared_;
@@ -318,11 +319,11 @@ class Switch {
   std::vector<RingCare> care_; // by index; guarded by one_question_, births by both
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;
-  ring::RingBirth last_birth_ = 0;                 // guarded by one_writer_
-  std::shared_ptr<const config::Config> in_force_; // but for the rings; guarded by one_question_
-  std::mutex one_reload_;                          // locked before one_writer_
-  std::unique_ptr<Withdrawn> withdrawn_;           // whose frames are not yet dropped
-  std::mutex one_reader_;                          // of traces
+  ring::RingBirth last_birth_ = 0;                     // guarded by one_writer_
+  ring::Current<config::Config> in_force_;             // but for the rings
+  std::mutex one_reload_;                              // locked before one_writer_
+  std::unique_ptr<Withdrawn> withdrawn_;               // whose frames are not yet dropped
+  std::mutex one_reader_;                              // of traces
   std::vector<std::deque<frame::TraceRecord>> traced_; // by lcore: records that were taken from it
 };
 
