@@ -161,14 +161,14 @@ class CaptureWriter {
 /// captures do), because ages are unsigned differences.
 class CaptureClock {
  public:
-  frame::Instant latest() const { return frame::Instant::from_ns(latest_ns_); }
+  frame::Instant latest() const { return frame::Instant{latest_ns_}; }
 
   /// `stamp` is in nanoseconds: CaptureReader opens the file so.
   frame::Instant advance_to(const timeval& stamp) {
     const auto ns = static_cast<std::uint64_t>(stamp.tv_sec) * 1'000'000'000u +
                     static_cast<std::uint64_t>(stamp.tv_usec);
     latest_ns_ = std::max(latest_ns_, ns);
-    return frame::Instant::from_ns(latest_ns_);
+    return frame::Instant{latest_ns_};
   }
 
  private:
@@ -307,7 +307,7 @@ class Replay {
   /// frame that comes then.
   void look_until(frame::Instant now) {
     while (switch_.next_look() <= now.ns) {
-      const auto due = frame::Instant::from_ns(switch_.next_look());
+      const auto due = frame::Instant{switch_.next_look()};
       sink_.set_time(due);
       switch_.look(due);
     }

@@ -1131,8 +1131,8 @@ std::vector<LcoreSnapshot> Switch::lcores() {
 
 std::vector<Station> Switch::stations() const {
   std::vector<Station> stations;
-  stations_.for_each(lcore::Clock().now().ms, [&](const wire::MacAddress& mac, std::uint16_t port,
-                                                  std::uint64_t age_ms, std::uint64_t pins) {
+  stations_.for_each(lcore::Clock().now().ms(), [&](const wire::MacAddress& mac, std::uint16_t port,
+                                                    std::uint64_t age_ms, std::uint64_t pins) {
     stations.push_back({mac, port, age_ms, pins});
   });
   return stations;

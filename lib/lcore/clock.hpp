@@ -15,8 +15,7 @@ class Clock {
   Clock() : ns_per_cycle_(((__uint128_t{1'000'000'000} << kShift) / rte_get_tsc_hz())) {}
 
   frame::Instant now() const {
-    return frame::Instant::from_ns(
-        static_cast<std::uint64_t>((rte_rdtsc() * ns_per_cycle_) >> kShift));
+    return frame::Instant{static_cast<std::uint64_t>((rte_rdtsc() * ns_per_cycle_) >> kShift)};
   }
 
  private:

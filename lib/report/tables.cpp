@@ -214,7 +214,7 @@ Table waited_for_table(const RingSpec& spec, const stage::StuckSnapshot& stuck) 
       continue;
     }
     table.rows.push_back({std::uint64_t{sender.child}, ip, std::to_string(sender.status.qp),
-                          std::to_string(stuck.now.ms - sender.status.last_seen),
+                          std::to_string(stuck.now.ms() - sender.status.last_seen),
                           awaited_of(spec, sender, stuck.now.ns), std::uint64_t{flow.asks},
                           flow.asks == 0 ? "-" : milliseconds_ago(flow.asked_at, stuck.now.ns)});
   }

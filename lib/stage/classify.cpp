@@ -28,7 +28,7 @@ Classify::Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& 
       recover_(recover), timers_(timers), forward_(forward), counters_(counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
-  const Verdict verdict = classifier_.classify(frame, now.ms);
+  const Verdict verdict = classifier_.classify(frame, now.ms());
   if (classifier_.has_given_up()) [[unlikely]] {
     drop_given_up_hellos(now);
   }
@@ -89,7 +89,7 @@ void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, fr
 /// Drops what the old incarnation holds; then the hellos contribute to slot 0.
 void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
-  const auto hellos = classifier_.begin(ring, now.ms);
+  const auto hellos = classifier_.begin(ring, now.ms());
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < hellos.size(); ++child) {
     rings_[ring]->pins[child] = bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress);
@@ -108,39 +108,39 @@ void Classify::end_connections(std::uint16_t ring, frame::Instant now) {
   recover_.end(ring);
   for (std::optional<l2::Pin>& pin : rings_[ring]->pins) {
     if (pin) {
-      bridge_.unpin(*pin, now.ms);
+      bridge_.unpin(*pin, now.ms());
       pin.reset();
     }
   }
 }
 
 void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
-  classifier_.update_ports(ring, now.ms);
+  classifier_.update_ports(ring, now.ms());
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < rings_[ring]->pins.size(); ++child) {
     std::optional<l2::Pin>& pin = rings_[ring]->pins[child];
     const auto port = classifier_.ports().port_of({ring, child});
     if (pin && port && pin->port != *port) {
-      pin = bridge_.move(*pin, *port, now.ms);
+      pin = bridge_.move(*pin, *port, now.ms());
     }
   }
 }
 
 void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::ring_reset, now);
-  classifier_.reset(ring, now.ms);
+  classifier_.reset(ring, now.ms());
   drop_given_up_hellos(now);
 }
 
 void Classify::drain_ring(std::uint16_t ring, frame::Instant now) {
-  classifier_.drain(ring, now.ms);
+  classifier_.drain(ring, now.ms());
   drop_given_up_hellos(now);
 }
 
 conn::Classifier::RingState Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   aggregate_.settle(ring, now);
   end_connections(ring, now);
-  conn::Classifier::RingState state = classifier_.withdraw(ring, now.ms);
+  conn::Classifier::RingState state = classifier_.withdraw(ring, now.ms());
   drop_given_up_hellos(now);
   return state;
 }

@@ -22,7 +22,7 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
 
 void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
   if (frame.packet.parsed != wire::Parsed::other) {
-    if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms)) {
+    if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms())) {
       return forward_.drop<StageId::dispatch>(frame, *reason, now);
     }
   }

@@ -24,7 +24,7 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
                    const frame::TraceRecord& record, std::optional<std::uint16_t> port) {
   frame.departure = departure;
   const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
-                                 : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms);
+                                 : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms());
   if (egress.ports == 0) {
     return drop<StageId::forward>(frame, egress.drop, now);
   }

@@ -22,7 +22,7 @@ Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
 
 void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
-  bridge_.learn(frame.bytes(), frame.ingress, now.ms);
+  bridge_.learn(frame.bytes(), frame.ingress, now.ms());
   wire::parse(frame.bytes(), frame.packet);
   frame.pair = frame.packet.parsed == wire::Parsed::other
                    ? std::uint16_t{0}

@@ -35,7 +35,7 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
     snapshot.children.push_back(classifier.status_of(ring, child));
   }
   if (const auto& since = classifier.draining_since(ring)) {
-    snapshot.draining_ms = now.ms - *since;
+    snapshot.draining_ms = now.ms() - *since;
   }
   if (const auto stall = worker.state_of(ring).stall()) {
     snapshot.waiting_ns = now.ns - stall->since_ns;
@@ -101,7 +101,7 @@ std::optional<std::uint32_t> ring_id_of(const conn::Connection& connection,
 void snapshot_connections(const Worker& worker, const ring::RingSet& set, conn::PlaceRange range,
                           frame::Instant now, std::vector<ConnectionSnapshot>& snapshot) {
   worker.classifier().connections().for_each(range, [&](const conn::Connection& connection) {
-    snapshot.push_back({connection, ring_id_of(connection, set), now.ms - connection.last_seen});
+    snapshot.push_back({connection, ring_id_of(connection, set), now.ms() - connection.last_seen});
   });
 }
 

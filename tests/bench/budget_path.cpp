@@ -126,7 +126,7 @@ std::vector<test::Built> acknowledgements_of(const test::RingJob& job, std::uint
   return answers;
 }
 
-constexpr frame::Instant kNow{1'000'000'000, 1'000};
+constexpr frame::Instant kNow{1'000'000'000};
 
 void accept_all(stage::InlineSwitch& engine, Stock& stock) {
   for (frame::Frame& frame : stock.frames()) {

@@ -87,19 +87,19 @@ void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
 }
 
 void Fabric::reset_ring(std::uint16_t ring) {
-  installed().reset_ring(ring, frame::Instant::from_ns(world_.now));
+  installed().reset_ring(ring, frame::Instant{world_.now});
   operator_acted(ring);
   check_balance();
 }
 
 void Fabric::withdraw_ring(std::uint16_t ring) {
-  installed().withdraw_ring(ring, frame::Instant::from_ns(world_.now));
+  installed().withdraw_ring(ring, frame::Instant{world_.now});
   operator_acted(ring);
   check_balance();
 }
 
 void Fabric::drain_ring(std::uint16_t ring) {
-  installed().drain_ring(ring, frame::Instant::from_ns(world_.now));
+  installed().drain_ring(ring, frame::Instant{world_.now});
   incarnations_[ring].expect_no_other();
   check_balance();
 }
@@ -151,7 +151,7 @@ void Fabric::send_from(std::uint16_t host, Packet& packet) {
 void Fabric::look() {
   if (switch_timer_.goes_off(world_.now)) {
     answers_.before_look(engine().worker().classifier());
-    installed().look(frame::Instant::from_ns(world_.now));
+    installed().look(frame::Instant{world_.now});
     if (world_.tracing == Tracing::on) {
       tell_verdict();
     }
@@ -215,7 +215,7 @@ void Fabric::accept(Packet& packet) {
   for (IncarnationWatch& watch : incarnations_) {
     watch.before(packet, engine());
   }
-  installed().accept(packet, frame::Instant::from_ns(world_.now));
+  installed().accept(packet, frame::Instant{world_.now});
   note_news();
   for (IncarnationWatch& watch : incarnations_) {
     watch.after(engine());
@@ -244,7 +244,7 @@ void Fabric::note_news() {
 
 void Fabric::let_helper_sum() {
   helpers_.make_one();
-  installed().collect(frame::Instant::from_ns(world_.now));
+  installed().collect(frame::Instant{world_.now});
   if (world_.tracing == Tracing::on) {
     tell_verdict();
   }

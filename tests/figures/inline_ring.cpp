@@ -61,8 +61,7 @@ std::vector<test::Built> InlineRing::message(std::uint16_t rank, std::uint32_t i
 }
 
 std::vector<test::Sent> InlineRing::send(const test::Built& frame, std::uint16_t rank) {
-  switch_.accept(pool_.make(frame.bytes, job_.port_of(rank)),
-                 frame::Instant::from_ns(1'000'000'000));
+  switch_.accept(pool_.make(frame.bytes, job_.port_of(rank)), frame::Instant{1'000'000'000});
   return sink_.take();
 }
 

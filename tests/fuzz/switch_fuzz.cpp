@@ -81,7 +81,7 @@ class Harness {
                   "a forwarded frame was altered, or left by its ingress port");
   }
 
-  frame::Instant now() const { return frame::Instant::from_ns(now_ms_ * 1'000'000); }
+  frame::Instant now() const { return frame::Instant{now_ms_ * 1'000'000}; }
 
   void obey(fuzz::Order order) {
     switch (order) {

@@ -116,7 +116,7 @@ void SimulatedNetwork::happen(const Event& event) {
 
 void SimulatedNetwork::look() {
   if (switch_timer_.goes_off(now_)) {
-    installed().look(frame::Instant::from_ns(now_));
+    installed().look(frame::Instant{now_});
     expect_look();
   }
 }
@@ -131,7 +131,7 @@ void SimulatedNetwork::expect_look() {
 void SimulatedNetwork::take(Packet& packet, const StarPlace& place) {
   if (place.end == StarPlace::End::at_switch) {
     packet.ingress = place.port;
-    installed().accept(packet, frame::Instant::from_ns(now_));
+    installed().accept(packet, frame::Instant{now_});
     return expect_look();
   }
   stations_[place.port]->receive({packet.data, packet.length});

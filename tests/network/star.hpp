@@ -55,7 +55,7 @@ class Star : public Carrier<Pool, StarPlace>, private stage::FrameSink {
   /// Drops all that the switch's rings hold.
   void reset_rings() {
     for (const std::uint16_t ring : switch_->rings().present()) {
-      switch_->reset_ring(ring, frame::Instant::from_ns(this->now()));
+      switch_->reset_ring(ring, frame::Instant{this->now()});
     }
   }
 

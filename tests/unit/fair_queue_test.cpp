@@ -247,7 +247,7 @@ TEST(FairQueue, WithoutRoomTakesNothing) {
 // ---- Rates. ----
 
 frame::Instant at(std::uint64_t ns) {
-  return frame::Instant::from_ns(ns);
+  return frame::Instant{ns};
 }
 
 /// Takes all that may go now.
@@ -480,7 +480,7 @@ TEST(FairShares, ATenantsRateHoldsForItsRing) {
             500 - FairQueue::kSmallestBurst - FairQueue::kShortestLine);
   jobs.bench.send(jobs.victim.message(0, 1, Bytes(200, 1)).front(), jobs.victim.port_of(0));
   EXPECT_EQ(jobs.bench.accounting().queued, FairQueue::kShortestLine) << "who has no rate passes";
-  jobs.bench.now = frame::Instant::from_ns(jobs.bench.now.ns + 10'000'000);
+  jobs.bench.now = frame::Instant{jobs.bench.now.ns + 10'000'000};
   jobs.bench.serve(100);
   EXPECT_EQ(jobs.bench.accounting().queued, FairQueue::kShortestLine - 10);
 }

@@ -127,7 +127,7 @@ class Switch {
 
   void round() {
     now_ns_ += 10'000;
-    lcore_.round(frame::Instant::from_ns(now_ns_));
+    lcore_.round(frame::Instant{now_ns_});
     for (Wire& wire : wires_) {
       wire.take_all();
     }

@@ -98,10 +98,10 @@ struct Ring {
   Frames wait(std::uint64_t ns) {
     const std::uint64_t end = bench.now.ns + ns;
     while (bench.inside().next_look() <= end) {
-      bench.now = frame::Instant::from_ns(std::max(bench.now.ns, bench.inside().next_look()));
+      bench.now = frame::Instant{std::max(bench.now.ns, bench.inside().next_look())};
       bench.inside().look(bench.now);
     }
-    bench.now = frame::Instant::from_ns(end);
+    bench.now = frame::Instant{end};
     return bench.collect();
   }
 
@@ -126,9 +126,9 @@ TEST(Recovery, AGapIsAskedForOnceThenByRnrNaksMoreAndMoreRarely) {
   const Frames rnr{ring.said(0, kRnr, ring.psn(0, 1), 1)};
   EXPECT_EQ(ring.send(0, made.packets[0][2]), rnr) << "it went back in vain";
   for (const std::uint64_t pause : {15, 30, 60, 100, 100}) {
-    ring.bench.now = frame::Instant::from_ns(ring.bench.now.ns + pause * kMs - 1);
+    ring.bench.now = frame::Instant{ring.bench.now.ns + pause * kMs - 1};
     EXPECT_TRUE(ring.send(0, made.packets[0][2]).empty()) << pause;
-    ring.bench.now = frame::Instant::from_ns(ring.bench.now.ns + 1);
+    ring.bench.now = frame::Instant{ring.bench.now.ns + 1};
     EXPECT_EQ(ring.send(0, made.packets[0][2]), rnr) << pause;
   }
   EXPECT_EQ(ring.counters(0).naks, 1u);
@@ -287,7 +287,7 @@ TEST(Recovery, BeyondPatienceTheSwitchSpeaksForNobody) {
   Ring ring(telling({.patience_ms = 1000}));
   const Exchange made = ring.complete(1);
   ring.acknowledge_all(4);
-  ring.bench.now = frame::Instant::from_ns(ring.bench.now.ns + 1001 * kMs);
+  ring.bench.now = frame::Instant{ring.bench.now.ns + 1001 * kMs};
   EXPECT_EQ(ring.answer(0, kNak, ring.psn(0, 3), 2),
             (Frames{ring.passed(0, kNak, ring.psn(0, 3), 2)}));
   EXPECT_EQ(ring.send(0, made.packets[0][0]), (Frames{ring.result(0, made, 2)}))

@@ -44,10 +44,10 @@ struct Scene {
   void wait(std::uint64_t ns) {
     const std::uint64_t end = bench.now.ns + ns;
     while (bench.inside().next_look() <= end) {
-      bench.now = frame::Instant::from_ns(std::max(bench.now.ns, bench.inside().next_look()));
+      bench.now = frame::Instant{std::max(bench.now.ns, bench.inside().next_look())};
       bench.inside().look(bench.now);
     }
-    bench.now = frame::Instant::from_ns(end);
+    bench.now = frame::Instant{end};
     bench.collect();
   }
 
@@ -59,7 +59,7 @@ struct Scene {
 /// Sends a second after the last packet, and says whether the ring was heard.
 template <typename Send>
 bool is_heard(Scene& s, Send&& send) {
-  s.bench.now = frame::Instant::from_ns(s.bench.now.ns + kS);
+  s.bench.now = frame::Instant{s.bench.now.ns + kS};
   send();
   return s.life().heard_ns == s.bench.now.ns;
 }
@@ -197,7 +197,7 @@ TEST(Drain, NoNewIncarnationBegins) {
   s.bench.start(s.job);
   s.bench.drain(0);
   const std::uint64_t heard = s.life().heard_ns;
-  s.bench.now = frame::Instant::from_ns(s.bench.now.ns + kS);
+  s.bench.now = frame::Instant{s.bench.now.ns + kS};
   s.job.restart(2);
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(s.send(rank, s.job.hello(rank)).empty());

@@ -121,7 +121,7 @@ class Bench {
     return accounting().frames.dropped[static_cast<std::size_t>(reason)];
   }
 
-  frame::Instant now = frame::Instant::from_ns(1'000'000'000);
+  frame::Instant now = frame::Instant{1'000'000'000};
 
   static std::vector<std::uint32_t> all_ports() { return std::vector<std::uint32_t>(4, kMaxFrame); }
 

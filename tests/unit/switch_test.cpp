@@ -646,7 +646,9 @@ TEST(Switch, NobodyStealsAMembersAddress) {
   bench.send(pretence(job.mac_of(1)), 3); // before its hello
   bench.start(job);
   bench.send(pretence(job.mac_of(1)), 3);
-  const auto where = [&] { return bench.inside().stations().port_of(job.mac_of(1), bench.now.ms); };
+  const auto where = [&] {
+    return bench.inside().stations().port_of(job.mac_of(1), bench.now.ms());
+  };
   EXPECT_EQ(where(), 1);
   expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
   bench.reset(0);
@@ -1642,7 +1644,7 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
   const auto first = job.message(0, 1, Bytes(16, 1));
   const auto second = job.message(1, 1, Bytes(16, 1));
   bench.send(first[0], 0);
-  bench.now = frame::Instant::from_ns(bench.now.ns + 1000);
+  bench.now = frame::Instant{bench.now.ns + 1000};
   bench.send(second[0], 1);
   EXPECT_EQ(bench.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
   const Worker& worker = bench.inside().worker();
