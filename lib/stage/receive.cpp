@@ -2,9 +2,11 @@
 #include "stage/receive.hpp"
 
 #include "stage/graph_watch.hpp"
-#include "wire/parse.hpp"
 
 namespace weir::stage {
+
+using Outcome = wire::HeaderPrediction::Outcome;
+
 namespace {
 
 /// An ACK, NAK, CNP or READ response between two ring neighbours, in either direction. READ
@@ -18,19 +20,36 @@ bool is_answer_of_neighbours(const frame::Frame& frame) {
 
 Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
                  frame::FrameCounters& counters)
-    : current_(current), bridge_(bridge), counters_(counters) {}
+    : current_(current), bridge_(bridge), counters_(counters), expected_(l2::kMaxPorts) {}
 
 void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
   bridge_.learn(frame.bytes(), frame.ingress, now.ms());
-  wire::parse(frame.bytes(), frame.packet);
-  frame.pair = frame.packet.parsed == wire::Parsed::other
-                   ? std::uint16_t{0}
-                   : current_->pair_of(frame.packet.source, frame.packet.destination);
+  parse(frame);
   if (is_answer_of_neighbours(frame)) {
     frame.traffic = frame::TrafficClass::ring;
   }
   passes<StageId::receive, StageId::dispatch>();
+}
+
+void Receive::parse(frame::Frame& frame) {
+  Expected& expected = expected_[frame.ingress];
+  const Outcome outcome = expected.headers.parse(frame.bytes(), frame.packet);
+  Pair& pair = expected.pairs[static_cast<std::size_t>(frame.packet.opcode.position)];
+  if (outcome == Outcome::as_learnt && pair.rings == current_.number()) [[likely]] {
+    frame.pair = pair.number;
+    return;
+  }
+  frame.pair = pair_of(frame.packet);
+  if (outcome != Outcome::parsed) {
+    pair = {current_.number(), frame.pair};
+  }
+}
+
+std::uint16_t Receive::pair_of(const wire::Packet& packet) const {
+  return packet.parsed == wire::Parsed::other
+             ? std::uint16_t{0}
+             : current_->pair_of(packet.source, packet.destination);
 }
 
 } // namespace weir::stage

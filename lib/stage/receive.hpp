@@ -6,6 +6,11 @@
 #include "frame/instant.hpp"
 #include "l2/bridge.hpp"
 #include "ring/current_rings.hpp"
+#include "wire/header_prediction.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
 
 namespace weir::stage {
 
@@ -20,9 +25,25 @@ class Receive {
   void accept(frame::Frame& frame, frame::Instant now);
 
  private:
+  /// The number of a packet's addresses in a set of rings.
+  struct Pair {
+    std::uint64_t rings = 0; // number of the set; 0: none
+    std::uint16_t number = 0;
+  };
+
+  /// What packets of a port look like, and whose the last ones of each place in a message were.
+  struct Expected {
+    wire::HeaderPrediction headers;
+    std::array<Pair, wire::kPositions> pairs;
+  };
+
+  void parse(frame::Frame& frame);
+  std::uint16_t pair_of(const wire::Packet& packet) const;
+
   const ring::CurrentRings& current_;
   l2::Bridge& bridge_;
   frame::FrameCounters& counters_;
+  std::vector<Expected> expected_; // by port
 };
 
 } // namespace weir::stage

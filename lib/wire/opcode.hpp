@@ -42,6 +42,8 @@ enum class Position : std::uint8_t {
            // services
 };
 
+inline constexpr std::size_t kPositions = 6;
+
 /// What an opcode says about the packet behind it.
 struct OpcodeInfo {
   Position position = Position::request;

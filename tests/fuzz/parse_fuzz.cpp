@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// One frame: all offsets that parse() returns are inside it.
+/// One frame: all offsets that parse() returns are inside it, and a prediction from it says of a
+/// frame that differs in one byte what parse() says.
 
 #include "frame/frame.hpp"
 #include "frame_script.hpp"
+#include "wire/header_prediction.hpp"
+#include "wire/parse.hpp"
 
 using namespace weir;
 
+namespace {
+
+void predict(std::vector<std::uint8_t> bytes) {
+  wire::HeaderPrediction prediction;
+  wire::Packet packet;
+  prediction.parse(bytes, packet);
+  if (bytes.size() >= 2) {
+    bytes[bytes.front() % bytes.size()] ^= bytes.back();
+  }
+  prediction.parse(bytes, packet);
+  fuzz::require(packet == wire::parse(bytes), "a prediction is not what parse() says");
+}
+
+} // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::uint8_t> bytes(data, data + size);
+  predict(bytes);
   frame::Frame frame;
   frame.data = bytes.data();
   frame.length = static_cast<std::uint32_t>(size);

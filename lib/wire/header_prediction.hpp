@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "wire/packet.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace weir::wire {
+
+/// Parses the packets of one link. Most packets differ in their PSN alone from the last one of the
+/// same place in a message, so one comparison of headers stands for parse() (V. Jacobson, "4BSD
+/// header prediction", ACM CCR 20(1), 1990).
+class HeaderPrediction {
+ public:
+  enum class Outcome : std::uint8_t {
+    as_learnt, // all but the PSN is as in a packet that was learnt
+    learnt,    // later packets are compared with this one
+    parsed,    // neither
+  };
+
+  /// Leaves in `packet` what parse() would. A packet as learnt has the addresses of the packet that
+  /// was learnt last for its place in a message: what follows from these need not be found again.
+  Outcome parse(std::span<const std::uint8_t> frame, Packet& packet);
+
+ private:
+  // Ethernet with a tag, IPv6, UDP and BTH, in whole vectors; IPv4 with two tags and 18 bytes of
+  // options.
+  static constexpr std::size_t kBytes = 80;
+  using Vector [[gnu::vector_size(16)]] = std::uint64_t;
+  using Headers = std::array<Vector, kBytes / sizeof(Vector)>;
+
+  struct Learnt {
+    Headers headers{};
+    Headers read{};                     // ones where parse() reads, but for the PSN
+    std::size_t frame_bytes = SIZE_MAX; // as no frame is long: nothing is learnt
+    Packet packet;
+
+    bool predicts(std::span<const std::uint8_t> frame) const;
+  };
+
+  const Learnt& nearest_to(std::span<const std::uint8_t> frame) const;
+  void learn(std::span<const std::uint8_t> frame, const Packet& packet);
+
+  std::array<Learnt, kPositions> learnt_; // by place in the message
+  std::size_t bth_offset_ = 0;            // of the packet that was learnt last
+};
+
+} // namespace weir::wire
