@@ -74,6 +74,10 @@ struct InOrder {
 template <typename Codec>
 constexpr bool is_in_order = false;
 
+/// Whether encode takes any NaN. Others need the canonical one.
+template <typename Codec>
+constexpr bool takes_any_nan = false;
+
 template <typename Code, std::int32_t kLargest, std::int32_t kNan>
 constexpr bool is_in_order<InOrder<Code, kLargest, kNan>> = true;
 
@@ -116,6 +120,9 @@ enum class Specials : std::uint8_t { ieee, nan_only };
 template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
 struct NarrowFormat {
   static constexpr unsigned kBits = 1 + kExponentBits + kMantissaBits;
+  static constexpr unsigned kMantissa = kMantissaBits;
+  static constexpr std::int32_t kBias = (1 << (kExponentBits - 1)) - 1;
+  static constexpr std::int32_t kRebias = 127 - kBias;
 
   [[gnu::always_inline]] static Floats decode(Ints code) {
     const Ints magnitude = (code & kMagnitudeMask) << kShift;
@@ -154,8 +161,6 @@ struct NarrowFormat {
   static constexpr std::int32_t kSignBit = 1 << (kBits - 1);
   static constexpr std::int32_t kMagnitudeMask = kSignBit - 1;
   static constexpr unsigned kShift = 23 - kMantissaBits;
-  static constexpr std::int32_t kBias = (1 << (kExponentBits - 1)) - 1;
-  static constexpr std::int32_t kRebias = 127 - kBias;
   static constexpr std::int32_t kFloatInfinity = 0x7f800000;
   static constexpr std::int32_t kSubnormalUnit =
       (127 + 1 - kBias - static_cast<std::int32_t>(kMantissaBits) + 23) << 23;

@@ -32,10 +32,10 @@ constexpr void add_order(KernelTable& table, DataType type) {
   entry(table, type, Operation::max) = reduce<Codec, Maximum>;
 }
 
-/// Sums and products use `Arithmetic`, minima and maxima `Order`.
-template <typename Arithmetic, typename Order = Arithmetic>
+/// Products use `Arithmetic`, sums `Addition`, minima and maxima `Order`.
+template <typename Arithmetic, typename Order = Arithmetic, typename Addition = Arithmetic>
 constexpr void add_float(KernelTable& table, DataType type) {
-  entry(table, type, Operation::sum) = reduce<Arithmetic, Sum>;
+  entry(table, type, Operation::sum) = reduce<Addition, Sum>;
   entry(table, type, Operation::product) = reduce<Arithmetic, Product>;
   add_order<Order>(table, type);
 }
@@ -66,8 +66,8 @@ constexpr KernelTable make_kernel_table() {
   add_float<Plain<double>>(table, DataType::f64);
   add_float<Float16, Float16InOrder>(table, DataType::f16);
   add_float<Bfloat16, Bfloat16InOrder>(table, DataType::bf16);
-  add_float<Float8<E4m3>, E4m3InOrder>(table, DataType::f8e4m3);
-  add_float<Float8<E5m2>, E5m2InOrder>(table, DataType::f8e5m2);
+  add_float<Float8<E4m3>, E4m3InOrder, Float8Sum<E4m3>>(table, DataType::f8e4m3);
+  add_float<Float8<E5m2>, E5m2InOrder, Float8Sum<E5m2>>(table, DataType::f8e5m2);
   add_conversions<NarrowFormat<5, 10, Specials::ieee>, std::uint16_t>(table, DataType::f16);
   add_conversions<NarrowFormat<8, 7, Specials::ieee>, std::uint16_t>(table, DataType::bf16);
   add_conversions<E4m3, std::uint8_t>(table, DataType::f8e4m3);

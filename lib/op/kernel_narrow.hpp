@@ -79,7 +79,8 @@ template <unsigned kMantissaBits, std::int32_t kSmallestExponent>
 
 /// Converts an 8-bit element in the upper byte of each 16-bit lane to f16 and back. `rounded` gives
 /// an f32 that is exact in f16; `upper` gives the code of that f16 in the upper byte. The f16 must
-/// be multiplied by the given scale.
+/// be multiplied by the given scale. `bounded` makes an f16 that is past the largest element, or
+/// any NaN, one that `upper` takes.
 template <typename Format>
 struct ByteAsHalf;
 
@@ -98,6 +99,11 @@ struct ByteAsHalf<E5m2> {
   }
 
   [[gnu::always_inline]] static Shorts upper(Shorts halves) { return halves & 0xff00; }
+
+  [[gnu::always_inline]] static Shorts bounded(Shorts halves) {
+    const auto magnitude = reinterpret_cast<SignedShorts>(halves & 0x7fff);
+    return magnitude > 0x7c00 ? Shorts{} + 0x7e00 : halves;
+  }
 };
 
 /// E4M3 has one exponent bit less: its code moved down by one bit is 2^-8 of its value in f16. The
@@ -108,7 +114,8 @@ struct ByteAsHalf<E4m3> {
 
   [[gnu::always_inline]] static Shorts convert(Shorts upper) {
     const Shorts magnitude = upper & 0x7f00;
-    const Shorts nan = reinterpret_cast<Shorts>(magnitude == 0x7f00) & 0x7fff;
+    // With 4000 the exponent is all ones.
+    const Shorts nan = reinterpret_cast<Shorts>(magnitude == 0x7f00) & 0x4000;
     return (upper & 0x8000) | (magnitude >> 1) | nan;
   }
 
@@ -122,36 +129,82 @@ struct ByteAsHalf<E4m3> {
     const Shorts magnitude = (halves << 1) & 0x7f00;
     return magnitude == 0x7f00 ? magnitude : magnitude | (halves & 0x8000);
   }
+
+  [[gnu::always_inline]] static Shorts bounded(Shorts halves) {
+    const auto magnitude = reinterpret_cast<SignedShorts>(halves & 0x7fff);
+    const SignedShorts nan = SignedShorts{} + (0x7f00 >> 1);
+    return reinterpret_cast<Shorts>(lesser<std::int16_t>(nan, magnitude)) | (halves & 0x8000);
+  }
 };
 
-/// Four parts to bytes: 0 and 1 have the even elements, 2 and 3 the odd ones. The sources tell
-/// where each of a pair's f16 comes from.
-template <typename Format, std::size_t... kSources>
-[[gnu::always_inline]] inline void encode_bytes(std::byte* to, const Parts<float, 4>& value,
-                                                std::index_sequence<kSources...> /*of a pair*/) {
-  const auto joined = [](Floats first, Floats second) __attribute__((always_inline)) {
-    return __builtin_shufflevector(halves_of(ByteAsHalf<Format>::rounded(first)),
-                                   halves_of(ByteAsHalf<Format>::rounded(second)), kSources...);
-  };
-  const Shorts even = joined(value.part[0], value.part[1]);
-  const Shorts odd = joined(value.part[2], value.part[3]);
-  store(to, (ByteAsHalf<Format>::upper(even) >> 8) | ByteAsHalf<Format>::upper(odd));
+/// Computes with the values of the elements and rounds any f32. `kScale` is what the f16 of an
+/// element is multiplied by, `kRebias` what an f32 of the table adds to the exponent.
+template <typename Format>
+struct AnyRounding {
+  static constexpr float kScale = ByteAsHalf<Format>::kScale;
+  static constexpr unsigned kRebias = Format::kRebias;
+
+  [[gnu::always_inline]] static Floats rounded(Floats value) {
+    return ByteAsHalf<Format>::rounded(canonical_nan<float>(value));
+  }
+
+  [[gnu::always_inline]] static Shorts upper(Shorts halves) {
+    return ByteAsHalf<Format>::upper(halves);
+  }
+};
+
+/// Computes with the f16s of ByteAsHalf without their scale, and rounds only sums. A sum of
+/// elements is a multiple of the smallest subnormal, even where f32 has rounded it. So a subnormal
+/// result is exact, and all others are rounded at the same bit of the f32.
+template <typename Format>
+struct SumRounding {
+  static constexpr float kScale = 1;
+  static constexpr unsigned kRebias = 127 - 15;
+
+  [[gnu::always_inline]] static Floats rounded(Floats sum) {
+    constexpr unsigned kCut = 23 - Format::kMantissa;
+    const auto bits = reinterpret_cast<Words>(sum);
+    const Words carried = bits + ((1U << (kCut - 1)) - 1) + ((bits >> kCut) & 1U);
+    return reinterpret_cast<Floats>(carried & ~((1U << kCut) - 1));
+  }
+
+  [[gnu::always_inline]] static Shorts upper(Shorts halves) {
+    return ByteAsHalf<Format>::upper(ByteAsHalf<Format>::bounded(halves));
+  }
+};
+
+/// The f16s of two parts, one part after the other.
+template <typename Rounding, std::size_t... kIndices>
+[[gnu::always_inline]] inline Shorts rounded_halves(Floats first, Floats second,
+                                                    std::index_sequence<kIndices...> /*of both*/) {
+  return __builtin_shufflevector(halves_of(Rounding::rounded(first)),
+                                 halves_of(Rounding::rounded(second)), kIndices...);
+}
+
+/// The bytes of four parts: 0 and 1 have the even elements, 2 and 3 the odd ones.
+template <typename Rounding>
+[[gnu::always_inline]] inline Shorts bytes_of(const Parts<float, 4>& value) {
+  constexpr std::make_index_sequence<kVectorBytes / 2> kBoth = {};
+  const Shorts even = rounded_halves<Rounding>(value.part[0], value.part[1], kBoth);
+  const Shorts odd = rounded_halves<Rounding>(value.part[2], value.part[3], kBoth);
+  return (Rounding::upper(even) >> 8) | Rounding::upper(odd);
 }
 
 #if defined(__AVX512VBMI__)
 
-/// The upper half of the f32 of a code without its sign; the lower half is 0.
+/// The upper half of the f32 of a code without its sign; the lower half is 0. `rebias` is what f32
+/// adds to the exponent.
 template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
-constexpr unsigned upper_half_of(unsigned code) {
+constexpr unsigned upper_half_of(NarrowFormat<kExponentBits, kMantissaBits, kSpecials> /*format*/,
+                                 unsigned rebias, unsigned code) {
   constexpr unsigned kOnes = (1U << kExponentBits) - 1;
-  constexpr unsigned kRebias = 127 - ((1U << (kExponentBits - 1)) - 1);
   const unsigned mantissa = code & ((1U << kMantissaBits) - 1);
   const unsigned exponent = code >> kMantissaBits;
   if (kSpecials == Specials::ieee ? exponent == kOnes : code == 0x7f) {
     return kSpecials == Specials::ieee && mantissa == 0 ? 0x7f80 : 0x7fc0;
   }
   if (exponent != 0) {
-    return (exponent + kRebias) << 7 | mantissa << (7 - kMantissaBits);
+    return (exponent + rebias) << 7 | mantissa << (7 - kMantissaBits);
   }
   if (mantissa == 0) {
     return 0;
@@ -161,7 +214,7 @@ constexpr unsigned upper_half_of(unsigned code) {
     ++shift;
   }
   const unsigned fraction = (mantissa << shift) & ((1U << kMantissaBits) - 1);
-  return (kRebias + 1 - shift) << 7 | fraction << (7 - kMantissaBits);
+  return (rebias + 1 - shift) << 7 | fraction << (7 - kMantissaBits);
 }
 
 /// The two bytes of upper_half_of, by code.
@@ -170,14 +223,11 @@ struct alignas(64) UpperHalves {
   std::uint8_t high[128];
 };
 
-template <typename Format>
-constexpr UpperHalves kUpperHalves = {};
-
-template <unsigned kExponentBits, unsigned kMantissaBits, Specials kSpecials>
-constexpr UpperHalves kUpperHalves<NarrowFormat<kExponentBits, kMantissaBits, kSpecials>> = [] {
+template <typename Format, unsigned kRebias>
+constexpr UpperHalves kUpperHalves = [] {
   UpperHalves halves = {};
   for (unsigned code = 0; code < 128; ++code) {
-    const unsigned half = upper_half_of<kExponentBits, kMantissaBits, kSpecials>(code);
+    const unsigned half = upper_half_of(Format(), kRebias, code);
     halves.low[code] = static_cast<std::uint8_t>(half);
     halves.high[code] = static_cast<std::uint8_t>(half >> 8);
   }
@@ -187,15 +237,15 @@ constexpr UpperHalves kUpperHalves<NarrowFormat<kExponentBits, kMantissaBits, kS
 /// f8 by table lookup, 64 codes at once. Byte interleaving works within each quarter of a vector,
 /// so parts 0 and 1 have the even elements of each quarter's first and second half, parts 2 and 3
 /// the odd ones.
-template <typename Format>
-struct TabledFloat8 {
+template <typename Format, typename Rounding>
+struct Float8By {
   using Number = float;
   static constexpr unsigned kParts = 4;
 
   [[gnu::always_inline]] static Parts<float, 4> decode(const std::byte* from) {
     const __m512i codes = load<__m512i>(from);
-    const __m512i low = look_up(kUpperHalves<Format>.low, codes);
-    const __m512i unsigned_high = look_up(kUpperHalves<Format>.high, codes);
+    const __m512i low = look_up(kUpperHalves<Format, Rounding::kRebias>.low, codes);
+    const __m512i unsigned_high = look_up(kUpperHalves<Format, Rounding::kRebias>.high, codes);
     constexpr int kFirstOrBothOthers = 0xf8;
     const __m512i high = _mm512_ternarylogic_epi64(unsigned_high, codes, _mm512_set1_epi8(-0x80),
                                                    kFirstOrBothOthers);
@@ -207,36 +257,23 @@ struct TabledFloat8 {
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
-    encode_bytes<Format>(to, value, sources(std::make_index_sequence<kVectorBytes / 2>()));
+    // Each quarter gets four pairs of bytes of the first part, then four of the second.
+    const auto quads = reinterpret_cast<Vector<std::uint64_t>>(bytes_of<Rounding>(value));
+    store(to, __builtin_shufflevector(quads, quads, 0, 4, 1, 5, 2, 6, 3, 7));
   }
 
  private:
   [[gnu::always_inline]] static __m512i look_up(const std::uint8_t* table, __m512i codes) {
     return _mm512_permutex2var_epi8(_mm512_load_si512(table), codes, _mm512_load_si512(table + 64));
   }
-
-  /// From each quarter: four f16 of the first part, then four of the second.
-  static constexpr std::size_t source_of(std::size_t lane) {
-    const std::size_t within = lane / 8 * 4 + lane % 4;
-    return lane % 8 < 4 ? within : kVectorBytes / 4 + within;
-  }
-
-  template <std::size_t... kLanes>
-  static constexpr std::index_sequence<source_of(kLanes)...>
-  sources(std::index_sequence<kLanes...> /*of the result*/) {
-    return {};
-  }
 };
-
-template <typename Format>
-using Float8 = TabledFloat8<Format>;
 
 #else
 
 /// f8 through f16, which has all of its values. Parts 0 and 1 have the even elements, 2 and 3 the
 /// odd ones.
-template <typename Format>
-struct Float8 {
+template <typename Format, typename Rounding>
+struct Float8By {
   using Number = float;
   static constexpr unsigned kParts = 4;
 
@@ -249,14 +286,14 @@ struct Float8 {
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 4>& value) {
-    encode_bytes<Format>(to, value, std::make_index_sequence<kVectorBytes / 2>());
+    store(to, bytes_of<Rounding>(value));
   }
 
  private:
   [[gnu::always_inline]] static void widen(Shorts halves, Floats* parts) {
     using Indices = std::make_index_sequence<kVectorBytes / 4>;
-    parts[0] = floats_of(slice<0>(halves, Indices())) * ByteAsHalf<Format>::kScale;
-    parts[1] = floats_of(slice<kVectorBytes / 4>(halves, Indices())) * ByteAsHalf<Format>::kScale;
+    parts[0] = floats_of(slice<0>(halves, Indices())) * Rounding::kScale;
+    parts[1] = floats_of(slice<kVectorBytes / 4>(halves, Indices())) * Rounding::kScale;
   }
 
   /// Half of the lanes. Not through memory: gcc would leave the value there.
@@ -268,6 +305,14 @@ struct Float8 {
 };
 
 #endif
+
+template <typename Format, typename Rounding>
+constexpr bool takes_any_nan<Float8By<Format, Rounding>> = true;
+
+template <typename Format>
+using Float8 = Float8By<Format, AnyRounding<Format>>;
+template <typename Format>
+using Float8Sum = Float8By<Format, SumRounding<Format>>;
 
 #else
 
@@ -298,6 +343,8 @@ struct Narrow {
 using Float16 = Narrow<NarrowFormat<5, 10, Specials::ieee>>;
 template <typename Format>
 using Float8 = Narrow<Format>;
+template <typename Format>
+using Float8Sum = Narrow<Format>;
 
 #endif
 

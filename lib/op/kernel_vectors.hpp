@@ -40,6 +40,7 @@ using Floats = Vector<float>;
 using Ints = Vector<std::int32_t>;
 using Words = Vector<std::uint32_t>;
 using Shorts = Vector<std::uint16_t>;
+using SignedShorts = Vector<std::int16_t>;
 
 template <typename V>
 [[gnu::always_inline]] inline V load(const std::byte* from) {

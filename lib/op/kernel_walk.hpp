@@ -37,8 +37,10 @@ template <typename Codec, template <typename> class Fold>
 
 template <typename Codec>
 [[gnu::always_inline]] inline void finish(std::byte* to, PartsOf<Codec>& value) {
-  for (auto& part : value.part) {
-    part = canonical_nan<typename Codec::Number>(part);
+  if constexpr (!takes_any_nan<Codec>) {
+    for (auto& part : value.part) {
+      part = canonical_nan<typename Codec::Number>(part);
+    }
   }
   Codec::encode(to, value);
 }
