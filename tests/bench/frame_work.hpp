@@ -50,6 +50,10 @@ Work verification(const FramePlaces& places, Ahead ahead);
 /// again).
 Work slot_arithmetic(const FramePlaces& places, op::ReduceKernel kernel, Ahead ahead);
 
+/// ISA-L's CRC-32 over the bytes of each frame that its ICRC covers as they are: all but the
+/// Ethernet header and the ICRC.
+Work isal_crc(const FramePlaces& places, Ahead ahead);
+
 /// Goes through the frames, so that the next one from memory is the one that was read longest ago.
 class Walk {
  public:
