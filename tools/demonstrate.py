@@ -140,9 +140,14 @@ class Process:
 
 
 def start_switch(options: argparse.Namespace, folder: Path) -> Process:
+    return start_configured(WEIR, configuration(options, folder), folder)
+
+
+def start_configured(program: Path, content: str, folder: Path) -> Process:
+    """A switch with this configuration, when it is ready."""
     file = folder / "weir.yaml"
-    file.write_text(configuration(options, folder))
-    weir = Process("weir", [str(WEIR), "--config", str(file), "--no-interactive"], folder)
+    file.write_text(content)
+    weir = Process("weir", [str(program), "--config", str(file), "--no-interactive"], folder)
     deadline = time.monotonic() + READY_TIMEOUT_S
     while "weir: ready" not in weir.lines:
         if weir.status() is not None:
@@ -160,18 +165,24 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def rank_command(options: argparse.Namespace, folder: Path, rank: int, rendezvous: str,
+                 program: Path = WORKER) -> list[str]:
+    """A worker's command without its calls."""
+    return [str(program), "--rank", str(rank), "--world", str(options.ranks), "--rendezvous", rendezvous,
+            "--ring", str(RING), "--transport", "software", "--device", memif(0, "client", rank, folder),
+            "--ip", address_of(rank), "--window", str(options.window), "--message-bytes", str(options.message_bytes),
+            "--mtu", str(options.mtu), "--timeout", str(min(options.timeout, STALL_TIMEOUT_S)),
+            "--json", str(folder / f"worker{rank}.json")]
+
+
 def start_workers(options: argparse.Namespace, folder: Path, *more: str) -> list[Process]:
     """One per rank; `more` are options of theirs beside the demo's."""
     rendezvous = f"127.0.0.1:{free_port()}"
     workers = []
     for rank in range(options.ranks):
-        command = [str(WORKER), "--rank", str(rank), "--world", str(options.ranks), "--rendezvous", rendezvous,
-                   "--ring", str(RING), "--transport", "software", "--device", memif(0, "client", rank, folder),
-                   "--ip", address_of(rank), "--size", options.size, "--type", options.type, "--op", options.op,
-                   "--repeat", str(options.repeat), "--window", str(options.window),
-                   "--message-bytes", str(options.message_bytes), "--mtu", str(options.mtu),
-                   "--loss", str(options.loss), "--seed", str(rank + 1), "--progress",
-                   "--timeout", str(min(options.timeout, STALL_TIMEOUT_S)), "--json", str(folder / f"worker{rank}.json"), *more]
+        command = [*rank_command(options, folder, rank, rendezvous), "--size", options.size, "--type", options.type,
+                   "--op", options.op, "--repeat", str(options.repeat), "--loss", str(options.loss),
+                   "--seed", str(rank + 1), "--progress", *more]
         workers.append(Process(f"worker{rank}", command, folder))
     return workers
 

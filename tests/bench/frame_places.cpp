@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,8 +28,7 @@ constexpr std::size_t kPlace = kMbuf + kPrivate + kHeadroom + kDataRoom;
 constexpr std::uint8_t kOrdinary = 0x3c;
 
 std::size_t bytes_wanted() {
-  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const std::size_t wanted = 8 * static_cast<std::size_t>(std::max(cache, 32L << 20));
+  const std::size_t wanted = 8 * last_level_cache_bytes();
   return (wanted + kHugePage - 1) / kHugePage * kHugePage;
 }
 
@@ -52,15 +52,22 @@ void Unmap::operator()(std::byte* memory) const {
   munmap(memory, bytes);
 }
 
-FramePlaces::FramePlaces() : by_rank_(middle_packets(kMostRanks)) {
-  const std::size_t bytes = bytes_wanted();
+std::size_t last_level_cache_bytes() {
+  return static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 32L << 20));
+}
+
+std::unique_ptr<std::byte, Unmap> map_huge(std::size_t bytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
-    throw std::runtime_error("no memory for the frames");
+    throw std::runtime_error("no memory for " + std::to_string(bytes >> 20) + " MiB of data");
   }
   madvise(mapped, bytes, MADV_HUGEPAGE);
-  memory_ = {static_cast<std::byte*>(mapped), Unmap{bytes}};
+  return {static_cast<std::byte*>(mapped), Unmap{bytes}};
+}
 
+FramePlaces::FramePlaces()
+    : memory_(map_huge(bytes_wanted())), by_rank_(middle_packets(kMostRanks)) {
+  const std::size_t bytes = memory_.get_deleter().bytes;
   std::vector<std::size_t> order(bytes / kPlace / kMostRanks * kMostRanks);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), std::mt19937_64(1));

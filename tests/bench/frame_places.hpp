@@ -15,6 +15,12 @@ struct Unmap {
   void operator()(std::byte* memory) const;
 };
 
+/// At least 32 MiB.
+std::size_t last_level_cache_bytes();
+
+/// Memory in huge pages where the kernel has them, filled with zero. Throws std::runtime_error.
+std::unique_ptr<std::byte, Unmap> map_huge(std::size_t bytes);
+
 /// Frames of 1 KiB payload with valid ICRCs in more memory than the last-level cache holds, with
 /// the switch's layout: each in an mbuf of its own, with its frame::Frame in the private area. In
 /// random order, as in a mempool that has been used for some time.

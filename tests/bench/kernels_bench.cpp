@@ -3,20 +3,11 @@
 /// Bytes of payload per second that each kernel reduces, that the ICRC check handles, and that both
 /// together do. Plain reading of payloads in the same memory is measured in turn with them.
 
-#include "frame/frame.hpp"
 #include "frame_places.hpp"
+#include "frame_work.hpp"
 #include "measurement.hpp"
 #include "op/kernel.hpp"
-#include "wire/crc32.hpp"
-#include "wire/icrc.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <functional>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -24,171 +15,12 @@ namespace weir::bench {
 namespace {
 
 constexpr std::string_view kPart = "kernels";
-constexpr std::size_t kPayload = FramePlaces::kPayload;
-
-/// Long enough for the clock. Short enough that a disturbance of the work also disturbs the reading
-/// next to it.
-constexpr std::size_t kSliceBytes = std::size_t{2} << 20;
-constexpr unsigned kSlices = 15;
-
-enum class From : std::uint8_t { cache, memory };
-
-/// The frames of one piece of work: `groups` times `ranks` in a row, `stride` apart.
-struct Groups {
-  std::size_t first = 0;
-  std::size_t stride = 0;
-  std::size_t groups = 0;
-  unsigned ranks = 0;
-};
-
-using Work = std::function<void(const Groups&)>;
-
-#if defined(__x86_64__)
-#define WEIR_EVERY_LEVEL __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WEIR_EVERY_LEVEL
-#endif
-
-/// Reads the inputs and keeps 64 bytes of them: a ReduceKernel that reduces nothing.
-WEIR_EVERY_LEVEL void read_payloads(std::byte* out, const std::byte* const* inputs, unsigned count,
-                                    std::size_t bytes) {
-  using Line = std::uint64_t __attribute__((vector_size(64)));
-  Line seen[4] = {};
-  for (unsigned i = 0; i < count; ++i) {
-    for (std::size_t at = 0; at < bytes; at += sizeof seen) {
-#pragma GCC unroll 4
-      for (std::size_t k = 0; k < 4; ++k) {
-        Line line;
-        std::memcpy(&line, inputs[i] + at + k * sizeof line, sizeof line);
-        seen[k] |= line;
-      }
-    }
-  }
-  const Line all = (seen[0] | seen[1]) | (seen[2] | seen[3]);
-  std::memcpy(out, &all, sizeof all);
-}
-
-/// Stops the compiler from removing stores that are not read.
-void keep(const void* memory) {
-  __asm__ volatile("" : : "g"(memory) : "memory");
-}
-
-Work reduction(const FramePlaces& places, op::ReduceKernel kernel) {
-  return [&places, kernel](const Groups& groups) {
-    alignas(64) std::array<std::byte, kPayload> out;
-    for (std::size_t group = 0; group < groups.groups; ++group) {
-      kernel(out.data(), places.payloads() + groups.first + group * groups.stride, groups.ranks,
-             kPayload);
-      keep(out.data());
-    }
-  };
-}
-
-/// Whether the first lines of the next frames are prefetched during the work on the present ones.
-/// The CPU prefetches the rest of a payload once it is being read, but it cannot guess the next
-/// payload.
-enum class Ahead : std::uint8_t { nothing, first_lines };
-
-constexpr unsigned kLine = 64;
-constexpr unsigned kFirstLines = 4;
-constexpr unsigned kFramesAhead = 8;
-
-void ask_for(const frame::Frame& frame) {
-  __builtin_prefetch(&frame);
-  __builtin_prefetch(reinterpret_cast<const std::byte*>(&frame) + kLine);
-  for (unsigned line = 0; line < kFirstLines; ++line) {
-    __builtin_prefetch(FramePlaces::data_of(frame) + line * kLine);
-  }
-}
-
-/// Prefetches the frames after these while it goes through them.
-template <Ahead kAhead, typename Visit>
-void for_each(frame::Frame* const* frames, unsigned count, Visit&& visit) {
-  for (unsigned i = 0; i < count; ++i) {
-    if constexpr (kAhead == Ahead::first_lines) {
-      ask_for(*frames[i + kFramesAhead]);
-    }
-    visit(*frames[i], i);
-  }
-}
-
-void expect_valid(bool is_valid) {
-  if (!is_valid) {
-    throw std::logic_error("a frame with a wrong ICRC");
-  }
-}
-
-template <Ahead kAhead>
-Work verification(const FramePlaces& places) {
-  return [&places](const Groups& groups) {
-    for (std::size_t group = 0; group < groups.groups; ++group) {
-      for_each<kAhead>(places.frames() + groups.first + group * groups.stride, groups.ranks,
-                       [](const frame::Frame& frame, unsigned /*rank*/) {
-                         expect_valid(wire::icrc_is_valid(frame));
-                       });
-    }
-  };
-}
-
-/// The cost of a slot without its bookkeeping: every frame is checked as it comes, the fold when
-/// the last is there, an ICRC for each result (stored elsewhere, because the frames are used
-/// again).
-template <Ahead kAhead>
-Work slot_arithmetic(const FramePlaces& places, op::ReduceKernel kernel) {
-  return [&places, kernel](const Groups& groups) {
-    std::array<std::uint8_t, kPayload> out;
-    std::array<std::uint32_t, FramePlaces::kMostRanks> icrcs;
-    for (std::size_t group = 0; group < groups.groups; ++group) {
-      const std::size_t at = groups.first + group * groups.stride;
-      for_each<kAhead>(places.frames() + at, groups.ranks,
-                       [&icrcs](frame::Frame& frame, unsigned rank) {
-                         // It was verified in an earlier pass.
-                         frame.icrc = wire::IcrcState::unverified;
-                         expect_valid(wire::verify_icrc(frame));
-                         icrcs[rank] = wire::stored_icrc(frame) ^ frame.payload_crc;
-                       });
-      kernel(reinterpret_cast<std::byte*>(out.data()), places.payloads() + at, groups.ranks,
-             kPayload);
-      const std::uint32_t result = wire::crc32(0, out);
-      for (unsigned rank = 0; rank < groups.ranks; ++rank) {
-        icrcs[rank] ^= result;
-      }
-      keep(icrcs.data());
-    }
-  };
-}
-
-double median_of(std::array<double, kSlices>& values) {
-  std::nth_element(values.begin(), values.begin() + kSlices / 2, values.end());
-  return values[kSlices / 2];
-}
 
 struct Measured {
   Case parameters;
   unsigned ranks = 0;
   From from = From::cache;
   Work work;
-};
-
-/// Goes through the frames, so that the next one from memory is the one that was read longest ago.
-class Walk {
- public:
-  explicit Walk(std::size_t frames) : frames_(frames) {}
-
-  Groups next(unsigned ranks, From from) {
-    const std::size_t groups = kSliceBytes / kPayload / ranks;
-    if (from == From::cache) {
-      return {0, 0, groups, ranks};
-    }
-    if (at_ + groups * ranks + kFramesAhead > frames_) {
-      at_ = 0;
-    }
-    return {std::exchange(at_, at_ + groups * ranks), ranks, groups, ranks};
-  }
-
- private:
-  std::size_t frames_;
-  std::size_t at_ = 0;
 };
 
 class Bench {
@@ -206,7 +38,7 @@ class Bench {
 
  private:
   void add(Case parameters, unsigned ranks, From from, Work work) {
-    parameters.with("ranks", ranks).with("from", from == From::cache ? "cache" : "memory");
+    parameters.with("ranks", ranks).with("from", name_of(from));
     if (parameters.is_wanted(options_)) {
       cases_.push_back({std::move(parameters), ranks, from, std::move(work)});
     }
@@ -264,15 +96,15 @@ class Bench {
     const op::ReduceKernel sum = op::find_kernel(DataType::f32, Operation::sum, best_);
     for (const unsigned ranks : {2U, 8U, 64U}) {
       const Case verifying = icrc_case("verify");
-      add_both(verifying, ranks, verification<Ahead::nothing>(places_));
+      add_both(verifying, ranks, verification(places_, Ahead::nothing));
       const Case slot = icrc_case("verify+sum+recompute");
-      add_both(slot, ranks, slot_arithmetic<Ahead::nothing>(places_, sum));
+      add_both(slot, ranks, slot_arithmetic(places_, sum, Ahead::nothing));
     }
     for (const unsigned ranks : {2U, 8U, 64U}) {
       add(icrc_case("verify, lines ahead"), ranks, From::memory,
-          verification<Ahead::first_lines>(places_));
+          verification(places_, Ahead::first_lines));
       add(icrc_case("verify+sum+recompute, lines ahead"), ranks, From::memory,
-          slot_arithmetic<Ahead::first_lines>(places_, sum));
+          slot_arithmetic(places_, sum, Ahead::first_lines));
     }
   }
 
@@ -285,27 +117,25 @@ class Bench {
     }
   }
 
-  /// Takes the median slice of each, because a disturbed one shows nothing.
   void measure(const Measured& measured, unsigned round) {
-    std::array<double, kSlices> work;
-    std::array<double, kSlices> reading;
+    std::vector<double> work;
+    std::vector<double> reading;
     for (unsigned slice = 0; slice < kSlices; ++slice) {
       const Groups for_work = walk_.next(measured.ranks, measured.from);
-      work[slice] = cpu_seconds_of([&] { measured.work(for_work); });
+      const double bytes = for_work.payload_bytes();
+      work.push_back(bytes / cpu_seconds_of([&] { measured.work(for_work); }));
       const Groups for_reading = walk_.next(measured.ranks, measured.from);
-      reading[slice] = cpu_seconds_of([&] { reading_(for_reading); });
+      reading.push_back(bytes / cpu_seconds_of([&] { reading_(for_reading); }));
     }
-    const double bytes =
-        static_cast<double>(kSliceBytes / kPayload / measured.ranks) * measured.ranks * kPayload;
     report(kPart, measured.parameters, round,
-           {{"rate", bytes / median_of(work) / 1e9, "GB/s", "reading"},
-            {"reading", bytes / median_of(reading) / 1e9, "GB/s"}});
+           {{"rate", median_of(std::move(work)) / 1e9, "GB/s", "reading"},
+            {"reading", median_of(std::move(reading)) / 1e9, "GB/s"}});
   }
 
   const Options options_;
   const op::CpuLevel best_ = op::best_cpu_level();
   const FramePlaces places_;
-  const Work reading_ = reduction(places_, read_payloads);
+  const Work reading_ = reading(places_);
   Walk walk_{places_.size()};
   std::vector<Measured> cases_;
 };

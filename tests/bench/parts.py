@@ -47,6 +47,12 @@ class Part:
     program: str
     tables: tuple[Table, ...] = ()
     plots: tuple[Plot, ...] = ()
+    script: str = ""  # of this folder: runs the program, and others that it compares
+    more_targets: tuple[str, ...] = ()  # of the build folder: what the script runs besides
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (f"tests/bench/{self.program}", *self.more_targets)
 
 
 KERNELS = Part(
@@ -167,6 +173,37 @@ SPARSE = Part(
         for pattern in ("scattered", "clustered")),
 )
 
+CHECKS = {"about": "check"}
+FORWARDING = {"about": "forwarding"}
+WHOLE = {"about": "all-reduce"}
+
+RIVALS = Part(
+    "rivals", "what others would use for the same bytes", "rivals_bench", script="rivals.py",
+    more_targets=("app/weir", "app/weir-worker"),
+    tables=(
+        Table("Weir's check of a frame / ISA-L's CRC alone, GB/s of payload", "weir", "work", "from", CHECKS,
+              beside="rival"),
+        Table("The same as a ratio", "weir", "work", "from", CHECKS, shows_ratio=True),
+        *(entry for work in ("sum", "verify+sum+recompute") for entry in (
+            Table(f"Weir's {work} of 8 ranks on one core / a parameter server's loop, GB/s of payload", "weir",
+                  "rival", "from", {"about": "sum", "work": work}, beside="rival"),
+            Table("The same as a ratio", "weir", "rival", "from", {"about": "sum", "work": work}, shows_ratio=True))),
+        Table("Frames of no ring: Weir / testpmd on the same ports, Mpps for each second of the lcore's computing",
+              "weir", "rival", "payload", FORWARDING, beside="rival"),
+        Table("The same as a ratio", "weir", "rival", "payload", FORWARDING, shows_ratio=True),
+        Table("Shortest all-reduce: Weir / Open MPI, us", "weir", "bytes", "ranks", WHOLE, beside="rival"),
+        Table("The same as a ratio: below 1, Weir is faster", "weir", "bytes", "ranks", WHOLE, shows_ratio=True),
+    ),
+    plots=(
+        Plot("sum", "Weir's sum on one core over a parameter server's", "weir", "from", ("work", "rival"),
+             {"about": "sum"}, shows_ratio=True),
+        Plot("forwarding", "Frames of no ring: Weir over testpmd", "weir", "payload", ("rival",), FORWARDING,
+             shows_ratio=True, x_scale=Scale.LOGARITHMIC),
+        Plot("all-reduce", "Shortest all-reduce: Weir over Open MPI", "weir", "bytes", ("rival",), WHOLE,
+             shows_ratio=True, x_scale=Scale.LOGARITHMIC, y_scale=Scale.LOGARITHMIC),
+    ),
+)
+
 PARTS = (
     KERNELS,
     Part("pipeline", "one core, run to completion: packets and bits per second beside macswap", "pipeline_bench"),
@@ -180,4 +217,5 @@ PARTS = (
     SMALL_MESSAGES,
     PARALLEL_RINGS,
     SPARSE,
+    RIVALS,
 )

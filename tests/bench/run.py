@@ -27,16 +27,22 @@ def tell(text: str) -> None:
 
 
 def build(build_folder: Path, parts: list[Part]) -> None:
-    targets = sorted({f"tests/bench/{part.program}" for part in parts})
+    targets = sorted({target for part in parts for target in part.targets})
     tell(f"bench: building {', '.join(targets)} in {build_folder}")
     quiet = [] if sys.stderr.isatty() else ["--quiet"]  # a log gets only errors
     if subprocess.run(["ninja", "-C", str(build_folder), *quiet, *targets], stdout=sys.stderr).returncode != 0:
         sys.exit("tools/bench: the measuring programs do not build")
 
 
+def command_of(part: Part, build_folder: Path) -> list[str]:
+    if part.script:
+        return [sys.executable, str(Path(__file__).with_name(part.script)), "--build", str(build_folder)]
+    return [str(build_folder / "tests" / "bench" / part.program)]
+
+
 def measure(part: Part, build_folder: Path, options: argparse.Namespace) -> list[Measured]:
     """Runs the part's program; its progress goes to the terminal."""
-    command = [str(build_folder / "tests" / "bench" / part.program), "--part", part.name]
+    command = command_of(part, build_folder) + ["--part", part.name]
     command += ["--quick"] if options.quick else []
     command += ["--rounds", str(options.rounds)] if options.rounds else []
     command += ["--only", options.only] if options.only else []
