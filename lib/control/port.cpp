@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/port.hpp"
 
+#include "control/af_xdp.hpp"
 #include "control/device_socket.hpp"
 #include "frame/frame.hpp"
 
@@ -109,12 +110,17 @@ Port::~Port() {
 void Port::check(int answer, const char* what) const {
   if (answer < 0) {
     const int error = answer == -1 ? rte_errno : -answer;
-    throw PortError(fmt::format("port {}: device {} {}: {}", config_.name, config_.device, what,
-                                rte_strerror(error)));
+    throw PortError(fmt::format("port {}: device {} {}: {}{}{}", config_.name, config_.device, what,
+                                rte_strerror(error), is_af_xdp(config_) ? "; " : "",
+                                is_af_xdp(config_) ? kAfXdpNeeds : ""));
   }
 }
 
 void Port::start(rte_mempool* pool) {
+  if (const std::string why = is_af_xdp(config_) ? why_af_xdp_cannot_use(*pool) : "";
+      !why.empty()) {
+    throw PortError(fmt::format("port {}: device {}: {}", config_.name, config_.device, why));
+  }
   configure();
   set_up_queues(pool);
   check(rte_eth_dev_start(device_), "cannot be started");
