@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/memory.hpp"
 
+#include "control/af_xdp.hpp"
 #include "frame/frame.hpp"
 #include "lcore/lcore.hpp"
 #include "lcore/mbuf_frame.hpp"
@@ -28,15 +29,14 @@ namespace {
 
 constexpr std::uint32_t kPerLcore = 512 + 4 * 32; // mempool cache and bursts under way
 constexpr std::uint32_t kSpare = 1024;            // for the drivers' own use
-// af_packet needs mbufs for its slots (framesz), which are longer than the frames in them.
-constexpr std::uint32_t kDriverRoom = 256;
 
 std::uint16_t data_room_for(const config::Config& config) {
   std::uint32_t longest = 0;
   for (const config::PortConfig& port : config.ports) {
     longest = std::max(longest, stage::max_frame_bytes(port.mtu));
   }
-  const std::uint32_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM + kDriverRoom, 64u);
+  const std::uint32_t room =
+      RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM + kDriverRoom, kDataRoomAlignment);
   return static_cast<std::uint16_t>(std::max<std::uint32_t>(room, RTE_MBUF_DEFAULT_BUF_SIZE));
 }
 
@@ -81,8 +81,9 @@ std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) 
 }
 
 std::uint64_t frames_queued_at(const config::PortConfig& port) {
-  return std::uint64_t{port.rx_descriptors} * port.rx_queues +
-         std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses + sum_of(lcore::kTxBacklogs);
+  const std::uint64_t in_queues = std::uint64_t{port.rx_descriptors} * port.rx_queues +
+                                  std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses;
+  return (is_af_xdp(port) ? frames_in_af_xdp(port) : in_queues) + sum_of(lcore::kTxBacklogs);
 }
 
 namespace {

@@ -33,6 +33,11 @@ struct MemoryPlan {
 /// are sent again from the cache. The frames are those that the slots held.
 std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port);
 
+/// Room in every buffer besides headroom and frame, for drivers: af_packet fills whole slots
+/// (framesz), and the kernel leaves 256 bytes before a frame of af_xdp (XDP_PACKET_HEADROOM).
+inline constexpr std::uint32_t kDriverRoom = 256;
+inline constexpr std::uint32_t kDataRoomAlignment = 64;
+
 /// Frames that may wait in a port's queues.
 std::uint64_t frames_queued_at(const config::PortConfig& port);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/port.hpp"
 
-#include "control/memif_socket.hpp"
+#include "control/af_xdp.hpp"
+#include "control/device_socket.hpp"
 #include "frame/frame.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 
 namespace weir::control {
@@ -51,16 +53,40 @@ Port::Port(const config::PortConfig& config) : config_(config), device_(find_dev
 }
 
 void Port::probe() {
-  const auto socket = memif_socket_file(config_.device);
-  if (socket && remove_stale_socket(*socket)) {
-    warnings_.push_back(
-        fmt::format("port {}: removed {}, where nobody listened any more", config_.name, *socket));
-  }
+  make_way_for_socket();
   check(rte_dev_probe(config_.device.c_str()), "cannot be probed");
   device_ = find_device(config_);
   if (device_ == kNoDevice) {
     throw PortError(fmt::format("port {}: device {} was probed, but no Ethernet port has its name",
                                 config_.name, config_.device));
+  }
+}
+
+/// Never takes a name that is in use: net_vhost removes whatever file it cannot bind to.
+void Port::make_way_for_socket() {
+  const auto socket = device_socket(config_.device);
+  if (!socket) {
+    return;
+  }
+  const auto refuse = [&](const std::string& why) {
+    throw PortError(fmt::format("port {}: device {}: {}; allowed: a file that is not there",
+                                config_.name, config_.device, why));
+  };
+  switch (occupant_of(*socket)) {
+  case Occupant::nobody:
+    return;
+  case Occupant::listener:
+    if (!socket->is_shared) {
+      refuse(fmt::format("another process listens on {}", socket->file));
+    }
+    return;
+  case Occupant::other_file:
+    refuse(fmt::format("{} is no socket", socket->file));
+    return;
+  case Occupant::stale_socket:
+    unlink(socket->file.c_str());
+    warnings_.push_back(fmt::format("port {}: removed {}, where nobody listened any more",
+                                    config_.name, socket->file));
   }
 }
 
@@ -84,12 +110,17 @@ Port::~Port() {
 void Port::check(int answer, const char* what) const {
   if (answer < 0) {
     const int error = answer == -1 ? rte_errno : -answer;
-    throw PortError(fmt::format("port {}: device {} {}: {}", config_.name, config_.device, what,
-                                rte_strerror(error)));
+    throw PortError(fmt::format("port {}: device {} {}: {}{}{}", config_.name, config_.device, what,
+                                rte_strerror(error), is_af_xdp(config_) ? "; " : "",
+                                is_af_xdp(config_) ? kAfXdpNeeds : ""));
   }
 }
 
 void Port::start(rte_mempool* pool) {
+  if (const std::string why = is_af_xdp(config_) ? why_af_xdp_cannot_use(*pool) : "";
+      !why.empty()) {
+    throw PortError(fmt::format("port {}: device {}: {}", config_.name, config_.device, why));
+  }
   configure();
   set_up_queues(pool);
   check(rte_eth_dev_start(device_), "cannot be started");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/port_plan.hpp"
 
+#include "control/af_xdp.hpp"
 #include "control/memory.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace weir::control {
 
@@ -25,6 +27,16 @@ std::uint64_t frames_of(const std::vector<PortConfig>& places) {
     frames += port.is_there() ? frames_queued_at(port) : 0;
   }
   return frames;
+}
+
+/// Such a port keeps buffers when it closes, so each one that came and went would leave the rings
+/// less.
+void refuse_af_xdp(const PortConfig& port, std::string_view what) {
+  if (is_af_xdp(port)) {
+    throw PortError(fmt::format("port {}: device {} {}; allowed: a restart, for its driver does "
+                                "not give back the buffers of a port that closes",
+                                port.name, port.device_name(), what));
+  }
 }
 
 void check_device(const PortConfig& port, const std::vector<PortConfig>& present) {
@@ -78,6 +90,7 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<PortConfig
     if (std::ranges::find(all, port.name, &PortConfig::name) != all.end()) {
       continue;
     }
+    refuse_af_xdp(port, "would come by a reload");
     check_device(port, all);
     budget.check(port, all);
     const std::uint16_t place = free_place(all);
@@ -90,6 +103,7 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<PortConfig
     PortConfig& port = plan.places[place];
     if (port.is_there() &&
         std::ranges::find(wanted, port.name, &PortConfig::name) == wanted.end()) {
+      refuse_af_xdp(port, "would go by a reload");
       port = {};
       plan.closed.push_back(place);
     }

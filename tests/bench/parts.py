@@ -204,6 +204,24 @@ RIVALS = Part(
     ),
 )
 
+# On one core, hosts and switch work in turn; on two, the switch has one of its own.
+LINK_CASES = tuple({"payload": 1024, "cores": cores} for cores in (1, 2))
+
+LINKS = Part(
+    "links", "links that need no driver of a NIC: AF_PACKET, AF_XDP, taps, memif, vhost-user", "links_bench",
+    tables=(
+        *(Table(f"Frames of 1 KiB through the switch, {title}, {where['cores']} core(s)", "rate", "link", "work", where,
+                shows_ratio=shows_ratio)
+          for where in LINK_CASES for title, shows_ratio in (("Mpps", False), ("over af_packet", True))),
+        Table("Frames of 64 bytes on one core, over af_packet", "rate", "link", "work", {"payload": 64, "cores": 1},
+              shows_ratio=True),
+        Table("Frames that wait in a link while the switch does not look", "kept", "link", "work",
+              {"payload": 1024, "cores": 1, "work": "forward"}),
+    ),
+    plots=tuple(Plot(f"cores-{where['cores']}", f"Frames of 1 KiB over af_packet, {where['cores']} core(s)", "rate",
+                     "link", ("work",), where, shows_ratio=True) for where in LINK_CASES),
+)
+
 PARTS = (
     KERNELS,
     Part("pipeline", "one core, run to completion: packets and bits per second beside macswap", "pipeline_bench"),
@@ -218,4 +236,5 @@ PARTS = (
     PARALLEL_RINGS,
     SPARSE,
     RIVALS,
+    LINKS,
 )

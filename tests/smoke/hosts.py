@@ -320,11 +320,11 @@ class Job:
             self.seen.gaps += 1
 
 
-def ring_of_hosts(lab: Lab) -> tuple[Namespace, Hosts]:
-    """The switch's namespace with tap0..tap3, and hosts behind them."""
+def ring_of_hosts(lab: Lab, interface: str = "tap") -> tuple[Namespace, Hosts]:
+    """The switch's namespace with tap0..tap3, or other names, and hosts behind them."""
     fabric, outside = lab.namespace(), lab.namespace()
     for rank in range(RANKS):
-        veth(fabric, f"tap{rank}", outside, f"host{rank}")
+        veth(fabric, f"{interface}{rank}", outside, f"host{rank}")
     hosts = Hosts(outside)
     lab.on_end(hosts.close)
     return fabric, hosts

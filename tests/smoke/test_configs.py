@@ -11,7 +11,7 @@ from lab import Lab, smoke_test
 from weir import BUILD, REPLAY, ROOT, WEIR, expect, run_to_end, wait_for
 
 CONFIG = ROOT / "config"
-STARTED = {"af_packet.yaml", "tap.yaml", "pcap.yaml", "demo.yaml"}
+STARTED = {"af_packet.yaml", "af_xdp.yaml", "tap.yaml", "pcap.yaml", "demo.yaml", "vhost.yaml"}
 
 
 @smoke_test("config-af_packet")
@@ -22,6 +22,19 @@ def af_packet(lab: Lab) -> None:
     expect([(port["driver"], port["promiscuous"], port["link"][:2]) for port in ports]
            == [("net_af_packet", "on", "up")] * RANKS, f"{list(ports)}")
     switch.stop()
+
+
+@smoke_test("config-vhost")
+def vhost(lab: Lab) -> None:
+    """The sockets' folder is the service's in the file, and the test's here."""
+    text = (CONFIG / "vhost.yaml").read_text().replace("iface=/run/weir", f"iface={lab.directory}")
+    switch = lab.ready_weir(lab.namespace(), text)
+    ports = switch.ask("/weir/port/info")["port_info"].values()
+    expect([(port["driver"], port["link"]) for port in ports] == [("net_vhost", "down")] * RANKS, f"{list(ports)}")
+    sockets = [lab.directory / f"vhost{rank}.sock" for rank in range(RANKS)]
+    expect(all(file.is_socket() for file in sockets), f"{[*lab.directory.iterdir()]}")
+    switch.stop()
+    expect(not any(file.exists() for file in sockets), "sockets are left behind")
 
 
 @smoke_test("config-tap")

@@ -307,26 +307,38 @@ def switch_that_hangs_up(lab: Lab) -> None:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-@smoke_test("killed-switch-socket")
-def killed_switch_socket(lab: Lab) -> None:
-    """A killed switch leaves its memif socket. The next one removes it, but not the socket of a living switch."""
+def leaves_no_socket(lab: Lab, file: Path, config: str, other_type: int, refusal: str) -> None:
+    """A killed switch leaves its socket. The next one removes it, but not the socket of a living switch."""
     namespace = lab.namespace()
-    file = lab.directory / "memif.sock"
-    first = lab.ready_weir(namespace, memif_switch(lab.directory))
-    second = lab.weir(namespace, memif_switch(lab.directory), "--no-interactive").wait()
-    expect(second.status == 1 and "port p0: device net_memif0" in second.output, f"{second}")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:  # memif's are of another type
+    first = lab.ready_weir(namespace, config)
+    second = lab.weir(namespace, config, "--no-interactive").wait()
+    expect(second.status == 1 and "port p0: device net_" in second.output
+           and refusal in second.output, f"{second}")
+    with socket.socket(socket.AF_UNIX, other_type) as connection:
         expect(connection.connect_ex(str(file)) == errno.EPROTOTYPE, "the first's socket is gone")
     expect(first.process.poll() is None, f"the first is gone: {first.output()}")
     os.killpg(first.process.pid, signal.SIGKILL)
     first.process.wait()
     expect(file.is_socket(), "nothing is left, so there is nothing to test")
-    third = lab.ready_weir(namespace, memif_switch(lab.directory))
+    third = lab.ready_weir(namespace, config)
     expect(f"weir: port p0: removed {file}" in third.output(), f"it does not say so: {third.output()}")
     third.stop()
     file.write_text("no socket")
-    fourth = lab.weir(namespace, memif_switch(lab.directory), "--no-interactive").wait()
-    expect(fourth.status == 1 and file.read_text() == "no socket", f"{fourth}")
+    fourth = lab.weir(namespace, config, "--no-interactive").wait()
+    expect(fourth.status == 1 and f": {file} is no socket; allowed: " in fourth.output
+           and file.read_text() == "no socket", f"{fourth}")
+
+
+@smoke_test("killed-switch-socket")
+def killed_switch_socket(lab: Lab) -> None:
+    leaves_no_socket(lab, lab.directory / "memif.sock", memif_switch(lab.directory), socket.SOCK_STREAM, " cannot be probed: ")
+
+
+@smoke_test("killed-switch-vhost-socket")
+def killed_switch_vhost_socket(lab: Lab) -> None:
+    file = lab.directory / "vhost.sock"
+    leaves_no_socket(lab, file, configuration([f'name: p0, device: "net_vhost0,iface={file}"']), socket.SOCK_SEQPACKET,
+                     f": another process listens on {file}; allowed: ")
 
 
 def inherited_sockets(process: int) -> dict[str, bool]:

@@ -1062,7 +1062,8 @@ TEST(ReadyConfigurations, AllLoad) {
       loaded.insert(entry.path().stem());
     }
   }
-  for (const char* name : {"demo", "pcap", "af_packet", "tap", "lab-mlx5", "lab-ice"}) {
+  for (const char* name :
+       {"demo", "pcap", "af_packet", "af_xdp", "tap", "vhost", "lab-mlx5", "lab-ice"}) {
     EXPECT_TRUE(loaded.contains(name)) << name;
   }
 }

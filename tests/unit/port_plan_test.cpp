@@ -119,6 +119,43 @@ TEST(PortPlan, ADeviceIsOnePortsOnly) {
             "without that port first");
 }
 
+PortConfig af_xdp_port(std::string_view name) {
+  PortConfig made = port(name);
+  made.device = fmt::format("net_af_xdp_{},iface=eth0", name);
+  return made;
+}
+
+/// DPDK 22.11's driver has rings of 2048 frames to receive into, and as many for those that it has
+/// sent, besides one of rx_descriptors for those that it sends.
+TEST(PortPlan, AnAfXdpPortHasTheFramesOfItsDriver) {
+  const std::uint64_t backlogs = frames_queued_at(port("a")) - (1024 + 2 * 1024);
+  EXPECT_EQ(frames_queued_at(af_xdp_port("a")), 2 * 2048 + 1024 + backlogs);
+  PortConfig two = af_xdp_port("a");
+  two.rx_queues = 2;
+  two.rx_descriptors = 512;
+  EXPECT_EQ(frames_queued_at(two), 2 * (2 * 2048 + 512) + backlogs);
+}
+
+TEST(PortPlan, AnAfXdpPortNeitherComesNorGoes) {
+  const auto why = [](std::string_view what) {
+    return fmt::format("port x: device net_af_xdp_x would {} by a reload; allowed: a restart, for "
+                       "its driver does not give back the buffers of a port that closes",
+                       what);
+  };
+  const PortConfig x = af_xdp_port("x");
+  EXPECT_EQ(refusal({"a"}, {port("a"), x}), why("come"));
+  Config running = started_with({"a"}, 2);
+  running.ports.push_back(x);
+  const PortBudget budget(running);
+  EXPECT_EQ(steps_of(plan_ports(running, {port("a"), x}, budget)), "ax opened [] closed []");
+  try {
+    plan_ports(running, ports({"a", "b"}), budget);
+    ADD_FAILURE() << "it went";
+  } catch (const PortError& error) {
+    EXPECT_EQ(error.what(), why("go"));
+  }
+}
+
 TEST(PortPlan, AMemberThatIsNotTiedMayBeBehindIt) {
   ring::RingSpec ring{.id = 7, .mtu = 4096, .members = {{.ip = *wire::parse_ip("10.0.0.1")}}};
   PortConfig small = port("d");

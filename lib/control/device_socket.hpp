@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::control {
+
+/// A Unix socket on which a driver listens, as a file.
+struct DeviceSocket {
+  std::string file;
+  int type = 0; // SOCK_…
+  // Several ports of one switch may listen on it. Then only the driver knows a stranger's.
+  bool is_shared = false;
+};
+
+/// The socket on which a device with these devargs will listen: a net_memif server or a net_vhost
+/// server. None for other devices, for clients, and for abstract sockets, which have no file.
+std::optional<DeviceSocket> device_socket(std::string_view devargs);
+
+/// What is where a driver wants to listen.
+enum class Occupant : std::uint8_t {
+  nobody,
+  stale_socket, // nobody listens: a killed process leaves such a file, and a new bind would fail
+  listener,
+  other_file, // no socket
+};
+
+Occupant occupant_of(const DeviceSocket& socket);
+
+} // namespace weir::control
