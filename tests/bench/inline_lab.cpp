@@ -66,6 +66,12 @@ void InlineLab::run_until_sent(std::uint64_t frames) {
   }
 }
 
+void InlineLab::introduce_senders_of(const std::vector<Arrival>& frames) {
+  for (const Arrival& frame : frames) {
+    tables_.bridge.learn(frame.bytes, frame.port, clock_.now().ms);
+  }
+}
+
 void InlineLab::open_connections() {
   const Pool pool =
       make_pool("bench_hellos", workload_.hellos().size(), longest_of(workload_.hellos()));
