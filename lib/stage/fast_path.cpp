@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/fast_path.hpp"
 
-#include "stage/graph_watch.hpp"
-
 #include <bit>
-#include <cstring>
 
 namespace weir::stage {
 
@@ -15,38 +12,27 @@ FastPath::FastPath(const ring::CurrentRings& current, l2::Bridge& bridge, const 
 void FastPath::begin_burst() {
   is_open_ = !forward_.is_watched();
   port_ = frame::kNoPort;
-  addresses_of_stranger_ = 0;
-  addresses_of_ring_ = 0;
+  addresses_of_stranger_ = kNone;
+  addresses_of_ring_ = kNone;
 }
 
-std::uint16_t FastPath::short_way(std::span<const std::uint8_t> frame, std::uint16_t ingress,
-                                  std::uint64_t now) {
+std::uint16_t FastPath::short_way(std::span<const std::uint8_t> frame, const Look& look,
+                                  std::uint16_t ingress, std::uint64_t now) {
   if (!is_foreign(frame) || !forward_.fits_all(frame.size())) {
     return take_the_stages();
   }
-  const Stations stations = stations_of(frame);
-  if (port_ == frame::kNoPort || stations != stations_) {
-    stations_ = stations;
+  if (port_ == frame::kNoPort || !look.has_stations_of(last_)) {
     port_ = look_up(frame, ingress, now);
   }
-  if (port_ != frame::kNoPort) {
-    passes<StageId::receive, StageId::dispatch>();
-    passes<StageId::dispatch, StageId::forward>();
-    passes<StageId::forward, StageId::transmit>();
-  }
-  return port_;
-}
-
-FastPath::Stations FastPath::stations_of(std::span<const std::uint8_t> frame) {
-  Stations stations;
-  std::memcpy(&stations.first, frame.data(), sizeof stations.first);
-  std::memcpy(&stations.rest, frame.data() + sizeof stations.first, sizeof stations.rest);
-  return stations;
+  last_ = look;
+  return port_ == frame::kNoPort ? port_ : passed();
 }
 
 /// Whether Dispatch certainly leaves the frame to Forward.
 bool FastPath::is_foreign(std::span<const std::uint8_t> frame) {
-  switch (wire::glance_at(frame)) {
+  const wire::Glance glance = wire::glance_at(frame);
+  is_last_roce_ = glance == wire::Glance::roce_v2;
+  switch (glance) {
   case wire::Glance::other:
     return true;
   case wire::Glance::roce_v2: {

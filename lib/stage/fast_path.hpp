@@ -5,9 +5,12 @@
 #include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
 #include "stage/forward.hpp"
+#include "stage/graph_watch.hpp"
 #include "wire/glance.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace weir::stage {
@@ -35,33 +38,78 @@ class FastPath {
   /// milliseconds.
   std::uint16_t egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                           std::uint64_t now) {
-    if (!is_open_ || resembles_ring_frame(frame)) {
+    if (!is_open_ || frame.size() < wire::RoceV2Glance::kLeast) {
       return take_the_stages();
     }
-    return short_way(frame, ingress, now);
+    const Look look = look_at(frame);
+    if (port_ != frame::kNoPort && look == last_ && goes_with_last(frame)) {
+      return passed();
+    }
+    if (look.addresses == addresses_of_ring_) { // a ring's frames follow one another
+      return take_the_stages();
+    }
+    return short_way(frame, look, ingress, now);
   }
 
  private:
-  /// The addresses of an Ethernet header as numbers.
-  struct Stations {
-    std::uint64_t first = 0;
-    std::uint32_t rest = 0;
+  /// 255.255.255.255 twice: no neighbours, since a ring's addresses differ.
+  static constexpr std::uint64_t kNone = UINT64_MAX;
 
-    bool operator==(const Stations&) const = default;
+  /// Parts of a frame that starts as the most usual kind does. Two frames that look the same have
+  /// the same stations and the same wire::Glance.
+  struct Look {
+    std::uint64_t destination_and_source = 0; // the first bytes of it
+    std::uint64_t source_and_type = 0;        // the rest of it; also IP's version and length
+    std::uint64_t addresses = 0;              // IPv4
+    std::uint16_t udp_destination = 0;
+    std::uint8_t protocol = 0;
+
+    bool operator==(const Look& other) const {
+      return destination_and_source == other.destination_and_source &&
+             source_and_type == other.source_and_type && addresses == other.addresses &&
+             udp_destination == other.udp_destination && protocol == other.protocol;
+    }
+
+    bool has_stations_of(const Look& other) const {
+      constexpr std::uint64_t source = 0xffff'ffff;
+      return destination_and_source == other.destination_and_source &&
+             ((source_and_type ^ other.source_and_type) & source) == 0;
+    }
   };
 
-  /// Frames of a ring follow one another. One that looks like the last one takes the stages, where
-  /// it is safe to be wrong.
-  bool resembles_ring_frame(std::span<const std::uint8_t> frame) const {
-    return addresses_of_ring_ != 0 && frame.size() >= wire::RoceV2Glance::kBth &&
-           wire::RoceV2Glance(frame).addresses() == addresses_of_ring_;
+  static Look look_at(std::span<const std::uint8_t> frame) {
+    using Roce = wire::RoceV2Glance;
+    const std::uint8_t* at = frame.data();
+    return {load<std::uint64_t>(at), load<std::uint64_t>(at + sizeof(std::uint64_t)),
+            Roce(frame).addresses(),
+            load<std::uint16_t>(at + Roce::kUdp + offsetof(wire::UdpHeader, destination_port)),
+            at[Roce::kIp + offsetof(wire::Ipv4Header, protocol)]};
+  }
+
+  template <typename Number>
+  static Number load(const std::uint8_t* bytes) {
+    Number number = 0;
+    std::memcpy(&number, bytes, sizeof number);
+    return number;
+  }
+
+  /// For a frame that looks like the last one.
+  bool goes_with_last(std::span<const std::uint8_t> frame) const {
+    return forward_.fits_all(frame.size()) &&
+           (!is_last_roce_ || !wire::RoceV2Glance(frame).may_have_ina_header());
   }
 
   std::uint16_t take_the_stages() { return port_ = frame::kNoPort; }
 
-  std::uint16_t short_way(std::span<const std::uint8_t> frame, std::uint16_t ingress,
-                          std::uint64_t now);
-  static Stations stations_of(std::span<const std::uint8_t> frame);
+  std::uint16_t passed() const {
+    passes<StageId::receive, StageId::dispatch>();
+    passes<StageId::dispatch, StageId::forward>();
+    passes<StageId::forward, StageId::transmit>();
+    return port_;
+  }
+
+  std::uint16_t short_way(std::span<const std::uint8_t> frame, const Look& look,
+                          std::uint16_t ingress, std::uint64_t now);
   bool is_foreign(std::span<const std::uint8_t> frame);
   bool is_strangers(const wire::RoceV2Glance& roce);
   std::uint16_t look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
@@ -74,11 +122,12 @@ class FastPath {
 
   bool is_open_ = false;
   // Of the frame before, if it went the short way in this burst.
-  Stations stations_;
+  Look last_;
+  bool is_last_roce_ = false;
   std::uint16_t port_ = frame::kNoPort;
-  // Of the last RoCE frames of this burst: a stranger's and a ring's; 0: there was none.
-  std::uint64_t addresses_of_stranger_ = 0;
-  std::uint64_t addresses_of_ring_ = 0;
+  // Of the last RoCE frames of this burst: a stranger's and a ring's.
+  std::uint64_t addresses_of_stranger_ = kNone;
+  std::uint64_t addresses_of_ring_ = kNone;
 };
 
 } // namespace weir::stage

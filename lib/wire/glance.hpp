@@ -18,12 +18,13 @@ enum class Glance : std::uint8_t {
   unclear, // only parse() can tell
 };
 
-/// The most usual kind of RoCE: untagged, IPv4 without options, no fragment. Nothing else is known
-/// of it; parse() may find it malformed.
+/// The most usual kind of RoCE: untagged, IPv4 without options. Nothing else is known of it;
+/// parse() may find it malformed, or a fragment of something else.
 struct RoceV2Glance {
   static constexpr std::size_t kIp = sizeof(EthernetHeader);
   static constexpr std::size_t kUdp = kIp + sizeof(Ipv4Header);
   static constexpr std::size_t kBth = kUdp + sizeof(UdpHeader);
+  static constexpr std::size_t kLeast = kBth + sizeof(Bth); // bytes of a frame
 
   explicit RoceV2Glance(std::span<const std::uint8_t> bytes) : frame(bytes) {}
 
@@ -61,7 +62,7 @@ inline Glance glance_at_ipv4(std::span<const std::uint8_t> frame) {
   if (ip.protocol != kProtocolUdp) {
     return Glance::other;
   }
-  if (ip.version_ihl != without_options || ip.is_fragment()) {
+  if (ip.version_ihl != without_options) {
     return Glance::unclear;
   }
   const auto& udp = view_as<UdpHeader>(frame.data() + RoceV2Glance::kUdp);
@@ -69,7 +70,7 @@ inline Glance glance_at_ipv4(std::span<const std::uint8_t> frame) {
 }
 
 inline Glance glance_at(std::span<const std::uint8_t> frame) {
-  if (frame.size() < RoceV2Glance::kBth + sizeof(Bth) || frame.size() > UINT16_MAX) {
+  if (frame.size() < RoceV2Glance::kLeast || frame.size() > UINT16_MAX) {
     return Glance::unclear;
   }
   switch (static_cast<EtherType>(view_as<EthernetHeader>(frame.data()).type.get())) {
