@@ -51,6 +51,12 @@ class Track {
     return seconds_of([&] { macswap_until_sent(lab_.ports(), stock_.size()); });
   }
 
+  double seconds_of_bridge() {
+    stock_.refill();
+    stock_.arrive_at(lab_.ports());
+    return seconds_of([&] { lab_.bridge_until_sent(stock_.size()); });
+  }
+
  private:
   std::vector<Arrival> frames_;
   Pool pool_;
@@ -95,13 +101,16 @@ void measure_alone(const Subject& subject, unsigned round) {
   const std::uint64_t passes = kFramesPerMeasurement / subject.traffic.frames;
   double weir = 0;
   double macswap = 0;
+  double bridge = 0;
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     weir += track.seconds_of_switch();
     macswap += track.seconds_of_macswap();
+    bridge += track.seconds_of_bridge();
   }
   const auto frames = static_cast<double>(passes * subject.traffic.frames);
   report("forwarding", subject.parameters, round,
          {{"weir", frames / weir / 1e6, "Mpps", "macswap"},
+          {"bridge", frames / bridge / 1e6, "Mpps", "macswap"},
           {"macswap", frames / macswap / 1e6, "Mpps"},
           {"frame", weir * 1e9 / frames, "ns"}});
 }

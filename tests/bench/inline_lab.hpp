@@ -33,6 +33,10 @@ class InlineLab {
   /// Sends the hellos, so that all later frames are the rings' data.
   void open_connections();
 
+  /// Not the switch: receives a burst, learns each frame's source, looks its destination up, and
+  /// sends the burst back by the same port.
+  void bridge_until_sent(std::uint64_t frames);
+
   /// The session of each ring, after its hellos.
   std::uint32_t session_of(std::uint16_t ring) const {
     return lcore_->worker()->classifier().session_of(ring);
