@@ -31,6 +31,9 @@ class MagicRule {
 
   void set_aging(std::uint64_t milliseconds) { settings_.aging = milliseconds; }
 
+  /// Then every frame without an INA header may be forwarded.
+  bool remembers_nobody() const { return table_.size() == 0; }
+
   /// nullopt when the RoCE frame may be forwarded, else the reason to drop it. `now` is in
   /// milliseconds.
   std::optional<DropReason> why_not_forwarded(frame::Frame& frame, std::uint64_t now);

@@ -124,9 +124,9 @@ struct PortCounters {
   Count rx_bytes;
   std::array<ClassCounters, kTrafficClasses> tx; // by frame::TrafficClass
 
-  void count_sent(TrafficClass traffic, std::uint32_t bytes) {
+  void count_sent(TrafficClass traffic, std::uint64_t packets, std::uint64_t bytes) {
     ClassCounters& counters = tx[static_cast<std::size_t>(traffic)];
-    ++counters.packets;
+    counters.packets += packets;
     counters.bytes += bytes;
   }
 

@@ -51,8 +51,9 @@ Egress Bridge::egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingr
     return {0, DropReason::link_local};
   }
   if (!ethernet.destination.is_group()) {
-    if (const auto port = stations_.port_of(ethernet.destination, now)) {
-      return egress_by(*port, ingress);
+    const std::uint16_t port = stations_.port_of(ethernet.destination, now, kMaxPorts);
+    if (port != kMaxPorts) {
+      return egress_by(port, ingress);
     }
   }
   return {all_ & ~one(ingress), DropReason::no_egress};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "l2/mac_table.hpp"
 
+#include "l2/port_set.hpp"
 #include "wire/big_endian.hpp"
 
 #include <bit>
@@ -57,9 +58,15 @@ void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::u
 
 std::optional<std::uint16_t> MacTable::port_of(const wire::MacAddress& station,
                                                std::uint64_t now) const {
-  const Sighting known = find(bucket_of(to_number(station)), to_number(station));
-  return known && is_fresh(*known.cell, known.station, now) ? std::optional(known.station.port())
-                                                            : std::nullopt;
+  const std::uint16_t port = port_of(station, now, kMaxPorts);
+  return port == kMaxPorts ? std::nullopt : std::optional(port);
+}
+
+std::uint16_t MacTable::port_of(const wire::MacAddress& station, std::uint64_t now,
+                                std::uint16_t otherwise) const {
+  const std::uint64_t address = to_number(station);
+  const Sighting known = find(bucket_of(address), address);
+  return known && is_fresh(*known.cell, known.station, now) ? known.station.port() : otherwise;
 }
 
 bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port) {

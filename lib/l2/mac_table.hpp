@@ -35,6 +35,9 @@ class MacTable {
   /// `now` in milliseconds. A full bucket gives up its longest silent station.
   void learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   std::optional<std::uint16_t> port_of(const wire::MacAddress& station, std::uint64_t now) const;
+  /// The same; `otherwise` when the station is not known.
+  std::uint16_t port_of(const wire::MacAddress& station, std::uint64_t now,
+                        std::uint16_t otherwise) const;
 
   /// False when the station is pinned to another port, or when there is no room. It stays pinned
   /// until each pin() that returned true has had its unpin().

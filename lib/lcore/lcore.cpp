@@ -34,6 +34,11 @@ bool put_vlan_tag_back(rte_mbuf*& mbuf) {
   return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
 }
 
+/// In one piece, with all its tags.
+bool is_as_it_came(const rte_mbuf* mbuf) {
+  return mbuf->nb_segs == 1 && (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
+}
+
 /// The kernel takes the outer tag off for af_packet, and the driver puts it back as 802.1Q,
 /// whatever it was. On a port with 802.1ad links it was a service tag, even when it is the only
 /// tag: an S-VLAN component, such as a provider's network port, knows S-tags only (IEEE 802.1Q
@@ -55,6 +60,7 @@ Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
       forward_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
       receive_(shared.rings, shared.bridge, counters_),
       dispatch_(shared.rings, shared.magic_rule, forward_, *this),
+      fast_path_(shared.rings, shared.bridge, dispatch_, forward_),
       worker_routes_(shared.rings->rings().size()) {}
 
 void Lcore::remove_rx_queues(std::uint16_t port) {
@@ -279,16 +285,70 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   prefetch_headers(received);
   std::array<frame::Frame*, kBurst> frames;
   unsigned whole = 0;
+  Run run{.ingress = queue.port};
+  fast_path_.begin_burst();
+  if (outer_tag_of(queue.port) != wire::EtherType::vlan) [[unlikely]] {
+    fast_path_.end_burst(); // parse() changes the frames
+  }
   for (rte_mbuf* mbuf : received) {
+    if (add_to(run, mbuf, now)) {
+      continue;
+    }
     if (frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
       frames[whole++] = frame;
     }
   }
+  send(run);
   expect(count);
   for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, of any kind
     dispatch_.accept(*frames[i], now);
   }
   return count;
+}
+
+/// False when the frame must take the stages.
+bool Lcore::add_to(Run& run, rte_mbuf* mbuf, frame::Instant now) {
+  if (!is_as_it_came(mbuf)) [[unlikely]] {
+    fast_path_.end_burst();
+    return false;
+  }
+  const std::span bytes(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->pkt_len);
+  const std::uint16_t egress = fast_path_.egress_of(bytes, run.ingress, now.ms());
+  if (egress == frame::kNoPort) {
+    return false;
+  }
+  takes_over(mbuf);
+  if (egress != run.egress) {
+    send(run);
+    run.egress = egress;
+  }
+  run.mbufs[run.size++] = mbuf;
+  run.bytes += bytes.size();
+  return true;
+}
+
+void Lcore::send(Run& run) {
+  if (run.size == 0) {
+    return;
+  }
+  constexpr auto traffic = frame::TrafficClass::other;
+  std::span<rte_mbuf* const> mbufs(run.mbufs.data(), run.size);
+  counters_.received += run.size;
+  ports_[run.ingress].rx_packets += run.size;
+  ports_[run.ingress].rx_bytes += run.bytes;
+  if (tx_routes_[static_cast<std::size_t>(traffic)][run.egress] == nullptr) {
+    TxPort& port = *tx_ports_[run.egress];
+    if (run.size >= kWorthPassing) {
+      mbufs = mbufs.subspan(port.pass(mbufs, run.bytes, counters_, ports_[run.egress]));
+    }
+    mbufs = mbufs.subspan(port.push(mbufs, frame::Departure::forwarded, traffic));
+  }
+  run.size = 0;
+  run.bytes = 0;
+  for (rte_mbuf* mbuf : mbufs) {
+    make_frame(mbuf, run.ingress); // for a trace, when it is dropped on its way
+    send_by({mbuf, run.egress, frame::Departure::forwarded, traffic});
+  }
 }
 
 wire::EtherType Lcore::outer_tag_of(std::uint16_t port) const {
@@ -313,6 +373,8 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
   receive_.accept(frame, now);
   if (frame.pair != 0) {
     prefetch_payload(frame);
+  } else {
+    fast_path_.end_burst();
   }
   return &frame;
 }

@@ -10,6 +10,7 @@
 #include "lcore/transmit.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
+#include "stage/fast_path.hpp"
 #include "stage/forward.hpp"
 #include "stage/receive.hpp"
 #include "stage/worker.hpp"
@@ -182,11 +183,21 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   // a ring sends too much is dropped from its own line and not where all rings' frames arrive; not
   // much more, so that time is left to serve.
   static constexpr unsigned kMostBursts = 4;
-  static constexpr unsigned kReductionBurst = 4;    // slots
+  static constexpr unsigned kWorthPassing = 8;   // frames, for a burst of their own to the device
+  static constexpr unsigned kReductionBurst = 4; // slots
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
   static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
+
+  /// Frames of a burst that go the fast path one after the other, by one egress port.
+  struct Run {
+    std::uint16_t ingress = frame::kNoPort;
+    std::uint16_t egress = frame::kNoPort;
+    unsigned size = 0;
+    std::uint64_t bytes = 0;
+    std::array<rte_mbuf*, kBurst> mbufs;
+  };
 
   /// True for an lcore that does not run, whatever the state asked for.
   bool has_come_to(State state) const {
@@ -206,6 +217,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
+  bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
+  void send(Run& run);
   unsigned serve(frame::Instant now);
   void look_for_mbufs();
   void expect(unsigned frames);
@@ -238,6 +251,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   stage::Forward forward_;
   stage::Receive receive_;
   stage::Dispatch dispatch_;
+  stage::FastPath fast_path_;
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;

@@ -6,6 +6,8 @@
 
 #include <rte_ethdev.h>
 
+#include <algorithm>
+
 namespace weir::lcore {
 
 using frame::TrafficClass;
@@ -21,30 +23,108 @@ TxPort::TxPort(const TxQueues& queues)
     : queues_(queues), backlogs_{Backlog(queues.ring_backlog), Backlog(kTxBacklogs[kOther])} {}
 
 bool TxPort::push(rte_mbuf* mbuf, frame::Departure departure, TrafficClass traffic) {
+  return push({&mbuf, 1}, departure, traffic) == 1;
+}
+
+std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
+                         TrafficClass traffic) {
   Backlog& waiting = backlog(traffic);
-  if (waiting.is_full()) {
-    return false;
+  const auto taken = mbufs.first(std::min(mbufs.size(), waiting.room()));
+  for (rte_mbuf* mbuf : taken) {
+    waiting.push({mbuf, mbuf->pkt_len, departure});
   }
-  waiting.push({mbuf, mbuf->pkt_len, departure});
-  frames_waiting_ += departure == frame::Departure::copy ? 0 : 1;
-  return true;
+  if (departure != frame::Departure::copy) {
+    frames_waiting_ += static_cast<std::uint32_t>(taken.size());
+  }
+  return taken.size();
+}
+
+std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
+                         frame::FrameCounters& counters, frame::PortCounters& port) {
+  if (is_closed() || waiting(TrafficClass::ring) != 0 || waiting(TrafficClass::other) != 0) {
+    return 0;
+  }
+  std::array<rte_mbuf*, kBurst> offered;
+  const auto size = static_cast<std::uint16_t>(std::min<std::size_t>(mbufs.size(), kBurst));
+  std::ranges::copy(mbufs.first(size), offered.begin());
+  std::ranges::for_each(mbufs.first(size), hands_over);
+  const std::uint16_t sent =
+      rte_eth_tx_burst(queues_.device, queues_.queues[kOther], offered.data(), size);
+  for (const rte_mbuf* kept : mbufs.subspan(sent)) {
+    bytes -= kept->pkt_len;
+  }
+  port.count_sent(TrafficClass::other, sent, bytes);
+  counters.forwarded += sent;
+  return sent;
 }
 
 unsigned TxPort::flush(frame::FrameCounters& counters, frame::PortCounters& port) {
   unsigned sent_in_all = 0;
   for (;;) {
-    Plan plan = make_plan();
-    if (plan.size == 0) {
-      return sent_in_all;
-    }
-    const bool is_one_queue = queues_.queues[kRing] == queues_.queues[kOther];
-    const Taken taken = is_one_queue ? send_by_one_queue(plan) : send_by_two_queues(plan);
-    const unsigned sent = count_departures(plan, taken, counters, port);
+    const auto [offered, sent] = offer(counters, port);
     sent_in_all += sent;
-    if (sent < plan.size) {
+    if (offered == 0 || sent < offered) {
       return sent_in_all;
     }
   }
+}
+
+TxPort::Offer TxPort::offer(frame::FrameCounters& counters, frame::PortCounters& port) {
+  if (both_wait()) {
+    return offer_both(counters, port);
+  }
+  const bool ring_waits = waiting(TrafficClass::ring) != 0;
+  return offer_one(ring_waits ? TrafficClass::ring : TrafficClass::other, counters, port);
+}
+
+/// While one class alone waits, there is nothing to decide.
+TxPort::Offer TxPort::offer_one(TrafficClass traffic, frame::FrameCounters& counters,
+                                frame::PortCounters& port) {
+  const Backlog& waiting = backlog(traffic);
+  const auto offered = static_cast<std::uint16_t>(std::min<std::uint32_t>(waiting.size(), kBurst));
+  if (offered == 0) {
+    return {};
+  }
+  std::array<rte_mbuf*, kBurst> mbufs;
+  for (std::uint16_t place = 0; place < offered; ++place) {
+    mbufs[place] = waiting.at(place).mbuf;
+    hands_over(mbufs[place]);
+  }
+  const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(traffic)];
+  const std::uint16_t sent = rte_eth_tx_burst(queues_.device, queue, mbufs.data(), offered);
+  depart(traffic, sent, counters, port);
+  return {offered, sent};
+}
+
+/// The next frames of a class leave, none of the other class waits.
+void TxPort::depart(TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
+                    frame::PortCounters& port) {
+  Backlog& from = backlog(traffic);
+  std::uint64_t bytes = 0;
+  unsigned consumed = 0;
+  unsigned copies = 0;
+  for (unsigned place = 0; place < frames; ++place) {
+    const Entry& entry = from.at(place);
+    bytes += entry.bytes;
+    consumed += entry.departure == frame::Departure::consumed ? 1 : 0;
+    copies += entry.departure == frame::Departure::copy ? 1 : 0;
+  }
+  from.pop(frames);
+  if (backlogs_[kOther].size() == 0) {
+    arbiter_.forget();
+  }
+  port.count_sent(traffic, frames, bytes);
+  counters.forwarded += frames - consumed - copies;
+  counters.consumed += consumed;
+  counters.copies += copies;
+  frames_waiting_ -= frames - copies;
+}
+
+TxPort::Offer TxPort::offer_both(frame::FrameCounters& counters, frame::PortCounters& port) {
+  Plan plan = make_plan();
+  const bool is_one_queue = queues_.queues[kRing] == queues_.queues[kOther];
+  const Taken taken = is_one_queue ? send_by_one_queue(plan) : send_by_two_queues(plan);
+  return {plan.size, count_departures(plan, taken, counters, port)};
 }
 
 /// The arbiter's next decisions, made on a copy: the device may take fewer frames.
@@ -131,7 +211,7 @@ void TxPort::depart(TrafficClass traffic, frame::FrameCounters& counters,
   if (backlogs_[kOther].size() == 0) {
     arbiter_.forget();
   }
-  port.count_sent(traffic, entry.bytes);
+  port.count_sent(traffic, 1, entry.bytes);
   switch (entry.departure) {
   case frame::Departure::forwarded:
     counters.count(frame::Departure::forwarded);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace weir::lcore {
@@ -60,6 +61,16 @@ class TxPort {
   /// False when the backlog of this class is full; the caller keeps the mbuf.
   bool push(rte_mbuf* mbuf, frame::Departure departure, frame::TrafficClass traffic);
 
+  /// The same with frames one after the other. Returns how many found room; the caller keeps the
+  /// rest.
+  std::size_t push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
+                   frame::TrafficClass traffic);
+
+  /// Sends frames of the other class, `bytes` long together, without a stay in the backlog. Returns
+  /// how many the device has taken, none while others wait; the caller keeps the rest.
+  std::size_t pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
+                   frame::FrameCounters& counters, frame::PortCounters& port);
+
   /// Gives the device the frames that it takes, and counts them. Returns their number.
   unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port);
 
@@ -99,14 +110,15 @@ class TxPort {
 
     std::size_t capacity() const { return entries_.size(); }
 
-    bool is_full() const { return size() == capacity(); }
+    std::size_t room() const { return capacity() - size(); }
 
     const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
 
     void push(const Entry& entry) { entries_[tail_++ & mask()] = entry; }
 
-    void pop() {
-      if (++head_ == tail_) {
+    void pop(std::uint32_t entries = 1) {
+      head_ += entries;
+      if (head_ == tail_) {
         head_ = tail_ = 0; // the first entries are still in cache
       }
     }
@@ -138,6 +150,22 @@ class TxPort {
     return backlogs_[static_cast<std::size_t>(traffic)];
   }
 
+  /// What became of the frames that the device was offered.
+  struct Offer {
+    unsigned offered = 0;
+    unsigned sent = 0;
+  };
+
+  bool both_wait() const {
+    return waiting(frame::TrafficClass::ring) != 0 && waiting(frame::TrafficClass::other) != 0;
+  }
+
+  Offer offer(frame::FrameCounters& counters, frame::PortCounters& port);
+  Offer offer_both(frame::FrameCounters& counters, frame::PortCounters& port);
+  Offer offer_one(frame::TrafficClass traffic, frame::FrameCounters& counters,
+                  frame::PortCounters& port);
+  void depart(frame::TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
+              frame::PortCounters& port);
   void empty(frame::TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
              frame::PortCounters& port);
   Plan make_plan() const;

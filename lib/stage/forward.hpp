@@ -53,6 +53,12 @@ class Forward {
             const frame::TraceRecord& record = kForwarded,
             std::optional<std::uint16_t> port = std::nullopt);
 
+  /// Whether all ports send frames of this length.
+  bool fits_all(std::size_t bytes) const { return bytes <= always_fits_; }
+
+  /// Whether somebody wants to know what becomes of frames.
+  bool is_watched() const { return trace_.is_on(); }
+
   /// A frame that the switch makes itself, to be sent by send(). nullptr when there is no room.
   frame::Frame* originate(std::uint32_t bytes) {
     frame::Frame* frame = sink_.originate(bytes);

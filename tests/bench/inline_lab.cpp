@@ -66,6 +66,12 @@ void InlineLab::run_until_sent(std::uint64_t frames) {
   }
 }
 
+void InlineLab::introduce_senders_of(const std::vector<Arrival>& frames) {
+  for (const Arrival& frame : frames) {
+    tables_.bridge.learn(frame.bytes, frame.port, clock_.now().ms());
+  }
+}
+
 void InlineLab::open_connections() {
   const Pool pool =
       make_pool("bench_hellos", workload_.hellos().size(), longest_of(workload_.hellos()));
@@ -102,7 +108,7 @@ void turn_around(RingPorts& ports, std::uint64_t frames, Work&& work) {
       const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
       const std::span received(burst.data(), count);
       lcore::prefetch_headers(received);
-      work(received);
+      work(received, port);
       rte_eth_tx_burst(ports.device(port), 0, burst.data(), count);
     }
   }
@@ -111,13 +117,26 @@ void turn_around(RingPorts& ports, std::uint64_t frames, Work&& work) {
 } // namespace
 
 void macswap_until_sent(RingPorts& ports, std::uint64_t frames) {
-  turn_around(ports, frames, [](std::span<rte_mbuf* const> burst) {
+  turn_around(ports, frames, [](std::span<rte_mbuf* const> burst, std::uint16_t) {
     std::for_each(burst.begin(), burst.end(), swap_addresses);
   });
 }
 
+void InlineLab::bridge_until_sent(std::uint64_t frames) {
+  turn_around(ports_, frames, [&](std::span<rte_mbuf* const> burst, std::uint16_t port) {
+    const std::uint64_t now = clock_.now().ms();
+    l2::PortSet all = 0;
+    for (rte_mbuf* frame : burst) {
+      const std::span bytes(rte_pktmbuf_mtod(frame, const std::uint8_t*), frame->data_len);
+      tables_.bridge.learn(bytes, port, now);
+      all |= tables_.bridge.egress_of(bytes, port, now).ports;
+    }
+    asm volatile("" ::"r"(all));
+  });
+}
+
 void read_until_sent(RingPorts& ports, std::uint64_t frames) {
-  turn_around(ports, frames, [](std::span<rte_mbuf* const> burst) {
+  turn_around(ports, frames, [](std::span<rte_mbuf* const> burst, std::uint16_t) {
     for (rte_mbuf* frame : burst) {
       swap_addresses(frame);
       read_all(frame);

@@ -27,8 +27,15 @@ class InlineLab {
   /// Runs rounds until `frames` have left by the ports. Throws when a frame had another outcome.
   void run_until_sent(std::uint64_t frames);
 
+  /// Lets the switch learn the frames' senders, so that nothing is flooded to find them.
+  void introduce_senders_of(const std::vector<Arrival>& frames);
+
   /// Sends the hellos, so that all later frames are the rings' data.
   void open_connections();
+
+  /// Not the switch: receives a burst, learns each frame's source, looks its destination up, and
+  /// sends the burst back by the same port.
+  void bridge_until_sent(std::uint64_t frames);
 
   /// The session of each ring, after its hellos.
   std::uint32_t session_of(std::uint16_t ring) const {

@@ -69,8 +69,9 @@ struct Load {
                   .bytes = effort == Effort::full ? 16u << 20 : 2u << 20}),
         frames(traffic.work == Work::sum
                    ? workload.data()
-                   : plain_frames(kHosts, traffic.payload,
-                                  static_cast<std::uint32_t>(workload.data().size()))),
+                   : frames_of({.ports = kHosts,
+                                .payload = traffic.payload,
+                                .frames = static_cast<std::uint32_t>(workload.data().size())})),
         pool(make_pool("bench_data", frames.size(), longest_of(frames))),
         stock(frames, pool.get()) {}
 
@@ -150,7 +151,8 @@ class LinksPart {
       return std::nullopt;
     }
     return if_it_can_be_made(kind, [&] {
-      const auto frames = plain_frames(kHosts, traffic.payload, kBurstFrames);
+      const auto frames =
+          frames_of({.ports = kHosts, .payload = traffic.payload, .frames = kBurstFrames});
       const Pool pool = make_pool("bench_burst", frames.size(), longest_of(frames));
       LinkLab lab(kind, Workload({.world = kHosts}), folder_);
       return static_cast<double>(lab.frames_kept(FrameStock(frames, pool.get()))) / kHosts;

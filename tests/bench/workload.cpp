@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "workload.hpp"
 
+#include "wire/opcode.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -68,17 +70,46 @@ std::vector<ring::RingSpec> Workload::rings() const {
   return rings;
 }
 
-std::vector<Arrival> plain_frames(std::uint16_t ports, std::uint16_t payload, std::uint32_t count) {
+namespace {
+
+/// Of the packet at this place in a stream of messages of sixteen packets.
+std::uint8_t write_opcode_at(std::uint32_t packet) {
+  constexpr std::uint32_t packets = 16;
+  switch (packet % packets) {
+  case 0:
+    return static_cast<std::uint8_t>(wire::Opcode::write_first);
+  case packets - 1:
+    return static_cast<std::uint8_t>(wire::Opcode::write_last);
+  default:
+    return static_cast<std::uint8_t>(wire::Opcode::write_middle);
+  }
+}
+
+wire::MacAddress station(std::uint32_t port, std::uint32_t conversation) {
+  return {
+      {0x02, 0x20, 0, 0, static_cast<std::uint8_t>(conversation), static_cast<std::uint8_t>(port)}};
+}
+
+} // namespace
+
+std::vector<Arrival> frames_of(const PlainTraffic& traffic) {
+  constexpr std::uint16_t discard_port = 9; // RFC 863
   std::vector<Arrival> frames;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto port = static_cast<std::uint16_t>(i % ports);
+  for (std::uint32_t i = 0; i < traffic.frames; ++i) {
+    const auto port = static_cast<std::uint16_t>(i % traffic.ports);
+    const std::uint32_t turn = i / traffic.ports;
+    const std::uint32_t conversation = turn % traffic.conversations;
     test::FrameSpec spec;
-    spec.source_mac = {{0x02, 0x20, 0, 0, 0, static_cast<std::uint8_t>(port)}};
-    spec.destination_mac = {{0x02, 0x20, 0, 0, 0, static_cast<std::uint8_t>((port + 1) % ports)}};
+    spec.source_mac = station(port, conversation);
+    spec.destination_mac = station((port + 1u) % traffic.ports, conversation);
     spec.source = test::ip("192.0.2.1");
     spec.destination = test::ip("192.0.2.2");
-    spec.udp_destination = 9; // not RoCE's
-    spec.payload.assign(payload, static_cast<std::uint8_t>(i));
+    if (traffic.kind == PlainTraffic::Kind::udp) {
+      spec.udp_destination = discard_port;
+    } else {
+      spec.opcode = write_opcode_at(turn / traffic.conversations);
+    }
+    spec.payload.assign(traffic.payload, static_cast<std::uint8_t>(i));
     frames.push_back({port, test::build(spec).bytes});
   }
   return frames;

@@ -57,7 +57,21 @@ class Workload {
   std::vector<Arrival> data_;
 };
 
-/// Frames of no ring: UDP datagrams between stations of all ports.
-std::vector<Arrival> plain_frames(std::uint16_t ports, std::uint16_t payload, std::uint32_t count);
+/// Frames of no ring: each port's stations send to the next port's.
+struct PlainTraffic {
+  enum class Kind : std::uint8_t {
+    udp,  // datagrams
+    rdma, // messages of sixteen packets, RDMA WRITE
+  };
+
+  Kind kind = Kind::udp;
+  std::uint16_t ports = 8;
+  std::uint16_t payload = 1024;    // bytes
+  std::uint16_t conversations = 1; // of each port, which take turns frame by frame; at most 256
+  std::uint32_t frames = 0;        // of all ports together
+};
+
+/// In the order in which each port receives them.
+std::vector<Arrival> frames_of(const PlainTraffic& traffic);
 
 } // namespace weir::bench

@@ -89,11 +89,17 @@ class Wire {
     return is_taken;
   }
 
-  void take_all() {
+  /// Takes frames that have been sent.
+  std::vector<Bytes> take(std::size_t most) {
+    std::vector<Bytes> frames;
     void* taken = nullptr;
-    while (rte_ring_dequeue(transmit_, &taken) == 0) {
-      rte_pktmbuf_free(static_cast<rte_mbuf*>(taken));
+    while (frames.size() < most && rte_ring_dequeue(transmit_, &taken) == 0) {
+      auto* mbuf = static_cast<rte_mbuf*>(taken);
+      const auto* bytes = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
+      frames.emplace_back(bytes, bytes + mbuf->data_len);
+      rte_pktmbuf_free(mbuf);
     }
+    return frames;
   }
 
  private:
@@ -125,11 +131,18 @@ class Switch {
 
   bool send(const Built& frame, std::uint16_t port) { return wires_[port].put(frame); }
 
-  void round() {
+  std::vector<Bytes> take(std::uint16_t port, std::size_t most) { return wires_[port].take(most); }
+
+  /// One round; what it sends stays on the wires.
+  void work() {
     now_ns_ += 10'000;
     lcore_.round(frame::Instant{now_ns_});
+  }
+
+  void round() {
+    work();
     for (Wire& wire : wires_) {
-      wire.take_all();
+      wire.take(kPlaces);
     }
   }
 
@@ -233,6 +246,125 @@ TEST(LcoreLines, ALoneRingNeverWaits) {
     EXPECT_EQ(weir.lcore().worker()->queue().lines().size(), 0U);
   }
   EXPECT_EQ(weir.dropped(DropReason::repeat_held), 6U * kBurst - 1);
+}
+
+/// Plain traffic from port 0's station to port 1's.
+class PlainStream {
+ public:
+  /// Frames differ in their number and length.
+  Built next() {
+    test::FrameSpec spec;
+    spec.source_mac = kStations[0];
+    spec.destination_mac = kStations[1];
+    spec.source = test::ip("192.0.2.1");
+    spec.destination = test::ip("192.0.2.2");
+    spec.udp_destination = 9;
+    spec.payload.assign(100 + number_ % 7 * 4, 0);
+    test::put32(spec.payload, 0, number_++);
+    sent_.push_back(test::build(spec).bytes);
+    return test::build(spec);
+  }
+
+  /// Teaches the switch where port 1's station is.
+  static Built greeting() {
+    test::FrameSpec spec;
+    spec.source_mac = kStations[1];
+    spec.destination_mac = kStations[1];
+    return test::build(spec);
+  }
+
+  const std::vector<Bytes>& sent() const { return sent_; }
+
+  std::uint64_t bytes() const {
+    std::uint64_t bytes = 0;
+    for (const Bytes& frame : sent_) {
+      bytes += frame.size();
+    }
+    return bytes;
+  }
+
+ private:
+  static constexpr std::array<wire::MacAddress, 2> kStations{
+      {{{0x02, 0, 0, 0, 0, 0x0a}}, {{0x02, 0, 0, 0, 0, 0x0b}}}};
+
+  std::uint32_t number_ = 0;
+  std::vector<Bytes> sent_;
+};
+
+/// First the wire has room for a burst, then for a part of one, then for less than comes.
+TEST(LcoreLines, OtherTrafficKeepsItsOrderPastAFullWire) {
+  constexpr unsigned each_round = 24;
+  Switch weir("plain", {});
+  PlainStream stream;
+  std::vector<Bytes> arrived;
+  const auto take = [&](std::size_t most) {
+    const std::vector<Bytes> some = weir.take(1, most);
+    arrived.insert(arrived.end(), some.begin(), some.end());
+    return some.size();
+  };
+  weir.send(PlainStream::greeting(), 1);
+  weir.round();
+  for (unsigned round = 0; round < 2 * kPlaces / each_round; ++round) {
+    for (unsigned i = 0; i < each_round; ++i) {
+      ASSERT_TRUE(weir.send(stream.next(), 0));
+    }
+    weir.work();
+    ASSERT_TRUE(weir.balances());
+    if (round * each_round > kPlaces) {
+      take(each_round / 2);
+    }
+  }
+  while (take(kPlaces) != 0) {
+    weir.work();
+  }
+  EXPECT_EQ(arrived, stream.sent());
+  EXPECT_EQ(weir.lcore().port_counters(1).sent(frame::TrafficClass::other).bytes, stream.bytes());
+  EXPECT_TRUE(weir.balances());
+}
+
+TEST(LcoreLines, CountsOtherTrafficByPort) {
+  Switch weir("counted", {});
+  PlainStream stream;
+  weir.send(PlainStream::greeting(), 1);
+  weir.round();
+  const frame::PortCounters before = weir.lcore().port_counters(0);
+  for (unsigned i = 0; i < 3 * kBurst / 2; ++i) {
+    weir.send(stream.next(), 0);
+  }
+  weir.work();
+  weir.work();
+  frame::PortCounters in = weir.lcore().port_counters(0);
+  in -= before;
+  const auto& out = weir.lcore().port_counters(1).sent(frame::TrafficClass::other);
+  EXPECT_EQ(in.rx_packets, stream.sent().size());
+  EXPECT_EQ(in.rx_bytes, stream.bytes());
+  EXPECT_EQ(out.packets, stream.sent().size());
+  EXPECT_EQ(out.bytes, stream.bytes());
+  EXPECT_EQ(weir.lcore().counters().forwarded, stream.sent().size());
+  EXPECT_TRUE(weir.balances());
+}
+
+/// What neither the wire nor the backlog has room for is dropped by name.
+TEST(LcoreLines, OtherTrafficThatFindsNoRoomIsDropped) {
+  Switch weir("full", {});
+  PlainStream stream;
+  weir.send(PlainStream::greeting(), 1);
+  weir.round();
+  constexpr auto other = static_cast<std::size_t>(frame::TrafficClass::other);
+  const std::size_t room = kPlaces + kTxBacklogs[other];
+  for (std::size_t i = 0; i < room + 100; ++i) {
+    weir.send(stream.next(), 0);
+    if (i % kBurst == 0) {
+      weir.work();
+    }
+  }
+  for (unsigned rounds = 0; rounds < 8; ++rounds) {
+    weir.work();
+  }
+  EXPECT_EQ(weir.dropped(DropReason::tx_backlog_full), 100U);
+  EXPECT_EQ(weir.lcore().port_counters(1).sent(frame::TrafficClass::other).dropped, 100U);
+  EXPECT_TRUE(weir.balances());
+  weir.lcore().discard_queued();
 }
 
 } // namespace

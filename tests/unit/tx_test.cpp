@@ -330,5 +330,22 @@ TEST(TxPort, WithAQueueForEachClassTheSharesAreTheSame) {
   EXPECT_NEAR(share, 1.0 / 8, 2 * queued);
 }
 
+/// docs/protocol.md I6: a copy of a flooded frame is none of the frames that wait.
+TEST(TxPort, CountsCopiesAndResultsAsSuch) {
+  Wire wire(64, {0, 0});
+  wire.push(TrafficClass::other, 100, frame::Departure::forwarded);
+  wire.push(TrafficClass::other, 200, frame::Departure::copy);
+  wire.push(TrafficClass::other, 300, frame::Departure::forwarded);
+  wire.push(TrafficClass::other, 400, frame::Departure::consumed);
+  EXPECT_EQ(wire.port().frames_waiting(), 3U);
+  EXPECT_EQ(wire.flush(), 4U);
+  EXPECT_EQ(wire.port().frames_waiting(), 0U);
+  EXPECT_EQ(wire.counters.forwarded, 2U);
+  EXPECT_EQ(wire.counters.consumed, 1U);
+  EXPECT_EQ(wire.counters.copies, 1U);
+  EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).packets, 4U);
+  EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).bytes, 1000U);
+}
+
 } // namespace
 } // namespace weir::lcore
