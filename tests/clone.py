@@ -78,7 +78,7 @@ def main() -> int:
     may_use_labs = os.geteuid() == 0 and not ROOT.is_relative_to("/tmp")
     steps = [step for step in STEPS if may_use_labs or not step.needs_root]
     # Configured here first, because the linked build must have this tree as its source.
-    subprocess.run([ROOT / "tools/prepare", "bench", "build-release", "--buildtype=release"], check=True)
+    subprocess.run([ROOT / "tools/prepare", "bench", "build-release"], check=True)
     with tempfile.TemporaryDirectory(prefix="weir, a copy ", dir="/tmp") as folder:
         copy = Path(folder) / "weir"
         copy_tree(copy)

@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 USED_FLAGS = re.compile(r"^(sse4_2|avx2|f16c|avx512\w+|pclmulqdq|vpclmulqdq)$")
-OPTIONS = ("buildtype", "optimization", "b_ndebug", "cpp_args")
+OPTIONS = ("buildtype", "optimization", "b_ndebug", "b_lto", "cpp_args")
 
 
 def output_of(*command: str) -> str:
