@@ -12,6 +12,12 @@
 namespace weir::wire {
 namespace {
 
+constexpr std::size_t kVectorBytes = 16;
+
+/// Where packets of several connections take turns, few are as what was learnt. So that learning
+/// costs little, only each eighth packet that is not is learnt.
+constexpr std::uint8_t kMissesBeforeLearning = 8;
+
 /// Ones where parse() reads; not the PSN, nor what the network may change on the way.
 template <std::size_t kBytes>
 std::array<std::uint8_t, kBytes> bytes_read_of(const Packet& packet) {
@@ -43,12 +49,9 @@ HeaderPrediction::Outcome HeaderPrediction::parse(std::span<const std::uint8_t> 
     return Outcome::as_learnt;
   }
   wire::parse(frame, packet);
-  const bool fits = packet.bth_offset + sizeof(Bth) <= kBytes && frame.size() >= kBytes;
-  if (packet.parsed != Parsed::message || !fits) {
-    return Outcome::parsed;
-  }
-  learn(frame, packet);
-  return Outcome::learnt;
+  const bool has_bth = packet.parsed == Parsed::message || packet.parsed == Parsed::transport;
+  const bool fits = packet.bth_offset + sizeof(Bth) <= kVectors * kVectorBytes;
+  return has_bth && fits ? learn(frame, packet) : Outcome::parsed;
 }
 
 /// What was learnt for the frame's opcode, if that stands where it stood the last time.
@@ -62,23 +65,37 @@ bool HeaderPrediction::Learnt::predicts(std::span<const std::uint8_t> frame) con
   if (frame.size() != frame_bytes) {
     return false;
   }
-  Headers found;
-  std::memcpy(found.data(), frame.data(), kBytes);
+  const auto vector_at = [frame](std::size_t offset) {
+    Vector vector;
+    std::memcpy(&vector, frame.data() + offset, sizeof vector);
+    return vector;
+  };
   const auto difference = [&]<std::size_t... i>(std::index_sequence<i...>) { // without a loop
-    return (((found[i] ^ headers[i]) & read[i]) | ...);
+    return (((vector_at(at[i]) ^ headers[i]) & read[i]) | ...);
   }
-  (std::make_index_sequence<std::tuple_size_v<Headers>>{});
+  (std::make_index_sequence<kVectors>{});
   return (difference[0] | difference[1]) == 0;
 }
 
-void HeaderPrediction::learn(std::span<const std::uint8_t> frame, const Packet& packet) {
+HeaderPrediction::Outcome HeaderPrediction::learn(std::span<const std::uint8_t> frame,
+                                                  const Packet& packet) {
   Learnt& learnt = learnt_[static_cast<std::size_t>(packet.opcode.position)];
+  if (learnt.frame_bytes != SIZE_MAX && ++learnt.misses < kMissesBeforeLearning) {
+    return Outcome::parsed;
+  }
+  learnt.misses = 0;
   learnt.frame_bytes = frame.size();
-  std::memcpy(learnt.headers.data(), frame.data(), kBytes);
-  const auto read = bytes_read_of<kBytes>(packet);
-  std::memcpy(learnt.read.data(), read.data(), kBytes);
+  const auto read = bytes_read_of<kVectors * kVectorBytes>(packet);
+  const std::size_t last = packet.bth_offset + sizeof(Bth) - kVectorBytes;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const std::size_t offset = std::min(i * kVectorBytes, last);
+    learnt.at[i] = static_cast<std::uint8_t>(offset);
+    std::memcpy(&learnt.headers[i], frame.data() + offset, kVectorBytes);
+    std::memcpy(&learnt.read[i], read.data() + offset, kVectorBytes);
+  }
   wire::parse(frame, learnt.packet); // a copy would wait for the stores that wrote `packet`
   bth_offset_ = packet.bth_offset;
+  return Outcome::learnt;
 }
 
 } // namespace weir::wire

@@ -9,8 +9,8 @@
 
 namespace weir::wire {
 
-/// Parses the packets of one link. Most packets differ in their PSN alone from the last one of the
-/// same place in a message, so one comparison of headers stands for parse() (V. Jacobson, "4BSD
+/// Parses the packets of one link. Most packets differ in their PSN alone from an earlier one of
+/// the same place in a message, so one comparison of headers stands for parse() (V. Jacobson, "4BSD
 /// header prediction", ACM CCR 20(1), 1990).
 class HeaderPrediction {
  public:
@@ -25,23 +25,24 @@ class HeaderPrediction {
   Outcome parse(std::span<const std::uint8_t> frame, Packet& packet);
 
  private:
-  // Ethernet with a tag, IPv6, UDP and BTH, in whole vectors; IPv4 with two tags and 18 bytes of
-  // options.
-  static constexpr std::size_t kBytes = 80;
   using Vector [[gnu::vector_size(16)]] = std::uint64_t;
-  using Headers = std::array<Vector, kBytes / sizeof(Vector)>;
+  // Enough for Ethernet with a tag, IPv6, UDP and BTH.
+  static constexpr std::size_t kVectors = 5;
+  using Vectors = std::array<Vector, kVectors>;
 
   struct Learnt {
-    Headers headers{};
-    Headers read{};                     // ones where parse() reads, but for the PSN
-    std::size_t frame_bytes = SIZE_MAX; // as no frame is long: nothing is learnt
+    Vectors headers{};
+    Vectors read{};                          // ones where parse() reads, but for the PSN
+    std::array<std::uint8_t, kVectors> at{}; // where they are in the frame; the last ones overlap
+    std::uint8_t misses = 0;                 // since it was learnt
+    std::size_t frame_bytes = SIZE_MAX;      // as no frame is long: nothing is learnt
     Packet packet;
 
     bool predicts(std::span<const std::uint8_t> frame) const;
   };
 
   const Learnt& nearest_to(std::span<const std::uint8_t> frame) const;
-  void learn(std::span<const std::uint8_t> frame, const Packet& packet);
+  Outcome learn(std::span<const std::uint8_t> frame, const Packet& packet);
 
   std::array<Learnt, kPositions> learnt_; // by place in the message
   std::size_t bth_offset_ = 0;            // of the packet that was learnt last

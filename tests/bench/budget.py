@@ -47,7 +47,7 @@ class CodePath:
 PACKET_STAGES = {
     "receive": ("weir::stage::Receive::", "weir::stage::Dispatch::"),
     "learn": ("weir::l2::Bridge::learn(",),
-    "parse": ("weir::wire::parse(",),
+    "parse": ("weir::wire::HeaderPrediction::", "weir::wire::parse("),
     "worker": ("weir::stage::Classify::", "weir::stage::Aggregate::", "weir::stage::Reduce::", "weir::stage::Emit::", "weir::slot::Reduction::"),
     "classify": ("weir::conn::Classifier::classify(",),
     "verify": ("weir::wire::verify_icrc(", "weir::wire::compute_icrc("),
