@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -29,6 +30,7 @@ def need_torch() -> None:
 class Rank:
     def __init__(self, number: int, process: subprocess.Popen[str]) -> None:
         self.number, self.process = number, process
+        self.job: list[Rank] = []  # all ranks
         self._read: list[str] = []
 
     def lines(self) -> Iterator[str]:
@@ -43,8 +45,17 @@ class Rank:
         try:
             output = self.process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
-            raise Failed(f"rank {self.number} does not end within {seconds} s") from None
+            stacks = "".join(rank.aborted() for rank in self.job if rank.process.poll() is None)
+            raise Failed(f"rank {self.number} does not end within {seconds} s; who has not:\n{stacks}") from None
         return self.process.returncode, "".join(self._read) + output
+
+    def aborted(self) -> str:
+        """Ends a rank that hangs. Its threads in the kernel, and its output with Python's stacks."""
+        threads = [f"{(task / 'comm').read_text().strip()}: {(task / 'wchan').read_text()}\n"
+                   for task in sorted(Path(f"/proc/{self.process.pid}/task").iterdir())]
+        self.process.send_signal(signal.SIGABRT)
+        output = self.process.communicate(timeout=10)[0]
+        return f"--- rank {self.number}\n{''.join(threads)}{''.join(self._read)}{output[-3000:]}\n"
 
     def report(self, seconds: float) -> dict[str, Any]:
         """What docs/examples/train.py prints last."""
@@ -82,12 +93,15 @@ class TorchJob:
             Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
 
     def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
-        return [self._start_rank(rank, [program, *arguments], environment) for rank in range(RANKS)]
+        ranks = [self._start_rank(rank, [program, *arguments], environment) for rank in range(RANKS)]
+        for rank in ranks:
+            rank.job = ranks
+        return ranks
 
     def _start_rank(self, rank: int, command: Sequence[str | Path], environment: dict[str, str]) -> Rank:
         own = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": MASTER_PORT,
                "GLOO_SOCKET_IFNAME": "lo", "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
-               "WEIR_RINGS": "7"}
+               "WEIR_RINGS": "7", "PYTHONFAULTHANDLER": "1"}
         with self._outside.entered():
             process = subprocess.Popen([*KILLED_WITH_US, PYTHON, *map(str, command)], text=True, errors="replace",
                                        env=os.environ | self._installed | own | environment, stdin=subprocess.DEVNULL,
