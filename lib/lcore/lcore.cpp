@@ -287,15 +287,13 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   unsigned whole = 0;
   Run run{.ingress = queue.port};
   fast_path_.begin_burst();
-  if (outer_tag_of(queue.port) != wire::EtherType::vlan) [[unlikely]] {
-    fast_path_.end_burst(); // parse() changes the frames
-  }
   for (rte_mbuf* mbuf : received) {
     if (add_to(run, mbuf, now)) {
       continue;
     }
     if (frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
       frames[whole++] = frame;
+      run.has_company = true;
     }
   }
   send(run);
@@ -308,8 +306,8 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
 
 /// False when the frame must take the stages.
 bool Lcore::add_to(Run& run, rte_mbuf* mbuf, frame::Instant now) {
+  takes_over(mbuf);
   if (!is_as_it_came(mbuf)) [[unlikely]] {
-    fast_path_.end_burst();
     return false;
   }
   const std::span bytes(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->pkt_len);
@@ -317,7 +315,6 @@ bool Lcore::add_to(Run& run, rte_mbuf* mbuf, frame::Instant now) {
   if (egress == frame::kNoPort) {
     return false;
   }
-  takes_over(mbuf);
   if (egress != run.egress) {
     send(run);
     run.egress = egress;
@@ -338,7 +335,7 @@ void Lcore::send(Run& run) {
   ports_[run.ingress].rx_bytes += run.bytes;
   if (tx_routes_[static_cast<std::size_t>(traffic)][run.egress] == nullptr) {
     TxPort& port = *tx_ports_[run.egress];
-    if (run.size >= kWorthPassing) {
+    if (run.size >= kWorthPassing && !run.has_company) {
       mbufs = mbufs.subspan(port.pass(mbufs, run.bytes, counters_, ports_[run.egress]));
     }
     mbufs = mbufs.subspan(port.push(mbufs, frame::Departure::forwarded, traffic));
@@ -374,7 +371,7 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
   if (frame.pair != 0) {
     prefetch_payload(frame);
   } else {
-    fast_path_.end_burst();
+    fast_path_.close();
   }
   return &frame;
 }

@@ -196,6 +196,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     std::uint16_t egress = frame::kNoPort;
     unsigned size = 0;
     std::uint64_t bytes = 0;
+    bool has_company = false; // of frames that take the stages: their results may have to go first
     std::array<rte_mbuf*, kBurst> mbufs;
   };
 

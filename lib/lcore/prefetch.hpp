@@ -17,7 +17,8 @@ namespace weir::lcore {
 // Ethernet up to the first half of the INA header.
 inline constexpr std::uint32_t kHeaderBytes = 2 * RTE_CACHE_LINE_SIZE;
 
-/// The mbufs' first lines and the Frames in their private areas; both will be written soon.
+/// The mbufs' first lines and the Frames in their private areas; both are written unless the frame
+/// goes the fast path.
 inline void prefetch_descriptions(std::span<rte_mbuf* const> burst) {
   for (rte_mbuf* mbuf : burst) {
     __builtin_prefetch(mbuf, 1);

@@ -96,7 +96,7 @@ TxPort::Offer TxPort::offer_one(TrafficClass traffic, frame::FrameCounters& coun
   return {offered, sent};
 }
 
-/// The next frames of a class leave, none of the other class waits.
+/// The next frames of a class leave. Charges nobody.
 void TxPort::depart(TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
                     frame::PortCounters& port) {
   Backlog& from = backlog(traffic);
@@ -201,30 +201,10 @@ unsigned TxPort::count_departures(const Plan& plan, Taken taken, frame::FrameCou
 
 void TxPort::depart(TrafficClass traffic, frame::FrameCounters& counters,
                     frame::PortCounters& port) {
-  Backlog& from = backlog(traffic);
-  const Entry entry = from.at(0);
-  const bool both_wait = backlogs_[kRing].size() != 0 && backlogs_[kOther].size() != 0;
-  if (both_wait) {
-    arbiter_.charge(traffic, entry.bytes);
+  if (both_wait()) {
+    arbiter_.charge(traffic, backlog(traffic).at(0).bytes);
   }
-  from.pop();
-  if (backlogs_[kOther].size() == 0) {
-    arbiter_.forget();
-  }
-  port.count_sent(traffic, 1, entry.bytes);
-  switch (entry.departure) {
-  case frame::Departure::forwarded:
-    counters.count(frame::Departure::forwarded);
-    --frames_waiting_;
-    break;
-  case frame::Departure::consumed:
-    counters.count(frame::Departure::consumed);
-    --frames_waiting_;
-    break;
-  case frame::Departure::copy:
-    ++counters.copies;
-    break;
-  }
+  depart(traffic, 1, counters, port);
 }
 
 void TxPort::discard(frame::FrameCounters& counters, frame::PortCounters& port) {

@@ -66,7 +66,7 @@ class TxPort {
   std::size_t push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
                    frame::TrafficClass traffic);
 
-  /// Sends frames of the other class, `bytes` long together, without a stay in the backlog. Returns
+  /// Sends frames of class `other`, `bytes` long together, without a stay in the backlog. Returns
   /// how many the device has taken, none while others wait; the caller keeps the rest.
   std::size_t pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
                    frame::FrameCounters& counters, frame::PortCounters& port);

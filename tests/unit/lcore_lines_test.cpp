@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Two jobs on one lcore with more frames than it serves. Its wires are rte_rings (net_ring), short
-/// ones: who finds them full has lost his frame, as at a NIC.
+/// Two jobs on one lcore with more frames than it serves; and traffic of no ring. Its wires are
+/// rte_rings (net_ring), short ones: who finds them full has lost his frame, as at a NIC.
 
 #include "frame/frame.hpp"
 #include "lcore/lcore.hpp"
@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -34,12 +35,15 @@ using test::JobSpec;
 using test::kSession;
 using test::RingJob;
 
-constexpr std::uint16_t kPorts = 2;
+constexpr std::uint16_t kPorts = 2; // of jobs
+constexpr std::uint16_t kWires = 3;
 constexpr unsigned kPlaces = 256; // of a wire
 constexpr unsigned kBurst = 32;   // as Lcore has it
 constexpr std::uint32_t kRoom = 512;
 constexpr std::uint32_t kMaxFrame = 1522;
 constexpr unsigned kMbufs = 8191;
+constexpr std::uint16_t kVlan = 7;
+constexpr std::uint64_t kStripped = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
 
 rte_mempool* pool() {
   static rte_mempool* const made = [] {
@@ -78,8 +82,10 @@ class Wire {
   std::uint16_t device() const { return device_; }
 
   /// False when the wire was full.
-  bool put(const Built& frame) {
+  bool put(const Built& frame, std::uint64_t flags = 0) {
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
+    mbuf->ol_flags |= flags;
+    mbuf->vlan_tci = kVlan;
     std::memcpy(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame.bytes.size())),
                 frame.bytes.data(), frame.bytes.size());
     const bool is_taken = rte_ring_enqueue(receive_, mbuf) == 0;
@@ -113,14 +119,14 @@ class Switch {
  public:
   Switch(const std::string& name, const std::vector<ring::RingSpec>& rings)
       : rings_(ring::RingSet(rings)), claims_(conn::QueuePairClaims::most_of(*rings_), {}),
-        bridge_(stations_, kPorts), shared_{rings_, bridge_,
-                                            std::vector<std::uint32_t>(kPorts, kMaxFrame),
+        bridge_(stations_, kWires), shared_{rings_, bridge_,
+                                            std::vector<std::uint32_t>(kWires, kMaxFrame),
                                             stage::magic_rule_settings(settings().classifier)},
-        lcore_(0, Idle::spin, shared_) {
-    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        lcore_(0, Idle::spin, shared_), other_(1, Idle::spin, shared_) {
+    for (std::uint16_t port = 0; port < kWires; ++port) {
       wires_.emplace_back(name + std::to_string(port));
       lcore_.add_rx_queue({port, wires_[port].device(), 0});
-      lcore_.add_tx_port(port, {.device = wires_[port].device()});
+      lcore_.add_tx_port(port, tx_queues(port));
     }
     std::vector<std::uint16_t> all;
     for (std::uint16_t ring = 0; ring < rings.size(); ++ring) {
@@ -129,7 +135,16 @@ class Switch {
     lcore_.make_worker(all, settings());
   }
 
-  bool send(const Built& frame, std::uint16_t port) { return wires_[port].put(frame); }
+  /// Another lcore transmits by this port.
+  void move_to_other_lcore(std::uint16_t port) {
+    other_.add_tx_port(port, tx_queues(port));
+    lcore_.reach_transmitter(other_);
+    lcore_.route_port(port, other_);
+  }
+
+  bool send(const Built& frame, std::uint16_t port, std::uint64_t flags = 0) {
+    return wires_[port].put(frame, flags);
+  }
 
   std::vector<Bytes> take(std::uint16_t port, std::size_t most) { return wires_[port].take(most); }
 
@@ -137,6 +152,7 @@ class Switch {
   void work() {
     now_ns_ += 10'000;
     lcore_.round(frame::Instant{now_ns_});
+    other_.round(frame::Instant{now_ns_});
   }
 
   void round() {
@@ -164,11 +180,22 @@ class Switch {
   }
 
   bool balances() {
-    return stage::Accounting{lcore_.counters(), lcore_.worker()->held(), lcore_.queued()}
+    frame::FrameCounters counters = lcore_.counters();
+    counters += other_.counters();
+    return stage::Accounting{counters, lcore_.worker()->held(), lcore_.queued() + other_.queued()}
         .balances();
   }
 
+  /// Of a port, on both lcores.
+  frame::PortCounters port_counters(std::uint16_t port) {
+    frame::PortCounters counters = lcore_.port_counters(port);
+    counters += other_.port_counters(port);
+    return counters;
+  }
+
  private:
+  lcore::TxQueues tx_queues(std::uint16_t port) const { return {.device = wires_[port].device()}; }
+
   stage::Worker::Settings settings() {
     stage::Worker::Settings settings;
     settings.classifier.sessions = conn::SessionSource::counting_from(kSession);
@@ -186,6 +213,7 @@ class Switch {
   Lcore::Shared shared_;
   std::vector<Wire> wires_;
   Lcore lcore_;
+  Lcore other_;
   std::uint64_t now_ns_ = 1'000'000'000;
 };
 
@@ -248,14 +276,17 @@ TEST(LcoreLines, ALoneRingNeverWaits) {
   EXPECT_EQ(weir.dropped(DropReason::repeat_held), 6U * kBurst - 1);
 }
 
-/// Plain traffic from port 0's station to port 1's.
+/// Plain traffic from one port's station to another's.
 class PlainStream {
  public:
+  explicit PlainStream(std::uint16_t from = 0, std::uint16_t to = 1)
+      : source_(station(from)), destination_(station(to)) {}
+
   /// Frames differ in their number and length.
   Built next() {
     test::FrameSpec spec;
-    spec.source_mac = kStations[0];
-    spec.destination_mac = kStations[1];
+    spec.source_mac = source_;
+    spec.destination_mac = destination_;
     spec.source = test::ip("192.0.2.1");
     spec.destination = test::ip("192.0.2.2");
     spec.udp_destination = 9;
@@ -265,11 +296,10 @@ class PlainStream {
     return test::build(spec);
   }
 
-  /// Teaches the switch where port 1's station is.
-  static Built greeting() {
+  /// Teaches the switch where the destination is.
+  Built greeting() const {
     test::FrameSpec spec;
-    spec.source_mac = kStations[1];
-    spec.destination_mac = kStations[1];
+    spec.source_mac = spec.destination_mac = destination_;
     return test::build(spec);
   }
 
@@ -284,9 +314,12 @@ class PlainStream {
   }
 
  private:
-  static constexpr std::array<wire::MacAddress, 2> kStations{
-      {{{0x02, 0, 0, 0, 0, 0x0a}}, {{0x02, 0, 0, 0, 0, 0x0b}}}};
+  static wire::MacAddress station(std::uint16_t port) {
+    return {{0x02, 0, 0, 0, 1, static_cast<std::uint8_t>(port)}};
+  }
 
+  wire::MacAddress source_;
+  wire::MacAddress destination_;
   std::uint32_t number_ = 0;
   std::vector<Bytes> sent_;
 };
@@ -302,7 +335,7 @@ TEST(LcoreLines, OtherTrafficKeepsItsOrderPastAFullWire) {
     arrived.insert(arrived.end(), some.begin(), some.end());
     return some.size();
   };
-  weir.send(PlainStream::greeting(), 1);
+  weir.send(stream.greeting(), 1);
   weir.round();
   for (unsigned round = 0; round < 2 * kPlaces / each_round; ++round) {
     for (unsigned i = 0; i < each_round; ++i) {
@@ -325,7 +358,7 @@ TEST(LcoreLines, OtherTrafficKeepsItsOrderPastAFullWire) {
 TEST(LcoreLines, CountsOtherTrafficByPort) {
   Switch weir("counted", {});
   PlainStream stream;
-  weir.send(PlainStream::greeting(), 1);
+  weir.send(stream.greeting(), 1);
   weir.round();
   const frame::PortCounters before = weir.lcore().port_counters(0);
   for (unsigned i = 0; i < 3 * kBurst / 2; ++i) {
@@ -348,7 +381,7 @@ TEST(LcoreLines, CountsOtherTrafficByPort) {
 TEST(LcoreLines, OtherTrafficThatFindsNoRoomIsDropped) {
   Switch weir("full", {});
   PlainStream stream;
-  weir.send(PlainStream::greeting(), 1);
+  weir.send(stream.greeting(), 1);
   weir.round();
   constexpr auto other = static_cast<std::size_t>(frame::TrafficClass::other);
   const std::size_t room = kPlaces + kTxBacklogs[other];
@@ -365,6 +398,158 @@ TEST(LcoreLines, OtherTrafficThatFindsNoRoomIsDropped) {
   EXPECT_EQ(weir.lcore().port_counters(1).sent(frame::TrafficClass::other).dropped, 100U);
   EXPECT_TRUE(weir.balances());
   weir.lcore().discard_queued();
+}
+
+/// Frames of port 0's station of all kinds, and what each port must get of them.
+class MixedTraffic {
+ public:
+  explicit MixedTraffic(unsigned seed) : random_(seed) {}
+
+  struct Sent {
+    Built frame;
+    std::uint64_t flags = 0;
+  };
+
+  /// Where frames to a station go: to its port, or to all others.
+  Sent next() {
+    FrameSpec spec;
+    spec.source_mac = station(0);
+    const std::uint16_t to = 1 + random_() % 3;
+    spec.destination_mac = station(to);
+    spec.source = test::ip("192.0.2.1");
+    spec.destination = test::ip("192.0.2.2");
+    spec.payload.assign(100 + random_() % 7 * 4, static_cast<std::uint8_t>(number_++));
+    Sent sent;
+    switch (random_() % 8) {
+    case 0: // RDMA
+      break;
+    case 1:
+      spec.tags = {{0x8100, 5}};
+      break;
+    case 2:
+      sent.flags = kStripped;
+      break;
+    case 3:
+      spec.ip_options.assign(4, 0x01);
+      break;
+    case 4:
+      spec.payload.assign(kMaxFrame, 0);
+      break;
+    default:
+      spec.udp_destination = 9;
+    }
+    sent.frame = test::build(spec);
+    note(sent, to);
+    return sent;
+  }
+
+  static Built greeting(std::uint16_t port) {
+    FrameSpec spec;
+    spec.source_mac = spec.destination_mac = station(port);
+    return test::build(spec);
+  }
+
+  const std::vector<Bytes>& expected(std::uint16_t port) const { return expected_[port]; }
+
+  std::uint64_t sent_bytes = 0;
+  unsigned too_long = 0;
+
+ private:
+  using FrameSpec = test::FrameSpec;
+
+  static wire::MacAddress station(std::uint16_t number) {
+    return {{0x02, 0, 0, 0, 1, static_cast<std::uint8_t>(number)}};
+  }
+
+  void note(const Sent& sent, std::uint16_t to) {
+    Bytes bytes = sent.frame.bytes;
+    if (sent.flags != 0) { // as it was on the link
+      bytes.insert(bytes.begin() + 12, {0x81, 0x00, 0x00, kVlan});
+    }
+    sent_bytes += bytes.size();
+    if (bytes.size() > kMaxFrame) {
+      ++too_long;
+      return;
+    }
+    for (const std::uint16_t port : {1, 2}) {
+      if (to == port || to == 3) { // nobody knows station 3
+        expected_[port].push_back(bytes);
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  std::uint32_t number_ = 0;
+  std::array<std::vector<Bytes>, kWires> expected_;
+};
+
+/// Whatever way a frame takes, those of a station keep their order, and all are counted.
+TEST(LcoreLines, FramesOfAllKindsKeepTheirOrder) {
+  for (const bool has_other_lcore : {false, true}) {
+    Switch weir(has_other_lcore ? "mixed2_" : "mixed1_", {});
+    if (has_other_lcore) {
+      weir.move_to_other_lcore(2);
+    }
+    MixedTraffic traffic(7);
+    std::array<std::vector<Bytes>, kWires> arrived;
+    for (const std::uint16_t port : {1, 2}) {
+      weir.send(MixedTraffic::greeting(port), port);
+    }
+    weir.round();
+    const frame::PortCounters before = weir.port_counters(0);
+    constexpr unsigned bursts = 300;
+    unsigned sent = 0;
+    std::mt19937 sizes(11);
+    for (unsigned burst = 0; burst < bursts; ++burst) {
+      for (unsigned left = sizes() % kBurst; left != 0; --left, ++sent) {
+        const MixedTraffic::Sent next = traffic.next();
+        ASSERT_TRUE(weir.send(next.frame, 0, next.flags));
+      }
+      weir.work();
+      for (std::uint16_t port = 0; port < kWires; ++port) {
+        const auto some = weir.take(port, kPlaces);
+        arrived[port].insert(arrived[port].end(), some.begin(), some.end());
+      }
+    }
+    frame::PortCounters in = weir.port_counters(0);
+    in -= before;
+    EXPECT_EQ(in.rx_packets, sent);
+    EXPECT_EQ(in.rx_bytes, traffic.sent_bytes);
+    EXPECT_TRUE(arrived[0].empty());
+    EXPECT_EQ(weir.dropped(DropReason::too_long), traffic.too_long);
+    EXPECT_TRUE(weir.balances());
+    for (const std::uint16_t port : {1, 2}) {
+      EXPECT_EQ(arrived[port], traffic.expected(port));
+      EXPECT_EQ(weir.port_counters(port).sent(frame::TrafficClass::other).packets,
+                traffic.expected(port).size());
+    }
+  }
+}
+
+/// docs/protocol.md, I12: the last contribution, and behind it plain frames to the same port.
+TEST(LcoreLines, ResultsOfABurstLeaveBeforeItsOtherTraffic) {
+  RingJob job = flooder();
+  Switch weir("first", {job.ring()});
+  weir.start(job);
+  const std::uint16_t last = job.spec().world - 1;
+  const std::uint16_t from = job.port_of(last);
+  const std::uint16_t to = job.port_of(0);
+  ASSERT_NE(from, to);
+  PlainStream stream(from, to);
+  weir.send(stream.greeting(), to);
+  for (std::uint16_t rank = 0; rank < last; ++rank) {
+    weir.send(job.message(rank, 1, Bytes(200, 1)).front(), job.port_of(rank));
+  }
+  weir.round();
+  weir.send(job.message(last, 1, Bytes(200, 1)).front(), from);
+  constexpr unsigned plain = 16;
+  for (unsigned i = 0; i < plain; ++i) {
+    weir.send(stream.next(), from);
+  }
+  weir.work();
+  const std::vector<Bytes> left = weir.take(to, kPlaces);
+  ASSERT_GT(left.size(), plain);
+  EXPECT_EQ((std::vector<Bytes>{left.end() - plain, left.end()}), stream.sent());
 }
 
 } // namespace

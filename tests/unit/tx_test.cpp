@@ -108,15 +108,27 @@ class Wire {
 
   bool push(TrafficClass traffic, std::uint32_t bytes,
             frame::Departure departure = frame::Departure::forwarded) {
-    rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
-    mbuf->pkt_len = mbuf->data_len = static_cast<std::uint16_t>(bytes);
-    mbuf->port = static_cast<std::uint16_t>(traffic); // only take() reads these
-    mbuf->hash.usr = next_number_[static_cast<std::size_t>(traffic)]++;
+    rte_mbuf* mbuf = next(traffic, bytes);
     const bool is_taken = port_->push(mbuf, departure, traffic);
     if (!is_taken) {
       rte_pktmbuf_free(mbuf);
     }
     return is_taken;
+  }
+
+  /// Passes frames of 100, 101, … bytes. Returns how many were taken.
+  std::size_t pass(unsigned frames) {
+    std::vector<rte_mbuf*> mbufs;
+    std::uint64_t bytes = 0;
+    for (unsigned i = 0; i < frames; ++i) {
+      mbufs.push_back(next(TrafficClass::other, 100 + i));
+      bytes += 100 + i;
+    }
+    const std::size_t taken = port_->pass(mbufs, bytes, counters, port_counters);
+    for (std::size_t i = taken; i < mbufs.size(); ++i) {
+      rte_pktmbuf_free(mbufs[i]);
+    }
+    return taken;
   }
 
   unsigned flush() { return port_->flush(counters, port_counters); }
@@ -139,6 +151,14 @@ class Wire {
   frame::PortCounters port_counters;
 
  private:
+  rte_mbuf* next(TrafficClass traffic, std::uint32_t bytes) {
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
+    mbuf->pkt_len = mbuf->data_len = static_cast<std::uint16_t>(bytes);
+    mbuf->port = static_cast<std::uint16_t>(traffic); // only take() reads these
+    mbuf->hash.usr = next_number_[static_cast<std::size_t>(traffic)]++;
+    return mbuf;
+  }
+
   void start() const {
     const rte_eth_conf conf{};
     ASSERT_EQ(rte_eth_dev_configure(device_, 1, kQueues, &conf), 0);
@@ -305,6 +325,36 @@ TEST(TxPort, AClosedOneDropsWhatWaitsAndTakesNothing) {
   }
   EXPECT_EQ(wire.flush(), 0u);
   EXPECT_EQ(rte_mempool_in_use_count(pool()), 0u);
+}
+
+TEST(TxPort, PassesWhatTheDeviceTakes) {
+  for (const auto& queues : {kOneQueue, kTwoQueues}) {
+    Wire wire(4, queues);
+    EXPECT_EQ(wire.pass(6), 4u);
+    EXPECT_EQ(wire.counters.forwarded, 4u);
+    EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).packets, 4u);
+    EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).bytes, 100u + 101 + 102 + 103);
+    const auto seen = wire.take(queues[1], 8);
+    EXPECT_EQ(seen.size(), 4u) << "by the queue of its class";
+    expect_in_order(seen);
+  }
+}
+
+TEST(TxPort, PassesNothingWhileFramesWait) {
+  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
+    Wire wire(16, kOneQueue);
+    ASSERT_TRUE(wire.push(traffic, 64));
+    EXPECT_EQ(wire.pass(8), 0u);
+    EXPECT_EQ(wire.flush(), 1u);
+    EXPECT_EQ(wire.pass(8), 8u);
+  }
+}
+
+TEST(TxPort, AClosedOnePassesNothing) {
+  Wire wire(16, kOneQueue);
+  wire.port().close(wire.counters, wire.port_counters);
+  EXPECT_EQ(wire.pass(8), 0u);
+  EXPECT_TRUE(wire.take(0, 8).empty());
 }
 
 TEST(TxPort, WithAQueueForEachClassTheSharesAreTheSame) {
