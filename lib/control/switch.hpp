@@ -15,6 +15,7 @@
 #include "control/ring_journal.hpp"
 #include "control/tenants.hpp"
 #include "lcore/lcore.hpp"
+#include "ring/current.hpp"
 #include "stage/snapshot.hpp"
 
 #include <chrono>
@@ -315,7 +316,7 @@ class Switch {
   mutable std::mutex one_question_;
   std::vector<frame::PortCounters> cleared_; // by place: counters at the last clear_port_counters()
   StopTimes stop_times_;
-  std::mutex one_writer_;      // of rings_; locked before one_question_
+  std::mutex one_writer_;      // of rings_, ports_, in_force_; locked before one_question_
   std::vector<RingCare> care_; // by index; guarded by one_question_, births by both
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;

@@ -8,8 +8,8 @@
 
 namespace weir::ring {
 
-/// A value that all lcores use. Control swaps it for another one while all lcores are stopped
-/// between two rounds. At any other time everybody may read it, and it does not change.
+/// A value that changes as a whole: control swaps it for another one while all lcores are stopped
+/// between two rounds. At any other time everybody may read it.
 template <typename Value>
 class Current {
  public:

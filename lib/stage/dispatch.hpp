@@ -28,7 +28,7 @@ class Dispatch {
   void accept(frame::Frame& frame, frame::Instant now);
 
   /// Whether the magic rule forwards every stranger's RoCE frame that has no INA header.
-  bool bars_nobody() const { return magic_rule_.remembers_nobody(); }
+  bool remembers_nobody() const { return magic_rule_.remembers_nobody(); }
 
   /// Of the queue pairs of strangers.
   void set_aging(std::uint64_t milliseconds) { magic_rule_.set_aging(milliseconds); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/fast_path.hpp"
 
+#include "l2/port_set.hpp"
+
 #include <bit>
 
 namespace weir::stage {
@@ -16,8 +18,8 @@ void FastPath::begin_burst() {
   addresses_of_ring_ = kNone;
 }
 
-std::uint16_t FastPath::short_way(std::span<const std::uint8_t> frame, const Look& look,
-                                  std::uint16_t ingress, std::uint64_t now) {
+std::uint16_t FastPath::look_closer(std::span<const std::uint8_t> frame, const Look& look,
+                                    std::uint16_t ingress, std::uint64_t now) {
   if (!is_foreign(frame) || !forward_.fits_all(frame.size())) {
     return take_the_stages();
   }
@@ -37,7 +39,7 @@ bool FastPath::is_foreign(std::span<const std::uint8_t> frame) {
     return true;
   case wire::Glance::roce_v2: {
     const wire::RoceV2Glance roce(frame);
-    return is_strangers(roce) && !roce.may_have_ina_header() && dispatch_.bars_nobody();
+    return is_strangers(roce) && !roce.may_have_ina_header() && dispatch_.remembers_nobody();
   }
   case wire::Glance::unclear:
     break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "frame/frame.hpp"
 #include "l2/bridge.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
@@ -15,7 +16,7 @@
 
 namespace weir::stage {
 
-/// A short way for frames that are certainly none of a ring's: one that leaves by one port needs no
+/// The way of frames that are certainly none of a ring's: one that leaves by one port needs no
 /// frame::Frame, so its mbuf's private area need not be read or written. It does what Receive,
 /// Dispatch and Forward do to such a frame. All other frames take the stages. One per lcore.
 ///
@@ -30,8 +31,8 @@ class FastPath {
   /// Said before the first frame of a burst.
   void begin_burst();
 
-  /// No frame of this burst goes the short way any more.
-  void end_burst() { is_open_ = false; }
+  /// From now on all frames of this burst take the stages.
+  void close() { is_open_ = false; }
 
   /// The port that the frame leaves by, as it came. Its source has been learnt then, and all that
   /// is left is to count and transmit it. frame::kNoPort: it takes the stages. `now` is in
@@ -48,7 +49,7 @@ class FastPath {
     if (look.addresses == addresses_of_ring_) { // a ring's frames follow one another
       return take_the_stages();
     }
-    return short_way(frame, look, ingress, now);
+    return look_closer(frame, look, ingress, now);
   }
 
  private:
@@ -108,8 +109,8 @@ class FastPath {
     return port_;
   }
 
-  std::uint16_t short_way(std::span<const std::uint8_t> frame, const Look& look,
-                          std::uint16_t ingress, std::uint64_t now);
+  std::uint16_t look_closer(std::span<const std::uint8_t> frame, const Look& look,
+                            std::uint16_t ingress, std::uint64_t now);
   bool is_foreign(std::span<const std::uint8_t> frame);
   bool is_strangers(const wire::RoceV2Glance& roce);
   std::uint16_t look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
@@ -121,7 +122,7 @@ class FastPath {
   const Forward& forward_;
 
   bool is_open_ = false;
-  // Of the frame before, if it went the short way in this burst.
+  // Of the frame before, if it went the fast path in this burst.
   Look last_;
   bool is_last_roce_ = false;
   std::uint16_t port_ = frame::kNoPort;

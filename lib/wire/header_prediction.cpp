@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 namespace weir::wire {
@@ -18,25 +17,26 @@ constexpr std::size_t kVectorBytes = 16;
 /// costs little, only each eighth packet that is not is learnt.
 constexpr std::uint8_t kMissesBeforeLearning = 8;
 
-/// Ones where parse() reads; not the PSN, nor what the network may change on the way.
+/// Ones where packets are compared: up to the BTH's end, but for what parse() does not read and
+/// the network or the next packet changes, and the PSN.
 template <std::size_t kBytes>
-std::array<std::uint8_t, kBytes> bytes_read_of(const Packet& packet) {
-  std::array<std::uint8_t, kBytes> read{};
-  std::fill_n(read.begin(), packet.bth_offset + sizeof(Bth), std::uint8_t{0xff});
+std::array<std::uint8_t, kBytes> bytes_compared_of(const Packet& packet) {
+  std::array<std::uint8_t, kBytes> compared{};
+  std::fill_n(compared.begin(), packet.bth_offset + sizeof(Bth), std::uint8_t{0xff});
   if (packet.encapsulation == Encapsulation::v2_ipv4) {
-    auto& ip = view_as<Ipv4Header>(read.data() + packet.ip_offset);
+    auto& ip = view_as<Ipv4Header>(compared.data() + packet.ip_offset);
     ip.tos = 0;
     ip.id = {};
     ip.checksum = {};
   }
   if (packet.encapsulation != Encapsulation::v1_grh) {
-    view_as<UdpHeader>(read.data() + packet.bth_offset - sizeof(UdpHeader)).checksum = {};
+    view_as<UdpHeader>(compared.data() + packet.bth_offset - sizeof(UdpHeader)).checksum = {};
   }
-  auto& bth = view_as<Bth>(read.data() + packet.bth_offset);
+  auto& bth = view_as<Bth>(compared.data() + packet.bth_offset);
   bth.reserved_variant = 0;
   bth.ack_request = 0;
   bth.psn = {};
-  return read;
+  return compared;
 }
 
 } // namespace
@@ -71,7 +71,7 @@ bool HeaderPrediction::Learnt::predicts(std::span<const std::uint8_t> frame) con
     return vector;
   };
   const auto difference = [&]<std::size_t... i>(std::index_sequence<i...>) { // without a loop
-    return (((vector_at(at[i]) ^ headers[i]) & read[i]) | ...);
+    return (((vector_at(at[i]) ^ headers[i]) & compared[i]) | ...);
   }
   (std::make_index_sequence<kVectors>{});
   return (difference[0] | difference[1]) == 0;
@@ -85,13 +85,13 @@ HeaderPrediction::Outcome HeaderPrediction::learn(std::span<const std::uint8_t> 
   }
   learnt.misses = 0;
   learnt.frame_bytes = frame.size();
-  const auto read = bytes_read_of<kVectors * kVectorBytes>(packet);
+  const auto compared = bytes_compared_of<kVectors * kVectorBytes>(packet);
   const std::size_t last = packet.bth_offset + sizeof(Bth) - kVectorBytes;
   for (std::size_t i = 0; i < kVectors; ++i) {
     const std::size_t offset = std::min(i * kVectorBytes, last);
     learnt.at[i] = static_cast<std::uint8_t>(offset);
     std::memcpy(&learnt.headers[i], frame.data() + offset, kVectorBytes);
-    std::memcpy(&learnt.read[i], read.data() + offset, kVectorBytes);
+    std::memcpy(&learnt.compared[i], compared.data() + offset, kVectorBytes);
   }
   wire::parse(frame, learnt.packet); // a copy would wait for the stores that wrote `packet`
   bth_offset_ = packet.bth_offset;

@@ -15,7 +15,7 @@ namespace weir::wire {
 class HeaderPrediction {
  public:
   enum class Outcome : std::uint8_t {
-    as_learnt, // all but the PSN is as in a packet that was learnt
+    as_learnt, // all that parse() finds but the PSN is as in a packet that was learnt
     learnt,    // later packets are compared with this one
     parsed,    // neither
   };
@@ -32,7 +32,7 @@ class HeaderPrediction {
 
   struct Learnt {
     Vectors headers{};
-    Vectors read{};                          // ones where parse() reads, but for the PSN
+    Vectors compared{};                      // ones where packets must be the same
     std::array<std::uint8_t, kVectors> at{}; // where they are in the frame; the last ones overlap
     std::uint8_t misses = 0;                 // since it was learnt
     std::size_t frame_bytes = SIZE_MAX;      // as no frame is long: nothing is learnt

@@ -5,6 +5,7 @@
 
 #include "frame/frame.hpp"
 #include "frame_script.hpp"
+#include "wire/glance.hpp"
 #include "wire/header_prediction.hpp"
 #include "wire/parse.hpp"
 
@@ -23,6 +24,17 @@ void predict(std::vector<std::uint8_t> bytes) {
   fuzz::require(packet == wire::parse(bytes), "a prediction is not what parse() says");
 }
 
+/// A glance knows less than parse(), and nothing else.
+void look(const frame::Frame& frame) {
+  const wire::Glance glance = wire::glance_at(frame.bytes());
+  fuzz::require(glance != wire::Glance::other || frame.packet.parsed == wire::Parsed::other,
+                "a glance misses RoCE");
+  if (glance == wire::Glance::roce_v2 && wire::find_ina_header(frame) != nullptr) {
+    fuzz::require(wire::RoceV2Glance(frame.bytes()).may_have_ina_header(),
+                  "a glance misses an INA header");
+  }
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -33,6 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   frame.length = static_cast<std::uint32_t>(size);
   frame.packet = wire::parse(frame.bytes());
   const wire::Packet& packet = frame.packet;
+  look(frame);
   if (packet.parsed == wire::Parsed::other || packet.parsed == wire::Parsed::malformed) {
     fuzz::require(wire::find_ina_header(frame) == nullptr, "an INA header outside a message");
     return 0;

@@ -47,7 +47,7 @@ class Lab : private FrameSink, private WorkerSink {
     frame::Frame& frame = pool_.make(bytes, ingress);
     receive_.accept(frame, now_);
     if (frame.pair == 0) {
-      fast_path_.end_burst();
+      fast_path_.close();
     }
     dispatch_.accept(frame, now_);
     for (std::size_t reason = 0; reason < kDropReasons; ++reason) {

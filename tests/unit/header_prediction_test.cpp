@@ -104,16 +104,18 @@ TEST(HeaderPrediction, KnowsTheShortestPackets) {
   }
 }
 
-TEST(HeaderPrediction, LearnsAnotherConnectionInAWhile) {
+TEST(HeaderPrediction, LearnsOtherConnectionsInAWhile) {
   HeaderPrediction prediction;
   FrameSpec spec = spec_of(Network::ipv4);
   predicted(prediction, build(spec).bytes);
-  spec.qp = 0x77;
-  for (int miss = 1; miss < 8; ++miss) {
-    EXPECT_EQ(predicted(prediction, build(spec).bytes), Outcome::parsed);
+  for (const std::uint32_t qp : {0x77, 0x78, 0x79}) {
+    spec.qp = qp;
+    for (int miss = 1; miss < 8; ++miss) {
+      EXPECT_EQ(predicted(prediction, build(spec).bytes), Outcome::parsed);
+    }
+    EXPECT_EQ(predicted(prediction, build(spec).bytes), Outcome::learnt);
+    EXPECT_EQ(predicted(prediction, build(spec).bytes), Outcome::as_learnt);
   }
-  EXPECT_EQ(predicted(prediction, build(spec).bytes), Outcome::learnt);
-  EXPECT_EQ(predicted(prediction, build(spec).bytes), Outcome::as_learnt);
 }
 
 /// Every header bit matters, or parse() does not read it.
