@@ -51,6 +51,23 @@ TEST(Rendezvous, NamesTheMissingRank) {
   }
 }
 
+TEST(Rendezvous, SaysWhatARankDoesNotSend) {
+  const std::string address = free_address();
+  std::atomic<bool> is_over = false;
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    Rendezvous rendezvous({rank, 2, address, milliseconds(300)});
+    if (rank == 1) {
+      EXPECT_TRUE(test::comes_true([&] { return is_over.load(); }, std::chrono::seconds(10)));
+      return;
+    }
+    const Ending ending = ending_of([&] { rendezvous.gather({}, "its address"); });
+    is_over = true;
+    EXPECT_EQ(ending.rank, 1);
+    EXPECT_EQ(ending.text, "rendezvous: rank 1 did not send its address within 300 ms");
+  });
+  expect_none(endings);
+}
+
 TEST(Rendezvous, NamesRankZeroWhenNobodyListens) {
   const auto start = Clock::now();
   const Ending ending = ending_of([] {
@@ -74,7 +91,7 @@ TEST(Rendezvous, APauseOfARankIsNotTheOthersSilence) {
       rendezvous.gather({});
       return;
     }
-    rendezvous.gather({}, [&] {
+    rendezvous.gather({}, "a blob", [&] {
       if (++looks == 1) {
         std::this_thread::sleep_for(timeout + milliseconds(50));
       }

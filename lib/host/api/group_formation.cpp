@@ -151,7 +151,8 @@ Incarnation GroupFormation::agreed(const std::vector<Introduction>& introduction
 
 Membership GroupFormation::form() {
   const auto blobs = rendezvous_.gather(
-      introduce(options_, suggestion(), ring_source(), membership_.transport->address()));
+      introduce(options_, suggestion(), ring_source(), membership_.transport->address()),
+      "its introduction");
   const auto introductions = agree(options_, blobs);
   membership_.incarnation = agreed(introductions);
   if (!membership_.lineage) {
@@ -204,7 +205,8 @@ GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
     return std::nullopt;
   }
   const Blob mine = options_.rank == 0 ? encode(make_rings(introductions)) : Blob();
-  const MadeRings made = decode_made_rings(rendezvous_.gather(mine)[0], options_.rings.size());
+  const MadeRings made =
+      decode_made_rings(rendezvous_.gather(mine, "the rings' ids")[0], options_.rings.size());
   if (const auto* const refusal = std::get_if<Error>(&made)) {
     return *refusal;
   }
@@ -214,7 +216,7 @@ GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
 
 void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
   membership_.transport->connect(predecessor, successor);
-  rendezvous_.gather({}); // no rank sends before its successor is connected
+  rendezvous_.gather({}, "that it is connected"); // no rank sends before its successor is connected
 }
 
 WindowConfig GroupFormation::window_config(std::size_t lane) const {
@@ -243,7 +245,8 @@ void GroupFormation::greet() {
   const std::optional<Error> outcome = exchange_hellos(windows);
   const Blob blob = outcome ? encode(*outcome) : Blob();
   // A neighbour may still lack the acknowledgement of its hello.
-  const auto outcomes = rendezvous_.gather(blob, [this] { step_quietly(); });
+  const auto outcomes =
+      rendezvous_.gather(blob, "what became of its hello", [this] { step_quietly(); });
   if (const std::optional<Error> worst = worst_of(outcomes)) {
     fall_back(*worst);
   }
@@ -290,7 +293,8 @@ void GroupFormation::fall_back(const Error& error) {
   membership_.fallback_reason = error.what();
   membership_.held_rings.reset();
   membership_.transport->renew(Delivery::by_write);
-  const std::vector<Blob> addresses = rendezvous_.gather(membership_.transport->address());
+  const std::vector<Blob> addresses =
+      rendezvous_.gather(membership_.transport->address(), "its new address");
   connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
   std::vector<std::unique_ptr<Reducer>> lanes;
   for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {

@@ -48,7 +48,8 @@ std::vector<std::string> choose_hosts(Rendezvous& rendezvous, std::uint16_t rank
   const std::vector<HostAddress> addresses =
       told(rendezvous, rank, [] { return read_host_addresses(); });
   const std::uint8_t is_local = are_of_this_host(met, addresses) ? 1 : 0;
-  const std::vector<Blob> all = rendezvous.gather(std::span(&is_local, 1));
+  const std::vector<Blob> all =
+      rendezvous.gather(std::span(&is_local, 1), "where its connections come from");
   return all[0] == Blob{1} ? std::vector(met.begin(), met.end()) : announced(addresses, met);
 }
 
@@ -99,7 +100,7 @@ std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousP
     const Token token = random_bytes<sizeof(Token)>();
     blob.insert(blob.begin(), token.begin(), token.end());
   }
-  const std::vector<Blob> all = rendezvous.gather(blob);
+  const std::vector<Blob> all = rendezvous.gather(blob, "where it listens");
   const ByteView first = all[0];
   if (first.size() < sizeof(Token)) {
     throw Error(ErrorCode::mismatch, 0, "rendezvous: rank 0 drew no token");

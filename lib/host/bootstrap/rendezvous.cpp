@@ -232,24 +232,24 @@ void Rendezvous::join() {
   });
 }
 
-std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine,
+std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine, std::string_view what,
                                      const Meanwhile& meanwhile) {
   timer_.look(Clock::now());
   timer_.renew();
   if (plan_.rank == 0) {
-    return collect(mine, meanwhile);
+    return collect(mine, what, meanwhile);
   }
   streams_[0]->send(code(ControlKind::blob), mine);
-  const ControlFrame frame = await(0, ControlKind::blobs, meanwhile);
+  const ControlFrame frame = await(0, {ControlKind::blobs, what}, meanwhile);
   return split_blobs(frame.body, plan_.world);
 }
 
-std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine,
+std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine, std::string_view what,
                                       const Meanwhile& meanwhile) {
   std::vector<Blob> blobs(plan_.world);
   blobs[0].assign(mine.begin(), mine.end());
   for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
-    blobs[rank] = await(rank, ControlKind::blob, meanwhile).body;
+    blobs[rank] = await(rank, {ControlKind::blob, what}, meanwhile).body;
   }
   const Blob all = join_blobs(blobs);
   for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
@@ -258,7 +258,7 @@ std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine,
   return blobs;
 }
 
-ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile) {
+ControlFrame Rendezvous::await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile) {
   FramedStream& stream = *streams_[from];
   while (true) {
     stream.flush();
@@ -266,12 +266,12 @@ ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanw
       if (frame->kind == code(ControlKind::failed)) {
         abandon(decode_error(frame->body));
       }
-      if (frame->kind == code(kind)) {
+      if (frame->kind == code(due.kind)) {
         return std::move(*frame);
       }
       abandon(Error(ErrorCode::transport_failure, from,
                     fmt::format("rendezvous: rank {} sent a frame of kind {}; due is {}", from,
-                                frame->kind, code(kind))));
+                                frame->kind, code(due.kind))));
     }
     if (!stream.is_open()) {
       abandon(Error(ErrorCode::peer_died, from,
@@ -280,7 +280,7 @@ ControlFrame Rendezvous::await(std::uint16_t from, ControlKind kind, const Meanw
     timer_.look(Clock::now());
     if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kSlack)) {
       abandon(Error(ErrorCode::rendezvous_timeout, from,
-                    fmt::format("rendezvous: rank {} sent nothing within {} ms", from,
+                    fmt::format("rendezvous: rank {} did not send {} within {} ms", from, due.what,
                                 plan_.timeout.count())));
     }
     if (meanwhile) {

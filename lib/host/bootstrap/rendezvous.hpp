@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,8 +53,10 @@ class Rendezvous {
   /// Called every millisecond while gather() waits. Must not throw.
   using Meanwhile = std::function<void()>;
 
-  /// Every rank's blob, in rank order. Every rank must make the same number of calls.
-  std::vector<Blob> gather(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile = {});
+  /// Every rank's blob, in rank order. Every rank must make the same number of calls. `what` names
+  /// the blob, for the error when a rank does not send it.
+  std::vector<Blob> gather(std::span<const std::uint8_t> mine, std::string_view what = "a blob",
+                           const Meanwhile& meanwhile = {});
 
   /// Ends the job: tells every rank the error, then throws it here.
   [[noreturn]] void abandon(const Error& error);
@@ -89,8 +92,16 @@ class Rendezvous {
   bool is_here(std::uint16_t rank);
   [[noreturn]] void give_up_on(std::uint16_t first_missing, const TurnedAway& turned_away);
   void join();
-  std::vector<Blob> collect(std::span<const std::uint8_t> mine, const Meanwhile& meanwhile);
-  ControlFrame await(std::uint16_t from, ControlKind kind, const Meanwhile& meanwhile);
+
+  /// What a rank sends.
+  struct Due {
+    ControlKind kind;
+    std::string_view what;
+  };
+
+  std::vector<Blob> collect(std::span<const std::uint8_t> mine, std::string_view what,
+                            const Meanwhile& meanwhile);
+  ControlFrame await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile);
   std::string missing_ranks() const;
   std::string where() const;
 
