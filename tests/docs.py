@@ -60,11 +60,23 @@ def check_folders() -> list[str]:
     return mistakes + ([] if len(allowed) > 10 else ["CONTRIBUTING.md's folder table was not found"])
 
 
+def anchors_of(page: Path) -> set[str]:
+    """Of its headings, as forges and mkdocs make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_there(page: Path, target: str) -> bool:
+    file, _, anchor = target.partition("#")
+    found = page.parent / file if file else page
+    return found.exists() and (not anchor or found.suffix != ".md" or anchor in anchors_of(found))
+
+
 def check_links() -> list[str]:
     mistakes = []
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if "://" not in target and not (page.parent / target).exists():
+        for target in re.findall(r"\]\(([^) ]+)\)", page.read_text()):
+            if "://" not in target and not is_there(page, target):
                 mistakes.append(f"{page.relative_to(ROOT)} links to {target}, which is not there")
     return mistakes
 

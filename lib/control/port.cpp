@@ -12,7 +12,9 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <string_view>
 #include <unistd.h>
@@ -69,7 +71,7 @@ void Port::make_way_for_socket() {
     return;
   }
   const auto refuse = [&](const std::string& why) {
-    throw PortError(fmt::format("port {}: device {}: {}; allowed: a file that is not there",
+    throw PortError(fmt::format("port {}: device {}: {}; allowed: a path where no file is",
                                 config_.name, config_.device, why));
   };
   switch (occupant_of(*socket)) {
@@ -77,14 +79,17 @@ void Port::make_way_for_socket() {
     return;
   case Occupant::listener:
     if (!socket->is_shared) {
-      refuse(fmt::format("another process listens on {}", socket->file));
+      refuse(fmt::format("a process listens on {}, or this one may not open it", socket->file));
     }
     return;
   case Occupant::other_file:
     refuse(fmt::format("{} is no socket", socket->file));
     return;
   case Occupant::stale_socket:
-    unlink(socket->file.c_str());
+    if (unlink(socket->file.c_str()) != 0) {
+      refuse(fmt::format("nobody listens on {}, and it cannot be removed ({})", socket->file,
+                         std::strerror(errno)));
+    }
     warnings_.push_back(fmt::format("port {}: removed {}, where nobody listened any more",
                                     config_.name, socket->file));
   }

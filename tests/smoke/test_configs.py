@@ -27,7 +27,7 @@ def af_packet(lab: Lab) -> None:
 @smoke_test("config-vhost")
 def vhost(lab: Lab) -> None:
     """The sockets' folder is the service's in the file, and the test's here."""
-    text = (CONFIG / "vhost.yaml").read_text().replace("iface=/run/weir", f"iface={lab.directory}")
+    text = (CONFIG / "vhost.yaml").read_text().replace("iface=/tmp/weir-", f"iface={lab.directory}/")
     switch = lab.ready_weir(lab.namespace(), text)
     ports = switch.ask("/weir/port/info")["port_info"].values()
     expect([(port["driver"], port["link"]) for port in ports] == [("net_vhost", "down")] * RANKS, f"{list(ports)}")

@@ -338,7 +338,7 @@ def killed_switch_socket(lab: Lab) -> None:
 def killed_switch_vhost_socket(lab: Lab) -> None:
     file = lab.directory / "vhost.sock"
     leaves_no_socket(lab, file, configuration([f'name: p0, device: "net_vhost0,iface={file}"']), socket.SOCK_SEQPACKET,
-                     f": another process listens on {file}; allowed: ")
+                     f": a process listens on {file}, or this one may not open it; allowed: ")
 
 
 def inherited_sockets(process: int) -> dict[str, bool]:
