@@ -25,20 +25,35 @@ BENCH = ROOT / "tools" / "bench"
 NO_CASE = "no case is called so"
 
 
-def run(*arguments: str | Path) -> int:
-    """The status of tools/bench. Its output goes where ours goes, except for the tables."""
-    return subprocess.run([BENCH, "--quick", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=sys.stdout).returncode
+def run(*arguments: str | Path) -> tuple[int, list[str]]:
+    """The status of tools/bench, and what it said beside its tables. That goes where our output goes, too."""
+    said = []
+    with subprocess.Popen([BENCH, "--quick", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as bench:
+        assert bench.stderr is not None
+        for line in bench.stderr:
+            print(line, end="", flush=True)
+            said.append(line)
+    return bench.returncode, said
 
 
 def section_of(page: str, part: Part) -> str:
     return next((section for section in page.split("\n## ") if section.startswith(f"{part.name}\n")), "")
 
 
-def rivals_missing(cases: list[dict[str, Any]]) -> list[str]:
-    """tools/prepare installs the packages of all comparisons."""
-    found = {case["case"]["about"] for case in cases}
-    return [f"no comparison is about {about}" for about in rivals.ABOUTS if about not in found]
+# By part: what its cases are told apart by, and the values that must be there.
+MUST_HAVE = {
+    rivals.PART: ("about", rivals.ABOUTS),
+    "links": ("link", re.findall(r'\.name = "([^"]+)"', (BENCH_FOLDER / "link_kinds.hpp").read_text())),
+}
+
+
+def missing_of(part: Part, cases: list[dict[str, Any]], said: list[str]) -> list[str]:
+    """What is neither measured nor left out with a reason."""
+    key, values = MUST_HAVE.get(part.name, ("", ()))
+    found = {case["case"].get(key) for case in cases}
+    return [f"there is no {key} {value}, and nobody said why" for value in values
+            if value not in found and not any(f"{value} is left out: " in line for line in said)]
 
 
 def mistakes_without_programs() -> list[str]:
@@ -56,7 +71,7 @@ def mistakes_without_programs() -> list[str]:
     return mistakes + ([] if set(lines) == set(rivals.IN_ONE_PROCESS) else [f"it measured {sorted(set(lines))}"])
 
 
-def mistakes_of(part: Part, folder: Path, page: str) -> list[str]:
+def mistakes_of(part: Part, folder: Path, page: str, said: list[str]) -> list[str]:
     file = folder / f"{part.name}.json"
     if not file.exists():
         return [f"there is no {file.name}"]
@@ -64,8 +79,7 @@ def mistakes_of(part: Part, folder: Path, page: str) -> list[str]:
     cases = json.loads(file.read_text())["cases"]
     if not cases or not all(figure["rounds"] for case in cases for figure in case["figures"].values()):
         mistakes.append(f"{file.name} has a figure without a round, or no case")
-    if part.name == rivals.PART:
-        mistakes += rivals_missing(cases)
+    mistakes += missing_of(part, cases, said)
     section = section_of(page, part)
     if "\n|" not in section:
         mistakes.append("its section of the page has no table")
@@ -77,12 +91,12 @@ def mistakes_of(part: Part, folder: Path, page: str) -> list[str]:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as name:
         folder = Path(name)
-        status = run("--out", folder)
+        status, said = run("--out", folder)
         page = (folder / "README.md").read_text() if (folder / "README.md").exists() else ""
-        found = {part.name: mistakes_of(part, folder, page) for part in PARTS}
+        found = {part.name: mistakes_of(part, folder, page, said) for part in PARTS}
         found["exit status"] = [f"tools/bench ended with {status}"] if status != 0 else []
         # A part that measures nothing must fail.
-        unheard = run(PARTS[0].name, "--only", NO_CASE, "--out", folder / "nothing")
+        unheard, _ = run(PARTS[0].name, "--only", NO_CASE, "--out", folder / "nothing")
         found["exit status without rows"] = ["0, though no case was measured"] if unheard == 0 else []
     found["rivals without their programs"] = mistakes_without_programs()
     for name, mistakes in found.items():

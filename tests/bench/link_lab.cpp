@@ -151,7 +151,8 @@ void wait_for_interrupt_thread() {
 
 } // namespace
 
-Cables::Cables(const LinkKind& kind, std::uint16_t ports, const std::filesystem::path& folder) {
+Cables::Cables(const LinkKind& kind, std::uint16_t ports, const std::filesystem::path& folder)
+    : Cables() {
   for (std::uint16_t port = 0; port < ports && !kind.cable.empty(); ++port) {
     run_ip(filled_in(kind.cable, port, folder));
     interfaces_.push_back(fmt::format("port{}", port));

@@ -31,11 +31,13 @@ class Cables {
  public:
   /// Throws std::runtime_error with the command that failed.
   Cables(const LinkKind& kind, std::uint16_t ports, const std::filesystem::path& folder);
-  ~Cables();
+  ~Cables(); // also when the constructor throws
   Cables(const Cables&) = delete;
   Cables& operator=(const Cables&) = delete;
 
  private:
+  Cables() = default;
+
   std::vector<std::string> interfaces_; // to delete at the end
 };
 

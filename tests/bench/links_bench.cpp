@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view kPart = "links";
 constexpr std::uint16_t kHosts = 2;
-constexpr std::uint32_t kBurstFrames = 8192; // more than any link keeps
+constexpr std::uint32_t kBurstFrames = 4 * 8192; // of all hosts; more than any link keeps
 
 enum class Work : std::uint8_t { forward, sum };
 
@@ -179,7 +179,8 @@ class LinksPart {
       if (kind.delivery == Delivery::every_frame) {
         throw std::runtime_error(what);
       }
-      std::fprintf(stderr, "links_bench: %s\n", what.c_str());
+      std::fprintf(stderr, "links_bench: a round of %s is left out: %s\n",
+                   std::string(kind.name).c_str(), what.c_str());
       return std::nullopt;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "links_bench: %s is left out: %s\n", std::string(kind.name).c_str(),
