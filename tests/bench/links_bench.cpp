@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "link_lab.hpp"
 #include "measurement.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -231,29 +232,6 @@ void start_eal() {
   silence("libxdp.so.1", "libxdp_set_print");
 }
 
-/// A folder for the sockets of drivers, for as long as this object lives.
-class SocketFolder {
- public:
-  SocketFolder() : path_((std::filesystem::temp_directory_path() / "weir-links-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw std::runtime_error(path_ + ": cannot be made");
-    }
-  }
-
-  ~SocketFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  SocketFolder(const SocketFolder&) = delete;
-  SocketFolder& operator=(const SocketFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 } // namespace
 } // namespace weir::bench
 
@@ -263,8 +241,8 @@ int main(int argc, char** argv) {
   try {
     const std::string no_network = leave_the_machines_network();
     start_eal();
-    const SocketFolder folder;
-    LinksPart(options, folder.path(), no_network).measure();
+    const weir::test::TemporaryFolder sockets("weir-links");
+    LinksPart(options, sockets.path(), no_network).measure();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "links_bench: %s\n", error.what());
     return 1;

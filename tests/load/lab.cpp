@@ -73,14 +73,6 @@ std::string configuration(Roles roles, const std::filesystem::path& folder) {
   return text + "rings:\n" + ring(kRing, {0, 1, 2}) + ring(kIdleRing, {0, 1, noise});
 }
 
-std::filesystem::path make_folder() {
-  std::string path = std::filesystem::temp_directory_path() / "weir-load-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) {
-    throw std::runtime_error(path + ": cannot be made");
-  }
-  return path;
-}
-
 /// "0@(0-1),1@(0-1),…"
 std::string floating_lcores(Roles roles) {
   const unsigned last = std::max(1u, std::thread::hardware_concurrency()) - 1;
@@ -143,21 +135,15 @@ Eal::~Eal() {
   std::filesystem::remove_all(runtime, ignored);
 }
 
-Lab::Lab(Roles roles) : folder_(make_folder()) {
-  const std::filesystem::path file = folder_ / "weir.yaml";
-  std::ofstream(file) << configuration(roles, folder_);
+Lab::Lab(Roles roles) : folder_("weir-load") {
+  const std::filesystem::path file = folder_.path() / "weir.yaml";
+  std::ofstream(file) << configuration(roles, folder_.path());
   weir_ = std::make_unique<control::Switch>(config::load_config(file));
   weir_->start();
 }
 
-Lab::~Lab() {
-  weir_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 std::unique_ptr<host::FrameIo> Lab::open(std::uint16_t port) const {
-  return std::make_unique<host::EthdevIo>(device(folder_, port, false), kLinkTimeout);
+  return std::make_unique<host::EthdevIo>(device(folder_.path(), port, false), kLinkTimeout);
 }
 
 bool send(host::FrameIo& wire, std::span<const std::uint8_t> frame) {

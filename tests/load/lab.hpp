@@ -3,6 +3,7 @@
 
 #include "control/switch.hpp"
 #include "host/transport/ethdev_io.hpp"
+#include "support/temporary_folder.hpp"
 #include "wire/address.hpp"
 
 #include <cstdint>
@@ -59,9 +60,6 @@ class Eal {
 class Lab {
  public:
   explicit Lab(Roles roles);
-  ~Lab();
-  Lab(const Lab&) = delete;
-  Lab& operator=(const Lab&) = delete;
 
   control::Switch& weir() { return *weir_; }
 
@@ -73,7 +71,7 @@ class Lab {
   }
 
  private:
-  std::filesystem::path folder_; // of the ports' sockets
+  test::TemporaryFolder folder_; // of the ports' sockets
   std::unique_ptr<control::Switch> weir_;
 };
 

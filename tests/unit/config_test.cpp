@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -987,17 +988,8 @@ TEST(ConfigFuzz, EveryLineLeftOut) {
   }
 }
 
-/// A folder of this test, removed at its end.
 class ConfigFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string path = testing::TempDir() + "weir-config-XXXXXX";
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    folder_ = path;
-  }
-
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string error_of_file(const std::filesystem::path& file) {
     try {
       load_config(file);
@@ -1012,7 +1004,8 @@ class ConfigFiles : public testing::Test {
     return folder_ / name;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder temporary_{"weir-config"};
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(ConfigFiles, Good) {

@@ -10,6 +10,7 @@
 #include "rpc/ring_messages.hpp"
 #include "rpc/service.hpp"
 #include "rpc/tls_files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -42,20 +43,10 @@ using testing::HasSubstr;
 
 class Folder {
  public:
-  Folder() {
-    std::string name = "/tmp/weir-rpc-XXXXXX";
-    path_ = mkdtemp(name.data());
-  }
-
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  ~Folder() { std::filesystem::remove_all(path_); }
-
-  std::string socket() const { return path_ + "/control.sock"; }
+  std::string socket() const { return (folder_.path() / "control.sock").string(); }
 
  private:
-  std::string path_;
+  const test::TemporaryFolder folder_{"weir-rpc"};
 };
 
 constexpr std::array kColumns{report::Column{"port", "port"}, report::Column{"rx", "rx packets"},
