@@ -20,6 +20,7 @@ constexpr std::size_t kPayload = FramePlaces::kPayload;
 constexpr std::size_t kSliceBytes = std::size_t{2} << 20;
 constexpr std::size_t kEthernetBytes = 14;
 constexpr std::size_t kIcrcBytes = 4;
+constexpr unsigned kTurns = 15; // of measured_in_turn
 
 #if defined(__x86_64__)
 #define WEIR_EVERY_LEVEL __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -127,6 +128,11 @@ Work isal_crc_with(const FramePlaces& places) {
   };
 }
 
+double median_of(std::array<double, kTurns> rates) {
+  std::nth_element(rates.begin(), rates.begin() + kTurns / 2, rates.end());
+  return rates[kTurns / 2];
+}
+
 } // namespace
 
 std::string_view name_of(From from) {
@@ -174,10 +180,14 @@ Groups Walk::next(unsigned ranks, From from) {
   return {std::exchange(at_, at_ + groups * ranks), ranks, groups, ranks};
 }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+Medians measured_in_turn(const Rate& first, const Rate& second) {
+  std::array<double, kTurns> of_first{};
+  std::array<double, kTurns> of_second{};
+  for (unsigned turn = 0; turn < kTurns; ++turn) {
+    of_first[turn] = first();
+    of_second[turn] = second();
+  }
+  return {median_of(of_first), median_of(of_second)};
 }
 
 } // namespace weir::bench

@@ -73,10 +73,16 @@ inline void keep(const void* memory) {
   __asm__ volatile("" : : "g"(memory) : "memory");
 }
 
-/// How often a piece of work is measured in a round. Its median counts, because a disturbed one
-/// shows nothing.
-inline constexpr unsigned kSlices = 15;
+/// Works, and returns bytes of payload a second.
+using Rate = std::function<double()>;
 
-double median_of(std::vector<double> values);
+struct Medians {
+  double first = 0;
+  double second = 0;
+};
+
+/// Of several measurements of the two in turn. Medians, because a disturbed measurement shows
+/// nothing.
+Medians measured_in_turn(const Rate& first, const Rate& second);
 
 } // namespace weir::bench

@@ -118,18 +118,15 @@ class Bench {
   }
 
   void measure(const Measured& measured, unsigned round) {
-    std::vector<double> work;
-    std::vector<double> reading;
-    for (unsigned slice = 0; slice < kSlices; ++slice) {
-      const Groups for_work = walk_.next(measured.ranks, measured.from);
-      const double bytes = for_work.payload_bytes();
-      work.push_back(bytes / cpu_seconds_of([&] { measured.work(for_work); }));
-      const Groups for_reading = walk_.next(measured.ranks, measured.from);
-      reading.push_back(bytes / cpu_seconds_of([&] { reading_(for_reading); }));
-    }
+    const auto rate_of = [&](const Work& work) {
+      const Groups groups = walk_.next(measured.ranks, measured.from);
+      return groups.payload_bytes() / cpu_seconds_of([&] { work(groups); });
+    };
+    const Medians medians =
+        measured_in_turn([&] { return rate_of(measured.work); }, [&] { return rate_of(reading_); });
     report(kPart, measured.parameters, round,
-           {{"rate", median_of(std::move(work)) / 1e9, "GB/s", "reading"},
-            {"reading", median_of(std::move(reading)) / 1e9, "GB/s"}});
+           {{"rate", medians.first / 1e9, "GB/s", "reading"},
+            {"reading", medians.second / 1e9, "GB/s"}});
   }
 
   const Options options_;

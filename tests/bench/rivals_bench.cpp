@@ -29,9 +29,6 @@ constexpr unsigned kRanks = ServerBuffers::kRanks;
 constexpr std::size_t kGroupsInCache = ServerBuffers::kInCache / FramePlaces::kPayload;
 constexpr unsigned kPasses = 16;
 
-/// Of one slice: bytes of payload a second.
-using Rate = std::function<double()>;
-
 /// Seconds of a piece of work, by the clock or of this thread's computing.
 using Stopwatch = double (*)(const std::function<void()>&);
 
@@ -157,15 +154,10 @@ class Bench {
   }
 
   void measure(const Comparison& comparison, unsigned round) {
-    std::vector<double> weir;
-    std::vector<double> rival;
-    for (unsigned slice = 0; slice < kSlices; ++slice) {
-      weir.push_back(comparison.weir());
-      rival.push_back(comparison.rival());
-    }
-    report(kPart, comparison.parameters, round,
-           {{"weir", median_of(std::move(weir)) / 1e9, "GB/s", "rival"},
-            {"rival", median_of(std::move(rival)) / 1e9, "GB/s"}});
+    const Medians medians = measured_in_turn(comparison.weir, comparison.rival);
+    report(
+        kPart, comparison.parameters, round,
+        {{"weir", medians.first / 1e9, "GB/s", "rival"}, {"rival", medians.second / 1e9, "GB/s"}});
   }
 
   const Options options_;
