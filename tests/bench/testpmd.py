@@ -23,9 +23,10 @@ from comparison import Missing, Options, Pair, need, report, tell_progress
 from rounds import Parameters
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/support"), str(ROOT / "tests/replay")]
 
 import demonstrate  # noqa: E402
+import roce  # noqa: E402
 import telemetry  # noqa: E402
 
 ABOUT = "forwarding"
@@ -41,14 +42,6 @@ EAL = ["--no-huge", "-m", "512", "--no-pci"]
 ADDRESSES = ipaddress.ip_network("192.0.2.0/24")  # RFC 5737
 
 
-def internet_checksum(data: bytes) -> int:
-    """RFC 1071."""
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
-
-
 def datagram(port: int, payload: bytes) -> bytes:
     """From the station behind this port to the one behind the other; `payload` is of even length."""
     stations = [bytes([0x02, 0x20, 0, 0, 0, number]) for number in range(PORTS)]
@@ -56,19 +49,15 @@ def datagram(port: int, payload: bytes) -> bytes:
     length = 8 + len(payload)
     udp = struct.pack(">HHH", 49153, 9, length)
     pseudo_header = source + destination + struct.pack(">HH", 17, length)
-    udp += struct.pack(">H", internet_checksum(pseudo_header + udp + bytes(2) + payload))
+    udp += struct.pack(">H", roce.internet_checksum(pseudo_header + udp + bytes(2) + payload))
     ip = struct.pack(">BBHHHBB", 0x45, 0, 20 + length, 0, 0x4000, 64, 17)
-    ip += struct.pack(">H", internet_checksum(ip + bytes(2) + source + destination))
+    ip += struct.pack(">H", roce.internet_checksum(ip + bytes(2) + source + destination))
     return stations[1 - port] + stations[port] + b"\x08\x00" + ip + source + destination + udp + payload
 
 
 def capture(port: int, payload: int) -> bytes:
     """A pcap file of Ethernet frames."""
-    content = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
-    for number in range(FRAMES):
-        frame = datagram(port, bytes([number]) * payload)
-        content += struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame
-    return content
+    return roce.pcap_bytes([datagram(port, bytes([number]) * payload) for number in range(FRAMES)])
 
 
 def devices_in(folder: Path, payload: int) -> list[str]:

@@ -192,11 +192,12 @@ def icrc(frame: bytes, ip_at: int, bth_at: int, end: int) -> bytes:
     return struct.pack("<I", zlib.crc32(covered))
 
 
-def internet_checksum(header: bytes) -> int:
-    """RFC 1071; the header's own checksum field is 0."""
-    total = sum(struct.unpack(f">{len(header) // 2}H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
+def internet_checksum(data: bytes) -> int:
+    """RFC 1071 for an even number of bytes, whose own checksum field is 0."""
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
 
 
 def scapy_icrc(frame: bytes) -> bytes:

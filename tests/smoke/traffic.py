@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 
+from hosts import model
 from netns import Namespace
 from weir import Failed, expect
 
@@ -18,19 +19,12 @@ TIMEOUT_S = 20.0
 ECHO_REQUEST, ECHO_REPLY = 8, 0
 
 
-def checksum(data: bytes) -> int:
-    """RFC 1071."""
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
 def ping(namespace: Namespace, address: str, data_bytes: int = 56, seconds: float = TIMEOUT_S) -> None:
     """Pings until one is answered with the same bytes. The first may be lost while an interface comes up."""
     data = random.Random(address).randbytes(data_bytes)
     body = struct.pack(">HH", os.getpid() & 0xFFFF, 1) + data
-    request = struct.pack(">BBH", ECHO_REQUEST, 0, checksum(struct.pack(">BBH", ECHO_REQUEST, 0, 0) + body)) + body
+    checksum = model.internet_checksum(struct.pack(">BBH", ECHO_REQUEST, 0, 0) + body)
+    request = struct.pack(">BBH", ECHO_REQUEST, 0, checksum) + body
     with namespace.entered():
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with raw:
