@@ -2,6 +2,7 @@
 """The PyTorch backend: a training that is the same to the bit in every run, every call and type, and a rank's death."""
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,15 @@ def train(job: TorchJob, *arguments: str) -> dict[str, Any]:
     return reports[0]
 
 
+def losses_with_gloo(job: TorchJob) -> list[float]:
+    """Of each step. How the ranks end does not count: PyTorch's Gloo group may hang when it goes (inner_gloo.py)."""
+    ranks = job.start(TRAIN, "--steps", str(STEPS), "--backend", "gloo")
+    report = next((line for line in ranks[0].lines() if line.startswith("{")), "{}")
+    for rank in ranks:
+        rank.kill()
+    return list(json.loads(report).get("losses", []))
+
+
 @smoke_test("torch-training")
 def torch_training(lab: Lab) -> None:
     """Two runs with losses and a straggler end in the same bits; the loss of each step is as with Gloo."""
@@ -41,8 +51,7 @@ def torch_training(lab: Lab) -> None:
     expect(job.cables.lost() > lost, "the cables lost nothing in the second run")
     expect(first["parameters"] == second["parameters"], "two runs end in different parameters")
     expect(first["losses"] == second["losses"], "two runs have different losses")
-    gloo = train(job, "--backend", "gloo")
-    differences = [abs(ours - theirs) for ours, theirs in zip(first["losses"], gloo["losses"], strict=True)]
+    differences = [abs(ours - theirs) for ours, theirs in zip(first["losses"], losses_with_gloo(job), strict=True)]
     expect(max(differences) < GLOO_DIFFERENCE, f"differences from Gloo's losses: {differences}")
     expect(min(first["losses"][-5:]) < first["losses"][0] / 2, f"the loss does not fall: {first['losses']}")
     job.switch.stop()

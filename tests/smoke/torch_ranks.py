@@ -64,8 +64,9 @@ class Rank:
         return dict(json.loads(output.splitlines()[-1]))
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.communicate()
 
 
 class TorchJob:
