@@ -47,12 +47,15 @@ void SoftwareTransport::renew(Delivery delivery) {
   delivery_ = delivery;
   std::random_device entropy;
   constexpr std::uint32_t k24Bits = 0xffffff;
+  constexpr std::uint32_t kFirstNumber = 2; // 0 and 1 are for management, 0xffffff for multicast
+  const auto numbers = static_cast<std::uint32_t>(2 * lanes_.size());
+  // Other groups of this host draw theirs too. Equal ones would take one another's packets.
+  const std::uint32_t first =
+      std::uniform_int_distribution(kFirstNumber, k24Bits - numbers)(entropy);
   device_ = std::make_unique<endpoint::Device>();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    // Lane i adds 2i, so that no two numbers are equal. 0 and 1 are for management.
-    const std::uint32_t base = (entropy() & 0xfff000) | 0x2;
-    lane.outgoing_number = base + static_cast<std::uint32_t>(2 * i);
+    lane.outgoing_number = first + static_cast<std::uint32_t>(2 * i);
     lane.incoming_number = lane.outgoing_number + 1;
     lane.outgoing_psn = entropy() & k24Bits;
     lane.incoming_psn = entropy() & k24Bits;

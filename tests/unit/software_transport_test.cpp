@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transport/software_transport.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+
+namespace weir::host {
+namespace {
+
+/// Groups of one host find their packets by the queue pair, and none knows of the others. Of 1000
+/// draws from 2^24 five repeat an earlier one in one of 5e9 runs; of 2^12, a hundred do in every
+/// run (birthday bound).
+TEST(SoftwareTransport, DrawsQueuePairsThatHardlyMeet) {
+  constexpr std::size_t kDraws = 1000;
+  constexpr std::size_t kLanes = 2;
+  constexpr std::uint32_t kMulticast = 0xffffff; // IBTA §10.5
+  SoftwareTransport transport({.world = 2, .lanes = kLanes, .slots = 1, .slot_bytes = 256}, {},
+                              nullptr);
+  std::set<std::uint32_t> drawn;
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    transport.renew(Delivery::by_send);
+    drawn.insert(transport.queue_pair(0));
+    EXPECT_GE(transport.queue_pair(0), 2U); // 0 and 1 are for management
+    EXPECT_EQ(transport.queue_pair(1), transport.queue_pair(0) + 2);
+    EXPECT_LT(transport.queue_pair(1) + 1, kMulticast);
+  }
+  EXPECT_GT(drawn.size(), kDraws - 5);
+}
+
+} // namespace
+} // namespace weir::host
