@@ -287,6 +287,12 @@ void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
   }
 }
 
+void tell_numa_crossings(const control::Switch& weir, events::EventLog& log) {
+  for (const std::string& warning : weir.numa_warnings()) {
+    log.write({events::EventKind::numa_crossing, warning, {}});
+  }
+}
+
 /// Ends the switch, and tells what it has done.
 void stop(control::Switch& weir) {
   const report::Report last_seen = everything(weir);
@@ -310,6 +316,7 @@ void run_switch(const Options& options, const config::Config& config,
   add_quit(commands);
   weir.start();
   tell_refused_settings(weir, log);
+  tell_numa_crossings(weir, log);
   app::LateMetrics metrics(weir, config.metrics.listen, log);
   app::LateControl control(weir, config.control, log);
   std::optional<app::LookOut> look_out(std::in_place, weir, log);

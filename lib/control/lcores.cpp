@@ -18,10 +18,12 @@ stage::Worker::Settings with_own_sessions(stage::Worker::Settings settings) {
 std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
                                                 const Lcore::Shared& shared,
                                                 const stage::Worker::Settings& settings,
-                                                std::span<const lcore::TxQueues> queues_of_port) {
+                                                std::span<const lcore::TxQueues> queues_of_port,
+                                                std::span<EalMemory> memories) {
   std::vector<std::unique_ptr<Lcore>> lcores;
   for (const Placement::DataLcore& place : placement.lcores) {
-    auto& lcore = *lcores.emplace_back(std::make_unique<Lcore>(place.id, place.idle, shared));
+    auto& lcore =
+        *lcores.emplace_back(std::make_unique<Lcore>(place.id, place.idle, shared, place.node));
     for (const Placement::Queue& queue : place.receives) {
       lcore.add_rx_queue({queue.port, queues_of_port[queue.port].device, queue.queue});
     }
@@ -31,6 +33,7 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     if (place.works) {
       stage::Worker::Settings own = with_own_sessions(settings);
       own.queue_room = place.queue_room;
+      own.memory = memories.empty() ? settings.memory : &memories[lcores.size() - 1];
       lcore.make_worker(place.rings, own);
     }
   }

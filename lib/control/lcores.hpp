@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "lcore/lcore.hpp"
 
@@ -12,10 +13,11 @@
 namespace weir::control {
 
 /// The data lcores of a placement, in its order, connected to each other and to the ports' devices.
-/// They keep a reference to `shared`. EAL is up.
+/// They keep references to `shared` and `memories`: by lcore, for slots and results; empty:
+/// settings.memory for all. EAL is up.
 std::vector<std::unique_ptr<lcore::Lcore>>
 make_lcores(const Placement& placement, const lcore::Lcore::Shared& shared,
             const stage::Worker::Settings& settings,
-            std::span<const lcore::TxQueues> queues_of_port);
+            std::span<const lcore::TxQueues> queues_of_port, std::span<EalMemory> memories = {});
 
 } // namespace weir::control

@@ -172,11 +172,15 @@ std::size_t available_memory() {
 }
 
 void* EalMemory::do_allocate(std::size_t bytes, std::size_t alignment) {
-  void* memory =
-      rte_malloc("weir", bytes, static_cast<unsigned>(std::max<std::size_t>(alignment, 64)));
+  const auto aligned_to = static_cast<unsigned>(std::max<std::size_t>(alignment, 64));
+  if (void* memory = rte_malloc_socket("weir", bytes, aligned_to, node_); memory != nullptr) {
+    return memory;
+  }
+  void* memory = rte_malloc("weir", bytes, aligned_to);
   if (memory == nullptr) {
     throw std::bad_alloc();
   }
+  has_given_from_elsewhere_ = true;
   return memory;
 }
 

@@ -55,14 +55,26 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
 /// Bytes that EAL can still give: free heap, and hugepages that it has not taken yet.
 std::size_t available_memory();
 
-/// rte_malloc as a memory resource: slots and results are in hugepages, on the main lcore's NUMA
-/// node.
+/// rte_malloc as a memory resource: slots and results are in hugepages, on the NUMA node of the
+/// lcore that works with them. If EAL has no memory there, they are on another.
 class EalMemory : public std::pmr::memory_resource {
+ public:
+  /// kNoNode: any node will do.
+  explicit EalMemory(int node) : node_(node) {}
+
+  int node() const { return node_; }
+
+  /// Something that it has given was not on its node.
+  bool has_given_from_elsewhere() const { return has_given_from_elsewhere_; }
+
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;
   void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
 
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  int node_;
+  bool has_given_from_elsewhere_ = false;
 };
 
 } // namespace weir::control

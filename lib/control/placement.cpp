@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 namespace weir::control {
 namespace {
@@ -31,6 +32,10 @@ class Dealer {
   std::vector<std::size_t> lcores_;
   std::size_t turn_ = 0;
 };
+
+int node_at(const std::vector<int>& nodes, std::size_t index) {
+  return index < nodes.size() ? nodes[index] : kNoNode;
+}
 
 /// Deals each group once. The groups of withdrawn rings too: their neighbours' packets need a
 /// worker.
@@ -92,7 +97,7 @@ std::size_t least_busy(const Placement& placement, const ring::RingSet& present)
 
 } // namespace
 
-Placement place(const config::Config& config, const ring::RingSet& rings) {
+Placement place(const config::Config& config, const ring::RingSet& rings, const NumaNodes& nodes) {
   Placement placement;
   Dealer workers;
   for (const config::LcoreConfig& lcore : config.lcores) {
@@ -104,6 +109,7 @@ Placement place(const config::Config& config, const ring::RingSet& rings) {
     }
     const std::size_t index = placement.lcores.size();
     placement.lcores.push_back({.id = lcore.id,
+                                .node = node_at(nodes.lcores, index),
                                 .idle = lcore.idle,
                                 .receives = {},
                                 .transmits = {},
@@ -121,17 +127,19 @@ Placement place(const config::Config& config, const ring::RingSet& rings) {
     }
   }
   for (std::uint16_t port = 0; port < config.ports.size(); ++port) {
-    placement.open_port(port, config.ports[port].rx_queues);
+    placement.open_port(port, config.ports[port].rx_queues, node_at(nodes.ports, port));
   }
   deal_rings(placement, rings, workers);
   deal_helpers(placement);
   return placement;
 }
 
-void Placement::open_port(std::uint16_t port, std::uint16_t rx_queues) {
-  const auto with_fewest = [this](const std::vector<std::size_t>& of, auto list) {
-    return *std::ranges::min_element(
-        of, {}, [&](std::size_t lcore) { return (lcores[lcore].*list).size(); });
+void Placement::open_port(std::uint16_t port, std::uint16_t rx_queues, int node) {
+  const auto with_fewest = [this, node](const std::vector<std::size_t>& of, auto list) {
+    return *std::ranges::min_element(of, {}, [&](std::size_t lcore) {
+      const bool is_far = node != kNoNode && lcores[lcore].node != node;
+      return std::pair(is_far, (lcores[lcore].*list).size());
+    });
   };
   for (std::uint16_t queue = 0; queue < rx_queues; ++queue) {
     lcores[with_fewest(receivers, &DataLcore::receives)].receives.push_back({port, queue});

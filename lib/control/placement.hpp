@@ -11,6 +11,15 @@
 
 namespace weir::control {
 
+/// Of a device or lcore that is near no NUMA node in particular. EAL's SOCKET_ID_ANY.
+inline constexpr int kNoNode = -1;
+
+/// Which NUMA node is near. Where an element is missing: none in particular.
+struct NumaNodes {
+  std::vector<int> lcores; // by index in Placement::lcores
+  std::vector<int> ports;  // by place
+};
+
 /// The roles of each data lcore. Indices refer to Placement::lcores.
 struct Placement {
   struct Queue {
@@ -20,6 +29,7 @@ struct Placement {
 
   struct DataLcore {
     unsigned id = 0; // CPU number
+    int node = kNoNode;
     config::Idle idle = config::Idle::spin;
     std::vector<Queue> receives;
     std::vector<std::uint16_t> transmits; // ports
@@ -41,14 +51,15 @@ struct Placement {
   /// The lcore works for one ring more, in this group.
   void assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore);
   /// Deals a port's queues out to the receivers with the fewest, and the port to the transmitter
-  /// with the fewest.
-  void open_port(std::uint16_t port, std::uint16_t rx_queues);
+  /// with the fewest. Where lcores of the port's NUMA node have the role, only they get any.
+  void open_port(std::uint16_t port, std::uint16_t rx_queues, int node);
   void close_port(std::uint16_t port);
 };
 
 /// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
-Placement place(const config::Config& config, const ring::RingSet& rings);
+Placement place(const config::Config& config, const ring::RingSet& rings,
+                const NumaNodes& nodes = {});
 
 /// Which lcore is to work for one ring more: the one that works for its neighbours already, for
 /// they must share one, otherwise the one whose rings hold the fewest frames. Throws

@@ -47,6 +47,11 @@ bool is_nic(const rte_eth_dev_info& info) {
 
 } // namespace
 
+int numa_node_of(const config::PortConfig& port) {
+  const std::uint16_t device = find_device(port);
+  return device == kNoDevice ? kNoNode : rte_eth_dev_socket_id(device);
+}
+
 Port::Port(const config::PortConfig& config) : config_(config), device_(find_device(config)) {
   if (device_ == kNoDevice) { // EAL has probed PCI devices
     probe();
@@ -137,6 +142,10 @@ void Port::start(rte_mempool* pool) {
   }
 }
 
+int Port::numa_node() const {
+  return rte_eth_dev_socket_id(device_);
+}
+
 void Port::configure() {
   rte_eth_dev_info info{};
   check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
@@ -186,8 +195,7 @@ void Port::set_up_queues(rte_mempool* pool) {
   std::uint16_t tx_descriptors = config_.tx_descriptors;
   check(rte_eth_dev_adjust_nb_rx_tx_desc(device_, &rx_descriptors, &tx_descriptors),
         "does not accept its numbers of descriptors");
-  const int node = rte_eth_dev_socket_id(device_);
-  const auto socket = node < 0 ? 0u : static_cast<unsigned>(node);
+  const auto socket = static_cast<unsigned>(std::max(numa_node(), 0));
   for (std::uint16_t queue = 0; queue < config_.rx_queues; ++queue) {
     check(rte_eth_rx_queue_setup(device_, queue, rx_descriptors, socket, nullptr, pool),
           "has a receive queue that cannot be set up");
@@ -249,7 +257,7 @@ PortInformation Port::information() const {
     information.link = is_up ? fmt::format("up {} Mbit/s", link.link_speed) : std::string("down");
   }
   information.mtu = config_.mtu;
-  information.numa_node = rte_eth_dev_socket_id(device_);
+  information.numa_node = numa_node();
   information.promiscuous = rte_eth_promiscuous_get(device_) == 1;
   return information;
 }

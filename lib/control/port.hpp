@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "control/placement.hpp"
 #include "lcore/transmit.hpp"
 
 #include <cstdint>
@@ -33,9 +34,13 @@ struct PortInformation {
   std::string mac;
   std::string link; // "up 100000 Mbit/s", "down"
   std::uint16_t mtu = 0;
-  int numa_node = -1;
+  int numa_node = kNoNode;
   bool promiscuous = false;
 };
+
+/// The NUMA node of the port's device; kNoNode while EAL has not probed it. EAL probes PCI devices
+/// when it starts. Virtual devices are on the main lcore's node.
+int numa_node_of(const config::PortConfig& port);
 
 /// One DPDK device as a port of the switch: probed, configured, started, stopped. Several threads
 /// may ask it; a closed one has nothing to say.
@@ -61,6 +66,8 @@ class Port {
   const config::PortConfig& config() const { return config_; }
 
   std::uint16_t device() const { return device_; }
+
+  int numa_node() const;
 
   /// A NIC has a transmit queue for each traffic class, so a result does not wait behind other
   /// traffic that the NIC already has. Virtual devices have one: the other end may never read a

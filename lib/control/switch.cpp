@@ -164,6 +164,25 @@ std::unique_ptr<stage::RingRoom> room_if_any(const ring::Ring& ring, EalMemory& 
   }
 }
 
+NumaNodes numa_nodes(const config::Config& config) {
+  NumaNodes nodes;
+  for (unsigned lcore = 1; lcore < rte_lcore_count(); ++lcore) { // 0 is control
+    nodes.lcores.push_back(static_cast<int>(rte_lcore_to_socket_id(lcore)));
+  }
+  for (const config::PortConfig& port : config.ports) {
+    nodes.ports.push_back(numa_node_of(port));
+  }
+  return nodes;
+}
+
+std::vector<EalMemory> memories_of(const Placement& placement) {
+  std::vector<EalMemory> memories;
+  for (const Placement::DataLcore& lcore : placement.lcores) {
+    memories.emplace_back(lcore.node);
+  }
+  return memories;
+}
+
 /// "rings[8], l2.aging_s"
 std::string places_not_in_force(const std::vector<config::Change>& changes) {
   std::vector<std::string_view> places;
@@ -177,27 +196,61 @@ std::string places_not_in_force(const std::vector<config::Change>& changes) {
 
 Switch::Switch(const config::Config& config)
     : config_(config), journal_(journal_of(config)), rings_(first_rings(config, journal_)),
-      placement_(with_queues(config, place(config, *rings_))),
+      placement_(with_queues(config, place(config, *rings_, numa_nodes(config)))),
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
       tenants_(config.tenants, plan_.mbuf_bytes, *rings_), port_budget_(config),
+      memories_(memories_of(placement_)),
       stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())), in_force_(config) {
   check_memory();
   care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still
   care_.resize(rings_->rings().size());
-  pool_ = rte_pktmbuf_pool_create("weir_frames", plan_.mbufs, kMempoolCache,
-                                  lcore::kFrameBytesInMbuf, plan_.data_room, SOCKET_ID_ANY);
-  if (pool_ == nullptr) {
-    throw MemoryError(fmt::format("no memory for the frame pool ({}): {}", rte_strerror(rte_errno),
-                                  plan_.explanation));
-  }
   Ports ports;
   for (const config::PortConfig& port : config_.ports) {
     ports.push_back(std::make_shared<Port>(port));
   }
   cleared_.resize(ports.size());
   ports_.swap(std::make_shared<const Ports>(std::move(ports)));
+  make_pool();
   make_lcores();
+}
+
+/// On the ports' NUMA node if EAL has memory there.
+void Switch::make_pool() {
+  const auto pool_on = [this](int node) {
+    return rte_pktmbuf_pool_create("weir_frames", plan_.mbufs, kMempoolCache,
+                                   lcore::kFrameBytesInMbuf, plan_.data_room, node);
+  };
+  pool_ = pool_on(node_of_frames(port_nodes()));
+  pool_ = pool_ != nullptr ? pool_ : pool_on(SOCKET_ID_ANY);
+  if (pool_ == nullptr) {
+    throw MemoryError(fmt::format("no memory for the frame pool ({}): {}", rte_strerror(rte_errno),
+                                  plan_.explanation));
+  }
+}
+
+/// By place.
+std::vector<PortNode> Switch::port_nodes() const {
+  std::vector<PortNode> nodes;
+  for (const auto& port : *ports_) {
+    nodes.push_back(port ? PortNode{port->name(), port->numa_node()} : PortNode{});
+  }
+  return nodes;
+}
+
+std::vector<std::string> Switch::numa_warnings() const {
+  const std::vector<PortNode> ports = port_nodes();
+  std::vector<std::string> warnings = crossings(ports, placement_);
+  if (const int node = node_of_frames(ports); pool_->socket_id != node) {
+    warnings.push_back(misplaced("mbufs", node));
+  }
+  for (std::size_t i = 0; i < memories_.size(); ++i) {
+    if (memories_[i].has_given_from_elsewhere()) {
+      warnings.push_back(misplaced(fmt::format("slots and results of lcore {}", lcores_[i]->id()),
+                                   memories_[i].node()));
+    }
+  }
+  return warnings;
 }
 
 Switch::~Switch() {
@@ -237,14 +290,13 @@ void Switch::make_lcores() {
                                 stage::magic_rule_settings(settings.classifier), pool_,
                                 outer_tags(config_)});
   settings.level = op::best_cpu_level();
-  settings.memory = &memory_;
   std::vector<lcore::TxQueues> queues;
   for (const auto& port : *ports_) {
     queues.push_back(port->tx_queues());
     queues.back().ring_backlog =
         ring_backlog_of(config_, static_cast<std::uint16_t>(queues.size() - 1));
   }
-  lcores_ = control::make_lcores(placement_, *shared_, settings, queues);
+  lcores_ = control::make_lcores(placement_, *shared_, settings, queues, memories_);
   give(tenants_.shares(*rings_, placement_));
 }
 
@@ -505,7 +557,7 @@ ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
   check_may_add(spec);
   check_ports_are_there(spec, config()->ports);
   const std::size_t lcore = forecast().add(spec);
-  auto room = room_for(ring::Ring(spec));
+  auto room = room_for(ring::Ring(spec), lcore);
   journal_->remember(spec);
   enter(spec, lcore, std::move(*room),
         {.origin = Origin::run_time, .birth = ++last_birth_, .keeper = keeper});
@@ -563,8 +615,8 @@ void Switch::tell_capture(std::uint16_t ring, const ring::RingSpec& spec) {
   }
 }
 
-std::unique_ptr<stage::RingRoom> Switch::room_for(const ring::Ring& ring) {
-  auto room = room_if_any(ring, memory_);
+std::unique_ptr<stage::RingRoom> Switch::room_for(const ring::Ring& ring, std::size_t lcore) {
+  auto room = room_if_any(ring, memories_[lcore]);
   if (!room) { // in pieces that are too small
     RingBudget::check_memory(ring, *rings_, 0);
   }
@@ -840,8 +892,8 @@ void Switch::remember(const ReloadPlan& plan) {
 void Switch::carry_out(const Reload& reload, const WantedConfig& wanted, NewPorts& ports) {
   const ReloadPlan& plan = reload.plan;
   std::vector<std::unique_ptr<stage::RingRoom>> rooms;
-  for (const ring::RingSpec& spec : plan.added) {
-    rooms.push_back(room_if_any(ring::Ring(spec), memory_));
+  for (std::size_t i = 0; i < plan.added.size(); ++i) {
+    rooms.push_back(room_if_any(ring::Ring(plan.added[i]), memories_[reload.lcores[i]]));
   }
   for (const std::uint16_t place : wanted.ports.opened) {
     open_port(place, ports);
@@ -854,7 +906,7 @@ void Switch::carry_out(const Reload& reload, const WantedConfig& wanted, NewPort
   }
   for (std::size_t i = 0; i < plan.added.size(); ++i) {
     const ring::RingSpec& spec = plan.added[i];
-    auto room = rooms[i] ? std::move(rooms[i]) : room_for(ring::Ring(spec));
+    auto room = rooms[i] ? std::move(rooms[i]) : room_for(ring::Ring(spec), reload.lcores[i]);
     enter(spec, reload.lcores[i], std::move(*room), {.origin = Origin::configuration});
   }
   for (const std::uint16_t place : wanted.ports.closed) {
@@ -898,7 +950,7 @@ void Switch::open_port(std::uint16_t place, NewPorts& ports) {
   auto tx_port = std::make_unique<lcore::TxPort>(queues);
   auto tags = outer_tags(changed);
   Placement placement = placement_;
-  placement.open_port(place, settings.rx_queues);
+  placement.open_port(place, settings.rx_queues, port->numa_node());
   auto next = std::make_shared<const config::Config>(std::move(changed));
   std::shared_ptr<const Ports> former_ports;
 
@@ -1125,6 +1177,7 @@ std::vector<LcoreSnapshot> Switch::lcores() {
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
     snapshots[i].id = lcores_[i]->id();
     snapshots[i].roles = names_of(duties[i]);
+    snapshots[i].numa_node = placement_.lcores[i].node;
   }
   return snapshots;
 }

@@ -6,6 +6,7 @@
 #include "control/leases.hpp"
 #include "control/memory.hpp"
 #include "control/new_ports.hpp"
+#include "control/numa.hpp"
 #include "control/placement.hpp"
 #include "control/port.hpp"
 #include "control/port_plan.hpp"
@@ -80,6 +81,7 @@ struct StuckRing {
 struct LcoreSnapshot {
   unsigned id = 0;
   std::string roles; // "rx,worker"
+  int numa_node = kNoNode;
   std::size_t rings = 0;
   std::uint64_t held = 0; // frames
   frame::FrameCounters frames;
@@ -129,6 +131,9 @@ class Switch {
   ~Switch();
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
+
+  /// Where frames cross between NUMA nodes, in words. Empty where all is on one node.
+  std::vector<std::string> numa_warnings() const;
 
   void start();
   /// First receiving ends, then frames under way leave, then frames that rings hold are released.
@@ -254,6 +259,8 @@ class Switch {
 
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
+  std::vector<PortNode> port_nodes() const;
+  void make_pool();
   void discard_all();
   void make_lcores();
   std::vector<frame::Trace> empty_traces() const;
@@ -263,7 +270,7 @@ class Switch {
   std::uint16_t index_of(std::uint32_t id) const;
   std::uint32_t most_claims() const;
   RingForecast forecast() const;
-  std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring);
+  std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring, std::size_t lcore);
   void check_may_add(const ring::RingSpec& spec) const;
   void enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
              const RingCare& care);
@@ -303,7 +310,7 @@ class Switch {
   RingBudget ring_budget_;
   Tenants tenants_;
   PortBudget port_budget_;
-  EalMemory memory_;
+  std::vector<EalMemory> memories_; // by lcore: for what it works with
   rte_mempool* pool_ = nullptr;
   ring::Current<Ports> ports_{Ports{}};
   l2::MacTable stations_;

@@ -33,12 +33,13 @@ enum class EventKind : std::uint8_t {
   lcore_hangs,
   service_waits,
   setting_refused,
+  numa_crossing,
   reloaded,
   reload_refused,
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 20;
+inline constexpr std::size_t kEventKinds = 21;
 
 /// How many lines of a kind there may be.
 enum class Pace : std::uint8_t {
@@ -84,6 +85,8 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
      "metrics or the control service cannot listen yet"},
     {EventKind::setting_refused, "setting_refused", Severity::warning,
      "a driver could not apply a port's setting"},
+    {EventKind::numa_crossing, "numa_crossing", Severity::warning,
+     "at start: a port, what works for it, and its memory are on several NUMA nodes", Pace::all},
     {EventKind::reloaded, "reloaded", Severity::notice,
      "after SIGHUP: what the file has changed; a line for each change", Pace::all},
     {EventKind::reload_refused, "reload_refused", Severity::warning,

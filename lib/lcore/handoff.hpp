@@ -22,12 +22,14 @@ class Handoff {
   static_assert(std::is_trivially_copyable_v<Value> && sizeof(Value) % 4 == 0);
 
  public:
-  /// `name` is unique in the process; `entries` is a power of two. Throws std::runtime_error when
-  /// EAL has no memory for it.
-  Handoff(const std::string& name, unsigned entries)
-      : ring_(rte_ring_create_elem(name.c_str(), sizeof(Value), entries, SOCKET_ID_ANY,
-                                   RING_F_SP_ENQ | RING_F_SC_DEQ)),
-        order_(entries) {
+  /// `name` is unique in the process; `entries` is a power of two; `node` is the consumer's NUMA
+  /// node. If EAL has no memory there, the queue is on another node. Throws std::runtime_error when
+  /// EAL has no memory for it at all.
+  Handoff(const std::string& name, unsigned entries, int node = SOCKET_ID_ANY)
+      : ring_(make_ring(name, entries, node)), order_(entries) {
+    if (!ring_ && node != SOCKET_ID_ANY) {
+      ring_ = make_ring(name, entries, SOCKET_ID_ANY);
+    }
     if (!ring_) {
       throw std::runtime_error("no memory for hand-off ring " + name + ": " +
                                rte_strerror(rte_errno));
@@ -60,7 +62,14 @@ class Handoff {
     void operator()(rte_ring* ring) const { rte_ring_free(ring); }
   };
 
-  std::unique_ptr<rte_ring, Free> ring_;
+  using Ring = std::unique_ptr<rte_ring, Free>;
+
+  static Ring make_ring(const std::string& name, unsigned entries, int node) {
+    return Ring(rte_ring_create_elem(name.c_str(), sizeof(Value), entries, node,
+                                     RING_F_SP_ENQ | RING_F_SC_DEQ));
+  }
+
+  Ring ring_;
   [[no_unique_address]] QueueOrder order_;
 };
 

@@ -55,8 +55,8 @@ void make_outer_tag_a_service_tag(rte_mbuf* mbuf) {
 
 } // namespace
 
-Lcore::Lcore(unsigned id, Idle idle, const Shared& shared)
-    : id_(id), idle_(idle), shared_(shared),
+Lcore::Lcore(unsigned id, Idle idle, const Shared& shared, int node)
+    : id_(id), node_(node), idle_(idle), shared_(shared),
       forward_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
       receive_(shared.rings, shared.bridge, counters_),
       dispatch_(shared.rings, shared.magic_rule, forward_, *this),
@@ -91,17 +91,18 @@ namespace {
 template <typename Value, typename Owner>
 using Outboxes = std::vector<std::pair<const Owner*, std::unique_ptr<Outbox<Value>>>>;
 
-/// The values for `receiver`. They go through a ring in its inbox, which this makes on first use.
+/// The values for `receiver`. They go through a ring in its inbox, which this makes on first use,
+/// on the receiver's NUMA node.
 template <typename Value, typename Owner>
 Outbox<Value>* outbox_for(const Owner* receiver, const std::string& name, unsigned entries,
-                          std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
+                          int node, std::vector<std::unique_ptr<Handoff<Value>>>& inbox,
                           Outboxes<Value, Owner>& outboxes) {
   for (const auto& [known, outbox] : outboxes) {
     if (known == receiver) {
       return outbox.get();
     }
   }
-  inbox.push_back(std::make_unique<Handoff<Value>>(name, entries));
+  inbox.push_back(std::make_unique<Handoff<Value>>(name, entries, node));
   outboxes.emplace_back(receiver, std::make_unique<Outbox<Value>>(*inbox.back()));
   return outboxes.back().second.get();
 }
@@ -115,7 +116,7 @@ void Lcore::reach(Lcore& worker) {
 }
 
 Outbox<rte_mbuf*>* Lcore::outbox_to(Lcore& worker) {
-  return outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries,
+  return outbox_for(&worker, handoff_name('w', id_, worker.id_), kHandoffEntries, worker.node_,
                     worker.worker_inbox_, worker_outboxes_);
 }
 
@@ -134,7 +135,7 @@ void Lcore::set_aging(std::uint64_t milliseconds) {
 Outbox<TxRequest>* Lcore::outbox_to(Lcore& transmitter, std::size_t traffic) {
   constexpr std::array stages{'r', 't'}; // by class
   return outbox_for(&transmitter, handoff_name(stages[traffic], id_, transmitter.id_),
-                    kTxHandoffEntries[traffic], transmitter.tx_inbox_[traffic],
+                    kTxHandoffEntries[traffic], transmitter.node_, transmitter.tx_inbox_[traffic],
                     tx_outboxes_[traffic]);
 }
 
@@ -152,8 +153,8 @@ void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
 }
 
 void Lcore::add_helper(Lcore& helper) {
-  helper.reduction_inbox_.push_back(
-      std::make_unique<ReductionHandoff>(handoff_name('s', id_, helper.id_), kHandoffEntries));
+  helper.reduction_inbox_.push_back(std::make_unique<ReductionHandoff>(
+      handoff_name('s', id_, helper.id_), kHandoffEntries, helper.node_));
   helpers_.push_back(helper.reduction_inbox_.back().get());
 }
 

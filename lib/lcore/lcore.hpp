@@ -83,7 +83,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     std::vector<wire::EtherType> outer_tags; // by port; those that it lacks: 802.1Q
   };
 
-  Lcore(unsigned id, Idle idle, const Shared& shared);
+  /// `node` is its NUMA node. The queues that it reads are in memory of this node.
+  Lcore(unsigned id, Idle idle, const Shared& shared, int node = SOCKET_ID_ANY);
   ~Lcore() override = default;
   Lcore(const Lcore&) = delete;
   Lcore& operator=(const Lcore&) = delete;
@@ -242,6 +243,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void wait_for_resume(const Clock& clock);
 
   unsigned id_;
+  int node_;
   Idle idle_;
   const Shared& shared_;
   frame::FrameCounters counters_;

@@ -88,11 +88,11 @@ Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
                             ? 0.0
                             : 100.0 * static_cast<double>(rounds.rounds - rounds.idle_rounds) /
                                   static_cast<double>(rounds.rounds);
-    table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::uint64_t{lcore.rings},
-                          rounds.rounds, rounds.idle_rounds, rounds.starved_rounds,
-                          rounds.reductions_for_others, busy, lcore.frames.received,
-                          lcore.frames.forwarded, lcore.frames.consumed, lcore.frames.all_dropped(),
-                          lcore.held});
+    table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::to_string(lcore.numa_node),
+                          std::uint64_t{lcore.rings}, rounds.rounds, rounds.idle_rounds,
+                          rounds.starved_rounds, rounds.reductions_for_others, busy,
+                          lcore.frames.received, lcore.frames.forwarded, lcore.frames.consumed,
+                          lcore.frames.all_dropped(), lcore.held});
   }
   return table;
 }

@@ -155,6 +155,7 @@ inline constexpr std::array kFdb{
 inline constexpr std::array kLcores{
     Column{"lcore", "lcore"},
     Column{"roles", "roles"},
+    Column{"numa_node", "NUMA node"},
     Column{"rings", "rings"},
     Column{"rounds", "rounds"},
     Column{"idle_rounds", "idle rounds"},

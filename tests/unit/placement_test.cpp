@@ -38,7 +38,8 @@ std::vector<ring::RingSpec> rings(std::size_t count, bool share_members = false)
 
 /// "rx 0,2 tx 1 ring 0 | helps 0": what each data lcore gets.
 std::string dealt(const std::vector<std::vector<config::Role>>& roles, std::size_t ports,
-                  std::vector<ring::RingSpec> specs, std::uint16_t rx_queues = 1) {
+                  std::vector<ring::RingSpec> specs, std::uint16_t rx_queues = 1,
+                  const NumaNodes& nodes = {}) {
   config::Config config;
   config.ports.resize(ports);
   for (config::PortConfig& port : config.ports) {
@@ -48,7 +49,7 @@ std::string dealt(const std::vector<std::vector<config::Role>>& roles, std::size
     config.lcores.push_back({.id = id, .roles = roles[id]});
   }
   config.rings = specs;
-  const Placement placement = place(config, ring::RingSet(std::move(specs)));
+  const Placement placement = place(config, ring::RingSet(std::move(specs)), nodes);
   std::string text;
   for (const Placement::DataLcore& lcore : placement.lcores) {
     text += text.empty() ? "" : "|";
@@ -75,6 +76,20 @@ TEST(Placement, QueuesPortsAndRingsAreDealtInTurn) {
             " rx 0.0 rx 1.0 tx 0 ring 0 ring 2| rx 0.1 rx 1.1 tx 1 ring 1");
   EXPECT_EQ(dealt({kRx, kTx, kWorker, kWorker}, 2, rings(2)),
             " rx 0.0 rx 1.0| tx 0 tx 1| ring 0| ring 1");
+}
+
+TEST(Placement, PortsGoToLcoresOfTheirNode) {
+  EXPECT_EQ(dealt({kEnds, kEnds}, 2, {}, 1, {.lcores = {0, 1}, .ports = {1, 0}}),
+            " rx 1.0 tx 1| rx 0.0 tx 0");
+  EXPECT_EQ(dealt({kEnds, kEnds, kEnds}, 2, {}, 2, {.lcores = {1, 1, 0}, .ports = {1, 1}}),
+            " rx 0.0 rx 1.0 tx 0| rx 0.1 rx 1.1 tx 1|");
+}
+
+TEST(Placement, PortsGoToAnyLcoreWhereTheirNodeHasNone) {
+  EXPECT_EQ(dealt({kEnds, kEnds}, 2, {}, 1, {.lcores = {0, 0}, .ports = {1, 1}}),
+            " rx 0.0 tx 0| rx 1.0 tx 1");
+  EXPECT_EQ(dealt({kEnds, kEnds}, 2, {}, 1, {.lcores = {1, 0}, .ports = {kNoNode, kNoNode}}),
+            " rx 0.0 tx 0| rx 1.0 tx 1");
 }
 
 TEST(Placement, RingsOfTheSameNeighboursHaveOneWorker) {
