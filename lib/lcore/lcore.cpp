@@ -251,13 +251,8 @@ unsigned Lcore::serve(frame::Instant now) {
     if (count == 0) {
       break; // all wait for their tenants' rates
     }
-    std::array<rte_mbuf*, kBurst> burst;
-    std::transform(frames.begin(), frames.begin() + count, burst.begin(),
-                   [](frame::Frame* frame) { return mbuf_of(*frame); });
-    prefetch_frames({burst.data(), count});
-    for (frame::Frame* frame : std::span(frames).first(count)) {
-      queue.pass(*frame, now);
-    }
+    for_each_prefetched(std::span(frames).first(count),
+                        [&](frame::Frame& frame) { queue.pass(frame, now); });
     served += count;
   }
   return served;

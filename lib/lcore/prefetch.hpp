@@ -17,25 +17,32 @@ namespace weir::lcore {
 // Ethernet up to the first half of the INA header.
 inline constexpr std::uint32_t kHeaderBytes = 2 * RTE_CACHE_LINE_SIZE;
 
-/// The mbufs' first lines and the Frames in their private areas; both are written unless the frame
-/// goes the fast path.
+/// The mbuf's first line and the Frame in its private area; both are written unless the frame goes
+/// the fast path.
+inline void prefetch_description(rte_mbuf* mbuf) {
+  __builtin_prefetch(mbuf, 1);
+  auto* frame = static_cast<const std::uint8_t*>(rte_mbuf_to_priv(mbuf));
+  for (std::size_t at = 0; at < kFrameBytesInMbuf; at += RTE_CACHE_LINE_SIZE) {
+    __builtin_prefetch(frame + at, 1);
+  }
+}
+
 inline void prefetch_descriptions(std::span<rte_mbuf* const> burst) {
   for (rte_mbuf* mbuf : burst) {
-    __builtin_prefetch(mbuf, 1);
-    auto* frame = static_cast<const std::uint8_t*>(rte_mbuf_to_priv(mbuf));
-    for (std::size_t at = 0; at < kFrameBytesInMbuf; at += RTE_CACHE_LINE_SIZE) {
-      __builtin_prefetch(frame + at, 1);
-    }
+    prefetch_description(mbuf);
+  }
+}
+
+inline void prefetch_header(const std::uint8_t* data) {
+  for (std::size_t at = 0; at < kHeaderBytes; at += RTE_CACHE_LINE_SIZE) {
+    rte_prefetch0(data + at);
   }
 }
 
 /// What parse() reads.
 inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
   for (const rte_mbuf* mbuf : burst) {
-    const auto* data = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
-    for (std::size_t at = 0; at < kHeaderBytes; at += RTE_CACHE_LINE_SIZE) {
-      rte_prefetch0(data + at);
-    }
+    prefetch_header(rte_pktmbuf_mtod(mbuf, const std::uint8_t*));
   }
 }
 
@@ -53,6 +60,27 @@ inline void prefetch_frames(std::span<rte_mbuf* const> burst) {
   prefetch_headers(burst);
   for (rte_mbuf* mbuf : burst) {
     prefetch_payload(frame_of(mbuf));
+  }
+}
+
+/// Calls `work` with each frame in turn, and prefetches all that the next ones need meanwhile. For
+/// frames that have been parsed and that no cache has any more: a burst's lines all at once would
+/// be more than the CPU loads at a time, and the first frame would wait for the last.
+template <typename Work>
+void for_each_prefetched(std::span<frame::Frame* const> frames, Work&& work) {
+  constexpr std::size_t far = 16;
+  constexpr std::size_t near = 6; // by then the description tells where the bytes are
+  for (std::size_t at = 0; at < frames.size() + far; ++at) {
+    if (at < frames.size()) {
+      prefetch_description(mbuf_of(*frames[at]));
+    }
+    if (const std::size_t soon = at - (far - near); soon < frames.size()) {
+      prefetch_header(frames[soon]->data);
+      prefetch_payload(*frames[soon]);
+    }
+    if (const std::size_t next = at - far; next < frames.size()) {
+      work(*frames[next]);
+    }
   }
 }
 

@@ -114,7 +114,7 @@ std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t grou
 void FairQueue::append(frame::Frame& frame, std::uint32_t group) {
   Line& line = lines_[group];
   const std::uint32_t place = std::exchange(free_, places_[free_].next);
-  places_[place] = {&frame, kNone};
+  places_[place] = {&frame, kNone, cost_of(frame)};
   (line.frames == 0 ? line.first : places_[line.last].next) = place;
   line.last = place;
   if (line.frames++ == 0) {
@@ -171,7 +171,7 @@ unsigned FairQueue::serve_first(std::span<frame::Frame*> frames) {
   in_turn_ = true;
   unsigned served = 0;
   while (line.frames != 0 && has_token(line)) {
-    const std::uint32_t cost = cost_of(*places_[line.first].frame);
+    const std::uint32_t cost = places_[line.first].cost;
     if (cost > line.deficit) {
       push(circle_, pop(circle_));
       in_turn_ = false;

@@ -110,6 +110,7 @@ class FairQueue {
   struct Place {
     frame::Frame* frame = nullptr;
     std::uint32_t next = kNone;
+    std::uint32_t cost = 0; // here, because the frame is in no cache any more when its turn comes
   };
 
   /// First in, first out. While it has frames it is in the circle of lines to be served, or it

@@ -28,8 +28,8 @@ std::uint32_t most_on_a_port(const std::vector<Arrival>& arrivals) {
   return *std::max_element(counts.begin(), counts.end());
 }
 
-InlineLab::InlineLab(const Workload& workload, std::uint32_t depth)
-    : workload_(workload), ports_(workload.ports(), depth), tables_(workload) {
+InlineLab::InlineLab(const Workload& workload, std::uint32_t depth, std::uint32_t queue_room)
+    : workload_(workload), ports_(workload.ports(), depth), tables_(workload, queue_room) {
   restart();
 }
 
@@ -54,15 +54,36 @@ std::string InlineLab::what_was_dropped() const {
   return drops;
 }
 
+void InlineLab::fail(std::uint64_t sent, std::uint64_t frames) const {
+  throw std::runtime_error(fmt::format("the switch sent {} of {} frames; it dropped:{}", sent,
+                                       frames, what_was_dropped()));
+}
+
 void InlineLab::run_until_sent(std::uint64_t frames) {
   std::uint64_t sent = 0;
   for (unsigned idle = 0; sent < frames;) {
     idle = lcore_->round(clock_.now()) == 0 ? idle + 1 : 0;
     sent += ports_.take_transmitted();
     if (idle > 2) {
-      throw std::runtime_error(fmt::format("the switch sent {} of {} frames; it dropped:{}", sent,
-                                           frames, what_was_dropped()));
+      fail(sent, frames);
     }
+  }
+}
+
+void InlineLab::run_stock(const FrameStock& stock, std::size_t backlog) {
+  std::size_t arrived = 0;
+  std::size_t sent = 0;
+  while (sent < stock.size()) {
+    const std::size_t until = std::min(stock.size(), sent + backlog);
+    for (; arrived < until; ++arrived) {
+      ports_.put(stock.port_of(arrived), stock.frame(arrived));
+    }
+    const unsigned work = lcore_->round(clock_.now());
+    const std::size_t left = ports_.take_transmitted();
+    if (work == 0 && left == 0) {
+      fail(sent, stock.size());
+    }
+    sent += left;
   }
 }
 

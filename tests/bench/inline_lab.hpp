@@ -17,8 +17,9 @@ namespace weir::bench {
 /// round.
 class InlineLab {
  public:
-  /// `depth` is the largest number of frames in one port's receive ring.
-  InlineLab(const Workload& workload, std::uint32_t depth);
+  /// `depth` is the largest number of frames in one port's receive ring; `queue_room` is
+  /// stage::Worker::Settings::queue_room.
+  InlineLab(const Workload& workload, std::uint32_t depth, std::uint32_t queue_room = 0);
 
   RingPorts& ports() { return ports_; }
 
@@ -26,6 +27,11 @@ class InlineLab {
 
   /// Runs rounds until `frames` have left by the ports. Throws when a frame had another outcome.
   void run_until_sent(std::uint64_t frames);
+
+  /// Runs rounds until the whole stock has left. A frame arrives whenever one has left, so
+  /// `backlog` of them are always in the switch or before it. Throws when a frame had another
+  /// outcome.
+  void run_stock(const FrameStock& stock, std::size_t backlog);
 
   /// Lets the switch learn the frames' senders, so that nothing is flooded to find them.
   void introduce_senders_of(const std::vector<Arrival>& frames);
@@ -47,6 +53,7 @@ class InlineLab {
 
  private:
   std::string what_was_dropped() const;
+  [[noreturn]] void fail(std::uint64_t sent, std::uint64_t frames) const;
 
   const Workload& workload_;
   RingPorts ports_;

@@ -229,6 +229,8 @@ PARTS = (
     Part("emission", "results written by the summation beside results that share the payload", "pipeline_bench"),
     Part("latency", "last contribution in to result out", "pipeline_bench"),
     Part("forwarding", "other traffic alone and beside a busy ring", "pipeline_bench"),
+    Part("overload", "more frames of several rings than one core serves: fair turns beside the order of arrival",
+         "pipeline_bench"),
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
          "pipeline_bench"),
     ALLREDUCE,

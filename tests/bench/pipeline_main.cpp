@@ -27,7 +27,8 @@ constexpr const char* kFreeHugepages = "/sys/kernel/mm/hugepages/hugepages-2048k
 constexpr std::array kParts{
     Part{"pipeline", measure_pipeline}, Part{"stages", measure_stages},
     Part{"latency", measure_latency},   Part{"forwarding", measure_forwarding},
-    Part{"emission", measure_emission}, Part{"scaling", measure_scaling},
+    Part{"emission", measure_emission}, Part{"overload", measure_overload},
+    Part{"scaling", measure_scaling},
 };
 
 bool has_hugepages() {

@@ -17,8 +17,8 @@ std::vector<std::uint32_t> frame_limits(const Workload& workload) {
 
 } // namespace
 
-SharedTables::SharedTables(const Workload& workload)
-    : rings(ring::RingSet(workload.rings())), stations(kStations, kAgingMs),
+SharedTables::SharedTables(const Workload& workload, std::uint32_t queue_room)
+    : queue_room(queue_room), rings(ring::RingSet(workload.rings())), stations(kStations, kAgingMs),
       bridge(stations, workload.ports()), shared{rings, bridge, frame_limits(workload),
                                                  stage::magic_rule_settings(
                                                      worker_settings().classifier)} {}
@@ -28,6 +28,7 @@ stage::Worker::Settings SharedTables::worker_settings() {
   settings.classifier.foreign_sessions = &foreign_sessions;
   settings.classifier.claims = &claims;
   settings.level = op::best_cpu_level();
+  settings.queue_room = queue_room;
   return settings;
 }
 

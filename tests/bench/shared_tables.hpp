@@ -11,11 +11,13 @@ namespace weir::bench {
 
 /// The tables that all lcores of a workload's switch share.
 struct SharedTables {
-  explicit SharedTables(const Workload& workload);
+  /// `queue_room` is stage::Worker::Settings::queue_room.
+  explicit SharedTables(const Workload& workload, std::uint32_t queue_room = 0);
 
   /// The settings of a worker of such a switch.
   stage::Worker::Settings worker_settings();
 
+  std::uint32_t queue_room;
   ring::CurrentRings rings;
   conn::ForeignSessions foreign_sessions{{}};
   conn::QueuePairClaims claims{conn::QueuePairClaims::most_of(*rings), {}};

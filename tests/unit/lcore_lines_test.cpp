@@ -261,6 +261,30 @@ TEST(LcoreLines, AFloodTakesNothingFromAnotherRing) {
   EXPECT_TRUE(weir.balances());
 }
 
+/// Fewer frames of the flood wait than a wire has places for, so nothing is lost where they arrive.
+/// All the same the other ring's frames behind them do not wait until the flood has been served.
+TEST(LcoreLines, AFloodThatFitsTheWireTakesNoTurnsFromAnotherRing) {
+  constexpr unsigned waiting = 3 * kBurst;
+  RingJob flood = flooder();
+  RingJob job = victim();
+  Switch weir("turns", {flood.ring(), job.ring()});
+  weir.start(flood);
+  weir.start(job);
+  const std::uint64_t hellos = weir.contributions(1);
+  const Built repeat = flood.message(0, 1, Bytes(200, 1)).front();
+  for (unsigned i = 0; i < waiting * kPorts; ++i) {
+    ASSERT_TRUE(weir.send(repeat, static_cast<std::uint16_t>(i % kPorts)));
+  }
+  for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+    ASSERT_TRUE(weir.send(job.message(rank, 1, Bytes(200, 1)).front(), job.port_of(rank)));
+  }
+  weir.round();
+  EXPECT_EQ(weir.contributions(1) - hellos, job.spec().world);
+  EXPECT_EQ(weir.dropped(DropReason::ring_queue_full), 0U);
+  EXPECT_GT(weir.lcore().queued(), 0U) << "the flood was to be more than a round serves";
+  weir.lcore().discard_queued();
+}
+
 TEST(LcoreLines, ALoneRingNeverWaits) {
   RingJob flood = flooder();
   Switch weir("lone", {flood.ring()});
