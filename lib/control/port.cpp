@@ -99,13 +99,17 @@ void Port::choose_tx_queues() {
   tx_queues_.device = device_;
   rte_eth_dev_info info{};
   check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
+  has_paired_queues_ = std::string_view(info.driver_name) == "net_tap";
   if (info.max_tx_queues >= frame::kTrafficClasses && is_nic(info)) {
     std::iota(tx_queues_.queues.begin(), tx_queues_.queues.end(), std::uint16_t{0});
   }
 }
 
+/// More than are used where the driver takes only as many as there are receive queues.
 std::uint16_t Port::number_of_tx_queues() const {
-  return *std::max_element(tx_queues_.queues.begin(), tx_queues_.queues.end()) + 1;
+  const std::uint16_t used =
+      *std::max_element(tx_queues_.queues.begin(), tx_queues_.queues.end()) + 1;
+  return has_paired_queues_ ? std::max(used, config_.rx_queues) : used;
 }
 
 Port::~Port() {

@@ -91,6 +91,7 @@ class Port {
   mutable std::mutex one_user_; // of the device
   std::uint16_t device_;
   lcore::TxQueues tx_queues_;
+  bool has_paired_queues_ = false; // the driver wants as many transmit as receive queues
   bool is_started_ = false;
   std::vector<std::string> warnings_;
 };
