@@ -90,9 +90,9 @@ Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
                                   static_cast<double>(rounds.rounds);
     table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::uint64_t{lcore.rings},
                           rounds.rounds, rounds.idle_rounds, rounds.starved_rounds,
-                          rounds.reductions_for_others, busy, lcore.frames.received,
-                          lcore.frames.forwarded, lcore.frames.consumed, lcore.frames.all_dropped(),
-                          lcore.held});
+                          rounds.reductions_for_others, rounds.handed_over, busy,
+                          lcore.frames.received, lcore.frames.forwarded, lcore.frames.consumed,
+                          lcore.frames.all_dropped(), lcore.held});
   }
   return table;
 }

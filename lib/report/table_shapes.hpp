@@ -168,6 +168,7 @@ inline constexpr std::array kLcores{
     Column{"held", "held"},
 };
 inline constexpr std::array kPackets{
+    Column{"handed_over", "handed over"}, // frames for other lcores' workers
     Column{"from", "from packets"},
     Column{"to", "to packets"},
     Column{"count", "count"},
