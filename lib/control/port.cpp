@@ -3,6 +3,7 @@
 
 #include "control/af_xdp.hpp"
 #include "control/device_socket.hpp"
+#include "control/rte_flow_table.hpp"
 #include "frame/frame.hpp"
 
 #include <fmt/format.h>
@@ -134,6 +135,9 @@ void Port::start(rte_mempool* pool) {
   set_up_queues(pool);
   check(rte_eth_dev_start(device_), "cannot be started");
   is_started_ = true;
+  if (config_.rx_steering == config::RxSteering::flow) {
+    steering_.emplace(std::make_unique<RteFlowTable>(device_));
+  }
   // A switch receives frames for every address. Devices without promiscuous mode receive them
   // anyway.
   if (const int answer = rte_eth_promiscuous_enable(device_); answer < 0 && answer != -ENOTSUP) {
@@ -208,6 +212,7 @@ void Port::stop() {
 }
 
 void Port::stop_device() {
+  steering_.reset(); // while the device can still remove its rules
   if (std::exchange(is_started_, false)) {
     rte_eth_dev_stop(device_);
   }
@@ -232,6 +237,25 @@ void Port::detach() {
     close_device();
     check(rte_dev_remove(info.device), "is closed, but cannot be detached");
   }
+}
+
+void Port::install_rules(const SteeringPlan& plan) {
+  const std::lock_guard lock(one_user_);
+  if (steering_) {
+    steering_->install(plan);
+  }
+}
+
+void Port::keep_only_rules(const SteeringPlan& plan) {
+  const std::lock_guard lock(one_user_);
+  if (steering_) {
+    steering_->keep_only(plan);
+  }
+}
+
+std::optional<SteeringState> Port::steering() const {
+  const std::lock_guard lock(one_user_);
+  return steering_ ? std::optional(steering_->state()) : std::nullopt;
 }
 
 PortInformation Port::information() const {
