@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenLooks{1};
 
+std::string why_not_steered(const control::Port& port, std::string_view driver) {
+  const auto state = port.steering();
+  return state ? control::why_not_all(*state, port.name(), driver) : std::string();
+}
+
 } // namespace
 
 LookOut::LookOut(control::Switch& weir, events::EventLog& log)
@@ -27,12 +32,16 @@ void LookOut::look() {
   const control::RingsSeen seen = weir_.ring_snapshots_in_parts();
   write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
   std::vector<events::PortLink> links;
+  std::vector<events::RefusedSetting> refused;
   for (const auto& port : weir_.ports()) {
     if (port) {
-      links.push_back({port->name(), port->information().link});
+      const control::PortInformation information = port->information();
+      links.push_back({port->name(), information.link});
+      refused.push_back({port->name(), why_not_steered(*port, information.driver)});
     }
   }
   write(ports_.look(links));
+  write(settings_.look(refused));
   write(buffers_.look({weir_.free_mbufs(), weir_.all_mbufs()}));
 }
 

@@ -26,6 +26,7 @@ class LookOut {
   events::EventLog& log_;
   events::RingWatch rings_;
   events::PortWatch ports_;
+  events::SettingWatch settings_;
   events::BufferWatch buffers_;
   control::Periodic looks_; // the last one: it uses the others
 };

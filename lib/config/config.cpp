@@ -141,11 +141,23 @@ class PortsReader {
       }
     }
     read_optional(node.at("rx_queues"), port.rx_queues);
+    read_rx_steering(node.at("rx_steering"), port);
     read_optional(node.at("mtu"), port.mtu);
     read_outer_tag(node.at("outer_tag"), port);
     read_optional(node.at("rx_descriptors"), port.rx_descriptors);
     read_optional(node.at("tx_descriptors"), port.tx_descriptors);
     return port;
+  }
+
+  /// After its queues.
+  static void read_rx_steering(const YamlReader& node, PortConfig& port) {
+    if (!node.is_present()) {
+      return;
+    }
+    port.rx_steering = static_cast<RxSteering>(read_word(node));
+    if (port.rx_steering == RxSteering::flow && port.rx_queues == 1) {
+      node.fail("flow, and one receive queue", "flow with rx_queues: 2 to 16");
+    }
   }
 
   static void read_outer_tag(const YamlReader& node, PortConfig& port) {

@@ -19,12 +19,19 @@
 
 namespace weir::config {
 
+/// Who chooses the receive queue of a frame.
+enum class RxSteering : std::uint8_t {
+  rss,  // a hash of addresses and UDP ports
+  flow, // for ring neighbours' frames a rule (rte_flow): the queue of their ring's worker
+};
+
 struct PortConfig {
   // Letters, digits, '_', '.', '-'; unique. Empty: a place in a running switch that has no port.
   std::string name;
   std::string device;                 // DPDK devargs: a vdev ("net_tap0,iface=x") or a PCI address
   std::vector<wire::MacAddress> macs; // sources behind this port; only weir-replay reads it
   std::uint16_t rx_queues = 1;        // 1 .. 16
+  RxSteering rx_steering = RxSteering::rss; // flow: with at least two receive queues
   // The outermost VLAN tag on this port's links, for drivers that do not report it.
   wire::EtherType outer_tag = wire::EtherType::vlan;
   std::uint16_t mtu = 1500;            // bytes of Ethernet payload, 1280 .. 9216

@@ -101,6 +101,11 @@ constexpr std::array kOfPort{
     Row<PortConfig>{"device", [](const PortConfig& p) { return p.device; }, Effect::restart},
     Row<PortConfig>{"macs", macs_of, Effect::in_place}, // the switch does not read them
     Row<PortConfig>{"rx_queues", number<PortConfig, &PortConfig::rx_queues>, Effect::restart},
+    Row<PortConfig>{"rx_steering",
+                    [](const PortConfig& p) {
+                      return std::string(kRxSteeringNames[static_cast<std::size_t>(p.rx_steering)]);
+                    },
+                    Effect::restart},
     Row<PortConfig>{"mtu", number<PortConfig, &PortConfig::mtu>, Effect::restart},
     Row<PortConfig>{"rx_descriptors", number<PortConfig, &PortConfig::rx_descriptors>,
                     Effect::restart},

@@ -46,6 +46,11 @@ std::vector<Key> make_keys() {
       {"ports[].macs[]", Text{"a unicast MAC address as 52:54:00:00:00:01"}, ""},
       {"ports[].rx_queues", WholeNumber{{1, 16}}, "receive queues, spread over the rx lcores",
        text_of(port.rx_queues)},
+      {"ports[].rx_steering", OneWordOf{kRxSteeringNames},
+       "who spreads frames over the receive queues: a hash, or rules that bring ring members' "
+       "frames "
+       "to their ring's worker",
+       std::string(kRxSteeringNames[static_cast<std::size_t>(port.rx_steering)])},
       {"ports[].mtu", WholeNumber{{1280, 9216}}, "bytes of Ethernet payload", text_of(port.mtu)},
       {"ports[].rx_descriptors", PowerOfTwo{{64, 32768}}, "receive descriptors of a queue",
        text_of(port.rx_descriptors)},

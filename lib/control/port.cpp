@@ -3,6 +3,7 @@
 
 #include "control/af_xdp.hpp"
 #include "control/device_socket.hpp"
+#include "control/rte_flow_table.hpp"
 #include "frame/frame.hpp"
 
 #include <fmt/format.h>
@@ -104,13 +105,17 @@ void Port::choose_tx_queues() {
   tx_queues_.device = device_;
   rte_eth_dev_info info{};
   check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
+  has_paired_queues_ = std::string_view(info.driver_name) == "net_tap";
   if (info.max_tx_queues >= frame::kTrafficClasses && is_nic(info)) {
     std::iota(tx_queues_.queues.begin(), tx_queues_.queues.end(), std::uint16_t{0});
   }
 }
 
+/// More than are used where the driver takes only as many as there are receive queues.
 std::uint16_t Port::number_of_tx_queues() const {
-  return *std::max_element(tx_queues_.queues.begin(), tx_queues_.queues.end()) + 1;
+  const std::uint16_t used =
+      *std::max_element(tx_queues_.queues.begin(), tx_queues_.queues.end()) + 1;
+  return has_paired_queues_ ? std::max(used, config_.rx_queues) : used;
 }
 
 Port::~Port() {
@@ -135,6 +140,9 @@ void Port::start(rte_mempool* pool) {
   set_up_queues(pool);
   check(rte_eth_dev_start(device_), "cannot be started");
   is_started_ = true;
+  if (config_.rx_steering == config::RxSteering::flow) {
+    steering_.emplace(std::make_unique<RteFlowTable>(device_));
+  }
   // A switch receives frames for every address. Devices without promiscuous mode receive them
   // anyway.
   if (const int answer = rte_eth_promiscuous_enable(device_); answer < 0 && answer != -ENOTSUP) {
@@ -212,6 +220,7 @@ void Port::stop() {
 }
 
 void Port::stop_device() {
+  steering_.reset(); // while the device can still remove its rules
   if (std::exchange(is_started_, false)) {
     rte_eth_dev_stop(device_);
   }
@@ -236,6 +245,25 @@ void Port::detach() {
     close_device();
     check(rte_dev_remove(info.device), "is closed, but cannot be detached");
   }
+}
+
+void Port::install_rules(const SteeringPlan& plan) {
+  const std::lock_guard lock(one_user_);
+  if (steering_) {
+    steering_->install(plan);
+  }
+}
+
+void Port::keep_only_rules(const SteeringPlan& plan) {
+  const std::lock_guard lock(one_user_);
+  if (steering_) {
+    steering_->keep_only(plan);
+  }
+}
+
+std::optional<SteeringState> Port::steering() const {
+  const std::lock_guard lock(one_user_);
+  return steering_ ? std::optional(steering_->state()) : std::nullopt;
 }
 
 PortInformation Port::information() const {

@@ -3,10 +3,12 @@
 
 #include "config/config.hpp"
 #include "control/placement.hpp"
+#include "control/steering.hpp"
 #include "lcore/transmit.hpp"
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -77,6 +79,14 @@ class Port {
   /// Settings that the driver could not apply, in words. Empty when there are none.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
+  /// With `rx_steering: flow`: installs the plan's rules that there are not. A rule that the driver
+  /// refuses is no error. For a started port.
+  void install_rules(const SteeringPlan& plan);
+  /// With `rx_steering: flow`: removes the rules that the plan has not.
+  void keep_only_rules(const SteeringPlan& plan);
+  /// nullopt without `rx_steering: flow`, and for a port that is not started.
+  std::optional<SteeringState> steering() const;
+
   PortInformation information() const;
   DeviceLosses losses() const;
   void clear_statistics();
@@ -98,8 +108,10 @@ class Port {
   mutable std::mutex one_user_; // of the device
   std::uint16_t device_;
   lcore::TxQueues tx_queues_;
+  bool has_paired_queues_ = false; // the driver wants as many transmit as receive queues
   bool is_started_ = false;
   std::vector<std::string> warnings_;
+  std::optional<Steering> steering_; // while the port is started, with `rx_steering: flow`
 };
 
 } // namespace weir::control

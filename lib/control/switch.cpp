@@ -134,6 +134,10 @@ ring::RingSet first_rings(const config::Config& config, const std::optional<Ring
   return set;
 }
 
+bool is_steered(const std::shared_ptr<Port>& port) {
+  return port && port->config().rx_steering == config::RxSteering::flow;
+}
+
 /// Rings that come while the switch runs must be remembered (docs/protocol.md §2a).
 void check_can_remember(const std::optional<RingJournal>& journal, const ring::RingSpec& spec) {
   if (!journal) {
@@ -309,10 +313,29 @@ void Switch::give(const std::vector<stage::TenantShares>& shares) {
   }
 }
 
+/// Before these rings are in force, so that none of their packets comes by the other way.
+void Switch::install_rules(const ring::RingSet& rings, const Placement& placement) {
+  for (std::uint16_t place = 0; place < ports_->size(); ++place) {
+    if (const std::shared_ptr<Port>& port = ports_->at(place); is_steered(port)) {
+      port->install_rules(plan_steering(rings, placement, place));
+    }
+  }
+}
+
+/// After rings are withdrawn.
+void Switch::keep_only_rules() {
+  for (std::uint16_t place = 0; place < ports_->size(); ++place) {
+    if (const std::shared_ptr<Port>& port = ports_->at(place); is_steered(port)) {
+      port->keep_only_rules(plan_steering(*rings_, placement_, place));
+    }
+  }
+}
+
 void Switch::start() {
   for (const auto& port : *ports_) {
     port->start(pool_);
   }
+  install_rules(*rings_, placement_);
   for (std::size_t i = 0; i < lcores_.size(); ++i) {
     rte_eal_remote_launch(run_lcore, lcores_[i].get(), static_cast<unsigned>(i + 1));
   }
@@ -595,6 +618,7 @@ void Switch::enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoo
   Placement placement = placement_;
   placement.assign(index, group, lcore);
   const auto shares = tenants_.shares(*next, placement);
+  install_rules(*next, placement);
   const Quiesce quiesced(*this);
   next = rings_.swap(std::move(next));
   room.state.heard_at_ns = lcore::Clock().now().ns;
@@ -663,6 +687,7 @@ void Switch::withdraw(std::uint16_t ring) {
     take_out(ring, next, lcore::Clock().now());
     give(shares);
   }
+  keep_only_rules();
   drop_withdrawn();
 }
 
@@ -761,6 +786,7 @@ std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge&
       worker_of(ring).worker()->reset_ring(ring, now);
     }
   }
+  keep_only_rules();
   return reclaimed;
 }
 
@@ -918,6 +944,7 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
   auto next = std::make_shared<const ring::RingSet>(rings_->with_changed(plan.changed));
   auto changed =
       std::make_shared<const config::Config>(config::changed_in_place(*config(), wanted));
+  install_rules(*next, placement_);
   {
     const Quiesce quiesced(*this);
     changed = in_force_.swap(std::move(changed));
@@ -932,6 +959,7 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
       lcore->set_aging(milliseconds(wanted.connections.aging_s));
     }
   }
+  keep_only_rules();
   stations_.set_aging(milliseconds(wanted.l2.aging_s));
 }
 
@@ -953,6 +981,7 @@ void Switch::open_port(std::uint16_t place, NewPorts& ports) {
   placement.open_port(place, settings.rx_queues, port->numa_node());
   auto next = std::make_shared<const config::Config>(std::move(changed));
   std::shared_ptr<const Ports> former_ports;
+  port->install_rules(plan_steering(*rings_, placement, place));
 
   const Quiesce quiesced(*this);
   next = in_force_.swap(std::move(next));

@@ -257,6 +257,8 @@ class Switch {
     std::vector<std::size_t> lcores;
   };
 
+  void install_rules(const ring::RingSet& rings, const Placement& placement);
+  void keep_only_rules();
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   std::vector<PortNode> port_nodes() const;

@@ -35,6 +35,20 @@ std::vector<Event> PortWatch::look(std::span<const PortLink> ports) {
   return events;
 }
 
+std::vector<Event> SettingWatch::look(std::span<const RefusedSetting> settings) {
+  std::vector<Event> events;
+  std::map<std::string, std::string> now;
+  for (const auto& [port, why] : settings) {
+    const auto before = told_.find(port);
+    if (!why.empty() && (before == told_.end() || before->second != why)) {
+      events.push_back({EventKind::setting_refused, why, {{"port", port}}});
+    }
+    now[port] = why;
+  }
+  told_ = std::move(now);
+  return events;
+}
+
 std::vector<Event> BufferWatch::look(const Buffers& buffers) {
   const bool are_low = buffers.free * (are_low_ ? kBack : kLow) < buffers.all;
   if (are_low == std::exchange(are_low_, are_low)) {

@@ -27,6 +27,21 @@ class PortWatch {
   std::map<std::string, std::string> links_; // by port
 };
 
+/// What keeps a driver from a port's setting, in words; empty: nothing.
+struct RefusedSetting {
+  std::string port;
+  std::string why;
+};
+
+/// Tells of refused settings when their words change.
+class SettingWatch {
+ public:
+  std::vector<Event> look(std::span<const RefusedSetting> settings);
+
+ private:
+  std::map<std::string, std::string> told_; // by port
+};
+
 /// Packet buffers of the mempool.
 struct Buffers {
   std::uint64_t free = 0;

@@ -549,6 +549,7 @@ void Lcore::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant n
     wire::verify_icrc(frame);
   }
   ++handed_on_;
+  ++rounds_.handed_over;
   next->put(mbuf_of(frame), [&](rte_mbuf* mbuf) { take_back(mbuf, now); });
 }
 

@@ -59,6 +59,7 @@ struct RoundCounters {
   std::uint64_t rounds = 0;
   std::uint64_t idle_rounds = 0;
   std::uint64_t reductions_for_others = 0; // slots reduced for other lcores' workers
+  std::uint64_t handed_over = 0;           // frames for other lcores' workers
   std::uint64_t starved_rounds = 0;        // of the rounds that looked: the mempool was empty
   frame::Histogram rx_burst;               // packets in each receive burst that is not empty
   frame::Histogram quiescent_ns;           // length of each stop, time without the CPU included

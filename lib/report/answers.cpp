@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/answers.hpp"
 
+#include "config/keys.hpp"
 #include "frame/frame.hpp"
 #include "report/table_shapes.hpp"
 #include "report/tables.hpp"
@@ -90,9 +91,9 @@ Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
                                   static_cast<double>(rounds.rounds);
     table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::to_string(lcore.numa_node),
                           std::uint64_t{lcore.rings}, rounds.rounds, rounds.idle_rounds,
-                          rounds.starved_rounds, rounds.reductions_for_others, busy,
-                          lcore.frames.received, lcore.frames.forwarded, lcore.frames.consumed,
-                          lcore.frames.all_dropped(), lcore.held});
+                          rounds.starved_rounds, rounds.reductions_for_others, rounds.handed_over,
+                          busy, lcore.frames.received, lcore.frames.forwarded,
+                          lcore.frames.consumed, lcore.frames.all_dropped(), lcore.held});
   }
   return table;
 }
@@ -146,6 +147,19 @@ Report show_port_information(control::Switch& weir, std::string_view name) {
                           std::uint64_t{port.config().rx_queues},
                           std::to_string(information.numa_node),
                           std::string(information.promiscuous ? "on" : "off")});
+  });
+  return {table};
+}
+
+Report show_port_steering(control::Switch& weir, std::string_view name) {
+  Table table(tables::kPortSteering);
+  for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
+    const control::SteeringState state = port.steering().value_or(control::SteeringState{});
+    const auto by = static_cast<std::size_t>(port.config().rx_steering);
+    table.rows.push_back({port.name(), std::string(config::kRxSteeringNames[by]),
+                          std::uint64_t{state.steered}, std::uint64_t{state.refused},
+                          std::uint64_t{state.without_queue},
+                          state.reason.empty() ? std::string("-") : state.reason});
   });
   return {table};
 }

@@ -42,6 +42,14 @@ inline constexpr std::array kPortXstats{
     Column{"name", "name"},
     Column{"value", "value"},
 };
+inline constexpr std::array kPortSteering{
+    Column{"port", "port"},
+    Column{"rx_steering", "rx steering"},
+    Column{"steered", "pairs steered"},
+    Column{"refused", "refused"},
+    Column{"without_queue", "without queue"}, // their workers poll none of the port's
+    Column{"reason", "the driver's reason"},
+};
 inline constexpr std::array kRings{
     Column{"ring", "ring"},
     Column{"world", "ranks"},
@@ -161,6 +169,7 @@ inline constexpr std::array kLcores{
     Column{"idle_rounds", "idle rounds"},
     Column{"starved_rounds", "without mbufs"},
     Column{"reductions_for_others", "reductions for others"},
+    Column{"handed_over", "handed over"}, // frames for other lcores' workers
     Column{"busy_percent", "busy %"},
     Column{"received", "received"},
     Column{"forwarded", "forwarded"},
@@ -200,6 +209,8 @@ inline constexpr std::array kTrace{
 inline constexpr TableShape kPortInfo{"port_info", columns::kPortInfo, {}};
 inline constexpr TableShape kPortStats{"port_stats", columns::kPortStats, {}};
 inline constexpr TableShape kPortXstats{"port_xstats", columns::kPortXstats, {}};
+inline constexpr TableShape kPortSteering{"port_steering", columns::kPortSteering,
+                                          "pairs of ring neighbours that may arrive at the port"};
 inline constexpr TableShape kRings{"rings", columns::kRings, {}};
 inline constexpr TableShape kMembers{"members", columns::kMembers, {}};
 inline constexpr TableShape kRecovery{"recovery", columns::kRecovery, {}};

@@ -44,6 +44,7 @@ import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
 import test_rings  # noqa: F401
 import test_sparse  # noqa: F401
+import test_steering  # noqa: F401
 import test_telemetry  # noqa: F401
 import test_tenants  # noqa: F401
 import test_torch  # noqa: F401

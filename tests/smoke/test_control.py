@@ -227,8 +227,8 @@ def watch(lab: Lab) -> None:
 def completion(lab: Lab) -> None:
     """The words come from the switch; bash asks for them by the installed script."""
     _, terminal = used(lab)
-    for line, words in (("sh", ["show"]), ("show port ", ["info", "stats", "xstats"]), ("show ring ", ["7", "all"]),
-                        ("show ring 7 ", ["json", "stuck"]), ("q", []), ("nonsense ", [])):
+    for line, words in (("sh", ["show"]), ("show port ", ["info", "stats", "steering", "xstats"]),
+                        ("show ring ", ["7", "all"]), ("show ring 7 ", ["json", "stuck"]), ("q", []), ("nonsense ", [])):
         expect(said_words(lab, line) == words, f"{line!r}: {said_words(lab, line)}")
     script = f'''
         PATH={shlex.quote(str(WEIRCTL.parent))}:$PATH

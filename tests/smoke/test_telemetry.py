@@ -12,7 +12,8 @@ from weir import ROOT, expect, wait_for
 
 # The prompt's questions and telemetry's paths of the same answers.
 PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|all>": "/weir/port/stats",
-         "show port xstats <name|all>": "/weir/port/xstats", "show ring <id|all>": "/weir/ring",
+         "show port xstats <name|all>": "/weir/port/xstats",
+         "show port steering <name|all>": "/weir/port/steering", "show ring <id|all>": "/weir/ring",
          "show ring <id> stuck": "/weir/ring/stuck", "show reclaimed": "/weir/reclaimed", "show tenants": "/weir/tenants",
          "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
          "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",

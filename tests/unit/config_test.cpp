@@ -155,8 +155,8 @@ std::vector<BadFile> key_rows() {
        "patience, keep_alive, lease, tenant, members; did you mean "
        "window?"},
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
-       "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, mtu, "
-       "rx_descriptors, "
+       "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, "
+       "rx_steering, mtu, rx_descriptors, "
        "tx_descriptors, outer_tag; did you mean rx_queues?"},
       {"an unknown key of eal", with("options:", "argv:"),
        "2: eal.argv: found an unknown key; allowed: options"},
@@ -174,7 +174,7 @@ std::vector<BadFile> key_rows() {
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
-       "macs, rx_queues, mtu, rx_descriptors, tx_descriptors, outer_tag"},
+       "macs, rx_queues, rx_steering, mtu, rx_descriptors, tx_descriptors, outer_tag"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
        "metrics, control, tenants, spare, state_directory, drain_s, rings"},
@@ -241,16 +241,16 @@ std::vector<BadFile> kind_rows() {
        "1: ports: found a list of 0; allowed: a list of 1 to 32 ports"},
       {"a port that is a word", "ports:\n  - p0\n",
        "2: ports[0]: found \"p0\"; allowed: a map with keys out of name, device, macs, rx_queues, "
-       "mtu, rx_descriptors, "
+       "rx_steering, mtu, rx_descriptors, "
        "tx_descriptors, outer_tag"},
       {"a port that is not there",
        "ports:\n  - { name: p0, device: d0 }\n  -   # second\n\n  # third\n  - { name: p1 }\n",
        "3: ports[1]: found nothing; allowed: a map with keys out of name, device, macs, rx_queues, "
-       "mtu, "
+       "rx_steering, mtu, "
        "rx_descriptors, tx_descriptors, outer_tag"},
       {"a port that is null", "ports:\n  - { name: p0, device: d0 }\n  - ~\n",
        "3: ports[1]: found nothing; allowed: a map with keys out of name, device, macs, rx_queues, "
-       "mtu, "
+       "rx_steering, mtu, "
        "rx_descriptors, tx_descriptors, outer_tag"},
       {"a name that is a list", with("name: p1", "name: [p1]"),
        "11: ports[1].name: found a list; allowed: a name of letters, digits, '_', '.' and '-'"},
@@ -340,6 +340,13 @@ std::vector<BadFile> number_rows() {
        "8: ports[0].mtu: found 9217; allowed: a whole number, 1280 to 9216"},
       {"an MTU that wraps in 16 bits", with("mtu: 1500", "mtu: 67036"),
        "8: ports[0].mtu: found 67036; allowed: a whole number, 1280 to 9216"},
+      {"steering by nobody that there is",
+       with("rx_queues: 2", "rx_queues: 2\n    rx_steering: queue"),
+       "8: ports[0].rx_steering: found \"queue\"; allowed: rss or flow"},
+      {"steering to the only queue", with("rx_queues: 2", "rx_steering: flow"),
+       "7: ports[0].rx_steering: found flow, and one receive queue; allowed: flow with rx_queues: "
+       "2 "
+       "to 16"},
       {"descriptors that are no power of two", with("rx_descriptors: 512", "rx_descriptors: 1000"),
        "9: ports[0].rx_descriptors: found 1000; allowed: a power of two, 64 to 32768"},
       {"another outer tag", with("tx_descriptors: 256", "tx_descriptors: 256\n    outer_tag: QinQ"),
@@ -692,6 +699,7 @@ TEST(Config, EveryKey) {
   ASSERT_EQ(port.macs.size(), 2U);
   EXPECT_EQ(port.macs[1].bytes, (std::array<std::uint8_t, 6>{0x52, 0x54, 0, 0, 0, 0x0a}));
   EXPECT_EQ(port.rx_queues, 2);
+  EXPECT_EQ(port.rx_steering, RxSteering::rss);
   EXPECT_EQ(port.mtu, 1500);
   EXPECT_EQ(port.rx_descriptors, 512);
   EXPECT_EQ(port.tx_descriptors, 256);
@@ -818,12 +826,19 @@ TEST(Config, TenantsAndTheirRings) {
                ConfigError);
 }
 
+TEST(Config, RulesMaySteer) {
+  const Config config = parse_config(
+      "ports: [{ name: p0, device: net_null0, rx_steering: flow, rx_queues: 2 }]", "f.yaml");
+  EXPECT_EQ(config.ports[0].rx_steering, RxSteering::flow);
+}
+
 TEST(Config, LeastFileTakesEveryDefault) {
   const Config config = parse_config("ports: [{ name: p0, device: net_null0 }]", "f.yaml");
   EXPECT_TRUE(config.eal_options.empty());
   ASSERT_EQ(config.ports.size(), 1U);
   EXPECT_TRUE(config.ports[0].macs.empty());
   EXPECT_EQ(config.ports[0].rx_queues, 1);
+  EXPECT_EQ(config.ports[0].rx_steering, RxSteering::rss);
   EXPECT_EQ(config.ports[0].mtu, 1500);
   EXPECT_EQ(config.ports[0].rx_descriptors, 1024);
   EXPECT_EQ(config.ports[0].tx_descriptors, 1024);

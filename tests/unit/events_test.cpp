@@ -235,6 +235,19 @@ TEST(PortWatch, TellsOfLinksThatChange) {
   EXPECT_THAT(lines_of(watch.look(then)), ElementsAre()) << "a port that comes up is no news";
 }
 
+TEST(SettingWatch, TellsOnceWhatADriverRefuses) {
+  SettingWatch watch;
+  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", "p0 has 3"}, {"p1", ""}})),
+              ElementsAre("p0 has 3 [setting_refused port=p0]"));
+  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", "p0 has 3"}, {"p1", ""}})),
+              ElementsAre());
+  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", ""}, {"p1", "p1 has 1"}})),
+              ElementsAre("p1 has 1 [setting_refused port=p1]"));
+  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", "p0 has 3"}})),
+              ElementsAre("p0 has 3 [setting_refused port=p0]"))
+      << "it was well meanwhile";
+}
+
 TEST(BufferWatch, TellsAtATwentiethAndAtATenth) {
   BufferWatch watch;
   EXPECT_THAT(lines_of(watch.look({50, 1000})), ElementsAre());

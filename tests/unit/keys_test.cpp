@@ -25,6 +25,7 @@ ports:
     device: "net_tap0,iface=a"
     macs: ["52:54:00:00:00:01"]
     rx_queues: 2
+    rx_steering: flow
     mtu: 1500
     rx_descriptors: 512
     tx_descriptors: 256
@@ -119,6 +120,8 @@ constexpr std::array kEdits{
     Edit{"ports[].device", "ports[].device", "x", "ports[p0].device", Effect::restart},
     Edit{"ports[].macs", "ports[].macs", "[]", "ports[p0].macs", Effect::in_place},
     Edit{"ports[].rx_queues", "ports[].rx_queues", "3", "ports[p0].rx_queues", Effect::restart},
+    Edit{"ports[].rx_steering", "ports[].rx_steering", "rss", "ports[p0].rx_steering",
+         Effect::restart},
     Edit{"ports[].mtu", "ports[].mtu", "9000", "ports[p0].mtu", Effect::restart},
     Edit{"ports[].rx_descriptors", "ports[].rx_descriptors", "64", "ports[p0].rx_descriptors",
          Effect::restart},
