@@ -6,18 +6,17 @@ from __future__ import annotations
 import os
 import weakref
 from datetime import timedelta
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import torch
 from torch._C._distributed_c10d import AllgatherOptions
 from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions,
-                               PrefixStore, ProcessGroup, ReduceOptions, ReduceScatterOptions)
+                               PrefixStore, ProcessGroup, ProcessGroupGloo, ReduceOptions, ReduceScatterOptions)
 
 from . import collectives
 from .calls import Calls, CallStatistics
 from .collectives import is_weirs, operation_for
 from .group import Group
-from .inner_gloo import InnerGloo
 from .meeting import Meeting
 from .options import Options
 
@@ -36,8 +35,7 @@ class ProcessGroupWeir(ProcessGroup):
         # Runs when the process group goes away, or when the program ends.
         self.close = weakref.finalize(self, close_in_its_own_process, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting.
-        self._gloo = InnerGloo(PrefixStore("gloo", store), rank, size, timeout)
-        weakref.finalize(self, close_in_its_own_process, self._gloo, os.getpid())
+        self._gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return "weir"
@@ -114,9 +112,9 @@ class ProcessGroupWeir(ProcessGroup):
         return self._group.statistics()
 
 
-def close_in_its_own_process(part: Union[Calls, InnerGloo], process: int) -> None:
+def close_in_its_own_process(calls: Calls, process: int) -> None:
     if os.getpid() == process:
-        part.close()
+        calls.close()
 
 
 def forwarded(name: str) -> Any:
