@@ -49,8 +49,8 @@ void tell_of_poller(const PortNode& port, std::uint16_t place, const Placement::
   if (!roles.empty() && is_far(port.node, lcore.node)) {
     lines.push_back(fmt::format(
         "port {} is on NUMA node {}, lcore {}, which polls it, on node {}: each frame crosses "
-        "the interconnect; give lcores of node {} the role {}",
-        port.name, port.node, lcore.id, lcore.node, port.node, roles));
+        "the interconnect; give the role {} only to lcores of node {}",
+        port.name, port.node, lcore.id, lcore.node, roles, port.node));
   }
 }
 
@@ -59,7 +59,7 @@ void tell_of_worker(const Placement::DataLcore& lcore, int frames,
   if (lcore.works && is_far(lcore.node, frames)) {
     lines.push_back(fmt::format(
         "lcore {}, a worker, is on NUMA node {}, the memory of all frames on node {}: each "
-        "contribution crosses the interconnect; give lcores of node {} the role worker",
+        "contribution crosses the interconnect; give the role worker only to lcores of node {}",
         lcore.id, lcore.node, frames, frames));
   }
 }
@@ -78,9 +78,9 @@ int node_of_frames(const std::vector<PortNode>& ports) {
   return most == on_node.end() ? kNoNode : most->first;
 }
 
-std::vector<std::string> crossings(const std::vector<PortNode>& ports, const Placement& placement) {
+std::vector<std::string> crossings(const std::vector<PortNode>& ports, const Placement& placement,
+                                   int frames) {
   std::vector<std::string> lines;
-  const int frames = node_of_frames(ports);
   for (std::uint16_t place = 0; place < ports.size(); ++place) {
     tell_of_frames(ports[place], frames, lines);
     for (const Placement::DataLcore& lcore : placement.lcores) {

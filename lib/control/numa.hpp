@@ -18,14 +18,15 @@ struct PortNode {
   int node = kNoNode;
 };
 
-/// The node for the memory of all frames: that of most ports; of several such, the lowest. kNoNode
-/// if no port is on a node.
+/// The right node for the memory of all frames: that of most ports; of several such, the lowest.
+/// kNoNode if no port is on a node.
 int node_of_frames(const std::vector<PortNode>& ports);
 
 /// A line for each place where frames cross from one node to another, with what would be right:
 /// between a port and the frames' memory, a port and an lcore that polls it, a worker and the
-/// frames' memory. `ports` by place.
-std::vector<std::string> crossings(const std::vector<PortNode>& ports, const Placement& placement);
+/// frames' memory, which is on node `frames`. `ports` by place.
+std::vector<std::string> crossings(const std::vector<PortNode>& ports, const Placement& placement,
+                                   int frames);
 
 /// The line for memory that should be on `node`, where EAL had no room. `what` is a plural.
 std::string misplaced(std::string_view what, int node);

@@ -37,20 +37,29 @@ bool carries_more_than_it_admits(std::string_view driver) {
   return driver == "net_af_packet" || driver == "net_memif";
 }
 
+bool is_pci(const rte_eth_dev_info& info) {
+  return info.device != nullptr &&
+         std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "pci";
+}
+
 /// False for virtio: it has queues in pairs, so with two transmit queues frames would also come in
 /// by a second receive queue.
 bool is_nic(const rte_eth_dev_info& info) {
-  const std::string_view driver = info.driver_name;
-  return info.device != nullptr &&
-         std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "pci" &&
-         driver.find("virtio") == driver.npos;
+  return is_pci(info) &&
+         std::string_view(info.driver_name).find("virtio") == std::string_view::npos;
+}
+
+int numa_node_of_device(std::uint16_t device) {
+  rte_eth_dev_info info{};
+  const bool has_node = rte_eth_dev_info_get(device, &info) == 0 && is_pci(info);
+  return has_node ? rte_eth_dev_socket_id(device) : kNoNode;
 }
 
 } // namespace
 
 int numa_node_of(const config::PortConfig& port) {
   const std::uint16_t device = find_device(port);
-  return device == kNoDevice ? kNoNode : rte_eth_dev_socket_id(device);
+  return device == kNoDevice ? kNoNode : numa_node_of_device(device);
 }
 
 Port::Port(const config::PortConfig& config) : config_(config), device_(find_device(config)) {
@@ -151,7 +160,7 @@ void Port::start(rte_mempool* pool) {
 }
 
 int Port::numa_node() const {
-  return rte_eth_dev_socket_id(device_);
+  return numa_node_of_device(device_);
 }
 
 void Port::configure() {
@@ -285,7 +294,7 @@ PortInformation Port::information() const {
     information.link = is_up ? fmt::format("up {} Mbit/s", link.link_speed) : std::string("down");
   }
   information.mtu = config_.mtu;
-  information.numa_node = numa_node();
+  information.numa_node = rte_eth_dev_socket_id(device_);
   information.promiscuous = rte_eth_promiscuous_get(device_) == 1;
   return information;
 }

@@ -40,8 +40,8 @@ struct PortInformation {
   bool promiscuous = false;
 };
 
-/// The NUMA node of the port's device; kNoNode while EAL has not probed it. EAL probes PCI devices
-/// when it starts. Virtual devices are on the main lcore's node.
+/// The NUMA node of the port's PCI device, which EAL has probed; otherwise kNoNode. A virtual
+/// device is where its memory is, so nothing is far from it.
 int numa_node_of(const config::PortConfig& port);
 
 /// One DPDK device as a port of the switch: probed, configured, started, stopped. Several threads

@@ -57,7 +57,7 @@ Placement::DataLcore worker(unsigned id, int node) {
 Lines crossings_of(const std::vector<PortNode>& ports, std::vector<Placement::DataLcore> lcores) {
   Placement placement;
   placement.lcores = std::move(lcores);
-  return crossings(ports, placement);
+  return crossings(ports, placement, node_of_frames(ports));
 }
 
 TEST(Crossings, AreNoneOnOneNode) {
@@ -78,11 +78,11 @@ TEST(Crossings, NameThePollingLcoreAndItsRoles) {
       crossings_of({{"p0", 1}}, {poller(6, 0, {0}), receiver, transmitter}),
       (Lines{
           "port p0 is on NUMA node 1, lcore 6, which polls it, on node 0: each frame crosses the "
-          "interconnect; give lcores of node 1 the role rx and tx",
+          "interconnect; give the role rx and tx only to lcores of node 1",
           "port p0 is on NUMA node 1, lcore 2, which polls it, on node 0: each frame crosses the "
-          "interconnect; give lcores of node 1 the role rx",
+          "interconnect; give the role rx only to lcores of node 1",
           "port p0 is on NUMA node 1, lcore 4, which polls it, on node 0: each frame crosses the "
-          "interconnect; give lcores of node 1 the role tx"}));
+          "interconnect; give the role tx only to lcores of node 1"}));
 }
 
 TEST(Crossings, AreNotThoseOfOtherPortsLcores) {
@@ -97,7 +97,7 @@ TEST(Crossings, NameWorkersFarFromFrames) {
   EXPECT_EQ(crossings_of({{"p0", 1}}, {poller(10, 1, {0}), worker(3, 0), worker(11, 1)}),
             (Lines{"lcore 3, a worker, is on NUMA node 0, the memory of all frames on node 1: each "
                    "contribution "
-                   "crosses the interconnect; give lcores of node 1 the role worker"}));
+                   "crosses the interconnect; give the role worker only to lcores of node 1"}));
 }
 
 TEST(Misplaced, SaysWhereAndWhatHelps) {
