@@ -486,6 +486,7 @@ void Lcore::take_back(const TxRequest& request) {
 /// For a frame that the worker is too slow to take.
 void Lcore::take_back(rte_mbuf* mbuf, frame::Instant now) {
   --handed_on_;
+  --rounds_.handed_over;
   forward_.drop<stage::StageId::dispatch>(frame_of(mbuf), DropReason::worker_queue_full, now);
 }
 
