@@ -135,17 +135,22 @@ Placement place(const config::Config& config, const ring::RingSet& rings, const 
 }
 
 void Placement::open_port(std::uint16_t port, std::uint16_t rx_queues, int node) {
-  const auto with_fewest = [this, node](const std::vector<std::size_t>& of, auto list) {
+  const auto with_least = [this, node](const std::vector<std::size_t>& of, auto load) {
     return *std::ranges::min_element(of, {}, [&](std::size_t lcore) {
       const bool is_far = node != kNoNode && lcores[lcore].node != node;
-      return std::pair(is_far, (lcores[lcore].*list).size());
+      return std::pair(is_far, load(lcores[lcore]));
     });
   };
+  const auto queues = [port](const DataLcore& lcore) {
+    const auto of_port = std::ranges::count(lcore.receives, port, &Queue::port);
+    return std::pair(of_port, lcore.receives.size());
+  };
   for (std::uint16_t queue = 0; queue < rx_queues; ++queue) {
-    lcores[with_fewest(receivers, &DataLcore::receives)].receives.push_back({port, queue});
+    lcores[with_least(receivers, queues)].receives.push_back({port, queue});
   }
   transmitter_of_port.resize(std::max<std::size_t>(transmitter_of_port.size(), port + 1u));
-  transmitter_of_port[port] = with_fewest(transmitters, &DataLcore::transmits);
+  transmitter_of_port[port] =
+      with_least(transmitters, [](const DataLcore& lcore) { return lcore.transmits.size(); });
   lcores[transmitter_of_port[port]].transmits.push_back(port);
 }
 

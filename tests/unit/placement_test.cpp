@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,19 @@ TEST(Placement, PortsGoToLcoresOfTheirNode) {
             " rx 1.0 tx 1| rx 0.0 tx 0");
   EXPECT_EQ(dealt({kEnds, kEnds, kEnds}, 2, {}, 2, {.lcores = {1, 1, 0}, .ports = {1, 1}}),
             " rx 0.0 rx 1.0 tx 0| rx 0.1 rx 1.1 tx 1|");
+}
+
+/// A worker needs a queue of the port to have its rings' frames steered there.
+TEST(Placement, APortsQueuesGoToAsManyLcoresAsCanBe) {
+  config::Config config;
+  config.ports.resize(2);
+  config.lcores = {{.id = 0, .roles = kEnds}, {.id = 1, .roles = kEnds}};
+  Placement placement = place(config, ring::RingSet(std::vector<ring::RingSpec>{}), {});
+  placement.close_port(0);
+  placement.open_port(2, 2, kNoNode);
+  for (const Placement::DataLcore& lcore : placement.lcores) {
+    EXPECT_EQ(std::ranges::count(lcore.receives, 2, &Placement::Queue::port), 1);
+  }
 }
 
 TEST(Placement, PortsGoToAnyLcoreWhereTheirNodeHasNone) {
