@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenLooks{1};
 
-std::string why_not_steered(const control::Port& port, std::string_view driver) {
-  const auto state = port.steering();
-  return state ? control::why_not_all(*state, port.name(), driver) : std::string();
+events::RefusedSetting steering_of(const control::Port& port, std::string_view driver) {
+  const control::SteeringState state = port.steering().value_or(control::SteeringState{});
+  return {port.name(), control::kinds_of_trouble(state),
+          control::why_not_all(state, port.name(), driver)};
 }
 
 } // namespace
@@ -37,7 +38,7 @@ void LookOut::look() {
     if (port) {
       const control::PortInformation information = port->information();
       links.push_back({port->name(), information.link});
-      refused.push_back({port->name(), why_not_steered(*port, information.driver)});
+      refused.push_back(steering_of(*port, information.driver));
     }
   }
   write(ports_.look(links));

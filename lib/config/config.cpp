@@ -156,7 +156,7 @@ class PortsReader {
     }
     port.rx_steering = static_cast<RxSteering>(read_word(node));
     if (port.rx_steering == RxSteering::flow && port.rx_queues == 1) {
-      node.fail("flow, and one receive queue", "flow with rx_queues: 2 to 16");
+      node.fail("flow, and one receive queue", "rss, or flow with rx_queues: 2 to 16");
     }
   }
 

@@ -141,6 +141,7 @@ void Port::check(int answer, const char* what) const {
 }
 
 void Port::start(rte_mempool* pool) {
+  const std::lock_guard lock(one_user_);
   if (const std::string why = is_af_xdp(config_) ? why_af_xdp_cannot_use(*pool) : "";
       !why.empty()) {
     throw PortError(fmt::format("port {}: device {}: {}", config_.name, config_.device, why));
@@ -212,7 +213,7 @@ void Port::set_up_queues(rte_mempool* pool) {
   std::uint16_t tx_descriptors = config_.tx_descriptors;
   check(rte_eth_dev_adjust_nb_rx_tx_desc(device_, &rx_descriptors, &tx_descriptors),
         "does not accept its numbers of descriptors");
-  const auto socket = static_cast<unsigned>(std::max(numa_node(), 0));
+  const auto socket = static_cast<unsigned>(std::max(rte_eth_dev_socket_id(device_), 0));
   for (std::uint16_t queue = 0; queue < config_.rx_queues; ++queue) {
     check(rte_eth_rx_queue_setup(device_, queue, rx_descriptors, socket, nullptr, pool),
           "has a receive queue that cannot be set up");

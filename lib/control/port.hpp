@@ -54,8 +54,8 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// Starts as many transmit queues as tx_queues() has, and config.rx_queues receive queues fed
-  /// from `pool`, in promiscuous mode. Throws PortError.
+  /// Starts the queues of tx_queues(), more if the driver wants as many as receive queues, and
+  /// config.rx_queues receive queues fed from `pool`, in promiscuous mode. Throws PortError.
   void start(rte_mempool* pool);
   void stop();
   /// Stops the device and frees the mbufs that its driver holds. It cannot be started again.

@@ -16,7 +16,15 @@ constexpr std::size_t kV4At = 12; // in an IPv4-mapped address
 
 class RteFlowRule : public FlowRule {
  public:
-  RteFlowRule(std::uint16_t device, rte_flow* flow) : device_(device), flow_(flow) {}
+  RteFlowRule(std::uint16_t device, const FlowPattern& pattern) : device_(device) {
+    rte_flow_attr attributes{};
+    attributes.ingress = 1;
+    rte_flow_error error{};
+    flow_ = rte_flow_create(device_, &attributes, pattern.items(), pattern.actions(), &error);
+    if (flow_ == nullptr) {
+      throw FlowRefused(error.message != nullptr ? error.message : rte_strerror(rte_errno));
+    }
+  }
 
   /// A rule that the device does not let go of changes only where frames arrive.
   ~RteFlowRule() override {
@@ -26,7 +34,7 @@ class RteFlowRule : public FlowRule {
 
  private:
   std::uint16_t device_;
-  rte_flow* flow_;
+  rte_flow* flow_ = nullptr;
 };
 
 } // namespace
@@ -61,16 +69,7 @@ void FlowPattern::set_addresses(const SteeringRule& rule) {
 }
 
 std::unique_ptr<FlowRule> RteFlowTable::create(const SteeringRule& rule) {
-  const FlowPattern pattern(rule);
-  rte_flow_attr attributes{};
-  attributes.ingress = 1;
-  rte_flow_error error{};
-  rte_flow* flow =
-      rte_flow_create(device_, &attributes, pattern.items(), pattern.actions(), &error);
-  if (flow == nullptr) {
-    throw FlowRefused(error.message != nullptr ? error.message : rte_strerror(rte_errno));
-  }
-  return std::make_unique<RteFlowRule>(device_, flow);
+  return std::make_unique<RteFlowRule>(device_, FlowPattern(rule));
 }
 
 } // namespace weir::control

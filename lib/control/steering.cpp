@@ -47,6 +47,10 @@ SteeringPlan plan_steering(const ring::RingSet& rings, const Placement& placemen
   return plan;
 }
 
+std::string kinds_of_trouble(const SteeringState& state) {
+  return fmt::format("{}{}", state.reason, state.without_queue == 0 ? "" : "; without queue");
+}
+
 std::string why_not_all(const SteeringState& state, std::string_view port,
                         std::string_view driver) {
   std::vector<std::string> reasons;
@@ -55,7 +59,9 @@ std::string why_not_all(const SteeringState& state, std::string_view port,
   }
   if (state.without_queue != 0) {
     reasons.push_back(
-        fmt::format("the workers of {} poll no receive queue of this port", state.without_queue));
+        fmt::format("the workers of {} poll no receive queue of this port (allowed: workers on the "
+                    "port's NUMA node, with the role rx, and as many rx_queues)",
+                    state.without_queue));
   }
   if (reasons.empty()) {
     return {};
@@ -70,11 +76,14 @@ std::string why_not_all(const SteeringState& state, std::string_view port,
 void Steering::install(const SteeringPlan& plan) {
   without_queue_ = plan.without_queue;
   for (const SteeringRule& wanted : plan.rules) {
-    const auto [entry, is_new] = entries_.try_emplace({wanted.source, wanted.destination});
-    if (is_new || entry->second.queue != wanted.queue) {
-      entry->second.rule.reset(); // devices refuse a second rule for the same frames
-      entry->second = {.queue = wanted.queue, .rule = rule_for(wanted)};
+    const Pair pair{wanted.source, wanted.destination};
+    if (const auto entry = entries_.find(pair); entry != entries_.end()) {
+      if (entry->second.queue == wanted.queue) {
+        continue;
+      }
+      entries_.erase(entry); // devices refuse a second rule for the same frames
     }
+    entries_.emplace(pair, Entry{.queue = wanted.queue, .rule = rule_for(wanted)});
   }
 }
 

@@ -75,6 +75,9 @@ struct SteeringState {
   std::string reason; // the device's, of its last refusal; empty: it has refused none
 };
 
+/// What is wrong, without numbers: it changes only when there is something new to tell.
+std::string kinds_of_trouble(const SteeringState& state);
+
 /// Says in words which pairs are not steered and why; empty when all are. "p0", "net_tap".
 std::string why_not_all(const SteeringState& state, std::string_view port, std::string_view driver);
 

@@ -322,14 +322,33 @@ void Switch::install_rules(const ring::RingSet& rings, const Placement& placemen
   }
 }
 
-/// After rings are withdrawn.
-void Switch::keep_only_rules() {
-  for (std::uint16_t place = 0; place < ports_->size(); ++place) {
-    if (const std::shared_ptr<Port>& port = ports_->at(place); is_steered(port)) {
-      port->keep_only_rules(plan_steering(*rings_, placement_, place));
+/// Where rings come into force or go. At its end it removes the rules that no ring in force needs,
+/// also those of a ring that did not come into force in the end.
+class Switch::RuleSweep {
+ public:
+  explicit RuleSweep(const Switch& owner) : owner_(owner) {}
+
+  ~RuleSweep() {
+    try {
+      sweep();
+    } catch (const std::bad_alloc&) { // the next one removes them
     }
   }
-}
+
+  RuleSweep(const RuleSweep&) = delete;
+  RuleSweep& operator=(const RuleSweep&) = delete;
+
+ private:
+  void sweep() const {
+    for (std::uint16_t place = 0; place < owner_.ports_->size(); ++place) {
+      if (const std::shared_ptr<Port>& port = owner_.ports_->at(place); is_steered(port)) {
+        port->keep_only_rules(plan_steering(*owner_.rings_, owner_.placement_, place));
+      }
+    }
+  }
+
+  const Switch& owner_;
+};
 
 void Switch::start() {
   for (const auto& port : *ports_) {
@@ -618,6 +637,7 @@ void Switch::enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoo
   Placement placement = placement_;
   placement.assign(index, group, lcore);
   const auto shares = tenants_.shares(*next, placement);
+  const RuleSweep sweep(*this);
   install_rules(*next, placement);
   const Quiesce quiesced(*this);
   next = rings_.swap(std::move(next));
@@ -681,13 +701,13 @@ std::optional<std::uint16_t> Switch::ring_born(ring::RingBirth birth) const {
 void Switch::withdraw(std::uint16_t ring) {
   auto next = std::make_shared<const ring::RingSet>(rings_->without(ring));
   const auto shares = tenants_.shares(*next, placement_);
+  const RuleSweep sweep(*this);
   drop_withdrawn(); // what an lcore that did not stop has left of the last one
   {
     const Quiesce quiesced(*this);
     take_out(ring, next, lcore::Clock().now());
     give(shares);
   }
-  keep_only_rules();
   drop_withdrawn();
 }
 
@@ -766,6 +786,7 @@ std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge&
   ring::RingSpec spec = rings_->rings()[ring].spec();
   const auto shares = tenants_.shares(*next, placement_);
   Reclaimed reclaimed{.ring = spec.id, .time_ns = unix_now_ns()};
+  const RuleSweep sweep(*this);
   drop_withdrawn();
   {
     const Quiesce quiesced(*this);
@@ -786,7 +807,6 @@ std::optional<Reclaimed> Switch::reclaim(std::uint16_t ring, const ReclaimJudge&
       worker_of(ring).worker()->reset_ring(ring, now);
     }
   }
-  keep_only_rules();
   return reclaimed;
 }
 
@@ -944,6 +964,7 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
   auto next = std::make_shared<const ring::RingSet>(rings_->with_changed(plan.changed));
   auto changed =
       std::make_shared<const config::Config>(config::changed_in_place(*config(), wanted));
+  const RuleSweep sweep(*this);
   install_rules(*next, placement_);
   {
     const Quiesce quiesced(*this);
@@ -959,7 +980,6 @@ void Switch::change_in_place(const ReloadPlan& plan, const config::Config& wante
       lcore->set_aging(milliseconds(wanted.connections.aging_s));
     }
   }
-  keep_only_rules();
   stations_.set_aging(milliseconds(wanted.l2.aging_s));
 }
 

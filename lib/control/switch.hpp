@@ -243,6 +243,7 @@ class Switch {
 
  private:
   class Quiesce;
+  class RuleSweep;
   using Ports = std::vector<std::shared_ptr<Port>>; // by place
 
   /// The state of a ring that its worker has given away.
@@ -258,7 +259,6 @@ class Switch {
   };
 
   void install_rules(const ring::RingSet& rings, const Placement& placement);
-  void keep_only_rules();
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
   std::vector<PortNode> port_nodes() const;

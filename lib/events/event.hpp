@@ -84,7 +84,7 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::service_waits, "service_waits", Severity::warning,
      "metrics or the control service cannot listen yet"},
     {EventKind::setting_refused, "setting_refused", Severity::warning,
-     "a driver could not apply a port's setting"},
+     "a port works without a setting: its driver refuses it, or an lcore lacks a queue"},
     {EventKind::numa_crossing, "numa_crossing", Severity::warning,
      "at start: a port, what works for it, and its memory are on several NUMA nodes", Pace::all},
     {EventKind::reloaded, "reloaded", Severity::notice,

@@ -38,12 +38,12 @@ std::vector<Event> PortWatch::look(std::span<const PortLink> ports) {
 std::vector<Event> SettingWatch::look(std::span<const RefusedSetting> settings) {
   std::vector<Event> events;
   std::map<std::string, std::string> now;
-  for (const auto& [port, why] : settings) {
+  for (const auto& [port, cause, why] : settings) {
     const auto before = told_.find(port);
-    if (!why.empty() && (before == told_.end() || before->second != why)) {
+    if (!cause.empty() && (before == told_.end() || before->second != cause)) {
       events.push_back({EventKind::setting_refused, why, {{"port", port}}});
     }
-    now[port] = why;
+    now[port] = cause;
   }
   told_ = std::move(now);
   return events;

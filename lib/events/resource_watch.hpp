@@ -30,10 +30,11 @@ class PortWatch {
 /// What keeps a driver from a port's setting, in words; empty: nothing.
 struct RefusedSetting {
   std::string port;
-  std::string why;
+  std::string cause; // news when it changes
+  std::string why;   // with numbers, which may change
 };
 
-/// Tells of refused settings when their words change.
+/// Tells of refused settings when their cause changes.
 class SettingWatch {
  public:
   std::vector<Event> look(std::span<const RefusedSetting> settings);

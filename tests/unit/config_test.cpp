@@ -344,7 +344,8 @@ std::vector<BadFile> number_rows() {
        with("rx_queues: 2", "rx_queues: 2\n    rx_steering: queue"),
        "8: ports[0].rx_steering: found \"queue\"; allowed: rss or flow"},
       {"steering to the only queue", with("rx_queues: 2", "rx_steering: flow"),
-       "7: ports[0].rx_steering: found flow, and one receive queue; allowed: flow with rx_queues: "
+       "7: ports[0].rx_steering: found flow, and one receive queue; allowed: rss, or flow with "
+       "rx_queues: "
        "2 "
        "to 16"},
       {"descriptors that are no power of two", with("rx_descriptors: 512", "rx_descriptors: 1000"),

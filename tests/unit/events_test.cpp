@@ -237,14 +237,15 @@ TEST(PortWatch, TellsOfLinksThatChange) {
 
 TEST(SettingWatch, TellsOnceWhatADriverRefuses) {
   SettingWatch watch;
-  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", "p0 has 3"}, {"p1", ""}})),
-              ElementsAre("p0 has 3 [setting_refused port=p0]"));
-  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", "p0 has 3"}, {"p1", ""}})),
-              ElementsAre());
-  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", ""}, {"p1", "p1 has 1"}})),
-              ElementsAre("p1 has 1 [setting_refused port=p1]"));
-  EXPECT_THAT(lines_of(watch.look(std::vector<RefusedSetting>{{"p0", "p0 has 3"}})),
-              ElementsAre("p0 has 3 [setting_refused port=p0]"))
+  const auto look = [&](const std::vector<RefusedSetting>& settings) {
+    return lines_of(watch.look(settings));
+  };
+  EXPECT_THAT(look({{"p0", "full", "full: 3"}, {"p1", "", ""}}),
+              ElementsAre("full: 3 [setting_refused port=p0]"));
+  EXPECT_THAT(look({{"p0", "full", "full: 5"}, {"p1", "", ""}}), ElementsAre());
+  EXPECT_THAT(look({{"p0", "", ""}, {"p1", "old", "old: 1"}}),
+              ElementsAre("old: 1 [setting_refused port=p1]"));
+  EXPECT_THAT(look({{"p0", "full", "full: 3"}}), ElementsAre("full: 3 [setting_refused port=p0]"))
       << "it was well meanwhile";
 }
 

@@ -215,6 +215,31 @@ TEST(Steering, TriesARefusedRuleAgainOnlyForANewRing) {
   EXPECT_THAT(device.rules, ElementsAre("1>2:3", "7>8:1"));
 }
 
+/// A ring that is not made in the end leaves no rule, and is tried again.
+TEST(Steering, ForgetsARefusedRuleThatNoRingWants) {
+  Device device{.room = 0};
+  Steering steering(std::make_unique<TableInMemory>(device));
+  steering.install(plan({kThere}));
+  steering.keep_only(plan({}));
+  device.room = 1;
+  steering.install(plan({kThere}));
+  EXPECT_THAT(device.steps, ElementsAre("!1>2:3", "+1>2:3"));
+}
+
+TEST(Steering, HasTheSameTroubleWithOtherNumbers) {
+  const auto kinds = [](std::size_t refused, std::size_t without_queue) {
+    return kinds_of_trouble({.steered = 1,
+                             .refused = refused,
+                             .without_queue = without_queue,
+                             .reason = refused == 0 ? "" : "no room"});
+  };
+  EXPECT_EQ(kinds(0, 0), "");
+  EXPECT_EQ(kinds(2, 0), kinds(4, 0));
+  EXPECT_NE(kinds(2, 0), kinds(2, 1));
+  EXPECT_EQ(kinds(0, 1), kinds(0, 2));
+  EXPECT_NE(kinds(0, 1), "");
+}
+
 TEST(Steering, SaysInWordsWhatIsNotSteered) {
   EXPECT_EQ(why_not_all({.steered = 4, .refused = 0, .without_queue = 0, .reason = ""}, "p0", "x"),
             "");
@@ -225,7 +250,8 @@ TEST(Steering, SaysInWordsWhatIsNotSteered) {
   EXPECT_EQ(why_not_all({.steered = 0, .refused = 2, .without_queue = 6, .reason = "no room"}, "p0",
                         "net_x"),
             "port p0: 0 of 8 pairs of ring neighbours are steered: net_x refuses 2 (no room), and "
-            "the workers of 6 poll no receive queue of this port; the others' frames come as "
+            "the workers of 6 poll no receive queue of this port (allowed: workers on the port's "
+            "NUMA node, with the role rx, and as many rx_queues); the others' frames come as "
             "without `rx_steering: flow`");
 }
 
