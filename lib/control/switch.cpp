@@ -459,8 +459,10 @@ frame::PortCounters Switch::port_counters(std::uint16_t port) const {
 }
 
 void Switch::clear_port_counters(std::uint16_t port) {
-  const std::lock_guard lock(one_question_);
-  cleared_[port] = all_port_counters(port);
+  {
+    const std::lock_guard lock(one_question_);
+    cleared_[port] = all_port_counters(port);
+  }
   if (const std::shared_ptr<Port> open = ports_->at(port); open) {
     open->clear_statistics();
   }
