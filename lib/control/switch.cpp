@@ -225,8 +225,7 @@ void Switch::make_pool() {
     return rte_pktmbuf_pool_create("weir_frames", plan_.mbufs, kMempoolCache,
                                    lcore::kFrameBytesInMbuf, plan_.data_room, node);
   };
-  node_of_frames_ = node_of_frames(port_nodes());
-  pool_ = pool_on(node_of_frames_);
+  pool_ = pool_on(node_of_frames(port_nodes()));
   pool_ = pool_ != nullptr ? pool_ : pool_on(SOCKET_ID_ANY);
   if (pool_ == nullptr) {
     throw MemoryError(fmt::format("no memory for the frame pool ({}): {}", rte_strerror(rte_errno),
@@ -244,9 +243,10 @@ std::vector<PortNode> Switch::port_nodes() const {
 }
 
 std::vector<std::string> Switch::numa_warnings() const {
-  std::vector<std::string> warnings = crossings(port_nodes(), placement_, pool_->socket_id);
-  if (pool_->socket_id != node_of_frames_) {
-    warnings.push_back(misplaced("mbufs", node_of_frames_));
+  const std::vector<PortNode> ports = port_nodes();
+  std::vector<std::string> warnings = crossings(ports, placement_, pool_->socket_id);
+  if (const int wished = node_of_frames(ports); pool_->socket_id != wished) {
+    warnings.push_back(misplaced("mbufs", wished));
   }
   for (std::size_t i = 0; i < memories_.size(); ++i) {
     if (memories_[i].has_given_from_elsewhere()) {

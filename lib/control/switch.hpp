@@ -314,7 +314,6 @@ class Switch {
   PortBudget port_budget_;
   std::vector<EalMemory> memories_; // by lcore: for what it works with
   rte_mempool* pool_ = nullptr;
-  int node_of_frames_ = kNoNode; // the wished one
   ring::Current<Ports> ports_{Ports{}};
   l2::MacTable stations_;
   l2::Bridge bridge_;
