@@ -313,13 +313,19 @@ void Switch::give(const std::vector<stage::TenantShares>& shares) {
   }
 }
 
-/// Before these rings are in force, so that none of their packets comes by the other way.
-void Switch::install_rules(const ring::RingSet& rings, const Placement& placement) {
+/// Gives each steered port what it should have for these rings.
+void Switch::steer(const ring::RingSet& rings, const Placement& placement,
+                   void (Port::*give)(const SteeringPlan&)) const {
   for (std::uint16_t place = 0; place < ports_->size(); ++place) {
     if (const std::shared_ptr<Port>& port = ports_->at(place); is_steered(port)) {
-      port->install_rules(plan_steering(rings, placement, place));
+      ((*port).*give)(plan_steering(rings, placement, place));
     }
   }
+}
+
+/// Before these rings are in force, so that none of their packets comes by the other way.
+void Switch::install_rules(const ring::RingSet& rings, const Placement& placement) {
+  steer(rings, placement, &Port::install_rules);
 }
 
 /// Where rings come into force or go. At its end it removes the rules that no ring in force needs,
@@ -330,7 +336,7 @@ class Switch::RuleSweep {
 
   ~RuleSweep() {
     try {
-      sweep();
+      owner_.steer(*owner_.rings_, owner_.placement_, &Port::keep_only_rules);
     } catch (const std::bad_alloc&) { // the next one removes them
     }
   }
@@ -339,14 +345,6 @@ class Switch::RuleSweep {
   RuleSweep& operator=(const RuleSweep&) = delete;
 
  private:
-  void sweep() const {
-    for (std::uint16_t place = 0; place < owner_.ports_->size(); ++place) {
-      if (const std::shared_ptr<Port>& port = owner_.ports_->at(place); is_steered(port)) {
-        port->keep_only_rules(plan_steering(*owner_.rings_, owner_.placement_, place));
-      }
-    }
-  }
-
   const Switch& owner_;
 };
 

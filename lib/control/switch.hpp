@@ -258,6 +258,8 @@ class Switch {
     std::vector<std::size_t> lcores;
   };
 
+  void steer(const ring::RingSet& rings, const Placement& placement,
+             void (Port::*give)(const SteeringPlan&)) const;
   void install_rules(const ring::RingSet& rings, const Placement& placement);
   frame::PortCounters all_port_counters(std::uint16_t port) const;
   void check_memory() const;
