@@ -874,6 +874,56 @@ TEST(Group, CallsThatNobodyWaitsForAreDoneAllTheSame) {
   }));
 }
 
+/// Holds the group's own thread when it first looks for frames.
+class HoldingIo : public ForwardingIo {
+ public:
+  struct Hold {
+    std::atomic<bool> is_due = true;
+    std::latch has_begun{1};
+    std::latch is_over{1};
+  };
+
+  /// The thread that makes this is never held.
+  HoldingIo(std::unique_ptr<FrameIo> device, Hold& hold)
+      : ForwardingIo(std::move(device)), hold_(hold) {}
+
+  std::size_t receive(FrameReader& reader) override {
+    if (gettid() != maker_ && hold_.is_due.exchange(false)) {
+      hold_.has_begun.count_down();
+      hold_.is_over.wait();
+    }
+    return ForwardingIo::receive(reader);
+  }
+
+ private:
+  const pid_t maker_ = gettid();
+  Hold& hold_;
+};
+
+/// Each rank's own thread looks and finds nothing. If it slept then without the call, no rank would
+/// ever send what wakes another one.
+TEST(Group, CallsThatComeWhileTheOwnThreadsLookAreDone) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::vector<HoldingIo::Hold> holds(plan.world);
+  std::latch have_started(plan.world);
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    HoldingIo::Hold& hold = holds[rank];
+    Group group(options_of(plan, rank, address),
+                std::make_unique<HoldingIo>(fabric.open(rank), hold));
+    std::vector<float> data(100, 1);
+    pollfd done{group.descriptor(), POLLIN, 0};
+    hold.has_begun.wait();
+    Pending pending = group.start_all_reduce(data.data(), data.data(), data.size(), DataType::f32,
+                                             Operation::sum);
+    have_started.arrive_and_wait();
+    hold.is_over.count_down();
+    EXPECT_EQ(poll(&done, 1, 5'000), 1);
+    pending.wait();
+  }));
+}
+
 /// Counts how often anybody looks for frames.
 class CountingIo : public ForwardingIo {
  public:

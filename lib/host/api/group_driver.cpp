@@ -202,7 +202,7 @@ void GroupDriver::attend() {
   while (!closing_) {
     if (!is_own_turn()) {
       leave_it_to_others(lock);
-    } else if (!step(lock, Deadline::min()) && may_step() && waiters_ == 0) {
+    } else if (!step(lock, Deadline::min()) && may_sleep()) {
       sleep(lock);
     }
   }

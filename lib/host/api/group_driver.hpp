@@ -94,6 +94,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
     return !is_stepping_ && visitors_ == 0 && !requests_.has_failed() && !closing_;
   }
 
+  /// The own thread, after a step. A call that came during the step is not under way yet.
+  bool may_sleep() const { return waiters_ == 0 && may_step() && !requests_.has_new(); }
+
   /// The own thread's, to drive or to end.
   bool is_own_turn() const { return closing_ || (waiters_ == 0 && may_step()); }
 

@@ -25,6 +25,9 @@ class RequestQueue {
   /// Gives the engine what it does not have yet. The calls may end here.
   void start_all();
 
+  /// Whether there is anything that the engine does not have.
+  bool has_new() const { return started_ < requests_.size(); }
+
   /// Removes the first requests that are done. True if there were any.
   bool retire_done();
 
