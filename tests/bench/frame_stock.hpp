@@ -37,6 +37,8 @@ class FrameStock {
 
   std::uint16_t port_of(std::size_t index) const { return arrivals_[index].port; }
 
+  std::uint16_t ring_of(std::size_t index) const { return arrivals_[index].ring; }
+
  private:
   const std::vector<Arrival>& arrivals_;
   std::vector<rte_mbuf*> frames_;

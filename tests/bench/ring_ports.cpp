@@ -25,36 +25,45 @@ rte_ring* make_ring(const std::string& name, std::uint32_t depth) {
   return ring;
 }
 
-std::uint16_t make_device(const std::string& name, rte_ring* receive, rte_ring* transmit,
-                          rte_mempool* pool) {
-  const int device = rte_eth_from_rings(name.c_str(), &receive, 1, &transmit, 1, 0);
-  if (device < 0) {
-    throw std::runtime_error("no device from rings: " + name);
-  }
-  const auto port = static_cast<std::uint16_t>(device);
-  const rte_eth_conf configuration{};
-  rte_eth_dev_configure(port, 1, 1, &configuration);
-  rte_eth_rx_queue_setup(port, 0, 1024, 0, nullptr, pool);
-  rte_eth_tx_queue_setup(port, 0, 1024, 0, nullptr);
-  rte_eth_dev_start(port);
-  return port;
-}
-
 } // namespace
 
 void FreePool::operator()(rte_mempool* pool) const {
   rte_mempool_free(pool);
 }
 
-RingPorts::RingPorts(std::uint16_t ports, std::uint32_t depth)
+std::uint16_t RingPorts::make_device(const std::string& name, const Port& port, rte_mempool* pool) {
+  std::vector<rte_ring*> receive;
+  for (const Ring& ring : port.receive) {
+    receive.push_back(ring.get());
+  }
+  rte_ring* transmit = port.transmit.get();
+  const auto queues = static_cast<std::uint16_t>(receive.size());
+  const int made = rte_eth_from_rings(name.c_str(), receive.data(), queues, &transmit, 1, 0);
+  if (made < 0) {
+    throw std::runtime_error("no device from rings: " + name);
+  }
+  const auto device = static_cast<std::uint16_t>(made);
+  const rte_eth_conf configuration{};
+  rte_eth_dev_configure(device, queues, 1, &configuration);
+  for (std::uint16_t queue = 0; queue < queues; ++queue) {
+    rte_eth_rx_queue_setup(device, queue, 1024, 0, nullptr, pool);
+  }
+  rte_eth_tx_queue_setup(device, 0, 1024, 0, nullptr);
+  rte_eth_dev_start(device);
+  return device;
+}
+
+RingPorts::RingPorts(std::uint16_t ports, std::uint32_t depth, std::uint16_t rx_queues)
     : pool_(rte_pktmbuf_pool_create("bench_unused", 1, 0, 0, RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY)) {
   for (std::uint16_t port = 0; port < ports; ++port) {
     const std::string number = std::to_string(port);
     Port& made = ports_.emplace_back();
-    made.receive.reset(make_ring("bench_rx" + number, depth));
+    for (std::uint16_t queue = 0; queue < rx_queues; ++queue) {
+      made.receive.emplace_back(
+          make_ring("bench_rx" + number + "_" + std::to_string(queue), depth));
+    }
     made.transmit.reset(make_ring("bench_tx" + number, depth));
-    made.device =
-        make_device("bench" + number, made.receive.get(), made.transmit.get(), pool_.get());
+    made.device = make_device("bench" + number, made, pool_.get());
   }
 }
 
@@ -67,8 +76,8 @@ RingPorts::~RingPorts() {
   }
 }
 
-void RingPorts::put(std::uint16_t port, rte_mbuf* frame) {
-  if (rte_ring_sp_enqueue(ports_[port].receive.get(), frame) != 0) {
+void RingPorts::put(std::uint16_t port, rte_mbuf* frame, std::uint16_t queue) {
+  if (rte_ring_sp_enqueue(ports_[port].receive[queue].get(), frame) != 0) {
     throw std::logic_error("a receive ring is too short for the workload");
   }
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 struct rte_mbuf;
@@ -18,13 +19,14 @@ struct FreePool {
 
 using Pool = std::unique_ptr<rte_mempool, FreePool>;
 
-/// Ethernet ports whose wires are rte_rings (DPDK's net_ring). Frames put into a port's receive
-/// ring are received from it; frames that the switch transmits are in its transmit ring.
+/// Ethernet ports whose wires are rte_rings (DPDK's net_ring). Frames put into a receive ring, one
+/// for each queue, are received from it; frames that the switch transmits are in the port's
+/// transmit ring.
 class RingPorts {
  public:
   /// Each ring has room for at least `depth` frames. Throws std::runtime_error when EAL has no
   /// memory.
-  RingPorts(std::uint16_t ports, std::uint32_t depth);
+  RingPorts(std::uint16_t ports, std::uint32_t depth, std::uint16_t rx_queues = 1);
   ~RingPorts();
   RingPorts(const RingPorts&) = delete;
   RingPorts& operator=(const RingPorts&) = delete;
@@ -33,7 +35,7 @@ class RingPorts {
 
   std::uint16_t device(std::uint16_t port) const { return ports_[port].device; }
 
-  void put(std::uint16_t port, rte_mbuf* frame);
+  void put(std::uint16_t port, rte_mbuf* frame, std::uint16_t queue = 0);
 
   /// Takes transmitted frames off the wires, and frees what a NIC would free after reading them:
   /// segments that a frame shares with others. Returns the number of frames.
@@ -47,11 +49,15 @@ class RingPorts {
     void operator()(rte_ring* ring) const { rte_ring_free(ring); }
   };
 
+  using Ring = std::unique_ptr<rte_ring, Free>;
+
   struct Port {
-    std::unique_ptr<rte_ring, Free> receive;
-    std::unique_ptr<rte_ring, Free> transmit;
+    std::vector<Ring> receive; // by queue
+    Ring transmit;
     std::uint16_t device = 0;
   };
+
+  static std::uint16_t make_device(const std::string& name, const Port& port, rte_mempool* pool);
 
   Pool pool_; // ethdev requires one for every receive queue; net_ring takes nothing from it
   std::vector<Port> ports_;

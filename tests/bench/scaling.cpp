@@ -34,6 +34,7 @@ std::vector<Team> teams_of(std::size_t lcores) {
   std::vector<Team> teams{{"all", {}}};
   add(teams.back(), lcores, kAll);
   if (lcores >= 2) {
+    add(teams.emplace_back(Team{"all, steered", {}, Reception::by_ring}), lcores, kAll);
     add(teams.emplace_back(Team{"rx+tx|worker", {}}), lcores - 1, kEnds);
     add(teams.back(), 1, {Role::worker});
   }

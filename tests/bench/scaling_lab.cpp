@@ -21,6 +21,9 @@ constexpr std::uint64_t kTimeoutNs = 20'000'000'000;
 control::Placement place(const Workload& workload, const Team& team, const ring::RingSet& rings) {
   config::Config config;
   config.ports.resize(workload.ports());
+  for (auto& port : config.ports) {
+    port.rx_queues = team.rx_queues();
+  }
   for (unsigned id = 0; id < team.lcores.size(); ++id) {
     config.lcores.push_back({.id = id, .roles = team.lcores[id]});
   }
@@ -39,9 +42,13 @@ std::vector<lcore::TxQueues> queues_of(const RingPorts& ports) {
 } // namespace
 
 ScalingLab::ScalingLab(const Workload& workload, const Team& team)
-    : workload_(workload), ports_(workload.ports(), 2 * kWindow), tables_(workload),
-      placement_(place(workload, team, *tables_.rings)), queues_(queues_of(ports_)),
-      hosts_(workload.ports()) {}
+    : workload_(workload), ports_(workload.ports(), 2 * kWindow, team.rx_queues()),
+      tables_(workload), placement_(place(workload, team, *tables_.rings)),
+      queues_(queues_of(ports_)), hosts_(workload.ports()) {
+  for (Host& host : hosts_) {
+    host.wires.resize(team.rx_queues());
+  }
+}
 
 double ScalingLab::seconds_of(FrameStock& stock) {
   restart();
@@ -71,12 +78,18 @@ std::uint32_t ScalingLab::session_of(std::uint16_t ring) const {
 
 void ScalingLab::run(const FrameStock& stock) {
   for (Host& host : hosts_) {
-    host.frames.clear();
-    host.arrived = 0;
+    host.frames = 0;
     host.answered = 0;
+    for (Wire& wire : host.wires) {
+      wire.frames.clear();
+      wire.arrived = 0;
+    }
   }
   for (std::size_t i = 0; i < stock.size(); ++i) {
-    hosts_[stock.port_of(i)].frames.push_back(stock.frame(i));
+    const std::uint16_t port = stock.port_of(i);
+    Host& host = hosts_[port];
+    Wire& wire = host.wires[queue_of(port, stock.ring_of(i))];
+    wire.frames.push_back({host.frames++, stock.frame(i)});
   }
   left_ = stock.size();
   std::vector<Driver> drivers;
@@ -109,7 +122,7 @@ void ScalingLab::drive_lcore(std::size_t index) {
   const std::uint64_t deadline = clock.now().ns + kTimeoutNs;
   while (left_.load(std::memory_order_relaxed) != 0 && !stuck_) {
     for (const auto& queue : place.receives) {
-      feed(queue.port);
+      feed(queue);
     }
     const frame::Instant now = clock.now();
     lcores_[index]->round(now);
@@ -127,12 +140,26 @@ std::uint16_t ScalingLab::predecessor_of(std::uint16_t port) const {
   return static_cast<std::uint16_t>((port + ports_.size() - 1) % ports_.size());
 }
 
-void ScalingLab::feed(std::uint16_t port) {
-  Host& host = hosts_[port];
-  const std::size_t end = std::min({host.answered.load(std::memory_order_acquire) + kWindow,
-                                    host.frames.size(), host.arrived + kBurst});
-  for (; host.arrived < end; ++host.arrived) {
-    ports_.put(port, host.frames[host.arrived]);
+/// The port's only one, or the one that the ring's worker receives from.
+std::uint16_t ScalingLab::queue_of(std::uint16_t port, std::uint16_t ring) const {
+  if (hosts_[port].wires.size() == 1) {
+    return 0;
+  }
+  const auto& queues = placement_.lcores[placement_.worker_of_ring[ring]].receives;
+  const auto queue = std::ranges::find(queues, port, &control::Placement::Queue::port);
+  if (queue == queues.end()) {
+    throw std::logic_error("a worker has no queue of a port");
+  }
+  return queue->queue;
+}
+
+void ScalingLab::feed(const control::Placement::Queue& queue) {
+  const Host& host = hosts_[queue.port];
+  Wire& wire = hosts_[queue.port].wires[queue.queue];
+  const std::size_t end_of_window = host.answered.load(std::memory_order_acquire) + kWindow;
+  const std::size_t end = std::min(wire.frames.size(), wire.arrived + kBurst);
+  for (; wire.arrived < end && wire.frames[wire.arrived].number < end_of_window; ++wire.arrived) {
+    ports_.put(queue.port, wire.frames[wire.arrived].frame, queue.queue);
   }
 }
 

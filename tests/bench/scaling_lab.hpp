@@ -16,10 +16,21 @@
 
 namespace weir::bench {
 
+/// Which lcore receives a host's frames.
+enum class Reception : std::uint8_t {
+  by_port, // one lcore all of the port's
+  by_ring, // the worker of the frame's ring: the port has a queue for each lcore (docs/steering.md)
+};
+
 /// The roles of each data lcore.
 struct Team {
   std::string_view name;
   std::vector<std::vector<config::Role>> lcores;
+  Reception reception = Reception::by_port;
+
+  std::uint16_t rx_queues() const {
+    return reception == Reception::by_port ? 1 : static_cast<std::uint16_t>(lcores.size());
+  }
 };
 
 /// The switch of a workload over several EAL lcores, each driven by a thread of its own. The same
@@ -37,10 +48,20 @@ class ScalingLab {
   double seconds_of(FrameStock& stock);
 
  private:
-  /// One host's two sides, each used by one thread.
-  struct alignas(64) Host {
-    std::vector<rte_mbuf*> frames;
-    std::size_t arrived = 0;                          // of these; written by the receiving lcore
+  /// What a host sends to one queue, used by the receiving lcore.
+  struct alignas(64) Wire {
+    struct Sent {
+      std::size_t number; // of the host's frames
+      rte_mbuf* frame;
+    };
+
+    std::vector<Sent> frames;
+    std::size_t arrived = 0; // of these
+  };
+
+  struct Host {
+    std::size_t frames = 0;
+    std::vector<Wire> wires;                          // by queue
     alignas(64) std::atomic<std::size_t> answered{0}; // written by the transmitting lcore
   };
 
@@ -55,7 +76,8 @@ class ScalingLab {
   void restart();
   std::uint32_t session_of(std::uint16_t ring) const;
   void run(const FrameStock& stock);
-  void feed(std::uint16_t port);
+  std::uint16_t queue_of(std::uint16_t port, std::uint16_t ring) const;
+  void feed(const control::Placement::Queue& queue);
   std::size_t drain(std::uint16_t port);
   std::uint16_t predecessor_of(std::uint16_t port) const;
 

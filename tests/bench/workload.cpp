@@ -39,7 +39,7 @@ Workload::Workload(const Shape& shape) : shape_(shape) {
   for (std::uint16_t ring = 0; ring < shape.rings; ++ring) {
     test::RingJob& job = jobs_.emplace_back(job_spec(shape, ring, ports()));
     for (std::uint16_t rank = 0; rank < shape.world; ++rank) {
-      hellos_.push_back({job.port_of(rank), job.hello(rank).bytes});
+      hellos_.push_back({job.port_of(rank), job.hello(rank).bytes, ring});
     }
   }
   const std::uint32_t one_of_each =
@@ -55,9 +55,10 @@ Workload::Workload(const Shape& shape) : shape_(shape) {
 void Workload::add_message(test::RingJob& job, std::uint32_t message) {
   std::minstd_rand random(message);
   const std::size_t bytes = std::size_t{shape_.payload} * shape_.packets - kInaHeaderBytes;
+  const auto ring = static_cast<std::uint16_t>(job.ring().id);
   for (std::uint16_t rank = 0; rank < shape_.world; ++rank) {
     for (test::Built& frame : job.message(rank, message, gradient(bytes, random))) {
-      data_.push_back({job.port_of(rank), std::move(frame.bytes)});
+      data_.push_back({job.port_of(rank), std::move(frame.bytes), ring});
     }
   }
 }

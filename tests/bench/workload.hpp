@@ -14,6 +14,7 @@ namespace weir::bench {
 struct Arrival {
   std::uint16_t port = 0;
   test::Bytes bytes;
+  std::uint16_t ring = 0; // its number in the workload
 };
 
 /// The amount of data of a workload: either so little that it stays in a cache, as where a NIC
