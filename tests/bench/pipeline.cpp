@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pipeline.hpp"
 
+#include "bare_switch.hpp"
 #include "inline_lab.hpp"
 
 #include <algorithm>
@@ -60,17 +61,27 @@ double seconds_of_baseline(InlineLab& lab, FrameStock& stock,
   return seconds_of([&] { baseline(lab.ports(), stock.size()); });
 }
 
+double seconds_of_bare_switch(BareSwitch& bare, InlineLab& lab, FrameStock& stock) {
+  stock.refill();
+  BareSwitch::describe(stock);
+  stock.arrive_at(lab.ports());
+  return seconds_of([&] { bare.run_until_sent(lab.ports(), stock.size()); });
+}
+
 void measure(const Subject& subject, unsigned round) {
   const auto& data = subject.workload.data();
   const Pool pool = make_pool("bench_data", data.size(), longest_of(data));
   FrameStock stock(data, pool.get());
   InlineLab lab(subject.workload, most_on_a_port(data));
   const auto passes = std::max<std::uint64_t>(1, kFramesPerMeasurement / stock.size());
+  BareSwitch bare_switch(subject.workload);
   double weir = 0;
+  double bare = 0;
   double macswap = 0;
   double reading = 0;
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     weir += seconds_of_weir(lab, stock);
+    bare += seconds_of_bare_switch(bare_switch, lab, stock);
     macswap += seconds_of_baseline(lab, stock, macswap_until_sent);
     reading += seconds_of_baseline(lab, stock, read_until_sent);
   }
@@ -80,8 +91,10 @@ void measure(const Subject& subject, unsigned round) {
          {{"weir", frames / weir / 1e6, "Mpps", "macswap"},
           {"macswap", frames / macswap / 1e6, "Mpps"},
           {"throughput", bits / weir / 1e9, "Gbit/s", "reading"},
+          {"bare", bits / bare / 1e9, "Gbit/s", "reading"},
           {"reading", bits / reading / 1e9, "Gbit/s"},
-          {"frame", weir * 1e9 / frames, "ns"}});
+          {"frame", weir * 1e9 / frames, "ns", "bare_frame"},
+          {"bare_frame", bare * 1e9 / frames, "ns"}});
 }
 
 } // namespace

@@ -8,7 +8,8 @@
 
 namespace weir::bench {
 
-/// One lcore, run to completion: time per frame, compared with macswap of the same frames.
+/// One lcore, run to completion: time per frame, compared with macswap, reading and BareSwitch on
+/// the same frames.
 void measure_pipeline(const Options& options);
 
 /// The time of each stage: the same stages, each called for a whole burst.
