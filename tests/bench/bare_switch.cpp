@@ -22,15 +22,12 @@ BareSwitch::BareSwitch(const Workload& workload)
   arrived_.resize(slots);
   frames_.resize(slots * world_);
   results_.resize(slots * mtu_);
-  std::vector<std::uint32_t> messages(workload.shape().rings); // of each ring so far
-  std::uint32_t packet = 0;
-  std::uint16_t rank = 0;
-  for (const Arrival& arrival : workload.data()) { // message by message, rank by rank
-    const std::uint32_t message = arrival.ring * depth + messages[arrival.ring] % depth;
-    places_[arrival.port].push_back({message * packets + packet, rank});
-    packet = (packet + 1) % packets;
-    rank = static_cast<std::uint16_t>((rank + (packet == 0 ? 1 : 0)) % world_);
-    messages[arrival.ring] += packet == 0 && rank == 0 ? 1 : 0;
+  for (std::size_t at = 0; at < workload.data().size(); ++at) { // message, ring, rank, packet
+    const Arrival& arrival = workload.data()[at];
+    const std::size_t message = at / packets / world_ / workload.shape().rings % depth;
+    const std::size_t slot = (std::size_t{arrival.ring} * depth + message) * packets + at % packets;
+    places_[arrival.port].push_back(
+        {static_cast<std::uint32_t>(slot), static_cast<std::uint16_t>(at / packets % world_)});
   }
 }
 
@@ -42,12 +39,16 @@ void BareSwitch::describe(const FrameStock& stock) {
 }
 
 void BareSwitch::run_until_sent(RingPorts& ports, std::uint64_t frames) {
-  next_.fill(0);
-  for (std::uint64_t sent = 0; sent < frames;) {
+  for (std::uint64_t sent = 0; sent < frames; sent += ports.take_transmitted()) {
+    unsigned received = 0;
     for (std::uint16_t port = 0; port < ports.size(); ++port) {
       std::array<rte_mbuf*, kBurst> burst;
       const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
       take({burst.data(), count}, port);
+      received += count;
+    }
+    if (received == 0) {
+      throw std::logic_error("frames of the workload complete no slot");
     }
     for (std::uint16_t port = 0; port < ports.size(); ++port) {
       std::vector<rte_mbuf*>& leaving = leaving_[port];
@@ -55,20 +56,11 @@ void BareSwitch::run_until_sent(RingPorts& ports, std::uint64_t frames) {
                        static_cast<std::uint16_t>(leaving.size()));
       leaving.clear();
     }
-    const std::uint64_t left = ports.take_transmitted();
-    if (left == 0) {
-      throw std::logic_error("frames of the workload complete no slot");
-    }
-    sent += left;
   }
 }
 
 void BareSwitch::take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-  lcore::prefetch_descriptions(burst);
-  lcore::prefetch_headers(burst);
-  for (rte_mbuf* mbuf : burst) {
-    lcore::prefetch_payload(lcore::frame_of(mbuf));
-  }
+  lcore::prefetch_frames(burst);
   for (rte_mbuf* mbuf : burst) {
     frame::Frame& frame = lcore::frame_of(mbuf);
     if (!wire::verify_icrc(frame)) {

@@ -20,7 +20,7 @@ namespace weir::bench {
 /// every frame's ICRC, folds a slot's frames when the last one is there, writes sum and ICRC into
 /// each of them, keeps the sum, and sends each frame to its receiver. It is told beforehand which
 /// slot each frame belongs to. So it parses no header, looks nothing up, remembers no connection
-/// and counts nothing.
+/// and counts nothing. One is for one pass through the stock.
 class BareSwitch {
  public:
   explicit BareSwitch(const Workload& workload);

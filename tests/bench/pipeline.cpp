@@ -61,7 +61,8 @@ double seconds_of_baseline(InlineLab& lab, FrameStock& stock,
   return seconds_of([&] { baseline(lab.ports(), stock.size()); });
 }
 
-double seconds_of_bare_switch(BareSwitch& bare, InlineLab& lab, FrameStock& stock) {
+double seconds_of_bare_switch(const Workload& workload, InlineLab& lab, FrameStock& stock) {
+  BareSwitch bare(workload);
   stock.refill();
   BareSwitch::describe(stock);
   stock.arrive_at(lab.ports());
@@ -74,14 +75,13 @@ void measure(const Subject& subject, unsigned round) {
   FrameStock stock(data, pool.get());
   InlineLab lab(subject.workload, most_on_a_port(data));
   const auto passes = std::max<std::uint64_t>(1, kFramesPerMeasurement / stock.size());
-  BareSwitch bare_switch(subject.workload);
   double weir = 0;
   double bare = 0;
   double macswap = 0;
   double reading = 0;
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     weir += seconds_of_weir(lab, stock);
-    bare += seconds_of_bare_switch(bare_switch, lab, stock);
+    bare += seconds_of_bare_switch(subject.workload, lab, stock);
     macswap += seconds_of_baseline(lab, stock, macswap_until_sent);
     reading += seconds_of_baseline(lab, stock, read_until_sent);
   }
