@@ -20,8 +20,8 @@ frame::CaptureFilter of_ring(const ring::Ring& ring, std::uint16_t index) {
       return record.ring == index;
     }
     return frame.packet.parsed != wire::Parsed::other &&
-           (std::ranges::binary_search(members, frame.packet.source) ||
-            std::ranges::binary_search(members, frame.packet.destination));
+           (std::ranges::binary_search(members, frame.source()) ||
+            std::ranges::binary_search(members, frame.destination()));
   }};
 }
 
@@ -31,12 +31,14 @@ frame::CaptureFilter of_connection(const ConnectionName& wanted) {
     if (packet.parsed == wire::Parsed::other) {
       return false;
     }
-    if (packet.source == wanted.source && packet.destination == wanted.destination) {
+    const wire::IpAddress source = frame.source();
+    const wire::IpAddress destination = frame.destination();
+    if (source == wanted.source && destination == wanted.destination) {
       return packet.destination_qp == wanted.qp;
     }
-    const bool is_answer =
-        packet.source == wanted.destination && packet.destination == wanted.source &&
-        packet.parsed == wire::Parsed::transport && packet.opcode.position == wire::Position::none;
+    const bool is_answer = source == wanted.destination && destination == wanted.source &&
+                           packet.parsed == wire::Parsed::transport &&
+                           packet.opcode.position == wire::Position::none;
     return is_answer && wanted.own_qp.value_or(packet.destination_qp) == packet.destination_qp;
   }};
 }

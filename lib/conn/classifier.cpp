@@ -420,7 +420,7 @@ Verdict Classifier::foreign_start(const Frame& frame, ForeignReason reason, Conn
 
 Verdict Classifier::foreign_hello(const Frame& frame, Connection* connection, std::uint64_t now) {
   if (is_result(header_of(frame))) {
-    foreign_sessions_.note(frame.packet, header_of(frame));
+    foreign_sessions_.note(frame, header_of(frame));
   }
   if (connection == nullptr) {
     connections_.add_stranger(frame.pair, frame.packet.destination_qp, ConnectionState::announced,
@@ -447,7 +447,7 @@ Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {
   const bool was_greeted = connection->state == ConnectionState::announced ||
                            connection->state == ConnectionState::foreign;
   const InaHeader& ina = header_of(frame);
-  if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame.packet, ina))) {
+  if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame, ina))) {
     connection->state = ConnectionState::foreign;
     return forwarded();
   }
@@ -535,7 +535,7 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
 /// The name of what a hello says about its queue pair; 0: it says nothing.
 std::uint64_t Classifier::claim_of(const Opening& hello) const {
   const std::uint32_t qp = queue_pair_told_by(hello.ina);
-  return qp == 0 ? 0 : claims_.name_of(hello.frame.packet.source, qp);
+  return qp == 0 ? 0 : claims_.name_of(hello.frame.source(), qp);
 }
 
 std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now) {

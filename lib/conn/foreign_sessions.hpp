@@ -18,14 +18,14 @@ class ForeignSessions {
   explicit ForeignSessions(const HashKey& hash_key) : hash_key_(hash_key) {}
 
   /// Notes a hello's result on its way to a host.
-  void note(const wire::Packet& packet, const wire::InaHeader& result) {
-    const std::uint64_t name = name_of(packet.destination, result);
+  void note(const wire::ParsedBytes& packet, const wire::InaHeader& result) {
+    const std::uint64_t name = name_of(packet.destination(), result);
     cell_of(name).store(name, std::memory_order_relaxed);
   }
 
   /// Whether the sender of this message has such a session.
-  bool has(const wire::Packet& packet, const wire::InaHeader& message) {
-    const std::uint64_t name = name_of(packet.source, message);
+  bool has(const wire::ParsedBytes& packet, const wire::InaHeader& message) {
+    const std::uint64_t name = name_of(packet.source(), message);
     return cell_of(name).load(std::memory_order_relaxed) == name;
   }
 

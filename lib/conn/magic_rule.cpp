@@ -42,12 +42,12 @@ MagicRule::State MagicRule::state_after_header(const QueuePair* known, const Fra
   const bool is_result = (ina.flags & kInaFlagResult) != 0;
   if (wire::is_hello(frame, ina)) {
     if (is_result) {
-      settings_.sessions->note(frame.packet, ina);
+      settings_.sessions->note(frame, ina);
     }
     return State::announced;
   }
   const bool was_greeted = known != nullptr && known->state != State::barred;
-  const bool is_answered = is_result || settings_.sessions->has(frame.packet, ina);
+  const bool is_answered = is_result || settings_.sessions->has(frame, ina);
   return was_greeted && is_answered ? State::open : State::barred;
 }
 
@@ -60,8 +60,8 @@ void MagicRule::forget(const QueuePair* known) {
 /// A keyed hash of the queue pair, because addresses are too long to store. Without the key nobody
 /// can make two queue pairs collide.
 std::uint64_t MagicRule::key_of(const Frame& frame) const {
-  const auto [source_high, source_low] = frame.packet.source.words();
-  const auto [destination_high, destination_low] = frame.packet.destination.words();
+  const auto [source_high, source_low] = frame.source().words();
+  const auto [destination_high, destination_low] = frame.destination().words();
   const HashKey& key = settings_.hash_key;
   const std::uint64_t source = keyed_hash(key, source_high, source_low);
   const std::uint64_t destination = keyed_hash(key, destination_high, destination_low);

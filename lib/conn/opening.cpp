@@ -129,10 +129,10 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
     return ForeignReason::rank_out_of_range;
   }
   sender = {*found, *child};
-  if (ring.source_of(*child) != frame.packet.source) {
+  if (ring.source_of(*child) != frame.source()) {
     return ForeignReason::source_mismatch;
   }
-  if (ring.destination_of(*child) != frame.packet.destination) {
+  if (ring.destination_of(*child) != frame.destination()) {
     return ForeignReason::destination_mismatch;
   }
   return std::nullopt;

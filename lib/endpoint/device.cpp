@@ -43,7 +43,7 @@ void Device::receive(std::span<std::uint8_t> bytes, TimePoint now) {
     ++statistics_.malformed;
     return;
   }
-  QueuePair* const queue_pair = find(frame.packet.destination_qp, frame.packet.destination);
+  QueuePair* const queue_pair = find(frame.packet.destination_qp, frame.destination());
   if (queue_pair == nullptr) {
     ++statistics_.unknown_queue_pair;
     return;

@@ -95,8 +95,8 @@ bool QueuePair::admit(const wire::ParsedBytes& frame) {
   }
   const bool is_ours = packet.encapsulation != wire::Encapsulation::v1_grh &&
                        packet.destination_qp == config_.local_qp &&
-                       packet.source == config_.remote_ip &&
-                       packet.destination == config_.local_ip &&
+                       frame.source() == config_.remote_ip &&
+                       frame.destination() == config_.local_ip &&
                        (bth.partition.get() & kPartitionKeyMask) == kPartitionKeyMask;
   if (!is_ours) {
     ++statistics_.misdirected;

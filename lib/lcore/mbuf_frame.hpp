@@ -15,8 +15,10 @@
 
 namespace weir::lcore {
 
-inline constexpr std::uint16_t kFrameBytesInMbuf =
-    RTE_ALIGN_CEIL(sizeof(frame::Frame), RTE_MBUF_PRIV_ALIGN);
+/// A cache line, and what lies behind it begins with one too.
+inline constexpr std::uint16_t kFrameBytesInMbuf = RTE_CACHE_LINE_SIZE;
+static_assert(sizeof(frame::Frame) <= kFrameBytesInMbuf);
+static_assert(sizeof(rte_mbuf) % RTE_CACHE_LINE_SIZE == 0);
 static_assert(std::is_trivially_destructible_v<frame::Frame>);
 static_assert(alignof(frame::Frame) <= RTE_MBUF_PRIV_ALIGN);
 

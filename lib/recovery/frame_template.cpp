@@ -49,7 +49,6 @@ FrameTemplate FrameTemplate::opposite(const wire::ParsedBytes& frame,
   } else {
     exchange_addresses(wire::view_as<wire::Ipv6Header>(ip));
   }
-  exchange_addresses(other.packet_);
   other.packet_.destination_qp = destination_qp;
   wire::view_as<wire::Bth>(headers + other.packet_.bth_offset).destination_qp.set(destination_qp);
   return other;

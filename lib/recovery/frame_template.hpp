@@ -41,7 +41,7 @@ class FrameTemplate {
  private:
   std::array<std::uint8_t, kMostBytes> headers_{};
   std::uint16_t bytes_ = 0;
-  wire::Packet packet_; // offsets, encapsulation and addresses
+  wire::Packet packet_; // offsets and encapsulation
 };
 
 } // namespace weir::recovery

@@ -40,16 +40,16 @@ void Receive::parse(frame::Frame& frame) {
     frame.pair = pair.number;
     return;
   }
-  frame.pair = pair_of(frame.packet);
+  frame.pair = pair_of(frame);
   if (outcome != Outcome::parsed) {
     pair = {current_.number(), frame.pair};
   }
 }
 
-std::uint16_t Receive::pair_of(const wire::Packet& packet) const {
-  return packet.parsed == wire::Parsed::other
+std::uint16_t Receive::pair_of(const wire::ParsedBytes& frame) const {
+  return frame.packet.parsed == wire::Parsed::other
              ? std::uint16_t{0}
-             : current_->pair_of(packet.source, packet.destination);
+             : current_->pair_of(frame.source(), frame.destination());
 }
 
 } // namespace weir::stage

@@ -38,7 +38,7 @@ class Receive {
   };
 
   void parse(frame::Frame& frame);
-  std::uint16_t pair_of(const wire::Packet& packet) const;
+  std::uint16_t pair_of(const wire::ParsedBytes& frame) const;
 
   const ring::CurrentRings& current_;
   l2::Bridge& bridge_;

@@ -44,8 +44,6 @@ struct Packet {
   std::uint32_t destination_qp = 0; // 24 bits
   std::uint32_t psn = 0;            // 24 bits
   OpcodeInfo opcode;                // set for transport and message
-  IpAddress source;                 // set unless other
-  IpAddress destination;
 
   bool operator==(const Packet&) const = default;
 };
@@ -65,6 +63,26 @@ struct ParsedBytes {
   std::uint8_t* payload() const { return data + packet.payload_offset; }
 
   std::span<const std::uint8_t> bytes() const { return {data, length}; }
+
+  /// The addresses of a RoCE frame, from its IP header or GRH. They are not kept beside the frame:
+  /// few packets need them, and each byte that is kept is written for every packet.
+  IpAddress source() const {
+    return packet.encapsulation == Encapsulation::v2_ipv4
+               ? IpAddress::from_v4(ip<Ipv4Header>().source.data())
+               : IpAddress::from_v6(ip<Ipv6Header>().source.data());
+  }
+
+  IpAddress destination() const {
+    return packet.encapsulation == Encapsulation::v2_ipv4
+               ? IpAddress::from_v4(ip<Ipv4Header>().destination.data())
+               : IpAddress::from_v6(ip<Ipv6Header>().destination.data());
+  }
+
+ private:
+  template <typename Header>
+  const Header& ip() const {
+    return view_as<Header>(data + packet.ip_offset);
+  }
 };
 
 } // namespace weir::wire

@@ -113,8 +113,6 @@ void parse_ipv4(Cursor& cursor, Packet& packet) {
     return; // without a UDP header it cannot be recognised; no NIC reassembles RoCE
   }
   packet.encapsulation = Encapsulation::v2_ipv4;
-  packet.source = IpAddress::from_v4(ip.source.data());
-  packet.destination = IpAddress::from_v4(ip.destination.data());
   packet.defect = ip.is_fragment() ? Defect::fragment : Defect::none;
   const std::size_t ip_end = cursor.offset + ip.total_length.get();
   cursor.offset += header_bytes;
@@ -155,8 +153,6 @@ void parse_ipv6(Cursor& cursor, Packet& packet) {
   const auto& ip = cursor.at_offset<Ipv6Header>();
   const std::size_t ip_end = cursor.offset + sizeof(Ipv6Header) + ip.payload_length.get();
   packet.encapsulation = Encapsulation::v2_ipv6;
-  packet.source = IpAddress::from_v6(ip.source.data());
-  packet.destination = IpAddress::from_v6(ip.destination.data());
   cursor.offset += sizeof(Ipv6Header);
   const std::size_t after_fixed_header = cursor.offset;
   const auto upper = skip_ipv6_extensions(cursor, ip.next_header);
@@ -176,8 +172,6 @@ void parse_grh(Cursor& cursor, Packet& packet) {
     return;
   }
   packet.encapsulation = Encapsulation::v1_grh;
-  packet.source = IpAddress::from_v6(grh.source.data());
-  packet.destination = IpAddress::from_v6(grh.destination.data());
   cursor.offset += sizeof(Ipv6Header);
   parse_transport(cursor, cursor.offset + grh.payload_length.get(), packet); // IBTA §8.3: PayLen
 }

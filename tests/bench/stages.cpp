@@ -86,7 +86,7 @@ class StageLab {
     each(burst, Stage::learn,
          [&](frame::Frame& frame) { tables_.bridge.learn(frame.bytes(), frame.ingress, 0); });
     each(burst, Stage::pair, [&](frame::Frame& frame) {
-      frame.pair = tables_.rings->pair_of(frame.packet.source, frame.packet.destination);
+      frame.pair = tables_.rings->pair_of(frame.source(), frame.destination());
     });
     aggregate(burst);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "forgery.hpp"
 
-#include "frame/frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 
@@ -9,6 +8,22 @@ namespace weir::fabric {
 
 Forgery::Forgery(std::span<const std::uint8_t> bytes)
     : bytes_(bytes.begin(), bytes.end()), layout_(wire::parse(bytes_)) {}
+
+wire::ParsedBytes Forgery::frame() {
+  wire::ParsedBytes frame;
+  frame.data = bytes_.data();
+  frame.length = static_cast<std::uint32_t>(bytes_.size());
+  frame.packet = layout_;
+  return frame;
+}
+
+wire::IpAddress Forgery::source() {
+  return frame().source();
+}
+
+wire::IpAddress Forgery::destination() {
+  return frame().destination();
+}
 
 wire::InaHeader& Forgery::ina() {
   return wire::view_as<wire::InaHeader>(bytes_.data() + layout_.payload_offset);
@@ -36,13 +51,11 @@ void Forgery::make_fragment() {
 }
 
 void Forgery::sign() {
-  frame::Frame frame;
-  frame.data = bytes_.data();
-  frame.length = static_cast<std::uint32_t>(bytes_.size());
-  frame.packet = wire::parse(bytes_);
-  if (frame.packet.parsed == wire::Parsed::message ||
-      frame.packet.parsed == wire::Parsed::transport) {
-    wire::store_icrc(frame, wire::compute_icrc(frame));
+  wire::ParsedBytes forged = frame();
+  forged.packet = wire::parse(bytes_);
+  if (forged.packet.parsed == wire::Parsed::message ||
+      forged.packet.parsed == wire::Parsed::transport) {
+    wire::store_icrc(forged, wire::compute_icrc(forged));
   }
 }
 

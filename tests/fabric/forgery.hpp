@@ -25,6 +25,8 @@ class Forgery {
 
   const wire::Packet& layout() const { return layout_; }
 
+  wire::IpAddress source();
+  wire::IpAddress destination();
   wire::EthernetHeader& ethernet();
   void set_psn(std::uint32_t psn);
   void set_queue_pair(std::uint32_t queue_pair);
@@ -37,6 +39,8 @@ class Forgery {
   std::span<const std::uint8_t> bytes() const { return bytes_; }
 
  private:
+  wire::ParsedBytes frame();
+
   std::vector<std::uint8_t> bytes_;
   wire::Packet layout_; // of the original
 };

@@ -135,7 +135,7 @@ MUTATIONS = [
              "ConnectionState::foreign, 0);\n    return forwarded();"),
         Edit(CLASSIFY, "    connection->state = ConnectionState::barred;\n", "    connection->state = ConnectionState::foreign;\n")]),
     Mutation("magic-hello", "a hello alone opens a connection to an unknown ring", [
-        Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame.packet, ina))) {",
+        Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame, ina))) {",
              "if (was_greeted) {")]),
     Mutation("slots-n", "N messages of slots instead of 2N", [
         Edit(RING_STATE, "ring.children(), spec.depth(),", "ring.children(), spec.window,"),

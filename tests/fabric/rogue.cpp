@@ -235,8 +235,8 @@ bool Rogue::claim_other_ring(Forgery& forgery, const Seen& seen) const {
   for (const RingPlan& other : scenario_.rings) {
     const ring::RingSpec& spec = other.spec;
     for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
-      const bool is_member = spec.members[rank].ip == forgery.layout().source;
-      const bool belongs = spec.members[spec.successor(rank)].ip == forgery.layout().destination;
+      const bool is_member = spec.members[rank].ip == forgery.source();
+      const bool belongs = spec.members[spec.successor(rank)].ip == forgery.destination();
       if (is_member && !belongs && spec.id != scenario_.rings[seen.ring].spec.id) {
         forgery.ina().ring_id.set(spec.id);
         forgery.ina().rank.set(rank);

@@ -33,7 +33,7 @@ void check_contribution(const conn::Verdict& verdict, const frame::Frame& frame,
   const conn::MessageRecord& record = *verdict.record;
   const std::uint32_t slots = ring.depth() * ring.packets_per_message();
   fuzz::require(verdict.child < ring.world(), "a rank that the ring does not have");
-  fuzz::require(ring.members[verdict.child].ip == frame.packet.source, "another member's address");
+  fuzz::require(ring.members[verdict.child].ip == frame.source(), "another member's address");
   const auto& port = ring.members[verdict.child].port;
   fuzz::require(!port || *port == frame.ingress, "another member's port");
   fuzz::require(record.packets <= ring.packets_per_message(), "a message of too many packets");
@@ -69,7 +69,7 @@ class Harness {
   void feed(fuzz::ScriptedFrame scripted) {
     obey(scripted.before);
     frame::Frame& frame = frames_.emplace_back(std::move(scripted)).frame;
-    frame.pair = rings_->pair_of(frame.packet.source, frame.packet.destination);
+    frame.pair = rings_->pair_of(frame.source(), frame.destination());
     const bool is_roce = frame.packet.parsed == wire::Parsed::message ||
                          frame.packet.parsed == wire::Parsed::transport ||
                          frame.packet.parsed == wire::Parsed::malformed;

@@ -132,7 +132,7 @@ class ClassifierBench {
       frame.length = static_cast<std::uint32_t>(built.bytes.size());
       frame.ingress = port;
       frame.packet = wire::parse(bytes.bytes());
-      frame.pair = set.pair_of(frame.packet.source, frame.packet.destination);
+      frame.pair = set.pair_of(frame.source(), frame.destination());
     }
 
     test::ExactCopy bytes;

@@ -4,6 +4,7 @@
 
 #include "conn/foreign_sessions.hpp"
 #include "support/frame_builder.hpp"
+#include "wire/parse.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +17,19 @@ namespace {
 constexpr std::uint32_t kRing = 9;
 constexpr std::uint32_t kSessionThere = 0x1234;
 
-wire::Packet packet(const char* source, const char* destination) {
-  wire::Packet packet;
-  packet.source = test::ip(source);
-  packet.destination = test::ip(destination);
-  return packet;
-}
+/// A packet between two hosts.
+struct Sent : wire::ParsedBytes {
+  Sent(const char* source, const char* destination)
+      : bytes_(
+            test::build({.source = test::ip(source), .destination = test::ip(destination)}).bytes) {
+    data = bytes_.data();
+    length = static_cast<std::uint32_t>(bytes_.size());
+    packet = wire::parse(bytes_);
+  }
+
+ private:
+  test::Bytes bytes_;
+};
 
 wire::InaHeader header(std::uint32_t ring, std::uint32_t session) {
   wire::InaHeader ina{};
@@ -30,8 +38,8 @@ wire::InaHeader header(std::uint32_t ring, std::uint32_t session) {
   return ina;
 }
 
-const wire::Packet kAnswer = packet("10.0.0.1", "10.0.0.2");
-const wire::Packet kData = packet("10.0.0.2", "10.0.0.3");
+const Sent kAnswer("10.0.0.1", "10.0.0.2");
+const Sent kData("10.0.0.2", "10.0.0.3");
 
 TEST(ForeignSessions, TheAnsweredHostMaySpeakOfThatRingInThatSession) {
   const auto sessions = std::make_unique<ForeignSessions>(HashKey{});
@@ -46,9 +54,9 @@ TEST(ForeignSessions, NobodyElseMay) {
   EXPECT_FALSE(sessions->has(kData, header(kRing + 1, kSessionThere)));
   EXPECT_FALSE(sessions->has(kData, header(kRing, kSessionThere + 1)));
   EXPECT_FALSE(sessions->has(kData, header(kRing, 0)));
-  EXPECT_FALSE(sessions->has(packet("10.0.0.1", "10.0.0.2"), header(kRing, kSessionThere)))
+  EXPECT_FALSE(sessions->has(Sent("10.0.0.1", "10.0.0.2"), header(kRing, kSessionThere)))
       << "the host that the answer came from";
-  EXPECT_FALSE(sessions->has(packet("10.0.0.3", "10.0.0.4"), header(kRing, kSessionThere)));
+  EXPECT_FALSE(sessions->has(Sent("10.0.0.3", "10.0.0.4"), header(kRing, kSessionThere)));
 }
 
 /// With any number of sessions, the latest is known.
