@@ -53,7 +53,6 @@ constexpr unsigned kFramesAhead = 8;
 
 void ask_for(const frame::Frame& frame) {
   __builtin_prefetch(&frame);
-  __builtin_prefetch(reinterpret_cast<const std::byte*>(&frame) + kLine);
   for (unsigned line = 0; line < kFirstLines; ++line) {
     __builtin_prefetch(FramePlaces::data_of(frame) + line * kLine);
   }
