@@ -116,7 +116,7 @@ def tap_vlan(lab: Lab) -> None:
 def tap_jumbo(lab: Lab) -> None:
     """DPDK's tap driver takes no longer frames. A port with a wrong MTU would block on the first one."""
     config = configuration(['name: weir0, device: "net_tap0,iface=weir0", mtu: 9000'])
-    ended = lab.weir(lab.namespace(), config, "--no-interactive").wait()
+    ended = lab.weir(lab.namespace(), config, "--no-interactive").refusal()
     expect(ended.status == 1 and "port weir0: mtu: found 9000; allowed for net_tap: up to 1500" in ended.output,
            f"{ended}")
 

@@ -146,7 +146,7 @@ def journal_errors(lab: Lab) -> None:
     state.mkdir()
     for text, found in (("10.77.0.1 10.77.0.x\n", "rings:1: found '10.77.0.x'"), ("10.77.0.1\n", "rings:1: found 1 addresses")):
         (state / "rings").write_text(text)
-        ended = lab.weir(fabric, spare(state), "--no-interactive").wait()
+        ended = lab.weir(fabric, spare(state), "--no-interactive").refusal()
         expect(ended.status == 2 and found in ended.output, f"{text!r}: {ended}")
     (state / "rings").write_text("10.77.0.1 10.77.0.2\n10.77.0.3 10.")  # the second was never added
     lab.ready_weir(fabric, spare(state)).stop()

@@ -111,7 +111,7 @@ def checked_at_start(lab: Lab) -> None:
     fabric, _ = ring_of_hosts(lab)
     for limit, text in (("rings: 0", "tenants: tenant red has 1 rings under rings:; allowed: 0, its rings:"),
                         ("memory_mib: 0", "tenants: the rings of tenant red need 1.")):
-        ended = lab.weir(fabric, of_a_tenant(limit), "--no-interactive").wait()
+        ended = lab.weir(fabric, of_a_tenant(limit), "--no-interactive").refusal()
         expect(ended.status != 0 and text in ended.output, f"{limit}: {ended}")
 
 

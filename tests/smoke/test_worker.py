@@ -311,7 +311,7 @@ def leaves_no_socket(lab: Lab, file: Path, config: str, other_type: int, refusal
     """A killed switch leaves its socket. The next one removes it, but not the socket of a living switch."""
     namespace = lab.namespace()
     first = lab.ready_weir(namespace, config)
-    second = lab.weir(namespace, config, "--no-interactive").wait()
+    second = lab.weir(namespace, config, "--no-interactive").refusal()
     expect(second.status == 1 and "port p0: device net_" in second.output
            and refusal in second.output, f"{second}")
     with socket.socket(socket.AF_UNIX, other_type) as connection:
@@ -324,7 +324,7 @@ def leaves_no_socket(lab: Lab, file: Path, config: str, other_type: int, refusal
     expect(f"weir: port p0: removed {file}" in third.output(), f"it does not say so: {third.output()}")
     third.stop()
     file.write_text("no socket")
-    fourth = lab.weir(namespace, config, "--no-interactive").wait()
+    fourth = lab.weir(namespace, config, "--no-interactive").refusal()
     expect(fourth.status == 1 and f": {file} is no socket; allowed: " in fourth.output
            and file.read_text() == "no socket", f"{fourth}")
 

@@ -119,11 +119,22 @@ class Weir:
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def is_ready(self) -> bool:
+        return "weir: ready\n" in self.output()
+
     def wait_ready(self) -> None:
         def ready() -> bool:
             expect(self.process.poll() is None, f"the switch ended, {self.process.returncode}:\n{self.output()}")
-            return "weir: ready\n" in self.output()
+            return self.is_ready()
         wait_for(ready, START_S, "no `weir: ready`")
+
+    def refusal(self) -> Ended:
+        """The end of a switch that must not start."""
+        def over() -> bool:
+            expect(not self.is_ready(), f"the switch starts, and should refuse to:\n{self.output()[-3000:]}")
+            return self.process.poll() is not None
+        wait_for(over, START_S, "neither `weir: ready` nor an end")
+        return self.wait()
 
     def stop(self, number: signal.Signals = signal.SIGINT, most_kept: int = 0) -> Totals:
         self.process.send_signal(number)
