@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wire/icrc.hpp"
 
-#include "wire/crc32.hpp"
-
+#include <cstddef>
 #include <cstring>
 #include <initializer_list>
 
@@ -100,17 +99,48 @@ std::uint32_t compute_icrc(const ParsedBytes& frame) {
   return icrc_prefix(frame, frame.packet.icrc_offset);
 }
 
-bool verify_icrc(ParsedBytes& frame) {
-  if (frame.icrc == IcrcState::unverified) {
-    const Packet& packet = frame.packet;
-    const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
-    frame.payload_crc = crc32(0, {frame.payload(), bytes});
-    const std::uint32_t headers = icrc_prefix(frame, packet.payload_offset);
-    const bool is_valid =
-        Crc32Shift(bytes).combine(headers, frame.payload_crc) == stored_icrc(frame);
-    frame.icrc = is_valid ? IcrcState::valid : IcrcState::bad;
+void detail::verify_icrc_now(ParsedBytes& frame) {
+  const Packet& packet = frame.packet;
+  const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
+  frame.payload_crc = crc32(0, {frame.payload(), bytes});
+  const std::uint32_t headers = icrc_prefix(frame, packet.payload_offset);
+  const bool is_valid = Crc32Shift(bytes).combine(headers, frame.payload_crc) == stored_icrc(frame);
+  frame.icrc = is_valid ? IcrcState::valid : IcrcState::bad;
+}
+
+void HeaderIcrc::Word::learn(const ParsedBytes& frame, std::size_t at) {
+  offset = static_cast<std::uint16_t>(at);
+  std::memcpy(&value, frame.data + at, sizeof value);
+  to_end = Crc32Shift(frame.packet.icrc_offset - at);
+}
+
+/// By how much the ICRC changes because of this word. A CRC reads the least byte first.
+std::uint32_t HeaderIcrc::Word::change_in(const ParsedBytes& frame) const {
+  std::uint32_t now = 0;
+  std::memcpy(&now, frame.data + offset, sizeof now);
+  return now == value ? 0 : to_end.combine(now ^ value, 0);
+}
+
+void HeaderIcrc::learn(const ParsedBytes& verified) {
+  const Packet& packet = verified.packet;
+  share_ = stored_icrc(verified) ^ verified.payload_crc;
+  id_.learn(verified, packet.ip_offset + offsetof(Ipv4Header, id));
+  psn_.learn(verified, packet.bth_offset + offsetof(Bth, ack_request));
+  has_immediate_ = packet.opcode.has_immediate != 0;
+  if (has_immediate_) {
+    immediate_.learn(verified, packet.bth_offset + sizeof(Bth));
   }
-  return frame.icrc == IcrcState::valid;
+}
+
+bool HeaderIcrc::verify(ParsedBytes& frame) const {
+  const Packet& packet = frame.packet;
+  const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
+  frame.payload_crc = crc32(0, {frame.payload(), bytes});
+  const std::uint32_t immediate = has_immediate_ ? immediate_.change_in(frame) : 0;
+  const std::uint32_t headers = share_ ^ id_.change_in(frame) ^ psn_.change_in(frame) ^ immediate;
+  const bool is_valid = (headers ^ frame.payload_crc) == stored_icrc(frame);
+  frame.icrc = is_valid ? IcrcState::valid : IcrcState::bad;
+  return is_valid;
 }
 
 std::uint32_t stored_icrc(const ParsedBytes& frame) {

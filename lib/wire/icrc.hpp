@@ -4,6 +4,7 @@
 /// The invariant CRC of docs/protocol.md §6 (IBTA §7.8.1 and annex A17.3.3). Every function needs a
 /// frame that parse() found to be `transport` or `message`.
 
+#include "wire/crc32.hpp"
 #include "wire/packet.hpp"
 
 #include <cstdint>
@@ -18,10 +19,55 @@ inline bool icrc_is_valid(const ParsedBytes& frame) {
   return compute_icrc(frame) == stored_icrc(frame);
 }
 
+namespace detail {
+
+void verify_icrc_now(ParsedBytes& frame);
+
+} // namespace detail
+
 /// Verifies the ICRC of a `message` frame, once, and stores the outcome in the frame. An ICRC is
 /// linear: when only the payload changes, the ICRC changes by (frame.payload_crc xor the CRC of the
 /// new payload and pad), whatever the headers are.
-bool verify_icrc(ParsedBytes& frame);
+inline bool verify_icrc(ParsedBytes& frame) {
+  if (frame.icrc == IcrcState::unverified) {
+    detail::verify_icrc_now(frame);
+  }
+  return frame.icrc == IcrcState::valid;
+}
+
+/// The headers' share of the ICRC of one packet. That of others follows from it: an ICRC is linear,
+/// and packets whose headers match (HeaderTemplate) differ in the IP id, AckReq, the PSN and an
+/// immediate alone.
+class HeaderIcrc {
+ public:
+  /// Whether no other header lies between BTH and payload.
+  static bool fits(const Packet& packet) {
+    return packet.opcode.extension_bytes == (packet.opcode.has_immediate != 0 ? sizeof(ImmDt) : 0);
+  }
+
+  /// Takes the share of a frame that has been verified and fits.
+  void learn(const ParsedBytes& verified);
+
+  /// As verify_icrc, for a frame whose headers match those of the one that was learnt.
+  bool verify(ParsedBytes& frame) const;
+
+ private:
+  /// Where a word lies that may differ, and what it was.
+  struct Word {
+    std::uint16_t offset = 0; // in the frame
+    std::uint32_t value = 0;
+    Crc32Shift to_end{0}; // what lies behind it, and the word
+
+    void learn(const ParsedBytes& frame, std::size_t at);
+    std::uint32_t change_in(const ParsedBytes& frame) const;
+  };
+
+  std::uint32_t share_ = 0;
+  Word id_;        // and fragment, which is the same
+  Word psn_;       // and AckReq
+  Word immediate_; // if there is one
+  bool has_immediate_ = false;
+};
 
 /// The CRC of the ICRC's input before frame offset `end`, which lies after the BTH: 8 bytes of
 /// ones, then the frame from its IP header. Fields that routers may change are read as ones.

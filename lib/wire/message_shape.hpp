@@ -22,7 +22,7 @@ struct MessageShape {
 
   std::uint64_t message_bytes() const { return std::uint64_t{data_bytes} + kInaHeaderBytes; }
 
-  bool operator==(const MessageShape&) const = default;
+  [[gnu::always_inline]] bool operator==(const MessageShape&) const = default;
 };
 
 } // namespace weir::wire
