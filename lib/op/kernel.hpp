@@ -46,6 +46,13 @@ using ReduceKernel = void (*)(std::byte* out, const std::byte* const* inputs, un
 /// next lower level. nullptr when is_reducible(type, operation) is false.
 ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level);
 
+/// Writes the `bytes` bytes at `from` to each of `outputs`, which do not overlap one another or
+/// `from`. No alignment is needed.
+using SpreadKernel = void (*)(std::byte* const* outputs, unsigned count, const std::byte* from,
+                              std::size_t bytes);
+
+SpreadKernel find_spread(CpuLevel level);
+
 /// Converts `elements` elements from one format to another, in order. No alignment is needed; the
 /// ranges must not overlap.
 using ConvertKernel = void (*)(std::byte* out, const std::byte* in, std::size_t elements);

@@ -8,10 +8,10 @@
 
 namespace weir::op {
 
-/// Indexed by DataType and by Operation. nullptr for a pair that has no meaning.
 struct KernelTable {
-  ReduceKernel of[kDataTypes][kOperations];
+  ReduceKernel of[kDataTypes][kOperations]; // nullptr for a pair that has no meaning
   Conversions conversions[kDataTypes];
+  SpreadKernel spread;
 };
 
 extern const KernelTable kBaselineKernels;
