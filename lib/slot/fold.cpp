@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace weir::slot {
 namespace {
@@ -21,8 +20,8 @@ void fold_to_all(const Fold& fold, std::byte* out, std::span<std::byte*> payload
   for (std::size_t at = 0; at < bytes; at += block) {
     const std::size_t length = std::min(block, bytes - at);
     fold.kernel(out + at, payloads.data() + fold.first, static_cast<unsigned>(sources), length);
+    fold.spread(payloads.data(), static_cast<unsigned>(payloads.size()), out + at, length);
     for (std::byte*& payload : payloads) {
-      std::memcpy(payload, out + at, length);
       payload += length;
     }
   }

@@ -8,16 +8,18 @@
 
 namespace weir::slot {
 
-/// Which ranks' data are folded, and by which kernel: all ranks', or only the root's in a
-/// broadcast.
+/// Which ranks' data are folded, by which kernel (all ranks', or only the root's in a broadcast),
+/// and by which kernel the result gets into the frames.
 struct Fold {
   op::ReduceKernel kernel = nullptr;
+  op::SpreadKernel spread = nullptr;
   std::uint16_t first = 0;
   std::uint16_t count = 0; // 0: all
 
   /// Copies bits unchanged, whatever their type: it makes no NaN canonical.
-  static Fold copy_of(std::uint16_t root, op::ReduceKernel bitwise_or_of_bytes) {
-    return {bitwise_or_of_bytes, root, 1};
+  static Fold copy_of(std::uint16_t root, op::ReduceKernel bitwise_or_of_bytes,
+                      op::SpreadKernel spread) {
+    return {bitwise_or_of_bytes, spread, root, 1};
   }
 };
 

@@ -39,7 +39,8 @@ void seal_result(frame::Frame& frame, const SlotResult& result, std::uint32_t se
   const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
   clear_udp_checksum(frame);
   const std::uint8_t* pad = frame.data + data_offset + result.data.size();
-  const std::uint32_t crc = wire::crc32(result.crc, {pad, packet.pad});
+  const std::uint32_t crc =
+      packet.pad == 0 ? result.crc : wire::crc32(result.crc, {pad, packet.pad});
   if (packet.opcode.starts_message()) {
     mark_result(wire::view_as<wire::InaHeader>(frame.payload()), session);
     const wire::Crc32Shift shift(result.data.size() + packet.pad);

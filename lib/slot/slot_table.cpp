@@ -43,8 +43,8 @@ SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* me
   filling_.reserve(dimensions.slots());
 }
 
-SlotEvent SlotTable::arrive(const Contribution& contribution, frame::Frame* frame) {
-  Slot& slot = slots_[contribution.slot];
+SlotEvent SlotTable::arrive_otherwise(Slot& slot, const Contribution& contribution,
+                                      frame::Frame* frame) {
   const State state = state_of(slot);
   if (state != State::empty && slot.tag > contribution.message) {
     return SlotEvent::stale;
@@ -92,19 +92,7 @@ void SlotTable::stop_filling(Slot& slot) {
   filling_.pop_back();
 }
 
-SlotEvent SlotTable::store(Slot& slot, const Contribution& contribution, frame::Frame* frame) {
-  slot.set(contribution.child);
-  ++slot.arrived;
-  cells_of(contribution.slot)[contribution.child] = frame;
-  ++held_;
-  return slot.arrived == dimensions_.children ? SlotEvent::completed : SlotEvent::stored;
-}
-
 std::span<frame::Frame* const> SlotTable::frames_of(std::uint32_t slot) const {
-  return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
-}
-
-std::span<frame::Frame*> SlotTable::cells_of(std::uint32_t slot) {
   return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
 }
 

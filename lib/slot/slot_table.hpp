@@ -89,7 +89,13 @@ class SlotTable {
   SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory);
 
   /// Applies the table of docs/protocol.md §4. Takes the frame on `stored` and `completed`.
-  SlotEvent arrive(const Contribution& contribution, frame::Frame* frame);
+  [[gnu::always_inline]] SlotEvent arrive(const Contribution& contribution, frame::Frame* frame) {
+    Slot& slot = slots_[contribution.slot];
+    if (state_of(slot) == State::filling && slot.awaits(contribution)) [[likely]] {
+      return store(slot, contribution, frame);
+    }
+    return arrive_otherwise(slot, contribution, frame);
+  }
 
   /// For a slot that arrive() just called completed: its frames in order of children, which the
   /// caller owns again once it has called release().
@@ -189,6 +195,12 @@ class SlotTable {
 
     bool has(std::uint16_t child) const { return (children[child / 64] >> (child % 64) & 1) != 0; }
 
+    /// Whether the contribution is one of those that the slot, which is filling, waits for.
+    [[gnu::always_inline]] bool awaits(const Contribution& contribution) const {
+      return tag == contribution.message && data_bytes == contribution.data_bytes &&
+             shape == contribution.shape && !has(contribution.child);
+    }
+
     void set(std::uint16_t child) { children[child / 64] |= std::uint64_t{1} << (child % 64); }
   };
 
@@ -202,8 +214,20 @@ class SlotTable {
 
   void stop_filling(Slot& slot);
   void reclaim(Slot& slot, const Contribution& contribution);
-  SlotEvent store(Slot& slot, const Contribution& contribution, frame::Frame* frame);
-  std::span<frame::Frame*> cells_of(std::uint32_t slot);
+  SlotEvent arrive_otherwise(Slot& slot, const Contribution& contribution, frame::Frame* frame);
+
+  [[gnu::always_inline]] SlotEvent store(Slot& slot, const Contribution& contribution,
+                                         frame::Frame* frame) {
+    slot.set(contribution.child);
+    ++slot.arrived;
+    cells_of(contribution.slot)[contribution.child] = frame;
+    ++held_;
+    return slot.arrived == dimensions_.children ? SlotEvent::completed : SlotEvent::stored;
+  }
+
+  std::span<frame::Frame*> cells_of(std::uint32_t slot) {
+    return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
+  }
 
   Dimensions dimensions_;
   std::pmr::vector<Slot> slots_;

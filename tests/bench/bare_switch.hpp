@@ -46,6 +46,7 @@ class BareSwitch {
   std::uint16_t world_;
   std::uint16_t mtu_;
   op::ReduceKernel kernel_;
+  op::SpreadKernel spread_;
   std::array<std::vector<Place>, Workload::kMaxPorts> places_;      // of a port's frames, in order
   std::array<std::size_t, Workload::kMaxPorts> next_{};             // of them
   std::vector<std::uint16_t> arrived_;                              // by slot

@@ -83,7 +83,7 @@ class Emission {
   /// Like the switch: the kernel writes the sum into each frame.
   void sum_to_all(Slot slot) {
     auto payloads = payloads_of(slot);
-    slot::fold_to_all({kernel_}, result(), payloads, payload_);
+    slot::fold_to_all({kernel_, spread_}, result(), payloads, payload_);
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.
@@ -117,6 +117,7 @@ class Emission {
   Supplies supplies_;
   std::uint16_t payload_;
   op::ReduceKernel kernel_ = op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level());
+  op::SpreadKernel spread_ = op::find_spread(op::best_cpu_level());
   std::vector<rte_mbuf*> frames_;
   rte_mbuf* result_ = nullptr;
 };
