@@ -18,15 +18,11 @@ void Flow::begin(std::uint32_t psn, std::uint32_t qp, std::uint8_t timeout_expon
   heard_at = progress_at = now_ns;
 }
 
-void Flow::heard(std::uint32_t psn, std::uint64_t now_ns) {
-  heard_at = now_ns;
-  if (!wire::psn_before(previous, psn)) [[unlikely]] {
-    pass = Pass::nothing;
-    is_own_pass = asked_at != 0 && !went_back;
-    went_back = true;
-    hushed_until = held_until = 0;
-  }
-  previous = psn;
+void Flow::goes_back() {
+  pass = Pass::nothing;
+  is_own_pass = asked_at != 0 && !went_back;
+  went_back = true;
+  hushed_until = held_until = 0;
 }
 
 void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {

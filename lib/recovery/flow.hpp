@@ -80,7 +80,16 @@ struct Flow {
              std::uint64_t now_ns);
 
   /// A packet with that PSN came, whatever becomes of it.
-  void heard(std::uint32_t psn, std::uint64_t now_ns);
+  void heard(std::uint32_t psn, std::uint64_t now_ns) {
+    heard_at = now_ns;
+    if (!wire::psn_before(previous, psn)) [[unlikely]] {
+      goes_back();
+    }
+    previous = psn;
+  }
+
+  /// A pass begins.
+  void goes_back();
 
   /// The result with that PSN left for the first time.
   void left(std::uint32_t psn, std::uint64_t now_ns) {

@@ -60,22 +60,9 @@ void Recover::end(std::uint16_t index) {
   ring.gaps = 0;
 }
 
-void Recover::came(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
-  Flow& flow = *verdict.flow;
-  const std::uint32_t psn = frame.packet.psn;
-  rings_[verdict.ring]->news_at_ns = now.ns;
-  flow.heard(psn, now.ns);
-  if (frame.packet.opcode.position != wire::Position::middle) {
-    recovery::keep_headers(verdict.record->headers, frame);
-  }
-  schedule_.expect(verdict.ring, now.ns + recovery::kTimerFloor); // not later than any timer
-  if (psn == flow.next_in && !flow.lacks_packets()) [[likely]] {
-    flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);
-  } else {
-    const RingChild sender{verdict.ring, verdict.child};
-    advance(sender, psn);
-    note_gap(sender, psn, now);
-  }
+void Recover::came_out_of_order(const RingChild& sender, std::uint32_t psn, frame::Instant now) {
+  advance(sender, psn);
+  note_gap(sender, psn, now);
 }
 
 /// A sender that goes back has ended an RNR wait: what the wait held up is due.

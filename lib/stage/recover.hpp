@@ -13,6 +13,8 @@ namespace weir::stage {
 /// cache, and ends repeats. What it says in a receiver's name never exceeds what that receiver has
 /// acknowledged (protocol I9).
 class Recover {
+  using Flow = recovery::Flow;
+
  public:
   Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
           Schedule& schedule, Forward& forward);
@@ -24,7 +26,22 @@ class Recover {
   void end(std::uint16_t ring);
 
   /// A verified contribution is in its slot.
-  void came(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+  [[gnu::always_inline]] void came(const frame::Frame& frame, const conn::Verdict& verdict,
+                                   frame::Instant now) {
+    Flow& flow = *verdict.flow;
+    const std::uint32_t psn = frame.packet.psn;
+    rings_[verdict.ring]->news_at_ns = now.ns;
+    flow.heard(psn, now.ns);
+    if (frame.packet.opcode.position != wire::Position::middle) {
+      recovery::keep_headers(verdict.record->headers, frame);
+    }
+    schedule_.expect(verdict.ring, now.ns + recovery::kTimerFloor); // not later than any timer
+    if (psn == flow.next_in && !flow.lacks_packets()) [[likely]] {
+      flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);
+    } else {
+      came_out_of_order({verdict.ring, verdict.child}, psn, now);
+    }
+  }
 
   /// A verified contribution was in its slot already.
   void came_again(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
@@ -73,8 +90,6 @@ class Recover {
   bool may_speak(const ring::RingChild& sender, frame::Instant now) const;
 
  private:
-  using Flow = recovery::Flow;
-
   static bool is_waiting_for_repeat(const Flow& flow);
   static bool is_answered_already(const Flow& flow, frame::Instant now);
   void acknowledge_again(const ring::RingChild& sender, frame::Instant now);
@@ -90,6 +105,7 @@ class Recover {
   bool send_again(const ring::RingChild& sender, const conn::MessageRecord& record,
                   std::uint32_t packet, frame::Instant now);
   void hear(const ring::RingChild& sender, const frame::Frame& frame, frame::Instant now);
+  void came_out_of_order(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
   void advance(const ring::RingChild& sender, std::uint32_t psn);
   void note_gap(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
   void see_ack(frame::Frame& frame, const ring::RingChild& sender, const wire::Aeth& aeth,
