@@ -22,14 +22,10 @@ constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
 TxPort::TxPort(const TxQueues& queues)
     : queues_(queues), backlogs_{Backlog(queues.ring_backlog), Backlog(kTxBacklogs[kOther])} {}
 
-bool TxPort::push(rte_mbuf* mbuf, frame::Departure departure, TrafficClass traffic) {
-  return push({&mbuf, 1}, departure, traffic) == 1;
-}
-
 std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
                          TrafficClass traffic) {
   Backlog& waiting = backlog(traffic);
-  const auto taken = mbufs.first(std::min(mbufs.size(), waiting.room()));
+  const auto taken = mbufs.first(std::min<std::size_t>(mbufs.size(), waiting.room()));
   for (rte_mbuf* mbuf : taken) {
     waiting.push({mbuf, mbuf->pkt_len, departure});
   }
@@ -41,7 +37,7 @@ std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure depa
 
 std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
                          frame::FrameCounters& counters, frame::PortCounters& port) {
-  if (is_closed() || waiting(TrafficClass::ring) != 0 || waiting(TrafficClass::other) != 0) {
+  if (is_closed() || !is_empty()) {
     return 0;
   }
   std::array<rte_mbuf*, kBurst> offered;
@@ -58,15 +54,15 @@ std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
   return sent;
 }
 
-unsigned TxPort::flush(frame::FrameCounters& counters, frame::PortCounters& port) {
+unsigned TxPort::flush_waiting(frame::FrameCounters& counters, frame::PortCounters& port) {
   unsigned sent_in_all = 0;
-  for (;;) {
+  bool is_taking = true;
+  while (is_taking && !is_empty()) {
     const auto [offered, sent] = offer(counters, port);
     sent_in_all += sent;
-    if (offered == 0 || sent < offered) {
-      return sent_in_all;
-    }
+    is_taking = sent == offered;
   }
+  return sent_in_all;
 }
 
 TxPort::Offer TxPort::offer(frame::FrameCounters& counters, frame::PortCounters& port) {
@@ -82,9 +78,6 @@ TxPort::Offer TxPort::offer_one(TrafficClass traffic, frame::FrameCounters& coun
                                 frame::PortCounters& port) {
   const Backlog& waiting = backlog(traffic);
   const auto offered = static_cast<std::uint16_t>(std::min<std::uint32_t>(waiting.size(), kBurst));
-  if (offered == 0) {
-    return {};
-  }
   std::array<rte_mbuf*, kBurst> mbufs;
   for (std::uint16_t place = 0; place < offered; ++place) {
     mbufs[place] = waiting.at(place).mbuf;

@@ -59,7 +59,15 @@ class TxPort {
   explicit TxPort(const TxQueues& queues);
 
   /// False when the backlog of this class is full; the caller keeps the mbuf.
-  bool push(rte_mbuf* mbuf, frame::Departure departure, frame::TrafficClass traffic);
+  bool push(rte_mbuf* mbuf, frame::Departure departure, frame::TrafficClass traffic) {
+    Backlog& waiting = backlog(traffic);
+    if (waiting.room() == 0) [[unlikely]] {
+      return false;
+    }
+    waiting.push({mbuf, mbuf->pkt_len, departure});
+    frames_waiting_ += departure == frame::Departure::copy ? 0 : 1;
+    return true;
+  }
 
   /// The same with frames one after the other. Returns how many found room; the caller keeps the
   /// rest.
@@ -72,7 +80,9 @@ class TxPort {
                    frame::FrameCounters& counters, frame::PortCounters& port);
 
   /// Gives the device the frames that it takes, and counts them. Returns their number.
-  unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port);
+  unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port) {
+    return is_empty() ? 0 : flush_waiting(counters, port);
+  }
 
   /// Drops all that has not left, each frame as its backlog's being full. Called at the end.
   void discard(frame::FrameCounters& counters, frame::PortCounters& port);
@@ -104,13 +114,13 @@ class TxPort {
   /// First in, first out.
   class Backlog {
    public:
-    explicit Backlog(std::uint32_t frames) : entries_(frames) {}
+    explicit Backlog(std::uint32_t frames) : entries_(frames), capacity_(frames) {}
 
     std::uint32_t size() const { return tail_ - head_; }
 
-    std::size_t capacity() const { return entries_.size(); }
+    std::uint32_t capacity() const { return capacity_; }
 
-    std::size_t room() const { return capacity() - size(); }
+    std::uint32_t room() const { return capacity() - size(); }
 
     const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
 
@@ -124,9 +134,10 @@ class TxPort {
     }
 
    private:
-    std::uint32_t mask() const { return static_cast<std::uint32_t>(entries_.size()) - 1; }
+    std::uint32_t mask() const { return capacity_ - 1; }
 
     std::vector<Entry> entries_;
+    std::uint32_t capacity_;
     std::uint32_t head_ = 0; // next to leave
     std::uint32_t tail_ = 0; // next free
   };
@@ -155,6 +166,12 @@ class TxPort {
     unsigned offered = 0;
     unsigned sent = 0;
   };
+
+  bool is_empty() const {
+    return waiting(frame::TrafficClass::ring) == 0 && waiting(frame::TrafficClass::other) == 0;
+  }
+
+  unsigned flush_waiting(frame::FrameCounters& counters, frame::PortCounters& port);
 
   bool both_wait() const {
     return waiting(frame::TrafficClass::ring) != 0 && waiting(frame::TrafficClass::other) != 0;
