@@ -63,6 +63,15 @@ struct GivenUp {
   DropReason reason;
 };
 
+/// A connection of a ring's incarnation, and what belongs to it. Valid until the set of rings
+/// changes; the connection itself may end before.
+struct LiveConnection {
+  Connection* connection = nullptr;
+  MessageHistory* history = nullptr;
+  recovery::Flow* flow = nullptr;
+  const std::uint32_t* session = nullptr; // of the ring's incarnation
+};
+
 /// Classifies packets for the rings of one worker (docs/protocol.md §3): incarnations, connection
 /// table, message histories. All times are milliseconds of one clock.
 class Classifier {
@@ -125,6 +134,13 @@ class Classifier {
 
   /// The contribution that a child's hello makes once its incarnation has begun.
   Verdict hello_verdict(const ring::RingChild& sender);
+
+  /// Of a sender whose packet classify() has just called a contribution.
+  LiveConnection live_connection_of(const ring::RingChild& sender) {
+    RingState& state = *rings_[sender.ring];
+    return {state.admitted[sender.child], &state.histories[sender.child],
+            &state.flows[sender.child], &state.session};
+  }
 
   /// For so many children of further rings there are places.
   std::uint32_t spare_children() const { return spare_children_; }

@@ -4,8 +4,10 @@
 #include "conn/bucket_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace weir::conn {
 
@@ -36,6 +38,14 @@ struct Connection {
   void count_packet(std::uint64_t now) {
     last_seen = now;
     ++packets;
+  }
+
+  /// All that a packet does not change by coming. Two words, to be compared at once.
+  std::array<std::uint64_t, 2> identity() const {
+    std::array<std::uint64_t, 2> words;
+    static_assert(offsetof(Connection, last_seen) == sizeof words);
+    std::memcpy(words.data(), this, sizeof words);
+    return words;
   }
 
   std::uint64_t silence(std::uint64_t now) const { return now - last_seen; }

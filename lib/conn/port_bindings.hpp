@@ -32,7 +32,7 @@ class PortBindings {
   std::optional<std::uint16_t> port_of(const ring::RingChild& child) const;
 
   /// The port that the child's connection leads to.
-  std::optional<std::uint16_t> receiver_port_of(const ring::RingChild& sender) const {
+  const std::optional<std::uint16_t>& receiver_port_of(const ring::RingChild& sender) const {
     return receivers_[sender.ring][sender.child];
   }
 

@@ -34,6 +34,16 @@ bool put_vlan_tag_back(rte_mbuf*& mbuf) {
   return (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0 || rte_vlan_insert(&mbuf) == 0;
 }
 
+/// Of an mbuf in one piece.
+std::span<const std::uint8_t> bytes_of(const rte_mbuf* mbuf) {
+  return {rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->pkt_len};
+}
+
+/// What the worker reads of a parsed frame beyond its headers. Nothing of strangers' frames.
+std::span<const std::uint8_t> payload_to_read(const frame::Frame& frame) {
+  return frame.pair == 0 ? std::span<const std::uint8_t>() : frame.bytes();
+}
+
 /// In one piece, with all its tags.
 bool is_as_it_came(const rte_mbuf* mbuf) {
   return mbuf->nb_segs == 1 && (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
@@ -69,6 +79,7 @@ void Lcore::remove_rx_queues(std::uint16_t port) {
 
 void Lcore::add_tx_port(std::uint16_t port, std::unique_ptr<TxPort> queues) {
   tx_ports_[port] = std::move(queues);
+  own_tx_ports_ |= l2::PortSet{1} << port;
 }
 
 void Lcore::close_tx_port(std::uint16_t port) {
@@ -279,34 +290,74 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   const std::span received(burst.data(), count);
   prefetch_descriptions(received);
   prefetch_headers(received);
-  std::array<frame::Frame*, kBurst> frames;
-  unsigned whole = 0;
+  std::array<Kept, kBurst> kept;
+  unsigned size = 0;
   Run run{.ingress = queue.port};
+  PayloadsAhead payloads;
   fast_path_.begin_burst();
+  if (worker_) {
+    worker_->ring_path().begin_burst();
+  }
   for (rte_mbuf* mbuf : received) {
-    if (add_to(run, mbuf, now)) {
+    takes_over(mbuf);
+    const bool follows_run = run.size != 0; // frames of one kind often follow one another
+    stage::Lane* lane = follows_run ? nullptr : lane_of(mbuf, queue.port);
+    if (lane == nullptr && add_to(run, mbuf, now)) {
       continue;
     }
-    if (frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
-      frames[whole++] = frame;
-      run.has_company = true;
+    lane = follows_run ? lane_of(mbuf, queue.port) : lane;
+    if (lane != nullptr) {
+      kept[size++] = {mbuf, lane, bytes_of(mbuf)};
+    } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
+      kept[size++] = {mbuf, nullptr, payload_to_read(*frame)};
     }
+    run.has_company = size != 0;
+    payloads.load_more(size, [&](std::size_t i) { return kept[i].payload; });
   }
   send(run);
   expect(count);
-  for (unsigned i = 0; i < whole; ++i) { // in the order of arrival, of any kind
-    dispatch_.accept(*frames[i], now);
-  }
+  serve({kept.data(), size}, payloads, queue.port, now);
   return count;
+}
+
+/// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.
+void Lcore::serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint16_t port,
+                  frame::Instant now) {
+  for (const Kept& frame : kept) {
+    payloads.load_more(kept.size(), [&](std::size_t i) { return kept[i].payload; });
+    payloads.use(frame.payload);
+    if (frame.lane == nullptr) {
+      dispatch_.accept(frame_of(frame.mbuf), now);
+    } else if (!take(frame.mbuf, *frame.lane, port, now)) {
+      dispatch_.accept(*parse(frame.mbuf, port, now), now);
+    }
+  }
+}
+
+/// nullptr when the frame must take another way.
+stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
+  if (!worker_ || !is_as_it_came(mbuf)) {
+    return nullptr;
+  }
+  return worker_->ring_path().lane_of(bytes_of(mbuf), port);
+}
+
+bool Lcore::take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now) {
+  const std::uint32_t bytes = mbuf->pkt_len; // read now: afterwards the frame may be gone
+  if (!worker_->ring_path().take(make_frame(mbuf, port), lane, now)) {
+    return false;
+  }
+  ++ports_[port].rx_packets;
+  ports_[port].rx_bytes += bytes;
+  return true;
 }
 
 /// False when the frame must take the stages.
 bool Lcore::add_to(Run& run, rte_mbuf* mbuf, frame::Instant now) {
-  takes_over(mbuf);
   if (!is_as_it_came(mbuf)) [[unlikely]] {
     return false;
   }
-  const std::span bytes(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->pkt_len);
+  const std::span<const std::uint8_t> bytes = bytes_of(mbuf);
   const std::uint16_t egress = fast_path_.egress_of(bytes, run.ingress, now.ms());
   if (egress == frame::kNoPort) {
     return false;
@@ -364,9 +415,7 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
     return nullptr;
   }
   receive_.accept(frame, now);
-  if (frame.pair != 0) {
-    prefetch_payload(frame);
-  } else {
+  if (frame.pair == 0) {
     fast_path_.close();
   }
   return &frame;
@@ -392,14 +441,11 @@ unsigned Lcore::take_worker_handoffs(frame::Instant now) {
 unsigned Lcore::take_worker_handoff(WorkerHandoff& inbox, frame::Instant now) {
   std::array<rte_mbuf*, kBurst> burst;
   const unsigned count = inbox.pop(burst);
-  const std::span<rte_mbuf* const> taken(burst.data(), count);
-  prefetch_frames(taken);
   expect(count);
-  for (rte_mbuf* mbuf : taken) {
+  for_each_parsed(std::span(burst).first(count), [&](frame::Frame& frame) {
     ++taken_up_;
-    frame::Frame& frame = frame_of(mbuf);
     worker_->accept(frame, shared_.rings->group_of_pair(frame.pair), now);
-  }
+  });
   return count;
 }
 
@@ -441,11 +487,9 @@ unsigned Lcore::make_reductions_for_others() {
 
 unsigned Lcore::flush_ports() {
   unsigned sent = 0;
-  for (std::size_t port = 0; port < tx_ports_.size(); ++port) {
-    if (tx_ports_[port]) {
-      sent += tx_ports_[port]->flush(counters_, ports_[port]);
-    }
-  }
+  l2::for_each_port(own_tx_ports_, [&](std::uint16_t port) {
+    sent += tx_ports_[port]->flush(counters_, ports_[port]);
+  });
   return sent;
 }
 
@@ -455,20 +499,22 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
     mbuf->pkt_len = frame.length;
     mbuf->data_len = static_cast<std::uint16_t>(frame.length);
   }
-  const int extra = std::popcount(ports) - 1;
-  if (extra > 0) {
-    rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
-  }
   frame::Departure departure = frame.departure;
   // Read now: after the first push the frame may be gone.
   const frame::TrafficClass traffic = frame.traffic;
+  if (std::has_single_bit(ports)) [[likely]] {
+    const auto port = static_cast<std::uint16_t>(std::countr_zero(ports));
+    return send_by({mbuf, port, departure, traffic});
+  }
+  const int extra = std::popcount(ports) - 1;
+  rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
   l2::for_each_port(ports, [&](std::uint16_t port) {
     send_by({mbuf, port, departure, traffic});
     departure = frame::Departure::copy;
   });
 }
 
-void Lcore::send_by(const TxRequest& request) {
+[[gnu::always_inline]] inline void Lcore::send_by(const TxRequest& request) {
   Outbox<TxRequest>* next = tx_routes_[static_cast<std::size_t>(request.traffic)][request.port];
   if (next == nullptr) {
     return queue_on(request);
@@ -501,11 +547,14 @@ void Lcore::hand_on(frame::Instant now) {
   }
 }
 
-void Lcore::queue_on(const TxRequest& request) {
+[[gnu::always_inline]] inline void Lcore::queue_on(const TxRequest& request) {
   TxPort& port = *tx_ports_[request.port];
-  if (port.push(request.mbuf, request.departure, request.traffic)) {
-    return;
+  if (!port.push(request.mbuf, request.departure, request.traffic)) [[unlikely]] {
+    queue_on_full(port, request);
   }
+}
+
+void Lcore::queue_on_full(TxPort& port, const TxRequest& request) {
   port.flush(counters_, ports_[request.port]);
   if (!port.push(request.mbuf, request.departure, request.traffic)) {
     could_not_leave(request, port.why_refused(request.traffic));

@@ -7,6 +7,7 @@
 #include "lcore/handoff.hpp"
 #include "lcore/idle.hpp"
 #include "lcore/outbox.hpp"
+#include "lcore/prefetch.hpp"
 #include "lcore/transmit.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace weir::lcore {
@@ -192,6 +194,13 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
   static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
 
+  /// A frame of a burst that has not left by the fast path.
+  struct Kept {
+    rte_mbuf* mbuf = nullptr;
+    stage::Lane* lane = nullptr; // that it goes in; nullptr: it is parsed and takes the stages
+    std::span<const std::uint8_t> payload; // the frame, if its payload will be read
+  };
+
   /// Frames of a burst that go the fast path one after the other, by one egress port.
   struct Run {
     std::uint16_t ingress = frame::kNoPort;
@@ -220,9 +229,13 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
+  stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
+  bool take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now);
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);
   unsigned serve(frame::Instant now);
+  void serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint16_t port,
+             frame::Instant now);
   void look_for_mbufs();
   void expect(unsigned frames);
   wire::EtherType outer_tag_of(std::uint16_t port) const;
@@ -237,6 +250,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned flush_ports();
   void send_by(const TxRequest& request);
   void queue_on(const TxRequest& request);
+  void queue_on_full(TxPort& port, const TxRequest& request);
   void could_not_leave(const TxRequest& request, DropReason reason);
   void discard_handed_on();
   void rest_after(unsigned work);
@@ -261,7 +275,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::vector<RxQueue> rx_queues_;
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
-      tx_ports_; // set for the ports on which this lcore transmits
+      tx_ports_;                 // set for the ports on which this lcore transmits
+  l2::PortSet own_tx_ports_ = 0; // the same ports
 
   // Where frames go next. nullptr: this lcore has the next stage too.
   std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group

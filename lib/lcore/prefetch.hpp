@@ -44,20 +44,50 @@ inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
   }
 }
 
-/// What verification and reduction read. Into the second-level cache: the payloads of a burst do
-/// not fit the first.
-inline void prefetch_payload(const frame::Frame& frame) {
-  for (std::uint32_t at = kHeaderBytes; at < frame.length; at += RTE_CACHE_LINE_SIZE) {
-    rte_prefetch1(frame.data + at);
+/// What verification and reduction read.
+inline void prefetch_payload(std::span<const std::uint8_t> frame) {
+  for (std::size_t at = kHeaderBytes; at < frame.size(); at += RTE_CACHE_LINE_SIZE) {
+    rte_prefetch0(frame.data() + at);
   }
 }
 
-/// All of these, for frames that have been parsed.
-inline void prefetch_frames(std::span<rte_mbuf* const> burst) {
+/// The payloads of a burst that are on their way into the first-level cache while earlier ones are
+/// worked on. All of a burst would be more than the cache holds, and more than the CPU loads at a
+/// time.
+class PayloadsAhead {
+ public:
+  /// Of the burst's frames, the first `known` are known by now; `payload_of` gives what will be
+  /// read of one.
+  template <typename PayloadOf>
+  void load_more(std::size_t known, PayloadOf&& payload_of) {
+    for (; next_ < known && ahead_ < kBytes; ++next_) {
+      const std::span<const std::uint8_t> payload = payload_of(next_);
+      ahead_ += payload.size();
+      prefetch_payload(payload);
+    }
+  }
+
+  /// The next frame is worked on.
+  void use(std::span<const std::uint8_t> payload) { ahead_ -= payload.size(); }
+
+ private:
+  static constexpr std::size_t kBytes = 9000; // two frames of 4 KiB, eight of 1 KiB
+
+  std::size_t next_ = 0; // frame
+  std::size_t ahead_ = 0;
+};
+
+/// Calls `work` with each frame of a burst, which have been parsed, and loads what it reads.
+template <typename Work>
+void for_each_parsed(std::span<rte_mbuf* const> burst, Work&& work) {
   prefetch_descriptions(burst);
   prefetch_headers(burst);
+  const auto payload_of = [burst](std::size_t i) { return frame_of(burst[i]).bytes(); };
+  PayloadsAhead payloads;
   for (rte_mbuf* mbuf : burst) {
-    prefetch_payload(frame_of(mbuf));
+    payloads.load_more(burst.size(), payload_of);
+    payloads.use(frame_of(mbuf).bytes());
+    work(frame_of(mbuf));
   }
 }
 
@@ -74,7 +104,7 @@ void for_each_prefetched(std::span<frame::Frame* const> frames, Work&& work) {
     }
     if (const std::size_t soon = at - (far - near); soon < frames.size()) {
       prefetch_header(frames[soon]->data);
-      prefetch_payload(*frames[soon]);
+      prefetch_payload(frames[soon]->bytes());
     }
     if (const std::size_t next = at - far; next < frames.size()) {
       work(*frames[next]);

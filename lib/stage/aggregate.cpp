@@ -3,7 +3,6 @@
 
 #include "op/collectives.hpp"
 #include "stage/graph_watch.hpp"
-#include "wire/icrc.hpp"
 
 namespace weir::stage {
 
@@ -43,27 +42,19 @@ Aggregate::Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Recover& rec
                      Forward& forward)
     : rings_(rings), reduce_(reduce), emit_(emit), recover_(recover), forward_(forward) {}
 
-void Aggregate::accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
-  if (!wire::verify_icrc(frame)) {
-    return drop(frame, verdict.ring, DropReason::bad_icrc, now);
-  }
-  RingState& ring = *rings_[verdict.ring];
-  const slot::Contribution contribution = contribution_of(frame, verdict, now);
-  const SlotEvent event = ring.slots.arrive(contribution, &frame);
+void Aggregate::accept_event(SlotEvent event, frame::Frame& frame, const conn::Verdict& verdict,
+                             frame::Instant now) {
+  const std::uint32_t slot = verdict.record->first_slot + verdict.packet;
   switch (event) {
-  case SlotEvent::stored:
-    ++ring.counters.contributions;
-    recover_.came(frame, verdict, now);
-    return forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::held, verdict); });
   case SlotEvent::completed:
-    ++ring.counters.contributions;
+    ++rings_[verdict.ring]->counters.contributions;
     recover_.came(frame, verdict, now);
     forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::completed, verdict); });
     passes<StageId::aggregate, StageId::reduce>();
-    return reduce_.accept(verdict, contribution.slot, now);
+    return reduce_.accept(verdict, slot, now);
   case SlotEvent::repeat_complete:
     passes<StageId::aggregate, StageId::emit>();
-    return emit_.answer_from_cache(frame, verdict, contribution.slot, now);
+    return emit_.answer_from_cache(frame, verdict, slot, now);
   case SlotEvent::repeat_held:
     recover_.came_again(frame, verdict, now);
     return drop(frame, verdict.ring, DropReason::repeat_held, now);

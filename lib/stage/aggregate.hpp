@@ -4,12 +4,13 @@
 #include "slot/result_packet.hpp"
 #include "stage/recover.hpp"
 #include "stage/reduce.hpp"
+#include "wire/icrc.hpp"
 
 namespace weir::stage {
 
 /// The contribution of a frame that was classified as one.
-inline slot::Contribution contribution_of(const frame::Frame& frame, const conn::Verdict& verdict,
-                                          frame::Instant now) {
+[[gnu::always_inline]] inline slot::Contribution
+contribution_of(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
   return {.slot = verdict.record->first_slot + verdict.packet,
           .message = verdict.record->message,
           .child = verdict.child,
@@ -24,7 +25,20 @@ class Aggregate {
  public:
   Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Recover& recover, Forward& forward);
 
-  void accept(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+  [[gnu::always_inline]] void accept(frame::Frame& frame, const conn::Verdict& verdict,
+                                     frame::Instant now) {
+    if (!wire::verify_icrc(frame)) [[unlikely]] {
+      return drop(frame, verdict.ring, DropReason::bad_icrc, now);
+    }
+    RingState& ring = *rings_[verdict.ring];
+    const slot::SlotEvent event = ring.slots.arrive(contribution_of(frame, verdict, now), &frame);
+    if (event != slot::SlotEvent::stored) [[unlikely]] {
+      return accept_event(event, frame, verdict, now);
+    }
+    ++ring.counters.contributions;
+    recover_.came(frame, verdict, now);
+    forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::held, verdict); });
+  }
 
   /// Drops the frames that the ring holds.
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
@@ -36,6 +50,8 @@ class Aggregate {
   bool drop_some(RingState& withdrawn, std::size_t slots, frame::Instant now);
 
  private:
+  void accept_event(slot::SlotEvent event, frame::Frame& frame, const conn::Verdict& verdict,
+                    frame::Instant now);
   void drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now);
 
   RingStates& rings_;

@@ -4,6 +4,7 @@
 #include "conn/classifier.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
+#include "stage/lanes.hpp"
 #include "stage/timers.hpp"
 
 namespace weir::stage {
@@ -12,7 +13,7 @@ namespace weir::stage {
 /// a ring's incarnation when every child has said hello.
 class Classify {
  public:
-  Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
+  Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge, Lanes& lanes,
            Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers, Forward& forward,
            frame::FrameCounters& counters);
 
@@ -43,6 +44,7 @@ class Classify {
   conn::Classifier& classifier_;
   RingStates& rings_;
   l2::Bridge& bridge_;
+  Lanes& lanes_;
   Aggregate& aggregate_;
   Emit& emit_;
   Recover& recover_;

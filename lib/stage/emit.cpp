@@ -72,19 +72,19 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   RingState& ring = *rings_[index];
   const auto frames = ring.slots.release(due.slot());
   ring.counters.results += frames.size();
-  frame::TraceRecord record{.message = due.message,
-                            .packet = due.packet,
-                            .ring = index,
-                            .event = frame::TraceEvent::result};
   const std::span<recovery::Flow> flows = classifier_.flows_of(index);
   schedule_.expect(index, now.ns + recovery::kTimerFloor);
   for (std::uint16_t child = 0; child < frames.size(); ++child) {
     const ring::RingChild sender{index, child};
-    record.child = child;
     leave(*frames[child], ring, flows[child], ack_request, now);
     passes<StageId::emit, StageId::forward>();
-    forward_.send(*frames[child], frame::Departure::consumed, now, record,
-                  classifier_.ports().receiver_port_of(sender));
+    forward_.send_result(*frames[child], classifier_.ports().receiver_port_of(sender), now, [&] {
+      return frame::TraceRecord{.message = due.message,
+                                .packet = due.packet,
+                                .ring = index,
+                                .child = child,
+                                .event = frame::TraceEvent::result};
+    });
   }
   return static_cast<unsigned>(frames.size());
 }

@@ -53,6 +53,19 @@ class Forward {
             const frame::TraceRecord& record = kForwarded,
             std::optional<std::uint16_t> port = std::nullopt);
 
+  /// A result, by the port of its receiver if that is known. `describe` as for note().
+  template <typename Describe>
+  void send_result(frame::Frame& frame, const std::optional<std::uint16_t>& port,
+                   frame::Instant now, Describe&& describe) {
+    if (!port || is_watched() || *port == frame.ingress || !fits_all(frame.length)) [[unlikely]] {
+      return send(frame, frame::Departure::consumed, now, describe(), port);
+    }
+    frame.departure = frame::Departure::consumed;
+    frame.traffic = frame::TrafficClass::ring;
+    passes<StageId::forward, StageId::transmit>();
+    sink_.transmit(frame, l2::PortSet{1} << *port);
+  }
+
   /// Whether all ports send frames of this length.
   bool fits_all(std::size_t bytes) const { return bytes <= always_fits_; }
 

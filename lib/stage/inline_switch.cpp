@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/inline_switch.hpp"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -38,6 +40,25 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
       receive_(current_, bridge_, counters_),
       dispatch_(current_, magic_rule_settings(worker_settings_.classifier), forward_, *this) {}
+
+void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
+  RingPath& ring_path = worker_.ring_path();
+  ring_path.begin_burst();
+  std::array<Lane*, kBurst> lanes;
+  std::ranges::transform(burst, lanes.begin(), [&](const frame::Frame* frame) {
+    return ring_path.lane_of(frame->bytes(), frame->ingress);
+  });
+  for (std::size_t i = 0; i < burst.size(); ++i) {
+    if (lanes[i] == nullptr || !ring_path.take(*burst[i], *lanes[i], now)) {
+      take_stages(*burst[i], now);
+    }
+  }
+}
+
+void InlineSwitch::take_stages(frame::Frame& frame, frame::Instant now) {
+  receive_.accept(frame, now);
+  dispatch_.accept(frame, now);
+}
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   RingRoom room = worker_.withdraw_ring(ring, now);

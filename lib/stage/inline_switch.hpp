@@ -7,7 +7,9 @@
 #include "stage/snapshot.hpp"
 #include "stage/worker.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace weir::stage {
@@ -17,6 +19,8 @@ namespace weir::stage {
 /// ports.
 class InlineSwitch : private WorkerSink {
  public:
+  static constexpr std::size_t kBurst = 32;
+
   struct Settings {
     std::uint32_t mac_entries = 8192;
     std::uint64_t mac_aging_ms = 300'000;
@@ -29,9 +33,12 @@ class InlineSwitch : private WorkerSink {
 
   /// Takes a frame with data, length and ingress set.
   void accept(frame::Frame& frame, frame::Instant now) {
-    receive_.accept(frame, now);
-    dispatch_.accept(frame, now);
+    frame::Frame* const burst[] = {&frame};
+    accept(burst, now);
   }
+
+  /// Takes at most kBurst frames that have come together, as an lcore does.
+  void accept(std::span<frame::Frame* const> burst, frame::Instant now);
 
   /// Lets at most so many frames go on whose turn it is; returns how many did. Frames wait for
   /// their turn where queue().expect() said that there are many.
@@ -83,6 +90,7 @@ class InlineSwitch : private WorkerSink {
   }
 
  private:
+  void take_stages(frame::Frame& frame, frame::Instant now);
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
 
   ring::CurrentRings current_;

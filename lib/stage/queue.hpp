@@ -36,6 +36,9 @@ class Queue {
     update();
   }
 
+  /// Whether frames go straight through.
+  bool is_open() const { return is_open_; }
+
   void accept(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
     if (is_open_) [[likely]] {
       return pass(frame, now);

@@ -3,6 +3,7 @@
 
 #include "stage/classify.hpp"
 #include "stage/queue.hpp"
+#include "stage/ring_path.hpp"
 
 #include <memory_resource>
 #include <utility>
@@ -49,6 +50,10 @@ class Worker {
   }
 
   Queue& queue() { return queue_; }
+
+  RingPath& ring_path() { return ring_path_; }
+
+  const RingPath& ring_path() const { return ring_path_; }
 
   const Queue& queue() const { return queue_; }
 
@@ -117,8 +122,10 @@ class Worker {
   Emit emit_;
   Reduce reduce_;
   Aggregate aggregate_;
+  Lanes lanes_;
   Classify classify_;
   Queue queue_;
+  RingPath ring_path_;
 };
 
 } // namespace weir::stage

@@ -61,9 +61,7 @@ void BareSwitch::run_until_sent(RingPorts& ports, std::uint64_t frames) {
 }
 
 void BareSwitch::take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-  lcore::prefetch_frames(burst);
-  for (rte_mbuf* mbuf : burst) {
-    frame::Frame& frame = lcore::frame_of(mbuf);
+  lcore::for_each_parsed(burst, [&](frame::Frame& frame) {
     if (!wire::verify_icrc(frame)) {
       throw std::logic_error("a frame of the workload has a wrong ICRC");
     }
@@ -73,7 +71,7 @@ void BareSwitch::take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
       arrived_[place.slot] = 0;
       complete(place.slot);
     }
-  }
+  });
 }
 
 void BareSwitch::complete(std::uint32_t slot) {

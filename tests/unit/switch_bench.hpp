@@ -54,6 +54,30 @@ class Bench {
 
   std::vector<Sent> send(const Built& frame, std::uint16_t port) { return send(frame.bytes, port); }
 
+  /// A frame on its way to the switch.
+  struct Incoming {
+    Bytes bytes;
+    std::uint16_t port = 0;
+  };
+
+  /// The frames come together, as in a burst of a port.
+  std::vector<Sent> send(const std::vector<Incoming>& burst) {
+    std::vector<frame::Frame*> frames;
+    for (const Incoming& frame : burst) {
+      frames.push_back(&pool_.make(frame.bytes, frame.port));
+    }
+    switch_.accept(frames, now);
+    expect_balance();
+    return sink_.take();
+  }
+
+  /// The frames that leave when the timers are looked at.
+  std::vector<Sent> look() {
+    switch_.look(now);
+    expect_balance();
+    return sink_.take();
+  }
+
   /// The frames that leave when so many that wait for their turn go on.
   std::vector<Sent> serve(unsigned frames) {
     switch_.serve(frames, now);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stage/lanes.hpp"
+
+#include <cstring>
+#include <optional>
+
+namespace weir::stage {
+
+Lanes::Lanes(const ring::CurrentRings& current, std::uint32_t children,
+             const conn::HashKey& hash_key)
+    : current_(current), table_(kLanesPerChild * children, hash_key) {}
+
+/// Of the destination and the queue pair there, which name a connection, and of the place in the
+/// message. With IPv4 of the source too. Whose headers these are, only a comparison tells.
+std::uint64_t Lanes::key_of(const std::uint8_t* frame, std::size_t bth) {
+  constexpr std::uint64_t mixer = 0x9e37'79b9'7f4a'7c15; // any odd number will do
+  std::uint64_t addresses = 0;                           // IPv4's, or the end of IPv6's destination
+  std::memcpy(&addresses, frame + bth - sizeof(wire::UdpHeader) - sizeof addresses,
+              sizeof addresses);
+  const auto& header = wire::view_as<wire::Bth>(frame + bth);
+  const auto position = static_cast<std::uint64_t>(wire::info_of(header.opcode).position);
+  return (addresses ^ (header.destination_qp.get() | position << 24) * mixer) >> 1;
+}
+
+bool Lanes::fits(const wire::Packet& packet) {
+  return packet.parsed == wire::Parsed::message && wire::HeaderTemplate::fits(packet) &&
+         packet.encapsulation != wire::Encapsulation::v1_grh;
+}
+
+Lane* Lanes::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth) {
+  if (!wire::info_of(frame[bth]).carries_message()) {
+    return nullptr;
+  }
+  Lane* lane = table_.find(key_of(frame.data(), bth));
+  if (lane == nullptr || !is_for(*lane, frame, ingress)) {
+    return nullptr;
+  }
+  return last_ = lane;
+}
+
+void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
+                  const conn::LiveConnection& live) {
+  const wire::Packet& packet = frame.packet;
+  if (!fits(packet)) {
+    return;
+  }
+  Lane* lane = place_for(key_of(frame.data, packet.bth_offset));
+  if (lane == nullptr || !wire::verify_icrc(frame)) {
+    return;
+  }
+  lane->headers.learn(frame.bytes());
+  lane->rings = current_.number();
+  lane->heard = 0;
+  lane->port = frame.ingress;
+  lane->mtu = current_->rings()[verdict.ring].spec().mtu;
+  lane->misses = 0;
+  lane->has_icrc = wire::HeaderIcrc::fits(packet);
+  if (lane->has_icrc) {
+    lane->icrc.learn(frame);
+  }
+  lane->live = live;
+  lane->identity = live.connection->identity();
+  if (packet.opcode.starts_message()) {
+    lane->ina = wire::view_as<wire::InaHeader>(frame.payload());
+    lane->packets = verdict.record->packets;
+  }
+  bth_offset_[frame.ingress] = packet.bth_offset;
+  ++learnt_;
+}
+
+/// nullptr when it is not worth while, or all places are taken. The lane of a connection that has
+/// ended may be learnt anew.
+Lane* Lanes::place_for(std::uint64_t key) {
+  const auto is_of_the_past = [this](const Lane& lane) {
+    return lane.rings != current_.number() || !lane.holds();
+  };
+  if (Lane* known = table_.find(key); known != nullptr) {
+    const bool is_worth_while = is_of_the_past(*known) || ++known->misses >= kMissesBeforeLearning;
+    return is_worth_while ? known : nullptr;
+  }
+  return table_.insert(key, [&](const Lane& lane) {
+    return is_of_the_past(lane) ? std::optional(lane.rings) : std::nullopt;
+  });
+}
+
+} // namespace weir::stage

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/bucket_table.hpp"
+#include "conn/classifier.hpp"
+#include "frame/frame.hpp"
+#include "l2/port_set.hpp"
+#include "ring/current_rings.hpp"
+#include "wire/header_template.hpp"
+#include "wire/icrc.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace weir::stage {
+
+/// What the stages found out about a contribution, and what holds for the next one of the same
+/// connection and place in a message too.
+struct alignas(64) Lane {
+  wire::HeaderTemplate headers;
+  std::uint64_t rings = 0; // number of the set that it was learnt in; 0: nothing was learnt
+  std::uint64_t heard = 0; // milliseconds: when the bridge last learnt the sender's station
+  std::uint16_t port = 0;  // that its packets come in by
+  std::uint16_t mtu = 0;   // of the ring
+  std::uint8_t misses = 0; // packets since it was learnt whose headers are others
+  bool has_icrc = false;
+  wire::HeaderIcrc icrc; // if it has one
+  conn::LiveConnection live;
+  std::array<std::uint64_t, 2> identity{}; // of the connection
+  wire::InaHeader ina{};                   // of a packet that starts a message
+  std::uint32_t packets = 0;               // of its message
+
+  /// Whether the connection is what it was, and no hello waits on it.
+  bool holds() const { return live.connection->identity() == identity; }
+};
+
+/// The lanes of one worker's rings. A packet finds its own by the bytes of its headers, without
+/// parse().
+class Lanes {
+ public:
+  /// For rings with so many children.
+  Lanes(const ring::CurrentRings& current, std::uint32_t children, const conn::HashKey& hash_key);
+
+  /// The lane whose headers the frame has. nullptr for any other frame.
+  Lane* find(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+    if (last_ != nullptr && is_for(*last_, frame, ingress)) [[likely]] {
+      return last_; // packets of a connection often follow one another
+    }
+    const std::size_t bth = bth_offset_[ingress];
+    return bth == 0 || frame.size() < bth + sizeof(wire::Bth) ? nullptr
+                                                              : look_up(frame, ingress, bth);
+  }
+
+  /// Whether the frame has the lane's headers, and its ring is still in the set.
+  bool is_for(const Lane& lane, std::span<const std::uint8_t> frame, std::uint16_t ingress) const {
+    return lane.headers.matches(frame) && lane.port == ingress && lane.rings == current_.number();
+  }
+
+  /// How often something was learnt: a lane that was found before may be another's since.
+  std::uint64_t learnt() const { return learnt_; }
+
+  /// Learns from a contribution of a live ring's connection. It need not be verified yet.
+  void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live);
+
+ private:
+  static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages
+  static constexpr std::uint8_t kMissesBeforeLearning = 8;
+
+  static std::uint64_t key_of(const std::uint8_t* frame, std::size_t bth);
+  static bool fits(const wire::Packet& packet);
+  Lane* look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth);
+  Lane* place_for(std::uint64_t key);
+
+  const ring::CurrentRings& current_;
+  std::array<std::uint16_t, l2::kMaxPorts> bth_offset_{}; // of what was learnt last; by port
+  conn::BucketTable<Lane> table_;
+  Lane* last_ = nullptr; // that was found
+  std::uint64_t learnt_ = 0;
+};
+
+} // namespace weir::stage

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "stage/aggregate.hpp"
+#include "stage/forward.hpp"
+#include "stage/lanes.hpp"
+#include "stage/queue.hpp"
+
+namespace weir::stage {
+
+/// The way of a packet that its ring expects: with the headers of an earlier packet of the same
+/// connection, inside a known message or at the start of a new one of the same shape. It does
+/// what Receive, Dispatch, Queue and Classify do to such a packet, and hands it to Aggregate. All
+/// other frames take the stages. One per worker, for frames that the worker's own lcore receives.
+///
+/// A station is learnt once in a millisecond here. So if two ports bring frames of one station at
+/// once, where it is may change that much later.
+class RingPath {
+ public:
+  RingPath(Lanes& lanes, const Queue& queue, const Forward& forward, l2::Bridge& bridge,
+           Aggregate& aggregate, frame::FrameCounters& counters);
+
+  /// Said before the first frame of a burst.
+  void begin_burst() { learnt_ = lanes_.learnt(); }
+
+  /// The lane that the frame goes in, for take() in the same burst. nullptr: it takes the stages.
+  Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+    return forward_.is_watched() ? nullptr : lanes_.find(frame, ingress);
+  }
+
+  /// Takes a frame with data, length and ingress set, whose lane_of() this is. False when it must
+  /// take the stages after all, because of what came since or what it is. Then nothing has changed
+  /// but what the frame knows of itself.
+  bool take(frame::Frame& frame, Lane& lane, frame::Instant now);
+
+  /// How many frames it has taken.
+  std::uint64_t taken() const { return taken_; }
+
+ private:
+  using Located = conn::MessageHistory::Located;
+
+  bool is_still_for(const Lane& lane, const frame::Frame& frame) const {
+    return lanes_.learnt() == learnt_ || lanes_.is_for(lane, frame.bytes(), frame.ingress);
+  }
+
+  static bool verify(frame::Frame& frame, const Lane& lane);
+  static Located start_of_message(frame::Frame& frame, Lane& lane);
+  static Located inside_message(const frame::Frame& frame, Lane& lane);
+  void learn_station(const frame::Frame& frame, Lane& lane, frame::Instant now);
+
+  Lanes& lanes_;
+  const Queue& queue_;
+  const Forward& forward_;
+  l2::Bridge& bridge_;
+  Aggregate& aggregate_;
+  frame::FrameCounters& counters_;
+  std::uint64_t learnt_ = 0; // by the lanes before this burst
+  std::uint64_t taken_ = 0;
+};
+
+} // namespace weir::stage

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// The short way of a ring's packets beside the stages: whatever it takes, they treat alike. A
+/// switch that is traced sends all frames through the stages, so two switches get the same frames,
+/// one of them traced. Frames are lost, repeated, damaged, and come by other ports and in other
+/// shapes; hosts start again.
+
+#include "switch_bench.hpp"
+#include "wire/icrc.hpp"
+#include "wire/parse.hpp"
+#include "wire/syndrome.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+#include <string>
+
+namespace weir::stage {
+namespace {
+
+using test::Network;
+using test::Verb;
+
+constexpr std::uint16_t kWorld = 3;
+constexpr std::uint16_t kPorts = 4;
+constexpr std::size_t kMessageBytes = 4 * 256 - kInaHeaderBytes; // of data: four packets
+
+using Incoming = Bench::Incoming;
+
+/// Everything that two switches must agree on after the same frames.
+struct State {
+  std::vector<std::uint64_t> numbers;
+
+  bool operator==(const State&) const = default;
+};
+
+void add(std::vector<std::uint64_t>& numbers, const frame::FrameCounters& counters) {
+  numbers.insert(numbers.end(), {counters.received, counters.originated, counters.forwarded,
+                                 counters.consumed, counters.copies});
+  numbers.insert(numbers.end(), counters.dropped.begin(), counters.dropped.end());
+  numbers.insert(numbers.end(), counters.foreign.begin(), counters.foreign.end());
+}
+
+void add(std::vector<std::uint64_t>& numbers, const RingSnapshot& ring) {
+  const frame::RingCounters& counters = ring.counters;
+  numbers.insert(numbers.end(), {counters.contributions, counters.slots_completed, counters.results,
+                                 counters.cached_results, counters.hellos, counters.reduced_bytes,
+                                 ring.held, ring.filling, ring.waiting_ns});
+  numbers.insert(numbers.end(), counters.dropped.begin(), counters.dropped.end());
+  const auto& times = counters.slot_time_ns.counts;
+  numbers.insert(numbers.end(), times.begin(), times.end());
+  for (const conn::ChildStatus& child : ring.children) {
+    const recovery::FlowCounters& recovery = child.recovery;
+    numbers.insert(numbers.end(), {child.connected, child.qp, child.newest_message, child.packets,
+                                   child.last_seen, recovery.naks, recovery.rnr_naks,
+                                   recovery.mended, recovery.resent, recovery.swallowed});
+  }
+}
+
+State state_of(Bench& bench) {
+  State state;
+  add(state.numbers, bench.accounting().frames);
+  add(state.numbers, snapshot_ring(bench.inside().worker(), 0, bench.now));
+  bench.inside().stations().for_each(bench.now.ms(), [&](const wire::MacAddress& mac,
+                                                         std::uint16_t port, std::uint64_t silence,
+                                                         std::uint64_t pins) {
+    state.numbers.insert(state.numbers.end(), {l2::to_number(mac), port, silence, pins});
+  });
+  return state;
+}
+
+/// Two switches that get the same.
+class Twins {
+ public:
+  explicit Twins(const RingJob& job) : fast_({&job}), traced_({&job}) {
+    traced_.inside().trace().switch_on();
+  }
+
+  void send(const std::vector<Incoming>& burst) { compare(fast_.send(burst), traced_.send(burst)); }
+
+  /// Time passes, and timers are looked at.
+  void pass(std::uint64_t nanoseconds) {
+    fast_.now = traced_.now = frame::Instant{fast_.now.ns + nanoseconds};
+    compare(fast_.look(), traced_.look());
+  }
+
+  void reset() { compare(fast_.reset(0), traced_.reset(0)); }
+
+  /// The ring goes, and another one comes in its place.
+  void replace_ring(const ring::RingSpec& ring) {
+    ASSERT_EQ(fast_.withdraw(0).size(), traced_.withdraw(0).size());
+    ASSERT_EQ(fast_.inside().add_ring(ring), 0);
+    ASSERT_EQ(traced_.inside().add_ring(ring), 0);
+  }
+
+  std::uint64_t taken() { return taken_by(fast_); }
+
+  std::uint64_t taken_by_the_traced() { return taken_by(traced_); }
+
+  std::uint64_t received() const { return fast_.accounting().frames.received; }
+
+ private:
+  static std::uint64_t taken_by(Bench& bench) {
+    return bench.inside().worker().ring_path().taken();
+  }
+
+  void compare(const std::vector<Sent>& sent, const std::vector<Sent>& expected) {
+    ASSERT_EQ(sent.size(), expected.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      ASSERT_EQ(sent[i].bytes, expected[i].bytes);
+      ASSERT_EQ(sent[i].ports, expected[i].ports);
+      ASSERT_EQ(sent[i].departure, expected[i].departure);
+    }
+    ASSERT_EQ(state_of(fast_), state_of(traced_));
+  }
+
+  Bench fast_;
+  Bench traced_;
+};
+
+/// Hosts of a job and a network that treats their frames badly.
+class Script {
+ public:
+  Script(const JobSpec& spec, unsigned seed, unsigned trouble)
+      : job_(spec), random_(seed), trouble_(trouble), twins_(job_) {}
+
+  void run(unsigned steps) {
+    say_hello();
+    for (unsigned step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
+      send_messages();
+      if (trouble_ != 0 && is_one_in(25)) {
+        start_again();
+      }
+      twins_.pass(is_one_in(4) ? 1'000'000 : 10'000);
+    }
+  }
+
+  Twins& twins() { return twins_; }
+
+ private:
+  bool is_one_in(unsigned count) { return random_() % count == 0; }
+
+  bool is_troubled() { return trouble_ != 0 && is_one_in(trouble_); }
+
+  void say_hello() {
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      twins_.send({{job_.hello(rank).bytes, job_.port_of(rank)}});
+    }
+    next_ = 1;
+  }
+
+  /// With other queue pairs and nonces, or with the same queue pairs. Packets of before still come.
+  void start_again() {
+    if (is_one_in(2)) {
+      twins_.reset();
+      send_in_bursts(sent_);
+    }
+    const JobSpec before = job_.spec();
+    job_.restart(++epoch_);
+    if (is_one_in(2)) {
+      job_.spec().first_qp = before.first_qp;
+    }
+    say_hello();
+    send_in_bursts(sent_);
+  }
+
+  std::size_t bytes_of_next() {
+    return is_troubled() ? 4 * (random_() % (kMessageBytes / 4)) : kMessageBytes;
+  }
+
+  /// The ranks' packets of the next message, mixed, each rank's in order.
+  void send_messages() {
+    const std::size_t bytes = bytes_of_next();
+    std::vector<std::deque<Incoming>> waiting(kWorld);
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      for (const Built& packet : job_.message(rank, next_, Bytes(bytes, 0x11))) {
+        waiting[rank].push_back({packet.bytes, job_.port_of(rank)});
+      }
+    }
+    std::vector<Incoming> sent;
+    while (std::ranges::any_of(waiting, [](const auto& rank) { return !rank.empty(); })) {
+      std::deque<Incoming>& rank = waiting[random_() % kWorld];
+      if (!rank.empty()) {
+        sent.push_back(std::move(rank.front()));
+        rank.pop_front();
+      }
+    }
+    sent_ = sent;
+    send_in_bursts(std::move(sent));
+    acknowledge();
+    ++next_;
+    if (trouble_ != 0) {
+      send_in_bursts(sent_); // what was lost comes again, and the rest too
+      if (is_troubled()) {
+        next_ -= std::min(next_ - 1, 2u);
+      }
+    }
+  }
+
+  void acknowledge() {
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      const std::uint32_t psn = job_.first_psn_of(rank);
+      twins_.send({{build(job_.answer_to(rank, wire::ack_syndrome(0), psn)).bytes,
+                    job_.port_of(job_.successor_of(rank))}});
+    }
+  }
+
+  void send_in_bursts(std::vector<Incoming> frames) {
+    std::vector<Incoming> burst;
+    for (Incoming& frame : frames) {
+      if (is_troubled()) {
+        disturb(frame, burst);
+      } else {
+        burst.push_back(std::move(frame));
+      }
+      if (burst.size() >= InlineSwitch::kBurst / 2 || is_one_in(5)) {
+        ASSERT_NO_FATAL_FAILURE(twins_.send(burst));
+        burst.clear();
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(twins_.send(burst));
+  }
+
+  void disturb(Incoming frame, std::vector<Incoming>& burst) {
+    switch (random_() % 8) {
+    case 6:
+    case 7:
+      lie_in(frame.bytes);
+      break;
+    case 0:
+      return; // lost
+    case 1:
+      burst.push_back(frame); // and again
+      break;
+    case 2:
+      frame.bytes[random_() % frame.bytes.size()] ^= static_cast<std::uint8_t>(1u << random_() % 8);
+      break;
+    case 3:
+      frame.port = static_cast<std::uint16_t>(random_() % kPorts);
+      break;
+    case 4:
+      frame.bytes.resize(frame.bytes.size() - random_() % 8);
+      break;
+    default:
+      if (!burst.empty()) {
+        burst.insert(burst.end() - 1, frame); // before the one before it
+        return;
+      }
+    }
+    burst.push_back(frame);
+  }
+
+  /// Changes a bit behind the BTH, and makes the ICRC right.
+  void lie_in(Bytes& bytes) {
+    wire::ParsedBytes frame;
+    frame.data = bytes.data();
+    frame.length = static_cast<std::uint32_t>(bytes.size());
+    frame.packet = wire::parse(bytes);
+    if (frame.packet.parsed != wire::Parsed::message) {
+      return;
+    }
+    const std::size_t from = frame.packet.bth_offset + sizeof(wire::Bth);
+    const std::size_t until = std::min<std::size_t>(frame.packet.icrc_offset,
+                                                    frame.packet.payload_offset + kInaHeaderBytes);
+    bytes[from + random_() % (until - from)] ^= static_cast<std::uint8_t>(1u << random_() % 8);
+    wire::store_icrc(frame, wire::compute_icrc(frame));
+  }
+
+  RingJob job_;
+  std::mt19937 random_;
+  unsigned trouble_; // one frame in so many; 0: none
+  Twins twins_;
+  std::uint32_t epoch_ = 1;
+  std::uint32_t next_ = 1;
+  std::vector<Incoming> sent_;
+};
+
+JobSpec spec_of(Verb verb, Network network, std::size_t tags) {
+  JobSpec spec{.world = kWorld, .window = 4, .max_message_bytes = 1024, .network = network};
+  spec.tags.resize(tags);
+  spec.verb = verb;
+  spec.first_own_qp = 0x500;
+  return spec;
+}
+
+constexpr std::array kVerbs{Verb::send, Verb::send_immediate, Verb::write, Verb::write_immediate};
+
+TEST(RingPath, TakesAllButTheFirstMessageOfAnUndisturbedJob) {
+  for (const Verb verb : kVerbs) {
+    for (const Network network : {Network::ipv4, Network::ipv6}) {
+      Script script(spec_of(verb, network, 0), 1, 0);
+      ASSERT_NO_FATAL_FAILURE(script.run(50));
+      const std::uint64_t data = 50 * 4 * kWorld;
+      EXPECT_GE(script.twins().taken(), data - 4 * kWorld - kWorld) << test::name_of(network);
+      EXPECT_EQ(script.twins().taken_by_the_traced(), 0u) << "else it is no comparison";
+    }
+  }
+}
+
+TEST(RingPath, DoesWhatTheStagesDoWhateverComes) {
+  std::uint64_t taken = 0;
+  std::uint64_t received = 0;
+  for (unsigned seed = 1; seed <= 60 && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Network network = seed % 3 == 0 ? Network::ipv6 : Network::ipv4;
+    Script script(spec_of(kVerbs[seed % kVerbs.size()], network, seed % 2), seed, 6 + seed % 30);
+    script.run(60);
+    taken += script.twins().taken();
+    received += script.twins().received();
+  }
+  EXPECT_GT(taken, received / 4) << "else the test shows little";
+}
+
+/// A ring of hosts, undisturbed.
+class Hosts {
+ public:
+  explicit Hosts(const JobSpec& spec) : job_(spec), twins_(job_) {}
+
+  void say_hello() {
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      twins_.send({{job_.hello(rank).bytes, job_.port_of(rank)}});
+    }
+  }
+
+  std::vector<Built> message(std::uint16_t rank, std::uint32_t number) {
+    return job_.message(rank, number, Bytes(kMessageBytes, 0x11));
+  }
+
+  void send(std::uint16_t rank, const std::vector<Built>& packets) {
+    std::vector<Incoming> burst;
+    for (const Built& packet : packets) {
+      burst.push_back({packet.bytes, job_.port_of(rank)});
+    }
+    twins_.send(burst);
+  }
+
+  void send_from_all(std::uint32_t number) {
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      send(rank, message(rank, number));
+    }
+  }
+
+  RingJob& job() { return job_; }
+
+  Twins& twins() { return twins_; }
+
+ private:
+  RingJob job_;
+  Twins twins_;
+};
+
+/// A frame found its lane; then others of its burst, with a VLAN tag, teach the lane other headers.
+/// Where the PSN would be behind a tag, the frame has data that look like its PSN.
+TEST(RingPath, AsksAgainWhenALaneHasLearntMeanwhile) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  constexpr std::uint32_t before = 1 + 4 + 3; // the hello, a message, and three packets of the next
+  const std::uint32_t psn = wire::psn_add(hosts.job().first_psn_of(0), before);
+  Bytes data(kMessageBytes, 0x11);
+  test::put32(data, kMessageBytes - 256, psn);
+  const std::vector<Built> untagged = hosts.job().message(0, 2, data);
+  hosts.send(0, {untagged[0], untagged[1], untagged[2]});
+  hosts.job().spec().tags.resize(1);
+  std::vector<Built> lasts(8, hosts.job().message(0, 2, data)[3]); // the eighth is learnt
+  lasts.push_back(untagged[3]);
+  hosts.send(0, lasts);
+}
+
+/// A ring goes and comes again, and its hosts come back with the same queue pairs. What belonged to
+/// the old ring is gone.
+TEST(RingPath, DoesNotUseWhatAWithdrawnRingHad) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  hosts.send_from_all(2);
+  hosts.twins().replace_ring(hosts.job().ring());
+  const std::uint32_t first_qp = hosts.job().spec().first_qp;
+  hosts.job().restart(2);
+  hosts.job().spec().first_qp = first_qp;
+  hosts.say_hello();
+  const std::uint64_t taken = hosts.twins().taken();
+  hosts.send_from_all(1);
+  EXPECT_EQ(hosts.twins().taken(), taken) << "the first packets of all kinds go through the stages";
+  hosts.send_from_all(2);
+  EXPECT_GT(hosts.twins().taken(), taken);
+}
+
+} // namespace
+} // namespace weir::stage
