@@ -94,11 +94,20 @@ void InlineLab::introduce_senders_of(const std::vector<Arrival>& frames) {
 }
 
 void InlineLab::open_connections() {
-  const Pool pool =
-      make_pool("bench_hellos", workload_.hellos().size(), longest_of(workload_.hellos()));
-  const FrameStock hellos(workload_.hellos(), pool.get());
-  hellos.arrive_at(ports_);
-  run_until_sent(hellos.size());
+  send(workload_.hellos(), Sessions::as_told);
+  if (!workload_.before().empty()) {
+    send(workload_.before(), Sessions::entered);
+  }
+}
+
+void InlineLab::send(const std::vector<Arrival>& arrivals, Sessions sessions) {
+  const Pool pool = make_pool("bench_before", arrivals.size(), longest_of(arrivals));
+  FrameStock stock(arrivals, pool.get());
+  if (sessions == Sessions::entered) {
+    stock.enter_sessions([&](std::uint16_t ring) { return session_of(ring); });
+  }
+  stock.arrive_at(ports_);
+  run_until_sent(stock.size());
 }
 
 namespace {

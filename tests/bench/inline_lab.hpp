@@ -36,7 +36,8 @@ class InlineLab {
   /// Lets the switch learn the frames' senders, so that nothing is flooded to find them.
   void introduce_senders_of(const std::vector<Arrival>& frames);
 
-  /// Sends the hellos, so that all later frames are the rings' data.
+  /// Sends the hellos and the messages before the data, so that all later frames are the data of
+  /// running jobs.
   void open_connections();
 
   /// Not the switch: receives a burst, learns each frame's source, looks its destination up, and
@@ -52,6 +53,9 @@ class InlineLab {
   void restart();
 
  private:
+  enum class Sessions : std::uint8_t { as_told, entered };
+
+  void send(const std::vector<Arrival>& arrivals, Sessions sessions);
   std::string what_was_dropped() const;
   [[noreturn]] void fail(std::uint64_t sent, std::uint64_t frames) const;
 

@@ -44,21 +44,22 @@ Workload::Workload(const Shape& shape) : shape_(shape) {
   }
   const std::uint32_t one_of_each =
       std::uint32_t{shape.world} * shape.rings * shape.packets * shape.payload;
+  const std::uint32_t before = shape.messages_before;
   const std::uint32_t messages = std::max(1u, shape.bytes / one_of_each);
-  for (std::uint32_t message = 1; message <= messages; ++message) {
+  for (std::uint32_t message = 1; message <= before + messages; ++message) {
     for (test::RingJob& job : jobs_) {
-      add_message(job, message);
+      add_message(job, message, message <= before ? before_ : data_);
     }
   }
 }
 
-void Workload::add_message(test::RingJob& job, std::uint32_t message) {
+void Workload::add_message(test::RingJob& job, std::uint32_t message, std::vector<Arrival>& to) {
   std::minstd_rand random(message);
   const std::size_t bytes = std::size_t{shape_.payload} * shape_.packets - kInaHeaderBytes;
   const auto ring = static_cast<std::uint16_t>(job.ring().id);
   for (std::uint16_t rank = 0; rank < shape_.world; ++rank) {
     for (test::Built& frame : job.message(rank, message, gradient(bytes, random))) {
-      data_.push_back({job.port_of(rank), std::move(frame.bytes), ring});
+      to.push_back({job.port_of(rank), std::move(frame.bytes), ring});
     }
   }
 }

@@ -26,9 +26,10 @@ inline constexpr std::uint32_t kInMemory = 64u << 20;
 struct Shape {
   std::uint16_t world = 8; // H
   std::uint16_t rings = 1;
-  std::uint16_t payload = 1024;   // path MTU, bytes
-  std::uint32_t packets = 16;     // of a message
-  std::uint32_t bytes = kInCache; // payload of all data frames together, approximately
+  std::uint16_t payload = 1024;      // path MTU, bytes
+  std::uint32_t packets = 16;        // of a message
+  std::uint32_t bytes = kInCache;    // payload of all data frames together, approximately
+  std::uint32_t messages_before = 0; // of each rank, that come before the data frames
 };
 
 /// The prepared frames of some jobs with real headers, PSNs and ICRCs, in the order in which each
@@ -47,14 +48,18 @@ class Workload {
 
   const std::vector<Arrival>& hellos() const { return hellos_; }
 
+  /// What each connection has carried when the data frames come: see Shape::messages_before.
+  const std::vector<Arrival>& before() const { return before_; }
+
   const std::vector<Arrival>& data() const { return data_; }
 
  private:
-  void add_message(test::RingJob& job, std::uint32_t message);
+  void add_message(test::RingJob& job, std::uint32_t message, std::vector<Arrival>& to);
 
   Shape shape_;
   std::vector<test::RingJob> jobs_;
   std::vector<Arrival> hellos_;
+  std::vector<Arrival> before_;
   std::vector<Arrival> data_;
 };
 
