@@ -73,6 +73,13 @@ class MessageHistory {
                                          : locate_elsewhere(psn);
   }
 
+  /// The slot of a packet of the message that was found last.
+  std::optional<std::uint32_t> probable_slot(std::uint32_t psn) const {
+    const std::uint32_t packet = (psn - last_found_->first_psn) & wire::kPsnMask;
+    return packet < last_found_->packets ? std::optional(last_found_->first_slot + packet)
+                                         : std::nullopt;
+  }
+
   std::uint64_t newest() const { return newest_; }
 
   /// Calls `visit` with each known message, oldest first. Takes time for the messages, not for the

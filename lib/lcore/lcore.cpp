@@ -307,12 +307,12 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
     }
     lane = follows_run ? lane_of(mbuf, queue.port) : lane;
     if (lane != nullptr) {
-      kept[size++] = {mbuf, lane, bytes_of(mbuf)};
+      kept[size++] = {mbuf, &worker_->ring_path(), lane, bytes_of(mbuf)};
     } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
-      kept[size++] = {mbuf, nullptr, payload_to_read(*frame)};
+      kept[size++] = {mbuf, nullptr, nullptr, payload_to_read(*frame)};
     }
     run.has_company = size != 0;
-    payloads.load_more(size, [&](std::size_t i) { return kept[i].payload; });
+    payloads.load_more(std::span(kept).first(size));
   }
   send(run);
   expect(count);
@@ -323,15 +323,22 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
 /// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.
 void Lcore::serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint16_t port,
                   frame::Instant now) {
+  std::uint64_t packets = 0; // that went in their lanes
+  std::uint64_t bytes = 0;
   for (const Kept& frame : kept) {
-    payloads.load_more(kept.size(), [&](std::size_t i) { return kept[i].payload; });
-    payloads.use(frame.payload);
+    payloads.load_more(kept);
+    payloads.use(frame.payload.size());
     if (frame.lane == nullptr) {
       dispatch_.accept(frame_of(frame.mbuf), now);
-    } else if (!take(frame.mbuf, *frame.lane, port, now)) {
+    } else if (take(frame.mbuf, *frame.lane, port, now)) {
+      ++packets;
+      bytes += frame.payload.size();
+    } else {
       dispatch_.accept(*parse(frame.mbuf, port, now), now);
     }
   }
+  ports_[port].rx_packets += packets;
+  ports_[port].rx_bytes += bytes;
 }
 
 /// nullptr when the frame must take another way.
@@ -343,13 +350,7 @@ stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
 }
 
 bool Lcore::take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now) {
-  const std::uint32_t bytes = mbuf->pkt_len; // read now: afterwards the frame may be gone
-  if (!worker_->ring_path().take(make_frame(mbuf, port), lane, now)) {
-    return false;
-  }
-  ++ports_[port].rx_packets;
-  ports_[port].rx_bytes += bytes;
-  return true;
+  return worker_->ring_path().take(make_frame(mbuf, port), lane, now);
 }
 
 /// False when the frame must take the stages.

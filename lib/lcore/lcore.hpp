@@ -197,8 +197,18 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   /// A frame of a burst that has not left by the fast path.
   struct Kept {
     rte_mbuf* mbuf = nullptr;
+    stage::RingPath* ring_path = nullptr; // of the lane
     stage::Lane* lane = nullptr; // that it goes in; nullptr: it is parsed and takes the stages
     std::span<const std::uint8_t> payload; // the frame, if its payload will be read
+
+    /// Loads what serving the frame needs. Returns the bytes that are read.
+    std::size_t load() const {
+      if (lane != nullptr) {
+        ring_path->load_slot(*lane, payload);
+      }
+      prefetch_payload(payload);
+      return payload.size();
+    }
   };
 
   /// Frames of a burst that go the fast path one after the other, by one egress port.

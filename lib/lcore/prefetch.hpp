@@ -10,6 +10,7 @@
 
 #include <rte_prefetch.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -56,19 +57,16 @@ inline void prefetch_payload(std::span<const std::uint8_t> frame) {
 /// time.
 class PayloadsAhead {
  public:
-  /// Of the burst's frames, the first `known` are known by now; `payload_of` gives what will be
-  /// read of one.
-  template <typename PayloadOf>
-  void load_more(std::size_t known, PayloadOf&& payload_of) {
-    for (; next_ < known && ahead_ < kBytes; ++next_) {
-      const std::span<const std::uint8_t> payload = payload_of(next_);
-      ahead_ += payload.size();
-      prefetch_payload(payload);
+  /// `frames` are those of the burst that are known by now, in order.
+  template <typename Frames>
+  void load_more(const Frames& frames) {
+    for (; next_ < frames.size() && ahead_ < kBytes; ++next_) {
+      ahead_ += frames[next_].load();
     }
   }
 
-  /// The next frame is worked on.
-  void use(std::span<const std::uint8_t> payload) { ahead_ -= payload.size(); }
+  /// The next frame, of which so many bytes were to be read, is worked on.
+  void use(std::size_t bytes) { ahead_ -= bytes; }
 
  private:
   static constexpr std::size_t kBytes = 9000; // two frames of 4 KiB, eight of 1 KiB
@@ -77,16 +75,33 @@ class PayloadsAhead {
   std::size_t ahead_ = 0;
 };
 
+/// A burst of frames that have been parsed, for PayloadsAhead.
+struct ParsedBurst {
+  struct Parsed {
+    const frame::Frame& frame;
+
+    std::size_t load() const {
+      prefetch_payload(frame.bytes());
+      return frame.length;
+    }
+  };
+
+  std::span<rte_mbuf* const> mbufs;
+
+  std::size_t size() const { return mbufs.size(); }
+
+  Parsed operator[](std::size_t place) const { return {frame_of(mbufs[place])}; }
+};
+
 /// Calls `work` with each frame of a burst, which have been parsed, and loads what it reads.
 template <typename Work>
 void for_each_parsed(std::span<rte_mbuf* const> burst, Work&& work) {
   prefetch_descriptions(burst);
   prefetch_headers(burst);
-  const auto payload_of = [burst](std::size_t i) { return frame_of(burst[i]).bytes(); };
   PayloadsAhead payloads;
   for (rte_mbuf* mbuf : burst) {
-    payloads.load_more(burst.size(), payload_of);
-    payloads.use(frame_of(mbuf).bytes());
+    payloads.load_more(ParsedBurst{burst});
+    payloads.use(frame_of(mbuf).length);
     work(frame_of(mbuf));
   }
 }

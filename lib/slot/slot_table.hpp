@@ -97,6 +97,15 @@ class SlotTable {
     return arrive_otherwise(slot, contribution, frame);
   }
 
+  /// Asks for what arrive() uses of the slot.
+  [[gnu::always_inline]] void load(std::uint32_t slot) const {
+    constexpr std::size_t line = 64;
+    const auto* bytes = reinterpret_cast<const std::byte*>(&slots_[slot]);
+    __builtin_prefetch(bytes, 1);
+    __builtin_prefetch(bytes + line, 1);
+    __builtin_prefetch(frames_.data() + std::size_t{slot} * dimensions_.children, 1);
+  }
+
   /// For a slot that arrive() just called completed: its frames in order of children, which the
   /// caller owns again once it has called release().
   std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
@@ -154,6 +163,11 @@ class SlotTable {
   std::uint16_t children() const { return dimensions_.children; }
 
   std::size_t slots() const { return slots_.size(); }
+
+  /// Bytes of what arrive() uses, without frames and results.
+  std::size_t state_bytes() const {
+    return slots_.size() * (sizeof(Slot) + dimensions_.children * sizeof(frame::Frame*));
+  }
 
   std::uint64_t held() const { return held_; }
 

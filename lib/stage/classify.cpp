@@ -49,7 +49,8 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
   case Verdict::Step::drop:
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
-    lanes_.learn(frame, verdict, classifier_.live_connection_of({verdict.ring, verdict.child}));
+    lanes_.learn(frame, verdict, classifier_.live_connection_of({verdict.ring, verdict.child}),
+                 rings_[verdict.ring]->slots);
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:

@@ -5,6 +5,18 @@
 #include <optional>
 
 namespace weir::stage {
+namespace {
+
+/// From memory, while the burst's other frames look for their lanes.
+[[gnu::always_inline]] inline void load(const conn::LiveConnection& live) {
+  constexpr std::size_t line = 64;
+  __builtin_prefetch(live.connection, 1);
+  __builtin_prefetch(live.history);
+  __builtin_prefetch(live.flow, 1);
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(live.flow) + line, 1);
+}
+
+} // namespace
 
 Lanes::Lanes(const ring::CurrentRings& current, std::uint32_t children,
              const conn::HashKey& hash_key)
@@ -28,18 +40,16 @@ bool Lanes::fits(const wire::Packet& packet) {
 }
 
 Lane* Lanes::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth) {
-  if (!wire::info_of(frame[bth]).carries_message()) {
-    return nullptr;
-  }
   Lane* lane = table_.find(key_of(frame.data(), bth));
   if (lane == nullptr || !is_for(*lane, frame, ingress)) {
     return nullptr;
   }
-  return last_ = lane;
+  load(lane->live);
+  return last_[static_cast<std::size_t>(lane->headers.packet().opcode.position)] = lane;
 }
 
 void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
-                  const conn::LiveConnection& live) {
+                  const conn::LiveConnection& live, slot::SlotTable& slots) {
   const wire::Packet& packet = frame.packet;
   if (!fits(packet)) {
     return;
@@ -59,6 +69,7 @@ void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
     lane->icrc.learn(frame);
   }
   lane->live = live;
+  lane->slots = &slots;
   lane->identity = live.connection->identity();
   if (packet.opcode.starts_message()) {
     lane->ina = wire::view_as<wire::InaHeader>(frame.payload());

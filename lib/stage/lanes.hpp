@@ -6,6 +6,7 @@
 #include "frame/frame.hpp"
 #include "l2/port_set.hpp"
 #include "ring/current_rings.hpp"
+#include "slot/slot_table.hpp"
 #include "wire/header_template.hpp"
 #include "wire/icrc.hpp"
 
@@ -27,6 +28,7 @@ struct alignas(64) Lane {
   bool has_icrc = false;
   wire::HeaderIcrc icrc; // if it has one
   conn::LiveConnection live;
+  slot::SlotTable* slots = nullptr;        // of the ring
   std::array<std::uint64_t, 2> identity{}; // of the connection
   wire::InaHeader ina{};                   // of a packet that starts a message
   std::uint32_t packets = 0;               // of its message
@@ -44,12 +46,16 @@ class Lanes {
 
   /// The lane whose headers the frame has. nullptr for any other frame.
   Lane* find(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
-    if (last_ != nullptr && is_for(*last_, frame, ingress)) [[likely]] {
-      return last_; // packets of a connection often follow one another
-    }
     const std::size_t bth = bth_offset_[ingress];
-    return bth == 0 || frame.size() < bth + sizeof(wire::Bth) ? nullptr
-                                                              : look_up(frame, ingress, bth);
+    if (bth == 0 || frame.size() < bth + sizeof(wire::Bth)) {
+      return nullptr;
+    }
+    const wire::OpcodeInfo& opcode = wire::info_of(frame[bth]);
+    Lane* last = last_[static_cast<std::size_t>(opcode.position)];
+    if (last != nullptr && is_for(*last, frame, ingress)) [[likely]] {
+      return last; // packets of a connection often follow one another
+    }
+    return opcode.carries_message() ? look_up(frame, ingress, bth) : nullptr;
   }
 
   /// Whether the frame has the lane's headers, and its ring is still in the set.
@@ -61,7 +67,8 @@ class Lanes {
   std::uint64_t learnt() const { return learnt_; }
 
   /// Learns from a contribution of a live ring's connection. It need not be verified yet.
-  void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live);
+  void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live,
+             slot::SlotTable& slots);
 
  private:
   static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages
@@ -75,7 +82,7 @@ class Lanes {
   const ring::CurrentRings& current_;
   std::array<std::uint16_t, l2::kMaxPorts> bth_offset_{}; // of what was learnt last; by port
   conn::BucketTable<Lane> table_;
-  Lane* last_ = nullptr; // that was found
+  std::array<Lane*, wire::kPositions> last_{}; // that were found, by place in the message
   std::uint64_t learnt_ = 0;
 };
 

@@ -28,6 +28,20 @@ class RingPath {
     return forward_.is_watched() ? nullptr : lanes_.find(frame, ingress);
   }
 
+  /// The worker's slots take so many bytes.
+  void expect_slots(std::size_t bytes) { loads_slots_ = bytes > kNearCache; }
+
+  /// Loads the slot that the frame, whose lane this is, will probably go to, if it may be far away.
+  [[gnu::always_inline]] void load_slot(const Lane& lane,
+                                        std::span<const std::uint8_t> frame) const {
+    if (!loads_slots_) {
+      return;
+    }
+    if (const auto slot = lane.live.history->probable_slot(lane.headers.psn_of(frame))) {
+      lane.slots->load(*slot);
+    }
+  }
+
   /// Takes a frame with data, length and ingress set, whose lane_of() this is. False when it must
   /// take the stages after all, because of what came since or what it is. Then nothing has changed
   /// but what the frame knows of itself.
@@ -37,6 +51,8 @@ class RingPath {
   std::uint64_t taken() const { return taken_; }
 
  private:
+  static constexpr std::size_t kNearCache = 1u << 18; // bytes, of the second level's
+
   using Located = conn::MessageHistory::Located;
 
   bool is_still_for(const Lane& lane, const frame::Frame& frame) const {
@@ -56,6 +72,7 @@ class RingPath {
   frame::FrameCounters& counters_;
   std::uint64_t learnt_ = 0; // by the lanes before this burst
   std::uint64_t taken_ = 0;
+  bool loads_slots_ = false;
 };
 
 } // namespace weir::stage

@@ -49,7 +49,17 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
                 counters),
       queue_(settings.queue_room, current, rings_, classify_, forward),
       ring_path_(lanes_, queue_, forward, bridge, aggregate_, counters) {
+  follow_rings();
+}
+
+/// To be called when other rings belong to the worker.
+void Worker::follow_rings() {
   queue_.share_among(groups());
+  std::size_t slot_bytes = 0;
+  for (const std::uint16_t ring : owned_) {
+    slot_bytes += rings_[ring]->slots.state_bytes();
+  }
+  ring_path_.expect_slots(slot_bytes);
 }
 
 /// Number of groups that the worker's rings are in.
@@ -68,7 +78,7 @@ void Worker::adopt(std::uint16_t ring, RingRoom room) {
   rings_[ring].emplace(std::move(room.state));
   owned_.push_back(ring);
   queue_.follow_groups();
-  queue_.share_among(groups());
+  follow_rings();
 }
 
 void Worker::change_ring(std::uint16_t ring, frame::Instant now) {
@@ -82,7 +92,7 @@ RingRoom Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   rings_[ring].reset();
   schedule_.forget(ring);
   std::erase(owned_, ring);
-  queue_.share_among(groups());
+  follow_rings();
   return room;
 }
 

@@ -109,6 +109,7 @@ class Worker {
   std::uint64_t held() const;
 
  private:
+  void follow_rings();
   std::size_t groups() const;
 
   const ring::CurrentRings& current_;
