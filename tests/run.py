@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -29,6 +30,8 @@ LINES_REPEATED = 80  # of one stage
 QUICKLY_BUILT = ["-Db_lundef=false", "-Dbuildtype=plain", "-Doptimization=1", "-Dcpp_args=-gline-tables-only"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=true", *QUICKLY_BUILT]
+# As in tools/prepare. Stages hand it on to the builds that they start.
+COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
 
 
 @dataclass
@@ -62,6 +65,8 @@ def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool 
 
 def configured(name: str, about: str, build: str, compiler: str, options: list[str], targets: list[str]) -> Stage:
     """Configures a build directory with another compiler or sanitizer and builds some targets there."""
+    if shutil.which("ccache"):
+        compiler = f"'ccache {compiler}'"  # meson looks for it by itself only beside the compiler that it chooses
     setup = f"test -f {build}/build.ninja || CXX={compiler} meson setup {build} {' '.join(options)}"
     return Stage(name, about, ["bash", "-ec", f"{setup}; ninja -C {build} --quiet {' '.join(targets)}"])
 
@@ -155,7 +160,7 @@ def run(stage: Stage) -> Count:
     started = time.monotonic()
     if stage.junit is not None:
         stage.junit.unlink(missing_ok=True)
-    process = subprocess.Popen(stage.command, cwd=ROOT, env=os.environ | stage.environment, text=True, errors="replace",
+    process = subprocess.Popen(stage.command, cwd=ROOT, env=os.environ | COMPILER_CACHE | stage.environment, text=True, errors="replace",
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output = []
     assert process.stdout is not None
