@@ -49,15 +49,8 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
     return ring_path.lane_of(frame->bytes(), frame->ingress);
   });
   for (std::size_t i = 0; i < burst.size(); ++i) {
-    if (lanes[i] == nullptr || !ring_path.take(*burst[i], *lanes[i], now)) {
-      take_stages(*burst[i], now);
-    }
+    serve(*burst[i], lanes[i], now);
   }
-}
-
-void InlineSwitch::take_stages(frame::Frame& frame, frame::Instant now) {
-  receive_.accept(frame, now);
-  dispatch_.accept(frame, now);
 }
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {

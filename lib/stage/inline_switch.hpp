@@ -33,8 +33,9 @@ class InlineSwitch : private WorkerSink {
 
   /// Takes a frame with data, length and ingress set.
   void accept(frame::Frame& frame, frame::Instant now) {
-    frame::Frame* const burst[] = {&frame};
-    accept(burst, now);
+    RingPath& ring_path = worker_.ring_path();
+    ring_path.begin_burst();
+    serve(frame, ring_path.lane_of(frame.bytes(), frame.ingress), now);
   }
 
   /// Takes at most kBurst frames that have come together, as an lcore does.
@@ -90,7 +91,14 @@ class InlineSwitch : private WorkerSink {
   }
 
  private:
-  void take_stages(frame::Frame& frame, frame::Instant now);
+  void serve(frame::Frame& frame, Lane* lane, frame::Instant now) {
+    if (lane != nullptr && worker_.ring_path().take(frame, *lane, now)) {
+      return;
+    }
+    receive_.accept(frame, now);
+    dispatch_.accept(frame, now);
+  }
+
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
 
   ring::CurrentRings current_;
