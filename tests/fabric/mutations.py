@@ -44,9 +44,11 @@ class Mutation:
 CLASSIFY = "lib/conn/classifier.cpp"
 HISTORY = "lib/conn/message_history.cpp"
 SLOTS = "lib/slot/slot_table.cpp"
+SLOTS_INLINE = "lib/slot/slot_table.hpp"
 DISPATCH = "lib/stage/dispatch.cpp"
 CLASSIFY_STAGE = "lib/stage/classify.cpp"
 AGGREGATE = "lib/stage/aggregate.cpp"
+AGGREGATE_INLINE = "lib/stage/aggregate.hpp"
 EMIT = "lib/stage/emit.cpp"
 RING_STATE = "lib/stage/ring_state.cpp"
 REDUCE = "lib/stage/reduce.cpp"
@@ -55,6 +57,8 @@ WINDOW = "lib/host/collective/message_window.cpp"
 SLICE = "lib/host/collective/slice.cpp"
 REDUCER = "lib/host/collective/switch_reducer.cpp"
 RECOVER = "lib/stage/recover.cpp"
+RECOVER_INLINE = "lib/stage/recover.hpp"
+RING_PATH = "lib/stage/ring_path.cpp"
 TIMERS = "lib/stage/timers.cpp"
 FLOW = "lib/recovery/flow.cpp"
 SAID = "                 classifier_.flow_of(sender).unacknowledged);"
@@ -76,7 +80,7 @@ MUTATIONS = [
     Mutation("bitmap", "a repeat counts as another rank's contribution", [
         Edit(SLOTS, "if (slot.has(contribution.child)) {", "if (false) {")]),
     Mutation("cache-forward", "no cache: a repeat in a complete slot is forwarded", [
-        Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, contribution.slot, now);",
+        Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, slot, now);",
              "return forward_.send(frame, frame::Departure::forwarded, now);")]),
     Mutation("cache-recompute", "no cache: a complete slot is filled anew by repeats (NetReduce)", [
         Edit(SLOTS, "    return SlotEvent::repeat_complete;",
@@ -110,17 +114,19 @@ MUTATIONS = [
     Mutation("begin-dead", "a new incarnation leaves the old connections as they are", [
         Edit(CLASSIFY, "  connection.state = ConnectionState::dead;\n", "")]),
     Mutation("icrc", "ICRCs are not verified", [
-        Edit("lib/wire/icrc.cpp", "return frame.icrc == IcrcState::valid;", "return true;")]),
+        Edit("lib/wire/icrc.hpp", "return frame.icrc == IcrcState::valid;", "return true;"),
+        Edit("lib/wire/icrc.cpp", "  return is_valid;\n}\n\nstd::uint32_t stored_icrc", "  frame.icrc = IcrcState::valid;\n  return true;\n}\n\nstd::uint32_t stored_icrc")]),
     Mutation("icrc-first", "ICRCs of FIRST and ONLY are not verified", [
         Edit(CLASSIFY, "if (!wire::verify_icrc(frame)) {", "if (false) {"),
-        Edit(AGGREGATE, "if (!wire::verify_icrc(frame)) {",
-             "if (!wire::verify_icrc(frame) && !frame.packet.opcode.starts_message()) {")]),
+        Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
+             "if (!wire::verify_icrc(frame) && !frame.packet.opcode.starts_message()) {"),
+        Edit(RING_PATH, "  if (!verify(frame, lane) || !differ", "  if (!differ")]),
     Mutation("icrc-other", "ICRCs of MIDDLE and LAST are not verified", [
-        Edit(AGGREGATE, "if (!wire::verify_icrc(frame)) {",
+        Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
              "if (!wire::verify_icrc(frame) && frame.packet.opcode.starts_message()) {")]),
     Mutation("history-depth", "the history remembers one message (NetReduce)", [
-        Edit("lib/conn/message_history.hpp", "return packet < last_found_->packets ?",
-             "return last_found_->message == newest_ && packet < last_found_->packets ?"),
+        Edit("lib/conn/message_history.hpp", "return packet < last_found_->packets ? Located{",
+             "return last_found_->message == newest_ && packet < last_found_->packets ? Located{"),
         Edit(HISTORY, "if (packet >= candidate.packets) {",
              "if (candidate.message != newest_ || packet >= candidate.packets) {")]),
     Mutation("never-guess", "packets of unclassified queue pairs are forwarded", [
@@ -193,7 +199,7 @@ MUTATIONS = [
         Edit("lib/ring/ring_set.cpp", "  less.ring_by_id_.erase(rings_[ring].spec().id);\n", "")],
         "its hosts form again, and their sums are right; ring_set_test and switch_test hold the rule by themselves"),
     Mutation("rank-missing", "a slot is complete when one rank is still missing", [
-        Edit(SLOTS, "slot.arrived == dimensions_.children ?", "slot.arrived + 1 >= dimensions_.children ?")]),
+        Edit(SLOTS_INLINE, "slot.arrived == dimensions_.children ?", "slot.arrived + 1 >= dimensions_.children ?")]),
     Mutation("ingress", "floods reach the ingress too", [
         Edit("lib/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
              "return {all_, DropReason::no_egress};")]),
@@ -248,7 +254,7 @@ MUTATIONS = [
              "    ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);\n  }\n")],
         "answers go to the last run's queue pair, which nobody has, until the first acknowledgement passes"),
     Mutation("e-stays", "e stays where it was", [
-        Edit(RECOVER, "    flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);\n", ""),
+        Edit(RECOVER_INLINE, "      flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);\n", ""),
         Edit(RECOVER, "    flow.next_in = wire::psn_add(flow.next_in, 1);\n", "    break;\n")],
         "e decides only who is asked; asks too many cost packets"),
     Mutation("below-floor", "the switch speaks although a is below the history's floor", [
@@ -383,7 +389,7 @@ MUTATIONS = [
     Mutation("swallow-own-pass", "a pass that the switch asked for brings a resend, too", [
         Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      resend(sender, now);\n    }\n", "    resend(sender, now);\n")], FASTER),
     Mutation("swallow-pass", "no new pass is noticed", [
-        Edit(FLOW, "    pass = Pass::nothing;\n", "")]),
+        Edit(FLOW, "  pass = Pass::nothing;\n", "")]),
     Mutation("swallow-silent", "when patience is over, repeats below a bring nothing", [
         Edit(RECOVER, ": send_last_again(sender, now);", ": false;")]),
 
@@ -422,16 +428,15 @@ MUTATIONS = [
     Mutation("broadcast-first", "a broadcast's result is rank 0's data, whoever its root is", [
         Edit(REDUCE, "child_of_rank(shape.root)", "child_of_rank(0)")]),
     Mutation("broadcast-folded", "a broadcast's result is the fold of all ranks' data", [
-        Edit(REDUCE, "return slot::Fold::copy_of(*root, operators_.kernel(DataType::u8, Operation::bitwise_or));",
-             "return {.kernel = operators_.kernel(DataType::u8, Operation::bitwise_or)};")]),
+        Edit("lib/slot/fold.hpp", "return {bitwise_or_of_bytes, spread, root, 1};", "return {bitwise_or_of_bytes, spread};")]),
     Mutation("broadcast-bits", "a broadcast makes NaNs canonical", [
         Edit(REDUCE, "operators_.kernel(DataType::u8, Operation::bitwise_or)", "operators_.kernel(shape.data_type, Operation::min)")]),
     Mutation("broadcast-early", "a broadcast is complete when its root's packet is here", [
-        Edit(SLOTS, "return slot.arrived == dimensions_.children ?",
+        Edit(SLOTS_INLINE, "return slot.arrived == dimensions_.children ?",
              "const bool is_roots =\n      slot.shape.collective == Collective::broadcast && contribution.child == slot.shape.root;\n"
              "  return slot.arrived == dimensions_.children || is_roots ?")]),
     Mutation("barrier-early", "a barrier is complete when one rank is still missing", [
-        Edit(SLOTS, "return slot.arrived == dimensions_.children ?",
+        Edit(SLOTS_INLINE, "return slot.arrived == dimensions_.children ?",
              "const bool is_barrier = slot.shape.collective == Collective::barrier;\n"
              "  return slot.arrived + (is_barrier ? 1u : 0u) == dimensions_.children ?")]),
     Mutation("agree-root", "ranks need not agree on the root", [
