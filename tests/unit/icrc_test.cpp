@@ -206,6 +206,46 @@ TEST(Icrc, ChangesByTheDifferenceOfPayloads) {
   }
 }
 
+/// An earlier packet's headers tell of a later one's what a look at all of them tells, whatever bit
+/// of the later one is wrong. The bits that templates compare stay right.
+TEST(HeaderIcrc, SaysWhatAWholeCheckSays) {
+  std::mt19937 random(12);
+  constexpr std::uint8_t kWriteMiddle = 0x07;
+  constexpr std::uint8_t kSendLastImmediate = 0x03;
+  for (const Header& header : kHeaders) {
+    for (const std::uint8_t opcode : {kWriteMiddle, kSendLastImmediate}) {
+      FrameSpec spec = random_spec(random, header, opcode, 128 + random() % 5);
+      Held first(build(spec).bytes);
+      ASSERT_TRUE(HeaderIcrc::fits(first.frame.packet));
+      ASSERT_TRUE(verify_icrc(first.frame));
+      HeaderIcrc headers;
+      headers.learn(first.frame);
+      spec.id = static_cast<std::uint16_t>(random());
+      spec.psn = random() & 0xffffff;
+      spec.ack_request = !spec.ack_request;
+      spec.variant = static_cast<std::uint8_t>(random());
+      spec.payload = random_bytes(random, spec.payload.size());
+      const Built later = build(spec);
+      Held good(later.bytes);
+      EXPECT_TRUE(headers.verify(good.frame));
+      EXPECT_EQ(good.frame.payload_crc,
+                crc32_reference(
+                    0, std::span(later.bytes).subspan(later.payload, later.icrc - later.payload)));
+      for (std::size_t bit = 8 * (good.frame.packet.bth_offset + offsetof(Bth, ack_request));
+           bit < 8 * later.bytes.size(); ++bit) {
+        Bytes wrong = later.bytes;
+        wrong[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+        Held held(wrong);
+        held.frame.packet = good.frame.packet;
+        Held whole(wrong);
+        whole.frame.packet = good.frame.packet;
+        ASSERT_FALSE(headers.verify(held.frame)) << bit;
+        ASSERT_FALSE(verify_icrc(whole.frame)) << bit;
+      }
+    }
+  }
+}
+
 TEST(Icrc, NoticesEveryCoveredBitAndNoOther) {
   std::mt19937 random(5);
   for (const Header& header : kHeaders) {

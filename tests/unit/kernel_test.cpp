@@ -222,6 +222,36 @@ TEST(FindKernel, GivesNullptrForNumbersOutsideTheTable) {
   EXPECT_EQ(reference_kernel(DataType::u32, no_operation), nullptr);
 }
 
+/// Every length around a few vectors, at every place in a line; nothing beside the outputs changes.
+TEST(Spread, CopiesToEveryOutputAndNowhereElse) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kRoom = 1024;
+  Random random(31);
+  for (std::size_t level = 0; level <= static_cast<std::size_t>(best_cpu_level()); ++level) {
+    const SpreadKernel spread = find_spread(static_cast<CpuLevel>(level));
+    for (std::size_t length = 0; length <= 5 * kLine + 3; ++length) {
+      const unsigned count = 1 + static_cast<unsigned>(random() % 9);
+      const std::size_t place = random() % kLine;
+      Bytes from(length);
+      std::ranges::generate(from, [&] { return static_cast<std::byte>(random()); });
+      std::vector<Bytes> rooms(count, Bytes(kRoom, kCanary));
+      std::vector<std::byte*> outputs;
+      for (Bytes& room : rooms) {
+        const bool is_alike = random() % 4 != 0; // most outputs are aligned like the first one
+        outputs.push_back(room.data() + kLine + (is_alike ? place : random() % kLine));
+      }
+      spread(outputs.data(), count, from.data(), length);
+      for (unsigned i = 0; i < count; ++i) {
+        const auto begin = static_cast<std::size_t>(outputs[i] - rooms[i].data());
+        Bytes expected(kRoom, kCanary);
+        std::ranges::copy(from, expected.begin() + static_cast<std::ptrdiff_t>(begin));
+        ASSERT_EQ(rooms[i], expected)
+            << "level " << level << ", " << length << " bytes, output " << i;
+      }
+    }
+  }
+}
+
 TEST(CpuLevel, HasANameForEach) {
   EXPECT_EQ(name_of(CpuLevel::baseline), "baseline");
   EXPECT_EQ(name_of(CpuLevel::avx2), "avx2");
