@@ -343,7 +343,8 @@ void Lcore::serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint
 
 /// nullptr when the frame must take another way.
 stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
-  if (!worker_ || !is_as_it_came(mbuf)) {
+  const bool may_be_rewritten = outer_tag_of(port) == wire::EtherType::service_vlan;
+  if (!worker_ || may_be_rewritten || !is_as_it_came(mbuf)) {
     return nullptr;
   }
   return worker_->ring_path().lane_of(bytes_of(mbuf), port);

@@ -51,11 +51,13 @@ Lane* Lanes::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
 void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
                   const conn::LiveConnection& live, slot::SlotTable& slots) {
   const wire::Packet& packet = frame.packet;
-  if (!fits(packet)) {
+  const bool is_usual = live.connection->hellos == 0 &&
+                        verdict.record->shape.collective != Collective::hello && fits(packet);
+  if (!is_usual || !wire::verify_icrc(frame)) {
     return;
   }
   Lane* lane = place_for(key_of(frame.data, packet.bth_offset));
-  if (lane == nullptr || !wire::verify_icrc(frame)) {
+  if (lane == nullptr) {
     return;
   }
   lane->headers.learn(frame.bytes());
@@ -80,7 +82,7 @@ void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
 }
 
 /// nullptr when it is not worth while, or all places are taken. The lane of a connection that has
-/// ended may be learnt anew.
+/// ended may be learnt anew; whoever gets a place must learn, for its old lane is gone.
 Lane* Lanes::place_for(std::uint64_t key) {
   const auto is_of_the_past = [this](const Lane& lane) {
     return lane.rings != current_.number() || !lane.holds();
@@ -90,7 +92,7 @@ Lane* Lanes::place_for(std::uint64_t key) {
     return is_worth_while ? known : nullptr;
   }
   return table_.insert(key, [&](const Lane& lane) {
-    return is_of_the_past(lane) ? std::optional(lane.rings) : std::nullopt;
+    return is_of_the_past(lane) ? std::optional(current_.number() - lane.rings) : std::nullopt;
   });
 }
 

@@ -44,7 +44,8 @@ class Lanes {
   /// For rings with so many children.
   Lanes(const ring::CurrentRings& current, std::uint32_t children, const conn::HashKey& hash_key);
 
-  /// The lane whose headers the frame has. nullptr for any other frame.
+  /// The lane whose headers the frame has. Its connection may have ended. nullptr for any other
+  /// frame.
   Lane* find(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
     const std::size_t bth = bth_offset_[ingress];
     if (bth == 0 || frame.size() < bth + sizeof(wire::Bth)) {
@@ -66,7 +67,8 @@ class Lanes {
   /// How often something was learnt: a lane that was found before may be another's since.
   std::uint64_t learnt() const { return learnt_; }
 
-  /// Learns from a contribution of a live ring's connection. It need not be verified yet.
+  /// Learns from a contribution of a live ring's connection, unless it is a hello or hellos wait on
+  /// the connection. It need not be verified yet.
   void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live,
              slot::SlotTable& slots);
 

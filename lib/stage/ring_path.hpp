@@ -21,7 +21,7 @@ class RingPath {
            Aggregate& aggregate, frame::FrameCounters& counters);
 
   /// Said before the first frame of a burst.
-  void begin_burst() { learnt_ = lanes_.learnt(); }
+  void begin_burst() { learnt_before_ = lanes_.learnt(); }
 
   /// The lane that the frame goes in, for take() in the same burst. nullptr: it takes the stages.
   Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
@@ -56,7 +56,7 @@ class RingPath {
   using Located = conn::MessageHistory::Located;
 
   bool is_still_for(const Lane& lane, const frame::Frame& frame) const {
-    return lanes_.learnt() == learnt_ || lanes_.is_for(lane, frame.bytes(), frame.ingress);
+    return lanes_.learnt() == learnt_before_ || lanes_.is_for(lane, frame.bytes(), frame.ingress);
   }
 
   static bool verify(frame::Frame& frame, const Lane& lane);
@@ -70,7 +70,7 @@ class RingPath {
   l2::Bridge& bridge_;
   Aggregate& aggregate_;
   frame::FrameCounters& counters_;
-  std::uint64_t learnt_ = 0; // by the lanes before this burst
+  std::uint64_t learnt_before_ = 0; // by the lanes, when the burst began
   std::uint64_t taken_ = 0;
   bool loads_slots_ = false;
 };

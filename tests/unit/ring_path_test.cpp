@@ -98,6 +98,13 @@ class Twins {
 
   std::uint64_t taken_by_the_traced() { return taken_by(traced_); }
 
+  /// In both switches alike.
+  std::uint64_t waiting_hellos() {
+    const std::uint64_t waiting = fast_.inside().worker().classifier().waiting_hellos();
+    EXPECT_EQ(waiting, traced_.inside().worker().classifier().waiting_hellos());
+    return waiting;
+  }
+
   std::uint64_t received() const { return fast_.accounting().frames.received; }
 
  private:
@@ -366,6 +373,55 @@ TEST(RingPath, AsksAgainWhenALaneHasLearntMeanwhile) {
   std::vector<Built> lasts(8, hosts.job().message(0, 2, data)[3]); // the eighth is learnt
   lasts.push_back(untagged[3]);
   hosts.send(0, lasts);
+}
+
+/// A hello of another job waits on a queue pair that is in use. The next packet shows that its
+/// sender has gone on: the hello is given up (docs/protocol.md §2a).
+TEST(RingPath, LeavesPacketsToTheStagesWhileAHelloWaits) {
+  const JobSpec spec = spec_of(Verb::send, Network::ipv4, 0);
+  Hosts hosts(spec);
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  hosts.send_from_all(2);
+  const std::vector<Built> next = hosts.message(0, 3);
+  RingJob other(spec);
+  other.restart(2);
+  other.spec().first_qp = spec.first_qp;
+  constexpr std::uint32_t before = 1 + 2 * 4 + 1; // as the second packet of `next`
+  other.spec().first_psn = wire::psn_add(hosts.job().first_psn_of(0), before);
+  hosts.send(0, {next[0]});
+  hosts.send(0, {other.hello(0)});
+  EXPECT_EQ(hosts.twins().waiting_hellos(), 1u);
+  hosts.send(0, {next[1]});
+  EXPECT_EQ(hosts.twins().waiting_hellos(), 1u) << "not past it yet";
+  hosts.send(0, {next[2]});
+  EXPECT_EQ(hosts.twins().waiting_hellos(), 0u);
+}
+
+/// Jobs come and go until all places for lanes are taken. A damaged packet learns nothing, so the
+/// lane that it could have displaced is still there for a late packet of an earlier job.
+TEST(RingPath, KeepsALaneThatADamagedPacketCouldHaveDisplaced) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  std::vector<Incoming> late;
+  for (std::uint32_t epoch = 1; epoch <= 40; ++epoch) {
+    if (epoch > 1) {
+      hosts.job().restart(epoch);
+    }
+    hosts.say_hello();
+    const std::vector<Built> packets = hosts.message(0, 1);
+    hosts.send(0, {packets[0]});
+    Incoming damaged{packets[1].bytes, hosts.job().port_of(0)};
+    damaged.bytes[damaged.bytes.size() - 10] ^= 1;
+    std::vector<Incoming> burst{damaged};
+    burst.insert(burst.end(), late.begin(),
+                 late.begin() +
+                     static_cast<std::ptrdiff_t>(std::min(late.size(), InlineSwitch::kBurst - 1)));
+    ASSERT_NO_FATAL_FAILURE(hosts.twins().send(burst));
+    hosts.send_from_all(1);
+    for (const std::size_t packet : {3, 1, 0}) {
+      late.insert(late.begin(), {packets[packet].bytes, hosts.job().port_of(0)});
+    }
+  }
 }
 
 /// A ring goes and comes again, and its hosts come back with the same queue pairs. What belonged to
