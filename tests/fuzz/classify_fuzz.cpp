@@ -69,11 +69,9 @@ class Harness {
   void feed(fuzz::ScriptedFrame scripted) {
     obey(scripted.before);
     frame::Frame& frame = frames_.emplace_back(std::move(scripted)).frame;
-    frame.pair = rings_->pair_of(frame.source(), frame.destination());
-    const bool is_roce = frame.packet.parsed == wire::Parsed::message ||
-                         frame.packet.parsed == wire::Parsed::transport ||
-                         frame.packet.parsed == wire::Parsed::malformed;
-    if (is_roce && frame.pair != 0) {
+    const bool is_roce = frame.packet.parsed != wire::Parsed::other; // others have no addresses
+    frame.pair = is_roce ? rings_->pair_of(frame.source(), frame.destination()) : std::uint16_t{0};
+    if (frame.pair != 0) {
       const std::vector<std::optional<conn::Incarnation>> before = incarnations();
       const conn::Verdict verdict = classifier_.classify(frame, ++now_ * 50);
       fuzz::require(incarnations() == before, "a packet changed an incarnation");
