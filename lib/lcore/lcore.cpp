@@ -293,6 +293,8 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   std::array<Kept, kBurst> kept;
   unsigned size = 0;
   Run run{.ingress = queue.port};
+  // A tag that is rewritten after a frame has found its lane would leave with the frame.
+  const bool has_lanes = worker_ && outer_tag_of(queue.port) != wire::EtherType::service_vlan;
   PayloadsAhead payloads;
   fast_path_.begin_burst();
   if (worker_) {
@@ -301,11 +303,11 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   for (rte_mbuf* mbuf : received) {
     takes_over(mbuf);
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
-    stage::Lane* lane = follows_run ? nullptr : lane_of(mbuf, queue.port);
+    stage::Lane* lane = has_lanes && !follows_run ? lane_of(mbuf, queue.port) : nullptr;
     if (lane == nullptr && add_to(run, mbuf, now)) {
       continue;
     }
-    lane = follows_run ? lane_of(mbuf, queue.port) : lane;
+    lane = has_lanes && follows_run ? lane_of(mbuf, queue.port) : lane;
     if (lane != nullptr) {
       kept[size++] = {mbuf, &worker_->ring_path(), lane, bytes_of(mbuf)};
     } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
@@ -343,8 +345,7 @@ void Lcore::serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint
 
 /// nullptr when the frame must take another way.
 stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
-  const bool may_be_rewritten = outer_tag_of(port) == wire::EtherType::service_vlan;
-  if (!worker_ || may_be_rewritten || !is_as_it_came(mbuf)) {
+  if (!is_as_it_came(mbuf)) {
     return nullptr;
   }
   return worker_->ring_path().lane_of(bytes_of(mbuf), port);
