@@ -134,12 +134,6 @@ ConnectionTable::Settings Classifier::table_settings(const ring::RingSet& set,
           .hash_key = settings.hash_key};
 }
 
-std::size_t Classifier::table_bytes(const ring::RingSet& set,
-                                    const std::vector<std::uint16_t>& rings,
-                                    std::uint32_t plain_entries) {
-  return ConnectionTable::bytes_for(table_settings(set, rings, {.plain_entries = plain_entries}));
-}
-
 Classifier::Classifier(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
                        const Settings& settings, IsHeld is_held)
     : current_(current), sessions_(settings.sessions),

@@ -118,9 +118,10 @@ class Classifier {
   Classifier(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
              const Settings& settings, IsHeld is_held);
 
-  /// Bytes that the connection table of these rings takes.
-  static std::size_t table_bytes(const ring::RingSet& set, const std::vector<std::uint16_t>& rings,
-                                 std::uint32_t plain_entries);
+  /// Children of these rings, and of those that adopt() may bring.
+  static std::uint32_t children_of(const ring::RingSet& set,
+                                   const std::vector<std::uint16_t>& rings,
+                                   const Settings& settings);
 
   /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; other packets of
   /// a contribution may come unverified. On `wait` and `begin` the classifier keeps the frame. Call
@@ -231,9 +232,6 @@ class Classifier {
 
  private:
   void take(std::uint16_t ring, RingState state);
-  static std::uint32_t children_of(const ring::RingSet& set,
-                                   const std::vector<std::uint16_t>& rings,
-                                   const Settings& settings);
   static ConnectionTable::Settings table_settings(const ring::RingSet& set,
                                                   const std::vector<std::uint16_t>& rings,
                                                   const Settings& settings);

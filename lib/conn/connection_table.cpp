@@ -16,11 +16,6 @@ ConnectionTable::ConnectionTable(const Settings& settings)
     : ring_(settings.ring_entries, settings.hash_key),
       strangers_(settings.plain_entries, settings.hash_key), aging_(settings.aging) {}
 
-std::size_t ConnectionTable::bytes_for(const Settings& settings) {
-  return BucketTable<Connection>::bytes_for(settings.ring_entries) +
-         BucketTable<Connection>::bytes_for(settings.plain_entries);
-}
-
 Connection* ConnectionTable::find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now) {
   const std::uint64_t key = key_of(pair, qp);
   if (Connection* connection = fresh(ring_, key, now); connection != nullptr) [[likely]] {

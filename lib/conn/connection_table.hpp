@@ -72,9 +72,6 @@ class ConnectionTable {
 
   explicit ConnectionTable(const Settings& settings);
 
-  /// Bytes that a table with these settings needs.
-  static std::size_t bytes_for(const Settings& settings);
-
   /// nullptr when there is none or it has aged. An aged one on which hellos wait is returned as
   /// unclassified.
   Connection* find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);

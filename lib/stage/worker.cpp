@@ -18,14 +18,6 @@ RingStates states_of(const ring::RingSet& set, const std::vector<std::uint16_t>&
   return rings;
 }
 
-std::uint32_t children_of(const ring::RingSet& set, const std::vector<std::uint16_t>& rings) {
-  std::uint32_t children = 0;
-  for (const std::uint16_t ring : rings) {
-    children += set.rings()[ring].children();
-  }
-  return children;
-}
-
 } // namespace
 
 Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rings,
@@ -43,7 +35,7 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
       emit_(current, classifier_, rings_, reductions_, schedule_, forward),
       reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
       aggregate_(rings_, reduce_, emit_, recover_, forward),
-      lanes_(current, children_of(*current, owned_) + settings.classifier.spare_children,
+      lanes_(current, conn::Classifier::children_of(*current, owned_, settings.classifier),
              settings.classifier.hash_key),
       classify_(classifier_, rings_, bridge, lanes_, aggregate_, emit_, recover_, timers_, forward,
                 counters),

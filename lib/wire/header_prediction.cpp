@@ -4,13 +4,6 @@
 #include "wire/parse.hpp"
 
 namespace weir::wire {
-namespace {
-
-/// Where packets of several connections take turns, few are as what was learnt. So that learning
-/// costs little, only each eighth packet that is not is learnt.
-constexpr std::uint8_t kMissesBeforeLearning = 8;
-
-} // namespace
 
 HeaderPrediction::Outcome HeaderPrediction::parse(std::span<const std::uint8_t> frame,
                                                   Packet& packet) {
@@ -31,10 +24,10 @@ const HeaderTemplate& HeaderPrediction::nearest_to(std::span<const std::uint8_t>
 HeaderPrediction::Outcome HeaderPrediction::learn(std::span<const std::uint8_t> frame,
                                                   const Packet& packet) {
   Learnt& learnt = learnt_[static_cast<std::size_t>(packet.opcode.position)];
-  if (!learnt.headers.is_empty() && ++learnt.misses < kMissesBeforeLearning) {
+  if (!learnt.headers.is_empty() && !learnt.pace.misses()) {
     return Outcome::parsed;
   }
-  learnt.misses = 0;
+  learnt.pace.learns();
   learnt.headers.learn(frame);
   bth_offset_ = packet.bth_offset;
   return Outcome::learnt;

@@ -26,7 +26,7 @@ class HeaderPrediction {
  private:
   struct Learnt {
     HeaderTemplate headers;
-    std::uint8_t misses = 0; // since they were learnt
+    LearningPace pace;
   };
 
   const HeaderTemplate& nearest_to(std::span<const std::uint8_t> frame) const;

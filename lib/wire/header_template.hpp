@@ -13,6 +13,22 @@
 
 namespace weir::wire {
 
+/// When to learn anew. Where packets of several connections take turns, few are as what was learnt.
+/// So that learning costs little, only each eighth packet that is not is learnt.
+class LearningPace {
+ public:
+  /// A packet is not as what was learnt. Whether to learn it.
+  bool misses() { return ++misses_ >= kMissesBeforeLearning; }
+
+  /// Something was learnt.
+  void learns() { misses_ = 0; }
+
+ private:
+  static constexpr std::uint8_t kMissesBeforeLearning = 8;
+
+  std::uint8_t misses_ = 0;
+};
+
 /// The headers of one packet, with which others are compared. Most packets of a connection differ
 /// from an earlier one of the same place in a message in their PSN alone, so one comparison stands
 /// for parse() (V. Jacobson, "4BSD header prediction", ACM CCR 20(1), 1990).

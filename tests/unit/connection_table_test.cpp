@@ -411,12 +411,5 @@ TEST(ConnectionTable, ShowsAll) {
             (std::map<std::pair<std::uint16_t, std::uint32_t>, int>{{{1, 5}, 1}, {{2, 6}, 1}}));
 }
 
-TEST(ConnectionTable, SaysHowMuchMemoryItTakes) {
-  const std::size_t few = ConnectionTable::bytes_for(settings(8, 8));
-  EXPECT_GE(few, 2 * kPlaces * (sizeof(Connection) + sizeof(std::uint64_t)));
-  EXPECT_GT(ConnectionTable::bytes_for(settings(64, 8)), few);
-  EXPECT_GT(ConnectionTable::bytes_for(settings(8, 64)), few);
-}
-
 } // namespace
 } // namespace weir::conn
