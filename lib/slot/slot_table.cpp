@@ -66,7 +66,7 @@ SlotEvent SlotTable::arrive_otherwise(Slot& slot, const Contribution& contributi
   if (state == State::complete) {
     return SlotEvent::repeat_complete;
   }
-  if (slot.has(contribution.child)) {
+  if (has(contribution.slot, contribution.child)) {
     return SlotEvent::repeat_held;
   }
   return store(slot, contribution, frame);
@@ -79,7 +79,7 @@ void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
   slot.shape = contribution.shape;
   slot.tag = contribution.message;
   slot.first_arrival = contribution.now;
-  slot.children.fill(0);
+  std::fill_n(&cell(contribution.slot, 0), dimensions_.children, nullptr);
   slot.generation = generation_;
   slot.filling_index = filling();
   filling_.push_back(contribution.slot);
@@ -112,8 +112,7 @@ std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t ski
 }
 
 bool SlotTable::holds(std::uint16_t child) const {
-  return std::ranges::any_of(filling_,
-                             [&](std::uint32_t index) { return slots_[index].has(child); });
+  return std::ranges::any_of(filling_, [&](std::uint32_t index) { return has(index, child); });
 }
 
 void SlotTable::make_ready(std::uint32_t index, std::uint32_t crc) {
@@ -136,13 +135,21 @@ SlotResult SlotTable::result_of(std::uint32_t index) const {
   return {data, slot.crc};
 }
 
+std::bitset<kMaxWorld> SlotTable::children_in(std::uint32_t slot) const {
+  std::bitset<kMaxWorld> children;
+  for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
+    children[child] = has(slot, child);
+  }
+  return children;
+}
+
 std::vector<WaitingSlot> SlotTable::waiting() const {
   std::vector<WaitingSlot> copies;
   copies.reserve(filling_.size());
   for (const std::uint32_t index : filling_) {
     const Slot& slot = slots_[index];
     if (slot.state == State::filling) {
-      copies.push_back({index, slot.tag, slot.first_arrival, slot.children});
+      copies.push_back({index, slot.tag, slot.first_arrival, children_in(index)});
     }
   }
   return copies;
@@ -164,7 +171,7 @@ std::vector<StuckSlot> SlotTable::longest_of(std::vector<WaitingSlot> waiting, s
     entry.packet = slot.slot % dimensions_.packets_per_message;
     entry.waiting_ns = now - slot.first_arrival;
     for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
-      if ((slot.children[child / 64] >> (child % 64) & 1) == 0) {
+      if (!slot.children[child]) {
         entry.missing.push_back(child);
       }
     }

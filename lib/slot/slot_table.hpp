@@ -2,10 +2,11 @@
 #pragma once
 
 #include "frame/frame.hpp"
+#include "frame/prefetch.hpp"
 #include "slot/fold.hpp"
 #include "wire/message_shape.hpp"
 
-#include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory_resource>
 #include <span>
@@ -50,14 +51,12 @@ struct Contribution {
   std::uint64_t now = 0;        // nanoseconds
 };
 
-inline constexpr std::size_t kBitmapWords = kMaxWorld / 64; // of children
-
 /// A copy of a filling slot.
 struct WaitingSlot {
   std::uint32_t slot = 0;
   std::uint64_t message = 0;
   std::uint64_t first_arrival = 0; // nanoseconds
-  std::array<std::uint64_t, kBitmapWords> children{};
+  std::bitset<kMaxWorld> children; // whose packets have come
 };
 
 /// A filling slot, for reports.
@@ -91,19 +90,24 @@ class SlotTable {
   /// Applies the table of docs/protocol.md §4. Takes the frame on `stored` and `completed`.
   [[gnu::always_inline]] SlotEvent arrive(const Contribution& contribution, frame::Frame* frame) {
     Slot& slot = slots_[contribution.slot];
-    if (state_of(slot) == State::filling && slot.awaits(contribution)) [[likely]] {
+    const bool is_awaited = state_of(slot) == State::filling && slot.agrees(contribution) &&
+                            !has(contribution.slot, contribution.child);
+    if (is_awaited) [[likely]] {
       return store(slot, contribution, frame);
     }
     return arrive_otherwise(slot, contribution, frame);
   }
 
-  /// Asks for what arrive() uses of the slot.
-  [[gnu::always_inline]] void load(std::uint32_t slot) const {
-    constexpr std::size_t line = 64;
-    const auto* bytes = reinterpret_cast<const std::byte*>(&slots_[slot]);
-    __builtin_prefetch(bytes, 1);
-    __builtin_prefetch(bytes + line, 1);
-    __builtin_prefetch(frames_.data() + std::size_t{slot} * dimensions_.children, 1);
+  /// Asks for what arrive() uses of the slot, and for the place of its result if one packet is
+  /// missing.
+  void load(std::uint32_t slot) const {
+    frame::prefetch(&slots_[slot]);
+    frame::prefetch(&cell(slot, 0));
+    if (slots_[slot].arrived + 1u == dimensions_.children) {
+      for (std::size_t at = 0; at < dimensions_.mtu; at += frame::kCacheLine) {
+        frame::prefetch(results_.data() + std::size_t{slot} * dimensions_.mtu + at);
+      }
+    }
   }
 
   /// For a slot that arrive() just called completed: its frames in order of children, which the
@@ -132,14 +136,14 @@ class SlotTable {
   }
 
   /// Whether the slot has the child's packet. Only for a slot that holds the message.
-  bool has(std::uint32_t slot, std::uint16_t child) const { return slots_[slot].has(child); }
+  bool has(std::uint32_t slot, std::uint16_t child) const { return cell(slot, child) != nullptr; }
 
   /// Whether the child's packet for the message has come, in this use of the slot or an earlier
   /// one.
   bool has_come(std::uint32_t slot, std::uint64_t message, std::uint16_t child) const {
     const Slot& held = slots_[slot];
     return state_of(held) != State::empty &&
-           (held.tag == message ? held.has(child) : held.tag > message);
+           (held.tag == message ? has(slot, child) : held.tag > message);
   }
 
   /// The ready slot's frames leave, and are the caller's. Repeats get its result from now on.
@@ -195,7 +199,8 @@ class SlotTable {
     complete,
   };
 
-  struct Slot {
+  /// One cache line.
+  struct alignas(frame::kCacheLine) Slot {
     State state = State::empty;
     std::uint16_t arrived = 0;
     std::uint32_t data_bytes = 0;
@@ -203,19 +208,14 @@ class SlotTable {
     wire::MessageShape shape;
     std::uint64_t tag = 0;
     std::uint64_t generation = 0;
-    std::uint32_t filling_index = 0; // index in filling_
     std::uint64_t first_arrival = 0;
-    std::array<std::uint64_t, kBitmapWords> children{};
+    std::uint32_t filling_index = 0; // index in filling_
 
-    bool has(std::uint16_t child) const { return (children[child / 64] >> (child % 64) & 1) != 0; }
-
-    /// Whether the contribution is one of those that the slot, which is filling, waits for.
-    [[gnu::always_inline]] bool awaits(const Contribution& contribution) const {
+    /// Whether the contribution is one to the message that the slot holds.
+    [[gnu::always_inline]] bool agrees(const Contribution& contribution) const {
       return tag == contribution.message && data_bytes == contribution.data_bytes &&
-             shape == contribution.shape && !has(contribution.child);
+             shape == contribution.shape;
     }
-
-    void set(std::uint16_t child) { children[child / 64] |= std::uint64_t{1} << (child % 64); }
   };
 
   State state_of(const Slot& slot) const {
@@ -226,21 +226,26 @@ class SlotTable {
     return state_of(slots_[slot]) == state && slots_[slot].tag == message;
   }
 
+  std::bitset<kMaxWorld> children_in(std::uint32_t slot) const;
   void stop_filling(Slot& slot);
   void reclaim(Slot& slot, const Contribution& contribution);
   SlotEvent arrive_otherwise(Slot& slot, const Contribution& contribution, frame::Frame* frame);
 
   [[gnu::always_inline]] SlotEvent store(Slot& slot, const Contribution& contribution,
                                          frame::Frame* frame) {
-    slot.set(contribution.child);
     ++slot.arrived;
-    cells_of(contribution.slot)[contribution.child] = frame;
+    cell(contribution.slot, contribution.child) = frame;
     ++held_;
     return slot.arrived == dimensions_.children ? SlotEvent::completed : SlotEvent::stored;
   }
 
-  std::span<frame::Frame*> cells_of(std::uint32_t slot) {
-    return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
+  /// The child's frame; nullptr when it has not come. The frames of a complete slot have left.
+  frame::Frame*& cell(std::uint32_t slot, std::uint16_t child) {
+    return frames_[std::size_t{slot} * dimensions_.children + child];
+  }
+
+  frame::Frame* const& cell(std::uint32_t slot, std::uint16_t child) const {
+    return frames_[std::size_t{slot} * dimensions_.children + child];
   }
 
   Dimensions dimensions_;
@@ -264,9 +269,9 @@ void SlotTable::flush_some(std::size_t slots, Release&& release) {
     const std::uint32_t index = filling_.back();
     filling_.pop_back();
     for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
-      if (slots_[index].has(child)) {
+      if (frame::Frame* frame = cell(index, child); frame != nullptr) {
         --held_;
-        release(*cells_of(index)[child]);
+        release(*frame);
       }
     }
   }
