@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "frame/prefetch.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -54,10 +56,6 @@ class BucketTable {
     }
   }
 
-  static std::size_t bytes_for(std::uint32_t capacity) {
-    return bucket_count(capacity) * (sizeof(Bucket) + kWays * sizeof(Entry));
-  }
-
   /// nullptr when the key has no entry. No key is UINT64_MAX.
   Entry* find(std::uint64_t key) {
     const Home home = home_of(key);
@@ -69,6 +67,13 @@ class BucketTable {
       }
     }
     return nullptr;
+  }
+
+  /// Asks for what find() reads before it knows where the entry is.
+  void load(std::uint64_t key) const {
+    for (const std::size_t bucket : home_of(key)) {
+      frame::prefetch(&keys_[bucket]);
+    }
   }
 
   /// Makes an entry for a key that has none: in a free place, or in place of the entry with the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "frame/prefetch.hpp"
 #include "recovery/result_template.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/psn.hpp"
@@ -68,16 +69,30 @@ class MessageHistory {
   /// messages span 2^24 PSNs or more, the answer may be `unknown`; the configuration keeps 2N x L
   /// far below that.
   Located locate(std::uint32_t psn) {
-    const std::uint32_t packet = (psn - last_found_->first_psn) & wire::kPsnMask;
+    const std::uint32_t packet = packet_of_last_found(psn);
     return packet < last_found_->packets ? Located{Place::inside, last_found_, packet}
                                          : locate_elsewhere(psn);
   }
 
-  /// The slot of a packet of the message that was found last.
+  /// The slot of a packet of the message that was found last, or of the next one, if that is as
+  /// long.
   std::optional<std::uint32_t> probable_slot(std::uint32_t psn) const {
-    const std::uint32_t packet = (psn - last_found_->first_psn) & wire::kPsnMask;
-    return packet < last_found_->packets ? std::optional(last_found_->first_slot + packet)
-                                         : std::nullopt;
+    const std::uint32_t packets = last_found_->packets;
+    const std::uint32_t packet = packet_of_last_found(psn);
+    if (packet < packets) {
+      return last_found_->first_slot + packet;
+    }
+    if (packet - packets >= packets) {
+      return std::nullopt;
+    }
+    const std::uint32_t next = last_found_->first_slot + packets_per_message_;
+    return (next == packets_per_message_ * depth() ? 0 : next) + (packet - packets);
+  }
+
+  /// Asks for what locate() and enter() use of the message that was found last and of the next one.
+  void load() const {
+    frame::prefetch(last_found_);
+    frame::prefetch(last_found_ + 1);
   }
 
   std::uint64_t newest() const { return newest_; }
@@ -98,6 +113,11 @@ class MessageHistory {
 
  private:
   std::uint64_t depth() const { return records_.size(); }
+
+  /// Its number in the message that was found last, or some number that is too great.
+  std::uint32_t packet_of_last_found(std::uint32_t psn) const {
+    return (psn - last_found_->first_psn) & wire::kPsnMask;
+  }
 
   std::uint64_t oldest() const { return newest_ < depth() ? 0 : newest_ - depth() + 1; }
 

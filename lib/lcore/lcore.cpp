@@ -39,6 +39,10 @@ std::span<const std::uint8_t> bytes_of(const rte_mbuf* mbuf) {
   return {rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->pkt_len};
 }
 
+std::span<const std::uint8_t> first_piece_of(const rte_mbuf* mbuf) {
+  return {rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->data_len};
+}
+
 /// What the worker reads of a parsed frame beyond its headers. Nothing of strangers' frames.
 std::span<const std::uint8_t> payload_to_read(const frame::Frame& frame) {
   return frame.pair == 0 ? std::span<const std::uint8_t>() : frame.bytes();
@@ -299,6 +303,9 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   fast_path_.begin_burst();
   if (worker_) {
     worker_->ring_path().begin_burst();
+    if (has_lanes && worker_->ring_path().is_far()) {
+      load_connections(received, queue.port);
+    }
   }
   for (rte_mbuf* mbuf : received) {
     takes_over(mbuf);
@@ -320,6 +327,12 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   expect(count);
   serve({kept.data(), size}, payloads, queue.port, now);
   return count;
+}
+
+void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port) {
+  std::array<std::span<const std::uint8_t>, kBurst> frames;
+  std::transform(burst.begin(), burst.end(), frames.begin(), first_piece_of);
+  worker_->ring_path().load(std::span(frames).first(burst.size()), port);
 }
 
 /// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.

@@ -240,6 +240,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
   stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
+  void load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port);
   bool take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now);
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);

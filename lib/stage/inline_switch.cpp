@@ -46,9 +46,14 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
   ring_path.begin_burst();
   std::array<Lane*, kBurst> lanes;
   std::ranges::transform(burst, lanes.begin(), [&](const frame::Frame* frame) {
-    return ring_path.lane_of(frame->bytes(), frame->ingress);
+    const std::span<const std::uint8_t> bytes = frame->bytes();
+    ring_path.load({&bytes, 1}, frame->ingress);
+    return ring_path.lane_of(bytes, frame->ingress);
   });
   for (std::size_t i = 0; i < burst.size(); ++i) {
+    if (lanes[i] != nullptr) {
+      ring_path.load_slot(*lanes[i], burst[i]->bytes());
+    }
     serve(*burst[i], lanes[i], now);
   }
 }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/lanes.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
 namespace weir::stage {
 namespace {
 
-/// From memory, while the burst's other frames look for their lanes.
-[[gnu::always_inline]] inline void load(const conn::LiveConnection& live) {
-  constexpr std::size_t line = 64;
-  __builtin_prefetch(live.connection, 1);
-  __builtin_prefetch(live.history);
-  __builtin_prefetch(live.flow, 1);
-  __builtin_prefetch(reinterpret_cast<const std::byte*>(live.flow) + line, 1);
+void load_connection(const conn::LiveConnection& live) {
+  frame::prefetch_all(live.connection);
+  frame::prefetch_all(live.history);
+  frame::prefetch_all(live.flow);
 }
 
 } // namespace
@@ -44,8 +42,58 @@ Lane* Lanes::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
   if (lane == nullptr || !is_for(*lane, frame, ingress)) {
     return nullptr;
   }
-  load(lane->live);
   return last_[static_cast<std::size_t>(lane->headers.packet().opcode.position)] = lane;
+}
+
+/// Of the frames that carry messages, as many as there is room for. None twice in a row for one
+/// place in a message. Returns how many there are.
+std::size_t Lanes::keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
+                           std::span<std::uint64_t> keys) {
+  std::array<std::uint64_t, wire::kPositions> previous{};
+  std::size_t count = 0;
+  for (const std::span<const std::uint8_t> frame : frames) {
+    if (count == keys.size() || frame.size() < bth + sizeof(wire::Bth)) {
+      break;
+    }
+    const wire::OpcodeInfo& opcode = wire::info_of(frame[bth]);
+    std::uint64_t& last = previous[static_cast<std::size_t>(opcode.position)];
+    const std::uint64_t key = key_of(frame.data(), bth);
+    if (opcode.carries_message() && key != last) {
+      keys[count++] = last = key;
+    }
+  }
+  return count;
+}
+
+void Lanes::load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress) {
+  const std::size_t bth = bth_offset_[ingress];
+  if (bth == 0) {
+    return;
+  }
+  std::array<std::uint64_t, kMostLoaded> keys;
+  const std::size_t count = keys_of(frames, bth, keys);
+  for (const std::uint64_t key : std::span(keys).first(count)) {
+    table_.load(key);
+  }
+  std::array<const Lane*, kMostLoaded> lanes;
+  std::size_t found = 0;
+  for (const std::uint64_t key : std::span(keys).first(count)) {
+    if (const Lane* lane = table_.find(key); lane != nullptr) {
+      frame::prefetch_all(lane);
+      lanes[found++] = lane;
+    }
+  }
+  const std::span known(lanes.data(), found);
+  const auto current = known.first(static_cast<std::size_t>(
+      std::partition(known.begin(), known.end(),
+                     [&](const Lane* lane) { return lane->rings == current_.number(); }) -
+      known.begin()));
+  for (const Lane* lane : current) {
+    load_connection(lane->live);
+  }
+  for (const Lane* lane : current) {
+    lane->live.history->load();
+  }
 }
 
 void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
@@ -65,7 +113,7 @@ void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
   lane->heard = 0;
   lane->port = frame.ingress;
   lane->mtu = current_->rings()[verdict.ring].spec().mtu;
-  lane->misses = 0;
+  lane->pace.learns();
   lane->has_icrc = wire::HeaderIcrc::fits(packet);
   if (lane->has_icrc) {
     lane->icrc.learn(frame);
@@ -88,7 +136,7 @@ Lane* Lanes::place_for(std::uint64_t key) {
     return lane.rings != current_.number() || !lane.holds();
   };
   if (Lane* known = table_.find(key); known != nullptr) {
-    const bool is_worth_while = is_of_the_past(*known) || ++known->misses >= kMissesBeforeLearning;
+    const bool is_worth_while = is_of_the_past(*known) || known->pace.misses();
     return is_worth_while ? known : nullptr;
   }
   return table_.insert(key, [&](const Lane& lane) {

@@ -24,7 +24,7 @@ struct alignas(64) Lane {
   std::uint64_t heard = 0; // milliseconds: when the bridge last learnt the sender's station
   std::uint16_t port = 0;  // that its packets come in by
   std::uint16_t mtu = 0;   // of the ring
-  std::uint8_t misses = 0; // packets since it was learnt whose headers are others
+  wire::LearningPace pace;
   bool has_icrc = false;
   wire::HeaderIcrc icrc; // if it has one
   conn::LiveConnection live;
@@ -59,6 +59,10 @@ class Lanes {
     return opcode.carries_message() ? look_up(frame, ingress, bth) : nullptr;
   }
 
+  /// Asks for the lanes of a burst's frames and for their connections, for lanes that are far away.
+  /// Each step asks for all of them before the next step waits for the first.
+  void load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress);
+
   /// Whether the frame has the lane's headers, and its ring is still in the set.
   bool is_for(const Lane& lane, std::span<const std::uint8_t> frame, std::uint16_t ingress) const {
     return lane.headers.matches(frame) && lane.port == ingress && lane.rings == current_.number();
@@ -74,9 +78,11 @@ class Lanes {
 
  private:
   static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages
-  static constexpr std::uint8_t kMissesBeforeLearning = 8;
+  static constexpr std::size_t kMostLoaded = 16;     // lanes of a burst
 
   static std::uint64_t key_of(const std::uint8_t* frame, std::size_t bth);
+  static std::size_t keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
+                             std::span<std::uint64_t> keys);
   static bool fits(const wire::Packet& packet);
   Lane* look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth);
   Lane* place_for(std::uint64_t key);

@@ -29,12 +29,24 @@ class RingPath {
   }
 
   /// The worker's slots take so many bytes.
-  void expect_slots(std::size_t bytes) { loads_slots_ = bytes > kNearCache; }
+  void expect_slots(std::size_t bytes) { is_far_ = bytes > kNearCache; }
+
+  /// Whether what the rings' packets use may be far away, so that load() and load_slot() do
+  /// something.
+  bool is_far() const { return is_far_; }
+
+  /// Loads what lane_of() and take() use of the connections of a burst from one port, if it may be
+  /// far away.
+  void load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress) {
+    if (is_far_) {
+      lanes_.load(frames, ingress);
+    }
+  }
 
   /// Loads the slot that the frame, whose lane this is, will probably go to, if it may be far away.
   [[gnu::always_inline]] void load_slot(const Lane& lane,
                                         std::span<const std::uint8_t> frame) const {
-    if (!loads_slots_) {
+    if (!is_far_) {
       return;
     }
     if (const auto slot = lane.live.history->probable_slot(lane.headers.psn_of(frame))) {
@@ -44,7 +56,7 @@ class RingPath {
 
   /// Takes a frame with data, length and ingress set, whose lane_of() this is. False when it must
   /// take the stages after all, because of what came since or what it is. Then nothing has changed
-  /// but what the frame knows of itself.
+  /// but what the frame knows of itself, and where its connection's history looks first.
   bool take(frame::Frame& frame, Lane& lane, frame::Instant now);
 
   /// How many frames it has taken.
@@ -72,7 +84,7 @@ class RingPath {
   frame::FrameCounters& counters_;
   std::uint64_t learnt_before_ = 0; // by the lanes, when the burst began
   std::uint64_t taken_ = 0;
-  bool loads_slots_ = false;
+  bool is_far_ = false;
 };
 
 } // namespace weir::stage

@@ -214,6 +214,23 @@ TEST(MessageHistory, VisitsKnownMessagesAloneFromTheOldestOn) {
   EXPECT_EQ(visited, (std::vector<std::string>{"1 at 0x1", "3 at 0x400000", "4 at 0x400001"}));
 }
 
+/// A guess says which slot to load before its packet is served. Slots are as on the page, §4:
+/// (message mod 2N) x L + k.
+TEST(MessageHistory, GuessesTheSlotsOfTheLastMessageAndOfANextOneAsLong) {
+  History history(2); // four messages of eight slots
+  history->begin(100, {});
+  for (std::uint32_t message = 1; message <= 6; ++message) {
+    const std::uint32_t first = 101 + 5 * (message - 1);
+    history.enter(message, first, 5);
+    for (std::uint32_t packet = 0; packet < 5; ++packet) {
+      EXPECT_EQ(history->probable_slot(first + packet), message % 4 * 8 + packet);
+      EXPECT_EQ(history->probable_slot(first + 5 + packet), (message + 1) % 4 * 8 + packet);
+    }
+    EXPECT_EQ(history->probable_slot(first + 10), std::nullopt);
+    EXPECT_EQ(history->probable_slot(first - 1), std::nullopt);
+  }
+}
+
 TEST(MessageHistory, MessageIdsWrapForAnyWindow) {
   constexpr std::uint64_t wrap = std::uint64_t{1} << 32;
   for (const std::uint32_t window : {1, 2, 3, 4, 5, 7}) {
