@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace weir::bench {
 namespace {
@@ -52,8 +52,13 @@ void Unmap::operator()(std::byte* memory) const {
   munmap(memory, bytes);
 }
 
+/// As the kernel says. The C library counts all of a processor's last-level caches on some AMD
+/// CPUs, of which a core has one.
 std::size_t last_level_cache_bytes() {
-  return static_cast<std::size_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), 32L << 20));
+  constexpr std::size_t least = std::size_t{32} << 20;
+  std::size_t kib = 0;
+  std::ifstream("/sys/devices/system/cpu/cpu0/cache/index3/size") >> kib; // 32768K
+  return std::max(kib << 10, least);
 }
 
 std::unique_ptr<std::byte, Unmap> map_huge(std::size_t bytes) {

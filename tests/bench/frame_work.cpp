@@ -2,6 +2,7 @@
 #include "frame_work.hpp"
 
 #include "frame/frame.hpp"
+#include "frame/prefetch.hpp"
 #include "wire/crc32.hpp"
 #include "wire/icrc.hpp"
 
@@ -47,14 +48,12 @@ WEIR_EVERY_LEVEL void read_payloads(std::byte* out, const std::byte* const* inpu
   std::memcpy(out, &all, sizeof all);
 }
 
-constexpr unsigned kLine = 64;
-constexpr unsigned kFirstLines = 4;
 constexpr unsigned kFramesAhead = 8;
 
 void ask_for(const frame::Frame& frame) {
-  __builtin_prefetch(&frame);
-  for (unsigned line = 0; line < kFirstLines; ++line) {
-    __builtin_prefetch(FramePlaces::data_of(frame) + line * kLine);
+  frame::prefetch(&frame);
+  for (std::size_t at = 0; at < kPayload + frame::kCacheLine; at += frame::kCacheLine) {
+    frame::prefetch(FramePlaces::data_of(frame) + at);
   }
 }
 
@@ -62,7 +61,7 @@ void ask_for(const frame::Frame& frame) {
 template <Ahead kAhead, typename Visit>
 void for_each(frame::Frame* const* frames, unsigned count, Visit&& visit) {
   for (unsigned i = 0; i < count; ++i) {
-    if constexpr (kAhead == Ahead::first_lines) {
+    if constexpr (kAhead == Ahead::next_frames) {
       ask_for(*frames[i + kFramesAhead]);
     }
     visit(*frames[i], i);
@@ -155,17 +154,17 @@ Work reduction(const FramePlaces& places, op::ReduceKernel kernel) {
 
 Work verification(const FramePlaces& places, Ahead ahead) {
   return ahead == Ahead::nothing ? verification_with<Ahead::nothing>(places)
-                                 : verification_with<Ahead::first_lines>(places);
+                                 : verification_with<Ahead::next_frames>(places);
 }
 
 Work slot_arithmetic(const FramePlaces& places, op::ReduceKernel kernel, Ahead ahead) {
   return ahead == Ahead::nothing ? slot_arithmetic_with<Ahead::nothing>(places, kernel)
-                                 : slot_arithmetic_with<Ahead::first_lines>(places, kernel);
+                                 : slot_arithmetic_with<Ahead::next_frames>(places, kernel);
 }
 
 Work isal_crc(const FramePlaces& places, Ahead ahead) {
   return ahead == Ahead::nothing ? isal_crc_with<Ahead::nothing>(places)
-                                 : isal_crc_with<Ahead::first_lines>(places);
+                                 : isal_crc_with<Ahead::next_frames>(places);
 }
 
 Groups Walk::next(unsigned ranks, From from) {

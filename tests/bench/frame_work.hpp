@@ -32,10 +32,10 @@ struct Groups {
 
 using Work = std::function<void(const Groups&)>;
 
-/// Whether the first lines of the next frames are prefetched during the work on the present ones.
-/// The CPU prefetches the rest of a payload once it is being read, but it cannot guess the next
+/// Whether the frame eight places later is loaded during the work on the present one, as the switch
+/// does. The CPU loads the rest of a payload once it is being read, but it cannot guess the next
 /// payload.
-enum class Ahead : std::uint8_t { nothing, first_lines };
+enum class Ahead : std::uint8_t { nothing, next_frames };
 
 /// Reads the payloads: the bound of all other work.
 Work reading(const FramePlaces& places);

@@ -102,9 +102,9 @@ class Bench {
     }
     for (const unsigned ranks : {2U, 8U, 64U}) {
       add(icrc_case("verify, lines ahead"), ranks, From::memory,
-          verification(places_, Ahead::first_lines));
+          verification(places_, Ahead::next_frames));
       add(icrc_case("verify+sum+recompute, lines ahead"), ranks, From::memory,
-          slot_arithmetic(places_, sum, Ahead::first_lines));
+          slot_arithmetic(places_, sum, Ahead::next_frames));
     }
   }
 

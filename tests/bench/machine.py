@@ -36,6 +36,12 @@ def build_options(build: Path) -> dict[str, Any]:
     return {option["name"]: option["value"] for option in options if option["name"] in OPTIONS}
 
 
+def last_level_cache() -> str:
+    """Of one core, as the kernel says: getconf counts all of a processor on some AMD CPUs."""
+    size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+    return size.read_text().strip() if size.exists() else "unknown"
+
+
 def describe(build: Path) -> dict[str, Any]:
     cpu, memory = fields_of("/proc/cpuinfo"), fields_of("/proc/meminfo")
     return {
@@ -43,7 +49,7 @@ def describe(build: Path) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "cores this process may use": len(os.sched_getaffinity(0)),
         "flags used": [flag for flag in cpu.get("flags", "").split() if USED_FLAGS.match(flag)],
-        "last-level cache": output_of("getconf", "LEVEL3_CACHE_SIZE") + " bytes",
+        "last-level cache": last_level_cache(),
         "hypervisor": "yes" if "hypervisor" in cpu.get("flags", "").split() else "no",
         "memory": memory["MemTotal"],
         "huge pages": f"{memory.get('HugePages_Total', '0')} of {memory.get('Hugepagesize', 'unknown')}",

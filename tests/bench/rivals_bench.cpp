@@ -81,7 +81,7 @@ class Bench {
   /// Of frames one after the other; from memory each has its lines asked for by the same distance.
   void add_checks() {
     for (const From from : {From::cache, From::memory}) {
-      const Ahead ahead = from == From::cache ? Ahead::nothing : Ahead::first_lines;
+      const Ahead ahead = from == From::cache ? Ahead::nothing : Ahead::next_frames;
       const Rate isal = walking(isal_crc(places_, ahead), from);
       add(case_of("check", "verify", "ISA-L's CRC", from),
           walking(verification(places_, ahead), from), isal);
@@ -107,7 +107,7 @@ class Bench {
   void add_sums_beside(unsigned threads, Stopwatch stopwatch) {
     const std::string rival = fmt::format("OpenMP, {} thread{}", threads, threads == 1 ? "" : "s");
     for (const From from : {From::cache, From::memory}) {
-      const Ahead ahead = from == From::cache ? Ahead::nothing : Ahead::first_lines;
+      const Ahead ahead = from == From::cache ? Ahead::nothing : Ahead::next_frames;
       const Rate server = adding(threads, from, stopwatch);
       add(case_of("sum", "sum", rival, from), going(reduction(places_, sum_), from, stopwatch),
           server);
