@@ -34,7 +34,7 @@ struct alignas(64) Lane {
   std::uint32_t packets = 0;               // of its message
 
   /// Whether the connection is what it was, and no hello waits on it.
-  bool holds() const { return live.connection->identity() == identity; }
+  bool holds() const { return live.connection->has_identity(identity); }
 };
 
 /// The lanes of one worker's rings. A packet finds its own by the bytes of its headers, without
