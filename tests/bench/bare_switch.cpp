@@ -28,7 +28,7 @@ BareSwitch::BareSwitch(const Workload& workload)
     const std::size_t message = at / packets / world_ / workload.shape().rings % depth;
     const std::size_t slot = (std::size_t{arrival.ring} * depth + message) * packets + at % packets;
     places_[arrival.port].push_back(
-        {static_cast<std::uint32_t>(slot), static_cast<std::uint16_t>(at / packets % world_)});
+        {static_cast<std::uint32_t>(slot), static_cast<std::uint32_t>(at / packets % world_)});
   }
 }
 
@@ -41,37 +41,44 @@ void BareSwitch::describe(const FrameStock& stock) {
 
 void BareSwitch::run_until_sent(RingPorts& ports, std::uint64_t frames) {
   for (std::uint64_t sent = 0; sent < frames; sent += ports.take_transmitted()) {
-    unsigned received = 0;
-    for (std::uint16_t port = 0; port < ports.size(); ++port) {
-      std::array<rte_mbuf*, kBurst> burst;
-      const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
-      take({burst.data(), count}, port);
-      received += count;
-    }
-    if (received == 0) {
+    if (round(ports) == 0) {
       throw std::logic_error("frames of the workload complete no slot");
-    }
-    for (std::uint16_t port = 0; port < ports.size(); ++port) {
-      std::vector<rte_mbuf*>& leaving = leaving_[port];
-      rte_eth_tx_burst(ports.device(port), 0, leaving.data(),
-                       static_cast<std::uint16_t>(leaving.size()));
-      leaving.clear();
     }
   }
 }
 
-void BareSwitch::take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-  lcore::for_each_parsed(burst, [&](frame::Frame& frame) {
-    if (!wire::verify_icrc(frame)) {
-      throw std::logic_error("a frame of the workload has a wrong ICRC");
-    }
-    const Place& place = places_[port][next_[port]++];
-    frames_[std::size_t{place.slot} * world_ + place.rank] = &frame;
-    if (++arrived_[place.slot] == world_) {
-      arrived_[place.slot] = 0;
-      complete(place.slot);
-    }
-  });
+unsigned BareSwitch::round(RingPorts& ports) {
+  unsigned received = 0;
+  for (std::uint16_t port = 0; port < ports.size(); ++port) {
+    std::array<rte_mbuf*, kBurst> burst;
+    const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
+    lcore::for_each_parsed(std::span(burst).first(count), [&](frame::Frame& frame) {
+      check(frame);
+      add(frame, next_place(port));
+    });
+    received += count;
+  }
+  for (std::uint16_t port = 0; port < ports.size(); ++port) {
+    std::vector<rte_mbuf*>& leaving = leaving_[port];
+    rte_eth_tx_burst(ports.device(port), 0, leaving.data(),
+                     static_cast<std::uint16_t>(leaving.size()));
+    leaving.clear();
+  }
+  return received;
+}
+
+void BareSwitch::check(frame::Frame& frame) {
+  if (!wire::verify_icrc(frame)) {
+    throw std::logic_error("a frame of the workload has a wrong ICRC");
+  }
+}
+
+void BareSwitch::add(frame::Frame& frame, const Place& place) {
+  frames_[std::size_t{place.slot} * world_ + place.rank] = &frame;
+  if (++arrived_[place.slot] == world_) {
+    arrived_[place.slot] = 0;
+    complete(place.slot);
+  }
 }
 
 void BareSwitch::complete(std::uint32_t slot) {

@@ -31,16 +31,30 @@ class BareSwitch {
   /// Until `frames` have left, the workload's data. Throws std::logic_error when fewer leave.
   void run_until_sent(RingPorts& ports, std::uint64_t frames);
 
- private:
-  static constexpr std::uint16_t kBurst = 32;
+  /// Takes a burst from each port, and sends the results. Returns how many frames came.
+  unsigned round(RingPorts& ports);
+
+  /// Throws std::logic_error when the frame's ICRC is wrong.
+  static void check(frame::Frame& frame);
 
   /// Where a frame goes.
   struct Place {
     std::uint32_t slot = 0;
-    std::uint16_t rank = 0;
+    std::uint32_t rank = 0;
   };
 
-  void take(std::span<rte_mbuf* const> burst, std::uint16_t port);
+  /// Of the next frame that comes by the port.
+  const Place& next_place(std::uint16_t port) { return places_[port][next_[port]++]; }
+
+  /// Takes a frame that has been checked.
+  void add(frame::Frame& frame, const Place& place);
+
+  /// Results that are to leave by the port.
+  std::vector<rte_mbuf*>& leaving_by(std::uint16_t port) { return leaving_[port]; }
+
+  static constexpr std::uint16_t kBurst = 32;
+
+ private:
   void complete(std::uint32_t slot);
 
   std::uint16_t world_;

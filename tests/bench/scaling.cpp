@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "bare_pair.hpp"
+#include "inline_lab.hpp"
 #include "pipeline.hpp"
 #include "scaling_lab.hpp"
 
@@ -12,6 +14,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::bench {
@@ -93,6 +96,46 @@ class Ball {
   alignas(64) std::atomic<std::uint32_t> at_{0};
 };
 
+double bare_frames_per_second(const Workload& workload, RingPorts& ports, FrameStock& stock) {
+  stock.refill();
+  BareSwitch::describe(stock);
+  stock.arrive_at(ports);
+  BareSwitch bare(workload);
+  return static_cast<double>(stock.size()) /
+         seconds_of([&] { bare.run_until_sent(ports, stock.size()); });
+}
+
+double bare_frames_per_second(const Workload& workload, RingPorts& ports, FrameStock& stock,
+                              BarePair::Division division) {
+  stock.refill();
+  BareSwitch::describe(stock);
+  stock.arrive_at(ports);
+  return static_cast<double>(stock.size()) / BarePair(workload, ports, division).seconds_of(stock);
+}
+
+/// What a switch could reach that only adds, over two lcores.
+void measure_bare_pair(const Workload& workload, FrameStock& stock, const Options& options,
+                       unsigned round) {
+  RingPorts ports(workload.ports(), most_on_a_port(workload.data()));
+  using Division = BarePair::Division;
+  for (const auto& [name, division] :
+       {std::pair{"bare, receiver checks", Division::receiver_checks},
+        {"bare, adder checks", Division::adder_checks},
+        {"bare, slots in turn", Division::slots_in_turn}}) {
+    const auto parameters =
+        Case().with("lcores", 2).with("roles", name).with("rings", workload.shape().rings);
+    if (parameters.is_wanted(options)) {
+      const double round_trip = Ball().round_trip_ns();
+      const double alone = bare_frames_per_second(workload, ports, stock) / 1e6;
+      const double rate = bare_frames_per_second(workload, ports, stock, division) / 1e6;
+      report("scaling", parameters, round,
+             {{"bare", rate, "Mpps", "bare_linear"},
+              {"bare_linear", 2 * alone, "Mpps"},
+              {"line_round_trip", round_trip, "ns"}});
+    }
+  }
+}
+
 /// Measures all teams for which this machine has lcores, on one workload.
 void measure(const Workload& workload, const Options& options, unsigned round) {
   const auto& data = workload.data();
@@ -114,6 +157,9 @@ void measure(const Workload& workload, const Options& options, unsigned round) {
                 {"line_round_trip", round_trip, "ns"}});
       }
     }
+  }
+  if (workload.shape().rings == 1 && rte_lcore_count() > 1) {
+    measure_bare_pair(workload, stock, options, round);
   }
 }
 
