@@ -294,6 +294,10 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   const std::span received(burst.data(), count);
   prefetch_descriptions(received);
   prefetch_headers(received);
+  if (worker_ && count <= kFewFrames) {
+    std::ranges::for_each(received,
+                          [](const rte_mbuf* mbuf) { prefetch_payload(first_piece_of(mbuf)); });
+  }
   std::array<Kept, kBurst> kept;
   unsigned size = 0;
   Run run{.ingress = queue.port};
@@ -365,7 +369,7 @@ stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
 }
 
 bool Lcore::take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now) {
-  return worker_->ring_path().take(make_frame(mbuf, port), lane, now);
+  return worker_->ring_path().take(make_frame(mbuf, port, lane.headers.packet()), lane, now);
 }
 
 /// False when the frame must take the stages.

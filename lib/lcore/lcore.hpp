@@ -192,6 +192,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
+  /// So few of a burst are loaded whole before it is known whose they are: nothing else waits.
+  static constexpr unsigned kFewFrames = 2;
   static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
 
   /// A frame of a burst that has not left by the fast path.

@@ -40,6 +40,15 @@ inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress) {
   return *frame;
 }
 
+/// The same of one whose packet is known.
+inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress, const wire::Packet& packet) {
+  takes_over(mbuf);
+  auto* frame = new (rte_mbuf_to_priv(mbuf)) frame::Frame{
+      {.data = rte_pktmbuf_mtod(mbuf, std::uint8_t*), .length = mbuf->pkt_len, .packet = packet},
+      ingress};
+  return *frame;
+}
+
 /// Frees the mbuf and the Frame in it.
 inline void free_mbuf(rte_mbuf* mbuf) {
   hands_over(mbuf);

@@ -92,8 +92,11 @@ class InlineSwitch : private WorkerSink {
 
  private:
   void serve(frame::Frame& frame, Lane* lane, frame::Instant now) {
-    if (lane != nullptr && worker_.ring_path().take(frame, *lane, now)) {
-      return;
+    if (lane != nullptr) {
+      frame.packet = lane->headers.packet();
+      if (worker_.ring_path().take(frame, *lane, now)) {
+        return;
+      }
     }
     receive_.accept(frame, now);
     dispatch_.accept(frame, now);

@@ -44,7 +44,7 @@ bool RingPath::take(frame::Frame& frame, Lane& lane, frame::Instant now) {
   if (lane.live.flow->is_past(psn)) [[unlikely]] {
     return false;
   }
-  lane.headers.describe(psn, frame.packet);
+  frame.packet.psn = psn;
   const Located located = frame.packet.opcode.starts_message() ? start_of_message(frame, lane)
                                                                : inside_message(frame, lane);
   if (located.place != MessageHistory::Place::inside) [[unlikely]] {

@@ -54,7 +54,8 @@ class RingPath {
     }
   }
 
-  /// Takes a frame with data, length and ingress set, whose lane_of() this is. False when it must
+  /// Takes a frame with data, length and ingress set, whose lane_of() this is, and with the packet
+  /// that the lane has learnt. False when it must
   /// take the stages after all, because of what came since or what it is. Then nothing has changed
   /// but what the frame knows of itself, and where its connection's history looks first.
   bool take(frame::Frame& frame, Lane& lane, frame::Instant now);

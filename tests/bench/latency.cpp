@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "bare_switch.hpp"
 #include "inline_lab.hpp"
 #include "pipeline.hpp"
 
@@ -26,6 +27,10 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[std::min(rank, sorted.size() - 1)];
 }
 
+Case case_of(const char* load) {
+  return Case().with("load", load);
+}
+
 /// Reports the times, and the lateness of the machine (empty: not measured).
 void report_times(std::vector<double> times, std::vector<double> machine, const char* load,
                   unsigned round) {
@@ -38,7 +43,7 @@ void report_times(std::vector<double> times, std::vector<double> machine, const 
     figures.push_back({"machine_p99", quantile(machine, 0.99), "ns"});
     figures.push_back({"machine_p99.9", quantile(machine, 0.999), "ns"});
   }
-  report("latency", Case().with("load", load), round, figures);
+  report("latency", case_of(load), round, figures);
 }
 
 /// How late a loop is that only waits for the times at which slots would be complete: the time that
@@ -79,7 +84,7 @@ std::vector<std::size_t> slot_by_slot(const Workload& workload) {
 class LatencyLab {
  public:
   explicit LatencyLab(const Workload& workload)
-      : world_(workload.shape().world), order_(slot_by_slot(workload)),
+      : workload_(workload), world_(workload.shape().world), order_(slot_by_slot(workload)),
         pool_(make_pool("bench_data", workload.data().size(), longest_of(workload.data()))),
         stock_(workload.data(), pool_.get()), lab_(workload, most_on_a_port(workload.data())),
         emitted_(world_) {
@@ -91,22 +96,16 @@ class LatencyLab {
 
   /// Times one slot after the other, with nothing else under way.
   std::vector<double> idle() {
-    std::vector<double> times;
-    for (std::size_t slot = 0; slot < slots(); ++slot) {
-      for (std::uint16_t rank = 0; rank + 1 < world_; ++rank) {
-        put(slot * world_ + rank);
-      }
-      while (lab_.lcore().round(clock_.now()) != 0) {
-      }
-      const std::uint64_t start = rte_rdtsc();
-      put((slot + 1) * world_ - 1);
-      for (unsigned rounds = 0; take_results() <= slot; ++rounds) {
-        lab_.lcore().round(clock_.now());
-        expect_to_go_on(rounds);
-      }
-      times.push_back(ns_of(rte_rdtsc() - start));
-    }
-    return times;
+    return idle([this] { return lab_.lcore().round(clock_.now()); });
+  }
+
+  /// The same in the bare switch, in the same places of memory.
+  std::vector<double> idle_bare() {
+    stock_.refill();
+    BareSwitch::describe(stock_);
+    emitted_.assign(world_, 0);
+    BareSwitch bare(workload_);
+    return idle([&] { return bare.round(lab_.ports()); });
   }
 
   /// Contributions come at this interval, whatever the switch does. Times count from when a frame
@@ -133,6 +132,27 @@ class LatencyLab {
   }
 
  private:
+  /// `round` takes what has come, and returns how much there was to do.
+  template <typename Round>
+  std::vector<double> idle(Round&& round) {
+    std::vector<double> times;
+    for (std::size_t slot = 0; slot < slots(); ++slot) {
+      for (std::uint16_t rank = 0; rank + 1 < world_; ++rank) {
+        put(slot * world_ + rank);
+      }
+      while (round() != 0) {
+      }
+      const std::uint64_t start = rte_rdtsc();
+      put((slot + 1) * world_ - 1);
+      for (unsigned rounds = 0; take_results() <= slot; ++rounds) {
+        round();
+        expect_to_go_on(rounds);
+      }
+      times.push_back(ns_of(rte_rdtsc() - start));
+    }
+    return times;
+  }
+
   void put(std::size_t position) {
     const std::size_t frame = order_[position];
     lab_.ports().put(stock_.port_of(frame), stock_.frame(frame));
@@ -155,6 +175,7 @@ class LatencyLab {
     return *std::min_element(emitted_.begin(), emitted_.end());
   }
 
+  const Workload& workload_;
   std::uint16_t world_;
   std::vector<std::size_t> order_;
   Pool pool_;
@@ -172,19 +193,36 @@ double ticks_per_frame_at_capacity(const Workload& workload) {
   return static_cast<double>(rte_rdtsc() - start) / static_cast<double>(frames);
 }
 
+void measure_idle(const Workload& workload, unsigned round) {
+  LatencyLab lab(workload);
+  report_times(lab.idle(), {}, "idle", round);
+  report_times(lab.idle_bare(), {}, "idle, bare", round);
+}
+
+void measure_paced(const Workload& workload, const Options& options, unsigned round) {
+  const double busy = ticks_per_frame_at_capacity(workload);
+  for (const auto& [load, interval] : {std::pair{"half", 2 * busy}, {"quarter", 4 * busy}}) {
+    if (case_of(load).is_wanted(options)) {
+      const std::vector<double> times = LatencyLab(workload).paced(interval);
+      const std::uint16_t world = workload.shape().world;
+      report_times(times, lateness_of_nothing(times.size(), interval * world), load, round);
+    }
+  }
+}
+
 } // namespace
 
 void measure_latency(const Options& options) {
   const Workload workload(kShape);
+  const bool has_paced =
+      case_of("half").is_wanted(options) || case_of("quarter").is_wanted(options);
   for (unsigned round = 0; round < options.rounds; ++round) {
     tell_progress("latency", round, options);
-    report_times(LatencyLab(workload).idle(), {}, "idle", round);
-    const double busy = ticks_per_frame_at_capacity(workload);
-    for (const auto& [load, interval] : {std::pair{"half", 2 * busy}, {"quarter", 4 * busy}}) {
-      LatencyLab lab(workload);
-      const std::vector<double> times = lab.paced(interval);
-      const std::uint16_t world = workload.shape().world;
-      report_times(times, lateness_of_nothing(times.size(), interval * world), load, round);
+    if (case_of("idle").is_wanted(options)) {
+      measure_idle(workload, round);
+    }
+    if (has_paced) {
+      measure_paced(workload, options, round);
     }
   }
 }
