@@ -48,6 +48,33 @@ WEIR_EVERY_LEVEL void read_payloads(std::byte* out, const std::byte* const* inpu
   std::memcpy(out, &all, sizeof all);
 }
 
+/// Makes four vectors of f32 of each vector of bytes by one shift or mask each, and adds them up: a
+/// ReduceKernel whose sums mean nothing.
+WEIR_EVERY_LEVEL void add_quarters(std::byte* out, const std::byte* const* inputs, unsigned count,
+                                   std::size_t bytes) {
+  using Words = std::uint32_t __attribute__((vector_size(64)));
+  using Floats = float __attribute__((vector_size(64)));
+  constexpr std::size_t vectors = 2; // at a time: as many sums as the registers hold twice
+  for (std::size_t at = 0; at < bytes; at += vectors * sizeof(Words)) {
+    Floats sums[vectors][4] = {};
+    for (unsigned i = 0; i < count; ++i) {
+#pragma GCC unroll 2
+      for (std::size_t vector = 0; vector < vectors; ++vector) {
+        Words words;
+        std::memcpy(&words, inputs[i] + at + vector * sizeof words, sizeof words);
+        sums[vector][0] += reinterpret_cast<Floats>(words << 24);
+        sums[vector][1] += reinterpret_cast<Floats>(words << 16);
+        sums[vector][2] += reinterpret_cast<Floats>(words << 8);
+        sums[vector][3] += reinterpret_cast<Floats>(words & 0xff00'0000);
+      }
+    }
+    for (std::size_t vector = 0; vector < vectors; ++vector) {
+      const Floats all = (sums[vector][0] + sums[vector][1]) + (sums[vector][2] + sums[vector][3]);
+      std::memcpy(out + at + vector * sizeof all, &all, sizeof all);
+    }
+  }
+}
+
 constexpr unsigned kFramesAhead = 8;
 
 void ask_for(const frame::Frame& frame) {
@@ -150,6 +177,10 @@ Work reduction(const FramePlaces& places, op::ReduceKernel kernel) {
       keep(out.data());
     }
   };
+}
+
+Work addition_of_quarters(const FramePlaces& places) {
+  return reduction(places, add_quarters);
 }
 
 Work verification(const FramePlaces& places, Ahead ahead) {

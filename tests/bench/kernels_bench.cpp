@@ -88,6 +88,12 @@ class Bench {
     }
   }
 
+  void add_bound_of_f8_sums() {
+    const Case parameters =
+        Case().with("about", "bound").with("work", "4 shifts or masks, 4 additions of f32");
+    add_both(parameters, 8, addition_of_quarters(places_));
+  }
+
   static Case icrc_case(std::string_view work) {
     return Case().with("about", "icrc").with("work", work);
   }
@@ -111,6 +117,7 @@ class Bench {
   void add_cases() {
     add_icrc();
     add_every_pair();
+    add_bound_of_f8_sums();
     if (options_.effort == Effort::full) {
       add_sums_by_ranks();
       add_sums_by_level();
