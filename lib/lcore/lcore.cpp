@@ -300,7 +300,8 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   }
   std::array<Kept, kBurst> kept;
   unsigned size = 0;
-  Run run{.ingress = queue.port};
+  Run run;
+  run.ingress = queue.port;
   // A tag that is rewritten after a frame has found its lane would leave with the frame.
   const bool has_lanes = worker_ && outer_tag_of(queue.port) != wire::EtherType::service_vlan;
   PayloadsAhead payloads;
@@ -320,9 +321,11 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
     }
     lane = has_lanes && follows_run ? lane_of(mbuf, queue.port) : lane;
     if (lane != nullptr) {
-      kept[size++] = {mbuf, &worker_->ring_path(), lane, bytes_of(mbuf)};
+      const auto bytes = bytes_of(mbuf);
+      kept[size++] = {mbuf, &worker_->ring_path(), lane, bytes.data(), bytes.size()};
     } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
-      kept[size++] = {mbuf, nullptr, nullptr, payload_to_read(*frame)};
+      const auto bytes = payload_to_read(*frame);
+      kept[size++] = {mbuf, nullptr, nullptr, bytes.data(), bytes.size()};
     }
     run.has_company = size != 0;
     payloads.load_more(std::span(kept).first(size));
@@ -346,12 +349,12 @@ void Lcore::serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint
   std::uint64_t bytes = 0;
   for (const Kept& frame : kept) {
     payloads.load_more(kept);
-    payloads.use(frame.payload.size());
+    payloads.use(frame.bytes);
     if (frame.lane == nullptr) {
       dispatch_.accept(frame_of(frame.mbuf), now);
     } else if (take(frame.mbuf, *frame.lane, port, now)) {
       ++packets;
-      bytes += frame.payload.size();
+      bytes += frame.bytes;
     } else {
       dispatch_.accept(*parse(frame.mbuf, port, now), now);
     }

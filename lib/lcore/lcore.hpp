@@ -196,20 +196,22 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   static constexpr unsigned kFewFrames = 2;
   static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
 
-  /// A frame of a burst that has not left by the fast path.
+  /// A frame of a burst that has not left by the fast path. Without initial values: a burst's array
+  /// of these would be cleared each time.
   struct Kept {
-    rte_mbuf* mbuf = nullptr;
-    stage::RingPath* ring_path = nullptr; // of the lane
-    stage::Lane* lane = nullptr; // that it goes in; nullptr: it is parsed and takes the stages
-    std::span<const std::uint8_t> payload; // the frame, if its payload will be read
+    rte_mbuf* mbuf;
+    stage::RingPath* ring_path;  // of the lane
+    stage::Lane* lane;           // that it goes in; nullptr: it is parsed and takes the stages
+    const std::uint8_t* payload; // the frame, if its payload will be read
+    std::size_t bytes;           // likewise; else 0
 
     /// Loads what serving the frame needs. Returns the bytes that are read.
     std::size_t load() const {
       if (lane != nullptr) {
-        ring_path->load_slot(*lane, payload);
+        ring_path->load_slot(*lane, {payload, bytes});
       }
-      prefetch_payload(payload);
-      return payload.size();
+      prefetch_payload({payload, bytes});
+      return bytes;
     }
   };
 
