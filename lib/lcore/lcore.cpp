@@ -414,7 +414,7 @@ void Lcore::send(Run& run) {
   run.bytes = 0;
   for (rte_mbuf* mbuf : mbufs) {
     make_frame(mbuf, run.ingress); // for a trace, when it is dropped on its way
-    send_by({mbuf, run.egress, frame::Departure::forwarded, traffic});
+    send_by({mbuf, run.egress, frame::Departure::forwarded, traffic, mbuf->pkt_len});
   }
 }
 
@@ -525,14 +525,15 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
   frame::Departure departure = frame.departure;
   // Read now: after the first push the frame may be gone.
   const frame::TrafficClass traffic = frame.traffic;
+  const std::uint32_t bytes = frame.length;
   if (std::has_single_bit(ports)) [[likely]] {
     const auto port = static_cast<std::uint16_t>(std::countr_zero(ports));
-    return send_by({mbuf, port, departure, traffic});
+    return send_by({mbuf, port, departure, traffic, bytes});
   }
   const int extra = std::popcount(ports) - 1;
   rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
   l2::for_each_port(ports, [&](std::uint16_t port) {
-    send_by({mbuf, port, departure, traffic});
+    send_by({mbuf, port, departure, traffic, bytes});
     departure = frame::Departure::copy;
   });
 }
@@ -572,14 +573,14 @@ void Lcore::hand_on(frame::Instant now) {
 
 [[gnu::always_inline]] inline void Lcore::queue_on(const TxRequest& request) {
   TxPort& port = *tx_ports_[request.port];
-  if (!port.push(request.mbuf, request.departure, request.traffic)) [[unlikely]] {
+  if (!port.push(request.mbuf, request.bytes, request.departure, request.traffic)) [[unlikely]] {
     queue_on_full(port, request);
   }
 }
 
 void Lcore::queue_on_full(TxPort& port, const TxRequest& request) {
   port.flush(counters_, ports_[request.port]);
-  if (!port.push(request.mbuf, request.departure, request.traffic)) {
+  if (!port.push(request.mbuf, request.bytes, request.departure, request.traffic)) {
     could_not_leave(request, port.why_refused(request.traffic));
   }
 }

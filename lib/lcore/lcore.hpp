@@ -39,6 +39,7 @@ struct TxRequest {
   std::uint16_t port = 0;
   frame::Departure departure{};
   frame::TrafficClass traffic{};
+  std::uint32_t bytes = 0; // of the frame: the mbuf may be far away
 };
 
 using TxHandoff = Handoff<TxRequest>;

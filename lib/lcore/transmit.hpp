@@ -58,13 +58,15 @@ class TxPort {
  public:
   explicit TxPort(const TxQueues& queues);
 
-  /// False when the backlog of this class is full; the caller keeps the mbuf.
-  bool push(rte_mbuf* mbuf, frame::Departure departure, frame::TrafficClass traffic) {
+  /// A frame of so many bytes. False when the backlog of this class is full; the caller keeps the
+  /// mbuf.
+  bool push(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
+            frame::TrafficClass traffic) {
     Backlog& waiting = backlog(traffic);
     if (waiting.room() == 0) [[unlikely]] {
       return false;
     }
-    waiting.push({mbuf, mbuf->pkt_len, departure});
+    waiting.push({mbuf, bytes, departure});
     frames_waiting_ += departure == frame::Departure::copy ? 0 : 1;
     return true;
   }

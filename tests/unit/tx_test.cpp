@@ -109,7 +109,7 @@ class Wire {
   bool push(TrafficClass traffic, std::uint32_t bytes,
             frame::Departure departure = frame::Departure::forwarded) {
     rte_mbuf* mbuf = next(traffic, bytes);
-    const bool is_taken = port_->push(mbuf, departure, traffic);
+    const bool is_taken = port_->push(mbuf, bytes, departure, traffic);
     if (!is_taken) {
       rte_pktmbuf_free(mbuf);
     }
