@@ -292,8 +292,11 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   }
   rounds_.rx_burst.add(count);
   const std::span received(burst.data(), count);
-  prefetch_descriptions(received);
+  prefetch_mbufs(received);
   prefetch_headers(received);
+  if (keeps_frames_) { // as the burst before
+    prefetch_frames(received);
+  }
   if (worker_ && count <= kFewFrames) {
     std::ranges::for_each(received,
                           [](const rte_mbuf* mbuf) { prefetch_payload(first_piece_of(mbuf)); });
@@ -332,6 +335,7 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   }
   send(run);
   expect(count);
+  keeps_frames_ = size != 0;
   serve({kept.data(), size}, payloads, queue.port, now);
   return count;
 }

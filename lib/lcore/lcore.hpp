@@ -289,6 +289,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;
+  bool keeps_frames_ = false; // some of the last burst: they did not leave by the fast path
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits

@@ -19,16 +19,22 @@ namespace weir::lcore {
 // Ethernet up to the first half of the INA header.
 inline constexpr std::uint32_t kHeaderBytes = 2 * RTE_CACHE_LINE_SIZE;
 
-/// The mbuf's first line and the Frame in its private area; both are written unless the frame goes
+/// The mbuf's first line, and the Frame in its private area, which is written unless the frame goes
 /// the fast path.
 inline void prefetch_description(rte_mbuf* mbuf) {
   rte_prefetch0(mbuf);
   rte_prefetch0(rte_mbuf_to_priv(mbuf));
 }
 
-inline void prefetch_descriptions(std::span<rte_mbuf* const> burst) {
+inline void prefetch_mbufs(std::span<rte_mbuf* const> burst) {
+  for (const rte_mbuf* mbuf : burst) {
+    rte_prefetch0(mbuf);
+  }
+}
+
+inline void prefetch_frames(std::span<rte_mbuf* const> burst) {
   for (rte_mbuf* mbuf : burst) {
-    prefetch_description(mbuf);
+    rte_prefetch0(rte_mbuf_to_priv(mbuf));
   }
 }
 
@@ -96,7 +102,8 @@ struct ParsedBurst {
 /// Calls `work` with each frame of a burst, which have been parsed, and loads what it reads.
 template <typename Work>
 void for_each_parsed(std::span<rte_mbuf* const> burst, Work&& work) {
-  prefetch_descriptions(burst);
+  prefetch_mbufs(burst);
+  prefetch_frames(burst);
   prefetch_headers(burst);
   PayloadsAhead payloads;
   for (rte_mbuf* mbuf : burst) {

@@ -74,7 +74,8 @@ class StageLab {
         spread_(op::find_spread(op::best_cpu_level())) {}
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-    lcore::prefetch_descriptions(burst);
+    lcore::prefetch_mbufs(burst);
+    lcore::prefetch_frames(burst);
     lcore::prefetch_headers(burst);
     for (rte_mbuf* mbuf : burst) {
       lcore::make_frame(mbuf, port);
