@@ -78,7 +78,7 @@ def kept_alive_above(syndrome: str) -> str:
 
 MUTATIONS = [
     Mutation("bitmap", "a repeat counts as another rank's contribution", [
-        Edit(SLOTS, "if (slot.has(contribution.child)) {", "if (false) {")]),
+        Edit(SLOTS, "if (has(contribution.slot, contribution.child)) {", "if (false) {")]),
     Mutation("cache-forward", "no cache: a repeat in a complete slot is forwarded", [
         Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, slot, now);",
              "return forward_.send(frame, frame::Departure::forwarded, now);")]),
@@ -204,8 +204,8 @@ MUTATIONS = [
         Edit("lib/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
              "return {all_, DropReason::no_egress};")]),
     Mutation("flush-leak", "a flush forgets the frames of the last rank", [
-        Edit("lib/slot/slot_table.hpp", "if (slots_[index].has(child)) {",
-             "if (slots_[index].has(child) && child + 1 != dimensions_.children) {")]),
+        Edit("lib/slot/slot_table.hpp", "cell(index, child); frame != nullptr) {",
+             "cell(index, child); frame != nullptr && child + 1 != dimensions_.children) {")]),
     Mutation("hello-session", "a hello's result lacks the session", [
         Edit("lib/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
