@@ -14,12 +14,18 @@ inline constexpr std::size_t kCacheLine = 64;
   asm volatile("" : : "r"(byte));
 }
 
-/// Asks for all lines of an object that begins with one.
+/// Asks for each line of so many bytes, if a line begins at the first one; else perhaps not for the
+/// last line.
+[[gnu::always_inline]] inline void prefetch_range(const void* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kCacheLine) {
+    prefetch(static_cast<const std::byte*>(from) + at);
+  }
+}
+
+/// Asks for all of an object, likewise.
 template <typename Object>
 [[gnu::always_inline]] inline void prefetch_all(const Object* object) {
-  for (std::size_t at = 0; at < sizeof(Object); at += kCacheLine) {
-    prefetch(reinterpret_cast<const std::byte*>(object) + at);
-  }
+  prefetch_range(object, sizeof(Object));
 }
 
 } // namespace weir::frame

@@ -2,14 +2,13 @@
 #pragma once
 
 /// Prefetches what a burst will read, before its first frame is parsed. Otherwise each cache line
-/// of an uncached frame costs a memory latency. By DPDK's functions: GCC leaves out the call of a
-/// function that does nothing but __builtin_prefetch.
+/// of an uncached frame costs a memory latency.
 
 #include "frame/frame.hpp"
+#include "frame/prefetch.hpp"
 #include "lcore/mbuf_frame.hpp"
 
-#include <rte_prefetch.h>
-
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,31 +16,29 @@
 namespace weir::lcore {
 
 // Ethernet up to the first half of the INA header.
-inline constexpr std::uint32_t kHeaderBytes = 2 * RTE_CACHE_LINE_SIZE;
+inline constexpr std::uint32_t kHeaderBytes = 2 * frame::kCacheLine;
 
 /// The mbuf's first line, and the Frame in its private area, which is written unless the frame goes
 /// the fast path.
 inline void prefetch_description(rte_mbuf* mbuf) {
-  rte_prefetch0(mbuf);
-  rte_prefetch0(rte_mbuf_to_priv(mbuf));
+  frame::prefetch(mbuf);
+  frame::prefetch(rte_mbuf_to_priv(mbuf));
 }
 
 inline void prefetch_mbufs(std::span<rte_mbuf* const> burst) {
   for (const rte_mbuf* mbuf : burst) {
-    rte_prefetch0(mbuf);
+    frame::prefetch(mbuf);
   }
 }
 
 inline void prefetch_frames(std::span<rte_mbuf* const> burst) {
   for (rte_mbuf* mbuf : burst) {
-    rte_prefetch0(rte_mbuf_to_priv(mbuf));
+    frame::prefetch(rte_mbuf_to_priv(mbuf));
   }
 }
 
 inline void prefetch_header(const std::uint8_t* data) {
-  for (std::size_t at = 0; at < kHeaderBytes; at += RTE_CACHE_LINE_SIZE) {
-    rte_prefetch0(data + at);
-  }
+  frame::prefetch_range(data, kHeaderBytes);
 }
 
 /// What parse() reads.
@@ -53,9 +50,8 @@ inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
 
 /// What verification and reduction read.
 inline void prefetch_payload(std::span<const std::uint8_t> frame) {
-  for (std::size_t at = kHeaderBytes; at < frame.size(); at += RTE_CACHE_LINE_SIZE) {
-    rte_prefetch0(frame.data() + at);
-  }
+  const std::size_t headers = std::min<std::size_t>(frame.size(), kHeaderBytes);
+  frame::prefetch_range(frame.data() + headers, frame.size() - headers);
 }
 
 /// The payloads of a burst that are on their way into the first-level cache while earlier ones are

@@ -104,9 +104,7 @@ class SlotTable {
     frame::prefetch(&slots_[slot]);
     frame::prefetch(&cell(slot, 0));
     if (slots_[slot].arrived + 1u == dimensions_.children) {
-      for (std::size_t at = 0; at < dimensions_.mtu; at += frame::kCacheLine) {
-        frame::prefetch(results_.data() + std::size_t{slot} * dimensions_.mtu + at);
-      }
+      frame::prefetch_range(results_.data() + std::size_t{slot} * dimensions_.mtu, dimensions_.mtu);
     }
   }
 

@@ -79,9 +79,7 @@ constexpr unsigned kFramesAhead = 8;
 
 void ask_for(const frame::Frame& frame) {
   frame::prefetch(&frame);
-  for (std::size_t at = 0; at < kPayload + frame::kCacheLine; at += frame::kCacheLine) {
-    frame::prefetch(FramePlaces::data_of(frame) + at);
-  }
+  frame::prefetch_range(FramePlaces::data_of(frame), kPayload + frame::kCacheLine);
 }
 
 /// Prefetches the frames after these while it goes through them.
