@@ -30,23 +30,14 @@ inline rte_mbuf* mbuf_of(frame::Frame& frame) {
   return reinterpret_cast<rte_mbuf*>(&frame) - 1;
 }
 
-/// The frame of a contiguous mbuf that has just been received on port `ingress`.
-inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress) {
+/// The frame of a contiguous mbuf that has just been received on port `ingress`, with what is known
+/// of its packet.
+inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress,
+                                const wire::Packet& packet = {}) {
   takes_over(mbuf); // from whoever freed it last
-  auto* frame = new (rte_mbuf_to_priv(mbuf)) frame::Frame;
-  frame->data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
-  frame->length = mbuf->pkt_len;
-  frame->ingress = ingress;
-  return *frame;
-}
-
-/// The same of one whose packet is known.
-inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress, const wire::Packet& packet) {
-  takes_over(mbuf);
-  auto* frame = new (rte_mbuf_to_priv(mbuf)) frame::Frame{
+  return *new (rte_mbuf_to_priv(mbuf)) frame::Frame{
       {.data = rte_pktmbuf_mtod(mbuf, std::uint8_t*), .length = mbuf->pkt_len, .packet = packet},
       ingress};
-  return *frame;
 }
 
 /// Frees the mbuf and the Frame in it.

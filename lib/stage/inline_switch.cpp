@@ -47,7 +47,9 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
   std::array<Lane*, kBurst> lanes;
   std::ranges::transform(burst, lanes.begin(), [&](const frame::Frame* frame) {
     const std::span<const std::uint8_t> bytes = frame->bytes();
-    ring_path.load({&bytes, 1}, frame->ingress);
+    if (ring_path.is_far()) {
+      ring_path.load({&bytes, 1}, frame->ingress);
+    }
     return ring_path.lane_of(bytes, frame->ingress);
   });
   for (std::size_t i = 0; i < burst.size(); ++i) {

@@ -52,8 +52,11 @@ std::size_t Lanes::keys_of(std::span<const std::span<const std::uint8_t>> frames
   std::array<std::uint64_t, wire::kPositions> previous{};
   std::size_t count = 0;
   for (const std::span<const std::uint8_t> frame : frames) {
-    if (count == keys.size() || frame.size() < bth + sizeof(wire::Bth)) {
+    if (count == keys.size()) {
       break;
+    }
+    if (frame.size() < bth + sizeof(wire::Bth)) {
+      continue;
     }
     const wire::OpcodeInfo& opcode = wire::info_of(frame[bth]);
     std::uint64_t& last = previous[static_cast<std::size_t>(opcode.position)];

@@ -31,16 +31,12 @@ class RingPath {
   /// The worker's slots take so many bytes.
   void expect_slots(std::size_t bytes) { is_far_ = bytes > kNearCache; }
 
-  /// Whether what the rings' packets use may be far away, so that load() and load_slot() do
-  /// something.
+  /// Whether what the rings' packets use may be far away, so that load() is worth while.
   bool is_far() const { return is_far_; }
 
-  /// Loads what lane_of() and take() use of the connections of a burst from one port, if it may be
-  /// far away.
+  /// Loads what lane_of() and take() use of the connections of a burst from one port.
   void load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress) {
-    if (is_far_) {
-      lanes_.load(frames, ingress);
-    }
+    lanes_.load(frames, ingress);
   }
 
   /// Loads the slot that the frame, whose lane this is, will probably go to, if it may be far away.
@@ -55,9 +51,9 @@ class RingPath {
   }
 
   /// Takes a frame with data, length and ingress set, whose lane_of() this is, and with the packet
-  /// that the lane has learnt. False when it must
-  /// take the stages after all, because of what came since or what it is. Then nothing has changed
-  /// but what the frame knows of itself, and where its connection's history looks first.
+  /// that the lane has learnt. False when it must take the stages after all, because of what came
+  /// since or what it is. Then nothing has changed but what the frame knows of itself, and where
+  /// its connection's history looks first.
   bool take(frame::Frame& frame, Lane& lane, frame::Instant now);
 
   /// How many frames it has taken.
