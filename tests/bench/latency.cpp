@@ -193,10 +193,14 @@ double ticks_per_frame_at_capacity(const Workload& workload) {
   return static_cast<double>(rte_rdtsc() - start) / static_cast<double>(frames);
 }
 
-void measure_idle(const Workload& workload, unsigned round) {
+void measure_idle(const Workload& workload, const Options& options, unsigned round) {
   LatencyLab lab(workload);
-  report_times(lab.idle(), {}, "idle", round);
-  report_times(lab.idle_bare(), {}, "idle, bare", round);
+  if (case_of("idle").is_wanted(options)) {
+    report_times(lab.idle(), {}, "idle", round);
+  }
+  if (case_of("idle, bare").is_wanted(options)) {
+    report_times(lab.idle_bare(), {}, "idle, bare", round);
+  }
 }
 
 void measure_paced(const Workload& workload, const Options& options, unsigned round) {
@@ -218,9 +222,7 @@ void measure_latency(const Options& options) {
       case_of("half").is_wanted(options) || case_of("quarter").is_wanted(options);
   for (unsigned round = 0; round < options.rounds; ++round) {
     tell_progress("latency", round, options);
-    if (case_of("idle").is_wanted(options)) {
-      measure_idle(workload, round);
-    }
+    measure_idle(workload, options, round);
     if (has_paced) {
       measure_paced(workload, options, round);
     }

@@ -96,21 +96,13 @@ class Ball {
   alignas(64) std::atomic<std::uint32_t> at_{0};
 };
 
-double bare_frames_per_second(const Workload& workload, RingPorts& ports, FrameStock& stock) {
+/// `seconds` sends the stock, which has arrived at the ports, and returns how long that took.
+template <typename Seconds>
+double bare_frames_per_second(RingPorts& ports, FrameStock& stock, Seconds&& seconds) {
   stock.refill();
   BareSwitch::describe(stock);
   stock.arrive_at(ports);
-  BareSwitch bare(workload);
-  return static_cast<double>(stock.size()) /
-         seconds_of([&] { bare.run_until_sent(ports, stock.size()); });
-}
-
-double bare_frames_per_second(const Workload& workload, RingPorts& ports, FrameStock& stock,
-                              BarePair::Division division) {
-  stock.refill();
-  BareSwitch::describe(stock);
-  stock.arrive_at(ports);
-  return static_cast<double>(stock.size()) / BarePair(workload, ports, division).seconds_of(stock);
+  return static_cast<double>(stock.size()) / seconds();
 }
 
 /// What a switch could reach that only adds, over two lcores.
@@ -126,11 +118,16 @@ void measure_bare_pair(const Workload& workload, FrameStock& stock, const Option
         Case().with("lcores", 2).with("roles", name).with("rings", workload.shape().rings);
     if (parameters.is_wanted(options)) {
       const double round_trip = Ball().round_trip_ns();
-      const double alone = bare_frames_per_second(workload, ports, stock) / 1e6;
-      const double rate = bare_frames_per_second(workload, ports, stock, division) / 1e6;
+      BareSwitch bare(workload);
+      BarePair pair(workload, ports, division);
+      const double alone = bare_frames_per_second(ports, stock, [&] {
+        return seconds_of([&] { bare.run_until_sent(ports, stock.size()); });
+      });
+      const double rate =
+          bare_frames_per_second(ports, stock, [&] { return pair.seconds_of(stock); });
       report("scaling", parameters, round,
-             {{"bare", rate, "Mpps", "bare_linear"},
-              {"bare_linear", 2 * alone, "Mpps"},
+             {{"bare", rate / 1e6, "Mpps", "bare_linear"},
+              {"bare_linear", 2 * alone / 1e6, "Mpps"},
               {"line_round_trip", round_trip, "ns"}});
     }
   }
