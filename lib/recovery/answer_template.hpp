@@ -29,6 +29,11 @@ class AnswerTemplate {
   /// Takes an ACK or NAK with this AETH as the newest.
   void take(const wire::ParsedBytes& answer, const wire::Aeth& aeth);
 
+  /// Reaches the sender by the link header of a packet that it has sent again. The rest stays.
+  void reach_as(const wire::ParsedBytes& repeat) {
+    frame_.take_link_header(FrameTemplate::opposite(repeat, 0));
+  }
+
   bool is_empty() const { return frame_.is_empty(); }
 
   /// Writes an ACK, NAK or RNR NAK into a frame with room for kMostAnswerBytes. It acknowledges all

@@ -54,6 +54,14 @@ FrameTemplate FrameTemplate::opposite(const wire::ParsedBytes& frame,
   return other;
 }
 
+void FrameTemplate::take_link_header(const FrameTemplate& other) {
+  const bool is_alike = other.packet_.encapsulation == packet_.encapsulation &&
+                        other.packet_.ip_offset == packet_.ip_offset;
+  if (is_alike && !is_empty() && !other.is_empty()) {
+    std::memcpy(headers_.data(), other.headers_.data(), packet_.ip_offset);
+  }
+}
+
 wire::Bth& FrameTemplate::start(wire::ParsedBytes& frame, wire::Opcode opcode,
                                 std::uint32_t psn) const {
   std::memcpy(frame.data, headers_.data(), bytes_);

@@ -25,6 +25,11 @@ class FrameTemplate {
   /// For the opposite direction, to this queue pair: source and destination change places.
   static FrameTemplate opposite(const wire::ParsedBytes& frame, std::uint32_t destination_qp);
 
+  /// Takes the Ethernet header and the tags of another template for the same direction, if it has
+  /// the same headers and as many tags. No ICRC covers these (IBTA annex A17.3.3): what damages
+  /// them goes unseen, and frames that are made with them arrive nowhere.
+  void take_link_header(const FrameTemplate& other);
+
   bool is_empty() const { return bytes_ == 0; }
 
   /// Where the headers end that the template has.

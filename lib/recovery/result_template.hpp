@@ -41,6 +41,10 @@ class ResultTemplate {
   /// From the connection's hello, whose INA header is `ina`.
   ResultTemplate(const wire::ParsedBytes& hello, const wire::InaHeader& ina);
 
+  /// Reaches the receiver by the link header of a packet that its sender has sent again. The rest
+  /// stays.
+  void reach_as(const wire::ParsedBytes& repeat) { frame_.take_link_header(FrameTemplate(repeat)); }
+
   bool is_empty() const { return frame_.is_empty(); }
 
   /// Bytes that a result with this much data may take.

@@ -65,8 +65,12 @@ void Recover::came_out_of_order(const RingChild& sender, std::uint32_t psn, fram
   note_gap(sender, psn, now);
 }
 
-/// A sender that goes back has ended an RNR wait: what the wait held up is due.
+/// A sender that goes back has ended an RNR wait: what the wait held up is due. Perhaps nothing
+/// that the switch made reached it or its receiver, because the frames that it was made from were
+/// damaged where no ICRC covers them.
 void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::Instant now) {
+  rings_[sender.ring]->answers[sender.child].reach_as(frame);
+  rings_[sender.ring]->results[sender.child].reach_as(frame);
   Flow& flow = classifier_.flow_of(sender);
   const bool was_hushed = now.ns < flow.hushed_until;
   flow.heard(frame.packet.psn, now.ns);

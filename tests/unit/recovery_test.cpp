@@ -252,6 +252,37 @@ TEST(Recovery, OfARepeatsHeaderOnlyTheSessionCounts) {
   EXPECT_EQ(ring.bench.dropped(DropReason::wrong_session), 1u);
 }
 
+// ---- Damage that no ICRC shows. ----
+
+constexpr std::size_t kDestinationMacAt = 2;
+
+TEST(Recovery, ARepeatSaysAnewWhereItsSenderIs) {
+  Ring ring;
+  const Exchange made = ring.complete(1);
+  ring.acknowledge_all(3);
+  Built ack = build(ring.job.answer_to(0, kAck, ring.psn(0, 3), 4));
+  ack.bytes[kDestinationMacAt] ^= 0x10;
+  const std::uint16_t port = ring.job.port_of(ring.job.successor_of(0));
+  EXPECT_EQ(ring.bench.send(ack, port),
+            (Frames{{ack.bytes, l2::PortSet{1} << ring.job.port_of(0), Departure::forwarded}}))
+      << "a valid ICRC: it is taken, and goes where nobody is";
+  EXPECT_EQ(ring.send(0, made.packets[0][2]), (Frames{ring.said(0, kAck, ring.psn(0, 3), 4)}));
+}
+
+TEST(Recovery, ARepeatSaysAnewWhereItsReceiverIs) {
+  RingJob job(telling());
+  Bench bench({&job});
+  bench.announce(job);
+  Built hello = job.hello(0);
+  hello.bytes[kDestinationMacAt] ^= 0x10;
+  EXPECT_TRUE(bench.send(hello, job.port_of(0)).empty());
+  const Frames results = bench.send(job.hello(1), job.port_of(1));
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0], result_sent(job, 0, hello, {})) << "it goes where nobody is";
+  EXPECT_EQ(bench.send(job.hello(0), job.port_of(0)),
+            (Frames{asking_result_sent(job, 0, job.hello(0), {})}));
+}
+
 // ---- R5: timers. ----
 
 TEST(Recovery, WhatNobodyAcknowledgesIsSentAgainFiveTimes) {
