@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <gmock/gmock.h>
+#include <optional>
+#include <string>
 #include <sys/resource.h>
 
 namespace weir::host {
@@ -85,6 +87,17 @@ Reach::State state_of(const std::vector<Endpoint>& endpoints) {
   Reach reach(endpoints, milliseconds(2000));
   test::comes_true([&] { return reach.look() != Reach::State::trying; });
   return reach.look();
+}
+
+/// The kernel tells of a reset once. It may come when that has been asked already.
+TEST(Lineage, AResetIsAResetWheneverItComes) {
+  std::optional<Socket> listener(listen_at({"127.0.0.1", "0"}));
+  int error = 0;
+  const Socket connection = connecting_to({"127.0.0.1", std::to_string(port_of(*listener))}, error);
+  ASSERT_EQ(error, 0);
+  listener.reset();
+  EXPECT_EQ(outcome_of(connection), ECONNRESET);
+  EXPECT_EQ(outcome_of(connection), ECONNRESET) << "the error was taken";
 }
 
 /// Rank 1 is on the host of rank 0 and met it by the loopback; rank 2 came by the network.

@@ -337,7 +337,7 @@ int outcome_of(const Socket& connection) {
   socklen_t other_length = sizeof(other);
   getsockname(connection.get(), reinterpret_cast<sockaddr*>(&own), &own_length);
   if (getpeername(connection.get(), reinterpret_cast<sockaddr*>(&other), &other_length) != 0) {
-    return errno;
+    return errno == ENOTCONN ? ECONNRESET : errno; // it was reset since the first question
   }
   return own_length == other_length && std::memcmp(&own, &other, own_length) == 0 ? ECONNREFUSED
                                                                                   : 0;
