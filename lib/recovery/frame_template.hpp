@@ -26,8 +26,8 @@ class FrameTemplate {
   static FrameTemplate opposite(const wire::ParsedBytes& frame, std::uint32_t destination_qp);
 
   /// Takes the Ethernet header and the tags of another template for the same direction, if it has
-  /// the same headers and as many tags. No ICRC covers these (IBTA annex A17.3.3): what damages
-  /// them goes unseen, and frames that are made with them arrive nowhere.
+  /// the same encapsulation and as many tags. No ICRC covers these (IBTA annex A17.3.3): what
+  /// damages them goes unseen, and frames that are made with them arrive nowhere.
   void take_link_header(const FrameTemplate& other);
 
   bool is_empty() const { return bytes_ == 0; }

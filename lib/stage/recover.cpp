@@ -69,8 +69,9 @@ void Recover::came_out_of_order(const RingChild& sender, std::uint32_t psn, fram
 /// that the switch made reached it or its receiver, because the frames that it was made from were
 /// damaged where no ICRC covers them.
 void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::Instant now) {
-  rings_[sender.ring]->answers[sender.child].reach_as(frame);
-  rings_[sender.ring]->results[sender.child].reach_as(frame);
+  RingState& ring = *rings_[sender.ring];
+  ring.answers[sender.child].reach_as(frame);
+  ring.results[sender.child].reach_as(frame);
   Flow& flow = classifier_.flow_of(sender);
   const bool was_hushed = now.ns < flow.hushed_until;
   flow.heard(frame.packet.psn, now.ns);

@@ -254,14 +254,14 @@ TEST(Recovery, OfARepeatsHeaderOnlyTheSessionCounts) {
 
 // ---- Damage that no ICRC shows. ----
 
-constexpr std::size_t kDestinationMacAt = 2;
+constexpr std::size_t kInDestinationMac = 2;
 
 TEST(Recovery, ARepeatSaysAnewWhereItsSenderIs) {
   Ring ring;
   const Exchange made = ring.complete(1);
   ring.acknowledge_all(3);
   Built ack = build(ring.job.answer_to(0, kAck, ring.psn(0, 3), 4));
-  ack.bytes[kDestinationMacAt] ^= 0x10;
+  ack.bytes[kInDestinationMac] ^= 0x10;
   const std::uint16_t port = ring.job.port_of(ring.job.successor_of(0));
   EXPECT_EQ(ring.bench.send(ack, port),
             (Frames{{ack.bytes, l2::PortSet{1} << ring.job.port_of(0), Departure::forwarded}}))
@@ -274,7 +274,7 @@ TEST(Recovery, ARepeatSaysAnewWhereItsReceiverIs) {
   Bench bench({&job});
   bench.announce(job);
   Built hello = job.hello(0);
-  hello.bytes[kDestinationMacAt] ^= 0x10;
+  hello.bytes[kInDestinationMac] ^= 0x10;
   EXPECT_TRUE(bench.send(hello, job.port_of(0)).empty());
   const Frames results = bench.send(job.hello(1), job.port_of(1));
   ASSERT_EQ(results.size(), 2u);
