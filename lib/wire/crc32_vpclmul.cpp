@@ -115,29 +115,46 @@ constexpr LaneFactors by(unsigned bits) {
   return _mm512_xor_si512(taken, _mm512_maskz_set1_epi32(word_of_start, static_cast<int>(start)));
 }
 
+/// The vectors of a step. Not an array: GCC would keep that in memory.
 struct Vectors {
-  __m512i part[kVectors];
+  __m512i first, second, third, fourth;
 };
+
+[[gnu::always_inline]] inline __m512i vector_at(const std::uint8_t* bytes, std::size_t place) {
+  return _mm512_loadu_si512(bytes + place * kVectorBytes);
+}
 
 /// A full first step without ones needs no mask.
 [[gnu::always_inline]] inline Vectors full_step(std::uint32_t start, const std::uint8_t* bytes) {
-  Vectors first;
-  for (std::size_t i = 0; i < kVectors; ++i) {
-    first.part[i] = _mm512_loadu_si512(bytes + i * kVectorBytes);
-  }
-  first.part[0] =
-      _mm512_xor_si512(first.part[0], _mm512_maskz_set1_epi32(1, static_cast<int>(start)));
-  return first;
+  const __m512i start_word = _mm512_maskz_set1_epi32(1, static_cast<int>(start));
+  return {_mm512_xor_si512(vector_at(bytes, 0), start_word), vector_at(bytes, 1),
+          vector_at(bytes, 2), vector_at(bytes, 3)};
 }
 
 [[gnu::always_inline]] inline Vectors padded_step(std::uint32_t start, const std::uint8_t* bytes,
                                                   std::size_t in_step, const Ones& ones) {
-  Vectors first;
-  for (std::size_t i = 0; i < kVectors; ++i) {
-    first.part[i] =
-        first_vector(start, bytes, kFoldBytes - in_step, i * kVectorBytes, ones.padded + in_step);
+  const auto at = [&](std::size_t place) {
+    return first_vector(start, bytes, kFoldBytes - in_step, place * kVectorBytes,
+                        ones.padded + in_step);
+  };
+  return {at(0), at(1), at(2), at(3)};
+}
+
+/// The register after the first step and all later ones.
+[[gnu::always_inline]] inline std::uint32_t fold_rest(Vectors sums, const std::uint8_t* next,
+                                                      const std::uint8_t* end) {
+  const __m512i by_a_step = in_every_lane(by(kVectors * kVectorBits));
+  for (; next != end; next += kFoldBytes) {
+    sums = {fold(sums.first, by_a_step, vector_at(next, 0)),
+            fold(sums.second, by_a_step, vector_at(next, 1)),
+            fold(sums.third, by_a_step, vector_at(next, 2)),
+            fold(sums.fourth, by_a_step, vector_at(next, 3))};
   }
-  return first;
+  const __m512i by_a_vector = in_every_lane(by(kVectorBits));
+  const __m512i by_two = in_every_lane(by(2 * kVectorBits));
+  const __m512i front = fold(sums.first, by_a_vector, sums.second);
+  const __m512i back = fold(sums.third, by_a_vector, sums.fourth);
+  return remainder_of(join_lanes(fold(front, by_two, back)));
 }
 
 /// For at most one vector, for example headers.
@@ -155,21 +172,10 @@ std::uint32_t fold_crc32_vpclmul(std::uint32_t start, const std::uint8_t* bytes,
     return fold_short(start, bytes, count, ones);
   }
   const std::size_t in_first_step = first_step_bytes(count);
-  Vectors sums = in_first_step == kFoldBytes && ones.bytes == 0
-                     ? full_step(start, bytes)
-                     : padded_step(start, bytes, in_first_step, ones);
-  const __m512i by_a_step = in_every_lane(by(kVectors * kVectorBits));
-  for (std::size_t at = in_first_step; at < count; at += kFoldBytes) {
-    for (std::size_t i = 0; i < kVectors; ++i) {
-      sums.part[i] =
-          fold(sums.part[i], by_a_step, _mm512_loadu_si512(bytes + at + i * kVectorBytes));
-    }
-  }
-  const __m512i by_a_vector = in_every_lane(by(kVectorBits));
-  const __m512i by_two = in_every_lane(by(2 * kVectorBits));
-  const __m512i front = fold(sums.part[0], by_a_vector, sums.part[1]);
-  const __m512i back = fold(sums.part[2], by_a_vector, sums.part[3]);
-  return remainder_of(join_lanes(fold(front, by_two, back)));
+  const std::uint8_t* rest = bytes + in_first_step;
+  return in_first_step == kFoldBytes && ones.bytes == 0
+             ? fold_rest(full_step(start, bytes), rest, bytes + count)
+             : fold_rest(padded_step(start, bytes, in_first_step, ones), rest, bytes + count);
 }
 
 } // namespace weir::wire
