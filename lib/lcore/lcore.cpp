@@ -48,6 +48,13 @@ std::span<const std::uint8_t> payload_to_read(const frame::Frame& frame) {
   return frame.pair == 0 ? std::span<const std::uint8_t>() : frame.bytes();
 }
 
+/// All that the worker uses of a frame.
+void prefetch_whole(rte_mbuf* mbuf) {
+  prefetch_header_of(mbuf);
+  prefetch_frame(mbuf);
+  prefetch_payload(first_piece_of(mbuf));
+}
+
 /// In one piece, with all its tags.
 bool is_as_it_came(const rte_mbuf* mbuf) {
   return mbuf->nb_segs == 1 && (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
@@ -266,8 +273,11 @@ unsigned Lcore::serve(frame::Instant now) {
     if (count == 0) {
       break; // all wait for their tenants' rates
     }
-    for_each_prefetched(std::span(frames).first(count),
-                        [&](frame::Frame& frame) { queue.pass(frame, now); });
+    std::array<rte_mbuf*, kBurst> mbufs;
+    std::transform(frames.begin(), frames.begin() + count, mbufs.begin(),
+                   [](frame::Frame* frame) { return mbuf_of(*frame); });
+    for_each_parsed(std::span(mbufs).first(count),
+                    [&](frame::Frame& frame) { queue.pass(frame, now); });
     served += count;
   }
   return served;
@@ -293,13 +303,8 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   rounds_.rx_burst.add(count);
   const std::span received(burst.data(), count);
   prefetch_mbufs(received);
-  prefetch_headers(received);
-  if (keeps_frames_) { // as the burst before
-    prefetch_frames(received);
-  }
   if (worker_ && count <= kFewFrames) {
-    std::ranges::for_each(received,
-                          [](const rte_mbuf* mbuf) { prefetch_payload(first_piece_of(mbuf)); });
+    std::ranges::for_each(received, prefetch_whole);
   }
   std::array<Kept, kBurst> kept;
   unsigned size = 0;
@@ -307,7 +312,12 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   run.ingress = queue.port;
   // A tag that is rewritten after a frame has found its lane would leave with the frame.
   const bool has_lanes = worker_ && outer_tag_of(queue.port) != wire::EtherType::service_vlan;
-  PayloadsAhead payloads;
+  const auto load_header = [&](std::size_t place) {
+    prefetch_header_of(received[place]);
+    return kHeaderBytes;
+  };
+  LoadsAhead headers;
+  LoadsAhead payloads;
   fast_path_.begin_burst();
   if (worker_) {
     worker_->ring_path().begin_burst();
@@ -317,6 +327,8 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   }
   for (rte_mbuf* mbuf : received) {
     takes_over(mbuf);
+    headers.load_more(count, load_header);
+    headers.use(kHeaderBytes);
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
     stage::Lane* lane = has_lanes && !follows_run ? lane_of(mbuf, queue.port) : nullptr;
     if (lane == nullptr && add_to(run, mbuf, now)) {
@@ -331,28 +343,28 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
       kept[size++] = {mbuf, nullptr, nullptr, bytes.data(), bytes.size()};
     }
     run.has_company = size != 0;
-    payloads.load_more(std::span(kept).first(size));
+    payloads.load_more(size, [&](std::size_t place) { return kept[place].load(); });
   }
   send(run);
   expect(count);
-  keeps_frames_ = size != 0;
   serve({kept.data(), size}, payloads, queue.port, now);
   return count;
 }
 
 void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port) {
+  prefetch_headers(burst);
   std::array<std::span<const std::uint8_t>, kBurst> frames;
   std::transform(burst.begin(), burst.end(), frames.begin(), first_piece_of);
   worker_->ring_path().load(std::span(frames).first(burst.size()), port);
 }
 
 /// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.
-void Lcore::serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint16_t port,
+void Lcore::serve(std::span<const Kept> kept, LoadsAhead& payloads, std::uint16_t port,
                   frame::Instant now) {
   std::uint64_t packets = 0; // that went in their lanes
   std::uint64_t bytes = 0;
   for (const Kept& frame : kept) {
-    payloads.load_more(kept);
+    payloads.load_more(kept.size(), [&](std::size_t place) { return kept[place].load(); });
     payloads.use(frame.bytes);
     if (frame.lane == nullptr) {
       dispatch_.accept(frame_of(frame.mbuf), now);

@@ -209,6 +209,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     /// Loads what serving the frame needs. Returns the bytes that are read.
     std::size_t load() const {
       if (lane != nullptr) {
+        prefetch_frame(mbuf);
         ring_path->load_slot(*lane, {payload, bytes});
       }
       prefetch_payload({payload, bytes});
@@ -250,7 +251,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);
   unsigned serve(frame::Instant now);
-  void serve(std::span<const Kept> kept, PayloadsAhead& payloads, std::uint16_t port,
+  void serve(std::span<const Kept> kept, LoadsAhead& payloads, std::uint16_t port,
              frame::Instant now);
   void look_for_mbufs();
   void expect(unsigned frames);
@@ -289,7 +290,6 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;
-  bool keeps_frames_ = false; // some of the last burst: they did not leave by the fast path
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits

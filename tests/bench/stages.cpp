@@ -75,7 +75,7 @@ class StageLab {
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
     lcore::prefetch_mbufs(burst);
-    lcore::prefetch_frames(burst);
+    std::ranges::for_each(burst, lcore::prefetch_frame);
     lcore::prefetch_headers(burst);
     for (rte_mbuf* mbuf : burst) {
       lcore::make_frame(mbuf, port);
