@@ -306,28 +306,17 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   if (worker_ && count <= kFewFrames) {
     std::ranges::for_each(received, prefetch_whole);
   }
+  const bool has_lanes = begin_burst(received, queue.port);
   std::array<Kept, kBurst> kept;
   unsigned size = 0;
+  bool parses = false;
   Run run;
   run.ingress = queue.port;
-  // A tag that is rewritten after a frame has found its lane would leave with the frame.
-  const bool has_lanes = worker_ && outer_tag_of(queue.port) != wire::EtherType::service_vlan;
-  const auto load_header = [&](std::size_t place) {
-    prefetch_header_of(received[place]);
-    return kHeaderBytes;
-  };
   LoadsAhead headers;
-  LoadsAhead payloads;
-  fast_path_.begin_burst();
-  if (worker_) {
-    worker_->ring_path().begin_burst();
-    if (has_lanes && worker_->ring_path().is_far()) {
-      load_connections(received, queue.port);
-    }
-  }
+  LoadsAhead loads;
   for (rte_mbuf* mbuf : received) {
     takes_over(mbuf);
-    headers.load_more(count, load_header);
+    headers.load_more(count, [&](std::size_t place) { return load_header(received[place]); });
     headers.use(kHeaderBytes);
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
     stage::Lane* lane = has_lanes && !follows_run ? lane_of(mbuf, queue.port) : nullptr;
@@ -341,14 +330,41 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
     } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
       const auto bytes = payload_to_read(*frame);
       kept[size++] = {mbuf, nullptr, nullptr, bytes.data(), bytes.size()};
+      parses = true;
     }
     run.has_company = size != 0;
-    payloads.load_more(size, [&](std::size_t place) { return kept[place].load(); });
+    loads.load_more(size, [&](std::size_t place) { return kept[place].load(); });
   }
   send(run);
   expect(count);
-  serve({kept.data(), size}, payloads, queue.port, now);
+  parses_frames_ = parses;
+  serve({kept.data(), size}, loads, queue.port, now);
   return count;
+}
+
+/// Returns whether its frames may have lanes.
+bool Lcore::begin_burst(std::span<rte_mbuf* const> burst, std::uint16_t port) {
+  fast_path_.begin_burst();
+  if (!worker_) {
+    return false;
+  }
+  worker_->ring_path().begin_burst();
+  // A tag that is rewritten after a frame has found its lane would leave with the frame.
+  const bool has_lanes = outer_tag_of(port) != wire::EtherType::service_vlan;
+  if (has_lanes && worker_->ring_path().is_far()) {
+    load_connections(burst, port);
+  }
+  return has_lanes;
+}
+
+/// Loads what the look for the frame's way reads, and the place that parse() writes. Returns the
+/// header's bytes.
+std::size_t Lcore::load_header(rte_mbuf* mbuf) const {
+  prefetch_header_of(mbuf);
+  if (parses_frames_) { // as in the burst before
+    prefetch_frame(mbuf);
+  }
+  return kHeaderBytes;
 }
 
 void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port) {
@@ -359,13 +375,13 @@ void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t por
 }
 
 /// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.
-void Lcore::serve(std::span<const Kept> kept, LoadsAhead& payloads, std::uint16_t port,
+void Lcore::serve(std::span<const Kept> kept, LoadsAhead& loads, std::uint16_t port,
                   frame::Instant now) {
   std::uint64_t packets = 0; // that went in their lanes
   std::uint64_t bytes = 0;
   for (const Kept& frame : kept) {
-    payloads.load_more(kept.size(), [&](std::size_t place) { return kept[place].load(); });
-    payloads.use(frame.bytes);
+    loads.load_more(kept.size(), [&](std::size_t place) { return kept[place].load(); });
+    loads.use(frame.bytes);
     if (frame.lane == nullptr) {
       dispatch_.accept(frame_of(frame.mbuf), now);
     } else if (take(frame.mbuf, *frame.lane, port, now)) {

@@ -246,13 +246,14 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
   stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
+  bool begin_burst(std::span<rte_mbuf* const> burst, std::uint16_t port);
   void load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port);
+  std::size_t load_header(rte_mbuf* mbuf) const;
   bool take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now);
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);
   unsigned serve(frame::Instant now);
-  void serve(std::span<const Kept> kept, LoadsAhead& payloads, std::uint16_t port,
-             frame::Instant now);
+  void serve(std::span<const Kept> kept, LoadsAhead& loads, std::uint16_t port, frame::Instant now);
   void look_for_mbufs();
   void expect(unsigned frames);
   wire::EtherType outer_tag_of(std::uint16_t port) const;
@@ -290,6 +291,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;
+  bool parses_frames_ = false; // some of the last burst: neither fast path nor lane was theirs
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits
