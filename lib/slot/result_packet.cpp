@@ -18,15 +18,6 @@ void mark_result(wire::InaHeader& ina, std::uint32_t session) {
   }
 }
 
-/// A checksum by the sender would be wrong for the new data. The ICRC does not cover it.
-void clear_udp_checksum(frame::Frame& frame) {
-  const wire::Packet& packet = frame.packet;
-  if (packet.encapsulation != wire::Encapsulation::v1_grh) {
-    const std::size_t udp_offset = packet.bth_offset - sizeof(wire::UdpHeader);
-    wire::view_as<wire::UdpHeader>(frame.data + udp_offset).checksum.set(0);
-  }
-}
-
 } // namespace
 
 void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session) {
@@ -34,7 +25,8 @@ void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t s
   seal_result(frame, result, session);
 }
 
-void seal_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session) {
+void detail::seal_other_result(frame::Frame& frame, const SlotResult& result,
+                               std::uint32_t session) {
   const wire::Packet& packet = frame.packet;
   const std::size_t data_offset = packet.payload_offset + ina_bytes(packet);
   clear_udp_checksum(frame);

@@ -4,11 +4,28 @@
 #include "frame/frame.hpp"
 #include "slot/slot_table.hpp"
 #include "weir/ina.hpp"
+#include "wire/icrc.hpp"
 #include "wire/packet.hpp"
 
 #include <cstdint>
 
 namespace weir::slot {
+
+namespace detail {
+
+/// A checksum by the sender would be wrong for the new data. The ICRC does not cover it.
+inline void clear_udp_checksum(frame::Frame& frame) {
+  const wire::Packet& packet = frame.packet;
+  if (packet.encapsulation != wire::Encapsulation::v1_grh) {
+    const std::size_t udp_offset = packet.bth_offset - sizeof(wire::UdpHeader);
+    wire::view_as<wire::UdpHeader>(frame.data + udp_offset).checksum.set(0);
+  }
+}
+
+/// With an INA header or a pad.
+void seal_other_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
+
+} // namespace detail
 
 /// Turns a rank's frame into its result packet (docs/protocol.md §5). The frame has the result's
 /// data already (slot::fold_frames). Headers, RETH, immediate and pad stay; the UDP checksum
@@ -19,7 +36,14 @@ namespace weir::slot {
 ///
 /// The frame has exactly result.data.size() bytes of data (SlotTable::arrive checks it) and,
 /// without an INA header, a valid payload_crc.
-void seal_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
+[[gnu::always_inline]] inline void seal_result(frame::Frame& frame, const SlotResult& result,
+                                               std::uint32_t session) {
+  if (frame.packet.opcode.starts_message() || frame.packet.pad != 0) [[unlikely]] {
+    return detail::seal_other_result(frame, result, session);
+  }
+  detail::clear_udp_checksum(frame);
+  wire::store_icrc(frame, wire::stored_icrc(frame) ^ frame.payload_crc ^ result.crc);
+}
 
 /// The same for a frame that still has its rank's own data.
 void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);

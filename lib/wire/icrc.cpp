@@ -121,6 +121,11 @@ std::uint32_t HeaderIcrc::Word::change_in(const ParsedBytes& frame) const {
   return now == value ? 0 : to_end.combine(now ^ value, 0);
 }
 
+std::uint32_t HeaderIcrc::share_of(const ParsedBytes& frame) const {
+  const std::uint32_t immediate = has_immediate_ ? immediate_.change_in(frame) : 0;
+  return share_ ^ id_.change_in(frame) ^ psn_.change_in(frame) ^ immediate;
+}
+
 void HeaderIcrc::learn(const ParsedBytes& verified) {
   const Packet& packet = verified.packet;
   share_ = stored_icrc(verified) ^ verified.payload_crc;
@@ -130,27 +135,6 @@ void HeaderIcrc::learn(const ParsedBytes& verified) {
   if (has_immediate_) {
     immediate_.learn(verified, packet.bth_offset + sizeof(Bth));
   }
-}
-
-bool HeaderIcrc::verify(ParsedBytes& frame) const {
-  const Packet& packet = frame.packet;
-  const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
-  frame.payload_crc = crc32(0, {frame.payload(), bytes});
-  const std::uint32_t immediate = has_immediate_ ? immediate_.change_in(frame) : 0;
-  const std::uint32_t headers = share_ ^ id_.change_in(frame) ^ psn_.change_in(frame) ^ immediate;
-  const bool is_valid = (headers ^ frame.payload_crc) == stored_icrc(frame);
-  frame.icrc = is_valid ? IcrcState::valid : IcrcState::bad;
-  return is_valid;
-}
-
-std::uint32_t stored_icrc(const ParsedBytes& frame) {
-  std::uint32_t icrc = 0; // the only field on the wire with the least byte first
-  std::memcpy(&icrc, frame.data + frame.packet.icrc_offset, sizeof icrc);
-  return icrc;
-}
-
-void store_icrc(ParsedBytes& frame, std::uint32_t icrc) {
-  std::memcpy(frame.data + frame.packet.icrc_offset, &icrc, sizeof icrc);
 }
 
 } // namespace weir::wire

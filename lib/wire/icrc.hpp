@@ -8,12 +8,21 @@
 #include "wire/packet.hpp"
 
 #include <cstdint>
+#include <cstring>
 
 namespace weir::wire {
 
 std::uint32_t compute_icrc(const ParsedBytes& frame);
-std::uint32_t stored_icrc(const ParsedBytes& frame);
-void store_icrc(ParsedBytes& frame, std::uint32_t icrc);
+
+inline std::uint32_t stored_icrc(const ParsedBytes& frame) {
+  std::uint32_t icrc = 0; // the only field on the wire with the least byte first
+  std::memcpy(&icrc, frame.data + frame.packet.icrc_offset, sizeof icrc);
+  return icrc;
+}
+
+inline void store_icrc(ParsedBytes& frame, std::uint32_t icrc) {
+  std::memcpy(frame.data + frame.packet.icrc_offset, &icrc, sizeof icrc);
+}
 
 inline bool icrc_is_valid(const ParsedBytes& frame) {
   return compute_icrc(frame) == stored_icrc(frame);
@@ -49,7 +58,15 @@ class HeaderIcrc {
   void learn(const ParsedBytes& verified);
 
   /// As verify_icrc, for a frame whose headers match those of the one that was learnt.
-  bool verify(ParsedBytes& frame) const;
+  bool verify(ParsedBytes& frame) const {
+    const Packet& packet = frame.packet;
+    const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
+    const std::uint32_t payload = crc32(0, {frame.payload(), bytes});
+    const bool is_valid = (share_of(frame) ^ payload) == stored_icrc(frame);
+    frame.payload_crc = payload;
+    frame.icrc = is_valid ? IcrcState::valid : IcrcState::bad;
+    return is_valid;
+  }
 
  private:
   /// Where a word lies that may differ, and what it was.
@@ -61,6 +78,8 @@ class HeaderIcrc {
     void learn(const ParsedBytes& frame, std::size_t at);
     std::uint32_t change_in(const ParsedBytes& frame) const;
   };
+
+  std::uint32_t share_of(const ParsedBytes& frame) const;
 
   std::uint32_t share_ = 0;
   Word id_;        // and fragment, which is the same

@@ -77,7 +77,7 @@ class Table {
     return {.slot = slot,
             .message = message,
             .child = rank,
-            .shape = {.operation = Operation::sum, .data_type = DataType::i32, .data_bytes = 16},
+            .shape = {.data_bytes = 16, .operation = Operation::sum, .data_type = DataType::i32},
             .data_bytes = 16,
             .now = 0};
   }
@@ -316,7 +316,7 @@ TEST(SlotTable, NamesWhatDisagrees) {
       {"payload size", [](Contribution& c) { c.data_bytes = 12; }, "disagree_payload"},
       {"everything: the first is named",
        [](Contribution& c) {
-         c.shape = {Operation::max, DataType::f32, Collective::hello, 1, 20};
+         c.shape = {20, 1, Operation::max, DataType::f32, Collective::hello};
          c.data_bytes = 20;
        },
        "disagree_operation"},
@@ -349,7 +349,7 @@ TEST(SlotTable, ANewMessageMayHaveAnotherShape) {
   Table table(2);
   table.fill(1);
   Contribution next = table.of(5, 0, 1);
-  next.shape = {Operation::max, DataType::u8, Collective::all_reduce, 3, 7};
+  next.shape = {7, 3, Operation::max, DataType::u8, Collective::all_reduce};
   next.data_bytes = 7;
   EXPECT_EQ(table.arrive(next, Bytes(7, 9)), SlotEvent::stored);
   next.child = 0;
