@@ -36,6 +36,11 @@ class PortBindings {
     return receivers_[sender.ring][sender.child];
   }
 
+  /// The same for all children of a ring.
+  std::span<const std::optional<std::uint16_t>> receiver_ports_of(std::uint16_t ring) const {
+    return receivers_[ring];
+  }
+
   /// The port for all traffic to the pair's destination, if its rings agree on one.
   std::optional<std::uint16_t> destination_of(std::uint16_t pair) const {
     const std::uint64_t ports = sources_[current_->reverse_of(pair) - 1u];

@@ -570,6 +570,28 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
   });
 }
 
+void Lcore::transmit_results(std::span<frame::Frame* const> results,
+                             std::span<const std::optional<std::uint16_t>> ports) {
+  constexpr auto departure = frame::Departure::consumed;
+  constexpr auto traffic = frame::TrafficClass::ring;
+  const auto& routes = tx_routes_[static_cast<std::size_t>(traffic)];
+  for (std::size_t place = 0; place < results.size(); ++place) {
+    rte_mbuf* mbuf = mbuf_of(*results[place]);
+    const std::uint16_t port = *ports[place];
+    const std::uint32_t bytes = results[place]->length;
+    const bool is_pushed =
+        routes[port] == nullptr && tx_ports_[port]->push(mbuf, bytes, departure, traffic);
+    if (!is_pushed) [[unlikely]] {
+      send_elsewhere({mbuf, port, departure, traffic, bytes});
+    }
+  }
+}
+
+/// To another lcore, or to a port whose backlog is full.
+[[gnu::noinline]] void Lcore::send_elsewhere(const TxRequest& request) {
+  send_by(request);
+}
+
 [[gnu::always_inline]] inline void Lcore::send_by(const TxRequest& request) {
   Outbox<TxRequest>* next = tx_routes_[static_cast<std::size_t>(request.traffic)][request.port];
   if (next == nullptr) {

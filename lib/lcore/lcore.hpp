@@ -234,6 +234,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   }
 
   void transmit(frame::Frame& frame, l2::PortSet ports) override;
+  void transmit_results(std::span<frame::Frame* const> results,
+                        std::span<const std::optional<std::uint16_t>> ports) override;
   void release(frame::Frame& frame) override;
   frame::Frame* originate(std::uint32_t bytes) override;
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
@@ -267,6 +269,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void take_back(rte_mbuf* mbuf, frame::Instant now);
   unsigned flush_ports();
   void send_by(const TxRequest& request);
+  void send_elsewhere(const TxRequest& request);
   void queue_on(const TxRequest& request);
   void queue_on_full(TxPort& port, const TxRequest& request);
   void could_not_leave(const TxRequest& request, DropReason reason);

@@ -91,18 +91,31 @@ struct Flow {
   /// A pass begins.
   void goes_back();
 
-  /// The result with that PSN left for the first time.
-  void left(std::uint32_t psn, std::uint64_t now_ns) {
+  /// Whether the PSN follows those that came, and none is missing.
+  bool is_next(std::uint32_t psn) const { return psn == next_in && !lacks_packets(); }
+
+  /// A packet came whose PSN is_next(), in the instant in which the one before it was heard().
+  void came_next(std::uint32_t psn) {
+    previous = psn;
+    next_in = furthest_in = wire::psn_add(psn, 1);
+  }
+
+  /// The result with that PSN left for the first time. Returns whether the connection lacks packets
+  /// no longer: its sender left them out, so they are missing no more.
+  bool left(std::uint32_t psn, std::uint64_t now_ns) {
     if (unacknowledged == next_out) {
       progress_at = now_ns;
     }
     next_out = wire::psn_add(psn, 1);
-    if (wire::psn_before(next_in, next_out)) { // a sender that left out PSNs
+    if (wire::psn_before(next_in, next_out)) [[unlikely]] { // a sender that left out PSNs
+      const bool lacked = lacks_packets();
       next_in = next_out;
       if (wire::psn_before(furthest_in, next_in)) {
         furthest_in = next_in;
       }
+      return lacked && !lacks_packets();
     }
+    return false;
   }
 
   /// Starts to time the acknowledgement of a packet that asks for one.

@@ -75,17 +75,17 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   const std::span<recovery::Flow> flows = classifier_.flows_of(index);
   schedule_.expect(index, now.ns + recovery::kTimerFloor);
   for (std::uint16_t child = 0; child < frames.size(); ++child) {
-    const ring::RingChild sender{index, child};
     leave(*frames[child], ring, flows[child], ack_request, now);
     passes<StageId::emit, StageId::forward>();
-    forward_.send_result(*frames[child], classifier_.ports().receiver_port_of(sender), now, [&] {
-      return frame::TraceRecord{.message = due.message,
-                                .packet = due.packet,
-                                .ring = index,
-                                .child = child,
-                                .event = frame::TraceEvent::result};
-    });
   }
+  forward_.send_results(frames, classifier_.ports().receiver_ports_of(index), now,
+                        [&](std::size_t child) {
+                          return frame::TraceRecord{.message = due.message,
+                                                    .packet = due.packet,
+                                                    .ring = index,
+                                                    .child = static_cast<std::uint16_t>(child),
+                                                    .event = frame::TraceEvent::result};
+                        });
   return static_cast<unsigned>(frames.size());
 }
 

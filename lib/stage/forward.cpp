@@ -44,6 +44,14 @@ void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Insta
   sink_.transmit(frame, ports);
 }
 
+void Forward::transmit(std::span<frame::Frame* const> results,
+                       std::span<const std::optional<std::uint16_t>> ports) {
+  for (std::size_t place = 0; place < results.size(); ++place) {
+    passes<StageId::forward, StageId::transmit>();
+  }
+  sink_.transmit_results(results, ports);
+}
+
 void Forward::end(frame::Frame& frame, StageId stage, DropReason reason, frame::Instant now) {
   counters_.count(reason);
   note(frame, now, [&] {

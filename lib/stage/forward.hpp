@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace weir::stage {
@@ -28,6 +29,15 @@ class FrameSink {
   /// Sends the frame once by each port of the (non-empty) set, and counts its departure when it has
   /// left.
   virtual void transmit(frame::Frame& frame, l2::PortSet ports) = 0;
+
+  /// Sends a slot's results, each by the port at its place.
+  virtual void transmit_results(std::span<frame::Frame* const> results,
+                                std::span<const std::optional<std::uint16_t>> ports) {
+    for (std::size_t place = 0; place < results.size(); ++place) {
+      transmit(*results[place], l2::PortSet{1} << *ports[place]);
+    }
+  }
+
   virtual void release(frame::Frame& frame) = 0;
 
   /// An empty frame with room for so many bytes; nullptr when there is none. Its ingress is
@@ -53,17 +63,25 @@ class Forward {
             const frame::TraceRecord& record = kForwarded,
             std::optional<std::uint16_t> port = std::nullopt);
 
-  /// A result, by the port of its receiver if that is known. `describe` as for note().
+  /// A slot's results, each by the port of its receiver if that is known. `describe` as for note(),
+  /// by place.
   template <typename Describe>
-  void send_result(frame::Frame& frame, const std::optional<std::uint16_t>& port,
-                   frame::Instant now, Describe&& describe) {
-    if (!port || is_watched() || *port == frame.ingress || !fits_all(frame.length)) [[unlikely]] {
-      return send(frame, frame::Departure::consumed, now, describe(), port);
+  void send_results(std::span<frame::Frame* const> results,
+                    std::span<const std::optional<std::uint16_t>> ports, frame::Instant now,
+                    Describe&& describe) {
+    bool are_usual = !is_watched();
+    for (std::size_t place = 0; place < results.size(); ++place) {
+      frame::Frame& result = *results[place];
+      result.departure = frame::Departure::consumed;
+      result.traffic = frame::TrafficClass::ring;
+      are_usual &= ports[place] && *ports[place] != result.ingress && fits_all(result.length);
     }
-    frame.departure = frame::Departure::consumed;
-    frame.traffic = frame::TrafficClass::ring;
-    passes<StageId::forward, StageId::transmit>();
-    sink_.transmit(frame, l2::PortSet{1} << *port);
+    if (are_usual) [[likely]] {
+      return transmit(results, ports);
+    }
+    for (std::size_t place = 0; place < results.size(); ++place) {
+      send(*results[place], frame::Departure::consumed, now, describe(place), ports[place]);
+    }
   }
 
   /// Whether all ports send frames of this length.
@@ -96,6 +114,8 @@ class Forward {
   }
 
  private:
+  void transmit(std::span<frame::Frame* const> results,
+                std::span<const std::optional<std::uint16_t>> ports);
   void end(frame::Frame& frame, StageId stage, DropReason reason, frame::Instant now);
   void write_down(const frame::Frame& frame, frame::TraceRecord record, frame::Instant now);
   l2::PortSet that_take(l2::PortSet ports, std::uint32_t frame_bytes) const;

@@ -36,8 +36,8 @@ class Recover {
       recovery::keep_headers(verdict.record->headers, frame);
     }
     schedule_.expect(verdict.ring, now.ns + recovery::kTimerFloor); // not later than any timer
-    if (psn == flow.next_in && !flow.lacks_packets()) [[likely]] {
-      flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);
+    if (flow.is_next(psn)) [[likely]] {
+      flow.came_next(psn);
     } else {
       came_out_of_order({verdict.ring, verdict.child}, psn, now);
     }

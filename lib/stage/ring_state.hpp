@@ -51,9 +51,9 @@ struct RingState {
   /// A packet leaves on a connection of the ring for the first time. If its sender left out PSNs
   /// before it, they are missing no longer.
   void leaves(recovery::Flow& flow, std::uint32_t psn, std::uint64_t now_ns) {
-    const bool lacked = flow.lacks_packets();
-    flow.left(psn, now_ns);
-    gaps -= lacked && !flow.lacks_packets() ? 1 : 0;
+    if (flow.left(psn, now_ns)) [[unlikely]] {
+      --gaps;
+    }
   }
 
   slot::SlotTable slots;

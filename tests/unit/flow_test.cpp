@@ -65,6 +65,17 @@ TEST(Flow, APassIsTheSwitchsOwnOnlyOnce) {
   EXPECT_FALSE(flow.is_own_pass) << "the answer came already";
 }
 
+TEST(Flow, LacksNothingBelowAResultThatHasLeft) {
+  Flow flow = begun();
+  EXPECT_FALSE(flow.left(kHello, 0)) << "it lacked nothing";
+  flow.furthest_in = 3; // 0xffffff to 1 are missing, then the sender leaves them out
+  EXPECT_FALSE(flow.left(0, 0)) << "1 is missing";
+  EXPECT_TRUE(flow.lacks_packets());
+  EXPECT_TRUE(flow.left(2, 0));
+  EXPECT_FALSE(flow.lacks_packets());
+  EXPECT_FALSE(flow.left(3, 0)) << "it lacked nothing any more";
+}
+
 /// RFC 6298: the first sample gives it and four times its half; then the deviation is 3/4 of that.
 TEST(Flow, TheTimerFollowsTheRoundTrip) {
   Flow flow = begun();
