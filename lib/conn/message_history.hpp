@@ -22,6 +22,9 @@ struct MessageRecord {
   recovery::MessageHeaders headers{}; // of the packets that have come
 
   bool is_known() const { return packets != 0; }
+
+  /// The number in the message of the packet with this PSN, or some number that is too great.
+  std::uint32_t packet_of(std::uint32_t psn) const { return (psn - first_psn) & wire::kPsnMask; }
 };
 
 /// The messages M-2N+1 .. M of one connection and the floor below them (docs/protocol.md §3,
@@ -69,16 +72,19 @@ class MessageHistory {
   /// messages span 2^24 PSNs or more, the answer may be `unknown`; the configuration keeps 2N x L
   /// far below that.
   Located locate(std::uint32_t psn) {
-    const std::uint32_t packet = packet_of_last_found(psn);
+    const std::uint32_t packet = last_found_->packet_of(psn);
     return packet < last_found_->packets ? Located{Place::inside, last_found_, packet}
                                          : locate_elsewhere(psn);
   }
+
+  /// The message whose packet locate() or enter() found last.
+  MessageRecord* last_found() const { return last_found_; }
 
   /// The slot of a packet of the message that was found last, or of the next one, if that is as
   /// long.
   std::optional<std::uint32_t> probable_slot(std::uint32_t psn) const {
     const std::uint32_t packets = last_found_->packets;
-    const std::uint32_t packet = packet_of_last_found(psn);
+    const std::uint32_t packet = last_found_->packet_of(psn);
     if (packet < packets) {
       return last_found_->first_slot + packet;
     }
@@ -113,11 +119,6 @@ class MessageHistory {
 
  private:
   std::uint64_t depth() const { return records_.size(); }
-
-  /// Its number in the message that was found last, or some number that is too great.
-  std::uint32_t packet_of_last_found(std::uint32_t psn) const {
-    return (psn - last_found_->first_psn) & wire::kPsnMask;
-  }
 
   std::uint64_t oldest() const { return newest_ < depth() ? 0 : newest_ - depth() + 1; }
 

@@ -17,8 +17,9 @@ inline constexpr std::size_t kCacheLine = 64;
 /// Asks for each line of so many bytes, if a line begins at the first one; else perhaps not for the
 /// last line.
 [[gnu::always_inline]] inline void prefetch_range(const void* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += kCacheLine) {
-    prefetch(static_cast<const std::byte*>(from) + at);
+  const auto* line = static_cast<const std::byte*>(from);
+  for (const std::byte* end = line + bytes; line < end; line += kCacheLine) {
+    prefetch(line);
   }
 }
 

@@ -308,32 +308,34 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   }
   const bool has_lanes = begin_burst(received, queue.port);
   std::array<Kept, kBurst> kept;
-  unsigned size = 0;
+  std::size_t size = 0;
   bool parses = false;
   Run run;
   run.ingress = queue.port;
+  stage::Lane* lane = nullptr;
   LoadsAhead headers;
   LoadsAhead loads;
-  for (rte_mbuf* mbuf : received) {
+  for (std::size_t place = 0; place < count; ++place) {
+    rte_mbuf* mbuf = received[place];
     takes_over(mbuf);
-    headers.load_more(count, [&](std::size_t place) { return load_header(received[place]); });
-    headers.use(kHeaderBytes);
+    headers.reach(std::min<std::size_t>(place + LoadsAhead::kFrames, count),
+                  [&](std::size_t later) { load_header(received[later]); });
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
-    stage::Lane* lane = has_lanes && !follows_run ? lane_of(mbuf, queue.port) : nullptr;
+    lane = has_lanes && !follows_run ? lane_of(mbuf, queue.port, lane) : nullptr;
     if (lane == nullptr && add_to(run, mbuf, now)) {
       continue;
     }
-    lane = has_lanes && follows_run ? lane_of(mbuf, queue.port) : lane;
+    lane = has_lanes && follows_run ? lane_of(mbuf, queue.port, nullptr) : lane;
     if (lane != nullptr) {
-      const auto bytes = bytes_of(mbuf);
-      kept[size++] = {mbuf, &worker_->ring_path(), lane, bytes.data(), bytes.size()};
+      kept[size++].set(mbuf, lane, bytes_of(mbuf));
     } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
-      const auto bytes = payload_to_read(*frame);
-      kept[size++] = {mbuf, nullptr, nullptr, bytes.data(), bytes.size()};
+      kept[size++].set(mbuf, nullptr, payload_to_read(*frame));
       parses = true;
     }
     run.has_company = size != 0;
-    loads.load_more(size, [&](std::size_t place) { return kept[place].load(); });
+    if (size <= LoadsAhead::kFrames && size != 0) {
+      load_up_to(std::min(size, LoadsAhead::frames_of(kept[size - 1].size)), kept, loads);
+    }
   }
   send(run);
   expect(count);
@@ -357,14 +359,21 @@ bool Lcore::begin_burst(std::span<rte_mbuf* const> burst, std::uint16_t port) {
   return has_lanes;
 }
 
-/// Loads what the look for the frame's way reads, and the place that parse() writes. Returns the
-/// header's bytes.
-std::size_t Lcore::load_header(rte_mbuf* mbuf) const {
+/// Loads what the look for the frame's way reads, and the place that parse() writes.
+void Lcore::load_header(rte_mbuf* mbuf) const {
   prefetch_header_of(mbuf);
   if (parses_frames_) { // as in the burst before
     prefetch_frame(mbuf);
   }
-  return kHeaderBytes;
+}
+
+/// Loads what serving the frame reads and writes.
+void Lcore::load(const Kept& frame) const {
+  if (frame.lane != nullptr) {
+    prefetch_frame(frame.mbuf);
+    worker_->ring_path().load_slot(*frame.lane, frame.payload());
+  }
+  prefetch_payload(frame.payload());
 }
 
 void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port) {
@@ -374,37 +383,60 @@ void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t por
   worker_->ring_path().load(std::span(frames).first(burst.size()), port);
 }
 
+/// The frames of a burst that go in one lane, as RingPath::take() asks for them.
+struct Lcore::FramesOfLane {
+  const Lcore& lcore;
+  LoadsAhead& loads;
+  std::span<const Kept> kept;
+  std::size_t place; // of the next one
+  std::size_t ahead; // frames that are loaded while one is worked on
+  std::uint16_t port;
+  const stage::Lane* lane;
+
+  frame::Frame* next() {
+    if (place == kept.size() || kept[place].lane != lane) {
+      return nullptr;
+    }
+    lcore.load_up_to(place + ahead, kept, loads);
+    return &make_frame(kept[place++].mbuf, port, lane->headers.packet());
+  }
+};
+
 /// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.
-void Lcore::serve(std::span<const Kept> kept, LoadsAhead& loads, std::uint16_t port,
-                  frame::Instant now) {
-  std::uint64_t packets = 0; // that went in their lanes
-  std::uint64_t bytes = 0;
-  for (const Kept& frame : kept) {
-    loads.load_more(kept.size(), [&](std::size_t place) { return kept[place].load(); });
-    loads.use(frame.bytes);
-    if (frame.lane == nullptr) {
-      dispatch_.accept(frame_of(frame.mbuf), now);
-    } else if (take(frame.mbuf, *frame.lane, port, now)) {
-      ++packets;
-      bytes += frame.bytes;
-    } else {
-      dispatch_.accept(*parse(frame.mbuf, port, now), now);
+/// Not inline: it needs all registers for itself.
+[[gnu::noinline]] void Lcore::serve(std::span<const Kept> kept, LoadsAhead& loads,
+                                    std::uint16_t port, frame::Instant now) {
+  for (std::size_t place = 0; place < kept.size();) {
+    const Kept& first = kept[place];
+    const std::size_t ahead = LoadsAhead::frames_of(first.size);
+    if (first.lane == nullptr) {
+      load_up_to(place + ahead, kept, loads);
+      dispatch_.accept(frame_of(first.mbuf), now);
+      ++place;
+      continue;
+    }
+    const unsigned taken = worker_->ring_path().take(
+        *first.lane, now, FramesOfLane{*this, loads, kept, place, ahead, port, first.lane});
+    ports_[port].rx_packets += taken;
+    ports_[port].rx_bytes += taken * first.size; // a lane's frames are of one length
+    place += taken;
+    if (place < kept.size() && kept[place].lane == first.lane) {
+      dispatch_.accept(*parse(kept[place++].mbuf, port, now), now);
     }
   }
-  ports_[port].rx_packets += packets;
-  ports_[port].rx_bytes += bytes;
 }
 
-/// nullptr when the frame must take another way.
-stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
+[[gnu::always_inline]] inline void Lcore::load_up_to(std::size_t place, std::span<const Kept> kept,
+                                                     LoadsAhead& loads) const {
+  loads.reach(std::min(place, kept.size()), [&](std::size_t later) { load(kept[later]); });
+}
+
+/// nullptr when the frame must take another way. `previous` is that of the frame before it.
+stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port, stage::Lane* previous) {
   if (!is_as_it_came(mbuf)) {
     return nullptr;
   }
-  return worker_->ring_path().lane_of(bytes_of(mbuf), port);
-}
-
-bool Lcore::take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now) {
-  return worker_->ring_path().take(make_frame(mbuf, port, lane.headers.packet()), lane, now);
+  return worker_->ring_path().lane_of(bytes_of(mbuf), port, previous);
 }
 
 /// False when the frame must take the stages.

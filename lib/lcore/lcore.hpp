@@ -201,21 +201,21 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   /// of these would be cleared each time.
   struct Kept {
     rte_mbuf* mbuf;
-    stage::RingPath* ring_path;  // of the lane
-    stage::Lane* lane;           // that it goes in; nullptr: it is parsed and takes the stages
-    const std::uint8_t* payload; // the frame, if its payload will be read
-    std::size_t bytes;           // likewise; else 0
+    stage::Lane* lane;         // that it goes in; nullptr: it is parsed
+    const std::uint8_t* bytes; // of the frame, if its payload will be read
+    std::size_t size;          // likewise; else 0
 
-    /// Loads what serving the frame needs. Returns the bytes that are read.
-    std::size_t load() const {
-      if (lane != nullptr) {
-        prefetch_frame(mbuf);
-        ring_path->load_slot(*lane, {payload, bytes});
-      }
-      prefetch_payload({payload, bytes});
-      return bytes;
+    void set(rte_mbuf* its_mbuf, stage::Lane* its_lane, std::span<const std::uint8_t> payload) {
+      mbuf = its_mbuf;
+      lane = its_lane;
+      bytes = payload.data();
+      size = payload.size();
     }
+
+    std::span<const std::uint8_t> payload() const { return {bytes, size}; }
   };
+
+  struct FramesOfLane;
 
   /// Frames of a burst that go the fast path one after the other, by one egress port.
   struct Run {
@@ -247,11 +247,12 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
-  stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
+  stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port, stage::Lane* previous);
   bool begin_burst(std::span<rte_mbuf* const> burst, std::uint16_t port);
   void load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port);
-  std::size_t load_header(rte_mbuf* mbuf) const;
-  bool take(rte_mbuf* mbuf, stage::Lane& lane, std::uint16_t port, frame::Instant now);
+  void load_header(rte_mbuf* mbuf) const;
+  void load(const Kept& frame) const;
+  void load_up_to(std::size_t place, std::span<const Kept> kept, LoadsAhead& loads) const;
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);
   unsigned serve(frame::Instant now);

@@ -48,33 +48,31 @@ inline void prefetch_payload(std::span<const std::uint8_t> frame) {
   frame::prefetch_range(frame.data() + headers, frame.size() - headers);
 }
 
-/// What of a burst is on its way into the first-level cache while its earlier frames are worked on.
-/// All of a burst would be more than the cache holds, and more than the CPU loads at a time: a CPU
-/// may forget a prefetch that finds no room (docs/performance.md, "Prefetches that are forgotten").
+/// Asks for what the frames of a burst need, in their order, while those before them are worked on.
+/// All of a burst would be more than the first-level cache holds, and more than the CPU loads at a
+/// time: a CPU may forget a prefetch that finds no room (docs/performance.md, "Prefetches that are
+/// forgotten").
 class LoadsAhead {
  public:
-  /// So many frames of the burst are known by now. `load` asks for what is read of one, by its
-  /// place in the burst, and returns how many bytes that is.
+  /// So many frames ahead of the work.
+  static constexpr std::size_t kFrames = 8;
+
+  /// The same for frames of so many bytes.
+  static std::size_t frames_of(std::size_t bytes) {
+    constexpr std::size_t most = 3400; // bytes: three frames of 1 KiB
+    return bytes <= most / kFrames ? kFrames : std::max<std::size_t>(most / bytes, 1);
+  }
+
+  /// Asks for the frames before this place that were not asked for. `load` does so for one.
   template <typename Load>
-  void load_more(std::size_t known, Load&& load) {
-    for (; next_ < known && next_ < used_ + kFrames && ahead_ < kBytes; ++next_) {
-      ahead_ += load(next_);
+  void reach(std::size_t place, Load&& load) {
+    for (; next_ < place; ++next_) {
+      load(next_);
     }
   }
 
-  /// The next frame, of which so many bytes were to be read, is worked on.
-  void use(std::size_t bytes) {
-    ++used_;
-    ahead_ -= bytes;
-  }
-
  private:
-  static constexpr std::size_t kFrames = 8;
-  static constexpr std::size_t kBytes = 9000; // two frames of 4 KiB
-
-  std::size_t next_ = 0; // frame
-  std::size_t used_ = 0; // frames
-  std::size_t ahead_ = 0;
+  std::size_t next_ = 0;
 };
 
 /// Calls `work` with each frame of a burst, which have been parsed, and prefetches all that the
@@ -82,20 +80,20 @@ class LoadsAhead {
 template <typename Work>
 void for_each_parsed(std::span<rte_mbuf* const> burst, Work&& work) {
   constexpr std::size_t far = 16;
-  constexpr std::size_t near = 6; // by then the description tells where the bytes are
-  for (std::size_t at = 0; at < burst.size() + far; ++at) {
-    if (at < burst.size()) {
-      frame::prefetch(burst[at]);
-      prefetch_frame(burst[at]);
-    }
-    if (const std::size_t soon = at - (far - near); soon < burst.size()) {
-      const frame::Frame& frame = frame_of(burst[soon]);
+  constexpr std::size_t near = 6;
+  LoadsAhead descriptions;
+  LoadsAhead bytes;
+  for (std::size_t place = 0; place < burst.size(); ++place) {
+    descriptions.reach(std::min(place + far, burst.size()), [&](std::size_t later) {
+      frame::prefetch(burst[later]);
+      prefetch_frame(burst[later]);
+    });
+    bytes.reach(std::min(place + near, burst.size()), [&](std::size_t soon) {
+      const frame::Frame& frame = frame_of(burst[soon]); // by now it tells where its bytes are
       prefetch_header(frame.data);
       prefetch_payload(frame.bytes());
-    }
-    if (const std::size_t next = at - far; next < burst.size()) {
-      work(frame_of(burst[next]));
-    }
+    });
+    work(frame_of(burst[place]));
   }
 }
 

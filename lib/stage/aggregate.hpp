@@ -40,6 +40,19 @@ class Aggregate {
     forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::held, verdict); });
   }
 
+  /// The same for a verified packet inside a message, behind one that was accepted in this instant
+  /// on the same connection of the ring. Nobody watches.
+  [[gnu::always_inline]] void accept_next(frame::Frame& frame, const conn::Verdict& verdict,
+                                          const slot::Contribution& contribution, RingState& ring,
+                                          frame::Instant now) {
+    const slot::SlotEvent event = ring.slots.arrive(contribution, &frame);
+    if (event != slot::SlotEvent::stored) [[unlikely]] {
+      return accept_event(event, frame, verdict, now);
+    }
+    ++ring.counters.contributions;
+    verdict.flow->came_next(frame.packet.psn);
+  }
+
   /// Drops the frames that the ring holds.
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
 

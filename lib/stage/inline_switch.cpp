@@ -45,19 +45,61 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
   RingPath& ring_path = worker_.ring_path();
   ring_path.begin_burst();
   std::array<Lane*, kBurst> lanes;
+  Lane* previous = nullptr;
   std::ranges::transform(burst, lanes.begin(), [&](const frame::Frame* frame) {
     const std::span<const std::uint8_t> bytes = frame->bytes();
     if (ring_path.is_far()) {
       ring_path.load({&bytes, 1}, frame->ingress);
     }
-    return ring_path.lane_of(bytes, frame->ingress);
+    return previous = ring_path.lane_of(bytes, frame->ingress, previous);
   });
-  for (std::size_t i = 0; i < burst.size(); ++i) {
-    if (lanes[i] != nullptr) {
-      ring_path.load_slot(*lanes[i], burst[i]->bytes());
+  for (std::size_t place = 0; place < burst.size(); ++place) {
+    if (lanes[place] != nullptr) {
+      ring_path.load_slot(*lanes[place], burst[place]->bytes());
     }
-    serve(*burst[i], lanes[i], now);
   }
+  serve(burst, std::span(lanes).first(burst.size()), now);
+}
+
+namespace {
+
+/// The frames of a burst that go in one lane, as RingPath::take() asks for them.
+struct FramesOfLane {
+  const Lane* lane;
+  std::span<frame::Frame* const> frames;
+  std::span<Lane* const> lanes; // of the frames
+
+  frame::Frame* next() {
+    if (frames.empty() || lanes.front() != lane) {
+      return nullptr;
+    }
+    frame::Frame* frame = frames.front();
+    frame->packet = lane->headers.packet();
+    frames = frames.subspan(1);
+    lanes = lanes.subspan(1);
+    return frame;
+  }
+};
+
+} // namespace
+
+void InlineSwitch::serve(std::span<frame::Frame* const> burst, std::span<Lane* const> lanes,
+                         frame::Instant now) {
+  for (std::size_t place = 0; place < burst.size();) {
+    Lane* lane = lanes[place];
+    if (lane != nullptr) {
+      place += worker_.ring_path().take(
+          *lane, now, FramesOfLane{lane, burst.subspan(place), lanes.subspan(place)});
+    }
+    if (place < burst.size() && lanes[place] == lane) {
+      take_stages(*burst[place++], now);
+    }
+  }
+}
+
+void InlineSwitch::take_stages(frame::Frame& frame, frame::Instant now) {
+  receive_.accept(frame, now);
+  dispatch_.accept(frame, now);
 }
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {

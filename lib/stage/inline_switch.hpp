@@ -33,9 +33,8 @@ class InlineSwitch : private WorkerSink {
 
   /// Takes a frame with data, length and ingress set.
   void accept(frame::Frame& frame, frame::Instant now) {
-    RingPath& ring_path = worker_.ring_path();
-    ring_path.begin_burst();
-    serve(frame, ring_path.lane_of(frame.bytes(), frame.ingress), now);
+    frame::Frame* const burst = &frame;
+    accept(std::span(&burst, 1), now);
   }
 
   /// Takes at most kBurst frames that have come together, as an lcore does.
@@ -91,17 +90,9 @@ class InlineSwitch : private WorkerSink {
   }
 
  private:
-  void serve(frame::Frame& frame, Lane* lane, frame::Instant now) {
-    if (lane != nullptr) {
-      frame.packet = lane->headers.packet();
-      if (worker_.ring_path().take(frame, *lane, now)) {
-        return;
-      }
-    }
-    receive_.accept(frame, now);
-    dispatch_.accept(frame, now);
-  }
-
+  void serve(std::span<frame::Frame* const> burst, std::span<Lane* const> lanes,
+             frame::Instant now);
+  void take_stages(frame::Frame& frame, frame::Instant now);
   void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
 
   ring::CurrentRings current_;

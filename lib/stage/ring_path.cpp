@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/ring_path.hpp"
 
-#include "stage/graph_watch.hpp"
-
 #include <cstring>
 
 namespace weir::stage {
 
 using conn::MessageHistory;
-using conn::Verdict;
 
 namespace {
 
@@ -31,10 +28,10 @@ bool tells_length(const frame::Frame& frame, std::uint64_t message_bytes) {
 
 } // namespace
 
-RingPath::RingPath(Lanes& lanes, const Queue& queue, const Forward& forward, l2::Bridge& bridge,
-                   Aggregate& aggregate, frame::FrameCounters& counters)
-    : lanes_(lanes), queue_(queue), forward_(forward), bridge_(bridge), aggregate_(aggregate),
-      counters_(counters) {}
+RingPath::RingPath(Lanes& lanes, RingStates& rings, const Queue& queue, const Forward& forward,
+                   l2::Bridge& bridge, Aggregate& aggregate, frame::FrameCounters& counters)
+    : lanes_(lanes), rings_(rings), queue_(queue), forward_(forward), bridge_(bridge),
+      aggregate_(aggregate), counters_(counters) {}
 
 bool RingPath::take(frame::Frame& frame, Lane& lane, frame::Instant now) {
   if (!queue_.is_open() || !is_still_for(lane, frame) || !lane.holds()) [[unlikely]] {
@@ -50,26 +47,36 @@ bool RingPath::take(frame::Frame& frame, Lane& lane, frame::Instant now) {
   if (located.place != MessageHistory::Place::inside) [[unlikely]] {
     return false;
   }
-  conn::Connection& connection = *lane.live.connection;
   ++taken_;
   ++counters_.received;
   learn_station(frame, lane, now);
-  connection.count_packet(now.ms());
-  frame.pair = connection.pair;
-  passes<StageId::receive, StageId::dispatch>();
-  passes<StageId::dispatch, StageId::queue>();
-  passes<StageId::queue, StageId::classify>();
-  passes<StageId::classify, StageId::aggregate>();
+  lane.live.connection->count_packet(now.ms());
+  pass(frame, lane);
   verify(frame, lane);
-  aggregate_.accept(frame,
-                    Verdict{.step = Verdict::Step::contribute,
-                            .ring = connection.ring,
-                            .child = connection.child,
-                            .record = located.record,
-                            .packet = located.packet,
-                            .flow = lane.live.flow},
-                    now);
+  aggregate_.accept(frame, verdict_of(lane, located.record, located.packet), now);
   return true;
+}
+
+/// For a packet that was taken. False when it says nothing of the next one in its lane. Whatever
+/// the lane has learnt meanwhile: all its frames of the burst have the headers that this one has.
+bool RingPath::prepare_for_followers(const frame::Frame& frame, const Lane& lane,
+                                     frame::Instant now) {
+  const bool is_inside = frame.packet.opcode.position == wire::Position::middle;
+  if (!is_inside || !lane.has_icrc) {
+    return false;
+  }
+  conn::Verdict& verdict = followers_.verdict;
+  verdict = verdict_of(lane, lane.live.history->last_found(), 0);
+  followers_.contribution = contribution_of(frame, verdict, now);
+  followers_.ring = &*rings_[verdict.ring];
+  return true;
+}
+
+/// What take_follower() leaves to be done once for all.
+void RingPath::count(unsigned followers, const Lane& lane) {
+  taken_ += followers;
+  counters_.received += followers;
+  lane.live.connection->packets += followers;
 }
 
 bool RingPath::verify(frame::Frame& frame, const Lane& lane) {

@@ -3,6 +3,7 @@
 
 #include "stage/aggregate.hpp"
 #include "stage/forward.hpp"
+#include "stage/graph_watch.hpp"
 #include "stage/lanes.hpp"
 #include "stage/queue.hpp"
 
@@ -17,15 +18,19 @@ namespace weir::stage {
 /// once, where it is may change that much later.
 class RingPath {
  public:
-  RingPath(Lanes& lanes, const Queue& queue, const Forward& forward, l2::Bridge& bridge,
-           Aggregate& aggregate, frame::FrameCounters& counters);
+  RingPath(Lanes& lanes, RingStates& rings, const Queue& queue, const Forward& forward,
+           l2::Bridge& bridge, Aggregate& aggregate, frame::FrameCounters& counters);
 
   /// Said before the first frame of a burst.
   void begin_burst() { learnt_before_ = lanes_.learnt(); }
 
   /// The lane that the frame goes in, for take() in the same burst. nullptr: it takes the stages.
-  Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
-    return forward_.is_watched() ? nullptr : lanes_.find(frame, ingress);
+  /// `previous` is that of the frame before it in the burst, or nullptr.
+  [[gnu::always_inline]] Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                                       Lane* previous) {
+    const bool is_same =
+        previous != nullptr && previous->port == ingress && previous->headers.matches(frame);
+    return is_same ? previous : lane_of(frame, ingress);
   }
 
   /// The worker's slots take so many bytes.
@@ -50,11 +55,30 @@ class RingPath {
     }
   }
 
-  /// Takes a frame with data, length and ingress set, whose lane_of() this is, and with the packet
-  /// that the lane has learnt. False when it must take the stages after all, because of what came
-  /// since or what it is. Then nothing has changed but what the frame knows of itself, and where
-  /// its connection's history looks first.
-  bool take(frame::Frame& frame, Lane& lane, frame::Instant now);
+  /// Takes frames of a burst that follow one another, whose lane_of() this is. `frames.next()`
+  /// returns one after the other, with data, length and ingress set and with the packet that the
+  /// lane has learnt; nullptr ends them. Returns how many were taken. If these are not all, the
+  /// next one must take the stages, because of what came since or what it is. Of that one nothing
+  /// has changed but what the frame knows of itself, and where its connection's history looks
+  /// first.
+  template <typename Frames>
+  unsigned take(Lane& lane, frame::Instant now, Frames frames) {
+    unsigned taken = 0;
+    unsigned followers = 0;
+    bool may_follow = false; // the next one, the one before it
+    while (frame::Frame* frame = frames.next()) {
+      if (may_follow && take_follower(*frame, lane, now)) [[likely]] {
+        ++followers;
+      } else if (take(*frame, lane, now)) {
+        may_follow = prepare_for_followers(*frame, lane, now);
+      } else {
+        break;
+      }
+      ++taken;
+    }
+    count(followers, lane);
+    return taken;
+  }
 
   /// How many frames it has taken.
   std::uint64_t taken() const { return taken_; }
@@ -63,6 +87,60 @@ class RingPath {
   static constexpr std::size_t kNearCache = 1u << 18; // bytes, of the second level's
 
   using Located = conn::MessageHistory::Located;
+
+  /// What a packet inside a message, which was taken, has shown of those that follow it. The
+  /// numbers of packet and slot are those of the last one.
+  struct Followers {
+    RingState* ring = nullptr;
+    conn::Verdict verdict;
+    slot::Contribution contribution;
+  };
+
+  /// Takes the packet if it is the next one on its connection, inside the message, and intact. All
+  /// else holds as for the one before it, in the same instant. False when take() must look at it.
+  [[gnu::always_inline]] bool take_follower(frame::Frame& frame, const Lane& lane,
+                                            frame::Instant now) {
+    const std::uint32_t psn = lane.headers.psn_of(frame.bytes());
+    const conn::MessageRecord& record = *followers_.verdict.record;
+    const std::uint32_t packet = record.packet_of(psn);
+    if (!lane.live.flow->is_next(psn) || packet + 1 >= record.packets || !lane.icrc.verify(frame))
+        [[unlikely]] {
+      return false;
+    }
+    frame.packet.psn = psn;
+    pass(frame, lane);
+    followers_.verdict.packet = packet;
+    followers_.contribution.slot = record.first_slot + packet;
+    aggregate_.accept_next(frame, followers_.verdict, followers_.contribution, *followers_.ring,
+                           now);
+    return true;
+  }
+
+  Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+    return forward_.is_watched() ? nullptr : lanes_.find(frame, ingress);
+  }
+
+  bool take(frame::Frame& frame, Lane& lane, frame::Instant now);
+  bool prepare_for_followers(const frame::Frame& frame, const Lane& lane, frame::Instant now);
+  void count(unsigned followers, const Lane& lane);
+
+  static void pass(frame::Frame& frame, const Lane& lane) {
+    frame.pair = lane.live.connection->pair;
+    passes<StageId::receive, StageId::dispatch>();
+    passes<StageId::dispatch, StageId::queue>();
+    passes<StageId::queue, StageId::classify>();
+    passes<StageId::classify, StageId::aggregate>();
+  }
+
+  static conn::Verdict verdict_of(const Lane& lane, conn::MessageRecord* record,
+                                  std::uint32_t packet) {
+    return {.step = conn::Verdict::Step::contribute,
+            .ring = lane.live.connection->ring,
+            .child = lane.live.connection->child,
+            .record = record,
+            .packet = packet,
+            .flow = lane.live.flow};
+  }
 
   bool is_still_for(const Lane& lane, const frame::Frame& frame) const {
     return lanes_.learnt() == learnt_before_ || lanes_.is_for(lane, frame.bytes(), frame.ingress);
@@ -74,6 +152,7 @@ class RingPath {
   void learn_station(const frame::Frame& frame, Lane& lane, frame::Instant now);
 
   Lanes& lanes_;
+  RingStates& rings_;
   const Queue& queue_;
   const Forward& forward_;
   l2::Bridge& bridge_;
@@ -82,6 +161,7 @@ class RingPath {
   std::uint64_t learnt_before_ = 0; // by the lanes, when the burst began
   std::uint64_t taken_ = 0;
   bool is_far_ = false;
+  Followers followers_; // take()'s own; a local one would be cleared each time
 };
 
 } // namespace weir::stage

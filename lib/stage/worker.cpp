@@ -40,7 +40,7 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
       classify_(classifier_, rings_, bridge, lanes_, aggregate_, emit_, recover_, timers_, forward,
                 counters),
       queue_(settings.queue_room, current, rings_, classify_, forward),
-      ring_path_(lanes_, queue_, forward, bridge, aggregate_, counters) {
+      ring_path_(lanes_, rings_, queue_, forward, bridge, aggregate_, counters) {
   follow_rings();
 }
 

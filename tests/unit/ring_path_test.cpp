@@ -25,6 +25,9 @@ using test::Verb;
 constexpr std::uint16_t kWorld = 3;
 constexpr std::uint16_t kPorts = 4;
 constexpr std::size_t kMessageBytes = 4 * 256 - kInaHeaderBytes; // of data: four packets
+/// A script's messages have so many, that those inside may follow one another.
+constexpr std::size_t kScriptPackets = 10;
+constexpr std::size_t kScriptMessageBytes = kScriptPackets * 256 - kInaHeaderBytes;
 
 using Incoming = Bench::Incoming;
 
@@ -73,7 +76,9 @@ State state_of(Bench& bench) {
 /// Two switches that get the same.
 class Twins {
  public:
-  explicit Twins(const RingJob& job) : fast_({&job}), traced_({&job}) {
+  /// `limits`: the longest frame that each port sends, by port.
+  explicit Twins(const RingJob& job, const std::vector<std::uint32_t>& limits = {})
+      : fast_({&job}, limits), traced_({&job}, limits) {
     traced_.inside().trace().switch_on();
   }
 
@@ -106,6 +111,10 @@ class Twins {
   }
 
   bool is_far() { return fast_.inside().worker().ring_path().is_far(); }
+
+  std::uint64_t dropped(DropReason reason) const {
+    return fast_.accounting().frames.dropped[static_cast<std::size_t>(reason)];
+  }
 
   std::uint64_t received() const { return fast_.accounting().frames.received; }
 
@@ -175,10 +184,10 @@ class Script {
   }
 
   std::size_t bytes_of_next() {
-    return is_troubled() ? 4 * (random_() % (kMessageBytes / 4)) : kMessageBytes;
+    return is_troubled() ? 4 * (random_() % (kScriptMessageBytes / 4)) : kScriptMessageBytes;
   }
 
-  /// The ranks' packets of the next message, mixed, each rank's in order.
+  /// The ranks' packets of the next message, mixed, each rank's in order, often some in a row.
   void send_messages() {
     const std::size_t bytes = bytes_of_next();
     std::vector<std::deque<Incoming>> waiting(kWorld);
@@ -190,7 +199,8 @@ class Script {
     std::vector<Incoming> sent;
     while (std::ranges::any_of(waiting, [](const auto& rank) { return !rank.empty(); })) {
       std::deque<Incoming>& rank = waiting[random_() % kWorld];
-      if (!rank.empty()) {
+      const std::size_t in_a_row = is_one_in(2) ? 1 : random_() % kScriptPackets + 1;
+      for (std::size_t packet = 0; packet < in_a_row && !rank.empty(); ++packet) {
         sent.push_back(std::move(rank.front()));
         rank.pop_front();
       }
@@ -200,6 +210,10 @@ class Script {
     acknowledge();
     ++next_;
     if (trouble_ != 0) {
+      if (is_one_in(3)) {
+        const auto from = static_cast<std::ptrdiff_t>(random_() % (sent_.size() + 1));
+        send_in_bursts({sent_.begin() + from, sent_.end()}); // the ranks go back so far
+      }
       send_in_bursts(sent_); // what was lost comes again, and the rest too
       if (is_troubled()) {
         next_ -= std::min(next_ - 1, 2u);
@@ -232,10 +246,13 @@ class Script {
   }
 
   void disturb(Incoming frame, std::vector<Incoming>& burst) {
-    switch (random_() % 8) {
+    switch (random_() % 9) {
     case 6:
     case 7:
       lie_in(frame.bytes);
+      break;
+    case 8:
+      hide_the_end(frame.bytes);
       break;
     case 0:
       return; // lost
@@ -276,6 +293,23 @@ class Script {
     wire::store_icrc(frame, wire::compute_icrc(frame));
   }
 
+  /// Makes a LAST a MIDDLE, with the right ICRC.
+  void hide_the_end(Bytes& bytes) {
+    wire::ParsedBytes frame;
+    frame.data = bytes.data();
+    frame.length = static_cast<std::uint32_t>(bytes.size());
+    frame.packet = wire::parse(bytes);
+    if (frame.packet.parsed != wire::Parsed::message) {
+      return;
+    }
+    auto& bth = wire::view_as<wire::Bth>(bytes.data() + frame.packet.bth_offset);
+    if (bth.opcode == static_cast<std::uint8_t>(wire::Opcode::send_last) ||
+        bth.opcode == static_cast<std::uint8_t>(wire::Opcode::write_last)) {
+      --bth.opcode; // IBTA table 38: the MIDDLE of the same kind
+      wire::store_icrc(frame, wire::compute_icrc(frame));
+    }
+  }
+
   RingJob job_;
   std::mt19937 random_;
   unsigned trouble_; // one frame in so many; 0: none
@@ -286,7 +320,8 @@ class Script {
 };
 
 JobSpec spec_of(Verb verb, Network network, std::size_t tags) {
-  JobSpec spec{.world = kWorld, .window = 4, .max_message_bytes = 1024, .network = network};
+  JobSpec spec{
+      .world = kWorld, .window = 4, .max_message_bytes = kScriptPackets * 256, .network = network};
   spec.tags.resize(tags);
   spec.verb = verb;
   spec.first_own_qp = 0x500;
@@ -306,8 +341,9 @@ TEST(RingPath, TakesAllButTheFirstMessageOfAnUndisturbedJob) {
     for (const Network network : {Network::ipv4, Network::ipv6}) {
       Script script(spec_of(verb, network, 0), 1, 0);
       ASSERT_NO_FATAL_FAILURE(script.run(50));
-      const std::uint64_t data = 50 * 4 * kWorld;
-      EXPECT_GE(script.twins().taken(), data - 4 * kWorld - kWorld) << test::name_of(network);
+      const std::uint64_t data = 50 * kScriptPackets * kWorld;
+      EXPECT_GE(script.twins().taken(), data - kScriptPackets * kWorld - kWorld)
+          << test::name_of(network);
       EXPECT_EQ(script.twins().taken_by_the_traced(), 0u) << "else it is no comparison";
     }
   }
@@ -331,7 +367,8 @@ TEST(RingPath, DoesWhatTheStagesDoWhateverComes) {
 /// A ring of hosts, undisturbed.
 class Hosts {
  public:
-  explicit Hosts(const JobSpec& spec) : job_(spec), twins_(job_) {}
+  explicit Hosts(const JobSpec& spec, const std::vector<std::uint32_t>& limits = {})
+      : job_(spec), twins_(job_, limits) {}
 
   void say_hello() {
     for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
@@ -365,6 +402,28 @@ class Hosts {
   RingJob job_;
   Twins twins_;
 };
+
+/// Both switches drop the same results, those with an INA header and those without.
+void expect_the_same_drops(Hosts hosts, DropReason reason) {
+  hosts.say_hello();
+  for (const std::uint32_t number : {1u, 2u, 3u}) {
+    ASSERT_NO_FATAL_FAILURE(hosts.send_from_all(number));
+  }
+  EXPECT_GE(hosts.twins().dropped(reason), 3u * 4u);
+}
+
+TEST(RingPath, DropsAResultWhoseReceiverIsBehindTheIngressPort) {
+  JobSpec spec = spec_of(Verb::send, Network::ipv4, 0);
+  spec.ports = 2; // so ranks 2 and 0 are behind the first
+  expect_the_same_drops(Hosts(spec), DropReason::same_port);
+}
+
+TEST(RingPath, DropsAResultThatIsTooLongForItsPort) {
+  constexpr std::uint32_t least = 200; // bytes: enough for a hello
+  expect_the_same_drops(
+      Hosts(spec_of(Verb::send, Network::ipv4, 0), {kMaxFrame, least, kMaxFrame, kMaxFrame}),
+      DropReason::too_long);
+}
 
 /// A frame found its lane; then others of its burst, with a VLAN tag, teach the lane other headers.
 /// Where the PSN would be behind a tag, the frame has data that look like its PSN.
