@@ -33,8 +33,13 @@ class InlineSwitch : private WorkerSink {
 
   /// Takes a frame with data, length and ingress set.
   void accept(frame::Frame& frame, frame::Instant now) {
+    worker_.ring_path().begin_burst();
+    Lane* const lane = worker_.ring_path().lane_of(frame.bytes(), frame.ingress, nullptr);
+    if (lane == nullptr) {
+      return take_stages(frame, now);
+    }
     frame::Frame* const burst = &frame;
-    accept(std::span(&burst, 1), now);
+    serve({&burst, 1}, {&lane, 1}, now);
   }
 
   /// Takes at most kBurst frames that have come together, as an lcore does.

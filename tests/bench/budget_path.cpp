@@ -3,7 +3,8 @@
 /// The packet path without EAL, for callgrind. Prepared frames go through an InlineSwitch inside
 /// drive_packets(), whose instructions budget.py collects. Prints the number of these frames.
 ///
-/// budget_path ring    a ring of four: every packet is held, or completes its slot
+/// budget_path ring    a ring of four: every packet is held, or completes its slot; the ranks in
+/// turn budget_path bursts  the same, each rank's packets of a message in one burst, as on an lcore
 /// budget_path acks    the receivers' acknowledgements in such a ring, one for each message
 /// budget_path plain   plain RDMA between two hosts: every packet is forwarded
 
@@ -12,8 +13,10 @@
 #include "support/ring_job.hpp"
 #include "wire/syndrome.hpp"
 
+#include <array>
 #include <cstdio>
 #include <deque>
+#include <span>
 #include <string_view>
 
 namespace weir::bench {
@@ -37,6 +40,9 @@ class Stock {
   }
 
   std::deque<frame::Frame>& frames() { return frames_; }
+
+  /// So many of the frames, one after the other, come in one burst.
+  std::size_t burst = 1;
 
  private:
   std::deque<test::Bytes> bytes_;
@@ -99,9 +105,13 @@ test::Built without_magic(test::Built frame) {
   return frame;
 }
 
+test::Bytes data_of_a_message() {
+  return test::Bytes(kMtu * kPacketsPerMessage - kInaHeaderBytes, 0x3c);
+}
+
 /// The packets of a message, the ranks in turn.
 std::vector<test::Built> message_of(test::RingJob& job, std::uint32_t message, Disguise disguise) {
-  const test::Bytes data(kMtu * kPacketsPerMessage - kInaHeaderBytes, 0x3c);
+  const test::Bytes data = data_of_a_message();
   std::vector<std::vector<test::Built>> by_rank;
   for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
     by_rank.push_back(job.message(rank, message, data));
@@ -129,8 +139,20 @@ std::vector<test::Built> acknowledgements_of(const test::RingJob& job, std::uint
 constexpr frame::Instant kNow{1'000'000'000};
 
 void accept_all(stage::InlineSwitch& engine, Stock& stock) {
+  if (stock.burst == 1) {
+    for (frame::Frame& frame : stock.frames()) {
+      engine.accept(frame, kNow);
+    }
+    return;
+  }
+  std::array<frame::Frame*, stage::InlineSwitch::kBurst> burst;
+  std::size_t size = 0;
   for (frame::Frame& frame : stock.frames()) {
-    engine.accept(frame, kNow);
+    burst[size++] = &frame;
+    if (size == stock.burst) {
+      engine.accept(std::span(burst).first(size), kNow);
+      size = 0;
+    }
   }
 }
 
@@ -192,6 +214,22 @@ int run_messages(std::vector<ring::RingSpec> rings, Disguise disguise) {
   return run(std::move(rings), legs);
 }
 
+int run_bursts() {
+  test::RingJob job(job_spec());
+  std::deque<Leg> legs;
+  add_hellos(job, legs);
+  Stock& measured = add_measured(legs).stock;
+  measured.burst = kPacketsPerMessage;
+  for (std::uint32_t message = 1; message <= kMessages; ++message) {
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      for (const test::Built& packet : job.message(rank, message, data_of_a_message())) {
+        measured.add(packet, job.port_of(rank));
+      }
+    }
+  }
+  return run({job.ring()}, legs);
+}
+
 int run_acknowledgements() {
   test::RingJob job(job_spec());
   std::deque<Leg> legs;
@@ -212,12 +250,15 @@ int main(int argc, char** argv) {
   if (traffic == "ring") {
     return bench::run_messages({test::RingJob(bench::job_spec()).ring()}, bench::as_it_is);
   }
+  if (traffic == "bursts") {
+    return bench::run_bursts();
+  }
   if (traffic == "acks") {
     return bench::run_acknowledgements();
   }
   if (traffic == "plain") {
     return bench::run_messages({}, bench::without_magic);
   }
-  std::fputs("usage: budget_path ring|acks|plain\n", stderr);
+  std::fputs("usage: budget_path ring|bursts|acks|plain\n", stderr);
   return 2;
 }
