@@ -8,15 +8,14 @@
 
 namespace weir::stage {
 
-/// The contribution of a frame that was classified as one.
+/// The contribution of a packet that was classified as one.
 [[gnu::always_inline]] inline slot::Contribution
-contribution_of(const frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now) {
+contribution_of(const wire::Packet& packet, const conn::Verdict& verdict, frame::Instant now) {
   return {.slot = verdict.record->first_slot + verdict.packet,
           .message = verdict.record->message,
           .child = verdict.child,
           .shape = verdict.record->shape,
-          .data_bytes = static_cast<std::uint32_t>(frame.packet.payload_bytes -
-                                                   slot::ina_bytes(frame.packet)),
+          .data_bytes = static_cast<std::uint32_t>(packet.payload_bytes - slot::ina_bytes(packet)),
           .now = now.ns};
 }
 
@@ -31,7 +30,8 @@ class Aggregate {
       return drop(frame, verdict.ring, DropReason::bad_icrc, now);
     }
     RingState& ring = *rings_[verdict.ring];
-    const slot::SlotEvent event = ring.slots.arrive(contribution_of(frame, verdict, now), &frame);
+    const slot::SlotEvent event =
+        ring.slots.arrive(contribution_of(frame.packet, verdict, now), &frame);
     if (event != slot::SlotEvent::stored) [[unlikely]] {
       return accept_event(event, frame, verdict, now);
     }

@@ -57,17 +57,17 @@ bool RingPath::take(frame::Frame& frame, Lane& lane, frame::Instant now) {
   return true;
 }
 
-/// For a packet that was taken. False when it says nothing of the next one in its lane. Whatever
-/// the lane has learnt meanwhile: all its frames of the burst have the headers that this one has.
-bool RingPath::prepare_for_followers(const frame::Frame& frame, const Lane& lane,
-                                     frame::Instant now) {
-  const bool is_inside = frame.packet.opcode.position == wire::Position::middle;
-  if (!is_inside || !lane.has_icrc) {
+/// For a packet of the lane that was taken: its frame may be gone by now. False when it says
+/// nothing of the next one. Whatever the lane has learnt meanwhile: all its frames of the burst
+/// have the headers that this one has.
+bool RingPath::prepare_for_followers(const Lane& lane, frame::Instant now) {
+  const wire::Packet& packet = lane.headers.packet();
+  if (packet.opcode.position != wire::Position::middle || !lane.has_icrc) {
     return false;
   }
   conn::Verdict& verdict = followers_.verdict;
   verdict = verdict_of(lane, lane.live.history->last_found(), 0);
-  followers_.contribution = contribution_of(frame, verdict, now);
+  followers_.contribution = contribution_of(packet, verdict, now);
   followers_.ring = &*rings_[verdict.ring];
   return true;
 }

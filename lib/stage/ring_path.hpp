@@ -70,7 +70,7 @@ class RingPath {
       if (may_follow && take_follower(*frame, lane, now)) [[likely]] {
         ++followers;
       } else if (take(*frame, lane, now)) {
-        may_follow = prepare_for_followers(*frame, lane, now);
+        may_follow = prepare_for_followers(lane, now);
       } else {
         break;
       }
@@ -103,8 +103,8 @@ class RingPath {
     const std::uint32_t psn = lane.headers.psn_of(frame.bytes());
     const conn::MessageRecord& record = *followers_.verdict.record;
     const std::uint32_t packet = record.packet_of(psn);
-    if (!lane.live.flow->is_next(psn) || packet + 1 >= record.packets || !lane.icrc.verify(frame))
-        [[unlikely]] {
+    const bool is_inside = packet != 0 && packet + 1 < record.packets;
+    if (!lane.live.flow->is_next(psn) || !is_inside || !lane.icrc.verify(frame)) [[unlikely]] {
       return false;
     }
     frame.packet.psn = psn;
@@ -121,7 +121,7 @@ class RingPath {
   }
 
   bool take(frame::Frame& frame, Lane& lane, frame::Instant now);
-  bool prepare_for_followers(const frame::Frame& frame, const Lane& lane, frame::Instant now);
+  bool prepare_for_followers(const Lane& lane, frame::Instant now);
   void count(unsigned followers, const Lane& lane);
 
   static void pass(frame::Frame& frame, const Lane& lane) {

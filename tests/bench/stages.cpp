@@ -140,7 +140,7 @@ class StageLab {
   }
 
   void store(frame::Frame& frame, const conn::Verdict& verdict) {
-    const slot::Contribution contribution = stage::contribution_of(frame, verdict, {});
+    const slot::Contribution contribution = stage::contribution_of(frame.packet, verdict, {});
     if (slots_.arrive(contribution, &frame) == slot::SlotEvent::completed) {
       completed_.push_back(contribution.slot);
     }

@@ -403,6 +403,27 @@ class Hosts {
   Twins twins_;
 };
 
+/// A rank starts a message in another way than the others, so that its packets are dropped and none
+/// counts as come. Then it sends a MIDDLE in the FIRST's place.
+TEST(RingPath, TakesNoMiddleForAFirst) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  hosts.send(1, hosts.message(1, 2));
+  std::vector<Built> packets = hosts.message(0, 2);
+  Built& first = packets[0];
+  auto& ina = wire::view_as<wire::InaHeader>(first.bytes.data() + first.payload);
+  ina.operation = static_cast<std::uint8_t>(Operation::max);
+  test::seal(first);
+  Built middle = packets[1];
+  auto& bth = wire::view_as<wire::Bth>(middle.bytes.data() + middle.bth);
+  bth.psn = wire::view_as<wire::Bth>(first.bytes.data() + first.bth).psn;
+  test::seal(middle);
+  ASSERT_NO_FATAL_FAILURE(hosts.send(0, {first, packets[1], middle}));
+  EXPECT_EQ(hosts.twins().dropped(DropReason::disagree_operation), 2u);
+  EXPECT_EQ(hosts.twins().dropped(DropReason::length_mismatch), 1u);
+}
+
 /// Both switches drop the same results, those with an INA header and those without.
 void expect_the_same_drops(Hosts hosts, DropReason reason) {
   hosts.say_hello();
