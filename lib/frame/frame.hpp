@@ -28,7 +28,7 @@ inline constexpr std::size_t kTrafficClasses = 2;
 inline constexpr std::uint16_t kNoPort = UINT16_MAX;
 
 /// One frame. Its owner allocates it; the stages pass a pointer on. Each frame ends in
-/// exactly one `transmit` or `release`.
+/// exactly one `transmit` (of its own or with others) or `release`.
 struct Frame : wire::ParsedBytes {
   std::uint16_t ingress = kNoPort; // port index; written by receive alone
   /// Written by receive: ring::RingSet's number of <source, destination>, 0: none.

@@ -333,8 +333,11 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
       parses = true;
     }
     run.has_company = size != 0;
-    if (size <= LoadsAhead::kFrames && size != 0) {
-      load_up_to(std::min(size, LoadsAhead::frames_of(kept[size - 1].size)), kept, loads);
+    if (size != 0) {
+      loads.expect(kept[size - 1].size);
+    }
+    if (size <= LoadsAhead::kFrames) {
+      load_up_to(std::min(size, loads.frames()), kept, loads);
     }
   }
   send(run);
@@ -389,7 +392,7 @@ struct Lcore::FramesOfLane {
   LoadsAhead& loads;
   std::span<const Kept> kept;
   std::size_t place; // of the next one
-  std::size_t ahead; // frames that are loaded while one is worked on
+  std::size_t ahead; // frames that are loaded when one is worked on, it among them
   std::uint16_t port;
   const stage::Lane* lane;
 
@@ -406,9 +409,9 @@ struct Lcore::FramesOfLane {
 /// Not inline: it needs all registers for itself.
 [[gnu::noinline]] void Lcore::serve(std::span<const Kept> kept, LoadsAhead& loads,
                                     std::uint16_t port, frame::Instant now) {
+  const std::size_t ahead = loads.frames();
   for (std::size_t place = 0; place < kept.size();) {
     const Kept& first = kept[place];
-    const std::size_t ahead = LoadsAhead::frames_of(first.size);
     if (first.lane == nullptr) {
       load_up_to(place + ahead, kept, loads);
       dispatch_.accept(frame_of(first.mbuf), now);

@@ -54,13 +54,16 @@ inline void prefetch_payload(std::span<const std::uint8_t> frame) {
 /// forgotten").
 class LoadsAhead {
  public:
-  /// So many frames ahead of the work.
+  /// So many frames at a time: the one that is worked on, and those behind it.
   static constexpr std::size_t kFrames = 8;
 
-  /// The same for frames of so many bytes.
-  static std::size_t frames_of(std::size_t bytes) {
+  /// So many bytes of some frame will be read.
+  void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
+
+  /// The same as kFrames for the frames that are expected: fewer if they are long.
+  std::size_t frames() const {
     constexpr std::size_t most = 3400; // bytes: three frames of 1 KiB
-    return bytes <= most / kFrames ? kFrames : std::max<std::size_t>(most / bytes, 1);
+    return longest_ <= most / kFrames ? kFrames : std::max<std::size_t>(most / longest_, 2);
   }
 
   /// Asks for the frames before this place that were not asked for. `load` does so for one.
@@ -73,6 +76,7 @@ class LoadsAhead {
 
  private:
   std::size_t next_ = 0;
+  std::size_t longest_ = 0; // bytes
 };
 
 /// Calls `work` with each frame of a burst, which have been parsed, and prefetches all that the

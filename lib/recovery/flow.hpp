@@ -94,7 +94,12 @@ struct Flow {
   /// Whether the PSN follows those that came, and none is missing.
   bool is_next(std::uint32_t psn) const { return psn == next_in && !lacks_packets(); }
 
-  /// A packet came whose PSN is_next(), in the instant in which the one before it was heard().
+  /// Whether the packet before the next one was the last that came, in this instant.
+  bool is_up_to_date(std::uint64_t now_ns) const {
+    return heard_at == now_ns && wire::psn_add(previous, 1) == next_in;
+  }
+
+  /// A packet came whose PSN is_next(), while the flow is_up_to_date().
   void came_next(std::uint32_t psn) {
     previous = psn;
     next_in = furthest_in = wire::psn_add(psn, 1);

@@ -40,8 +40,8 @@ class Aggregate {
     forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::held, verdict); });
   }
 
-  /// The same for a verified packet inside a message, behind one that was accepted in this instant
-  /// on the same connection of the ring. Nobody watches.
+  /// The same for a verified packet inside a message, behind one that was stored in this instant on
+  /// the same connection of the ring. Nobody watches.
   [[gnu::always_inline]] void accept_next(frame::Frame& frame, const conn::Verdict& verdict,
                                           const slot::Contribution& contribution, RingState& ring,
                                           frame::Instant now) {

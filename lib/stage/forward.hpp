@@ -21,7 +21,7 @@ constexpr std::uint32_t max_frame_bytes(std::uint16_t mtu) {
 }
 
 /// Where frames go after the last stage: rte_rings and ports in the switch, a capture in
-/// weir-replay, links in the simulation. Each frame ends in exactly one of the two calls.
+/// weir-replay, links in the simulation. Each frame ends in exactly one of the three calls.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
@@ -30,7 +30,7 @@ class FrameSink {
   /// left.
   virtual void transmit(frame::Frame& frame, l2::PortSet ports) = 0;
 
-  /// Sends a slot's results, each by the port at its place.
+  /// The same for a slot's results, each by the port at its place, which is known.
   virtual void transmit_results(std::span<frame::Frame* const> results,
                                 std::span<const std::optional<std::uint16_t>> ports) {
     for (std::size_t place = 0; place < results.size(); ++place) {

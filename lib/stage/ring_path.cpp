@@ -58,8 +58,9 @@ bool RingPath::take(frame::Frame& frame, Lane& lane, frame::Instant now) {
 }
 
 /// For a packet of the lane that was taken: its frame may be gone by now. False when it says
-/// nothing of the next one. Whatever the lane has learnt meanwhile: all its frames of the burst
-/// have the headers that this one has.
+/// nothing of the next one, or did not bring the ring and its connection up to this instant, since
+/// it was damaged, refused or a repeat. Whatever the lane has learnt meanwhile: all its frames of
+/// the burst have the headers that this one has.
 bool RingPath::prepare_for_followers(const Lane& lane, frame::Instant now) {
   const wire::Packet& packet = lane.headers.packet();
   if (packet.opcode.position != wire::Position::middle || !lane.has_icrc) {
@@ -69,7 +70,7 @@ bool RingPath::prepare_for_followers(const Lane& lane, frame::Instant now) {
   verdict = verdict_of(lane, lane.live.history->last_found(), 0);
   followers_.contribution = contribution_of(packet, verdict, now);
   followers_.ring = &*rings_[verdict.ring];
-  return true;
+  return followers_.ring->news_at_ns == now.ns && lane.live.flow->is_up_to_date(now.ns);
 }
 
 /// What take_follower() leaves to be done once for all.

@@ -65,7 +65,7 @@ class RingPath {
   unsigned take(Lane& lane, frame::Instant now, Frames frames) {
     unsigned taken = 0;
     unsigned followers = 0;
-    bool may_follow = false; // the next one, the one before it
+    bool may_follow = false; // whether the next one may be a follower
     while (frame::Frame* frame = frames.next()) {
       if (may_follow && take_follower(*frame, lane, now)) [[likely]] {
         ++followers;
@@ -89,7 +89,7 @@ class RingPath {
   using Located = conn::MessageHistory::Located;
 
   /// What a packet inside a message, which was taken, has shown of those that follow it. The
-  /// numbers of packet and slot are those of the last one.
+  /// numbers of packet and slot are the last follower's.
   struct Followers {
     RingState* ring = nullptr;
     conn::Verdict verdict;

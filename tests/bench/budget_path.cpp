@@ -3,8 +3,8 @@
 /// The packet path without EAL, for callgrind. Prepared frames go through an InlineSwitch inside
 /// drive_packets(), whose instructions budget.py collects. Prints the number of these frames.
 ///
-/// budget_path ring    a ring of four: every packet is held, or completes its slot; the ranks in
-/// turn budget_path bursts  the same, each rank's packets of a message in one burst, as on an lcore
+/// budget_path ring    a ring of four, in turn: every packet is held, or completes its slot
+/// budget_path bursts  the same, each rank's packets of a message in one burst, as on an lcore
 /// budget_path acks    the receivers' acknowledgements in such a ring, one for each message
 /// budget_path plain   plain RDMA between two hosts: every packet is forwarded
 

@@ -115,7 +115,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "  connection.state = ConnectionState::dead;\n", "")]),
     Mutation("icrc", "ICRCs are not verified", [
         Edit("lib/wire/icrc.hpp", "return frame.icrc == IcrcState::valid;", "return true;"),
-        Edit("lib/wire/icrc.cpp", "  return is_valid;\n}\n\nstd::uint32_t stored_icrc", "  frame.icrc = IcrcState::valid;\n  return true;\n}\n\nstd::uint32_t stored_icrc")]),
+        Edit("lib/wire/icrc.hpp", "    return is_valid;\n", "    frame.icrc = IcrcState::valid;\n    return true;\n")]),
     Mutation("icrc-first", "ICRCs of FIRST and ONLY are not verified", [
         Edit(CLASSIFY, "if (!wire::verify_icrc(frame)) {", "if (false) {"),
         Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
@@ -254,7 +254,7 @@ MUTATIONS = [
              "    ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);\n  }\n")],
         "answers go to the last run's queue pair, which nobody has, until the first acknowledgement passes"),
     Mutation("e-stays", "e stays where it was", [
-        Edit(RECOVER_INLINE, "      flow.next_in = flow.furthest_in = wire::psn_add(psn, 1);\n", ""),
+        Edit("lib/recovery/flow.hpp", "    next_in = furthest_in = wire::psn_add(psn, 1);\n", ""),
         Edit(RECOVER, "    flow.next_in = wire::psn_add(flow.next_in, 1);\n", "    break;\n")],
         "e decides only who is asked; asks too many cost packets"),
     Mutation("below-floor", "the switch speaks although a is below the history's floor", [

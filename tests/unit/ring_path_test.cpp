@@ -64,6 +64,14 @@ void add(std::vector<std::uint64_t>& numbers, const RingSnapshot& ring) {
 State state_of(Bench& bench) {
   State state;
   add(state.numbers, bench.accounting().frames);
+  const Worker& worker = bench.inside().worker();
+  state.numbers.insert(state.numbers.end(), {worker.state_of(0).news_at_ns, worker.next_look()});
+  for (std::uint16_t child = 0; child < kWorld; ++child) {
+    const recovery::Flow& flow = worker.classifier().flow_of({0, child});
+    state.numbers.insert(state.numbers.end(),
+                         {flow.heard_at, flow.previous, flow.next_in, flow.furthest_in,
+                          flow.unacknowledged, flow.next_out, flow.went_back});
+  }
   add(state.numbers, snapshot_ring(bench.inside().worker(), 0, bench.now));
   bench.inside().stations().for_each(bench.now.ms(), [&](const wire::MacAddress& mac,
                                                          std::uint16_t port, std::uint64_t silence,
@@ -422,6 +430,34 @@ TEST(RingPath, TakesNoMiddleForAFirst) {
   ASSERT_NO_FATAL_FAILURE(hosts.send(0, {first, packets[1], middle}));
   EXPECT_EQ(hosts.twins().dropped(DropReason::disagree_operation), 2u);
   EXPECT_EQ(hosts.twins().dropped(DropReason::length_mismatch), 1u);
+}
+
+/// The first half of a message has come. Later its sender goes back: packets that are there already
+/// come first, and bring no news; those behind them do.
+TEST(RingPath, TakesNewsBehindRepeats) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  const std::vector<Built> packets = hosts.job().message(0, 2, Bytes(kScriptMessageBytes, 0x11));
+  hosts.send(0, {packets.begin(), packets.begin() + 4});
+  hosts.twins().pass(5'000'000);
+  ASSERT_NO_FATAL_FAILURE(hosts.send(0, {packets.begin() + 2, packets.end() - 1}));
+}
+
+/// The same behind a damaged packet, which says nothing of its sender, while another rank's packets
+/// have just come.
+TEST(RingPath, HearsTheSenderOfAPacketBehindADamagedOne) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  const Bytes data(kScriptMessageBytes, 0x11);
+  const std::vector<Built> packets = hosts.job().message(0, 2, data);
+  hosts.send(0, {packets.begin(), packets.begin() + 2});
+  hosts.twins().pass(5'000'000);
+  hosts.send(1, hosts.job().message(1, 2, data));
+  Built damaged = packets[2];
+  damaged.bytes[damaged.payload] ^= 1;
+  ASSERT_NO_FATAL_FAILURE(hosts.send(0, {damaged, packets[2], packets[3]}));
 }
 
 /// Both switches drop the same results, those with an INA header and those without.
