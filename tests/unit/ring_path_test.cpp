@@ -285,37 +285,38 @@ class Script {
     burst.push_back(frame);
   }
 
-  /// Changes a bit behind the BTH, and makes the ICRC right.
-  void lie_in(Bytes& bytes) {
+  /// Lets `change` change a message's packet, and makes the ICRC right.
+  template <typename Change>
+  static void forge(Bytes& bytes, Change&& change) {
     wire::ParsedBytes frame;
     frame.data = bytes.data();
     frame.length = static_cast<std::uint32_t>(bytes.size());
     frame.packet = wire::parse(bytes);
-    if (frame.packet.parsed != wire::Parsed::message) {
-      return;
-    }
-    const std::size_t from = frame.packet.bth_offset + sizeof(wire::Bth);
-    const std::size_t until = std::min<std::size_t>(frame.packet.icrc_offset,
-                                                    frame.packet.payload_offset + kInaHeaderBytes);
-    bytes[from + random_() % (until - from)] ^= static_cast<std::uint8_t>(1u << random_() % 8);
-    wire::store_icrc(frame, wire::compute_icrc(frame));
-  }
-
-  /// Makes a LAST a MIDDLE, with the right ICRC.
-  void hide_the_end(Bytes& bytes) {
-    wire::ParsedBytes frame;
-    frame.data = bytes.data();
-    frame.length = static_cast<std::uint32_t>(bytes.size());
-    frame.packet = wire::parse(bytes);
-    if (frame.packet.parsed != wire::Parsed::message) {
-      return;
-    }
-    auto& bth = wire::view_as<wire::Bth>(bytes.data() + frame.packet.bth_offset);
-    if (bth.opcode == static_cast<std::uint8_t>(wire::Opcode::send_last) ||
-        bth.opcode == static_cast<std::uint8_t>(wire::Opcode::write_last)) {
-      --bth.opcode; // IBTA table 38: the MIDDLE of the same kind
+    if (frame.packet.parsed == wire::Parsed::message) {
+      change(frame.packet);
       wire::store_icrc(frame, wire::compute_icrc(frame));
     }
+  }
+
+  /// Changes a bit behind the BTH.
+  void lie_in(Bytes& bytes) {
+    forge(bytes, [&](const wire::Packet& packet) {
+      const std::size_t from = packet.bth_offset + sizeof(wire::Bth);
+      const std::size_t until =
+          std::min<std::size_t>(packet.icrc_offset, packet.payload_offset + kInaHeaderBytes);
+      bytes[from + random_() % (until - from)] ^= static_cast<std::uint8_t>(1u << random_() % 8);
+    });
+  }
+
+  /// Makes a LAST a MIDDLE.
+  static void hide_the_end(Bytes& bytes) {
+    forge(bytes, [&](const wire::Packet& packet) {
+      auto& bth = wire::view_as<wire::Bth>(bytes.data() + packet.bth_offset);
+      if (bth.opcode == static_cast<std::uint8_t>(wire::Opcode::send_last) ||
+          bth.opcode == static_cast<std::uint8_t>(wire::Opcode::write_last)) {
+        --bth.opcode; // IBTA table 38: the MIDDLE of the same kind
+      }
+    });
   }
 
   RingJob job_;
