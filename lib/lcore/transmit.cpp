@@ -22,15 +22,24 @@ constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
 TxPort::TxPort(const TxQueues& queues)
     : queues_(queues), backlogs_{Backlog(queues.ring_backlog), Backlog(kTxBacklogs[kOther])} {}
 
+TxPort::Sum TxPort::Backlog::pop_some(std::uint32_t entries) {
+  Sum left;
+  for (std::uint32_t place = 0; place < entries; ++place) {
+    left.add(at(place));
+  }
+  head_ += entries;
+  sum_.bytes -= left.bytes;
+  sum_.consumed -= left.consumed;
+  sum_.copies -= left.copies;
+  return left;
+}
+
 std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
                          TrafficClass traffic) {
   Backlog& waiting = backlog(traffic);
   const auto taken = mbufs.first(std::min<std::size_t>(mbufs.size(), waiting.room()));
   for (rte_mbuf* mbuf : taken) {
-    waiting.push({mbuf, mbuf->pkt_len, departure});
-  }
-  if (departure != frame::Departure::copy) {
-    frames_waiting_ += static_cast<std::uint32_t>(taken.size());
+    waiting.push(mbuf, {mbuf->pkt_len, departure});
   }
   return taken.size();
 }
@@ -76,13 +85,9 @@ TxPort::Offer TxPort::offer(frame::FrameCounters& counters, frame::PortCounters&
 /// While one class alone waits, there is nothing to decide.
 TxPort::Offer TxPort::offer_one(TrafficClass traffic, frame::FrameCounters& counters,
                                 frame::PortCounters& port) {
-  const Backlog& waiting = backlog(traffic);
-  const auto offered = static_cast<std::uint16_t>(std::min<std::uint32_t>(waiting.size(), kBurst));
-  std::array<rte_mbuf*, kBurst> mbufs;
-  for (std::uint16_t place = 0; place < offered; ++place) {
-    mbufs[place] = waiting.at(place).mbuf;
-    hands_over(mbufs[place]);
-  }
+  const std::span<rte_mbuf*> mbufs = backlog(traffic).front(kBurst);
+  std::ranges::for_each(mbufs, hands_over);
+  const auto offered = static_cast<std::uint16_t>(mbufs.size());
   const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(traffic)];
   const std::uint16_t sent = rte_eth_tx_burst(queues_.device, queue, mbufs.data(), offered);
   depart(traffic, sent, counters, port);
@@ -92,25 +97,14 @@ TxPort::Offer TxPort::offer_one(TrafficClass traffic, frame::FrameCounters& coun
 /// The next frames of a class leave. Charges nobody.
 void TxPort::depart(TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
                     frame::PortCounters& port) {
-  Backlog& from = backlog(traffic);
-  std::uint64_t bytes = 0;
-  unsigned consumed = 0;
-  unsigned copies = 0;
-  for (unsigned place = 0; place < frames; ++place) {
-    const Entry& entry = from.at(place);
-    bytes += entry.bytes;
-    consumed += entry.departure == frame::Departure::consumed ? 1 : 0;
-    copies += entry.departure == frame::Departure::copy ? 1 : 0;
-  }
-  from.pop(frames);
+  const Sum left = backlog(traffic).pop(frames);
   if (backlogs_[kOther].size() == 0) {
     arbiter_.forget();
   }
-  port.count_sent(traffic, frames, bytes);
-  counters.forwarded += frames - consumed - copies;
-  counters.consumed += consumed;
-  counters.copies += copies;
-  frames_waiting_ -= frames - copies;
+  port.count_sent(traffic, frames, left.bytes);
+  counters.forwarded += frames - left.consumed - left.copies;
+  counters.consumed += left.consumed;
+  counters.copies += left.copies;
 }
 
 TxPort::Offer TxPort::offer_both(frame::FrameCounters& counters, frame::PortCounters& port) {
@@ -139,7 +133,7 @@ TxPort::Plan TxPort::make_plan() const {
       arbiter.charge(traffic, backlog(traffic).at(place).bytes);
     }
     const auto index = static_cast<std::size_t>(traffic);
-    rte_mbuf* mbuf = backlogs_[index].at(plan.counts[index]).mbuf;
+    rte_mbuf* mbuf = backlogs_[index].mbuf_at(plan.counts[index]);
     hands_over(mbuf);
     plan.mbufs[index][plan.counts[index]++] = mbuf;
     plan.turns[plan.size++] = traffic;
@@ -219,8 +213,7 @@ void TxPort::empty(TrafficClass traffic, DropReason reason, frame::FrameCounters
     const Entry& entry = waiting.at(0);
     count_undelivered(entry.departure, reason, counters);
     port.count_dropped(traffic);
-    frames_waiting_ -= entry.departure == frame::Departure::copy ? 0 : 1;
-    free_mbuf(entry.mbuf);
+    free_mbuf(waiting.mbuf_at(0));
   }
 }
 

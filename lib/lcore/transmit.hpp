@@ -7,9 +7,11 @@
 
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace weir::lcore {
@@ -66,8 +68,7 @@ class TxPort {
     if (waiting.room() == 0) [[unlikely]] {
       return false;
     }
-    waiting.push({mbuf, bytes, departure});
-    frames_waiting_ += departure == frame::Departure::copy ? 0 : 1;
+    waiting.push(mbuf, {bytes, departure});
     return true;
   }
 
@@ -102,21 +103,37 @@ class TxPort {
   std::uint32_t waiting(frame::TrafficClass traffic) const { return backlog(traffic).size(); }
 
   /// Waiting entries that stand for a frame, not for a copy.
-  std::uint32_t frames_waiting() const { return frames_waiting_; }
+  std::uint32_t frames_waiting() const {
+    return backlogs_[0].size() - backlogs_[0].sum().copies + backlogs_[1].size() -
+           backlogs_[1].sum().copies;
+  }
 
  private:
   static constexpr std::uint16_t kBurst = 64;
 
+  /// What is known of a frame apart from its mbuf, which the device may free at any time.
   struct Entry {
-    rte_mbuf* mbuf = nullptr;
-    std::uint32_t bytes = 0; // kept here because the device may free the mbuf at any time
+    std::uint32_t bytes = 0;
     frame::Departure departure{};
+  };
+
+  /// Of several entries.
+  struct Sum {
+    std::uint64_t bytes = 0;
+    std::uint32_t consumed = 0;
+    std::uint32_t copies = 0;
+
+    void add(const Entry& entry) {
+      bytes += entry.bytes;
+      consumed += entry.departure == frame::Departure::consumed ? 1 : 0;
+      copies += entry.departure == frame::Departure::copy ? 1 : 0;
+    }
   };
 
   /// First in, first out.
   class Backlog {
    public:
-    explicit Backlog(std::uint32_t frames) : entries_(frames), capacity_(frames) {}
+    explicit Backlog(std::uint32_t frames) : mbufs_(frames), entries_(frames), capacity_(frames) {}
 
     std::uint32_t size() const { return tail_ - head_; }
 
@@ -124,24 +141,47 @@ class TxPort {
 
     std::uint32_t room() const { return capacity() - size(); }
 
+    /// Of all.
+    const Sum& sum() const { return sum_; }
+
     const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
 
-    void push(const Entry& entry) { entries_[tail_++ & mask()] = entry; }
+    /// The next mbufs to leave, at most so many. Those behind the end of the memory are not among
+    /// them.
+    std::span<rte_mbuf*> front(std::uint32_t most) {
+      const std::uint32_t first = head_ & mask();
+      return {mbufs_.data() + first, std::min({most, size(), capacity_ - first})};
+    }
 
-    void pop(std::uint32_t entries = 1) {
-      head_ += entries;
-      if (head_ == tail_) {
+    rte_mbuf* mbuf_at(std::uint32_t place) const { return mbufs_[(head_ + place) & mask()]; }
+
+    void push(rte_mbuf* mbuf, const Entry& entry) {
+      const std::uint32_t place = tail_++ & mask();
+      mbufs_[place] = mbuf;
+      entries_[place] = entry;
+      sum_.add(entry);
+    }
+
+    /// Takes the next entries away. Returns their sum.
+    Sum pop(std::uint32_t entries = 1) {
+      if (entries == size()) [[likely]] {
         head_ = tail_ = 0; // the first entries are still in cache
+        return std::exchange(sum_, {});
       }
+      return pop_some(entries);
     }
 
    private:
+    Sum pop_some(std::uint32_t entries);
+
     std::uint32_t mask() const { return capacity_ - 1; }
 
-    std::vector<Entry> entries_;
+    std::vector<rte_mbuf*> mbufs_;
+    std::vector<Entry> entries_; // of the mbufs
     std::uint32_t capacity_;
     std::uint32_t head_ = 0; // next to leave
     std::uint32_t tail_ = 0; // next free
+    Sum sum_;                // of those between
   };
 
   /// The next frames to leave, in order, and how many of each backlog they are.
@@ -198,7 +238,6 @@ class TxPort {
   TxQueues queues_;
   std::array<Backlog, frame::kTrafficClasses> backlogs_;
   TxArbiter arbiter_;
-  std::uint32_t frames_waiting_ = 0;
 };
 
 } // namespace weir::lcore

@@ -397,5 +397,44 @@ TEST(TxPort, CountsCopiesAndResultsAsSuch) {
   EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).bytes, 1000U);
 }
 
+/// While the device takes a part of what waits, over the end of the backlog's memory.
+TEST(TxPort, CountsWhatHasLeftOfALongBacklog) {
+  static constexpr std::array departures{frame::Departure::consumed, frame::Departure::copy,
+                                         frame::Departure::forwarded};
+  constexpr std::uint32_t places = 5; // of the device
+  constexpr std::uint32_t pushes = 12'000;
+  static_assert(pushes > 2 * kTxBacklogs[0]);
+  Wire wire(places, kOneQueue);
+  std::array<std::uint64_t, departures.size()> waiting{};
+  std::array<std::uint64_t, departures.size()> left{};
+  std::uint64_t bytes = 0;
+  const auto kind_of = [](std::uint32_t number) { return number % 7 % departures.size(); };
+  const auto expect_counts_after_a_flush = [&] {
+    wire.flush();
+    for (const Seen& seen : wire.take(0, places)) {
+      --waiting[kind_of(seen.number)];
+      ++left[kind_of(seen.number)];
+      bytes += seen.bytes;
+    }
+    ASSERT_EQ(wire.counters.consumed, left[0]);
+    ASSERT_EQ(wire.counters.copies, left[1]);
+    ASSERT_EQ(wire.counters.forwarded, left[2]);
+    ASSERT_EQ(wire.port_counters.sent(TrafficClass::ring).bytes, bytes);
+    ASSERT_EQ(wire.port().frames_waiting(), waiting[0] + waiting[2]);
+  };
+  for (std::uint32_t number = 0; number < pushes; ++number) {
+    ASSERT_TRUE(wire.push(TrafficClass::ring, 100 + number % 701, departures[kind_of(number)]));
+    ++waiting[kind_of(number)];
+    if (number % (places + 1) == places) { // it grows by one frame each time
+      expect_counts_after_a_flush();
+    }
+  }
+  EXPECT_GT(wire.port().waiting(TrafficClass::ring), kTxBacklogs[0] / 4);
+  while (wire.port().waiting(TrafficClass::ring) != 0) {
+    expect_counts_after_a_flush();
+  }
+  EXPECT_EQ(left[0] + left[1] + left[2], pushes);
+}
+
 } // namespace
 } // namespace weir::lcore
