@@ -295,71 +295,116 @@ void Lcore::look_for_mbufs() {
 }
 
 unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
-  std::array<rte_mbuf*, kBurst> burst;
-  const unsigned count = rte_eth_rx_burst(queue.device, queue.queue, burst.data(), kBurst);
-  if (count == 0) {
+  Burst burst;
+  burst.port = queue.port;
+  burst.received = rte_eth_rx_burst(queue.device, queue.queue, burst.mbufs.data(), kBurst);
+  if (burst.received == 0) {
     return 0;
   }
-  rounds_.rx_burst.add(count);
-  const std::span received(burst.data(), count);
-  prefetch_mbufs(received);
-  if (worker_ && count <= kFewFrames) {
-    std::ranges::for_each(received, prefetch_whole);
-  }
-  const bool has_lanes = begin_burst(received, queue.port);
-  std::array<Kept, kBurst> kept;
-  std::size_t size = 0;
+  rounds_.rx_burst.add(burst.received);
+  sort(burst, now);
+  expect(burst.received);
+  serve(burst, now);
+  return static_cast<unsigned>(burst.received);
+}
+
+/// Sends the frames of the fast path, and keeps the others.
+void Lcore::sort(Burst& burst, frame::Instant now) {
+  const bool has_lanes = begin(burst);
   bool parses = false;
   Run run;
-  run.ingress = queue.port;
-  stage::Lane* lane = nullptr;
-  LoadsAhead headers;
-  LoadsAhead loads;
-  for (std::size_t place = 0; place < count; ++place) {
-    rte_mbuf* mbuf = received[place];
-    takes_over(mbuf);
-    headers.reach(std::min<std::size_t>(place + LoadsAhead::kFrames, count),
-                  [&](std::size_t later) { load_header(received[later]); });
+  run.ingress = burst.port;
+  for (std::size_t place = 0; place < burst.received;) {
+    rte_mbuf* mbuf = look_at(place, burst);
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
-    lane = has_lanes && !follows_run ? lane_of(mbuf, queue.port, lane) : nullptr;
-    if (lane == nullptr && add_to(run, mbuf, now)) {
+    if (follows_run && add_to(run, mbuf, now)) {
+      ++place;
       continue;
     }
-    lane = has_lanes && follows_run ? lane_of(mbuf, queue.port, nullptr) : lane;
-    if (lane != nullptr) {
-      kept[size++].set(mbuf, lane, bytes_of(mbuf));
-    } else if (const frame::Frame* frame = parse(mbuf, queue.port, now); frame != nullptr) {
-      kept[size++].set(mbuf, nullptr, payload_to_read(*frame));
-      parses = true;
+    if (stage::Lane* lane = has_lanes ? lane_of(mbuf, burst.port) : nullptr; lane != nullptr) {
+      place = keep_all_of(*lane, place, burst);
+      run.has_company = true;
+      continue;
     }
-    run.has_company = size != 0;
-    if (size != 0) {
-      loads.expect(kept[size - 1].size);
-    }
-    if (size <= LoadsAhead::kFrames) {
-      load_up_to(std::min(size, loads.frames()), kept, loads);
+    ++place;
+    if (follows_run || !add_to(run, mbuf, now)) {
+      parses |= keep_parsed(mbuf, burst, now);
+      run.has_company |= parses;
     }
   }
   send(run);
-  expect(count);
   parses_frames_ = parses;
-  serve({kept.data(), size}, loads, queue.port, now);
-  return count;
 }
 
 /// Returns whether its frames may have lanes.
-bool Lcore::begin_burst(std::span<rte_mbuf* const> burst, std::uint16_t port) {
+bool Lcore::begin(Burst& burst) {
+  burst.descriptions.reach(std::min(kMbufsAhead, burst.received),
+                           [&](std::size_t place) { frame::prefetch(burst.mbufs[place]); });
   fast_path_.begin_burst();
-  if (!worker_) {
-    return false;
+  const bool has_lanes = worker_ && begin_lanes(burst);
+  burst.headers.reach(std::min(kFramesAhead, burst.received),
+                      [&](std::size_t place) { load_header(burst.mbufs[place]); });
+  return has_lanes;
+}
+
+/// The worker's part of begin().
+bool Lcore::begin_lanes(const Burst& burst) {
+  if (burst.received <= kFewFrames) {
+    std::ranges::for_each(burst.all(), prefetch_whole);
   }
   worker_->ring_path().begin_burst();
   // A tag that is rewritten after a frame has found its lane would leave with the frame.
-  const bool has_lanes = outer_tag_of(port) != wire::EtherType::service_vlan;
+  const bool has_lanes = outer_tag_of(burst.port) != wire::EtherType::service_vlan;
   if (has_lanes && worker_->ring_path().is_far()) {
-    load_connections(burst, port);
+    load_connections(burst);
   }
   return has_lanes;
+}
+
+/// The mbuf at this place. Loads what the look at a later one will read.
+[[gnu::always_inline]] inline rte_mbuf* Lcore::look_at(std::size_t place, Burst& burst) const {
+  takes_over(burst.mbufs[place]);
+  burst.descriptions.step(burst.received,
+                          [&](std::size_t later) { frame::prefetch(burst.mbufs[later]); });
+  burst.headers.step(burst.received, [&](std::size_t later) { load_header(burst.mbufs[later]); });
+  return burst.mbufs[place];
+}
+
+/// Keeps the frame at this place, whose lane it is, and those behind it that go in it as well.
+/// Returns the place of the next one. Not inline: it needs all registers for itself.
+[[gnu::noinline]] std::size_t Lcore::keep_all_of(stage::Lane& lane, std::size_t place,
+                                                 Burst& burst) const {
+  rte_mbuf* mbuf = burst.mbufs[place];
+  burst.payloads.expect(mbuf->pkt_len); // of all of them
+  const std::size_t most = burst.payloads.frames();
+  for (;;) {
+    burst.keep(mbuf, &lane, bytes_of(mbuf));
+    burst.payloads.step(std::min(most, burst.kept_size),
+                        [&](std::size_t later) { load(burst.kept[later]); });
+    if (++place == burst.received) {
+      return place;
+    }
+    mbuf = burst.mbufs[place];
+    takes_over(mbuf);
+    if (!is_as_it_came(mbuf) || !lane.headers.matches(bytes_of(mbuf))) {
+      return place;
+    }
+    look_at(place, burst);
+  }
+}
+
+/// Keeps a frame that takes the stages. False when it was dropped.
+bool Lcore::keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now) {
+  const frame::Frame* frame = parse(mbuf, burst.port, now);
+  if (frame == nullptr) {
+    return false;
+  }
+  const std::span<const std::uint8_t> payload = payload_to_read(*frame);
+  burst.keep(mbuf, nullptr, payload);
+  burst.payloads.expect(payload.size());
+  burst.payloads.step(std::min(burst.payloads.frames(), burst.kept_size),
+                      [&](std::size_t later) { load(burst.kept[later]); });
+  return true;
 }
 
 /// Loads what the look for the frame's way reads, and the place that parse() writes.
@@ -379,67 +424,60 @@ void Lcore::load(const Kept& frame) const {
   prefetch_payload(frame.payload());
 }
 
-void Lcore::load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-  prefetch_headers(burst);
+void Lcore::load_connections(const Burst& burst) {
+  prefetch_headers(burst.all());
   std::array<std::span<const std::uint8_t>, kBurst> frames;
-  std::transform(burst.begin(), burst.end(), frames.begin(), first_piece_of);
-  worker_->ring_path().load(std::span(frames).first(burst.size()), port);
+  std::ranges::transform(burst.all(), frames.begin(), first_piece_of);
+  worker_->ring_path().load(std::span(frames).first(burst.received), burst.port);
 }
 
 /// The frames of a burst that go in one lane, as RingPath::take() asks for them.
 struct Lcore::FramesOfLane {
   const Lcore& lcore;
-  LoadsAhead& loads;
-  std::span<const Kept> kept;
+  Burst& burst;
   std::size_t place; // of the next one
-  std::size_t ahead; // frames that are loaded when one is worked on, it among them
-  std::uint16_t port;
   const stage::Lane* lane;
 
   frame::Frame* next() {
-    if (place == kept.size() || kept[place].lane != lane) {
+    if (place == burst.kept_size || burst.kept[place].lane != lane) {
       return nullptr;
     }
-    lcore.load_up_to(place + ahead, kept, loads);
-    return &make_frame(kept[place++].mbuf, port, lane->headers.packet());
+    lcore.load_next(burst);
+    return &make_frame(burst.kept[place++].mbuf, burst.port, lane->headers.packet());
   }
 };
 
-/// In the order of arrival, of any kind. Payloads are loaded while those before them are worked on.
-/// Not inline: it needs all registers for itself.
-[[gnu::noinline]] void Lcore::serve(std::span<const Kept> kept, LoadsAhead& loads,
-                                    std::uint16_t port, frame::Instant now) {
-  const std::size_t ahead = loads.frames();
+/// What is kept, in the order of arrival. Payloads are loaded while those before them are worked
+/// on. Not inline: it needs all registers for itself.
+[[gnu::noinline]] void Lcore::serve(Burst& burst, frame::Instant now) {
+  frame::PortCounters& port = ports_[burst.port];
+  const std::span kept = std::span(burst.kept).first(burst.kept_size);
   for (std::size_t place = 0; place < kept.size();) {
     const Kept& first = kept[place];
     if (first.lane == nullptr) {
-      load_up_to(place + ahead, kept, loads);
+      load_next(burst);
       dispatch_.accept(frame_of(first.mbuf), now);
       ++place;
       continue;
     }
-    const unsigned taken = worker_->ring_path().take(
-        *first.lane, now, FramesOfLane{*this, loads, kept, place, ahead, port, first.lane});
-    ports_[port].rx_packets += taken;
-    ports_[port].rx_bytes += taken * first.size; // a lane's frames are of one length
+    const unsigned taken =
+        worker_->ring_path().take(*first.lane, now, FramesOfLane{*this, burst, place, first.lane});
+    port.rx_packets += taken;
+    port.rx_bytes += taken * first.size; // a lane's frames are of one length
     place += taken;
     if (place < kept.size() && kept[place].lane == first.lane) {
-      dispatch_.accept(*parse(kept[place++].mbuf, port, now), now);
+      dispatch_.accept(*parse(kept[place++].mbuf, burst.port, now), now);
     }
   }
 }
 
-[[gnu::always_inline]] inline void Lcore::load_up_to(std::size_t place, std::span<const Kept> kept,
-                                                     LoadsAhead& loads) const {
-  loads.reach(std::min(place, kept.size()), [&](std::size_t later) { load(kept[later]); });
+[[gnu::always_inline]] inline void Lcore::load_next(Burst& burst) const {
+  burst.payloads.step(burst.kept_size, [&](std::size_t later) { load(burst.kept[later]); });
 }
 
-/// nullptr when the frame must take another way. `previous` is that of the frame before it.
-stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port, stage::Lane* previous) {
-  if (!is_as_it_came(mbuf)) {
-    return nullptr;
-  }
-  return worker_->ring_path().lane_of(bytes_of(mbuf), port, previous);
+/// nullptr when the frame must take another way.
+stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
+  return is_as_it_came(mbuf) ? worker_->ring_path().lane_of(bytes_of(mbuf), port) : nullptr;
 }
 
 /// False when the frame must take the stages.
@@ -540,7 +578,7 @@ unsigned Lcore::take_worker_handoff(WorkerHandoff& inbox, frame::Instant now) {
 }
 
 /// Tells the worker whether a burst that has so many frames is likely to be followed by another.
-void Lcore::expect(unsigned frames) {
+void Lcore::expect(std::size_t frames) {
   if (worker_) {
     worker_->queue().expect(frames == kBurst ? stage::Backlog::likely : stage::Backlog::none);
   }

@@ -3,11 +3,11 @@
 
 #include "ethdev/memif_reader.hpp"
 #include "frame/frame.hpp"
+#include "lcore/burst.hpp"
 #include "lcore/clock.hpp"
 #include "lcore/handoff.hpp"
 #include "lcore/idle.hpp"
 #include "lcore/outbox.hpp"
-#include "lcore/prefetch.hpp"
 #include "lcore/transmit.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
@@ -183,10 +183,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   enum class Wish : std::uint8_t { run, stay_awake, quiesce };
   enum class State : std::uint8_t { running, awake, quiescent };
 
-  static constexpr unsigned kBurst = 32;
-  // From one place in a round, while frames wait for the worker. More than it serves, so that what
-  // a ring sends too much is dropped from its own line and not where all rings' frames arrive; not
-  // much more, so that time is left to serve.
+  // Bursts from one place in a round, while frames wait for the worker. More than it serves, so
+  // that what a ring sends too much is dropped from its own line and not where all rings' frames
+  // arrive; not much more, so that time is left to serve.
   static constexpr unsigned kMostBursts = 4;
   static constexpr unsigned kWorthPassing = 8;   // frames, for a burst of their own to the device
   static constexpr unsigned kReductionBurst = 4; // slots
@@ -196,24 +195,6 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   /// So few of a burst are loaded whole before it is known whose they are: nothing else waits.
   static constexpr unsigned kFewFrames = 2;
   static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
-
-  /// A frame of a burst that has not left by the fast path. Without initial values: a burst's array
-  /// of these would be cleared each time.
-  struct Kept {
-    rte_mbuf* mbuf;
-    stage::Lane* lane;         // that it goes in; nullptr: it is parsed
-    const std::uint8_t* bytes; // of the frame, if its payload will be read
-    std::size_t size;          // likewise; else 0
-
-    void set(rte_mbuf* its_mbuf, stage::Lane* its_lane, std::span<const std::uint8_t> payload) {
-      mbuf = its_mbuf;
-      lane = its_lane;
-      bytes = payload.data();
-      size = payload.size();
-    }
-
-    std::span<const std::uint8_t> payload() const { return {bytes, size}; }
-  };
 
   struct FramesOfLane;
 
@@ -247,18 +228,23 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
-  stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port, stage::Lane* previous);
-  bool begin_burst(std::span<rte_mbuf* const> burst, std::uint16_t port);
-  void load_connections(std::span<rte_mbuf* const> burst, std::uint16_t port);
+  void sort(Burst& burst, frame::Instant now);
+  bool begin(Burst& burst);
+  bool begin_lanes(const Burst& burst);
+  rte_mbuf* look_at(std::size_t place, Burst& burst) const;
+  stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
+  std::size_t keep_all_of(stage::Lane& lane, std::size_t place, Burst& burst) const;
+  bool keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now);
+  void load_connections(const Burst& burst);
   void load_header(rte_mbuf* mbuf) const;
   void load(const Kept& frame) const;
-  void load_up_to(std::size_t place, std::span<const Kept> kept, LoadsAhead& loads) const;
+  void load_next(Burst& burst) const;
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);
   unsigned serve(frame::Instant now);
-  void serve(std::span<const Kept> kept, LoadsAhead& loads, std::uint16_t port, frame::Instant now);
+  void serve(Burst& burst, frame::Instant now);
   void look_for_mbufs();
-  void expect(unsigned frames);
+  void expect(std::size_t frames);
   wire::EtherType outer_tag_of(std::uint16_t port) const;
   frame::Frame* parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now);
   unsigned take_worker_handoffs(frame::Instant now);

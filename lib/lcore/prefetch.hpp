@@ -15,18 +15,18 @@
 
 namespace weir::lcore {
 
+/// For so many frames at a time their headers are asked for, and their payloads if they are short.
+inline constexpr std::size_t kFramesAhead = 8;
+
+/// Their mbufs, which tell where the headers are, before that.
+inline constexpr std::size_t kMbufsAhead = 2 * kFramesAhead;
+
 // Ethernet up to the first half of the INA header.
 inline constexpr std::uint32_t kHeaderBytes = 2 * frame::kCacheLine;
 
 /// The place of the Frame, which is written unless the frame goes the fast path.
 inline void prefetch_frame(rte_mbuf* mbuf) {
   frame::prefetch(rte_mbuf_to_priv(mbuf));
-}
-
-inline void prefetch_mbufs(std::span<rte_mbuf* const> burst) {
-  for (const rte_mbuf* mbuf : burst) {
-    frame::prefetch(mbuf);
-  }
 }
 
 /// What parse() reads.
@@ -51,31 +51,45 @@ inline void prefetch_payload(std::span<const std::uint8_t> frame) {
 /// Asks for what the frames of a burst need, in their order, while those before them are worked on.
 /// All of a burst would be more than the first-level cache holds, and more than the CPU loads at a
 /// time: a CPU may forget a prefetch that finds no room (docs/performance.md, "Prefetches that are
-/// forgotten").
+/// forgotten"). `load` asks for what the frame at a place needs.
 class LoadsAhead {
  public:
-  /// So many frames at a time: the one that is worked on, and those behind it.
-  static constexpr std::size_t kFrames = 8;
-
-  /// So many bytes of some frame will be read.
-  void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
-
-  /// The same as kFrames for the frames that are expected: fewer if they are long.
-  std::size_t frames() const {
-    constexpr std::size_t most = 3400; // bytes: three frames of 1 KiB
-    return longest_ <= most / kFrames ? kFrames : std::max<std::size_t>(most / longest_, 2);
+  /// Asks for the frames before this place that were not asked for.
+  template <typename Load>
+  [[gnu::always_inline]] void reach(std::size_t place, Load&& load) {
+    while (next_ < place) {
+      load(next_++);
+    }
   }
 
-  /// Asks for the frames before this place that were not asked for. `load` does so for one.
+  /// Asks for one frame more, if one before this place was not asked for. Said for each frame that
+  /// is worked on, it stays as far ahead of them as it was before the first.
   template <typename Load>
-  void reach(std::size_t place, Load&& load) {
-    for (; next_ < place; ++next_) {
-      load(next_);
+  [[gnu::always_inline]] void step(std::size_t end, Load&& load) {
+    if (next_ < end) {
+      load(next_++);
     }
   }
 
  private:
   std::size_t next_ = 0;
+};
+
+/// The same for all that will be read of frames, which may be long.
+class PayloadsAhead : public LoadsAhead {
+ public:
+  /// So many bytes of some frame will be read.
+  void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
+
+  /// So many frames at a time: the one that is worked on, and those behind it. Fewer if some are
+  /// long.
+  std::size_t frames() const {
+    constexpr std::size_t most = 3400; // bytes: three frames of 1 KiB
+    return longest_ <= most / kFramesAhead ? kFramesAhead
+                                           : std::max<std::size_t>(most / longest_, 2);
+  }
+
+ private:
   std::size_t longest_ = 0; // bytes
 };
 

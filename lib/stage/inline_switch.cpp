@@ -45,13 +45,16 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
   RingPath& ring_path = worker_.ring_path();
   ring_path.begin_burst();
   std::array<Lane*, kBurst> lanes;
-  Lane* previous = nullptr;
+  Lane* lane = nullptr;
   std::ranges::transform(burst, lanes.begin(), [&](const frame::Frame* frame) {
     const std::span<const std::uint8_t> bytes = frame->bytes();
     if (ring_path.is_far()) {
       ring_path.load({&bytes, 1}, frame->ingress);
     }
-    return previous = ring_path.lane_of(bytes, frame->ingress, previous);
+    const bool follows =
+        lane != nullptr && lane->port == frame->ingress && lane->headers.matches(bytes);
+    lane = follows ? lane : ring_path.lane_of(bytes, frame->ingress);
+    return lane;
   });
   for (std::size_t place = 0; place < burst.size(); ++place) {
     if (lanes[place] != nullptr) {

@@ -34,7 +34,7 @@ class InlineSwitch : private WorkerSink {
   /// Takes a frame with data, length and ingress set.
   void accept(frame::Frame& frame, frame::Instant now) {
     worker_.ring_path().begin_burst();
-    Lane* const lane = worker_.ring_path().lane_of(frame.bytes(), frame.ingress, nullptr);
+    Lane* const lane = worker_.ring_path().lane_of(frame.bytes(), frame.ingress);
     if (lane == nullptr) {
       return take_stages(frame, now);
     }

@@ -25,12 +25,9 @@ class RingPath {
   void begin_burst() { learnt_before_ = lanes_.learnt(); }
 
   /// The lane that the frame goes in, for take() in the same burst. nullptr: it takes the stages.
-  /// `previous` is that of the frame before it in the burst, or nullptr.
-  [[gnu::always_inline]] Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
-                                       Lane* previous) {
-    const bool is_same =
-        previous != nullptr && previous->port == ingress && previous->headers.matches(frame);
-    return is_same ? previous : lane_of(frame, ingress);
+  /// Another frame of the burst that has the lane's headers goes in it too.
+  Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+    return forward_.is_watched() ? nullptr : lanes_.find(frame, ingress);
   }
 
   /// The worker's slots take so many bytes.
@@ -114,10 +111,6 @@ class RingPath {
     aggregate_.accept_next(frame, followers_.verdict, followers_.contribution, *followers_.ring,
                            now);
     return true;
-  }
-
-  Lane* lane_of(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
-    return forward_.is_watched() ? nullptr : lanes_.find(frame, ingress);
   }
 
   bool take(frame::Frame& frame, Lane& lane, frame::Instant now);

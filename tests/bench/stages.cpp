@@ -74,7 +74,7 @@ class StageLab {
         spread_(op::find_spread(op::best_cpu_level())) {}
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
-    lcore::prefetch_mbufs(burst);
+    std::ranges::for_each(burst, [](const rte_mbuf* mbuf) { frame::prefetch(mbuf); });
     std::ranges::for_each(burst, lcore::prefetch_frame);
     lcore::prefetch_headers(burst);
     for (rte_mbuf* mbuf : burst) {

@@ -18,9 +18,11 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -38,7 +40,6 @@ using test::RingJob;
 constexpr std::uint16_t kPorts = 2; // of jobs
 constexpr std::uint16_t kWires = 3;
 constexpr unsigned kPlaces = 256; // of a wire
-constexpr unsigned kBurst = 32;   // as Lcore has it
 constexpr std::uint32_t kRoom = 512;
 constexpr std::uint32_t kMaxFrame = 1522;
 constexpr unsigned kMbufs = 8191;
@@ -63,7 +64,7 @@ rte_mempool* pool() {
   return made;
 }
 
-/// A port whose wires the test holds the other ends of. Never freed: EAL lives as long.
+/// A port whose wires the test holds the other ends of.
 class Wire {
  public:
   explicit Wire(const std::string& name) {
@@ -78,6 +79,16 @@ class Wire {
     rte_eth_tx_queue_setup(device_, 0, 64, 0, nullptr);
     rte_eth_dev_start(device_);
   }
+
+  ~Wire() {
+    rte_eth_dev_stop(device_);
+    rte_eth_dev_close(device_);
+    rte_ring_free(receive_);
+    rte_ring_free(transmit_);
+  }
+
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
 
   std::uint16_t device() const { return device_; }
 
@@ -151,6 +162,11 @@ class Switch {
   /// One round; what it sends stays on the wires.
   void work() {
     now_ns_ += 10'000;
+    work_on();
+  }
+
+  /// One more in the same instant.
+  void work_on() {
     lcore_.round(frame::Instant{now_ns_});
     other_.round(frame::Instant{now_ns_});
   }
@@ -211,7 +227,7 @@ class Switch {
   l2::MacTable stations_{512, 300'000};
   l2::Bridge bridge_;
   Lcore::Shared shared_;
-  std::vector<Wire> wires_;
+  std::deque<Wire> wires_;
   Lcore lcore_;
   Lcore other_;
   std::uint64_t now_ns_ = 1'000'000'000;
@@ -550,8 +566,10 @@ TEST(LcoreLines, FramesOfAllKindsKeepTheirOrder) {
   }
 }
 
-/// docs/protocol.md, I12: the last contribution, and behind it plain frames to the same port.
+/// docs/protocol.md, I12: the last contribution, and behind it plain frames to the same port. Later
+/// messages are as the first ones were.
 TEST(LcoreLines, ResultsOfABurstLeaveBeforeItsOtherTraffic) {
+  constexpr std::uint32_t messages = 6;
   RingJob job = flooder();
   Switch weir("first", {job.ring()});
   weir.start(job);
@@ -559,21 +577,153 @@ TEST(LcoreLines, ResultsOfABurstLeaveBeforeItsOtherTraffic) {
   const std::uint16_t from = job.port_of(last);
   const std::uint16_t to = job.port_of(0);
   ASSERT_NE(from, to);
-  PlainStream stream(from, to);
-  weir.send(stream.greeting(), to);
-  for (std::uint16_t rank = 0; rank < last; ++rank) {
-    weir.send(job.message(rank, 1, Bytes(200, 1)).front(), job.port_of(rank));
+  weir.send(PlainStream(from, to).greeting(), to);
+  for (std::uint32_t id = 1; id <= messages; ++id) {
+    PlainStream stream(from, to);
+    for (std::uint16_t rank = 0; rank < last; ++rank) {
+      weir.send(job.message(rank, id, Bytes(200, 1)).front(), job.port_of(rank));
+    }
+    weir.round();
+    weir.send(job.message(last, id, Bytes(200, 1)).front(), from);
+    constexpr unsigned plain = 16;
+    for (unsigned i = 0; i < plain; ++i) {
+      weir.send(stream.next(), from);
+    }
+    weir.work();
+    const std::vector<Bytes> left = weir.take(to, kPlaces);
+    ASSERT_GT(left.size(), plain) << id;
+    EXPECT_EQ((std::vector<Bytes>{left.end() - plain, left.end()}), stream.sent()) << id;
   }
-  weir.round();
-  weir.send(job.message(last, 1, Bytes(200, 1)).front(), from);
-  constexpr unsigned plain = 16;
-  for (unsigned i = 0; i < plain; ++i) {
-    weir.send(stream.next(), from);
+  EXPECT_NE(weir.lcore().worker()->ring_path().taken(), 0U);
+}
+
+/// What two switches get, one in bursts and the other frame by frame: of each port, packets of two
+/// ranks that take turns after a few, some of them damaged or with a tag beside the frame, and
+/// plain frames between them.
+class TwoRates {
+ public:
+  explicit TwoRates(unsigned seed) : random_(seed) {
+    for (Switch* weir : {&burst_, &single_}) {
+      weir->start(job_);
+    }
   }
-  weir.work();
-  const std::vector<Bytes> left = weir.take(to, kPlaces);
-  ASSERT_GT(left.size(), plain);
-  EXPECT_EQ((std::vector<Bytes>{left.end() - plain, left.end()}), stream.sent());
+
+  /// A message of each rank. From what was damaged on, a rank sends again.
+  void exchange(std::uint32_t id) {
+    const std::array<std::vector<Packet>, kPorts> packets = turns(id);
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+      for (const Packet& packet : packets[port]) {
+        send(packet.sent, port, packet.flags);
+      }
+    }
+    work(id);
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+      std::array<bool, kRanks> goes_back{};
+      for (const Packet& packet : packets[port]) {
+        goes_back[packet.rank] |= packet.is_damaged;
+        if (goes_back[packet.rank]) {
+          send(packet.intact, port);
+        }
+      }
+    }
+    work(id);
+  }
+
+  std::uint64_t results() { return burst_.lcore().worker()->counters_of(0).results; }
+
+  const RingJob& job() const { return job_; }
+
+ private:
+  struct Packet {
+    Built intact;
+    Built sent;
+    std::uint16_t rank = kRanks; // none
+    std::uint64_t flags = 0;
+    bool is_damaged = false;
+  };
+
+  static constexpr std::uint16_t kRanks = 4;
+
+  std::array<std::vector<Packet>, kPorts> turns(std::uint32_t id) {
+    const Bytes data(4 + random_() % 500 * 4, static_cast<std::uint8_t>(random_()));
+    std::array<std::vector<Packet>, kPorts> turns;
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+      std::array<std::vector<Built>, 2> messages{job_.message(port, id, data),
+                                                 job_.message(port + kPorts, id, data)};
+      std::array<std::size_t, 2> next{};
+      while (next[0] < messages[0].size() || next[1] < messages[1].size()) {
+        const unsigned which = random_() % 2;
+        for (unsigned run = random_() % 8; run != 0 && next[which] < messages[which].size();
+             --run) {
+          turns[port].push_back(packet(port + which * kPorts, messages[which][next[which]++]));
+        }
+        if (random_() % 8 == 0) {
+          const Built plain = stream_.next();
+          turns[port].push_back({plain, plain});
+        }
+      }
+    }
+    return turns;
+  }
+
+  Packet packet(std::uint16_t rank, const Built& frame) {
+    Packet packet{frame, frame, rank};
+    if (random_() % 32 == 0) {
+      packet.is_damaged = true;
+      packet.sent.bytes[random_() % frame.bytes.size()] ^= 1u << random_() % 8;
+    } else if (random_() % 32 == 0) {
+      packet.flags = kStripped;
+    }
+    return packet;
+  }
+
+  /// Classes of traffic wait for each other where many frames come at once.
+  static std::vector<Bytes> sorted(std::vector<Bytes> frames) {
+    std::ranges::sort(frames);
+    return frames;
+  }
+
+  void send(const Built& frame, std::uint16_t port, std::uint64_t flags = 0) {
+    ASSERT_TRUE(burst_.send(frame, port, flags));
+    ASSERT_TRUE(single_.send(frame, port, flags));
+    single_.work_on();
+  }
+
+  void work(std::uint32_t id) {
+    burst_.work();
+    for (unsigned rounds = 0; rounds < kPlaces / kBurst; ++rounds) {
+      burst_.work_on();
+    }
+    single_.work();
+    compare(id);
+  }
+
+  void compare(std::uint32_t id) {
+    for (std::uint16_t port = 0; port < kWires; ++port) {
+      ASSERT_EQ(sorted(burst_.take(port, kPlaces)), sorted(single_.take(port, kPlaces))) << id;
+      ASSERT_EQ(burst_.lcore().port_counters(port).rx_bytes,
+                single_.lcore().port_counters(port).rx_bytes);
+    }
+    ASSERT_EQ(burst_.lcore().counters().dropped, single_.lcore().counters().dropped) << id;
+    ASSERT_EQ(burst_.lcore().counters().received, single_.lcore().counters().received) << id;
+    ASSERT_TRUE(burst_.balances());
+  }
+
+  std::mt19937 random_;
+  RingJob job_{{.world = kRanks, .max_message_bytes = 2048, .ports = kPorts}};
+  PlainStream stream_{2, 0};
+  Switch burst_{"burst", {job_.ring()}};
+  Switch single_{"single", {job_.ring()}};
+};
+
+/// An lcore does with bursts what it does with their frames one by one.
+TEST(LcoreLines, ABurstIsWhatItsFramesAre) {
+  constexpr std::uint32_t messages = 300;
+  TwoRates rates(3);
+  for (std::uint32_t id = 1; id <= messages; ++id) {
+    ASSERT_NO_FATAL_FAILURE(rates.exchange(id));
+  }
+  EXPECT_GT(rates.results(), std::uint64_t{messages} * rates.job().spec().world);
 }
 
 } // namespace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "lcore/prefetch.hpp"
+#include "stage/lanes.hpp"
+
+#include <rte_mbuf.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weir::lcore {
+
+/// Frames that are taken at once from a place where they arrive.
+inline constexpr unsigned kBurst = 32;
+
+/// A frame of a burst that has not left by the fast path. Without initial values: a burst's array
+/// of these would be cleared each time.
+struct Kept {
+  rte_mbuf* mbuf;
+  stage::Lane* lane;         // that it goes in; nullptr: it is parsed
+  const std::uint8_t* bytes; // of the frame, if its payload will be read
+  std::size_t size;          // likewise; else 0
+
+  std::span<const std::uint8_t> payload() const { return {bytes, size}; }
+};
+
+/// What a receive queue gave at once, on its way to the worker.
+struct Burst {
+  std::uint16_t port = 0; // that it came in by
+  std::size_t received = 0;
+  std::size_t kept_size = 0;
+  std::array<rte_mbuf*, kBurst> mbufs; // `received` of them
+  std::array<Kept, kBurst> kept;       // likewise, in the order of arrival
+
+  // What was asked for: of those received, then of those kept.
+  LoadsAhead descriptions; // their mbufs
+  LoadsAhead headers;
+  PayloadsAhead payloads;
+
+  std::span<rte_mbuf* const> all() const { return std::span(mbufs).first(received); }
+
+  void keep(rte_mbuf* mbuf, stage::Lane* lane, std::span<const std::uint8_t> payload) {
+    kept[kept_size++] = {mbuf, lane, payload.data(), payload.size()};
+  }
+};
+
+} // namespace weir::lcore
