@@ -80,7 +80,7 @@ void RingPath::count(unsigned followers, const Lane& lane) {
   lane.live.connection->packets += followers;
 }
 
-bool RingPath::verify(frame::Frame& frame, const Lane& lane) {
+bool RingPath::verify(frame::Frame& frame, Lane& lane) {
   return lane.has_icrc && frame.icrc == wire::IcrcState::unverified ? lane.icrc.verify(frame)
                                                                     : wire::verify_icrc(frame);
 }

@@ -95,8 +95,7 @@ class RingPath {
 
   /// Takes the packet if it is the next one on its connection, inside the message, and intact. All
   /// else holds as for the one before it, in the same instant. False when take() must look at it.
-  [[gnu::always_inline]] bool take_follower(frame::Frame& frame, const Lane& lane,
-                                            frame::Instant now) {
+  [[gnu::always_inline]] bool take_follower(frame::Frame& frame, Lane& lane, frame::Instant now) {
     const std::uint32_t psn = lane.headers.psn_of(frame.bytes());
     const conn::MessageRecord& record = *followers_.verdict.record;
     const std::uint32_t packet = record.packet_of(psn);
@@ -139,7 +138,7 @@ class RingPath {
     return lanes_.learnt() == learnt_before_ || lanes_.is_for(lane, frame.bytes(), frame.ingress);
   }
 
-  static bool verify(frame::Frame& frame, const Lane& lane);
+  static bool verify(frame::Frame& frame, Lane& lane);
   static Located start_of_message(frame::Frame& frame, Lane& lane);
   static Located inside_message(const frame::Frame& frame, Lane& lane);
   void learn_station(const frame::Frame& frame, Lane& lane, frame::Instant now);

@@ -110,20 +110,18 @@ void detail::verify_icrc_now(ParsedBytes& frame) {
 
 void HeaderIcrc::Word::learn(const ParsedBytes& frame, std::size_t at) {
   offset = static_cast<std::uint16_t>(at);
-  std::memcpy(&value, frame.data + at, sizeof value);
+  value = word_in(frame);
   to_end = Crc32Shift(frame.packet.icrc_offset - at);
 }
 
 /// By how much the ICRC changes because of this word. A CRC reads the least byte first.
 std::uint32_t HeaderIcrc::Word::change_in(const ParsedBytes& frame) const {
-  std::uint32_t now = 0;
-  std::memcpy(&now, frame.data + offset, sizeof now);
+  const std::uint32_t now = word_in(frame);
   return now == value ? 0 : to_end.combine(now ^ value, 0);
 }
 
-std::uint32_t HeaderIcrc::share_of(const ParsedBytes& frame) const {
-  const std::uint32_t immediate = has_immediate_ ? immediate_.change_in(frame) : 0;
-  return share_ ^ id_.change_in(frame) ^ psn_.change_in(frame) ^ immediate;
+[[gnu::noinline]] std::uint32_t HeaderIcrc::change_in_others(const ParsedBytes& frame) const {
+  return id_.change_in(frame) ^ (has_immediate_ ? immediate_.change_in(frame) : 0);
 }
 
 void HeaderIcrc::learn(const ParsedBytes& verified) {
@@ -131,6 +129,9 @@ void HeaderIcrc::learn(const ParsedBytes& verified) {
   share_ = stored_icrc(verified) ^ verified.payload_crc;
   id_.learn(verified, packet.ip_offset + offsetof(Ipv4Header, id));
   psn_.learn(verified, packet.bth_offset + offsetof(Bth, ack_request));
+  for (std::size_t bits = 0; bits < carries_.size(); ++bits) {
+    carries_[bits] = psn_.to_end.combine(__builtin_bswap32((1u << bits) - 1), 0);
+  }
   has_immediate_ = packet.opcode.has_immediate != 0;
   if (has_immediate_) {
     immediate_.learn(verified, packet.bth_offset + sizeof(Bth));

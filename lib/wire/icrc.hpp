@@ -7,6 +7,9 @@
 #include "wire/crc32.hpp"
 #include "wire/packet.hpp"
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -57,8 +60,9 @@ class HeaderIcrc {
   /// Takes the share of a frame that has been verified and fits.
   void learn(const ParsedBytes& verified);
 
-  /// As verify_icrc, for a frame whose headers match those of the one that was learnt.
-  bool verify(ParsedBytes& frame) const {
+  /// As verify_icrc, for a frame whose headers match those of the one that was learnt. Takes least
+  /// time if its PSN is near that of the frame before it.
+  bool verify(ParsedBytes& frame) {
     const Packet& packet = frame.packet;
     const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
     const std::uint32_t payload = crc32(0, {frame.payload(), bytes});
@@ -76,14 +80,42 @@ class HeaderIcrc {
     Crc32Shift to_end{0}; // what lies behind it, and the word
 
     void learn(const ParsedBytes& frame, std::size_t at);
+
+    std::uint32_t word_in(const ParsedBytes& frame) const {
+      std::uint32_t word = 0;
+      std::memcpy(&word, frame.data + offset, sizeof word);
+      return word;
+    }
+
     std::uint32_t change_in(const ParsedBytes& frame) const;
   };
 
-  std::uint32_t share_of(const ParsedBytes& frame) const;
+  /// A PSN that is counted up changes in its lowest bits alone: 15 of 16 times in no more than
+  /// these.
+  static constexpr std::size_t kMostCarried = 4;
+
+  std::uint32_t share_of(const ParsedBytes& frame) {
+    take_psn_of(frame);
+    const bool has_usual_words = id_.word_in(frame) == id_.value && !has_immediate_;
+    return has_usual_words ? share_ : share_ ^ change_in_others(frame);
+  }
+
+  /// From now on `share_` is that of packets with the frame's PSN.
+  void take_psn_of(const ParsedBytes& frame) {
+    const std::uint32_t word = psn_.word_in(frame);
+    const std::uint32_t changed = __builtin_bswap32(word ^ psn_.value); // the wire's last bit first
+    const bool is_counted_up = changed < 1u << kMostCarried && (changed & (changed + 1)) == 0;
+    share_ ^= is_counted_up ? carries_[std::popcount(changed)] : psn_.change_in(frame);
+    psn_.value = word;
+  }
+
+  std::uint32_t change_in_others(const ParsedBytes& frame) const;
 
   std::uint32_t share_ = 0;
-  Word id_;        // and fragment, which is the same
-  Word psn_;       // and AckReq
+  Word id_;  // and fragment, which is the same
+  Word psn_; // and AckReq; of the last frame
+  // What so many changed bits at the PSN's end change in the ICRC.
+  std::array<std::uint32_t, kMostCarried + 1> carries_{};
   Word immediate_; // if there is one
   bool has_immediate_ = false;
 };

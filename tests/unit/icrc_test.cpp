@@ -246,6 +246,35 @@ TEST(HeaderIcrc, SaysWhatAWholeCheckSays) {
   }
 }
 
+/// Whatever PSN came before: the one before it, over the largest too, a near one or any other.
+TEST(HeaderIcrc, FollowsAConnectionsPackets) {
+  std::mt19937 random(13);
+  for (const Header& header : kHeaders) {
+    FrameSpec spec = random_spec(random, header, 0x07, 96);
+    Held first(build(spec).bytes);
+    ASSERT_TRUE(verify_icrc(first.frame));
+    HeaderIcrc headers;
+    headers.learn(first.frame);
+    spec.psn = 0xffffff - 70;
+    for (unsigned packet = 0; packet < 400; ++packet) {
+      const std::uint32_t step = packet % 7 == 6 ? 1 + random() % 15 : 1;
+      spec.psn = (packet % 50 == 49 ? random() : spec.psn + step) & 0xffffff;
+      spec.ack_request = packet % 16 == 15;
+      spec.id = static_cast<std::uint16_t>(spec.id + packet % 3);
+      Built built = build(spec);
+      if (const bool is_damaged = packet % 5 == 4; is_damaged) {
+        Bytes wrong = built.bytes;
+        wrong[built.payload + packet % 96] ^= 0x10;
+        Held held(wrong);
+        ASSERT_FALSE(headers.verify(held.frame)) << packet;
+        continue;
+      }
+      Held held(built.bytes);
+      ASSERT_TRUE(headers.verify(held.frame)) << packet;
+    }
+  }
+}
+
 TEST(Icrc, NoticesEveryCoveredBitAndNoOther) {
   std::mt19937 random(5);
   for (const Header& header : kHeaders) {
