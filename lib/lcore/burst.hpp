@@ -6,6 +6,7 @@
 
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,15 +33,14 @@ struct Burst {
   std::uint16_t port = 0; // that it came in by
   std::size_t received = 0;
   std::size_t kept_size = 0;
-  std::array<rte_mbuf*, kBurst> mbufs; // `received` of them
-  std::array<Kept, kBurst> kept;       // likewise, in the order of arrival
-
-  // What was asked for: of those received, then of those kept.
-  LoadsAhead descriptions; // their mbufs
-  LoadsAhead headers;
-  PayloadsAhead payloads;
+  std::array<rte_mbuf*, kBurst + kMbufsAhead> mbufs; // `received` of them, then the last one again
+  std::array<Kept, kBurst> kept;                     // in the order of arrival
+  PayloadsAhead payloads;                            // of those that are kept
 
   std::span<rte_mbuf* const> all() const { return std::span(mbufs).first(received); }
+
+  /// So that looks ahead need not know where the burst ends.
+  void repeat_last() { std::fill_n(mbufs.begin() + received, kMbufsAhead, mbufs[received - 1]); }
 
   void keep(rte_mbuf* mbuf, stage::Lane* lane, std::span<const std::uint8_t> payload) {
     kept[kept_size++] = {mbuf, lane, payload.data(), payload.size()};

@@ -301,6 +301,7 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   if (burst.received == 0) {
     return 0;
   }
+  burst.repeat_last();
   rounds_.rx_burst.add(burst.received);
   sort(burst, now);
   expect(burst.received);
@@ -337,13 +338,15 @@ void Lcore::sort(Burst& burst, frame::Instant now) {
 }
 
 /// Returns whether its frames may have lanes.
-bool Lcore::begin(Burst& burst) {
-  burst.descriptions.reach(std::min(kMbufsAhead, burst.received),
-                           [&](std::size_t place) { frame::prefetch(burst.mbufs[place]); });
+bool Lcore::begin(const Burst& burst) {
+  for (rte_mbuf* mbuf : burst.all().first(std::min(kMbufsAhead, burst.received))) {
+    frame::prefetch(mbuf);
+  }
   fast_path_.begin_burst();
   const bool has_lanes = worker_ && begin_lanes(burst);
-  burst.headers.reach(std::min(kFramesAhead, burst.received),
-                      [&](std::size_t place) { load_header(burst.mbufs[place]); });
+  for (rte_mbuf* mbuf : burst.all().first(std::min(kFramesAhead, burst.received))) {
+    load_header(mbuf);
+  }
   return has_lanes;
 }
 
@@ -362,11 +365,11 @@ bool Lcore::begin_lanes(const Burst& burst) {
 }
 
 /// The mbuf at this place. Loads what the look at a later one will read.
-[[gnu::always_inline]] inline rte_mbuf* Lcore::look_at(std::size_t place, Burst& burst) const {
+[[gnu::always_inline]] inline rte_mbuf* Lcore::look_at(std::size_t place,
+                                                       const Burst& burst) const {
   takes_over(burst.mbufs[place]);
-  burst.descriptions.step(burst.received,
-                          [&](std::size_t later) { frame::prefetch(burst.mbufs[later]); });
-  burst.headers.step(burst.received, [&](std::size_t later) { load_header(burst.mbufs[later]); });
+  frame::prefetch(burst.mbufs[place + kMbufsAhead]);
+  load_header(burst.mbufs[place + kFramesAhead]);
   return burst.mbufs[place];
 }
 

@@ -229,9 +229,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
   void sort(Burst& burst, frame::Instant now);
-  bool begin(Burst& burst);
+  bool begin(const Burst& burst);
   bool begin_lanes(const Burst& burst);
-  rte_mbuf* look_at(std::size_t place, Burst& burst) const;
+  rte_mbuf* look_at(std::size_t place, const Burst& burst) const;
   stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
   std::size_t keep_all_of(stage::Lane& lane, std::size_t place, Burst& burst) const;
   bool keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now);

@@ -74,18 +74,19 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   ring.counters.results += frames.size();
   const std::span<recovery::Flow> flows = classifier_.flows_of(index);
   schedule_.expect(index, now.ns + recovery::kTimerFloor);
-  for (std::uint16_t child = 0; child < frames.size(); ++child) {
-    leave(*frames[child], ring, flows[child], ack_request, now);
-    passes<StageId::emit, StageId::forward>();
-  }
-  forward_.send_results(frames, classifier_.ports().receiver_ports_of(index), now,
-                        [&](std::size_t child) {
-                          return frame::TraceRecord{.message = due.message,
-                                                    .packet = due.packet,
-                                                    .ring = index,
-                                                    .child = static_cast<std::uint16_t>(child),
-                                                    .event = frame::TraceEvent::result};
-                        });
+  forward_.send_results(
+      frames, classifier_.ports().receiver_ports_of(index), now,
+      [&](std::size_t child) {
+        leave(*frames[child], ring, flows[child], ack_request, now);
+        passes<StageId::emit, StageId::forward>();
+      },
+      [&](std::size_t child) {
+        return frame::TraceRecord{.message = due.message,
+                                  .packet = due.packet,
+                                  .ring = index,
+                                  .child = static_cast<std::uint16_t>(child),
+                                  .event = frame::TraceEvent::result};
+      });
   return static_cast<unsigned>(frames.size());
 }
 

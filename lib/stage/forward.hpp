@@ -63,15 +63,16 @@ class Forward {
             const frame::TraceRecord& record = kForwarded,
             std::optional<std::uint16_t> port = std::nullopt);
 
-  /// A slot's results, each by the port of its receiver if that is known. `describe` as for note(),
-  /// by place.
-  template <typename Describe>
+  /// A slot's results, each by the port of its receiver if that is known. `leave` is called with
+  /// each place before any of them is sent. `describe` as for note(), by place.
+  template <typename Leave, typename Describe>
   void send_results(std::span<frame::Frame* const> results,
                     std::span<const std::optional<std::uint16_t>> ports, frame::Instant now,
-                    Describe&& describe) {
+                    Leave&& leave, Describe&& describe) {
     bool are_usual = !is_watched();
     for (std::size_t place = 0; place < results.size(); ++place) {
       frame::Frame& result = *results[place];
+      leave(place);
       result.departure = frame::Departure::consumed;
       result.traffic = frame::TrafficClass::ring;
       are_usual &= ports[place] && *ports[place] != result.ingress && fits_all(result.length);

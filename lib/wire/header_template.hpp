@@ -70,6 +70,7 @@ class HeaderTemplate {
   using Vector [[gnu::vector_size(16)]] = std::uint64_t;
   // Enough for Ethernet with a tag, IPv6, UDP and BTH.
   static constexpr std::size_t kVectors = 5;
+  static constexpr std::size_t kFixed = 3; // so many follow one another in any frame with a BTH
   using Vectors = std::array<Vector, kVectors>;
 
   /// What is compared of frames whose BTH stands at one place.
@@ -89,7 +90,9 @@ class HeaderTemplate {
       return vector;
     };
     const auto difference = [&]<std::size_t... i>(std::index_sequence<i...>) { // without a loop
-      return (((vector_at(layout_->at[i]) ^ headers_[i]) & layout_->compared[i]) | ...);
+      return (((vector_at(i < kFixed ? i * sizeof(Vector) : layout_->at[i]) ^ headers_[i]) &
+               layout_->compared[i]) |
+              ...);
     }
     (std::make_index_sequence<kVectors>{});
     return (difference[0] | difference[1]) == 0;
