@@ -318,17 +318,19 @@ void Lcore::sort(Burst& burst, frame::Instant now) {
   for (std::size_t place = 0; place < burst.received;) {
     rte_mbuf* mbuf = look_at(place, burst);
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
-    if (follows_run && add_to(run, mbuf, now)) {
+    stage::Lane* lane = has_lanes && !follows_run ? lane_of(mbuf, burst.port) : nullptr;
+    if (lane == nullptr && add_to(run, mbuf, now)) {
       ++place;
       continue;
     }
-    if (stage::Lane* lane = has_lanes ? lane_of(mbuf, burst.port) : nullptr; lane != nullptr) {
+    if (has_lanes && follows_run) {
+      lane = lane_of(mbuf, burst.port);
+    }
+    if (lane != nullptr) {
       place = keep_all_of(*lane, place, burst);
       run.has_company = true;
-      continue;
-    }
-    ++place;
-    if (follows_run || !add_to(run, mbuf, now)) {
+    } else {
+      ++place;
       parses |= keep_parsed(mbuf, burst, now);
       run.has_company |= parses;
     }
