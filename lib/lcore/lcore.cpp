@@ -303,15 +303,15 @@ unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
   }
   burst.repeat_last();
   rounds_.rx_burst.add(burst.received);
-  sort(burst, now);
+  send_or_keep(burst, now);
   expect(burst.received);
   serve(burst, now);
   return static_cast<unsigned>(burst.received);
 }
 
 /// Sends the frames of the fast path, and keeps the others.
-void Lcore::sort(Burst& burst, frame::Instant now) {
-  const bool has_lanes = begin(burst);
+void Lcore::send_or_keep(Burst& burst, frame::Instant now) {
+  const bool has_lanes = start(burst);
   bool parses = false;
   Run run;
   run.ingress = burst.port;
@@ -331,8 +331,9 @@ void Lcore::sort(Burst& burst, frame::Instant now) {
       run.has_company = true;
     } else {
       ++place;
-      parses |= keep_parsed(mbuf, burst, now);
-      run.has_company |= parses;
+      if (keep_parsed(mbuf, burst, now)) {
+        parses = run.has_company = true;
+      }
     }
   }
   send(run);
@@ -340,20 +341,20 @@ void Lcore::sort(Burst& burst, frame::Instant now) {
 }
 
 /// Returns whether its frames may have lanes.
-bool Lcore::begin(const Burst& burst) {
+bool Lcore::start(const Burst& burst) {
   for (rte_mbuf* mbuf : burst.all().first(std::min(kMbufsAhead, burst.received))) {
     frame::prefetch(mbuf);
   }
   fast_path_.begin_burst();
-  const bool has_lanes = worker_ && begin_lanes(burst);
+  const bool has_lanes = worker_ && start_worker(burst);
   for (rte_mbuf* mbuf : burst.all().first(std::min(kFramesAhead, burst.received))) {
     load_header(mbuf);
   }
   return has_lanes;
 }
 
-/// The worker's part of begin().
-bool Lcore::begin_lanes(const Burst& burst) {
+/// The worker's part of start().
+bool Lcore::start_worker(const Burst& burst) {
   if (burst.received <= kFewFrames) {
     std::ranges::for_each(burst.all(), prefetch_whole);
   }
@@ -430,6 +431,9 @@ void Lcore::load(const Kept& frame) const {
 }
 
 void Lcore::load_connections(const Burst& burst) {
+  for (const rte_mbuf* mbuf : burst.all().subspan(std::min(kMbufsAhead, burst.received))) {
+    frame::prefetch(mbuf);
+  }
   prefetch_headers(burst.all());
   std::array<std::span<const std::uint8_t>, kBurst> frames;
   std::ranges::transform(burst.all(), frames.begin(), first_piece_of);

@@ -228,9 +228,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
-  void sort(Burst& burst, frame::Instant now);
-  bool begin(const Burst& burst);
-  bool begin_lanes(const Burst& burst);
+  void send_or_keep(Burst& burst, frame::Instant now);
+  bool start(const Burst& burst);
+  bool start_worker(const Burst& burst);
   rte_mbuf* look_at(std::size_t place, const Burst& burst) const;
   stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
   std::size_t keep_all_of(stage::Lane& lane, std::size_t place, Burst& burst) const;

@@ -81,8 +81,8 @@ class PayloadsAhead : public LoadsAhead {
   /// So many bytes of some frame will be read.
   void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
 
-  /// So many frames at a time: the one that is worked on, and those behind it. Fewer if some are
-  /// long.
+  /// So many frames at a time: the one that is worked on, and those behind it. Fewer if some of
+  /// those expected by now are long.
   std::size_t frames() const {
     constexpr std::size_t most = 3400; // bytes: three frames of 1 KiB
     return longest_ <= most / kFramesAhead ? kFramesAhead

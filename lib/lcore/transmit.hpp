@@ -141,13 +141,13 @@ class TxPort {
 
     std::uint32_t room() const { return capacity() - size(); }
 
-    /// Of all.
+    /// Of all that wait.
     const Sum& sum() const { return sum_; }
 
     const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
 
-    /// The next mbufs to leave, at most so many. Those behind the end of the memory are not among
-    /// them.
+    /// The next mbufs to leave, at most so many. Stops where the memory ends: those that begin it
+    /// anew are the next ones then.
     std::span<rte_mbuf*> front(std::uint32_t most) {
       const std::uint32_t first = head_ & mask();
       return {mbufs_.data() + first, std::min({most, size(), capacity_ - first})};

@@ -61,7 +61,7 @@ class HeaderIcrc {
   void learn(const ParsedBytes& verified);
 
   /// As verify_icrc, for a frame whose headers match those of the one that was learnt. Takes least
-  /// time if its PSN is near that of the frame before it.
+  /// time if its PSN is the one behind that of the frame before it.
   bool verify(ParsedBytes& frame) {
     const Packet& packet = frame.packet;
     const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
@@ -103,7 +103,7 @@ class HeaderIcrc {
   /// From now on `share_` is that of packets with the frame's PSN.
   void take_psn_of(const ParsedBytes& frame) {
     const std::uint32_t word = psn_.word_in(frame);
-    const std::uint32_t changed = __builtin_bswap32(word ^ psn_.value); // the wire's last bit first
+    const std::uint32_t changed = __builtin_bswap32(word ^ psn_.value);
     const bool is_counted_up = changed < 1u << kMostCarried && (changed & (changed + 1)) == 0;
     share_ ^= is_counted_up ? carries_[std::popcount(changed)] : psn_.change_in(frame);
     psn_.value = word;
@@ -114,7 +114,7 @@ class HeaderIcrc {
   std::uint32_t share_ = 0;
   Word id_;  // and fragment, which is the same
   Word psn_; // and AckReq; of the last frame
-  // What so many changed bits at the PSN's end change in the ICRC.
+  // What so many changed bits at the PSN's end change in the ICRC: counting up turns a row of them.
   std::array<std::uint32_t, kMostCarried + 1> carries_{};
   Word immediate_; // if there is one
   bool has_immediate_ = false;

@@ -249,8 +249,10 @@ TEST(HeaderIcrc, SaysWhatAWholeCheckSays) {
 /// Whatever PSN came before: the one before it, over the largest too, a near one or any other.
 TEST(HeaderIcrc, FollowsAConnectionsPackets) {
   std::mt19937 random(13);
-  for (const Header& header : kHeaders) {
-    FrameSpec spec = random_spec(random, header, 0x07, 96);
+  for (std::size_t kind = 0; kind < 2 * std::size(kHeaders); ++kind) {
+    const std::uint8_t opcode =
+        kind % 2 == 0 ? 0x07 : 0x03; // WRITE MIDDLE, SEND LAST with immediate
+    FrameSpec spec = random_spec(random, kHeaders[kind / 2], opcode, 96);
     Held first(build(spec).bytes);
     ASSERT_TRUE(verify_icrc(first.frame));
     HeaderIcrc headers;
@@ -261,6 +263,7 @@ TEST(HeaderIcrc, FollowsAConnectionsPackets) {
       spec.psn = (packet % 50 == 49 ? random() : spec.psn + step) & 0xffffff;
       spec.ack_request = packet % 16 == 15;
       spec.id = static_cast<std::uint16_t>(spec.id + packet % 3);
+      spec.immediate += packet % 2;
       Built built = build(spec);
       if (const bool is_damaged = packet % 5 == 4; is_damaged) {
         Bytes wrong = built.bytes;

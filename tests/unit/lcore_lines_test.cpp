@@ -618,7 +618,7 @@ class TwoRates {
     }
     work(id);
     for (std::uint16_t port = 0; port < kPorts; ++port) {
-      std::array<bool, kRanks> goes_back{};
+      std::array<bool, kRanks + 1> goes_back{}; // the last one: frames of no rank, never
       for (const Packet& packet : packets[port]) {
         goes_back[packet.rank] |= packet.is_damaged;
         if (goes_back[packet.rank]) {
