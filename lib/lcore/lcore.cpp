@@ -431,9 +431,6 @@ void Lcore::load(const Kept& frame) const {
 }
 
 void Lcore::load_connections(const Burst& burst) {
-  for (const rte_mbuf* mbuf : burst.all().subspan(std::min(kMbufsAhead, burst.received))) {
-    frame::prefetch(mbuf);
-  }
   prefetch_headers(burst.all());
   std::array<std::span<const std::uint8_t>, kBurst> frames;
   std::ranges::transform(burst.all(), frames.begin(), first_piece_of);
