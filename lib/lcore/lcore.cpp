@@ -371,9 +371,19 @@ bool Lcore::start_worker(const Burst& burst) {
 [[gnu::always_inline]] inline rte_mbuf* Lcore::look_at(std::size_t place,
                                                        const Burst& burst) const {
   takes_over(burst.mbufs[place]);
+  load_ahead_of(place, burst);
+  return burst.mbufs[place];
+}
+
+[[gnu::always_inline]] inline void Lcore::load_ahead_of(std::size_t place,
+                                                        const Burst& burst) const {
   frame::prefetch(burst.mbufs[place + kMbufsAhead]);
   load_header(burst.mbufs[place + kFramesAhead]);
-  return burst.mbufs[place];
+}
+
+/// Loads what serving one frame more uses, if one of those kept before `end` was not asked for.
+[[gnu::always_inline]] inline void Lcore::load_next(std::size_t end, Burst& burst) const {
+  burst.payloads.step(end, [&](std::size_t later) { load(burst.kept[later]); });
 }
 
 /// Keeps the frame at this place, whose lane it is, and those behind it that go in it as well.
@@ -385,8 +395,7 @@ bool Lcore::start_worker(const Burst& burst) {
   const std::size_t most = burst.payloads.frames();
   for (;;) {
     burst.keep(mbuf, &lane, bytes_of(mbuf));
-    burst.payloads.step(std::min(most, burst.kept_size),
-                        [&](std::size_t later) { load(burst.kept[later]); });
+    load_next(std::min(most, burst.kept_size), burst);
     if (++place == burst.received) {
       return place;
     }
@@ -395,7 +404,7 @@ bool Lcore::start_worker(const Burst& burst) {
     if (!is_as_it_came(mbuf) || !lane.headers.matches(bytes_of(mbuf))) {
       return place;
     }
-    look_at(place, burst);
+    load_ahead_of(place, burst);
   }
 }
 
@@ -408,8 +417,7 @@ bool Lcore::keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now) {
   const std::span<const std::uint8_t> payload = payload_to_read(*frame);
   burst.keep(mbuf, nullptr, payload);
   burst.payloads.expect(payload.size());
-  burst.payloads.step(std::min(burst.payloads.frames(), burst.kept_size),
-                      [&](std::size_t later) { load(burst.kept[later]); });
+  load_next(std::min(burst.payloads.frames(), burst.kept_size), burst);
   return true;
 }
 
@@ -448,7 +456,7 @@ struct Lcore::FramesOfLane {
     if (place == burst.kept_size || burst.kept[place].lane != lane) {
       return nullptr;
     }
-    lcore.load_next(burst);
+    lcore.load_next(burst.kept_size, burst);
     return &make_frame(burst.kept[place++].mbuf, burst.port, lane->headers.packet());
   }
 };
@@ -461,7 +469,7 @@ struct Lcore::FramesOfLane {
   for (std::size_t place = 0; place < kept.size();) {
     const Kept& first = kept[place];
     if (first.lane == nullptr) {
-      load_next(burst);
+      load_next(burst.kept_size, burst);
       dispatch_.accept(frame_of(first.mbuf), now);
       ++place;
       continue;
@@ -475,10 +483,6 @@ struct Lcore::FramesOfLane {
       dispatch_.accept(*parse(kept[place++].mbuf, burst.port, now), now);
     }
   }
-}
-
-[[gnu::always_inline]] inline void Lcore::load_next(Burst& burst) const {
-  burst.payloads.step(burst.kept_size, [&](std::size_t later) { load(burst.kept[later]); });
 }
 
 /// nullptr when the frame must take another way.

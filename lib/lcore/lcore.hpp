@@ -238,7 +238,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void load_connections(const Burst& burst);
   void load_header(rte_mbuf* mbuf) const;
   void load(const Kept& frame) const;
-  void load_next(Burst& burst) const;
+  void load_next(std::size_t end, Burst& burst) const;
+  void load_ahead_of(std::size_t place, const Burst& burst) const;
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);
   unsigned serve(frame::Instant now);
