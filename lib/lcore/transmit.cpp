@@ -63,48 +63,53 @@ std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
   return sent;
 }
 
-unsigned TxPort::flush_waiting(frame::FrameCounters& counters, frame::PortCounters& port) {
-  unsigned sent_in_all = 0;
-  bool is_taking = true;
-  while (is_taking && !is_empty()) {
-    const auto [offered, sent] = offer(counters, port);
-    sent_in_all += sent;
-    is_taking = sent == offered;
-  }
-  return sent_in_all;
-}
-
-TxPort::Offer TxPort::offer(frame::FrameCounters& counters, frame::PortCounters& port) {
-  if (both_wait()) {
-    return offer_both(counters, port);
-  }
-  const bool ring_waits = waiting(TrafficClass::ring) != 0;
-  return offer_one(ring_waits ? TrafficClass::ring : TrafficClass::other, counters, port);
-}
-
-/// While one class alone waits, there is nothing to decide.
-TxPort::Offer TxPort::offer_one(TrafficClass traffic, frame::FrameCounters& counters,
-                                frame::PortCounters& port) {
-  const std::span<rte_mbuf*> mbufs = backlog(traffic).front(kBurst);
-  std::ranges::for_each(mbufs, hands_over);
-  const auto offered = static_cast<std::uint16_t>(mbufs.size());
-  const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(traffic)];
-  const std::uint16_t sent = rte_eth_tx_burst(queues_.device, queue, mbufs.data(), offered);
-  depart(traffic, sent, counters, port);
-  return {offered, sent};
-}
-
 /// The next frames of a class leave. Charges nobody.
-void TxPort::depart(TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
-                    frame::PortCounters& port) {
+[[gnu::always_inline]] inline void TxPort::depart(TrafficClass traffic, unsigned frames,
+                                                  frame::FrameCounters& counters,
+                                                  frame::PortCounters& port) {
   const Sum left = backlog(traffic).pop(frames);
-  if (backlogs_[kOther].size() == 0) {
+  if (traffic == TrafficClass::other && backlog(traffic).size() == 0) {
     arbiter_.forget();
   }
   port.count_sent(traffic, frames, left.bytes);
   counters.forwarded += frames - left.consumed - left.copies;
   counters.consumed += left.consumed;
   counters.copies += left.copies;
+}
+
+/// Until the device takes no more.
+template <TrafficClass kTraffic>
+unsigned TxPort::send_all_of(frame::FrameCounters& counters, frame::PortCounters& port) {
+  const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(kTraffic)];
+  unsigned sent_in_all = 0;
+  for (;;) {
+    const std::span<rte_mbuf*> mbufs = backlog(kTraffic).front(kBurst);
+    std::ranges::for_each(mbufs, hands_over);
+    const std::uint16_t sent = rte_eth_tx_burst(queues_.device, queue, mbufs.data(),
+                                                static_cast<std::uint16_t>(mbufs.size()));
+    depart(kTraffic, sent, counters, port);
+    sent_in_all += sent;
+    if (sent != mbufs.size() || waiting(kTraffic) == 0) {
+      return sent_in_all;
+    }
+  }
+}
+
+template unsigned TxPort::send_all_of<TrafficClass::ring>(frame::FrameCounters& counters,
+                                                          frame::PortCounters& port);
+
+/// While frames of class `other` wait.
+unsigned TxPort::flush_other(frame::FrameCounters& counters, frame::PortCounters& port) {
+  unsigned sent_in_all = 0;
+  while (both_wait()) {
+    const auto [offered, sent] = offer_both(counters, port);
+    sent_in_all += sent;
+    if (sent != offered) {
+      return sent_in_all;
+    }
+  }
+  return sent_in_all + flush_alone<TrafficClass::ring>(counters, port) +
+         flush_alone<TrafficClass::other>(counters, port);
 }
 
 TxPort::Offer TxPort::offer_both(frame::FrameCounters& counters, frame::PortCounters& port) {

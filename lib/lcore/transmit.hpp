@@ -84,7 +84,10 @@ class TxPort {
 
   /// Gives the device the frames that it takes, and counts them. Returns their number.
   unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port) {
-    return is_empty() ? 0 : flush_waiting(counters, port);
+    if (waiting(frame::TrafficClass::other) != 0) {
+      return flush_other(counters, port);
+    }
+    return flush_alone<frame::TrafficClass::ring>(counters, port);
   }
 
   /// Drops all that has not left, each frame as its backlog's being full. Called at the end.
@@ -213,16 +216,22 @@ class TxPort {
     return waiting(frame::TrafficClass::ring) == 0 && waiting(frame::TrafficClass::other) == 0;
   }
 
-  unsigned flush_waiting(frame::FrameCounters& counters, frame::PortCounters& port);
+  unsigned flush_other(frame::FrameCounters& counters, frame::PortCounters& port);
+
+  /// While one class alone waits, there is nothing to decide.
+  template <frame::TrafficClass kTraffic>
+  unsigned flush_alone(frame::FrameCounters& counters, frame::PortCounters& port) {
+    return waiting(kTraffic) == 0 ? 0 : send_all_of<kTraffic>(counters, port);
+  }
+
+  template <frame::TrafficClass kTraffic>
+  unsigned send_all_of(frame::FrameCounters& counters, frame::PortCounters& port);
 
   bool both_wait() const {
     return waiting(frame::TrafficClass::ring) != 0 && waiting(frame::TrafficClass::other) != 0;
   }
 
-  Offer offer(frame::FrameCounters& counters, frame::PortCounters& port);
   Offer offer_both(frame::FrameCounters& counters, frame::PortCounters& port);
-  Offer offer_one(frame::TrafficClass traffic, frame::FrameCounters& counters,
-                  frame::PortCounters& port);
   void depart(frame::TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
               frame::PortCounters& port);
   void empty(frame::TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
