@@ -39,8 +39,14 @@ struct Burst {
 
   std::span<rte_mbuf* const> all() const { return std::span(mbufs).first(received); }
 
-  /// So that looks ahead need not know where the burst ends.
-  void repeat_last() { std::fill_n(mbufs.begin() + received, kMbufsAhead, mbufs[received - 1]); }
+  /// For mbufs that have come by this port. The last one is repeated, so that looks ahead need not
+  /// know where the burst ends.
+  void begin(std::uint16_t from) {
+    port = from;
+    kept_size = 0;
+    payloads = {};
+    std::fill_n(mbufs.begin() + received, kMbufsAhead, mbufs[received - 1]);
+  }
 
   void keep(rte_mbuf* mbuf, stage::Lane* lane, std::span<const std::uint8_t> payload) {
     kept[kept_size++] = {mbuf, lane, payload.data(), payload.size()};

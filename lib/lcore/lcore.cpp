@@ -294,19 +294,24 @@ void Lcore::look_for_mbufs() {
   }
 }
 
-unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
-  Burst burst;
-  burst.port = queue.port;
-  burst.received = rte_eth_rx_burst(queue.device, queue.queue, burst.mbufs.data(), kBurst);
-  if (burst.received == 0) {
+/// Little for a queue that is empty, as most are when there is little to do.
+[[gnu::always_inline]] inline unsigned Lcore::receive(const RxQueue& queue, frame::Instant now) {
+  burst_.received = rte_eth_rx_burst(queue.device, queue.queue, burst_.mbufs.data(), kBurst);
+  if (burst_.received == 0) {
     return 0;
   }
-  burst.repeat_last();
+  burst_.begin(queue.port);
+  work_on(burst_, now);
+  return static_cast<unsigned>(burst_.received);
+}
+
+[[gnu::noinline]] void Lcore::work_on(Burst& burst, frame::Instant now) {
   rounds_.rx_burst.add(burst.received);
   send_or_keep(burst, now);
   expect(burst.received);
+  is_alone_ = burst.received == 1;
   serve(burst, now);
-  return static_cast<unsigned>(burst.received);
+  is_alone_ = false;
 }
 
 /// Sends the frames of the fast path, and keeps the others.
@@ -655,19 +660,25 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
 
 void Lcore::transmit_results(std::span<frame::Frame* const> results,
                              std::span<const std::optional<std::uint16_t>> ports) {
-  constexpr auto departure = frame::Departure::consumed;
-  constexpr auto traffic = frame::TrafficClass::ring;
-  const auto& routes = tx_routes_[static_cast<std::size_t>(traffic)];
   for (std::size_t place = 0; place < results.size(); ++place) {
-    rte_mbuf* mbuf = mbuf_of(*results[place]);
-    const std::uint16_t port = *ports[place];
-    const std::uint32_t bytes = results[place]->length;
-    const bool is_pushed =
-        routes[port] == nullptr && tx_ports_[port]->push(mbuf, bytes, departure, traffic);
-    if (!is_pushed) [[unlikely]] {
-      send_elsewhere({mbuf, port, departure, traffic, bytes});
+    const TxRequest request{mbuf_of(*results[place]), *ports[place], frame::Departure::consumed,
+                            frame::TrafficClass::ring, results[place]->length};
+    if (!leaves_here(request)) [[unlikely]] {
+      send_elsewhere(request);
     }
   }
+}
+
+/// By a port of this lcore, if its backlog has room. A burst's results leave together, when the
+/// ports are flushed. Those of a frame that came alone have nothing to wait for.
+[[gnu::always_inline]] inline bool Lcore::leaves_here(const TxRequest& request) {
+  const auto& [mbuf, index, departure, traffic, bytes] = request;
+  if (tx_routes_[static_cast<std::size_t>(traffic)][index] != nullptr) {
+    return false;
+  }
+  TxPort& port = *tx_ports_[index];
+  return (is_alone_ && port.pass(mbuf, bytes, departure, traffic, counters_, ports_[index])) ||
+         port.push(mbuf, bytes, departure, traffic);
 }
 
 /// To another lcore, or to a port whose backlog is full.

@@ -228,6 +228,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned take_bursts(Take&& take);
   unsigned receive_all(frame::Instant now);
   unsigned receive(const RxQueue& queue, frame::Instant now);
+  void work_on(Burst& burst, frame::Instant now);
   void send_or_keep(Burst& burst, frame::Instant now);
   bool start(const Burst& burst);
   bool start_worker(const Burst& burst);
@@ -257,6 +258,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void take_back(rte_mbuf* mbuf, frame::Instant now);
   unsigned flush_ports();
   void send_by(const TxRequest& request);
+  bool leaves_here(const TxRequest& request);
   void send_elsewhere(const TxRequest& request);
   void queue_on(const TxRequest& request);
   void queue_on_full(TxPort& port, const TxRequest& request);
@@ -283,6 +285,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   std::vector<RxQueue> rx_queues_;
   bool parses_frames_ = false; // some of the last burst: neither fast path nor lane was theirs
+  Burst burst_;                // the last one; here, so that an empty queue takes no time for it
+  bool is_alone_ = false;      // the frame that is served: none came with it
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits

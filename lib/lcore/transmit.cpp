@@ -44,9 +44,24 @@ std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure depa
   return taken.size();
 }
 
+bool TxPort::pass(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
+                  TrafficClass traffic, frame::FrameCounters& counters, frame::PortCounters& port) {
+  if (!may_pass()) {
+    return false;
+  }
+  hands_over(mbuf);
+  const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(traffic)];
+  if (rte_eth_tx_burst(queues_.device, queue, &mbuf, 1) == 0) {
+    return false;
+  }
+  port.count_sent(traffic, 1, bytes);
+  counters.count(departure);
+  return true;
+}
+
 std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
                          frame::FrameCounters& counters, frame::PortCounters& port) {
-  if (is_closed() || !is_empty()) {
+  if (!may_pass()) {
     return 0;
   }
   std::array<rte_mbuf*, kBurst> offered;

@@ -77,8 +77,13 @@ class TxPort {
   std::size_t push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
                    frame::TrafficClass traffic);
 
-  /// Sends frames of class `other`, `bytes` long together, without a stay in the backlog. Returns
-  /// how many the device has taken, none while others wait; the caller keeps the rest.
+  /// Sends a frame of so many bytes without a stay in the backlog. False while others wait, or when
+  /// the device does not take it; the caller keeps the mbuf.
+  bool pass(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
+            frame::TrafficClass traffic, frame::FrameCounters& counters, frame::PortCounters& port);
+
+  /// The same for frames of class `other`, `bytes` long together. Returns how many the device has
+  /// taken; the caller keeps the rest.
   std::size_t pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
                    frame::FrameCounters& counters, frame::PortCounters& port);
 
@@ -215,6 +220,9 @@ class TxPort {
   bool is_empty() const {
     return waiting(frame::TrafficClass::ring) == 0 && waiting(frame::TrafficClass::other) == 0;
   }
+
+  /// Whether a frame may leave without a stay in the backlog.
+  bool may_pass() const { return !is_closed() && is_empty(); }
 
   unsigned flush_other(frame::FrameCounters& counters, frame::PortCounters& port);
 

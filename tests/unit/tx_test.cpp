@@ -131,6 +131,16 @@ class Wire {
     return taken;
   }
 
+  /// Passes one frame. Returns whether it was taken.
+  bool pass(TrafficClass traffic, std::uint32_t bytes, frame::Departure departure) {
+    rte_mbuf* mbuf = next(traffic, bytes);
+    const bool is_taken = port_->pass(mbuf, bytes, departure, traffic, counters, port_counters);
+    if (!is_taken) {
+      rte_pktmbuf_free(mbuf);
+    }
+    return is_taken;
+  }
+
   unsigned flush() { return port_->flush(counters, port_counters); }
 
   /// The first frames that have left by a queue.
@@ -340,11 +350,30 @@ TEST(TxPort, PassesWhatTheDeviceTakes) {
   }
 }
 
+TEST(TxPort, PassesOneFrameByTheQueueOfItsClass) {
+  Wire wire(2, kTwoQueues);
+  EXPECT_TRUE(wire.pass(TrafficClass::ring, 1100, frame::Departure::consumed));
+  EXPECT_TRUE(wire.pass(TrafficClass::other, 64, frame::Departure::forwarded));
+  EXPECT_TRUE(wire.pass(TrafficClass::ring, 70, frame::Departure::consumed));
+  EXPECT_FALSE(wire.pass(TrafficClass::ring, 80, frame::Departure::consumed))
+      << "there is no place";
+  EXPECT_EQ(wire.counters.consumed, 2u);
+  EXPECT_EQ(wire.counters.forwarded, 1u);
+  EXPECT_EQ(wire.port_counters.sent(TrafficClass::ring).packets, 2u);
+  EXPECT_EQ(wire.port_counters.sent(TrafficClass::ring).bytes, 1170u);
+  EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).bytes, 64u);
+  EXPECT_EQ(wire.port().frames_waiting(), 0u);
+  const std::vector<Seen> results{{TrafficClass::ring, 0, 1100}, {TrafficClass::ring, 1, 70}};
+  EXPECT_EQ(wire.take(0, 8), results);
+  EXPECT_EQ(wire.take(1, 8).size(), 1u);
+}
+
 TEST(TxPort, PassesNothingWhileFramesWait) {
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
     Wire wire(16, kOneQueue);
     ASSERT_TRUE(wire.push(traffic, 64));
     EXPECT_EQ(wire.pass(8), 0u);
+    EXPECT_FALSE(wire.pass(TrafficClass::ring, 64, frame::Departure::consumed));
     EXPECT_EQ(wire.flush(), 1u);
     EXPECT_EQ(wire.pass(8), 8u);
   }
@@ -354,6 +383,7 @@ TEST(TxPort, AClosedOnePassesNothing) {
   Wire wire(16, kOneQueue);
   wire.port().close(wire.counters, wire.port_counters);
   EXPECT_EQ(wire.pass(8), 0u);
+  EXPECT_FALSE(wire.pass(TrafficClass::ring, 64, frame::Departure::consumed));
   EXPECT_TRUE(wire.take(0, 8).empty());
 }
 
