@@ -36,6 +36,7 @@ struct Burst {
   std::array<rte_mbuf*, kBurst + kMbufsAhead> mbufs; // `received` of them, then the last one again
   std::array<Kept, kBurst> kept;                     // in the order of arrival
   PayloadsAhead payloads;                            // of those that are kept
+  bool loads_slots = false;                          // of those that have lanes
 
   std::span<rte_mbuf* const> all() const { return std::span(mbufs).first(received); }
 
@@ -45,6 +46,7 @@ struct Burst {
     port = from;
     kept_size = 0;
     payloads = {};
+    loads_slots = false;
     std::fill_n(mbufs.begin() + received, kMbufsAhead, mbufs[received - 1]);
   }
 

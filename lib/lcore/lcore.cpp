@@ -48,13 +48,6 @@ std::span<const std::uint8_t> payload_to_read(const frame::Frame& frame) {
   return frame.pair == 0 ? std::span<const std::uint8_t>() : frame.bytes();
 }
 
-/// All that the worker uses of a frame.
-void prefetch_whole(rte_mbuf* mbuf) {
-  prefetch_header_of(mbuf);
-  prefetch_frame(mbuf);
-  prefetch_payload(first_piece_of(mbuf));
-}
-
 /// In one piece, with all its tags.
 bool is_as_it_came(const rte_mbuf* mbuf) {
   return mbuf->nb_segs == 1 && (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
@@ -309,6 +302,7 @@ void Lcore::look_for_mbufs() {
   rounds_.rx_burst.add(burst.received);
   send_or_keep(burst, now);
   expect(burst.received);
+  last_longest_ = burst.payloads.longest();
   is_alone_ = burst.received == 1;
   serve(burst, now);
   is_alone_ = false;
@@ -346,7 +340,7 @@ void Lcore::send_or_keep(Burst& burst, frame::Instant now) {
 }
 
 /// Returns whether its frames may have lanes.
-bool Lcore::start(const Burst& burst) {
+bool Lcore::start(Burst& burst) {
   for (rte_mbuf* mbuf : burst.all().first(std::min(kMbufsAhead, burst.received))) {
     frame::prefetch(mbuf);
   }
@@ -359,9 +353,14 @@ bool Lcore::start(const Burst& burst) {
 }
 
 /// The worker's part of start().
-bool Lcore::start_worker(const Burst& burst) {
-  if (burst.received <= kFewFrames) {
-    std::ranges::for_each(burst.all(), prefetch_whole);
+bool Lcore::start_worker(Burst& burst) {
+  const bool has_few = burst.received <= kFewFrames;
+  burst.loads_slots = has_few || worker_->ring_path().is_far();
+  if (has_few) {
+    for (rte_mbuf* mbuf : burst.all()) {
+      prefetch_frame(mbuf);
+      prefetch_probable_bytes(mbuf, last_longest_);
+    }
   }
   worker_->ring_path().begin_burst();
   // A tag that is rewritten after a frame has found its lane would leave with the frame.
@@ -388,7 +387,7 @@ bool Lcore::start_worker(const Burst& burst) {
 
 /// Loads what serving one frame more uses, if one of those kept before `end` was not asked for.
 [[gnu::always_inline]] inline void Lcore::load_next(std::size_t end, Burst& burst) const {
-  burst.payloads.step(end, [&](std::size_t later) { load(burst.kept[later]); });
+  burst.payloads.step(end, [&](std::size_t later) { load(burst.kept[later], burst); });
 }
 
 /// Keeps the frame at this place, whose lane it is, and those behind it that go in it as well.
@@ -435,10 +434,12 @@ void Lcore::load_header(rte_mbuf* mbuf) const {
 }
 
 /// Loads what serving the frame reads and writes.
-void Lcore::load(const Kept& frame) const {
+void Lcore::load(const Kept& frame, const Burst& burst) const {
   if (frame.lane != nullptr) {
     prefetch_frame(frame.mbuf);
-    worker_->ring_path().load_slot(*frame.lane, frame.payload());
+    if (burst.loads_slots) {
+      stage::RingPath::load_slot(*frame.lane, frame.payload());
+    }
   }
   prefetch_payload(frame.payload());
 }

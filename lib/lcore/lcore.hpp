@@ -230,15 +230,15 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   unsigned receive(const RxQueue& queue, frame::Instant now);
   void work_on(Burst& burst, frame::Instant now);
   void send_or_keep(Burst& burst, frame::Instant now);
-  bool start(const Burst& burst);
-  bool start_worker(const Burst& burst);
+  bool start(Burst& burst);
+  bool start_worker(Burst& burst);
   rte_mbuf* look_at(std::size_t place, const Burst& burst) const;
   stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
   std::size_t keep_all_of(stage::Lane& lane, std::size_t place, Burst& burst) const;
   bool keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now);
   void load_connections(const Burst& burst);
   void load_header(rte_mbuf* mbuf) const;
-  void load(const Kept& frame) const;
+  void load(const Kept& frame, const Burst& burst) const;
   void load_next(std::size_t end, Burst& burst) const;
   void load_ahead_of(std::size_t place, const Burst& burst) const;
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
@@ -284,9 +284,10 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;
-  bool parses_frames_ = false; // some of the last burst: neither fast path nor lane was theirs
-  Burst burst_;                // the last one; here, so that an empty queue takes no time for it
-  bool is_alone_ = false;      // the frame that is served: none came with it
+  bool parses_frames_ = false;   // some of the last burst: neither fast path nor lane was theirs
+  Burst burst_;                  // the last one; here, so that an empty queue takes no time for it
+  std::size_t last_longest_ = 0; // bytes of a frame of it that the worker reads
+  bool is_alone_ = false;        // the frame that is served: none came with it
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits

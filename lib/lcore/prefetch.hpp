@@ -42,6 +42,13 @@ inline void prefetch_headers(std::span<rte_mbuf* const> burst) {
   std::ranges::for_each(burst, prefetch_header_of);
 }
 
+/// The frame's first bytes, where those of most drivers' are: behind mbuf, Frame and headroom. The
+/// mbuf itself, which tells where they are, may not be there yet. A wrong guess does no harm.
+inline void prefetch_probable_bytes(const rte_mbuf* mbuf, std::size_t bytes) {
+  const auto* place = reinterpret_cast<const std::uint8_t*>(mbuf + 1);
+  frame::prefetch_range(place + kFrameBytesInMbuf + RTE_PKTMBUF_HEADROOM, bytes);
+}
+
 /// What verification and reduction read.
 inline void prefetch_payload(std::span<const std::uint8_t> frame) {
   const std::size_t headers = std::min<std::size_t>(frame.size(), kHeaderBytes);
@@ -80,6 +87,9 @@ class PayloadsAhead : public LoadsAhead {
  public:
   /// So many bytes of some frame will be read.
   void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
+
+  /// The most bytes of a frame that were expected.
+  std::size_t longest() const { return longest_; }
 
   /// So many frames at a time: the one that is worked on, and those behind it. Fewer if some of
   /// those expected by now are long.

@@ -98,15 +98,19 @@ class SlotTable {
     return arrive_otherwise(slot, contribution, frame);
   }
 
-  /// Asks for what arrive() uses of the slot, and for the place of its result if one packet is
-  /// missing.
+  /// Asks for what arrive() uses of the slot. Also for the place of its result, with the last two
+  /// packets, since it takes longer to come than one takes to be verified, and with the first one
+  /// of another use of the slot: it is nearer then when these come.
   void load(std::uint32_t slot) const {
     frame::prefetch(&slots_[slot]);
     frame::prefetch(&cell(slot, 0));
-    if (slots_[slot].arrived + 1u == dimensions_.children) {
+    if (slots_[slot].arrived + 2u >= dimensions_.children) {
       frame::prefetch_range(results_.data() + std::size_t{slot} * dimensions_.mtu, dimensions_.mtu);
     }
   }
+
+  /// Asks for what is_ready() uses of the slot.
+  void load_state(std::uint32_t slot) const { frame::prefetch(&slots_[slot]); }
 
   /// For a slot that arrive() just called completed: its frames in order of children, which the
   /// caller owns again once it has called release().

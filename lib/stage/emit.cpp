@@ -60,6 +60,7 @@ unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {
   while (ring.is_due_ready()) {
     const Due leaving = ring.due;
     ring.advance_due(ring.slots.frames_of(leaving.slot()).front()->packet.opcode, now.ns);
+    ring.slots.load_state(ring.due.slot());
     // Behind a gap nothing may leave for a while: let the receivers say what they have.
     const bool is_last = ring.gaps != 0 && !ring.is_due_ready();
     frames += send_results(index, leaving, is_last ? AckRequest::yes : AckRequest::as_sent, now);

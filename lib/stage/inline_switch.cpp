@@ -56,9 +56,9 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
     lane = follows ? lane : ring_path.lane_of(bytes, frame->ingress);
     return lane;
   });
-  for (std::size_t place = 0; place < burst.size(); ++place) {
+  for (std::size_t place = 0; place < burst.size() && ring_path.is_far(); ++place) {
     if (lanes[place] != nullptr) {
-      ring_path.load_slot(*lanes[place], burst[place]->bytes());
+      RingPath::load_slot(*lanes[place], burst[place]->bytes());
     }
   }
   serve(burst, std::span(lanes).first(burst.size()), now);

@@ -41,12 +41,9 @@ class RingPath {
     lanes_.load(frames, ingress);
   }
 
-  /// Loads the slot that the frame, whose lane this is, will probably go to, if it may be far away.
-  [[gnu::always_inline]] void load_slot(const Lane& lane,
-                                        std::span<const std::uint8_t> frame) const {
-    if (!is_far_) {
-      return;
-    }
+  /// Loads the slot that the frame, whose lane this is, will probably go to.
+  [[gnu::always_inline]] static void load_slot(const Lane& lane,
+                                               std::span<const std::uint8_t> frame) {
     if (const auto slot = lane.live.history->probable_slot(lane.headers.psn_of(frame))) {
       lane.slots->load(*slot);
     }
