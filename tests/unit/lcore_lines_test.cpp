@@ -597,6 +597,32 @@ TEST(LcoreLines, ResultsOfABurstLeaveBeforeItsOtherTraffic) {
   EXPECT_NE(weir.lcore().worker()->ring_path().taken(), 0U);
 }
 
+/// Each contribution comes alone, so that its results leave at once: by the lcore whose port it is.
+TEST(LcoreLines, ResultsLeaveByThePortsLcore) {
+  constexpr std::uint32_t messages = 5;
+  RingJob job = flooder();
+  Switch weir("moved", {job.ring()});
+  weir.start(job);
+  const std::uint16_t moved = job.port_of(0);
+  weir.move_to_other_lcore(moved);
+  const auto before = weir.lcore().port_counters(moved).sent(frame::TrafficClass::ring).packets;
+  std::size_t arrived = 0;
+  for (std::uint32_t id = 1; id <= messages; ++id) {
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      weir.send(job.message(rank, id, Bytes(200, 1)).front(), job.port_of(rank));
+      weir.work();
+    }
+    arrived += weir.take(moved, kPlaces).size();
+  }
+  std::uint16_t receivers = 0;
+  for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+    receivers += job.port_of(rank) == moved ? 1 : 0;
+  }
+  EXPECT_EQ(arrived, messages * receivers);
+  EXPECT_EQ(weir.lcore().port_counters(moved).sent(frame::TrafficClass::ring).packets, before);
+  EXPECT_TRUE(weir.balances());
+}
+
 /// What two switches get, one in bursts and the other frame by frame: of each port, packets of two
 /// ranks that take turns after a few, some of them damaged or with a tag beside the frame, and
 /// plain frames between them.

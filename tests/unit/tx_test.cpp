@@ -20,6 +20,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::lcore {
@@ -270,6 +271,22 @@ TEST(TxPort, AloneEachClassHasTheWholeLink) {
     EXPECT_EQ(wire.flush(), 300u);
     EXPECT_EQ(wire.port_counters.sent(traffic).packets, 300u);
     EXPECT_EQ(wire.port_counters.sent(traffic).bytes, 300u * 1500);
+    expect_in_order(wire.take(0, 512));
+  }
+}
+
+/// However few of one class wait beside many of the other.
+TEST(TxPort, SendsAllThatTheDeviceTakes) {
+  for (const auto& [ring, other] : {std::pair{200U, 1U}, {1U, 200U}, {150U, 150U}}) {
+    Wire wire(512, kOneQueue);
+    for (unsigned i = 0; i < ring; ++i) {
+      EXPECT_TRUE(wire.push(TrafficClass::ring, 1500));
+    }
+    for (unsigned i = 0; i < other; ++i) {
+      EXPECT_TRUE(wire.push(TrafficClass::other, 64));
+    }
+    EXPECT_EQ(wire.flush(), ring + other);
+    EXPECT_EQ(wire.port().frames_waiting(), 0u);
     expect_in_order(wire.take(0, 512));
   }
 }
