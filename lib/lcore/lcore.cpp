@@ -302,7 +302,9 @@ void Lcore::look_for_mbufs() {
   rounds_.rx_burst.add(burst.received);
   send_or_keep(burst, now);
   expect(burst.received);
-  last_longest_ = burst.payloads.longest();
+  if (burst.kept_size != 0 && burst.kept.front().lane != nullptr) {
+    last_in_lane_ = burst.kept.front().size;
+  }
   is_alone_ = burst.received == 1;
   serve(burst, now);
   is_alone_ = false;
@@ -359,7 +361,7 @@ bool Lcore::start_worker(Burst& burst) {
   if (has_few) {
     for (rte_mbuf* mbuf : burst.all()) {
       prefetch_frame(mbuf);
-      prefetch_probable_bytes(mbuf, last_longest_);
+      prefetch_probable_bytes(mbuf, last_in_lane_);
     }
   }
   worker_->ring_path().begin_burst();
@@ -668,10 +670,12 @@ void Lcore::transmit_results(std::span<frame::Frame* const> results,
       send_elsewhere(request);
     }
   }
+  is_alone_ = false;
 }
 
-/// By a port of this lcore, if its backlog has room. A burst's results leave together, when the
-/// ports are flushed. Those of a frame that came alone have nothing to wait for.
+/// Sends by a port of this lcore, at once or through its backlog, if that has room. Results leave
+/// together, when the ports are flushed. Those of the first slot that a frame completes which came
+/// alone need not wait for others.
 [[gnu::always_inline]] inline bool Lcore::leaves_here(const TxRequest& request) {
   const auto& [mbuf, index, departure, traffic, bytes] = request;
   if (tx_routes_[static_cast<std::size_t>(traffic)][index] != nullptr) {

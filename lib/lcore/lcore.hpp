@@ -192,7 +192,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
-  /// So few of a burst are loaded whole before it is known whose they are: nothing else waits.
+  /// So few of a burst are asked for before it is known what they are: nothing else waits.
   static constexpr unsigned kFewFrames = 2;
   static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
 
@@ -286,8 +286,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   std::vector<RxQueue> rx_queues_;
   bool parses_frames_ = false;   // some of the last burst: neither fast path nor lane was theirs
   Burst burst_;                  // the last one; here, so that an empty queue takes no time for it
-  std::size_t last_longest_ = 0; // bytes of a frame of it that the worker reads
-  bool is_alone_ = false;        // the frame that is served: none came with it
+  std::size_t last_in_lane_ = 0; // bytes of the last frame that had a lane
+  bool is_alone_ = false;        // the frame that is served, in its burst; no results have left
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits

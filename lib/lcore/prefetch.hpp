@@ -88,9 +88,6 @@ class PayloadsAhead : public LoadsAhead {
   /// So many bytes of some frame will be read.
   void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
 
-  /// The most bytes of a frame that were expected.
-  std::size_t longest() const { return longest_; }
-
   /// So many frames at a time: the one that is worked on, and those behind it. Fewer if some of
   /// those expected by now are long.
   std::size_t frames() const {

@@ -229,6 +229,7 @@ void TxPort::close(frame::FrameCounters& counters, frame::PortCounters& port) {
 
 void TxPort::empty(TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
                    frame::PortCounters& port) {
+  arbiter_.forget();
   for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
     const Entry& entry = waiting.at(0);
     count_undelivered(entry.departure, reason, counters);

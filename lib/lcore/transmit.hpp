@@ -77,8 +77,8 @@ class TxPort {
   std::size_t push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
                    frame::TrafficClass traffic);
 
-  /// Sends a frame of so many bytes without a stay in the backlog. False while others wait, or when
-  /// the device does not take it; the caller keeps the mbuf.
+  /// Sends a frame, no copy, of so many bytes without a stay in the backlog. False while others
+  /// wait, or when the device does not take it; the caller keeps the mbuf.
   bool pass(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
             frame::TrafficClass traffic, frame::FrameCounters& counters, frame::PortCounters& port);
 

@@ -105,7 +105,8 @@ class SlotTable {
     frame::prefetch(&slots_[slot]);
     frame::prefetch(&cell(slot, 0));
     if (slots_[slot].arrived + 2u >= dimensions_.children) {
-      frame::prefetch_range(results_.data() + std::size_t{slot} * dimensions_.mtu, dimensions_.mtu);
+      frame::prefetch_range(results_.data() + std::size_t{slot} * dimensions_.mtu,
+                            slots_[slot].data_bytes);
     }
   }
 
