@@ -666,17 +666,17 @@ void Lcore::transmit_results(std::span<frame::Frame* const> results,
   for (std::size_t place = 0; place < results.size(); ++place) {
     const TxRequest request{mbuf_of(*results[place]), *ports[place], frame::Departure::consumed,
                             frame::TrafficClass::ring, results[place]->length};
-    if (!leaves_here(request)) [[unlikely]] {
+    if (!send_here(request)) [[unlikely]] {
       send_elsewhere(request);
     }
   }
   is_alone_ = false;
 }
 
-/// Sends by a port of this lcore, at once or through its backlog, if that has room. Results leave
-/// together, when the ports are flushed. Those of the first slot that a frame completes which came
-/// alone need not wait for others.
-[[gnu::always_inline]] inline bool Lcore::leaves_here(const TxRequest& request) {
+/// By a port of this lcore, at once or through its backlog. False when the port is another lcore's
+/// or the backlog is full. Results leave together, when the ports are flushed. Those of the first
+/// slot that a frame completes which came alone need not wait for others.
+[[gnu::always_inline]] inline bool Lcore::send_here(const TxRequest& request) {
   const auto& [mbuf, index, departure, traffic, bytes] = request;
   if (tx_routes_[static_cast<std::size_t>(traffic)][index] != nullptr) {
     return false;

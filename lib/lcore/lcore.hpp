@@ -258,7 +258,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void take_back(rte_mbuf* mbuf, frame::Instant now);
   unsigned flush_ports();
   void send_by(const TxRequest& request);
-  bool leaves_here(const TxRequest& request);
+  bool send_here(const TxRequest& request);
   void send_elsewhere(const TxRequest& request);
   void queue_on(const TxRequest& request);
   void queue_on_full(TxPort& port, const TxRequest& request);

@@ -113,8 +113,8 @@ unsigned TxPort::send_all_of(frame::FrameCounters& counters, frame::PortCounters
 template unsigned TxPort::send_all_of<TrafficClass::ring>(frame::FrameCounters& counters,
                                                           frame::PortCounters& port);
 
-/// While frames of class `other` wait.
-unsigned TxPort::flush_other(frame::FrameCounters& counters, frame::PortCounters& port) {
+/// While frames of class `other` wait, and perhaps results. At the end one class alone is left.
+unsigned TxPort::flush_by_turns(frame::FrameCounters& counters, frame::PortCounters& port) {
   unsigned sent_in_all = 0;
   while (both_wait()) {
     const auto [offered, sent] = offer_both(counters, port);

@@ -90,7 +90,7 @@ class TxPort {
   /// Gives the device the frames that it takes, and counts them. Returns their number.
   unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port) {
     if (waiting(frame::TrafficClass::other) != 0) {
-      return flush_other(counters, port);
+      return flush_by_turns(counters, port);
     }
     return flush_alone<frame::TrafficClass::ring>(counters, port);
   }
@@ -224,7 +224,7 @@ class TxPort {
   /// Whether a frame may leave without a stay in the backlog.
   bool may_pass() const { return !is_closed() && is_empty(); }
 
-  unsigned flush_other(frame::FrameCounters& counters, frame::PortCounters& port);
+  unsigned flush_by_turns(frame::FrameCounters& counters, frame::PortCounters& port);
 
   /// While one class alone waits, there is nothing to decide.
   template <frame::TrafficClass kTraffic>
