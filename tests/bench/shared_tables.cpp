@@ -27,6 +27,7 @@ stage::Worker::Settings SharedTables::worker_settings() {
   stage::Worker::Settings settings;
   settings.classifier.foreign_sessions = &foreign_sessions;
   settings.classifier.claims = &claims;
+  settings.memory = &memory;
   settings.level = op::best_cpu_level();
   settings.queue_room = queue_room;
   return settings;

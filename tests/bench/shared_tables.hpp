@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "control/memory.hpp"
+#include "control/placement.hpp"
 #include "lcore/lcore.hpp"
 #include "workload.hpp"
 
@@ -18,6 +20,7 @@ struct SharedTables {
   stage::Worker::Settings worker_settings();
 
   std::uint32_t queue_room;
+  control::EalMemory memory{control::kNoNode}; // for slots and results, as the switch has it
   ring::CurrentRings rings;
   conn::ForeignSessions foreign_sessions{{}};
   conn::QueuePairClaims claims{conn::QueuePairClaims::most_of(*rings), {}};
