@@ -10,6 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
 #include <vector>
 
 namespace weir::recovery {
@@ -179,6 +182,45 @@ TEST(Schedule, NamesTheRingsWhoseTimeHasCome) {
   schedule.resize(4);
   schedule.expect(3, 10);
   EXPECT_EQ(schedule.next(), 10u);
+}
+
+/// Which rings are looked at does not depend on how many there are, nor on their neighbours.
+TEST(Schedule, FindsEveryRingAmongMany) {
+  constexpr std::uint16_t rings = 1000;
+  std::mt19937 random(1);
+  stage::Schedule schedule(100);
+  schedule.resize(rings);
+  std::vector<std::uint64_t> expected(rings, stage::Schedule::kNever);
+  for (std::uint64_t now = 0; now < 2000; ++now) {
+    for (unsigned times = random() % 4; times > 0; --times) {
+      const auto ring = static_cast<std::uint16_t>(random() % rings);
+      const std::uint64_t time = now + random() % 300;
+      schedule.expect(ring, time);
+      expected[ring] = std::min(expected[ring], time);
+    }
+    if (random() % 8 == 0) {
+      const auto ring = static_cast<std::uint16_t>(random() % rings);
+      schedule.forget(ring);
+      expected[ring] = stage::Schedule::kNever;
+    }
+    if (now < schedule.next()) {
+      ASSERT_GT(*std::ranges::min_element(expected), now);
+      continue;
+    }
+    std::vector<std::uint16_t> looked;
+    schedule.look(now, [&](std::uint16_t ring) {
+      looked.push_back(ring);
+      return ring % 3 == 0 ? now + 40 : stage::Schedule::kNever;
+    });
+    std::vector<std::uint16_t> due;
+    for (std::uint16_t ring = 0; ring < rings; ++ring) {
+      if (expected[ring] <= now) {
+        due.push_back(ring);
+        expected[ring] = ring % 3 == 0 ? now + 40 : stage::Schedule::kNever;
+      }
+    }
+    ASSERT_EQ(looked, due) << now;
+  }
 }
 
 TEST(QueuePairClaims, TwoClaimantsOnOneHostAreNotSole) {
