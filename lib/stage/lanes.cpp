@@ -100,7 +100,7 @@ void Lanes::load(std::span<const std::span<const std::uint8_t>> frames, std::uin
 }
 
 void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
-                  const conn::LiveConnection& live, slot::SlotTable& slots) {
+                  const conn::LiveConnection& live, slot::SlotTable& slots, std::uint64_t now) {
   const wire::Packet& packet = frame.packet;
   const bool is_usual = live.connection->hellos == 0 &&
                         verdict.record->shape.collective != Collective::hello && fits(packet);
@@ -113,7 +113,7 @@ void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
   }
   lane->headers.learn(frame.bytes());
   lane->rings = current_.number();
-  lane->heard = 0;
+  lane->heard = now;
   lane->port = frame.ingress;
   lane->mtu = current_->rings()[verdict.ring].spec().mtu;
   lane->pace.learns();

@@ -72,9 +72,10 @@ class Lanes {
   std::uint64_t learnt() const { return learnt_; }
 
   /// Learns from a contribution of a live ring's connection, unless it is a hello or hellos wait on
-  /// the connection. It need not be verified yet.
+  /// the connection. It need not be verified yet. The bridge has learnt its sender's station now,
+  /// in milliseconds.
   void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live,
-             slot::SlotTable& slots);
+             slot::SlotTable& slots, std::uint64_t now);
 
  private:
   static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages

@@ -14,8 +14,9 @@ namespace weir::stage {
 /// what Receive, Dispatch, Queue and Classify do to such a packet, and hands it to Aggregate. All
 /// other frames take the stages. One per worker, for frames that the worker's own lcore receives.
 ///
-/// A station is learnt once in a millisecond here. So if two ports bring frames of one station at
-/// once, where it is may change that much later.
+/// A station is learnt ten times a second here, since it is forgotten after a second or more. So if
+/// two ports bring frames of one station at once, where it is may change that much later; a ring
+/// pins its members' stations, so these do not move.
 class RingPath {
  public:
   RingPath(Lanes& lanes, RingStates& rings, const Queue& queue, const Forward& forward,
@@ -73,6 +74,8 @@ class RingPath {
     count(followers, lane);
     return taken;
   }
+
+  static constexpr std::uint64_t kLearnEveryMs = 100;
 
   /// How many frames it has taken.
   std::uint64_t taken() const { return taken_; }
