@@ -2,24 +2,32 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace weir::frame {
 
 inline constexpr std::size_t kCacheLine = 64;
 
+/// A core's own caches. Into the second one it loads more lines at a time (docs/performance.md,
+/// "Into the second level first").
+enum class Cache : std::uint8_t { first, second };
+
 /// Asks for the cache line that the byte is in. The empty assembly is for GCC, which leaves out the
 /// call of a function that does nothing but __builtin_prefetch.
+template <Cache kInto = Cache::first>
 [[gnu::always_inline]] inline void prefetch(const void* byte) {
-  __builtin_prefetch(byte);
+  constexpr int locality = kInto == Cache::first ? 3 : 2;
+  __builtin_prefetch(byte, 0, locality);
   asm volatile("" : : "r"(byte));
 }
 
 /// Asks for each line of so many bytes, if a line begins at the first one; else perhaps not for the
 /// last line.
+template <Cache kInto = Cache::first>
 [[gnu::always_inline]] inline void prefetch_range(const void* from, std::size_t bytes) {
   const auto* line = static_cast<const std::byte*>(from);
   for (const std::byte* end = line + bytes; line < end; line += kCacheLine) {
-    prefetch(line);
+    prefetch<kInto>(line);
   }
 }
 

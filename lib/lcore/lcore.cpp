@@ -389,7 +389,18 @@ bool Lcore::start_worker(Burst& burst) {
 
 /// Loads what serving one frame more uses, if one of those kept before `end` was not asked for.
 [[gnu::always_inline]] inline void Lcore::load_next(std::size_t end, Burst& burst) const {
-  burst.payloads.step(end, [&](std::size_t later) { load(burst.kept[later], burst); });
+  burst.payloads.step_far(end, [&](std::size_t later) { load(burst.kept[later], burst); });
+}
+
+/// The same when all are kept. Besides, loads what one of them uses soon.
+[[gnu::always_inline]] inline void Lcore::load_next_to_serve(Burst& burst) const {
+  load_next(burst.kept_size, burst);
+  burst.payloads.step_near([&](std::size_t soon) { load_soon(burst.kept[soon]); });
+}
+
+/// Loads what load() has brought near.
+[[gnu::always_inline]] inline void Lcore::load_soon(const Kept& frame) {
+  prefetch_payload<frame::Cache::first>(frame.payload());
 }
 
 /// Keeps the frame at this place, whose lane it is, and those behind it that go in it as well.
@@ -398,7 +409,7 @@ bool Lcore::start_worker(Burst& burst) {
                                                  Burst& burst) const {
   rte_mbuf* mbuf = burst.mbufs[place];
   burst.payloads.expect(mbuf->pkt_len); // of all of them
-  const std::size_t most = burst.payloads.frames();
+  const std::size_t most = burst.payloads.far_frames();
   for (;;) {
     burst.keep(mbuf, &lane, bytes_of(mbuf));
     load_next(std::min(most, burst.kept_size), burst);
@@ -423,7 +434,7 @@ bool Lcore::keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now) {
   const std::span<const std::uint8_t> payload = payload_to_read(*frame);
   burst.keep(mbuf, nullptr, payload);
   burst.payloads.expect(payload.size());
-  load_next(std::min(burst.payloads.frames(), burst.kept_size), burst);
+  load_next(std::min(burst.payloads.far_frames(), burst.kept_size), burst);
   return true;
 }
 
@@ -443,7 +454,7 @@ void Lcore::load(const Kept& frame, const Burst& burst) const {
       stage::RingPath::load_slot(*frame.lane, frame.payload());
     }
   }
-  prefetch_payload(frame.payload());
+  prefetch_payload<frame::Cache::second>(frame.payload());
 }
 
 void Lcore::load_connections(const Burst& burst) {
@@ -464,7 +475,7 @@ struct Lcore::FramesOfLane {
     if (place == burst.kept_size || burst.kept[place].lane != lane) {
       return nullptr;
     }
-    lcore.load_next(burst.kept_size, burst);
+    lcore.load_next_to_serve(burst);
     return &make_frame(burst.kept[place++].mbuf, burst.port, lane->headers.packet());
   }
 };
@@ -474,10 +485,11 @@ struct Lcore::FramesOfLane {
 [[gnu::noinline]] void Lcore::serve(Burst& burst, frame::Instant now) {
   frame::PortCounters& port = ports_[burst.port];
   const std::span kept = std::span(burst.kept).first(burst.kept_size);
+  burst.payloads.begin_near(kept.size(), [&](std::size_t soon) { load_soon(kept[soon]); });
   for (std::size_t place = 0; place < kept.size();) {
     const Kept& first = kept[place];
     if (first.lane == nullptr) {
-      load_next(burst.kept_size, burst);
+      load_next_to_serve(burst);
       dispatch_.accept(frame_of(first.mbuf), now);
       ++place;
       continue;

@@ -50,9 +50,10 @@ inline void prefetch_probable_bytes(const rte_mbuf* mbuf, std::size_t bytes) {
 }
 
 /// What verification and reduction read.
-inline void prefetch_payload(std::span<const std::uint8_t> frame) {
+template <frame::Cache kInto>
+[[gnu::always_inline]] inline void prefetch_payload(std::span<const std::uint8_t> frame) {
   const std::size_t headers = std::min<std::size_t>(frame.size(), kHeaderBytes);
-  frame::prefetch_range(frame.data() + headers, frame.size() - headers);
+  frame::prefetch_range<kInto>(frame.data() + headers, frame.size() - headers);
 }
 
 /// Asks for what the frames of a burst need, in their order, while those before them are worked on.
@@ -82,41 +83,72 @@ class LoadsAhead {
   std::size_t next_ = 0;
 };
 
-/// The same for all that will be read of frames, which may be long.
-class PayloadsAhead : public LoadsAhead {
+/// The same for payloads, in two steps. Far ahead they are asked for into the second-level cache,
+/// which loads more lines at a time than the first-level cache and has room for more. Near, they
+/// are asked for from there, unless some of them are long: the CPU sees by itself that a long one
+/// goes on.
+class PayloadsAhead {
  public:
   /// So many bytes of some frame will be read.
-  void expect(std::size_t bytes) { longest_ = std::max(longest_, bytes); }
+  void expect(std::size_t bytes) {
+    longest_ = std::max(longest_, static_cast<std::uint32_t>(bytes));
+  }
 
-  /// So many frames at a time: the one that is worked on, and those behind it. Fewer if some of
-  /// those expected by now are long.
-  std::size_t frames() const {
-    constexpr std::size_t most = 3400; // bytes: three frames of 1 KiB
-    return longest_ <= most / kFramesAhead ? kFramesAhead
-                                           : std::max<std::size_t>(most / longest_, 2);
+  /// So many frames at a time far ahead. Fewer if some of those expected by now are long.
+  std::size_t far_frames() const { return std::max(kFarBytes / longest_, kLeastFar); }
+
+  template <typename Load>
+  [[gnu::always_inline]] void step_far(std::size_t end, Load&& load) {
+    far_.step(end, load);
+  }
+
+  /// Asks for the first of so many frames near. All of them are expected by now.
+  template <typename Load>
+  void begin_near(std::size_t frames, Load&& load) {
+    const std::size_t at_a_time = kNearBytes / longest_;
+    near_end_ = at_a_time < kLeastNear ? 0 : frames;
+    near_.reach(std::min(at_a_time, near_end_), load);
+  }
+
+  template <typename Load>
+  [[gnu::always_inline]] void step_near(Load&& load) {
+    near_.step(near_end_, load);
   }
 
  private:
-  std::size_t longest_ = 0; // bytes
+  static constexpr std::uint32_t kFarBytes = 5000;  // four frames of 1 KiB
+  static constexpr std::uint32_t kLeastFar = 3;     // frames
+  static constexpr std::uint32_t kNearBytes = 2300; // two frames of 1 KiB
+  static constexpr std::uint32_t kLeastNear = 2;    // frames
+
+  LoadsAhead far_;
+  LoadsAhead near_;
+  std::size_t near_end_ = 0;  // frames of the burst that are asked for near
+  std::uint32_t longest_ = 1; // bytes
 };
 
 /// Calls `work` with each frame of a burst, which have been parsed, and prefetches all that the
 /// next ones need meanwhile.
 template <typename Work>
 void for_each_parsed(std::span<rte_mbuf* const> burst, Work&& work) {
-  constexpr std::size_t far = 16;
-  constexpr std::size_t near = 6;
+  constexpr std::size_t farthest = 16;
+  constexpr std::size_t far = 6;
+  constexpr std::size_t near = 2;
   LoadsAhead descriptions;
-  LoadsAhead bytes;
+  LoadsAhead from_memory;
+  LoadsAhead from_second_level;
   for (std::size_t place = 0; place < burst.size(); ++place) {
-    descriptions.reach(std::min(place + far, burst.size()), [&](std::size_t later) {
+    descriptions.reach(std::min(place + farthest, burst.size()), [&](std::size_t later) {
       frame::prefetch(burst[later]);
       prefetch_frame(burst[later]);
     });
-    bytes.reach(std::min(place + near, burst.size()), [&](std::size_t soon) {
+    from_memory.reach(std::min(place + far, burst.size()), [&](std::size_t soon) {
       const frame::Frame& frame = frame_of(burst[soon]); // by now it tells where its bytes are
       prefetch_header(frame.data);
-      prefetch_payload(frame.bytes());
+      prefetch_payload<frame::Cache::second>(frame.bytes());
+    });
+    from_second_level.reach(std::min(place + near, burst.size()), [&](std::size_t soon) {
+      prefetch_payload<frame::Cache::first>(frame_of(burst[soon]).bytes());
     });
     work(frame_of(burst[place]));
   }

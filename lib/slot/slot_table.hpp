@@ -104,9 +104,11 @@ class SlotTable {
   void load(std::uint32_t slot) const {
     frame::prefetch(&slots_[slot]);
     frame::prefetch(&cell(slot, 0));
-    if (slots_[slot].arrived + 2u >= dimensions_.children) {
-      frame::prefetch_range(results_.data() + std::size_t{slot} * dimensions_.mtu,
-                            slots_[slot].data_bytes);
+    const std::uint32_t missing = dimensions_.children - slots_[slot].arrived;
+    if (missing == 1) {
+      load_result_room<frame::Cache::first>(slot);
+    } else if (missing == 2 || missing == 0) {
+      load_result_room<frame::Cache::second>(slot);
     }
   }
 
@@ -195,6 +197,12 @@ class SlotTable {
   }
 
  private:
+  template <frame::Cache kInto>
+  void load_result_room(std::uint32_t slot) const {
+    frame::prefetch_range<kInto>(results_.data() + std::size_t{slot} * dimensions_.mtu,
+                                 slots_[slot].data_bytes);
+  }
+
   enum class State : std::uint8_t {
     empty,
     filling,

@@ -83,7 +83,7 @@ class StageLab {
     clock_.lap(Stage::receive);
     each(burst, Stage::parse, [&](frame::Frame& frame) {
       wire::parse(frame.bytes(), frame.packet);
-      lcore::prefetch_payload(frame.bytes());
+      lcore::prefetch_payload<frame::Cache::first>(frame.bytes());
     });
     each(burst, Stage::learn,
          [&](frame::Frame& frame) { tables_.bridge.learn(frame.bytes(), frame.ingress, 0); });
