@@ -26,7 +26,12 @@ template <Cache kInto = Cache::first>
 template <Cache kInto = Cache::first>
 [[gnu::always_inline]] inline void prefetch_range(const void* from, std::size_t bytes) {
   const auto* line = static_cast<const std::byte*>(from);
-  for (const std::byte* end = line + bytes; line < end; line += kCacheLine) {
+  const std::byte* end = line + bytes;
+  for (; line + kCacheLine < end; line += 2 * kCacheLine) {
+    prefetch<kInto>(line);
+    prefetch<kInto>(line + kCacheLine);
+  }
+  if (line < end) {
     prefetch<kInto>(line);
   }
 }

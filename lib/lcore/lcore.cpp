@@ -389,18 +389,15 @@ bool Lcore::start_worker(Burst& burst) {
 
 /// Loads what serving one frame more uses, if one of those kept before `end` was not asked for.
 [[gnu::always_inline]] inline void Lcore::load_next(std::size_t end, Burst& burst) const {
-  burst.payloads.step_far(end, [&](std::size_t later) { load(burst.kept[later], burst); });
+  burst.payloads.far.step(end, [&](std::size_t later) { load(burst.kept[later], burst); });
 }
 
 /// The same when all are kept. Besides, loads what one of them uses soon.
 [[gnu::always_inline]] inline void Lcore::load_next_to_serve(Burst& burst) const {
   load_next(burst.kept_size, burst);
-  burst.payloads.step_near([&](std::size_t soon) { load_soon(burst.kept[soon]); });
-}
-
-/// Loads what load() has brought near.
-[[gnu::always_inline]] inline void Lcore::load_soon(const Kept& frame) {
-  prefetch_payload<frame::Cache::first>(frame.payload());
+  burst.payloads.near.step(burst.kept_size, [&](std::size_t soon) {
+    prefetch_start_of_payload(burst.kept[soon].payload());
+  });
 }
 
 /// Keeps the frame at this place, whose lane it is, and those behind it that go in it as well.
@@ -485,7 +482,9 @@ struct Lcore::FramesOfLane {
 [[gnu::noinline]] void Lcore::serve(Burst& burst, frame::Instant now) {
   frame::PortCounters& port = ports_[burst.port];
   const std::span kept = std::span(burst.kept).first(burst.kept_size);
-  burst.payloads.begin_near(kept.size(), [&](std::size_t soon) { load_soon(kept[soon]); });
+  burst.payloads.near.reach(
+      std::min(PayloadsAhead::kNearFrames, kept.size()),
+      [&](std::size_t soon) { prefetch_start_of_payload(kept[soon].payload()); });
   for (std::size_t place = 0; place < kept.size();) {
     const Kept& first = kept[place];
     if (first.lane == nullptr) {

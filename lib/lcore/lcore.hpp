@@ -241,7 +241,6 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void load(const Kept& frame, const Burst& burst) const;
   void load_next(std::size_t end, Burst& burst) const;
   void load_next_to_serve(Burst& burst) const;
-  static void load_soon(const Kept& frame);
   void load_ahead_of(std::size_t place, const Burst& burst) const;
   bool add_to(Run& run, rte_mbuf* mbuf, frame::Instant now);
   void send(Run& run);

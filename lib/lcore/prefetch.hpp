@@ -56,6 +56,12 @@ template <frame::Cache kInto>
   frame::prefetch_range<kInto>(frame.data() + headers, frame.size() - headers);
 }
 
+/// The beginning of that.
+[[gnu::always_inline]] inline void prefetch_start_of_payload(std::span<const std::uint8_t> frame) {
+  constexpr std::size_t start = 640; // bytes, with the headers
+  prefetch_payload<frame::Cache::first>(frame.first(std::min(frame.size(), start)));
+}
+
 /// Asks for what the frames of a burst need, in their order, while those before them are worked on.
 /// All of a burst would be more than the first-level cache holds, and more than the CPU loads at a
 /// time: a CPU may forget a prefetch that finds no room (docs/performance.md, "Prefetches that are
@@ -84,11 +90,12 @@ class LoadsAhead {
 };
 
 /// The same for payloads, in two steps. Far ahead they are asked for into the second-level cache,
-/// which loads more lines at a time than the first-level cache and has room for more. Near, they
-/// are asked for from there, unless some of them are long: the CPU sees by itself that a long one
-/// goes on.
+/// which loads more lines at a time than the first-level cache and has room for more. Near, their
+/// beginnings are asked for from there: the CPU sees by itself that they go on.
 class PayloadsAhead {
  public:
+  static constexpr std::size_t kNearFrames = 2;
+
   /// So many bytes of some frame will be read.
   void expect(std::size_t bytes) {
     longest_ = std::max(longest_, static_cast<std::uint32_t>(bytes));
@@ -97,33 +104,13 @@ class PayloadsAhead {
   /// So many frames at a time far ahead. Fewer if some of those expected by now are long.
   std::size_t far_frames() const { return std::max(kFarBytes / longest_, kLeastFar); }
 
-  template <typename Load>
-  [[gnu::always_inline]] void step_far(std::size_t end, Load&& load) {
-    far_.step(end, load);
-  }
-
-  /// Asks for the first of so many frames near. All of them are expected by now.
-  template <typename Load>
-  void begin_near(std::size_t frames, Load&& load) {
-    const std::size_t at_a_time = kNearBytes / longest_;
-    near_end_ = at_a_time < kLeastNear ? 0 : frames;
-    near_.reach(std::min(at_a_time, near_end_), load);
-  }
-
-  template <typename Load>
-  [[gnu::always_inline]] void step_near(Load&& load) {
-    near_.step(near_end_, load);
-  }
+  LoadsAhead far;
+  LoadsAhead near;
 
  private:
-  static constexpr std::uint32_t kFarBytes = 5000;  // four frames of 1 KiB
-  static constexpr std::uint32_t kLeastFar = 3;     // frames
-  static constexpr std::uint32_t kNearBytes = 2300; // two frames of 1 KiB
-  static constexpr std::uint32_t kLeastNear = 2;    // frames
+  static constexpr std::uint32_t kFarBytes = 5000; // four frames of 1 KiB
+  static constexpr std::uint32_t kLeastFar = 3;    // frames
 
-  LoadsAhead far_;
-  LoadsAhead near_;
-  std::size_t near_end_ = 0;  // frames of the burst that are asked for near
   std::uint32_t longest_ = 1; // bytes
 };
 
@@ -148,7 +135,7 @@ void for_each_parsed(std::span<rte_mbuf* const> burst, Work&& work) {
       prefetch_payload<frame::Cache::second>(frame.bytes());
     });
     from_second_level.reach(std::min(place + near, burst.size()), [&](std::size_t soon) {
-      prefetch_payload<frame::Cache::first>(frame_of(burst[soon]).bytes());
+      prefetch_start_of_payload(frame_of(burst[soon]).bytes());
     });
     work(frame_of(burst[place]));
   }
