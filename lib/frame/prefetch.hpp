@@ -26,12 +26,12 @@ template <Cache kInto = Cache::first>
 template <Cache kInto = Cache::first>
 [[gnu::always_inline]] inline void prefetch_range(const void* from, std::size_t bytes) {
   const auto* line = static_cast<const std::byte*>(from);
-  const std::byte* end = line + bytes;
-  for (; line + kCacheLine < end; line += 2 * kCacheLine) {
+  std::size_t lines = (bytes + kCacheLine - 1) / kCacheLine;
+  for (; lines >= 2; lines -= 2, line += 2 * kCacheLine) {
     prefetch<kInto>(line);
     prefetch<kInto>(line + kCacheLine);
   }
-  if (line < end) {
+  if (lines != 0) {
     prefetch<kInto>(line);
   }
 }

@@ -15,7 +15,7 @@
 
 namespace weir::lcore {
 
-/// For so many frames at a time their headers are asked for, and their payloads if they are short.
+/// For so many frames at a time their headers are asked for.
 inline constexpr std::size_t kFramesAhead = 8;
 
 /// Their mbufs, which tell where the headers are, before that.
@@ -102,7 +102,9 @@ class PayloadsAhead {
   }
 
   /// So many frames at a time far ahead. Fewer if some of those expected by now are long.
-  std::size_t far_frames() const { return std::max(kFarBytes / longest_, kLeastFar); }
+  std::size_t far_frames() const {
+    return std::clamp<std::size_t>(kFarBytes / longest_, kLeastFar, kFramesAhead);
+  }
 
   LoadsAhead far;
   LoadsAhead near;

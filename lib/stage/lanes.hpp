@@ -21,7 +21,7 @@ namespace weir::stage {
 struct alignas(64) Lane {
   wire::HeaderTemplate headers;
   std::uint64_t rings = 0; // number of the set that it was learnt in; 0: nothing was learnt
-  std::uint64_t heard = 0; // milliseconds: when the bridge last learnt the sender's station
+  std::uint64_t heard = 0; // milliseconds: when the bridge was told where the sender is
   std::uint16_t port = 0;  // that its packets come in by
   std::uint16_t mtu = 0;   // of the ring
   wire::LearningPace pace;
@@ -72,8 +72,8 @@ class Lanes {
   std::uint64_t learnt() const { return learnt_; }
 
   /// Learns from a contribution of a live ring's connection, unless it is a hello or hellos wait on
-  /// the connection. It need not be verified yet. The bridge has learnt its sender's station now,
-  /// in milliseconds.
+  /// the connection. It need not be verified yet. The bridge was told of its sender's station not
+  /// long before `now`, in milliseconds.
   void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live,
              slot::SlotTable& slots, std::uint64_t now);
 

@@ -14,9 +14,9 @@ namespace weir::stage {
 /// what Receive, Dispatch, Queue and Classify do to such a packet, and hands it to Aggregate. All
 /// other frames take the stages. One per worker, for frames that the worker's own lcore receives.
 ///
-/// A station is learnt ten times a second here, since it is forgotten after a second or more. So if
-/// two ports bring frames of one station at once, where it is may change that much later; a ring
-/// pins its members' stations, so these do not move.
+/// A lane tells the bridge ten times a second where its sender is, since a station is forgotten
+/// after a second or more. So if two ports bring frames of one station at once, where it is may
+/// change that much later, unless the ring has pinned it.
 class RingPath {
  public:
   RingPath(Lanes& lanes, RingStates& rings, const Queue& queue, const Forward& forward,

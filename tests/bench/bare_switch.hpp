@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "control/memory.hpp"
+#include "control/placement.hpp"
 #include "frame/frame.hpp"
 #include "frame_stock.hpp"
 #include "op/kernel.hpp"
@@ -11,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -63,9 +66,10 @@ class BareSwitch {
   op::SpreadKernel spread_;
   std::array<std::vector<Place>, Workload::kMaxPorts> places_;      // of a port's frames, in order
   std::array<std::size_t, Workload::kMaxPorts> next_{};             // of them
-  std::vector<std::uint16_t> arrived_;                              // by slot
-  std::vector<frame::Frame*> frames_;                               // slot x world + rank
-  std::vector<std::uint8_t> results_;                               // slot x mtu
+  control::EalMemory memory_{control::kNoNode};                     // as the switch's
+  std::pmr::vector<std::uint16_t> arrived_{&memory_};               // by slot
+  std::pmr::vector<frame::Frame*> frames_{&memory_};                // slot x world + rank
+  std::pmr::vector<std::uint8_t> results_{&memory_};                // slot x mtu
   std::array<std::vector<rte_mbuf*>, Workload::kMaxPorts> leaving_; // by port
 };
 

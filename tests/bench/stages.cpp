@@ -69,7 +69,7 @@ class StageLab {
       : tables_(workload),
         classifier_(tables_.rings, {0}, tables_.worker_settings().classifier,
                     [this](const ring::RingChild& sender) { return slots_.holds(sender.child); }),
-        slots_(stage::dimensions_of(tables_.rings->rings()[0]), std::pmr::get_default_resource()),
+        slots_(stage::dimensions_of(tables_.rings->rings()[0]), &tables_.memory),
         kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())),
         spread_(op::find_spread(op::best_cpu_level())) {}
 

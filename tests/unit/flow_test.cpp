@@ -210,12 +210,14 @@ TEST(Schedule, FindsEveryRingAmongMany) {
     std::vector<std::uint16_t> looked;
     schedule.look(now, [&](std::uint16_t ring) {
       looked.push_back(ring);
+      schedule.expect(static_cast<std::uint16_t>((ring + 31) % rings), now + 7);
       return ring % 3 == 0 ? now + 40 : stage::Schedule::kNever;
     });
     std::vector<std::uint16_t> due;
     for (std::uint16_t ring = 0; ring < rings; ++ring) {
       if (expected[ring] <= now) {
         due.push_back(ring);
+        expected[(ring + 31) % rings] = std::min(expected[(ring + 31) % rings], now + 7);
         expected[ring] = ring % 3 == 0 ? now + 40 : stage::Schedule::kNever;
       }
     }
