@@ -100,7 +100,8 @@ class SlotTable {
 
   /// Asks for what arrive() uses of the slot. Also for the place of its result, with the last two
   /// packets, since it takes longer to come than one takes to be verified, and with the first one
-  /// of another use of the slot: it is nearer then when these come.
+  /// of another use of the slot: it is nearer then when these come. The last one brings it into the
+  /// first-level cache, since stores become visible in order, and each would wait for the second.
   void load(std::uint32_t slot) const {
     frame::prefetch(&slots_[slot]);
     frame::prefetch(&cell(slot, 0));
