@@ -36,7 +36,7 @@ class DenseReference {
       inputs.push_back(tensors[rank].data());
     }
     data_.resize(bytes);
-    reduce_(data_.data(), inputs.data(), world_, bytes);
+    reduce_(data_.data(), inputs.data(), world_, bytes, {});
     if (values_.call.finish == host::Finish::average) {
       host::make_average({reinterpret_cast<std::uint8_t*>(data_.data()), bytes}, values_.call.type,
                          world_);

@@ -127,7 +127,7 @@ class Reference {
       fill_tensor(std::span(inputs_[rank]).first(bytes.size()), id_, rank, first, call_.type);
       pointers.push_back(inputs_[rank].data());
     }
-    reduce_(bytes.data(), pointers.data(), place_.world, bytes.size());
+    reduce_(bytes.data(), pointers.data(), place_.world, bytes.size(), {});
     if (call_.finish == host::Finish::average) {
       host::make_average({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}, call_.type,
                          place_.world);

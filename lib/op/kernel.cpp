@@ -91,10 +91,6 @@ ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level) {
   return table_of(level).of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
 }
 
-SpreadKernel find_spread(CpuLevel level) {
-  return table_of(level).spread;
-}
-
 Conversions find_conversions(DataType type, CpuLevel level) {
   const auto index = static_cast<std::size_t>(type);
   return index < kDataTypes ? table_of(level).conversions[index] : Conversions{};

@@ -23,10 +23,18 @@ std::string_view name_of(CpuLevel level);
 /// The highest level this CPU and operating system support.
 CpuLevel best_cpu_level();
 
-/// Folds inputs[0] .. inputs[count-1] in index order into `out`. f32 and f64: the exact left fold
-/// without contraction. f16, bf16 and f8: in f32, rounded once to nearest even at the end. Integers
-/// wrap. min and max propagate NaN. `bytes` is a multiple of the element size; `count` >= 1.
-/// Pointers need no alignment; `out` overlaps no input. Elements are little-endian.
+/// Where a kernel writes its result besides `out`. No alignment is needed.
+struct Copies {
+  std::byte* const* to = nullptr;
+  unsigned count = 0;
+};
+
+/// Folds inputs[0] .. inputs[count-1] in index order into `out`, and copies the result. f32 and
+/// f64: the exact left fold without contraction. f16, bf16 and f8: in f32, rounded once to nearest
+/// even at the end. Integers wrap. min and max propagate NaN. `bytes` is a multiple of the element
+/// size; `count` >= 1. Pointers need no alignment. `out` overlaps no input and no copy. Copies do
+/// not overlap one another; each may be in place of an input, and overlaps no other input. Elements
+/// are little-endian.
 ///
 /// The result depends only on the inputs, bit for bit, at every level and with every compiler (I8).
 /// The thread's MXCSR must be the default one (round to nearest, keep subnormals).
@@ -40,18 +48,11 @@ CpuLevel best_cpu_level();
 ///   infinity (largest 448, NaN 7f and ff): it gives NaN, as OCP's non-saturating conversion does,
 ///   also when the f32 accumulator has overflowed.
 using ReduceKernel = void (*)(std::byte* out, const std::byte* const* inputs, unsigned count,
-                              std::size_t bytes);
+                              std::size_t bytes, Copies copies);
 
 /// The kernel for a type and an operation at one level; a level without its own uses that of the
 /// next lower level. nullptr when is_reducible(type, operation) is false.
 ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level);
-
-/// Writes the `bytes` bytes at `from` to each of `outputs`, which do not overlap one another or
-/// `from`. No alignment is needed.
-using SpreadKernel = void (*)(std::byte* const* outputs, unsigned count, const std::byte* from,
-                              std::size_t bytes);
-
-SpreadKernel find_spread(CpuLevel level);
 
 /// Converts `elements` elements from one format to another, in order. No alignment is needed; the
 /// ranges must not overlap.

@@ -9,10 +9,9 @@
 /// the copy for AVX-512.
 ///
 /// In order from the vectors to the table of kernels: kernel_vectors, kernel_folds, kernel_codecs,
-/// kernel_narrow, kernel_walk, kernel_convert, kernel_spread.
+/// kernel_narrow, kernel_walk, kernel_convert.
 
 #include "op/kernel_convert.hpp"
-#include "op/kernel_spread.hpp"
 #include "op/kernel_table.hpp"
 #include "op/kernel_walk.hpp"
 
@@ -63,7 +62,6 @@ constexpr void add_conversions(KernelTable& table, DataType type) {
 
 constexpr KernelTable make_kernel_table() {
   KernelTable table = {};
-  table.spread = spread;
   add_float<Plain<float>>(table, DataType::f32);
   add_float<Plain<double>>(table, DataType::f64);
   add_float<Float16, Float16InOrder>(table, DataType::f16);

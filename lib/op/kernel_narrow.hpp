@@ -40,6 +40,16 @@ namespace { // NOLINT(google-build-namespaces,cert-dcl59-cpp): kernel_impl.hpp's
 }
 #endif
 
+constexpr std::make_index_sequence<kVectorBytes / 2> kOfBoth = {};
+
+/// The f16s of two vectors, one vector after the other. Not as two stores: a load of both could not
+/// take them from the store buffer.
+template <std::size_t... kIndices>
+[[gnu::always_inline]] inline Shorts both(Floats first, Floats second,
+                                          std::index_sequence<kIndices...> /*kOfBoth*/) {
+  return __builtin_shufflevector(halves_of(first), halves_of(second), kIndices...);
+}
+
 /// f16 by the CPU's conversions.
 struct Float16 {
   using Number = float;
@@ -51,8 +61,7 @@ struct Float16 {
   }
 
   [[gnu::always_inline]] static void encode(std::byte* to, const Parts<float, 2>& value) {
-    store(to, halves_of(value.part[0]));
-    store(to + kVectorBytes / 2, halves_of(value.part[1]));
+    store(to, both(value.part[0], value.part[1], kOfBoth));
   }
 };
 
@@ -173,20 +182,13 @@ struct SumRounding {
   }
 };
 
-/// The f16s of two parts, one part after the other.
-template <typename Rounding, std::size_t... kIndices>
-[[gnu::always_inline]] inline Shorts rounded_halves(Floats first, Floats second,
-                                                    std::index_sequence<kIndices...> /*of both*/) {
-  return __builtin_shufflevector(halves_of(Rounding::rounded(first)),
-                                 halves_of(Rounding::rounded(second)), kIndices...);
-}
-
 /// The bytes of four parts: 0 and 1 have the even elements, 2 and 3 the odd ones.
 template <typename Rounding>
 [[gnu::always_inline]] inline Shorts bytes_of(const Parts<float, 4>& value) {
-  constexpr std::make_index_sequence<kVectorBytes / 2> kBoth = {};
-  const Shorts even = rounded_halves<Rounding>(value.part[0], value.part[1], kBoth);
-  const Shorts odd = rounded_halves<Rounding>(value.part[2], value.part[3], kBoth);
+  const Shorts even =
+      both(Rounding::rounded(value.part[0]), Rounding::rounded(value.part[1]), kOfBoth);
+  const Shorts odd =
+      both(Rounding::rounded(value.part[2]), Rounding::rounded(value.part[3]), kOfBoth);
   return (Rounding::upper(even) >> 8) | Rounding::upper(odd);
 }
 

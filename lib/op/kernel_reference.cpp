@@ -192,7 +192,8 @@ typename Element::Number element_at(const std::byte* from) {
 }
 
 template <typename Element, Operation kOperation>
-void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
+void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+            Copies copies) {
   using Stored = typename Element::Stored;
   for (std::size_t at = 0; at < bytes; at += sizeof(Stored)) {
     auto result = element_at<Element>(inputs[0] + at);
@@ -201,6 +202,9 @@ void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std:
     }
     const Stored stored = Element::stored_of(canonical(result));
     std::memcpy(out + at, &stored, sizeof stored);
+  }
+  for (unsigned i = 0; i < copies.count; ++i) {
+    std::memcpy(copies.to[i], out, bytes);
   }
 }
 

@@ -11,7 +11,6 @@ namespace weir::op {
 struct KernelTable {
   ReduceKernel of[kDataTypes][kOperations]; // nullptr for a pair that has no meaning
   Conversions conversions[kDataTypes];
-  SpreadKernel spread;
 };
 
 extern const KernelTable kBaselineKernels;

@@ -3,6 +3,7 @@
 
 /// The walk over a payload. Part of kernel_impl.hpp.
 
+#include "op/kernel.hpp"
 #include "op/kernel_narrow.hpp"
 
 namespace weir::op {
@@ -64,20 +65,36 @@ template <typename Codec, template <typename> class Fold, unsigned kColumns>
   }
 }
 
-/// Folds blocks of kColumns vectors while they fit, then of half as many. Returns the first byte
-/// that is not folded, less than a vector from the end.
+/// Copies kColumns vectors of `out` from byte `at`.
+template <unsigned kColumns>
+[[gnu::always_inline]] inline void copy_columns(const std::byte* out, Copies copies,
+                                                std::size_t at) {
+  using Bytes = Vector<std::uint8_t>;
+  Bytes columns[kColumns];
+  for (unsigned column = 0; column < kColumns; ++column) {
+    columns[column] = load<Bytes>(out + at + column * kVectorBytes);
+  }
+  for (unsigned i = 0; i < copies.count; ++i) {
+    for (unsigned column = 0; column < kColumns; ++column) {
+      store(copies.to[i] + at + column * kVectorBytes, columns[column]);
+    }
+  }
+}
+
+/// Folds and copies blocks of kColumns vectors while they fit, then of half as many. Less than a
+/// vector is left.
 template <typename Codec, template <typename> class Fold, unsigned kColumns>
-[[gnu::always_inline]] inline std::size_t
-fold_blocks(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t at,
-            std::size_t bytes) {
+[[gnu::always_inline]] inline void fold_blocks(std::byte* out, const std::byte* const* inputs,
+                                               unsigned count, Copies copies, std::size_t at,
+                                               std::size_t bytes) {
   constexpr std::size_t kBlockBytes = kColumns * kVectorBytes;
   for (; bytes - at >= kBlockBytes; at += kBlockBytes) {
     fold_columns<Codec, Fold, kColumns>(out, inputs, count, at);
+    copy_columns<kColumns>(out, copies, at);
   }
   if constexpr (kColumns > 1) {
-    return fold_blocks<Codec, Fold, kColumns / 2>(out, inputs, count, at, bytes);
+    fold_blocks<Codec, Fold, kColumns / 2>(out, inputs, count, copies, at, bytes);
   }
-  return at;
 }
 
 template <typename Codec>
@@ -90,7 +107,8 @@ template <typename Codec>
 
 /// Folds a payload shorter than one vector without reading outside it.
 template <typename Codec, template <typename> class Fold>
-void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
+void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+                Copies copies) {
   PartsOf<Codec> sum = decode_short<Codec>(inputs[0], bytes);
   for (unsigned i = 1; i < count; ++i) {
     join<Codec, Fold>(sum, decode_short<Codec>(inputs[i], bytes));
@@ -98,20 +116,43 @@ void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, 
   std::byte padded[kVectorBytes];
   finish<Codec>(padded, sum);
   __builtin_memcpy(out, padded, bytes);
+  for (unsigned i = 0; i < copies.count; ++i) {
+    __builtin_memcpy(copies.to[i], padded, bytes);
+  }
 }
 
+/// Vectors of all inputs that are folded together: as many as there are registers for.
+template <typename Codec>
+constexpr unsigned kMostColumns = is_in_order<Codec> ? 2 : kAccumulators / Codec::kParts;
+
+/// The same if there are copies: about two lines. Then the CPU reads some lines while it writes
+/// those before them.
+template <typename Codec>
+constexpr unsigned kColumnsToCopy =
+    kMostColumns<Codec> < 128 / kVectorBytes ? kMostColumns<Codec> : 128 / kVectorBytes;
+
 /// The ReduceKernel. If the end of a payload does not fill a vector, the payload's last whole
-/// vector is folded: some elements are computed twice, with the same result.
+/// vector is folded as well: some elements are computed twice, with the same result. That comes
+/// first, because a copy may overwrite its input.
 template <typename Codec, template <typename> class Fold>
-void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes) {
+void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+            Copies copies) {
   if (bytes < kVectorBytes) {
-    fold_short<Codec, Fold>(out, inputs, count, bytes);
+    fold_short<Codec, Fold>(out, inputs, count, bytes, copies);
     return;
   }
-  constexpr unsigned kColumns =
-      is_in_order<Codec> ? 2 : kAccumulators / Codec::kParts; // 1, 2, 4, 8
-  if (fold_blocks<Codec, Fold, kColumns>(out, inputs, count, 0, bytes) != bytes) {
-    fold_columns<Codec, Fold, 1>(out, inputs, count, bytes - kVectorBytes);
+  const std::size_t last = bytes - kVectorBytes;
+  const bool has_rest = bytes % kVectorBytes != 0;
+  if (has_rest) {
+    fold_columns<Codec, Fold, 1>(out, inputs, count, last);
+  }
+  if (copies.count == 0) {
+    fold_blocks<Codec, Fold, kMostColumns<Codec>>(out, inputs, count, {}, 0, bytes);
+  } else {
+    fold_blocks<Codec, Fold, kColumnsToCopy<Codec>>(out, inputs, count, copies, 0, bytes);
+  }
+  if (has_rest) {
+    copy_columns<1>(out, copies, last);
   }
 }
 

@@ -64,7 +64,7 @@ constinit const std::array<OperatorRow, kOperations> kOperatorRows{
     row<Operation::bitwise_xor>(Order::never_matters, no_bits),
 };
 
-Operators::Operators(CpuLevel level) : spread_(find_spread(level)) {
+Operators::Operators(CpuLevel level) {
   for (const OperatorRow& row : kOperatorRows) {
     for (std::size_t type = 0; type < kDataTypes; ++type) {
       kernels_[type][static_cast<std::size_t>(row.operation)] =

@@ -38,11 +38,8 @@ class Operators {
     return kernels_[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
   }
 
-  SpreadKernel spread() const { return spread_; }
-
  private:
   std::array<std::array<ReduceKernel, kOperations>, kDataTypes> kernels_{};
-  SpreadKernel spread_;
 };
 
 } // namespace weir::op

@@ -19,7 +19,7 @@ class Reduction {
   struct Task {
     std::span<frame::Frame* const> frames; // in order of children, verified
     std::span<std::uint8_t> result;        // the slot's, of as many bytes as each frame has of data
-    Fold fold;                             // its kernel may be nullptr where there is no data
+    Fold fold;
     std::uint32_t session = 0;
   };
 

@@ -106,8 +106,8 @@ std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t ski
   std::transform(frames.begin(), frames.end(), payloads.begin(), [skip](const frame::Frame* frame) {
     return reinterpret_cast<std::byte*>(frame->payload() + skip);
   });
-  fold_to_all(fold, reinterpret_cast<std::byte*>(result.data()),
-              std::span(payloads).first(frames.size()), result.size());
+  fold(reinterpret_cast<std::byte*>(result.data()), std::span(payloads).first(frames.size()),
+       result.size());
   return wire::crc32(0, result);
 }
 

@@ -16,12 +16,10 @@ Reduce::Reduce(const ring::CurrentRings& current, op::CpuLevel level,
 slot::Fold Reduce::fold_of(std::uint16_t ring, const wire::MessageShape& shape) const {
   switch (op::row_of(shape.collective).contributes) {
   case op::Who::everybody:
-    return {.kernel = operators_.kernel(shape.data_type, shape.operation),
-            .spread = operators_.spread()};
+    return {.kernel = operators_.kernel(shape.data_type, shape.operation)};
   case op::Who::root:
     if (const auto root = current_->rings()[ring].child_of_rank(shape.root)) {
-      return slot::Fold::copy_of(*root, operators_.kernel(DataType::u8, Operation::bitwise_or),
-                                 operators_.spread());
+      return slot::Fold::copy_of(*root, operators_.kernel(DataType::u8, Operation::bitwise_or));
     }
     return {};
   case op::Who::nobody:

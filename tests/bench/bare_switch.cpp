@@ -15,8 +15,7 @@ namespace weir::bench {
 
 BareSwitch::BareSwitch(const Workload& workload)
     : world_(workload.shape().world), mtu_(workload.shape().payload),
-      kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())),
-      spread_(op::find_spread(op::best_cpu_level())) {
+      kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())) {
   const std::uint32_t packets = workload.shape().packets;
   const std::uint32_t depth = workload.rings().front().depth();
   const std::size_t slots = std::size_t{workload.shape().rings} * depth * packets;
@@ -86,7 +85,7 @@ void BareSwitch::complete(std::uint32_t slot) {
   const wire::Packet& packet = frames.front()->packet;
   const std::size_t skip = slot::ina_bytes(packet);
   const std::span data(&results_[std::size_t{slot} * mtu_], packet.payload_bytes - skip);
-  const slot::SlotResult result{data, slot::fold_frames(frames, skip, {kernel_, spread_}, data)};
+  const slot::SlotResult result{data, slot::fold_frames(frames, skip, {kernel_}, data)};
   for (std::uint16_t rank = 0; rank < world_; ++rank) {
     slot::seal_result(*frames[rank], result, 0);
     const auto receiver = static_cast<std::uint16_t>((rank + 1u) % world_);

@@ -63,7 +63,6 @@ class BareSwitch {
   std::uint16_t world_;
   std::uint16_t mtu_;
   op::ReduceKernel kernel_;
-  op::SpreadKernel spread_;
   std::array<std::vector<Place>, Workload::kMaxPorts> places_;      // of a port's frames, in order
   std::array<std::size_t, Workload::kMaxPorts> next_{};             // of them
   control::EalMemory memory_{control::kNoNode};                     // as the switch's

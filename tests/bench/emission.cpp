@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "frame_stock.hpp"
+#include "op/kernel.hpp"
 #include "pipeline.hpp"
-#include "slot/fold.hpp"
 
 #include <rte_mbuf.h>
 
@@ -77,13 +77,13 @@ class Emission {
   /// The part that all methods share.
   void sum(Slot slot) {
     const auto payloads = payloads_of(slot);
-    kernel_(result(), payloads.data(), kRanks, payload_);
+    kernel_(result(), payloads.data(), kRanks, payload_, {});
   }
 
   /// Like the switch: the kernel writes the sum into each frame.
   void sum_to_all(Slot slot) {
-    auto payloads = payloads_of(slot);
-    slot::fold_to_all({kernel_, spread_}, result(), payloads, payload_);
+    const auto payloads = payloads_of(slot);
+    kernel_(result(), payloads.data(), kRanks, payload_, {payloads.data(), kRanks});
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.
@@ -117,7 +117,6 @@ class Emission {
   Supplies supplies_;
   std::uint16_t payload_;
   op::ReduceKernel kernel_ = op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level());
-  op::SpreadKernel spread_ = op::find_spread(op::best_cpu_level());
   std::vector<rte_mbuf*> frames_;
   rte_mbuf* result_ = nullptr;
 };

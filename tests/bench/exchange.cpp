@@ -17,7 +17,7 @@ void add(std::span<std::uint8_t> sum, std::span<const std::uint8_t> data) {
   const std::vector<std::uint8_t> before(sum.begin(), sum.end());
   const std::array inputs{reinterpret_cast<const std::byte*>(before.data()),
                           reinterpret_cast<const std::byte*>(data.data())};
-  kernel(reinterpret_cast<std::byte*>(sum.data()), inputs.data(), 2, sum.size());
+  kernel(reinterpret_cast<std::byte*>(sum.data()), inputs.data(), 2, sum.size(), {});
 }
 
 } // namespace

@@ -31,7 +31,7 @@ constexpr unsigned kTurns = 15; // of measured_in_turn
 
 /// Reads the inputs and keeps 64 bytes of them: a ReduceKernel that reduces nothing.
 WEIR_EVERY_LEVEL void read_payloads(std::byte* out, const std::byte* const* inputs, unsigned count,
-                                    std::size_t bytes) {
+                                    std::size_t bytes, op::Copies /*copies*/) {
   using Line = std::uint64_t __attribute__((vector_size(64)));
   Line seen[4] = {};
   for (unsigned i = 0; i < count; ++i) {
@@ -51,7 +51,7 @@ WEIR_EVERY_LEVEL void read_payloads(std::byte* out, const std::byte* const* inpu
 /// Makes four vectors of f32 of each vector of bytes by one shift or mask each, and adds them up: a
 /// ReduceKernel whose sums mean nothing.
 WEIR_EVERY_LEVEL void add_quarters(std::byte* out, const std::byte* const* inputs, unsigned count,
-                                   std::size_t bytes) {
+                                   std::size_t bytes, op::Copies /*copies*/) {
   using Words = std::uint32_t __attribute__((vector_size(64)));
   using Floats = float __attribute__((vector_size(64)));
   constexpr std::size_t vectors = 2; // at a time: as many sums as the registers hold twice
@@ -126,7 +126,7 @@ Work slot_arithmetic_with(const FramePlaces& places, op::ReduceKernel kernel) {
                          icrcs[rank] = wire::stored_icrc(frame) ^ frame.payload_crc;
                        });
       kernel(reinterpret_cast<std::byte*>(out.data()), places.payloads() + at, groups.ranks,
-             kPayload);
+             kPayload, {});
       const std::uint32_t result = wire::crc32(0, out);
       for (unsigned rank = 0; rank < groups.ranks; ++rank) {
         icrcs[rank] ^= result;
@@ -171,7 +171,7 @@ Work reduction(const FramePlaces& places, op::ReduceKernel kernel) {
     alignas(64) std::array<std::byte, kPayload> out;
     for (std::size_t group = 0; group < groups.groups; ++group) {
       kernel(out.data(), places.payloads() + groups.first + group * groups.stride, groups.ranks,
-             kPayload);
+             kPayload, {});
       keep(out.data());
     }
   };

@@ -129,7 +129,7 @@ class Ranks {
     std::vector<std::byte> result(call.count * element_size(call.type));
     if (!result.empty()) {
       op::find_kernel(call.type, call.operation, op::best_cpu_level())(
-          result.data(), inputs.data(), static_cast<unsigned>(inputs.size()), result.size());
+          result.data(), inputs.data(), static_cast<unsigned>(inputs.size()), result.size(), {});
     }
     for (const auto& other : calls_) {
       std::ranges::copy(result, reinterpret_cast<std::byte*>(other->current().buffers.out));

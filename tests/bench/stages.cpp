@@ -70,8 +70,7 @@ class StageLab {
         classifier_(tables_.rings, {0}, tables_.worker_settings().classifier,
                     [this](const ring::RingChild& sender) { return slots_.holds(sender.child); }),
         slots_(stage::dimensions_of(tables_.rings->rings()[0]), &tables_.memory),
-        kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())),
-        spread_(op::find_spread(op::best_cpu_level())) {}
+        kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())) {}
 
   void take(std::span<rte_mbuf* const> burst, std::uint16_t port) {
     std::ranges::for_each(burst, [](const rte_mbuf* mbuf) { frame::prefetch(mbuf); });
@@ -150,7 +149,7 @@ class StageLab {
     clock_.start();
     const auto arrived = slots_.frames_of(slot);
     const std::size_t skip = slot::ina_bytes(arrived.front()->packet);
-    const slot::Fold fold{kernel_, spread_};
+    const slot::Fold fold{kernel_};
     slots_.make_ready(slot, slot::fold_frames(arrived, skip, fold, slots_.result_room(slot)));
     const auto frames = slots_.release(slot);
     const slot::SlotResult result = slots_.result_of(slot);
@@ -170,7 +169,6 @@ class StageLab {
   slot::SlotTable slots_;
   std::vector<std::uint32_t> completed_; // slots of the burst
   op::ReduceKernel kernel_;
-  op::SpreadKernel spread_;
   StageClock clock_;
   volatile l2::PortSet sent_to_ = 0; // so that the compiler does not remove the look-up
 };

@@ -192,9 +192,9 @@ MUTATIONS = [
         "most such messages then conflict with a known one or meet a slot that still fills; "
         "message_history_test and switch_test hold the rule by itself"),
     Mutation("rank-order", "ranks are folded from the last to the first", [
-        Edit(SLOTS, "  fold_to_all(fold,",
+        Edit(SLOTS, "  fold(reinterpret_cast<std::byte*>",
              "  std::reverse(payloads.begin(), payloads.begin() + static_cast<std::ptrdiff_t>(frames.size()));\n"
-             "  fold_to_all(fold,")]),
+             "  fold(reinterpret_cast<std::byte*>")]),
     Mutation("withdrawn", "a withdrawn ring stays in the set", [
         Edit("lib/ring/ring_set.cpp", "  less.ring_by_id_.erase(rings_[ring].spec().id);\n", "")],
         "its hosts form again, and their sums are right; ring_set_test and switch_test hold the rule by themselves"),
@@ -428,7 +428,7 @@ MUTATIONS = [
     Mutation("broadcast-first", "a broadcast's result is rank 0's data, whoever its root is", [
         Edit(REDUCE, "child_of_rank(shape.root)", "child_of_rank(0)")]),
     Mutation("broadcast-folded", "a broadcast's result is the fold of all ranks' data", [
-        Edit("lib/slot/fold.hpp", "return {bitwise_or_of_bytes, spread, root, 1};", "return {bitwise_or_of_bytes, spread};")]),
+        Edit("lib/slot/fold.hpp", "return {bitwise_or_of_bytes, root, 1};", "return {bitwise_or_of_bytes};")]),
     Mutation("broadcast-bits", "a broadcast makes NaNs canonical", [
         Edit(REDUCE, "operators_.kernel(DataType::u8, Operation::bitwise_or)", "operators_.kernel(shape.data_type, Operation::min)")]),
     Mutation("broadcast-early", "a broadcast is complete when its root's packet is here", [

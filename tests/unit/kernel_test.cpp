@@ -141,7 +141,7 @@ Bytes run_guarded(Kernel kernel, const std::byte* const* inputs, unsigned count,
                   std::size_t bytes) {
   constexpr std::size_t kGuard = 67; // odd: `out` is misaligned
   Bytes buffer(bytes + 2 * kGuard, kCanary);
-  kernel(buffer.data() + kGuard, inputs, count, bytes);
+  kernel(buffer.data() + kGuard, inputs, count, bytes, Copies());
   const auto begin = buffer.begin() + kGuard;
   const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
   const auto untouched = [](std::byte byte) { return byte == kCanary; };
@@ -152,7 +152,7 @@ Bytes run_guarded(Kernel kernel, const std::byte* const* inputs, unsigned count,
 
 Bytes run_reference(DataType type, Operation operation, const Inputs& inputs, std::size_t bytes) {
   Bytes out(bytes);
-  reference_kernel(type, operation)(out.data(), inputs.data(), inputs.count(), bytes);
+  reference_kernel(type, operation)(out.data(), inputs.data(), inputs.count(), bytes, {});
   return out;
 }
 
@@ -183,7 +183,7 @@ std::uint64_t reduce_one(ReduceKernel kernel, const Vector& vector) {
   }
   std::uint64_t result = 0;
   kernel(reinterpret_cast<std::byte*>(&result), inputs.data(), vector.count,
-         element_size(vector.type));
+         element_size(vector.type), {});
   return result;
 }
 
@@ -220,36 +220,6 @@ TEST(FindKernel, GivesNullptrForNumbersOutsideTheTable) {
   EXPECT_EQ(find_kernel(DataType::u32, no_operation, CpuLevel::baseline), nullptr);
   EXPECT_EQ(reference_kernel(no_type, Operation::sum), nullptr);
   EXPECT_EQ(reference_kernel(DataType::u32, no_operation), nullptr);
-}
-
-/// Every length around a few vectors, at every place in a line; nothing beside the outputs changes.
-TEST(Spread, CopiesToEveryOutputAndNowhereElse) {
-  constexpr std::size_t kLine = 64;
-  constexpr std::size_t kRoom = 1024;
-  Random random(31);
-  for (std::size_t level = 0; level <= static_cast<std::size_t>(best_cpu_level()); ++level) {
-    const SpreadKernel spread = find_spread(static_cast<CpuLevel>(level));
-    for (std::size_t length = 0; length <= 5 * kLine + 3; ++length) {
-      const unsigned count = 1 + static_cast<unsigned>(random() % 9);
-      const std::size_t place = random() % kLine;
-      Bytes from(length);
-      std::ranges::generate(from, [&] { return static_cast<std::byte>(random()); });
-      std::vector<Bytes> rooms(count, Bytes(kRoom, kCanary));
-      std::vector<std::byte*> outputs;
-      for (Bytes& room : rooms) {
-        const bool is_alike = random() % 4 != 0; // most outputs are aligned like the first one
-        outputs.push_back(room.data() + kLine + (is_alike ? place : random() % kLine));
-      }
-      spread(outputs.data(), count, from.data(), length);
-      for (unsigned i = 0; i < count; ++i) {
-        const auto begin = static_cast<std::size_t>(outputs[i] - rooms[i].data());
-        Bytes expected(kRoom, kCanary);
-        std::ranges::copy(from, expected.begin() + static_cast<std::ptrdiff_t>(begin));
-        ASSERT_EQ(rooms[i], expected)
-            << "level " << level << ", " << length << " bytes, output " << i;
-      }
-    }
-  }
 }
 
 TEST(CpuLevel, HasANameForEach) {
@@ -344,7 +314,7 @@ class FastKernel : public testing::TestWithParam<Case> {
         std::memcpy(&right[at], &other, size);
       }
       const std::array<const std::byte*, 2> inputs{left.data(), right.data()};
-      reference_kernel(type(), operation())(expected.data(), inputs.data(), 2, left.size());
+      reference_kernel(type(), operation())(expected.data(), inputs.data(), 2, left.size(), {});
       const Bytes result = run_guarded(kernel(), inputs.data(), 2, left.size());
       ASSERT_EQ(first_difference(result, expected), -1) << "right operand " << other;
     }
@@ -356,6 +326,34 @@ TEST_P(FastKernel, EqualsTheReferenceForEveryLengthAndCount) {
     for (const Flavour flavour : {Flavour::random, Flavour::special, Flavour::tame}) {
       expect_every_length(flavour, count);
     }
+  }
+}
+
+/// As in a slot: the result goes into every input's place and to a place of its own. Nothing beside
+/// them changes.
+TEST_P(FastKernel, CopiesItsResultInPlaceOfTheInputs) {
+  constexpr std::size_t kRoom = kLongest + 256;
+  constexpr unsigned kMost = 9;
+  Random random(31);
+  for (std::size_t bytes = 0; bytes <= kLongest; bytes += element_size(type())) {
+    const unsigned count = 1 + static_cast<unsigned>(random() % kMost);
+    std::vector<Bytes> rooms;
+    std::vector<std::byte*> places;
+    for (unsigned i = 0; i < count + 1; ++i) {
+      Bytes& room = rooms.emplace_back(kRoom, kCanary);
+      places.push_back(room.data() + random() % 128);
+      std::ranges::copy(make_input(type(), Flavour::random, bytes, random), places.back());
+    }
+    Bytes expected(bytes);
+    reference_kernel(type(), operation())(expected.data(), places.data(), count, bytes, {});
+    std::vector<Bytes> wanted = rooms;
+    for (unsigned i = 0; i < count + 1; ++i) {
+      std::ranges::copy(expected, wanted[i].data() + (places[i] - rooms[i].data()));
+    }
+    Bytes out(bytes);
+    kernel()(out.data(), places.data(), count, bytes, {places.data(), count + 1});
+    ASSERT_EQ(first_difference(out, expected), -1) << bytes << " bytes, " << count << " inputs";
+    ASSERT_EQ(rooms, wanted) << bytes << " bytes, " << count << " inputs";
   }
 }
 
@@ -399,7 +397,7 @@ TEST_P(FastFloatKernel, GivesTheOneNanWhicheverCameIn) {
        {std::array{nan, number, number}, std::array{number, nan, number},
         std::array{number, number, nan}, std::array{nan, nan, nan}}) {
     std::uint64_t result = 0;
-    kernel()(reinterpret_cast<std::byte*>(&result), inputs.data(), 3, size);
+    kernel()(reinterpret_cast<std::byte*>(&result), inputs.data(), 3, size, {});
     EXPECT_EQ(result, canonical);
   }
 }
@@ -442,7 +440,7 @@ TEST_P(FastKernel, ReadsNoByteOutsideTheInputs) {
   Bytes out(kLongest);
   for (std::size_t bytes = 0; bytes <= kLongest; bytes += element_size(type())) {
     const std::array<const std::byte*, 3> inputs{page.begin(), page.end() - bytes, page.begin()};
-    kernel()(out.data(), inputs.data(), 3, bytes);
+    kernel()(out.data(), inputs.data(), 3, bytes, {});
   }
 }
 
@@ -481,7 +479,8 @@ class StepwiseFold : public FastKernel {
   static Bytes converted(ConvertKernel kernel, const std::byte* in, std::size_t elements,
                          std::size_t size) {
     const auto guarded = [&](std::byte* out, const std::byte* const* inputs, unsigned /*count*/,
-                             std::size_t bytes) { kernel(out, inputs[0], bytes / size); };
+                             std::size_t bytes,
+                             Copies /*none*/) { kernel(out, inputs[0], bytes / size); };
     return run_guarded(guarded, &in, 1, elements * size);
   }
 };
@@ -512,7 +511,7 @@ TEST_P(StepwiseFold, ConvertsEveryCodeThereAndBack) {
   }
   Bytes expected(all.size());
   const std::byte* const one = all.data();
-  reference_kernel(type(), operation())(expected.data(), &one, 1, all.size());
+  reference_kernel(type(), operation())(expected.data(), &one, 1, all.size(), {});
   EXPECT_EQ(first_difference(narrowed(widened(one, codes)), expected), -1);
 }
 

@@ -41,7 +41,7 @@ Bytes fold(ReduceKernel kernel, const std::vector<const Bytes*>& inputs) {
     pointers.push_back(input->data());
   }
   Bytes result(inputs.front()->size());
-  kernel(result.data(), pointers.data(), static_cast<unsigned>(pointers.size()), result.size());
+  kernel(result.data(), pointers.data(), static_cast<unsigned>(pointers.size()), result.size(), {});
   return result;
 }
 

@@ -83,7 +83,7 @@ Bytes expected_of(const std::vector<Bytes>& tensors, const Pair& pair) {
   Bytes result(tensors[0].size());
   op::reference_kernel(pair.type,
                        pair.operation)(reinterpret_cast<std::byte*>(result.data()), inputs.data(),
-                                       static_cast<unsigned>(inputs.size()), result.size());
+                                       static_cast<unsigned>(inputs.size()), result.size(), {});
   return result;
 }
 

@@ -113,8 +113,6 @@ class Table {
     return op::find_kernel(DataType::i32, Operation::sum, op::CpuLevel::baseline);
   }
 
-  static op::SpreadKernel spread() { return op::find_spread(op::CpuLevel::baseline); }
-
   /// Reduces the frames of a slot that arrive() just called completed, stores the result and lets
   /// it leave.
   SlotResult sum(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
@@ -125,7 +123,7 @@ class Table {
 
  private:
   void reduce(std::uint32_t slot, std::size_t skip = 0, op::ReduceKernel kernel = sum_i32()) {
-    const Fold fold{kernel, spread()};
+    const Fold fold{kernel};
     table_.make_ready(slot,
                       fold_frames(table_.frames_of(slot), skip, fold, table_.result_room(slot)));
   }
@@ -486,7 +484,7 @@ TEST(SlotTable, ACopyOfTheRootsDataKeepsEveryBit) {
     }
     const std::uint32_t slot = table.of(1, 0, 0).slot;
     const auto frames = table->frames_of(slot);
-    fold_frames(frames, 0, Fold::copy_of(root, bits, Table::spread()), table->result_room(slot));
+    fold_frames(frames, 0, Fold::copy_of(root, bits), table->result_room(slot));
     const auto room = table->result_room(slot);
     EXPECT_EQ(Bytes(room.begin(), room.end()), roots) << root;
     for (const frame::Frame* frame : frames) {

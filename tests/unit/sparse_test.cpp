@@ -97,7 +97,7 @@ Bytes dense_result(const Scenario& scenario, std::uint16_t world) {
   Bytes result(tensors[0].size());
   if (!result.empty()) {
     op::reference_kernel(scenario.type, scenario.operation)(
-        reinterpret_cast<std::byte*>(result.data()), inputs.data(), world, result.size());
+        reinterpret_cast<std::byte*>(result.data()), inputs.data(), world, result.size(), {});
   }
   return result;
 }

@@ -90,7 +90,7 @@ void RingReducer::fold_ours(std::uint64_t number) {
   const std::array<const std::byte*, 2> pair{as_bytes(block.partial.data()),
                                              as_bytes(ours(number).data())};
   folded_.resize(bytes);
-  reduce_(as_bytes(folded_.data()), pair.data(), pair.size(), bytes);
+  reduce_(as_bytes(folded_.data()), pair.data(), pair.size(), bytes, {});
   std::swap(folded_, block.partial);
   block.stage = Stage::joined;
   if (is_last(number)) {

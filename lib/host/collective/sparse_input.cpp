@@ -76,7 +76,7 @@ void SparseInput::merge(DataType type, Operation operation) {
     if (same.size() == 1) {
       std::copy_n(same.front(), unit_bytes_, unit);
     } else {
-      fold(unit, same.data(), static_cast<unsigned>(same.size()), unit_bytes_);
+      fold(unit, same.data(), static_cast<unsigned>(same.size()), unit_bytes_, {});
     }
   }
   own_indices_ = std::move(indices);
