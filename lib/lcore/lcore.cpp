@@ -53,6 +53,12 @@ bool is_as_it_came(const rte_mbuf* mbuf) {
   return mbuf->nb_segs == 1 && (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
 }
 
+/// The result leaves by this port.
+TxRequest request_for(frame::Frame& result, std::uint16_t port) {
+  return {mbuf_of(result), port, frame::Departure::consumed, frame::TrafficClass::ring,
+          result.length};
+}
+
 /// The kernel takes the outer tag off for af_packet, and the driver puts it back as 802.1Q,
 /// whatever it was. On a port with 802.1ad links it was a service tag, even when it is the only
 /// tag: an S-VLAN component, such as a provider's network port, knows S-tags only (IEEE 802.1Q
@@ -88,6 +94,7 @@ void Lcore::add_tx_port(std::uint16_t port, std::unique_ptr<TxPort> queues) {
 
 void Lcore::close_tx_port(std::uint16_t port) {
   if (tx_ports_[port]) {
+    set_busy(port);
     tx_ports_[port]->close(counters_, ports_[port]);
   }
 }
@@ -162,6 +169,7 @@ void Lcore::reach_transmitter(Lcore& transmitter) {
 }
 
 void Lcore::route_port(std::uint16_t port, Lcore& transmitter) {
+  set_busy(port); // until the next flush
   for (std::size_t traffic = 0; traffic < frame::kTrafficClasses; ++traffic) {
     tx_routes_[traffic][port] = &transmitter == this ? nullptr : outbox_to(transmitter, traffic);
   }
@@ -537,12 +545,15 @@ void Lcore::send(Run& run) {
   counters_.received += run.size;
   ports_[run.ingress].rx_packets += run.size;
   ports_[run.ingress].rx_bytes += run.bytes;
-  if (tx_routes_[static_cast<std::size_t>(traffic)][run.egress] == nullptr) {
+  if (leaves_here(traffic, run.egress)) {
     TxPort& port = *tx_ports_[run.egress];
     if (run.size >= kWorthPassing && !run.has_company) {
       mbufs = mbufs.subspan(port.pass(mbufs, run.bytes, counters_, ports_[run.egress]));
     }
-    mbufs = mbufs.subspan(port.push(mbufs, frame::Departure::forwarded, traffic));
+    if (!mbufs.empty()) {
+      mbufs = mbufs.subspan(
+          port_to_push_to(run.egress).push(mbufs, frame::Departure::forwarded, traffic));
+    }
   }
   run.size = 0;
   run.bytes = 0;
@@ -644,8 +655,11 @@ unsigned Lcore::make_reductions_for_others() {
 
 unsigned Lcore::flush_ports() {
   unsigned sent = 0;
-  l2::for_each_port(own_tx_ports_, [&](std::uint16_t port) {
-    sent += tx_ports_[port]->flush(counters_, ports_[port]);
+  l2::for_each_port(own_tx_ports_ & ~idle_tx_ports_, [&](std::uint16_t index) {
+    TxPort& port = *tx_ports_[index];
+    sent += port.flush(counters_, ports_[index]);
+    const bool may_pass = leaves_here(frame::TrafficClass::ring, index) && port.may_pass();
+    idle_tx_ports_ |= l2::PortSet{may_pass} << index;
   });
   return sent;
 }
@@ -674,27 +688,64 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
 
 void Lcore::transmit_results(std::span<frame::Frame* const> results,
                              std::span<const std::optional<std::uint16_t>> ports) {
-  for (std::size_t place = 0; place < results.size(); ++place) {
-    const TxRequest request{mbuf_of(*results[place]), *ports[place], frame::Departure::consumed,
-                            frame::TrafficClass::ring, results[place]->length};
-    if (!send_here(request)) [[unlikely]] {
-      send_elsewhere(request);
-    }
+  if (is_alone_) {
+    return transmit_at_once(results, ports);
   }
-  is_alone_ = false;
+  for (std::size_t place = 0; place < results.size(); ++place) {
+    send_in_turn(request_for(*results[place], *ports[place]));
+  }
 }
 
-/// By a port of this lcore, at once or through its backlog. False when the port is another lcore's
-/// or the backlog is full. Results leave together, when the ports are flushed. Those of the first
-/// slot that a frame completes which came alone need not wait for others.
-[[gnu::always_inline]] inline bool Lcore::send_here(const TxRequest& request) {
-  const auto& [mbuf, index, departure, traffic, bytes] = request;
-  if (tx_routes_[static_cast<std::size_t>(traffic)][index] != nullptr) {
+/// Results leave together, when the ports are flushed. Those of the first slot that a frame
+/// completes which came alone need not wait for others. All queues are loaded first, so that what
+/// one waits for comes together with the others'.
+[[gnu::noinline]] void
+Lcore::transmit_at_once(std::span<frame::Frame* const> results,
+                        std::span<const std::optional<std::uint16_t>> ports) {
+  is_alone_ = false;
+  for (const std::optional<std::uint16_t>& port : ports) {
+    if (is_idle(*port)) {
+      tx_ports_[*port]->load_queue(frame::TrafficClass::ring);
+    }
+  }
+  for (std::size_t place = 0; place < results.size(); ++place) {
+    const TxRequest request = request_for(*results[place], *ports[place]);
+    if (!pass(request)) {
+      send_in_turn(request);
+    }
+  }
+}
+
+/// Sends a frame, no copy, without a stay in the backlog. False when others wait for the port or
+/// the device does not take it.
+[[gnu::always_inline]] inline bool Lcore::pass(const TxRequest& request) {
+  const auto& [mbuf, port, departure, traffic, bytes] = request;
+  if (!is_idle(port) || !tx_ports_[port]->pass(mbuf, traffic)) {
     return false;
   }
-  TxPort& port = *tx_ports_[index];
-  return (is_alone_ && port.pass(mbuf, bytes, departure, traffic, counters_, ports_[index])) ||
-         port.push(mbuf, bytes, departure, traffic);
+  ports_[port].count_sent(traffic, 1, bytes);
+  counters_.count(departure);
+  return true;
+}
+
+/// Behind what waits for the port, here or at another lcore.
+[[gnu::always_inline]] inline void Lcore::send_in_turn(const TxRequest& request) {
+  if (!send_here(request)) [[unlikely]] {
+    send_elsewhere(request);
+  }
+}
+
+/// By a port of this lcore, through its backlog. False when the port is another lcore's or the
+/// backlog is full.
+[[gnu::always_inline]] inline bool Lcore::send_here(const TxRequest& request) {
+  const auto& [mbuf, port, departure, traffic, bytes] = request;
+  return leaves_here(traffic, port) && port_to_push_to(port).push(mbuf, bytes, departure, traffic);
+}
+
+/// The lcore's own port, for which a frame waits from now on.
+[[gnu::always_inline]] inline TxPort& Lcore::port_to_push_to(std::uint16_t port) {
+  set_busy(port);
+  return *tx_ports_[port];
 }
 
 /// To another lcore, or to a port whose backlog is full.
@@ -736,7 +787,7 @@ void Lcore::hand_on(frame::Instant now) {
 }
 
 [[gnu::always_inline]] inline void Lcore::queue_on(const TxRequest& request) {
-  TxPort& port = *tx_ports_[request.port];
+  TxPort& port = port_to_push_to(request.port);
   if (!port.push(request.mbuf, request.bytes, request.departure, request.traffic)) [[unlikely]] {
     queue_on_full(port, request);
   }

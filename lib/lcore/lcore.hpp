@@ -259,7 +259,22 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void take_back(rte_mbuf* mbuf, frame::Instant now);
   unsigned flush_ports();
   void send_by(const TxRequest& request);
+
+  /// Whether frames of this class leave by this lcore's own queue of the port.
+  bool leaves_here(frame::TrafficClass traffic, std::uint16_t port) const {
+    return tx_routes_[static_cast<std::size_t>(traffic)][port] == nullptr;
+  }
+
+  bool is_idle(std::uint16_t port) const { return (idle_tx_ports_ >> port & 1) != 0; }
+
+  void set_busy(std::uint16_t port) { idle_tx_ports_ &= ~(l2::PortSet{1} << port); }
+
+  void transmit_at_once(std::span<frame::Frame* const> results,
+                        std::span<const std::optional<std::uint16_t>> ports);
+  bool pass(const TxRequest& request);
+  void send_in_turn(const TxRequest& request);
   bool send_here(const TxRequest& request);
+  TxPort& port_to_push_to(std::uint16_t port);
   void send_elsewhere(const TxRequest& request);
   void queue_on(const TxRequest& request);
   void queue_on_full(TxPort& port, const TxRequest& request);
@@ -291,8 +306,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   bool is_alone_ = false;        // the frame that is served, in its burst; no results have left
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
-      tx_ports_;                 // set for the ports on which this lcore transmits
-  l2::PortSet own_tx_ports_ = 0; // the same ports
+      tx_ports_;                  // set for the ports on which this lcore transmits
+  l2::PortSet own_tx_ports_ = 0;  // the same ports
+  l2::PortSet idle_tx_ports_ = 0; // of them: open, and nothing waits, as the last flush saw it
 
   // Where frames go next. nullptr: this lcore has the next stage too.
   std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group

@@ -44,21 +44,6 @@ std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure depa
   return taken.size();
 }
 
-bool TxPort::pass(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
-                  TrafficClass traffic, frame::FrameCounters& counters, frame::PortCounters& port) {
-  if (!may_pass()) {
-    return false;
-  }
-  hands_over(mbuf);
-  const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(traffic)];
-  if (rte_eth_tx_burst(queues_.device, queue, &mbuf, 1) == 0) {
-    return false;
-  }
-  port.count_sent(traffic, 1, bytes);
-  counters.count(departure);
-  return true;
-}
-
 std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
                          frame::FrameCounters& counters, frame::PortCounters& port) {
   if (!may_pass()) {
@@ -69,7 +54,7 @@ std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
   std::ranges::copy(mbufs.first(size), offered.begin());
   std::ranges::for_each(mbufs.first(size), hands_over);
   const std::uint16_t sent =
-      rte_eth_tx_burst(queues_.device, queues_.queues[kOther], offered.data(), size);
+      rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::other), offered.data(), size);
   for (const rte_mbuf* kept : mbufs.subspan(sent)) {
     bytes -= kept->pkt_len;
   }
@@ -95,7 +80,7 @@ std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
 /// Until the device takes no more.
 template <TrafficClass kTraffic>
 unsigned TxPort::send_all_of(frame::FrameCounters& counters, frame::PortCounters& port) {
-  const std::uint16_t queue = queues_.queues[static_cast<std::size_t>(kTraffic)];
+  const std::uint16_t queue = queue_of(kTraffic);
   unsigned sent_in_all = 0;
   for (;;) {
     const std::span<rte_mbuf*> mbufs = backlog(kTraffic).front(kBurst);
@@ -129,7 +114,7 @@ unsigned TxPort::flush_by_turns(frame::FrameCounters& counters, frame::PortCount
 
 TxPort::Offer TxPort::offer_both(frame::FrameCounters& counters, frame::PortCounters& port) {
   Plan plan = make_plan();
-  const bool is_one_queue = queues_.queues[kRing] == queues_.queues[kOther];
+  const bool is_one_queue = queue_of(TrafficClass::ring) == queue_of(TrafficClass::other);
   const Taken taken = is_one_queue ? send_by_one_queue(plan) : send_by_two_queues(plan);
   return {plan.size, count_departures(plan, taken, counters, port)};
 }
@@ -169,7 +154,7 @@ TxPort::Taken TxPort::send_by_one_queue(const Plan& plan) const {
     mbufs[turn] = plan.mbufs[index][place[index]++];
   }
   const std::uint16_t sent =
-      rte_eth_tx_burst(queues_.device, queues_.queues[kRing], mbufs.data(), plan.size);
+      rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::ring), mbufs.data(), plan.size);
   Taken taken{};
   for (std::uint16_t turn = 0; turn < sent; ++turn) {
     ++taken[static_cast<std::size_t>(plan.turns[turn])];
@@ -181,13 +166,13 @@ TxPort::Taken TxPort::send_by_one_queue(const Plan& plan) const {
 /// frame before them.
 TxPort::Taken TxPort::send_by_two_queues(Plan& plan) const {
   Taken taken{};
-  taken[kRing] = rte_eth_tx_burst(queues_.device, queues_.queues[kRing], plan.mbufs[kRing].data(),
-                                  plan.counts[kRing]);
+  taken[kRing] = rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::ring),
+                                  plan.mbufs[kRing].data(), plan.counts[kRing]);
   Taken due{};
   for (std::uint16_t turn = 0; turn < plan.size && due[kRing] <= taken[kRing]; ++turn) {
     ++due[static_cast<std::size_t>(plan.turns[turn])];
   }
-  taken[kOther] = rte_eth_tx_burst(queues_.device, queues_.queues[kOther],
+  taken[kOther] = rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::other),
                                    plan.mbufs[kOther].data(), due[kOther]);
   return taken;
 }

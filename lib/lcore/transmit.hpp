@@ -3,8 +3,11 @@
 
 #include "frame/counters.hpp"
 #include "frame/frame.hpp"
+#include "frame/prefetch.hpp"
+#include "lcore/happens_before.hpp"
 #include "lcore/tx_arbiter.hpp"
 
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -77,13 +80,23 @@ class TxPort {
   std::size_t push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
                    frame::TrafficClass traffic);
 
-  /// Sends a frame, no copy, of so many bytes without a stay in the backlog. False while others
-  /// wait, or when the device does not take it; the caller keeps the mbuf.
-  bool pass(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
-            frame::TrafficClass traffic, frame::FrameCounters& counters, frame::PortCounters& port);
+  /// Whether frames may leave without a stay in the backlog: nothing waits.
+  bool may_pass() const { return !is_closed() && is_empty(); }
 
-  /// The same for frames of class `other`, `bytes` long together. Returns how many the device has
-  /// taken; the caller keeps the rest.
+  /// Loads what pass() reads first of all that the driver knows of the queue.
+  void load_queue(frame::TrafficClass traffic) const {
+    frame::prefetch(rte_eth_fp_ops[queues_.device].txq.data[queue_of(traffic)]);
+  }
+
+  /// Gives the device a frame that may pass. False when it does not take it: the caller keeps the
+  /// mbuf. Who calls counts the frame.
+  bool pass(rte_mbuf* mbuf, frame::TrafficClass traffic) const {
+    hands_over(mbuf);
+    return rte_eth_tx_burst(queues_.device, queue_of(traffic), &mbuf, 1) != 0;
+  }
+
+  /// The same for frames of class `other`, `bytes` long together, if they may pass; counts them.
+  /// Returns how many the device has taken; the caller keeps the rest.
   std::size_t pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
                    frame::FrameCounters& counters, frame::PortCounters& port);
 
@@ -217,12 +230,13 @@ class TxPort {
     unsigned sent = 0;
   };
 
+  std::uint16_t queue_of(frame::TrafficClass traffic) const {
+    return queues_.queues[static_cast<std::size_t>(traffic)];
+  }
+
   bool is_empty() const {
     return waiting(frame::TrafficClass::ring) == 0 && waiting(frame::TrafficClass::other) == 0;
   }
-
-  /// Whether a frame may leave without a stay in the backlog.
-  bool may_pass() const { return !is_closed() && is_empty(); }
 
   unsigned flush_by_turns(frame::FrameCounters& counters, frame::PortCounters& port);
 

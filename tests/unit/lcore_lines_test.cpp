@@ -623,6 +623,80 @@ TEST(LcoreLines, ResultsLeaveByThePortsLcore) {
   EXPECT_TRUE(weir.balances());
 }
 
+/// Its device may be gone.
+TEST(LcoreLines, NothingLeavesByAClosedPort) {
+  RingJob job({.ring = 1, .world = 2 * kPorts, .ports = kPorts});
+  Switch weir("closed", {job.ring()});
+  weir.start(job);
+  constexpr std::uint16_t closed = 0;
+  weir.lcore().close_tx_port(closed);
+  for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+    weir.send(job.message(rank, 1, Bytes(200, 1)).front(), job.port_of(rank));
+    weir.work_on(); // each comes alone, so that results would leave at once
+  }
+  EXPECT_TRUE(weir.take(closed, kPlaces).empty());
+  EXPECT_EQ(weir.take(1, kPlaces).size(), 2U);
+  EXPECT_EQ(weir.dropped(DropReason::port_closed), 2U);
+  EXPECT_TRUE(weir.balances());
+}
+
+/// All that a job's ports got so far.
+using Arrived = std::array<std::vector<Bytes>, kPorts>;
+
+void take_all(Switch& weir, Arrived& arrived) {
+  for (std::uint16_t port = 0; port < kPorts; ++port) {
+    std::ranges::move(weir.take(port, kPlaces), std::back_inserter(arrived[port]));
+  }
+}
+
+/// Each contribution comes alone. One switch's wires are emptied after each slot. Those of the
+/// other become full, one of them amidst a slot's results: the rest waits, and leaves in order.
+/// They have room again just before the last contribution: its results still leave behind those
+/// that wait.
+TEST(LcoreLines, ResultsThatTheDeviceDoesNotTakeAtOnceWait) {
+  constexpr std::uint16_t world = 2 * kPorts; // two results a port and slot
+  constexpr std::uint32_t messages = kPlaces / 2 + 8;
+  RingJob job({.ring = 1, .world = world, .ports = kPorts});
+  Switch emptied("emptied", {job.ring()});
+  Switch filled("filled", {job.ring()});
+  const std::array switches{&emptied, &filled};
+  for (Switch* weir : switches) {
+    weir->start(job);
+    weir->send(PlainStream(0, 0).greeting(), 0);
+    weir->round();
+    weir->send(PlainStream(1, 0).next(), 1);
+    weir->work_on();
+  }
+  Arrived wanted;
+  Arrived arrived;
+  for (std::uint32_t id = 1; id <= messages; ++id) {
+    for (std::uint16_t rank = 0; rank < world; ++rank) {
+      if (id == messages && rank == world - 1) {
+        EXPECT_NE(filled.lcore().queued(), 0U) << "so the wires were full";
+        take_all(filled, arrived);
+      }
+      for (Switch* weir : switches) {
+        weir->send(job.message(rank, id, Bytes(200, 1)).front(), job.port_of(rank));
+        weir->work_on();
+      }
+    }
+    take_all(emptied, wanted);
+  }
+  take_all(filled, arrived);
+  for (std::uint16_t port = 0; port < kPorts; ++port) {
+    EXPECT_EQ(arrived[port].size(), 2 * messages + (port == 0 ? 1 : 0));
+    EXPECT_EQ(arrived[port], wanted[port]) << port;
+    const frame::PortCounters counters = filled.port_counters(port);
+    const frame::PortCounters all = emptied.port_counters(port);
+    const auto& sent = counters.sent(frame::TrafficClass::ring);
+    EXPECT_EQ(sent.packets, all.sent(frame::TrafficClass::ring).packets);
+    EXPECT_EQ(sent.bytes, all.sent(frame::TrafficClass::ring).bytes);
+  }
+  EXPECT_EQ(filled.lcore().counters().consumed, emptied.lcore().counters().consumed);
+  EXPECT_EQ(filled.lcore().queued(), 0U);
+  EXPECT_TRUE(filled.balances());
+}
+
 /// What two switches get, one in bursts and the other frame by frame: of each port, packets of two
 /// ranks that take turns after a few, some of them damaged or with a tag beside the frame, and
 /// plain frames between them.
