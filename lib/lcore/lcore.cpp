@@ -716,8 +716,8 @@ Lcore::transmit_at_once(std::span<frame::Frame* const> results,
   }
 }
 
-/// Sends a frame, no copy, without a stay in the backlog. False when others wait for the port or
-/// the device does not take it.
+/// Sends a frame, no copy, without a stay in the backlog. False when the port is not idle or the
+/// device does not take it.
 [[gnu::always_inline]] inline bool Lcore::pass(const TxRequest& request) {
   const auto& [mbuf, port, departure, traffic, bytes] = request;
   if (!is_idle(port) || !tx_ports_[port]->pass(mbuf, traffic)) {
@@ -742,7 +742,7 @@ Lcore::transmit_at_once(std::span<frame::Frame* const> results,
   return leaves_here(traffic, port) && port_to_push_to(port).push(mbuf, bytes, departure, traffic);
 }
 
-/// The lcore's own port, for which a frame waits from now on.
+/// The lcore's own port, for which a frame may wait from now on.
 [[gnu::always_inline]] inline TxPort& Lcore::port_to_push_to(std::uint16_t port) {
   set_busy(port);
   return *tx_ports_[port];

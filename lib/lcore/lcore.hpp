@@ -306,9 +306,11 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   bool is_alone_ = false;        // the frame that is served, in its burst; no results have left
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
-      tx_ports_;                  // set for the ports on which this lcore transmits
-  l2::PortSet own_tx_ports_ = 0;  // the same ports
-  l2::PortSet idle_tx_ports_ = 0; // of them: open, and nothing waits, as the last flush saw it
+      tx_ports_;                 // set for the ports on which this lcore transmits
+  l2::PortSet own_tx_ports_ = 0; // the same ports
+  // Of them: open, results leave here, and nothing waits. Set by a flush, cleared before anything
+  // changes this.
+  l2::PortSet idle_tx_ports_ = 0;
 
   // Where frames go next. nullptr: this lcore has the next stage too.
   std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group

@@ -83,7 +83,8 @@ class TxPort {
   /// Whether frames may leave without a stay in the backlog: nothing waits.
   bool may_pass() const { return !is_closed() && is_empty(); }
 
-  /// Loads what pass() reads first of all that the driver knows of the queue.
+  /// Loads what pass() reads first of all that the driver knows of the queue. It is found in the
+  /// table that rte_eth_tx_burst, which is inline, reads as well.
   void load_queue(frame::TrafficClass traffic) const {
     frame::prefetch(rte_eth_fp_ops[queues_.device].txq.data[queue_of(traffic)]);
   }

@@ -123,9 +123,9 @@ void fold_short(std::byte* out, const std::byte* const* inputs, unsigned count, 
 
 /// Vectors of all inputs that are folded together: as many as there are registers for.
 template <typename Codec>
-constexpr unsigned kMostColumns = is_in_order<Codec> ? 2 : kAccumulators / Codec::kParts;
+constexpr unsigned kMostColumns = kAccumulators / Codec::kParts;
 
-/// The same if there are copies: about two lines. Then the CPU reads some lines while it writes
+/// The same if there are copies: at most two lines. Then the CPU reads some lines while it writes
 /// those before them.
 template <typename Codec>
 constexpr unsigned kColumnsToCopy =

@@ -135,13 +135,13 @@ class Inputs {
   std::vector<const std::byte*> pointers_;
 };
 
-/// The bytes that the kernel wrote. Fails when it wrote any others.
+/// The bytes that the kernel wrote to `out`. Fails when it wrote any others beside them.
 template <typename Kernel>
-Bytes run_guarded(Kernel kernel, const std::byte* const* inputs, unsigned count,
-                  std::size_t bytes) {
+Bytes run_guarded(Kernel kernel, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+                  Copies copies = {}) {
   constexpr std::size_t kGuard = 67; // odd: `out` is misaligned
   Bytes buffer(bytes + 2 * kGuard, kCanary);
-  kernel(buffer.data() + kGuard, inputs, count, bytes, Copies());
+  kernel(buffer.data() + kGuard, inputs, count, bytes, copies);
   const auto begin = buffer.begin() + kGuard;
   const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
   const auto untouched = [](std::byte byte) { return byte == kCanary; };
@@ -344,14 +344,14 @@ TEST_P(FastKernel, CopiesItsResultInPlaceOfTheInputs) {
       places.push_back(room.data() + random() % 128);
       std::ranges::copy(make_input(type(), Flavour::random, bytes, random), places.back());
     }
-    Bytes expected(bytes);
-    reference_kernel(type(), operation())(expected.data(), places.data(), count, bytes, {});
+    const Bytes expected =
+        run_guarded(reference_kernel(type(), operation()), places.data(), count, bytes);
     std::vector<Bytes> wanted = rooms;
     for (unsigned i = 0; i < count + 1; ++i) {
       std::ranges::copy(expected, wanted[i].data() + (places[i] - rooms[i].data()));
     }
-    Bytes out(bytes);
-    kernel()(out.data(), places.data(), count, bytes, {places.data(), count + 1});
+    const Bytes out =
+        run_guarded(kernel(), places.data(), count, bytes, {places.data(), count + 1});
     ASSERT_EQ(first_difference(out, expected), -1) << bytes << " bytes, " << count << " inputs";
     ASSERT_EQ(rooms, wanted) << bytes << " bytes, " << count << " inputs";
   }
