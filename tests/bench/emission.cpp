@@ -2,6 +2,7 @@
 #include "frame_stock.hpp"
 #include "op/kernel.hpp"
 #include "pipeline.hpp"
+#include "slot/fold.hpp"
 
 #include <rte_mbuf.h>
 
@@ -83,7 +84,7 @@ class Emission {
   /// Like the switch: the kernel writes the sum into each frame.
   void sum_to_all(Slot slot) {
     const auto payloads = payloads_of(slot);
-    kernel_(result(), payloads.data(), kRanks, payload_, {payloads.data(), kRanks});
+    slot::Fold{kernel_}(result(), payloads, payload_);
   }
 
   /// A chain: the frame's headers, the one result by reference, the ICRC in a segment of its own.
