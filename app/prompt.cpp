@@ -34,12 +34,18 @@ const char* prompt_text(EditLine*) {
   return "weir> ";
 }
 
+/// A terminal may go at any time. fmt::print would throw then, and nothing may be thrown through
+/// libedit.
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 /// Does what a signal has asked for. The line being typed stands below what there is to tell.
 void look_around(EditLine* editor) {
   const std::string said = session_of(editor).meanwhile();
   if (!said.empty()) {
-    std::fputs(("\n" + said).c_str(), stdout); // not fmt::print: nothing is thrown through libedit
-    std::fflush(stdout);
+    say("\n" + said);
     el_set(editor, EL_REFRESH);
   }
 }
@@ -85,8 +91,7 @@ unsigned char complete(EditLine* editor, int) {
     rest += ' ';
   }
   if (rest.empty()) {
-    fmt::print("\n{}\n", fmt::join(words, "  "));
-    std::fflush(stdout);
+    say(fmt::format("\n{}\n", fmt::join(words, "  ")));
     return CC_REDISPLAY;
   }
   el_insertstr(editor, rest.c_str());
@@ -95,8 +100,8 @@ unsigned char complete(EditLine* editor, int) {
 
 } // namespace
 
-void run_prompt(const command::Commands& commands, const std::atomic<bool>& stop,
-                const std::function<std::string()>& meanwhile) {
+PromptEnd run_prompt(const command::Commands& commands, const std::atomic<bool>& stop,
+                     const std::function<std::string()>& meanwhile) {
   Session session{commands, stop, meanwhile};
   const std::unique_ptr<EditLine, decltype(&el_end)> editor(el_init("weir", stdin, stdout, stderr),
                                                             &el_end);
@@ -111,21 +116,22 @@ void run_prompt(const command::Commands& commands, const std::atomic<bool>& stop
   el_set(editor.get(), EL_GETCFN, &read_key);
   el_set(editor.get(), EL_ADDFN, "weir-complete", "complete a word", &complete);
   el_set(editor.get(), EL_BIND, "^I", "weir-complete", nullptr);
+  el_set(editor.get(), EL_BIND, "^D", "ed-delete-next-char", nullptr); // it is no order to end
 
   while (!stop) {
     int length = 0;
     const char* text = el_gets(editor.get(), &length);
     if (text == nullptr || length <= 0) {
-      break;
+      return stop ? PromptEnd::stop : PromptEnd::terminal_gone;
     }
     std::string line(text, static_cast<std::size_t>(length));
     line.erase(line.find_last_not_of(" \r\n") + 1);
     if (!line.empty()) {
       history(past.get(), &event, H_ENTER, line.c_str());
     }
-    fmt::print("{}", commands.run(line));
-    std::fflush(stdout);
+    say(commands.run(line));
   }
+  return PromptEnd::stop;
 }
 
 } // namespace weir::app

@@ -293,6 +293,15 @@ void tell_numa_crossings(const control::Switch& weir, events::EventLog& log) {
   }
 }
 
+/// A connection to the switch's machine that breaks does not end anybody's jobs.
+void tell_end(app::PromptEnd end, events::EventLog& log) {
+  if (end == app::PromptEnd::terminal_gone) {
+    log.write({events::EventKind::terminal_gone,
+               "the prompt's terminal has gone; the switch goes on without a prompt",
+               {}});
+  }
+}
+
 /// Ends the switch, and tells what it has done.
 void stop(control::Switch& weir) {
   const report::Report last_seen = everything(weir);
@@ -326,15 +335,14 @@ void run_switch(const Options& options, const config::Config& config,
   service.tell_ready();
   run_lines(commands, first_commands);
   if (has_prompt) {
-    app::run_prompt(commands, stop_requested, [&] {
+    const app::PromptEnd end = app::run_prompt(commands, stop_requested, [&] {
       app::reload_if_asked(weir, service, log);
       return prompt_log.take();
     });
-    stop_requested = true; // also at the end of input: the next signal is the second one
-  } else {
-    wait_for_signal(weir, service, log, metrics, control);
+    prompt_log.close();
+    tell_end(end, log);
   }
-  prompt_log.close();
+  wait_for_signal(weir, service, log, metrics, control);
   service.tell_stopping();
   caretaker.reset();
   app::drain(weir, weir.drain_time(), stop_at_once, service, log);

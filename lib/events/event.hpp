@@ -36,10 +36,11 @@ enum class EventKind : std::uint8_t {
   numa_crossing,
   reloaded,
   reload_refused,
+  terminal_gone,
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 21;
+inline constexpr std::size_t kEventKinds = 22;
 
 /// How many lines of a kind there may be.
 enum class Pace : std::uint8_t {
@@ -91,6 +92,8 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
      "after SIGHUP: what the file has changed; a line for each change", Pace::all},
     {EventKind::reload_refused, "reload_refused", Severity::warning,
      "after SIGHUP: why nothing has changed, or not all", Pace::all},
+    {EventKind::terminal_gone, "terminal_gone", Severity::notice,
+     "the prompt's terminal hung up; the switch goes on without a prompt"},
     {EventKind::lines_left_out, "lines_left_out", Severity::notice,
      "there were more lines of a kind than ten in a minute"},
 }};

@@ -23,7 +23,7 @@ VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
 EVENTS = re.compile(r"\n((?:weir: [^\n]* \[[a-z_]+(?: [a-z_]+=\S+)*\]\n)+)weir> ")
 BEGUN_EVENTS = re.compile(r"\n(?:weir: [^\n]*\n)*(?:w|we|wei|weir|weir:|weir: [^\n]*)?\Z")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
-TAB, UP, CTRL_U = "\t", "\x1b[A", "\x15"
+TAB, UP, CTRL_D, CTRL_U = "\t", "\x1b[A", "\x04", "\x15"
 
 
 def lines_of(grammar: str) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import signal
 
 from hosts import RANKS, Job, contributions, ring_of_hosts
 from lab import Lab, smoke_test
-from terminal import CTRL_U, PROMPT, TAB, UP, Terminal, lines_of
+from terminal import CTRL_D, CTRL_U, PROMPT, TAB, UP, Terminal, lines_of
 from weir import ROOT, STOP_S, WEIR, Failed, Totals, expect, run_to_end, wait_for
 
 CONFIG = ROOT / "config/af_packet.yaml"
@@ -154,12 +154,33 @@ def signal_at_prompt(lab: Lab) -> None:
 
 @smoke_test("prompt-hang-up")
 def hang_up(lab: Lab) -> None:
-    """A terminal that goes away ends the switch as the end of input does, though nobody can read its last words."""
+    """A terminal that goes away, with a line half typed or in the middle of an answer, ends nothing: a job goes on, the
+    switch still answers, and a signal ends it."""
+    for typed in ("", "show por", "show port xstats all\n", CTRL_D):
+        fabric, hosts = ring_of_hosts(lab)
+        terminal = Terminal(lab, fabric, CONFIG)
+        hosts.say_hello()
+        terminal.press(typed)
+        terminal.hang_up()
+        process = terminal.switch.process
+        process.send_signal(signal.SIGHUP)  # as the kernel does to the session's leader
+        Job(hosts, last=2).run()
+        expect(process.poll() is None, f"after {typed!r} the switch ended with {process.returncode}")
+        row = terminal.switch.ask("/weir/ring,7")["rings"]["0"]
+        expect(row["results"] == RANKS * (1 + 2 * 16), f"{row}")
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(STOP_S)
+        expect(status == 0, f"exit status {status} without a terminal")
+
+
+@smoke_test("prompt-end-of-input")
+def end_of_input(lab: Lab) -> None:
+    """^D ends nothing: only `quit` does, and a signal."""
     fabric, _ = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, CONFIG)
-    terminal.hang_up()
-    status = terminal.switch.process.wait(STOP_S)
-    expect(status == 0, f"exit status {status} without a terminal")
+    terminal.press(CTRL_D)
+    expect("lcores" in terminal.ask("show lcores"), "no answer after ^D")
+    terminal.quit()
 
 
 @smoke_test("help-option")
