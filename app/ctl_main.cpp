@@ -2,8 +2,10 @@
 
 /// weirctl: the prompt's commands for a switch that runs elsewhere.
 
+#include "complaint.hpp"
 #include "option_table.hpp"
 #include "rpc/client.hpp"
+#include "text/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -93,8 +95,9 @@ void check_tls(const Options& options, const std::string& server) {
   }
 }
 
+/// What the switch has said: it may not be the one that was meant.
 void print(const std::string& text) {
-  fmt::print("{}", text);
+  fmt::print("{}", text::printable_lines(text));
   std::fflush(stdout);
 }
 
@@ -125,13 +128,13 @@ int main(int argc, char** argv) {
     run(options, line);
     return EXIT_SUCCESS;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "weirctl: {}\n", error.what());
+    app::complain("weirctl", error.what());
     return kExitUsage;
   } catch (const rpc::WrongCall& error) {
-    fmt::print(stderr, "weirctl: {}\n", error.what());
+    app::complain("weirctl", error.what());
     return kExitUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weirctl: {}\n", error.what());
+    app::complain("weirctl", error.what());
     return kExitFailure;
   }
 }

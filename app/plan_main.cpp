@@ -2,6 +2,7 @@
 
 /// weir-plan: plans for a topology.
 
+#include "complaint.hpp"
 #include "config/config_error.hpp"
 #include "config/yaml_reader.hpp"
 #include "graphviz.hpp"
@@ -159,18 +160,18 @@ int main(int argc, char** argv) {
     run(app::parse_plan_options(argc, argv));
     return 0;
   } catch (const app::UsageError& error) {
-    fmt::print(stderr, "weir-plan: {}\n", error.what());
+    app::complain("weir-plan", error.what());
     return kExitUsage;
   } catch (const config::ConfigError& error) {
-    fmt::print(stderr, "weir-plan: {}\n", error.what());
+    app::complain("weir-plan", error.what());
     return kExitUsage;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "weir-plan: the memory is not enough for plans of so many nodes; --nodes takes "
-               "some of them\n");
+    app::complain(
+        "weir-plan",
+        "the memory is not enough for plans of so many nodes; --nodes takes some of them");
     return kExitFailure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weir-plan: {}\n", error.what());
+    app::complain("weir-plan", error.what());
     return kExitFailure;
   }
 }

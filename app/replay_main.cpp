@@ -3,6 +3,7 @@
 /// weir-replay: reads a capture and writes a capture. One thread, no EAL; the time is that of the
 /// capture.
 
+#include "complaint.hpp"
 #include "config/config.hpp"
 #include "control/settings.hpp"
 #include "frame/frame.hpp"
@@ -373,13 +374,13 @@ int main(int argc, char** argv) {
     fmt::print("{}", report::to_text(report));
     return EXIT_SUCCESS;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "weir-replay: {}\n", error.what());
+    app::complain("weir-replay", error.what());
     return kExitUsage;
   } catch (const config::ConfigError& error) {
-    fmt::print(stderr, "weir-replay: {}\n", error.what());
+    app::complain("weir-replay", error.what());
     return kExitUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weir-replay: {}\n", error.what());
+    app::complain("weir-replay", error.what());
     return kExitFailure;
   }
 }

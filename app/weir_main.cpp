@@ -3,6 +3,7 @@
 /// weir: the switch.
 
 #include "command/commands.hpp"
+#include "complaint.hpp"
 #include "config/config.hpp"
 #include "config/keys.hpp"
 #include "control/caretaker.hpp"
@@ -21,6 +22,7 @@
 #include "report/answers.hpp"
 #include "report/telemetry.hpp"
 #include "service_manager.hpp"
+#include "text/printable.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -227,7 +229,7 @@ void run_lines(const command::Commands& commands, const std::vector<std::string>
     if (stop_requested) {
       break;
     }
-    fmt::print("weir> {}\n{}", line, commands.run(line));
+    fmt::print("weir> {}\n{}", text::printable(line), commands.run(line));
   }
   std::fflush(stdout);
 }
@@ -380,7 +382,7 @@ int main(int argc, char** argv) {
     run_switch(options, config, first_commands);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    std::fputs(fmt::format("weir: {}\n", error.what()).c_str(), stderr);
+    app::complain("weir", error.what());
     return is_mistake(error) ? kExitConfig : kExitFailure;
   }
 }

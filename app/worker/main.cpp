@@ -2,6 +2,7 @@
 
 /// weir-worker: one rank of a job.
 
+#include "complaint.hpp"
 #include "host/api/device.hpp"
 #include "host/api/group.hpp"
 #include "host/transport/host_eal.hpp"
@@ -148,13 +149,13 @@ int main(int argc, char** argv) {
     run(options);
     return EXIT_SUCCESS;
   } catch (const app::UsageError& error) {
-    fmt::print(stderr, "weir-worker: {}\n", error.what());
+    app::complain("weir-worker", error.what());
     return kExitUsage;
   } catch (const host::Error& error) {
-    fmt::print(stderr, "weir-worker: {}: {}\n", name_of(error.code()), error.what());
+    app::complain("weir-worker", fmt::format("{}: {}", name_of(error.code()), error.what()));
     return kExitFailure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "weir-worker: {}\n", error.what());
+    app::complain("weir-worker", error.what());
     return kExitFailure;
   }
 }

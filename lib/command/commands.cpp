@@ -5,6 +5,7 @@
 #include "report/captures.hpp"
 #include "report/questions.hpp"
 #include "report/reclaims.hpp"
+#include "text/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -245,9 +246,9 @@ std::string Commands::run(std::string_view line) const {
     return {};
   }
   try {
-    return printed(execute(words), words);
+    return text::printable_lines(printed(execute(words), words));
   } catch (const std::exception& error) {
-    return fmt::format("{}\n", error.what());
+    return text::printable(error.what()) + "\n";
   }
 }
 

@@ -2,6 +2,7 @@
 #include "config/yaml_reader.hpp"
 
 #include "config/config_error.hpp"
+#include "text/printable.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
@@ -194,14 +195,7 @@ std::pair<YAML::Node, YAML::Mark> load_document(const std::string& text, std::st
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;
-  std::string out = "\"";
-  for (const unsigned char c : text.substr(0, longest)) {
-    if (c < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", c);
-    } else {
-      out += static_cast<char>(c);
-    }
-  }
+  std::string out = "\"" + text::printable(text.substr(0, longest));
   out += text.size() > longest ? "\" ..." : "\"";
   return out;
 }
@@ -402,9 +396,7 @@ std::string YamlReader::text(std::string_view allowed) const {
   if (!present_ || !node_.IsScalar() || node_.Scalar().empty()) {
     fail(found(), allowed);
   }
-  const bool printable =
-      std::ranges::none_of(node_.Scalar(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (!printable) {
+  if (!text::is_printable(node_.Scalar())) {
     fail(found(), fmt::format("{}, without control characters", allowed));
   }
   return node_.Scalar();

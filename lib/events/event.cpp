@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events/event.hpp"
 
+#include "text/printable.hpp"
+
 #include <fmt/format.h>
 
 namespace weir::events {
+namespace {
+
+/// A blank or a bracket would look like the end of the field.
+std::string word_of(std::string_view value) {
+  std::string word;
+  for (const char byte : text::printable(value)) {
+    word += byte == ' ' || byte == ']' ? fmt::format("\\x{:02x}", byte) : std::string(1, byte);
+  }
+  return word;
+}
+
+} // namespace
 
 std::string line_of(const Event& event) {
-  std::string line = fmt::format("{} [{}", event.text, row_of(event.kind).name);
+  std::string line = fmt::format("{} [{}", text::printable(event.text), row_of(event.kind).name);
   for (const Field& field : event.fields) {
-    line += fmt::format(" {}={}", field.name, field.value);
+    line += fmt::format(" {}={}", field.name, word_of(field.value));
   }
   return line + "]";
 }

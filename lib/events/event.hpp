@@ -106,7 +106,7 @@ inline constexpr const EventRow& row_of(EventKind kind) {
 
 struct Field {
   std::string_view name; // lower case
-  std::string value;     // without blanks
+  std::string value;     // of line_of(): a blank, and what is not printable, as \xNN
 };
 
 struct Event {
@@ -115,7 +115,7 @@ struct Event {
   std::vector<Field> fields;
 };
 
-/// "ring 7: rank 3 is late [straggler ring=7 rank=3]".
+/// "ring 7: rank 3 is late [straggler ring=7 rank=3]". On one line, whatever the texts hold.
 std::string line_of(const Event& event);
 
 } // namespace weir::events

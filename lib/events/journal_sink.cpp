@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events/text_sink.hpp"
+#include "text/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ class JournalSink : public LineSink {
   void put(const Event& event) override {
     const EventRow& row = row_of(event.kind);
     std::vector<std::string> fields{
-        fmt::format("MESSAGE={}", event.text),
+        fmt::format("MESSAGE={}", text::printable(event.text)),
         fmt::format("PRIORITY={}", static_cast<int>(row.severity)),
         "SYSLOG_IDENTIFIER=weir",
         journal_field("event", row.name),

@@ -2,6 +2,7 @@
 #include "report/report.hpp"
 
 #include "text/json.hpp"
+#include "text/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ struct CellText {
 
   std::string operator()(double number) const { return fmt::format("{:.2f}", number); }
 
-  std::string operator()(const std::string& text) const { return text; }
+  std::string operator()(const std::string& text) const { return text::printable(text); }
 };
 
 /// Counts columns, not bytes: headings and cells may hold UTF-8.
@@ -75,7 +76,7 @@ void write_text(std::string& text, const Table& table) {
     write_line(text, line);
   }
   if (!table.note.empty()) {
-    text += "  " + table.note + "\n";
+    text += "  " + text::printable(table.note) + "\n";
   }
 }
 

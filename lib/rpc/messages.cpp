@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/messages.hpp"
 
+#include "text/printable.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,19 +11,12 @@
 namespace weir::rpc {
 namespace {
 
-/// No control characters: words end in logs and on terminals.
-bool is_printable(const std::string& text) {
-  return std::ranges::all_of(text, [](char byte) {
-    const auto code = static_cast<unsigned char>(byte);
-    return code >= 0x20 && code != 0x7f;
-  });
-}
-
 void check_text(std::string_view what, const std::string& text) {
-  if (text.size() > kMostWordBytes || !is_printable(text)) {
-    throw WrongMessage(
-        fmt::format("{}: found {} bytes{}; allowed: at most {} printable bytes", what, text.size(),
-                    is_printable(text) ? "" : " with control characters", kMostWordBytes));
+  const bool is_printable = text::is_printable(text); // words end in logs and on terminals
+  if (text.size() > kMostWordBytes || !is_printable) {
+    throw WrongMessage(fmt::format("{}: found {} bytes{}; allowed: at most {} printable bytes",
+                                   what, text.size(),
+                                   is_printable ? "" : " with control characters", kMostWordBytes));
   }
 }
 

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "text/json.hpp"
 
+#include "text/utf8.hpp"
+
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <iterator>
 
 namespace weir::text {
 
 std::string json_string(std::string_view text) {
+  constexpr char32_t replacement = 0xfffd;
   std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const Utf8Piece piece = first_piece_of(text);
+    const std::string_view bytes = text.substr(0, piece.bytes);
+    if (bytes == "\"" || bytes == "\\") {
       out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+      out += bytes;
+    } else if (is_shown(piece)) {
+      out += bytes;
     } else {
-      out += c;
+      const char32_t shown = piece.is_valid ? piece.code_point : replacement;
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<std::uint32_t>(shown));
     }
+    text.remove_prefix(piece.bytes);
   }
   return out + "\"";
 }

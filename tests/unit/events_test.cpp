@@ -73,6 +73,16 @@ class Story {
   std::uint64_t late_ns_ = 0; // the looking thread's clock goes on after the stop
 };
 
+/// Names come from the configuration, certificates and the network. None of them begins a line or
+/// a field.
+TEST(EventLine, IsOneLineWhateverItsTextsHold) {
+  EXPECT_EQ(line_of({EventKind::port_down,
+                     "port \x1b[2Jp0\nweir: all is well: down",
+                     {{"port", "p0 severity=0]\n"}}}),
+            "port \\x1b[2Jp0\\x0aweir: all is well: down "
+            "[port_down port=p0\\x20severity=0\\x5d\\x0a]");
+}
+
 TEST(RingWatch, TellsOnceThatAJobHasBegunAndThatItWasGivenUp) {
   Story story;
   EXPECT_THAT(story.at(100),

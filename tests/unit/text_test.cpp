@@ -5,12 +5,15 @@
 #include "text/json.hpp"
 #include "text/list.hpp"
 #include "text/number.hpp"
+#include "text/printable.hpp"
 #include "text/quantity.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -71,6 +74,60 @@ TEST(JsonStrings, EscapeWhatTheyMust) {
   EXPECT_EQ(json_string("plain é"), "\"plain é\"");
   EXPECT_EQ(json_string("say \"no\" \\ \n"), "\"say \\\"no\\\" \\\\ \\u000a\"");
   EXPECT_EQ(json_string(std::string_view("\0", 1)), "\"\\u0000\"");
+}
+
+/// A parser must not stop at what a stranger has written.
+TEST(JsonStrings, AreUtf8WhateverComes) {
+  EXPECT_EQ(json_string("\xff\xc3"), "\"\\ufffd\\ufffd\"");
+  EXPECT_EQ(json_string("\x7f\xc2\x9b"), "\"\\u007f\\u009b\"");
+}
+
+TEST(Printable, LeavesTextAsItIs) {
+  for (const std::string_view text :
+       {"", "plain", "back\\slash", "é", "\u20ac", "\U0001f600", "\ufffd", "a b"}) {
+    EXPECT_TRUE(is_printable(text)) << text;
+    EXPECT_EQ(printable(text), text);
+  }
+}
+
+struct Hidden {
+  std::string_view text;
+  std::string_view shown;
+};
+
+// RFC 3629 sections 3 and 4 have the sequences that are none.
+constexpr std::array kHiddenTexts{
+    Hidden{"\x1b]0;title\x07", "\\x1b]0;title\\x07"}, // a terminal's title
+    Hidden{"\x1b[2J", "\\x1b[2J"},                    // clears the screen
+    Hidden{"a\nb\rc\td", "a\\x0ab\\x0dc\\x09d"},
+    Hidden{std::string_view("\0", 1), "\\x00"},
+    Hidden{"\x7f", "\\x7f"},
+    Hidden{"\xc2\x9b"
+           "31m",
+           "\\xc2\\x9b31m"},                            // CSI of C1
+    Hidden{"\xe2\x80\xae", "\\xe2\\x80\\xae"},          // right-to-left override
+    Hidden{"\xe2\x80\xa8", "\\xe2\\x80\\xa8"},          // line separator
+    Hidden{"\xc3", "\\xc3"},                            // half a sequence
+    Hidden{"\xc3(", "\\xc3("},                          // a sequence that breaks off
+    Hidden{"\x80", "\\x80"},                            // a tail without a head
+    Hidden{"\xc0\xaf", "\\xc0\\xaf"},                   // '/', too long
+    Hidden{"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},          // the same
+    Hidden{"\xed\xa0\x80", "\\xed\\xa0\\x80"},          // a surrogate
+    Hidden{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, // U+110000
+    Hidden{"\xff", "\\xff"},
+};
+
+TEST(Printable, EscapesWhatATerminalWouldObey) {
+  for (const Hidden& hidden : kHiddenTexts) {
+    EXPECT_FALSE(is_printable(hidden.text)) << hidden.shown;
+    EXPECT_EQ(printable(hidden.text), hidden.shown);
+    EXPECT_TRUE(is_printable(printable(hidden.text)));
+  }
+}
+
+TEST(Printable, KeepsLinesWhereAnAnswerHasSome) {
+  EXPECT_EQ(printable_lines("one\n\ntwo\x1b\n"), "one\n\ntwo\\x1b\n");
+  EXPECT_EQ(printable_lines("no end"), "no end");
 }
 
 } // namespace
