@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frame/prefetch.hpp"
+#include "wire/keyed_hash.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,23 +14,8 @@
 
 namespace weir::conn {
 
-/// The secret of a table's hash. Without it nobody can choose keys that collide.
-struct HashKey {
-  std::uint64_t first = 0x9e3779b97f4a7c15;
-  std::uint64_t second = 0xd6e8feb86659fd93;
-
-  /// A new random key on each call.
-  static HashKey random();
-};
-
-/// Mixes the key's secret and two words by 128-bit multiplications.
-inline std::uint64_t keyed_hash(const HashKey& key, std::uint64_t a, std::uint64_t b) {
-  const auto fold = [](std::uint64_t x, std::uint64_t y) {
-    const auto product = static_cast<unsigned __int128>(x) * y;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-  };
-  return fold(fold(a ^ key.first, b ^ key.second), key.first | 1);
-}
+using wire::HashKey;
+using wire::keyed_hash;
 
 /// A part of a table's places, for callers that visit the table in parts.
 struct PlaceRange {

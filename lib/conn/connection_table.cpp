@@ -2,15 +2,8 @@
 #include "conn/connection_table.hpp"
 
 #include <cassert>
-#include <random>
 
 namespace weir::conn {
-
-HashKey HashKey::random() {
-  std::random_device device;
-  const auto word = [&device] { return std::uint64_t{device()} << 32 | device(); };
-  return {word(), word()};
-}
 
 ConnectionTable::ConnectionTable(const Settings& settings)
     : ring_(settings.ring_entries, settings.hash_key),

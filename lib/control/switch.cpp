@@ -118,8 +118,9 @@ std::optional<RingJournal> journal_of(const config::Config& config) {
 }
 
 /// The configured rings, and as withdrawn ones those that the switch remembers.
-ring::RingSet first_rings(const config::Config& config, const std::optional<RingJournal>& journal) {
-  ring::RingSet set(config.rings);
+ring::RingSet first_rings(const config::Config& config, const std::optional<RingJournal>& journal,
+                          const wire::HashKey& hash_key) {
+  ring::RingSet set(config.rings, hash_key);
   if (!journal) {
     return set;
   }
@@ -199,7 +200,8 @@ std::string places_not_in_force(const std::vector<config::Change>& changes) {
 } // namespace
 
 Switch::Switch(const config::Config& config)
-    : config_(config), journal_(journal_of(config)), rings_(first_rings(config, journal_)),
+    : config_(config), journal_(journal_of(config)),
+      rings_(first_rings(config, journal_, hash_key_)),
       placement_(with_queues(config, place(config, *rings_, numa_nodes(config)))),
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
       tenants_(config.tenants, plan_.mbuf_bytes, *rings_), port_budget_(config),

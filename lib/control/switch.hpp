@@ -305,8 +305,8 @@ class Switch {
 
   const config::Config config_;        // that it was started with
   std::optional<RingJournal> journal_; // with a state directory
+  wire::HashKey hash_key_ = wire::HashKey::random();
   ring::CurrentRings rings_;
-  conn::HashKey hash_key_ = conn::HashKey::random();
   conn::ForeignSessions foreign_sessions_{hash_key_};
   conn::QueuePairClaims claims_{most_claims(), hash_key_};
   Placement placement_;

@@ -7,20 +7,9 @@
 #include <utility>
 
 namespace weir::ring {
-namespace {
 
-std::uint64_t mix(const wire::IpAddress& address, std::uint64_t seed) {
-  const auto [high, low] = address.words();
-  // Multiply-xorshift. Addresses of one subnet differ in few low bits, which must affect every bit
-  // of the bucket number.
-  std::uint64_t hash = (seed ^ high) * 0x9e3779b97f4a7c15;
-  hash = (hash ^ (hash >> 32) ^ low) * 0xd6e8feb86659fd93;
-  return hash ^ (hash >> 32);
-}
-
-} // namespace
-
-RingSet::RingSet(const std::vector<RingSpec>& rings) {
+RingSet::RingSet(const std::vector<RingSpec>& rings, const wire::HashKey& hash_key)
+    : hash_key_(hash_key) {
   std::size_t members = 0;
   for (const RingSpec& ring : rings) {
     members += ring.members.size();
@@ -128,31 +117,58 @@ void RingSet::make_cells_for(std::size_t pairs) {
     throw std::invalid_argument(
         "the rings have more than 32767 members in all, those of withdrawn rings included");
   }
-  cells_.assign(std::bit_ceil(2 * pairs + 2), 0);
-  last_cell_ = cells_.size() - 1;
   pairs_.reserve(pairs);
-  for (std::size_t pair = 0; pair < pairs_.size(); ++pair) {
-    cells_[find_cell(pairs_[pair].source, pairs_[pair].destination)] =
-        static_cast<std::uint16_t>(pair + 1);
+  make_cells(std::bit_ceil(2 * pairs + 2));
+}
+
+/// Enters the known pairs into twice as many cells each time that one finds no place. Nobody
+/// without the key can choose pairs for which that happens often. Throws std::invalid_argument if
+/// it does.
+void RingSet::make_cells(std::size_t cells) {
+  if (cells > kMostCells) {
+    throw std::invalid_argument("the rings' addresses collide under the table's key");
   }
+  cells_.assign(cells + kMostProbes - 1, {});
+  last_home_ = cells - 1;
+  for (std::size_t pair = 1; pair <= pairs_.size(); ++pair) {
+    if (!place(static_cast<std::uint16_t>(pair))) {
+      return make_cells(2 * cells);
+    }
+  }
+}
+
+void RingSet::enter(std::uint16_t pair) {
+  if (!place(pair)) {
+    make_cells(2 * (last_home_ + 1));
+  }
+}
+
+/// False when the cells that pair_of() would look at are taken.
+bool RingSet::place(std::uint16_t pair) {
+  const std::uint64_t hash =
+      wire::keyed_hash(hash_key_, pairs_[pair - 1u].source, pairs_[pair - 1u].destination);
+  const auto first = cells_.begin() + static_cast<std::ptrdiff_t>(hash & last_home_);
+  const auto cell = std::find_if(first, first + kMostProbes,
+                                 [](const Cell& candidate) { return candidate.pair == 0; });
+  if (cell == first + kMostProbes) {
+    return false;
+  }
+  *cell = {tag_of(hash), pair};
+  return true;
 }
 
 std::uint16_t RingSet::pair_of(const wire::IpAddress& source,
                                const wire::IpAddress& destination) const {
-  return cells_[find_cell(source, destination)];
-}
-
-std::size_t RingSet::find_cell(const wire::IpAddress& source,
-                               const wire::IpAddress& destination) const {
-  std::size_t cell = mix(destination, mix(source, 0)) & last_cell_;
-  const auto holds_another = [&](std::uint16_t number) {
-    return number != 0 &&
-           (pairs_[number - 1u].source != source || pairs_[number - 1u].destination != destination);
-  };
-  while (holds_another(cells_[cell])) {
-    cell = (cell + 1) & last_cell_;
+  const std::uint64_t hash = wire::keyed_hash(hash_key_, source, destination);
+  const Cell* cell = &cells_[hash & last_home_];
+  const Cell* const end = cell + kMostProbes;
+  for (; cell != end && cell->pair != 0; ++cell) {
+    const Pair& pair = pairs_[cell->pair - 1u];
+    if (cell->tag == tag_of(hash) && pair.source == source && pair.destination == destination) {
+      return cell->pair;
+    }
   }
-  return cell;
+  return 0;
 }
 
 void RingSet::add_neighbours(std::uint16_t index) {
@@ -193,14 +209,14 @@ void RingSet::bind_sources(std::uint16_t index) {
 
 std::uint16_t RingSet::add_pair(std::uint16_t ring, const wire::IpAddress& source,
                                 const wire::IpAddress& destination) {
-  std::uint16_t& cell = cells_[find_cell(source, destination)];
-  if (cell == 0) {
-    pairs_.push_back({.source = source, .destination = destination, .group = ring_groups_[ring]});
-    cell = static_cast<std::uint16_t>(pairs_.size());
-  } else {
-    merge_groups(pairs_[cell - 1u].group, ring_groups_[ring]);
+  if (const std::uint16_t known = pair_of(source, destination); known != 0) {
+    merge_groups(pairs_[known - 1u].group, ring_groups_[ring]);
+    return known;
   }
-  return cell;
+  pairs_.push_back({.source = source, .destination = destination, .group = ring_groups_[ring]});
+  const auto added = static_cast<std::uint16_t>(pairs_.size());
+  enter(added);
+  return added;
 }
 
 void RingSet::bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port) {

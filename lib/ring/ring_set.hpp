@@ -3,6 +3,7 @@
 
 #include "ring/ring.hpp"
 #include "wire/address.hpp"
+#include "wire/keyed_hash.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -27,8 +28,8 @@ struct RingChild {
 class RingSet {
  public:
   /// Throws std::invalid_argument when two rings have the same id, bind one address to two ports,
-  /// or have more than kMostMembers in all.
-  explicit RingSet(const std::vector<RingSpec>& rings);
+  /// or have more than kMostMembers in all. Who knows `hash_key` can make look-ups slower.
+  explicit RingSet(const std::vector<RingSpec>& rings, const wire::HashKey& hash_key = {});
 
   static constexpr std::size_t kMostMembers = 32767;
   static constexpr std::size_t kMostPairs = 2 * kMostMembers;
@@ -67,6 +68,9 @@ class RingSet {
   /// A number of 1 .. pairs() for <a member, its successor> or <a member, its predecessor> in any
   /// ring. 0 for any other two addresses.
   std::uint16_t pair_of(const wire::IpAddress& source, const wire::IpAddress& destination) const;
+
+  /// The most cells that pair_of() looks at.
+  static constexpr std::size_t kMostProbes = 16;
 
   std::size_t pairs() const { return pairs_.size(); }
 
@@ -122,12 +126,24 @@ class RingSet {
     std::vector<RingChild> senders;
   };
 
+  /// A pair's place. Most pairs with another hash have another tag, so that a look-up reads few
+  /// pairs but its own.
+  struct Cell {
+    std::uint16_t tag = 0;
+    std::uint16_t pair = 0; // number; 0: nobody's
+  };
+
+  static constexpr std::size_t kMostCells = std::size_t{1} << 22;
+
+  static std::uint16_t tag_of(std::uint64_t hash) { return static_cast<std::uint16_t>(hash >> 48); }
+
   void add(Ring ring);
   std::uint16_t unused_group(std::uint16_t wanted) const;
   void bind_addresses(const RingSpec& ring);
   void make_cells_for(std::size_t pairs);
-  /// The pair's cell, or the free cell where it would be stored.
-  std::size_t find_cell(const wire::IpAddress& source, const wire::IpAddress& destination) const;
+  void make_cells(std::size_t cells);
+  void enter(std::uint16_t pair);
+  bool place(std::uint16_t pair);
   void add_neighbours(std::uint16_t ring);
   void bind_all_addresses();
   void bind_sources(std::uint16_t ring);
@@ -147,8 +163,9 @@ class RingSet {
   std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and child
   std::vector<Pair> pairs_;
   std::map<std::string, std::size_t> neighbours_; // by tenant: neighbours_of()
-  std::vector<std::uint16_t> cells_;              // open addressing, power of two; pair number or 0
-  std::size_t last_cell_ = 0;                     // also the mask of a cell's number
+  wire::HashKey hash_key_;
+  std::vector<Cell> cells_;   // open addressing; a power of two, and kMostProbes for the last ones
+  std::size_t last_home_ = 0; // also the mask of a home cell's number
 };
 
 } // namespace weir::ring

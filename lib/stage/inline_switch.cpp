@@ -29,7 +29,8 @@ Worker::Settings with(conn::ForeignSessions& sessions, conn::QueuePairClaims& cl
 InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
                            std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
                            FrameSink& sink)
-    : current_(ring::RingSet(rings)), foreign_sessions_(settings.worker.classifier.hash_key),
+    : current_(ring::RingSet(rings, settings.worker.classifier.hash_key)),
+      foreign_sessions_(settings.worker.classifier.hash_key),
       claims_(conn::QueuePairClaims::most_of(*current_) +
                   conn::QueuePairClaims::kPerChild * settings.worker.classifier.spare_children,
               settings.worker.classifier.hash_key),

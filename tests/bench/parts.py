@@ -237,6 +237,7 @@ PARTS = (
     SMALL_MESSAGES,
     PARALLEL_RINGS,
     SPARSE,
+    Part("lookup", "whose a RoCE frame's addresses are: the pair table beside one whose hash has no key", "lookup_bench"),
     RIVALS,
     LINKS,
 )

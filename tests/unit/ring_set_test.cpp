@@ -3,12 +3,14 @@
 /// docs/protocol.md §3: which addresses are neighbours, and which rings share a worker.
 
 #include "ring/ring_set.hpp"
+#include "support/colliding_rings.hpp"
 #include "support/ring_job.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -58,6 +60,78 @@ TEST(RingSet, KnowsNobodyElse) {
   EXPECT_EQ(set.pair_of(three.ip_of(0), four.ip_of(1)), 0);
   EXPECT_EQ(set.pair_of(test::ip("192.0.2.1"), test::ip("192.0.2.2")), 0);
   EXPECT_EQ(RingSet({}).pair_of({}, {}), 0);
+}
+
+// ---- Addresses that a tenant chose to collide (docs/security.md, "Tables that packets can fill").
+
+constexpr std::uint32_t kChosenRings = 16;
+constexpr std::uint16_t kChosenMembers = 256;
+
+TEST(RingSet, ChosenAddressesCollideWithoutAKey) {
+  for (const RingSpec& ring : test::colliding_rings(kChosenRings, kChosenMembers)) {
+    for (std::size_t member = 0; member + 1 < ring.members.size(); ++member) {
+      const std::uint64_t hash =
+          test::UnkeyedHash::of(ring.members[member].ip, ring.members[member + 1].ip);
+      ASSERT_EQ(hash & 0xffff'ffff, 0u);
+    }
+  }
+}
+
+/// A ring's members with their successors.
+using Neighbours = std::vector<std::pair<wire::IpAddress, wire::IpAddress>>;
+
+Neighbours neighbours_in(const std::vector<RingSpec>& rings) {
+  Neighbours neighbours;
+  for (const RingSpec& ring : rings) {
+    for (std::size_t member = 0; member + 1 < ring.members.size(); ++member) {
+      neighbours.emplace_back(ring.members[member].ip, ring.members[member + 1].ip);
+    }
+  }
+  return neighbours;
+}
+
+/// The shortest time of some in which all are looked up. Expects that all are found.
+std::chrono::nanoseconds time_of_look_ups(const RingSet& set, const Neighbours& neighbours) {
+  auto least = std::chrono::nanoseconds::max();
+  for (int round = 0; round < 5; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto found = std::ranges::count_if(
+        neighbours, [&](const auto& pair) { return set.pair_of(pair.first, pair.second) != 0; });
+    least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - start);
+    EXPECT_EQ(found, static_cast<std::ptrdiff_t>(neighbours.size()));
+  }
+  return least;
+}
+
+std::vector<RingSpec> rings_of_ipv6_jobs() {
+  std::vector<RingSpec> rings;
+  for (std::uint32_t id = 0; id < kChosenRings; ++id) {
+    RingSpec ring{.id = id, .members = {}};
+    for (unsigned member = 0; member < kChosenMembers; ++member) {
+      ring.members.push_back({test::ip(fmt::format("2001:db8::{:x}:{:x}", id, member)), {}});
+    }
+    rings.push_back(ring);
+  }
+  return rings;
+}
+
+/// They took 90 times as long before the hash had a key.
+TEST(RingSet, NobodyChoosesAddressesThatAreFoundSlowly) {
+  const auto usual = rings_of_ipv6_jobs();
+  const auto chosen = test::colliding_rings(kChosenRings, kChosenMembers);
+  EXPECT_LT(time_of_look_ups(RingSet(chosen), neighbours_in(chosen)),
+            10 * time_of_look_ups(RingSet(usual), neighbours_in(usual)));
+}
+
+TEST(RingSet, ManyMoreMembersAreFoundToo) {
+  const auto rings = test::colliding_rings(127, kChosenMembers); // nearly kMostMembers
+  const RingSet set(rings);
+  std::set<std::uint16_t> numbers;
+  for (const auto& [source, destination] : neighbours_in(rings)) {
+    numbers.insert(set.pair_of(source, destination));
+  }
+  EXPECT_EQ(numbers.size(), 127u * (kChosenMembers - 1u));
+  EXPECT_FALSE(numbers.contains(0));
 }
 
 TEST(RingSet, FindsRingsById) {
