@@ -3,7 +3,9 @@
 
 #include "config/config.hpp"
 
+#include <cstdint>
 #include <grpcpp/server_context.h>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,16 +28,24 @@ struct Peer {
 
 Peer peer_of(const grpc::CallbackServerContext& context);
 
+/// What the service has is divided among these first, so that none takes what another one needs.
+enum class CallerKind : std::uint8_t { local_operator, remote_operator, tenant };
+inline constexpr std::size_t kCallerKinds = 3;
+
 /// An operator, who may do all, or a tenant.
 struct Caller {
-  std::string tenant; // its name; empty: an operator
+  CallerKind kind = CallerKind::local_operator;
+  std::string name; // his certificate's, or his tenant's; empty by a Unix socket
 
-  bool is_operator() const { return tenant.empty(); }
+  bool is_operator() const { return kind != CallerKind::tenant; }
 };
 
 /// Who calls by a Unix socket is an operator: the switch's door has asked the kernel for his user.
 /// Over the network the certificate's common name decides (docs/control.md). Throws NotAllowed for
 /// a name that the configuration does not have.
 Caller caller_of(const Peer& peer, const config::Config& config);
+
+/// How many names the callers of a kind may have; none: as many as the clients' authority signs.
+std::optional<std::size_t> names_of(CallerKind kind, const config::Config& config);
 
 } // namespace weir::rpc

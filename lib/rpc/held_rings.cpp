@@ -3,7 +3,6 @@
 
 #include "rpc/messages.hpp"
 #include "rpc/ring_messages.hpp"
-#include "rpc/too_many.hpp"
 
 #include <fmt/format.h>
 
@@ -17,8 +16,8 @@ namespace weir::rpc {
 /// An owner's call. It writes once, and then waits for its end.
 class HeldRings::Holder : public Stream {
  public:
-  Holder(HeldRings& rings, const Orphan& ring, v1::HeldRing message)
-      : rings_(rings), ring_(ring), message_(std::move(message)) {
+  Holder(HeldRings& rings, const Orphan& ring, v1::HeldRing message, Places::Place place)
+      : rings_(rings), ring_(ring), message_(std::move(message)), place_(std::move(place)) {
     StartWrite(&message_);
   }
 
@@ -61,49 +60,32 @@ class HeldRings::Holder : public Stream {
   HeldRings& rings_;
   const Orphan ring_;
   const v1::HeldRing message_;
+  const Places::Place place_;
   std::mutex mutex_; // guards all below
   bool is_writing_ = true;
   bool is_finished_ = false;
   std::optional<grpc::Status> end_;
 };
 
-HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request, Backend& maker) {
+HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request, Backend& maker,
+                                   Places::Place place) {
   ring::RingSpec spec = ring_of(request, *backend_.config());
-  take_place();
-  try {
-    const ring::RingBirth birth = add(maker, spec, request.id());
-    return open(spec, {spec.id, birth});
-  } catch (...) {
-    leave_place();
-    throw;
-  }
+  const ring::RingBirth birth = add(maker, spec, request.id());
+  return open(spec, {spec.id, birth}, std::move(place));
 }
 
-HeldRings::Stream* HeldRings::open(const ring::RingSpec& spec, const Orphan& ring) {
+HeldRings::Stream* HeldRings::open(const ring::RingSpec& spec, const Orphan& ring,
+                                   Places::Place place) {
   try {
     v1::HeldRing message;
     write(spec, *backend_.config(), *message.mutable_ring());
-    auto holder = std::make_unique<Holder>(*this, ring, std::move(message));
+    auto holder = std::make_unique<Holder>(*this, ring, std::move(message), std::move(place));
     enter(*holder);
     return holder.release();
   } catch (...) { // no memory is left
     withdraw(ring);
     throw;
   }
-}
-
-void HeldRings::take_place() {
-  const std::lock_guard lock(mutex_);
-  if (places_ == kMostHolders) {
-    throw TooMany(fmt::format("found {} rings that are held; allowed: one more when one has gone",
-                              kMostHolders));
-  }
-  ++places_;
-}
-
-void HeldRings::leave_place() {
-  const std::lock_guard lock(mutex_);
-  --places_;
 }
 
 ring::RingBirth HeldRings::add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id) {
@@ -143,7 +125,6 @@ void HeldRings::release(Holder& holder) {
     holders_.erase(&holder);
   }
   withdraw(holder.ring());
-  leave_place();
 }
 
 void HeldRings::withdraw(const Orphan& orphan) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rpc/backend.hpp"
+#include "rpc/places.hpp"
 
 #include <cstdint>
 #include <grpcpp/support/server_callback.h>
@@ -12,7 +13,6 @@
 
 namespace weir::rpc {
 
-inline constexpr std::size_t kMostHolders = 256;
 /// Ids that the switch chooses begin here. People choose small ones.
 inline constexpr std::uint32_t kFirstChosenId = 65536;
 
@@ -26,8 +26,8 @@ class HeldRings {
   using Stream = grpc::ServerWriteReactor<v1::HeldRing>;
 
   /// `maker` makes a ring, as its caller may. The ring's stream deletes itself when the call is
-  /// done. Throws TooMany, WrongMessage, and what Backend::hold_ring throws.
-  Stream* hold(const v1::HoldRingRequest& request, Backend& maker);
+  /// done, and then gives the place back. Throws WrongMessage, and what Backend::hold_ring throws.
+  Stream* hold(const v1::HoldRingRequest& request, Backend& maker, Places::Place place);
 
   /// Ends the calls whose rings somebody else has withdrawn, and withdraws what could not be
   /// withdrawn at its call's end. Call it now and then.
@@ -44,9 +44,7 @@ class HeldRings {
     ring::RingBirth birth;
   };
 
-  Stream* open(const ring::RingSpec& spec, const Orphan& ring);
-  void take_place();
-  void leave_place();
+  Stream* open(const ring::RingSpec& spec, const Orphan& ring, Places::Place place);
   ring::RingBirth add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id);
   std::uint32_t next_chosen_id();
   void enter(Holder& holder);
@@ -57,7 +55,6 @@ class HeldRings {
 
   Backend& backend_;
   std::mutex mutex_; // guards all below
-  std::size_t places_ = 0;
   std::set<Holder*> holders_;
   std::list<Orphan> orphans_; // of which an lcore did not stop
   std::uint32_t next_id_ = kFirstChosenId;

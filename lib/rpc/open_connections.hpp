@@ -2,24 +2,27 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <sys/stat.h>
 #include <vector>
 
 namespace weir::rpc {
 
 /// Bounds the connections that somebody else closes, without being told: a descriptor is still the
-/// same connection while its socket has the same inode.
+/// same connection while its socket has the same inode. Of those by the network an address has at
+/// most a quarter. An IPv6 address counts as its network of 64 bits, in which a host chooses any.
 class OpenConnections {
  public:
   explicit OpenConnections(std::size_t most) : most_(most) {}
 
-  /// False: there are as many as allowed, and this one is not counted.
+  /// False: there are as many as allowed, of all or of this one's address; it is not counted.
   bool add(int descriptor);
 
  private:
   struct Connection {
     int descriptor;
     ino_t inode;
+    std::string from;
   };
 
   std::size_t most_;

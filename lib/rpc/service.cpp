@@ -19,33 +19,6 @@
 namespace weir::rpc {
 namespace {
 
-/// Does `work` with what the caller may do of all.
-template <typename Work>
-void as_caller(const grpc::CallbackServerContext& context, Backend& all, Work&& work) {
-  const Caller caller = caller_of(peer_of(context), *all.config());
-  if (caller.is_operator()) {
-    work(all);
-  } else {
-    TenantBackend own(all, caller.tenant);
-    work(own);
-  }
-}
-
-/// The same, and ends the call with what it throws.
-template <typename Work>
-grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Backend& all,
-                                   Work&& work) {
-  grpc::Status status;
-  try {
-    as_caller(*context, all, work);
-  } catch (...) {
-    status = status_of_exception();
-  }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
-}
-
 /// Ends a call before its first answer.
 template <typename Answer>
 class Refused : public grpc::ServerWriteReactor<Answer> {
@@ -97,19 +70,35 @@ grpc::Status status_of_exception() {
   }
 }
 
-void Service::count_request() {
-  if (!rate_.lets_pass(RequestRate::Clock::now())) {
-    throw TooMany(fmt::format("found more than {} requests in a second of all clients; allowed: "
-                              "the same a little later",
-                              kRequestsPerSecond));
+template <typename Work>
+void Service::as_caller(const grpc::CallbackServerContext& context, int requests, Work&& work) {
+  const Caller caller = caller_of(peer_of(context), *backend_.config());
+  shares_.count_requests(caller, requests);
+  if (caller.is_operator()) {
+    work(caller, backend_);
+  } else {
+    TenantBackend own(backend_, caller.name);
+    work(caller, own);
   }
+}
+
+template <typename Work>
+grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work&& work) {
+  grpc::Status status;
+  try {
+    as_caller(*context, 1, [&work](const Caller&, Backend& backend) { work(backend); });
+  } catch (...) {
+    status = status_of_exception();
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* Service::Execute(grpc::CallbackServerContext* context,
                                            const v1::ExecuteRequest* request,
                                            v1::ExecuteResponse* response) {
-  return answered(context, backend_, [&](Backend& backend) {
-    count_request();
+  return answered(context, [&](Backend& backend) {
     write(backend.execute(words_of(request->words())), *response);
   });
 }
@@ -117,8 +106,7 @@ grpc::ServerUnaryReactor* Service::Execute(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* Service::Complete(grpc::CallbackServerContext* context,
                                             const v1::CompleteRequest* request,
                                             v1::CompleteResponse* response) {
-  return answered(context, backend_, [&](Backend& backend) {
-    count_request();
+  return answered(context, [&](Backend& backend) {
     for (const std::string& word : backend.completions(line_of(*request))) {
       response->add_words(word);
     }
@@ -128,8 +116,7 @@ grpc::ServerUnaryReactor* Service::Complete(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* context,
                                              const v1::ListRingsRequest*,
                                              v1::ListRingsResponse* response) {
-  return answered(context, backend_, [&](Backend& backend) {
-    count_request();
+  return answered(context, [&](Backend& backend) {
     for (const ListedRing& ring : backend.rings()) {
       write(ring, *backend.config(), *response->add_rings());
     }
@@ -139,8 +126,7 @@ grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* Service::AddRing(grpc::CallbackServerContext* context,
                                            const v1::AddRingRequest* request,
                                            v1::AddRingResponse*) {
-  return answered(context, backend_, [&](Backend& backend) {
-    count_request();
+  return answered(context, [&](Backend& backend) {
     backend.add_ring(ring_of(request->ring(), *backend.config()));
   });
 }
@@ -148,29 +134,24 @@ grpc::ServerUnaryReactor* Service::AddRing(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* Service::RemoveRing(grpc::CallbackServerContext* context,
                                               const v1::RemoveRingRequest* request,
                                               v1::RemoveRingResponse*) {
-  return answered(context, backend_, [&](Backend& backend) {
-    count_request();
-    backend.remove_ring(request->id());
-  });
+  return answered(context, [&](Backend& backend) { backend.remove_ring(request->id()); });
 }
 
 grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* context,
                                              const v1::DrainRingRequest* request,
                                              v1::DrainRingResponse*) {
-  return answered(context, backend_, [&](Backend& backend) {
-    count_request();
-    backend.drain_ring(request->id(), quiet_of(*request));
-  });
+  return answered(context,
+                  [&](Backend& backend) { backend.drain_ring(request->id(), quiet_of(*request)); });
 }
 
 HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext* context,
                                      const v1::HoldRingRequest* request) {
   try {
     HeldRings::Stream* stream = nullptr;
-    as_caller(*context, backend_, [&](Backend& backend) {
-      count_request();
-      count_request(); // its end withdraws the ring
-      stream = held_rings_.hold(*request, backend);
+    constexpr int requests = 2; // its end withdraws the ring
+    as_caller(*context, requests, [&](const Caller& caller, Backend& backend) {
+      stream =
+          held_rings_.hold(*request, backend, shares_.take_held_ring(caller, *backend.config()));
     });
     return stream;
   } catch (...) {
@@ -182,15 +163,14 @@ grpc::ServerWriteReactor<v1::Statistics>*
 Service::WatchStatistics(grpc::CallbackServerContext* context,
                          const v1::WatchStatisticsRequest* request) {
   try {
-    caller_of(peer_of(*context), *backend_.config()); // a tenant may ask all questions
-    count_request();
-    Watcher::Order order{words_of(request->words()), period_of(*request)};
-    if (++watchers_ > kMostWatchers) {
-      --watchers_;
-      throw TooMany(
-          fmt::format("found {} watchers; allowed: one more when one has gone", kMostWatchers));
-    }
-    return new Watcher(backend_, std::move(order), watchers_);
+    Watcher* watcher = nullptr;
+    as_caller(*context, 1, [&](const Caller& caller, Backend& backend) {
+      Watcher::Order order{words_of(request->words()), period_of(*request)};
+      // A tenant may ask all questions, and its own backend ends with this call.
+      watcher =
+          new Watcher(backend_, std::move(order), shares_.take_watcher(caller, *backend.config()));
+    });
+    return watcher;
   } catch (...) {
     return new Refused<v1::Statistics>(status_of_exception());
   }

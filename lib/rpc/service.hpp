@@ -2,18 +2,13 @@
 #pragma once
 
 #include "rpc/backend.hpp"
+#include "rpc/caller_shares.hpp"
 #include "rpc/held_rings.hpp"
-#include "rpc/request_rate.hpp"
 
-#include <atomic>
 #include <grpcpp/support/status.h>
 #include <weir/v1/switch.grpc.pb.h>
 
 namespace weir::rpc {
-
-/// Requests in a second of all clients together: each may stop the lcores for some microseconds.
-inline constexpr double kRequestsPerSecond = 200;
-inline constexpr int kMostWatchers = 32;
 
 /// The status of a call in which the current exception was thrown.
 grpc::Status status_of_exception();
@@ -51,13 +46,16 @@ class Service : public v1::Switch::CallbackService {
   HeldRings& held_rings() { return held_rings_; }
 
  private:
-  /// Throws TooMany when there were too many requests.
-  void count_request();
+  /// Does `work(caller, backend)` with what the caller may do of all, and counts so many requests.
+  template <typename Work>
+  void as_caller(const grpc::CallbackServerContext& context, int requests, Work&& work);
+  /// Does `work(backend)` the same way, and ends the call with what it throws.
+  template <typename Work>
+  grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work&& work);
 
   Backend& backend_;
+  CallerShares shares_;
   HeldRings held_rings_{backend_};
-  RequestRate rate_{kRequestsPerSecond};
-  std::atomic<int> watchers_{0};
 };
 
 } // namespace weir::rpc

@@ -17,8 +17,8 @@ std::uint64_t unix_time_ns() {
 
 } // namespace
 
-Watcher::Watcher(Backend& backend, Order order, std::atomic<int>& watchers)
-    : backend_(backend), order_(std::move(order)), watchers_(watchers) {
+Watcher::Watcher(Backend& backend, Order order, Places::Place place)
+    : backend_(backend), order_(std::move(order)), place_(std::move(place)) {
   send();
 }
 
@@ -74,7 +74,6 @@ void Watcher::OnCancel() {
 }
 
 void Watcher::OnDone() {
-  --watchers_;
   delete this;
 }
 

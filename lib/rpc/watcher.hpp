@@ -2,8 +2,8 @@
 #pragma once
 
 #include "rpc/backend.hpp"
+#include "rpc/places.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <grpcpp/alarm.h>
 #include <grpcpp/support/server_callback.h>
@@ -21,8 +21,8 @@ class Watcher : public grpc::ServerWriteReactor<v1::Statistics> {
     std::chrono::milliseconds period;
   };
 
-  /// `watchers` was counted up for it, and is counted down at its end.
-  Watcher(Backend& backend, Order order, std::atomic<int>& watchers);
+  /// It has the place until its end.
+  Watcher(Backend& backend, Order order, Places::Place place);
 
   void OnWriteDone(bool is_written) override;
   void OnCancel() override;
@@ -36,7 +36,7 @@ class Watcher : public grpc::ServerWriteReactor<v1::Statistics> {
 
   Backend& backend_;
   const Order order_;
-  std::atomic<int>& watchers_;
+  const Places::Place place_;
   v1::Statistics message_; // being written
   std::mutex mutex_;
   bool is_cancelled_ = false;

@@ -5,6 +5,9 @@
     control_client.py ADDRESS describe               the services' methods and their health, as JSON
     control_client.py ADDRESS call METHOD JSON       a call's answer as JSON, or {"code": …, "message": …}
     control_client.py ADDRESS watch JSON COUNT       so many answers of WatchStatistics
+    control_client.py ADDRESS count COUNT            how many of so many questions are answered
+    control_client.py ADDRESS flood CALLS            watches with so many calls, prints the first refusal's code,
+                                                     and asks with as many at once until it is killed
 
 With --tls CERTIFICATE KEY AUTHORITY before ADDRESS: over TLS, with these files.
 
@@ -109,12 +112,33 @@ class Client:
         ask, answer = factory.GetPrototype(found.input_type), factory.GetPrototype(found.output_type)
         message = json_format.Parse(request, ask())
         path = f"/{SERVICE}/{method}"
-        if method.startswith("Watch"):
+        if method in ("WatchStatistics", "HoldRing"):
             replies = self._channel.unary_stream(path)(message.SerializeToString())
         else:
             replies = iter([self.unary(path, message.SerializeToString())])
         for reply in replies:
             yield json_format.MessageToDict(answer.FromString(bytes(reply)), preserving_proto_field_name=True)
+
+    def is_answered(self) -> bool:
+        try:
+            self.unary(f"/{SERVICE}/ListRings", b"")
+        except grpc.RpcError:
+            return False
+        return True
+
+    def flood(self, calls: int) -> None:
+        watched = text_field(1, "show") + text_field(1, "memory") + bytes([2 << 3, 100])
+        watchers = [self._channel.unary_stream(f"/{SERVICE}/WatchStatistics")(watched) for _ in range(calls)]
+        for watcher in watchers:
+            try:
+                next(watcher)
+            except grpc.RpcError as error:
+                print(error.code().name, flush=True)
+                break
+        ask = self._channel.unary_unary(f"/{SERVICE}/ListRings")
+        while True:
+            for call in [ask.future(b"") for _ in range(calls)]:
+                call.code()
 
 
 def main() -> None:
@@ -124,6 +148,10 @@ def main() -> None:
     try:
         if what == "describe":
             print(json.dumps(client.describe()))
+        elif what == "count":
+            print(sum(client.is_answered() for _ in range(int(rest[0]))))
+        elif what == "flood":
+            client.flood(int(rest[0]))
         elif what == "call":
             print(json.dumps(next(client.answers(*rest))))
         else:

@@ -311,9 +311,10 @@ class Authority:
         return str(self._lab.directory / f"{self._name}-{name}")
 
     def sign(self, name: str) -> tuple[str, str]:
-        """A certificate for 127.0.0.1 and its key."""
-        key, request, certificate = (self.file(f"{name}.{suffix}") for suffix in ("key", "csr", "pem"))
-        names = self._lab.file(f"{self._name}-{name}.ext", "subjectAltName=IP:127.0.0.1,DNS:the-switch\n")
+        """A certificate for 127.0.0.1 and its key. The common name may go on with others: red/CN=root."""
+        stem = name.replace("/", "-")
+        key, request, certificate = (self.file(f"{stem}.{suffix}") for suffix in ("key", "csr", "pem"))
+        names = self._lab.file(f"{self._name}-{stem}.ext", "subjectAltName=IP:127.0.0.1,DNS:the-switch\n")
         self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-subj", f"/CN={name}",
                       "-keyout", key, "-out", request)
         self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.file("ca.key"), "-days", "2",

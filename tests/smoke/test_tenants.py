@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 from hosts import RANKS, Job, ring_7, ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
-from netns import Namespace
-from test_control import CLIENT, TCP, Authority, end
+from netns import KILLED_WITH_US, Namespace
+from test_control import CLIENT, TCP, Authority, end, socket_of, with_tls
 from test_rings import added, spare
 from terminal import Terminal
 from torch_ranks import PYTHON
@@ -73,6 +74,58 @@ tenants:
         refused(stranger(method, **request), "PERMISSION_DENIED", "found the common name 'stranger'")
     expect(red("RemoveRing", id=2) == {} and red("AddRing", ring=ring(3)) == {}, "another one for the first")
     expect(root("RemoveRing", id=3) == {}, "an operator withdraws a tenant's ring")
+    switch.stop()
+
+
+@smoke_test("tenants-two-common-names")
+def two_common_names(lab: Lab) -> None:
+    """A certificate with a second common name is nobody's, in whichever order."""
+    fabric = lab.namespace()
+    authority = Authority(lab, "ours")
+    switch = lab.ready_weir(fabric, with_tls(authority, *authority.sign("switch")))
+    for names in ("red/CN=root", "root/CN=red", "root/CN=root"):
+        answer = caller(fabric, authority, names)("ListRings")
+        expect(answer.get("code") == "PERMISSION_DENIED" and "found 2 common names; allowed: one" in answer["message"], f"{answer}")
+    expect(caller(fabric, authority, "root")("ListRings") == {}, "one name")
+    switch.stop()
+
+
+FLOOD_CALLS = 33  # one more than the watchers of all tenants
+QUESTIONS = 40
+
+
+@smoke_test("tenants-flood")
+def flood(lab: Lab) -> None:
+    """Beside a tenant that watches as often as it may and asks without pause, all questions of operators are answered,
+    they may watch, and another tenant's ring is made."""
+    fabric, _ = ring_of_hosts(lab)
+    authority = Authority(lab, "ours")
+    certificate, key = authority.sign("switch")
+    switch = lab.ready_weir(fabric, f"""{spare(lab.directory / "state", rings=4)}
+control:
+  listen: ["{TCP}", "unix:{socket_of(lab)}"]
+  tls: {{ certificate: "{certificate}", key: "{key}", client_authority: "{authority.certificate}" }}
+  operators: [root]
+tenants: [{{ name: red, rings: 1 }}, {{ name: blue, rings: 1 }}]
+""")
+    by_root = ["--tls", *authority.sign("root"), authority.certificate, TCP]
+    with fabric.entered():
+        red = subprocess.Popen([*KILLED_WITH_US, PYTHON, str(CLIENT), "--tls", *authority.sign("red"), authority.certificate,
+                                TCP, "flood", str(FLOOD_CALLS)], stdout=subprocess.PIPE, text=True)
+    lab.on_end(red.kill)
+    assert red.stdout is not None
+    expect(red.stdout.readline() == "RESOURCE_EXHAUSTED\n", "nobody refuses the flood")
+    for way in (by_root, [f"unix:{socket_of(lab)}"]):
+        with fabric.entered():
+            counted = run_to_end([PYTHON, str(CLIENT), *way, "count", str(QUESTIONS)])
+            watched = run_to_end([PYTHON, str(CLIENT), *way, "watch",
+                                  json.dumps({"words": ["show", "memory"], "period_ms": 100}), "2"])
+        expect(counted.output == f"{QUESTIONS}\n", f"an operator's questions that were answered: {counted}")
+        expect(len(json.loads(watched.output)) == 2, f"an operator watches: {watched}")
+    blue = caller(fabric, authority, "blue")
+    expect(blue("AddRing", ring=ring(2)) == {}, "another tenant's ring")
+    answer = blue("HoldRing", ring=ring(3))
+    expect("tenant blue may have 1 rings" in answer.get("message", ""), f"its quota decides, and not the flood: {answer}")
     switch.stop()
 
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Who a caller is by his certificate, and what a tenant may order.
+/// Who a caller is by his certificate, what his part is, and what a tenant may order.
 
 #include "control/switch.hpp"
 #include "rpc/caller.hpp"
+#include "rpc/caller_shares.hpp"
+#include "rpc/certificate.hpp"
 #include "rpc/ring_messages.hpp"
 #include "rpc/tenant_backend.hpp"
+#include "rpc/too_many.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,7 +41,8 @@ constexpr const char* kDenied = "-";
 /// "": an operator; a tenant's name; kDenied.
 std::string who(const Peer& peer, const config::Config& config) {
   try {
-    return caller_of(peer, config).tenant;
+    const Caller caller = caller_of(peer, config);
+    return caller.is_operator() ? "" : caller.name;
   } catch (const NotAllowed&) {
     return kDenied;
   }
@@ -75,6 +79,99 @@ TEST(Caller, IsWhoHisCertificateSays) {
     }
     EXPECT_EQ(who({"unix:", {}}, config), "") << "the door has looked at who calls";
   }
+}
+
+/// Of `openssl req -x509 -subj /CN=red/O=Weir/CN=root`.
+constexpr const char* kTwoNames =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBrTCCAVOgAwIBAgIUGgYTQByMGjxPx2TQLuEM0ilrZhEwCgYIKoZIzj0EAwIw\n"
+    "LDEMMAoGA1UEAwwDcmVkMQ0wCwYDVQQKDARXZWlyMQ0wCwYDVQQDDARyb290MB4X\n"
+    "DTI2MTEyNzA4MzQxOVoXDTI2MTEyOTA4MzQxOVowLDEMMAoGA1UEAwwDcmVkMQ0w\n"
+    "CwYDVQQKDARXZWlyMQ0wCwYDVQQDDARyb290MFkwEwYHKoZIzj0CAQYIKoZIzj0D\n"
+    "AQcDQgAE8o07gff+emLLPUgW7VEyan7CZPgAg4h9rFw1+OzcdlOgxzxrDb7r6qoF\n"
+    "end+GAIMP0CXFhi00+1dLjyl230/faNTMFEwHQYDVR0OBBYEFJo/C4GiNTsmeuIZ\n"
+    "uOj1KTwyxID1MB8GA1UdIwQYMBaAFJo/C4GiNTsmeuIZuOj1KTwyxID1MA8GA1Ud\n"
+    "EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIhALhdAlme3qUJmEhstXV/qj5v\n"
+    "4d3BCfcFa8cWf36DGwM6AiAgi62tu7vbVdD+j+41rcaMwcl4oYNSRwfpzEeDv6PU\n"
+    "YA==\n"
+    "-----END CERTIFICATE-----\n";
+
+TEST(Certificate, TellsEachOfItsCommonNames) {
+  EXPECT_THAT(common_names_in(kTwoNames), ElementsAre("red", "root"));
+  EXPECT_THAT(common_names_in("no certificate"), ElementsAre());
+}
+
+constexpr Caller kLocal{};
+const Caller kRoot{CallerKind::remote_operator, "root"};
+const Caller kRed{CallerKind::tenant, "red"};
+const Caller kBlue{CallerKind::tenant, "blue"};
+
+/// How many of `most` orders `take` does before it throws TooMany.
+template <typename Take>
+std::size_t taken(std::size_t most, Take&& take) {
+  for (std::size_t count = 0; count < most; ++count) {
+    try {
+      take();
+    } catch (const TooMany&) {
+      return count;
+    }
+  }
+  return most;
+}
+
+TEST(CallerShares, AFloodLeavesTheOthersTheirRequests) {
+  CallerShares shares;
+  const auto passed = [&shares](const Caller& caller, std::size_t asked) {
+    return taken(asked, [&] { shares.count_requests(caller, 1); });
+  };
+  EXPECT_LT(passed(kRed, 100'000), 100'000U);
+  EXPECT_EQ(passed(kBlue, 40), 40U);
+  EXPECT_EQ(passed(kRoot, 40), 40U);
+  EXPECT_LT(passed(kRoot, 100'000), 100'000U);
+  EXPECT_EQ(passed(kLocal, 40), 40U);
+}
+
+TEST(CallerShares, WhoHasAllItsPlacesLeavesTheOthersTheirs) {
+  const config::Config config = config_with(kOperators, kTenants);
+  CallerShares shares;
+  std::vector<Places::Place> places;
+  const auto watchers = [&](const Caller& caller) {
+    return taken(1000, [&] { places.push_back(shares.take_watcher(caller, config)); });
+  };
+  const auto held_rings = [&](const Caller& caller) {
+    return taken(1000, [&] { places.push_back(shares.take_held_ring(caller, config)); });
+  };
+  for (const Caller* const caller : {&kRed, &kBlue, &kRoot}) {
+    EXPECT_EQ(watchers(*caller), 8U) << caller->name; // docs/control.md
+    EXPECT_EQ(held_rings(*caller), 64U) << caller->name;
+  }
+  EXPECT_EQ(watchers(kLocal), 32U);
+  EXPECT_EQ(held_rings(kLocal), 256U);
+  places.clear();
+  EXPECT_EQ(watchers(kRed), 8U);
+}
+
+TEST(Places, EachOfManyNamesHasOne) {
+  Places places(32);
+  std::vector<Places::Place> taken;
+  const auto take = [&](const std::string& name, std::optional<std::size_t> names) {
+    auto place = places.take(name, names);
+    const bool is_taken = place.has_value();
+    if (is_taken) {
+      taken.push_back(std::move(*place));
+    }
+    return is_taken;
+  };
+  for (int name = 0; name < 50; ++name) {
+    EXPECT_TRUE(take(std::to_string(name), 50)) << name;
+    EXPECT_FALSE(take(std::to_string(name), 50)) << name;
+  }
+  taken.clear();
+  int count = 0;
+  while (take(std::to_string(count / 8), std::nullopt)) { // names of which nobody knows how many
+    ++count;
+  }
+  EXPECT_EQ(count, 32);
 }
 
 TEST(Caller, IsToldWhatIsAllowed) {

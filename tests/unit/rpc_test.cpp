@@ -6,7 +6,7 @@
 #include "rpc/listening_socket.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/open_connections.hpp"
-#include "rpc/request_rate.hpp"
+#include "rpc/request_shares.hpp"
 #include "rpc/ring_messages.hpp"
 #include "rpc/service.hpp"
 #include "rpc/tls_files.hpp"
@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
 #include <array>
 #include <condition_variable>
 #include <cstdlib>
@@ -673,7 +674,7 @@ TEST_F(Control, AWatcherWatchesQuestionsAtAPeriodWithinBounds) {
 
 TEST_F(Control, WatchersAreBoundedAndOneThatGoesMakesRoom) {
   std::vector<std::unique_ptr<Watch>> watches;
-  for (int number = 0; number < kMostWatchers; ++number) {
+  for (std::size_t number = 0; number < kMostWatchers; ++number) {
     watches.push_back(std::make_unique<Watch>(*stub_, 3'600'000));
     ASSERT_TRUE(watches.back()->read());
   }
@@ -846,20 +847,82 @@ TEST(OpenConnections, CountsADescriptorUntilItIsAnotherConnection) {
   }
 }
 
-TEST(RequestRate, LetsAsManyPassAsInOneSecond) {
-  RequestRate rate(3);
-  const RequestRate::Clock::time_point start(1h);
-  const auto passed = [&rate](RequestRate::Clock::time_point now) {
-    int count = 0;
-    while (rate.lets_pass(now)) {
-      ++count;
-    }
-    return count;
+/// A connection to 127.0.0.1:`port` from an address.
+int connection_from(const char* address, std::uint16_t port) {
+  const auto at = [](const char* ip, std::uint16_t number) {
+    sockaddr_in found{};
+    found.sin_family = AF_INET;
+    found.sin_port = htons(number);
+    EXPECT_EQ(inet_pton(AF_INET, ip, &found.sin_addr), 1);
+    return found;
   };
-  EXPECT_EQ(passed(start), 3);
-  EXPECT_EQ(passed(start), 0);
-  EXPECT_EQ(passed(start + 700ms), 2);
-  EXPECT_EQ(passed(start + 1h), 3);
+  const int caller = socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in own = at(address, 0);
+  const sockaddr_in other = at("127.0.0.1", port);
+  EXPECT_EQ(bind(caller, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+  EXPECT_EQ(connect(caller, reinterpret_cast<const sockaddr*>(&other), sizeof other), 0);
+  return caller;
+}
+
+std::uint16_t port_of(const ListeningSocket& listening) {
+  sockaddr_in own{};
+  socklen_t length = sizeof own;
+  EXPECT_EQ(getsockname(listening.descriptor(), reinterpret_cast<sockaddr*>(&own), &length), 0);
+  return ntohs(own.sin_port);
+}
+
+TEST(OpenConnections, AnAddressHasAQuarterOfThem) {
+  const auto listening = ListeningSocket::at_address("127.0.0.1:0");
+  OpenConnections open(8);
+  std::vector<int> used;
+  const auto comes = [&](const char* address) {
+    used.push_back(connection_from(address, port_of(listening)));
+    used.push_back(listening.accept());
+    return open.add(used.back());
+  };
+  EXPECT_TRUE(comes("127.0.0.2"));
+  EXPECT_TRUE(comes("127.0.0.2"));
+  EXPECT_FALSE(comes("127.0.0.2"));
+  EXPECT_TRUE(comes("127.0.0.3"));
+  for (const int descriptor : used) {
+    close(descriptor);
+  }
+}
+
+/// How many requests of a name pass at once.
+int passed(RequestShares& shares, const std::string& name, RequestShares::Clock::time_point now) {
+  int count = 0;
+  while (shares.lets_pass(name, now)) {
+    ++count;
+  }
+  return count;
+}
+
+constexpr RequestShares::Clock::time_point kStart(1h);
+
+TEST(RequestShares, OneAloneHasAllOfASecond) {
+  RequestShares shares(30);
+  EXPECT_EQ(passed(shares, "a", kStart), 30);
+  EXPECT_EQ(passed(shares, "a", kStart), 0);
+  EXPECT_EQ(passed(shares, "a", kStart + 700ms), 21);
+  EXPECT_EQ(passed(shares, "a", kStart + 1h), 30);
+}
+
+TEST(RequestShares, WhoAsksHasAnEqualPart) {
+  RequestShares shares(30);
+  EXPECT_EQ(passed(shares, "a", kStart), 30);
+  EXPECT_EQ(passed(shares, "b", kStart), 15);
+  EXPECT_EQ(passed(shares, "c", kStart), 10);
+  EXPECT_EQ(passed(shares, "a", kStart + 1s), 10);
+  EXPECT_EQ(passed(shares, "b", kStart + 1s), 10);
+  EXPECT_EQ(passed(shares, "a", kStart + 12s), 30) << "the others have been silent for ten seconds";
+}
+
+TEST(RequestShares, OneOfManyHasEnoughToHoldARing) {
+  RequestShares shares(30);
+  for (int name = 0; name < 100; ++name) {
+    EXPECT_GE(passed(shares, std::to_string(name), kStart), 2) << name;
+  }
 }
 
 TEST(ReceivedReport, WantsACellForEachColumn) {

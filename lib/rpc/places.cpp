@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rpc/places.hpp"
+
+#include <algorithm>
+
+namespace weir::rpc {
+namespace {
+
+/// So many parts at least, even if fewer names are known: others may come with the next reload.
+constexpr std::size_t kFewestParts = 4;
+
+} // namespace
+
+std::optional<Places::Place> Places::take(const std::string& name,
+                                          std::optional<std::size_t> names) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t most = std::max(most_, names.value_or(0)); // one for each name
+  if (all_taken_ >= most || taken_[name] >= most_of_one(names)) {
+    return std::nullopt;
+  }
+  ++all_taken_;
+  ++taken_[name];
+  return std::make_optional<Place>(*this, name);
+}
+
+std::size_t Places::most_of_one(std::optional<std::size_t> names) const {
+  if (names == 1U) {
+    return most_;
+  }
+  return std::max<std::size_t>(1, most_ / std::max(kFewestParts, names.value_or(0)));
+}
+
+void Places::leave(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  --all_taken_;
+  if (--taken_[name] == 0) {
+    taken_.erase(name);
+  }
+}
+
+} // namespace weir::rpc
