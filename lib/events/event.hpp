@@ -18,6 +18,7 @@ enum class Severity : std::uint8_t { error = 3, warning = 4, notice = 5 };
 enum class EventKind : std::uint8_t {
   job_began,
   job_reset,
+  mac_not_pinned,
   hello_missing,
   straggler,
   straggler_came,
@@ -40,7 +41,7 @@ enum class EventKind : std::uint8_t {
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 22;
+inline constexpr std::size_t kEventKinds = 23;
 
 /// How many lines of a kind there may be.
 enum class Pace : std::uint8_t {
@@ -60,6 +61,8 @@ struct EventRow {
 inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::job_began, "job_began", Severity::notice, "all ranks of a ring have said hello"},
     {EventKind::job_reset, "job_reset", Severity::notice, "a ring has given up its job"},
+    {EventKind::mac_not_pinned, "mac_not_pinned", Severity::warning,
+     "a rank's MAC address was heard at another port too, so its job does not pin it"},
     {EventKind::hello_missing, "hello_missing", Severity::warning,
      "some ranks have said hello, and others have not for 30 s"},
     {EventKind::straggler, "straggler", Severity::warning,

@@ -109,9 +109,23 @@ void RingWatch::look_at_job(Look& look) {
               fmt::format("a job of {} ranks has begun", look.ring.spec().world()),
               {{"ranks", fmt::format("{}", look.ring.spec().world())},
                {"epoch", fmt::format("{}", now->epoch)}});
+    look_for_unpinned(look);
   } else {
     look.tell(EventKind::job_reset, "its job is given up; new hellos begin the next one",
               {{"epoch", fmt::format("{}", before->epoch)}});
+  }
+}
+
+void RingWatch::look_for_unpinned(Look& look) {
+  std::vector<std::uint16_t> ranks;
+  for (const std::uint16_t child : look.snapshot.unpinned) {
+    ranks.push_back(look.rank_of(child));
+  }
+  if (!ranks.empty()) {
+    look.tell(EventKind::mac_not_pinned,
+              fmt::format("the MAC address of {} was heard at another port too; it is not pinned",
+                          names_of(ranks)),
+              {{"ranks", fmt::format("{}", fmt::join(ranks, ","))}});
   }
 }
 

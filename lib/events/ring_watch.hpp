@@ -62,6 +62,7 @@ class RingWatch {
   struct Look; // at one ring
 
   static void look_at_job(Look& look);
+  static void look_for_unpinned(Look& look);
   static void look_for_missing_hellos(Look& look);
   static void look_for_stragglers(Look& look);
   static void look_for_losses(Look& look);

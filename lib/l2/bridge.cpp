@@ -63,17 +63,17 @@ Egress Bridge::egress_by(std::uint16_t port, std::uint16_t ingress) {
   return port == ingress ? Egress{0, DropReason::same_port} : Egress{one(port), {}};
 }
 
-std::optional<Pin> Bridge::pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
-  return pinned({wire::view_as<wire::EthernetHeader>(frame.data()).source, ingress});
-}
-
-std::optional<Pin> Bridge::pinned(const Pin& pin) {
-  return stations_.pin(pin.station, pin.port) ? std::optional(pin) : std::nullopt;
+std::optional<Pin> Bridge::pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                                      std::uint64_t now) {
+  const Pin pin{wire::view_as<wire::EthernetHeader>(frame.data()).source, ingress};
+  const bool is_pinned = !pin.station.is_group() && stations_.pin(pin.station, pin.port, now);
+  return is_pinned ? std::optional(pin) : std::nullopt;
 }
 
 std::optional<Pin> Bridge::move(const Pin& pin, std::uint16_t port, std::uint64_t now) {
-  unpin(pin, now);
-  return pinned({pin.station, port});
+  return stations_.move_pin(pin.station, pin.port, port, now)
+             ? std::optional(Pin{pin.station, port})
+             : std::nullopt;
 }
 
 void Bridge::unpin(const Pin& pin, std::uint64_t now) {

@@ -46,15 +46,16 @@ class Bridge {
   /// The same when the port is known.
   static Egress egress_by(std::uint16_t port, std::uint16_t ingress);
 
-  /// Pins the frame's source to the port that it came in by. nullopt when it is pinned to another.
-  std::optional<Pin> pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress);
+  /// Pins the frame's source to the port that it came in by. nullopt when MacTable::pin() refuses,
+  /// or the source is a group address.
+  std::optional<Pin> pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                                std::uint64_t now);
   void unpin(const Pin& pin, std::uint64_t now);
-  /// Pins a pinned station to another port. nullopt when it is pinned to its port by others too.
+  /// Pins a pinned station to another port, as MacTable::move_pin(). nullopt when it is pinned to
+  /// its port by others too.
   std::optional<Pin> move(const Pin& pin, std::uint16_t port, std::uint64_t now);
 
  private:
-  std::optional<Pin> pinned(const Pin& pin);
-
   MacTable& stations_;
   PortSet all_;
 };

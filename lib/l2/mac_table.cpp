@@ -45,14 +45,33 @@ void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::u
   if (!known) {
     return add(bucket, Station::at(address, port), now);
   }
-  if (known.station.port() != port) { // the station moved, or another host uses its address
-    if (known.station.pins() != 0 || !replace(known, Station::at(address, port))) {
-      return;
-    }
+  if (known.station.port() == port) {
+    return hear_again(*known.cell, now);
   }
-  std::atomic<std::uint64_t>& heard = known.cell->heard;
-  if (heard.load(std::memory_order_relaxed) != now) { // do not write the cache line without need
-    heard.store(now, std::memory_order_relaxed);
+  // The station moved, or another host uses its address. Whoever pins it must see the contest no
+  // later than the new port.
+  if (is_fresh(*known.cell, known.station, now)) {
+    contest(*known.cell, now);
+  }
+  if (known.station.pins() == 0 && replace(known, Station::at(address, port))) {
+    hear_again(*known.cell, now);
+  }
+}
+
+/// Does not write the cache line without need, nor over what another lcore has written meanwhile:
+/// that may be a contest.
+void MacTable::hear_again(Cell& cell, std::uint64_t now) {
+  Heard heard = heard_of(cell);
+  if (heard.last() != now) {
+    cell.heard.compare_exchange_strong(heard.word, heard.again(now).word,
+                                       std::memory_order_relaxed);
+  }
+}
+
+void MacTable::contest(Cell& cell, std::uint64_t now) {
+  const Heard contested = Heard::at_second_port(now);
+  if (heard_of(cell).word != contested.word) {
+    cell.heard.store(contested.word);
   }
 }
 
@@ -69,24 +88,38 @@ std::uint16_t MacTable::port_of(const wire::MacAddress& station, std::uint64_t n
   return known && is_fresh(*known.cell, known.station, now) ? known.station.port() : otherwise;
 }
 
-bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port) {
+bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
   const std::uint64_t address = to_number(station);
   Bucket& bucket = bucket_of(address);
   while (true) {
     const Sighting found = find(bucket, address);
-    const Sighting known = found ? found : cell_to_reuse(bucket, 0);
-    if (!known) {
+    if (found && !may_be_pinned(found, port, now)) {
       return false;
     }
-    const std::uint64_t pins = found ? known.station.pins() : 0;
-    if (pins != 0 && (known.station.port() != port || pins == kMostPins)) {
+    const Sighting place = found ? found : cell_to_reuse(bucket, now);
+    if (!place) {
       return false;
     }
-    if (replace(known, Station::at(address, port, pins + 1))) {
-      forget_others(bucket, *known.cell, address);
+    if (!found) {
+      place.cell->heard.store(Heard::at(now).word);
+    }
+    const std::uint64_t pins = found ? found.station.pins() : 0;
+    if (replace(place, Station::at(address, port, pins + 1))) {
+      forget_others(bucket, *place.cell, address);
       return true;
     }
   }
+}
+
+/// Nobody's is a station that was silent for the aging time.
+bool MacTable::may_be_pinned(const Sighting& known, std::uint16_t port, std::uint64_t now) const {
+  const Station station = known.station;
+  if (!is_fresh(*known.cell, station, now)) {
+    return true;
+  }
+  const std::uint64_t aging = aging_.load(std::memory_order_relaxed);
+  return station.port() == port && station.pins() != kMostPins &&
+         !Heard{known.cell->heard.load()}.is_contested(now, aging);
 }
 
 void MacTable::unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
@@ -97,11 +130,23 @@ void MacTable::unpin(const wire::MacAddress& station, std::uint16_t port, std::u
     if (!known || known.station.port() != port || known.station.pins() == 0) {
       return;
     }
-    known.cell->heard.store(now, std::memory_order_relaxed);
+    hear_again(*known.cell, now);
     if (replace(known, Station::at(address, port, known.station.pins() - 1))) {
       return;
     }
   }
+}
+
+bool MacTable::move_pin(const wire::MacAddress& station, std::uint16_t from, std::uint16_t to,
+                        std::uint64_t now) {
+  const std::uint64_t address = to_number(station);
+  const Sighting known = find(bucket_of(address), address);
+  const bool is_sole = known && known.station.port() == from && known.station.pins() == 1;
+  if (is_sole && replace(known, Station::at(address, to, 1))) {
+    return true;
+  }
+  unpin(station, from, now);
+  return false;
 }
 
 void MacTable::forget_port(std::uint16_t port) {
@@ -131,7 +176,7 @@ void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
   if (!known) {
     return;
   }
-  known.cell->heard.store(now, std::memory_order_relaxed);
+  known.cell->heard.store(Heard::at(now).word, std::memory_order_relaxed);
   if (replace(known, station) && is_pinned_beside(bucket, *known.cell, station.address())) {
     replace(*known.cell, station, {});
   }
@@ -163,7 +208,7 @@ MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
 
 bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) const {
   // Another lcore's clock may be a little ahead of `now`.
-  return static_cast<std::int64_t>(now - cell.heard.load(std::memory_order_relaxed)) <=
+  return static_cast<std::int64_t>(now - heard_of(cell).last()) <=
              static_cast<std::int64_t>(aging_.load(std::memory_order_relaxed)) ||
          station.pins() != 0;
 }
@@ -176,8 +221,7 @@ MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) co
     if (station.is_nobody() || !is_fresh(cell, station, now)) {
       return {&cell, station};
     }
-    const bool is_older = !oldest || cell.heard.load(std::memory_order_relaxed) <
-                                         oldest.cell->heard.load(std::memory_order_relaxed);
+    const bool is_older = !oldest || heard_of(cell).last() < heard_of(*oldest.cell).last();
     if (station.pins() == 0 && is_older) {
       oldest = {&cell, station};
     }

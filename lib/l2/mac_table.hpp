@@ -19,7 +19,8 @@ namespace weir::l2 {
 /// two cells of a bucket. Readers take the first; the other ages.
 ///
 /// A pinned station keeps its port until it is unpinned: it does not age, is not replaced and does
-/// not move. So a frame with a false source address cannot redirect its traffic.
+/// not move. So a frame with a false source address cannot redirect its traffic. A pin may itself
+/// be such a lie. So nobody can pin a station that was heard at another port within the aging time.
 class MacTable {
  public:
   /// Room for `entries` stations, rounded up to a power of two. A station is forgotten after
@@ -39,10 +40,15 @@ class MacTable {
   std::uint16_t port_of(const wire::MacAddress& station, std::uint64_t now,
                         std::uint16_t otherwise) const;
 
-  /// False when the station is pinned to another port, or when there is no room. It stays pinned
-  /// until each pin() that returned true has had its unpin().
-  bool pin(const wire::MacAddress& station, std::uint16_t port);
+  /// False when the station is pinned to another port, when it was heard at another port within the
+  /// aging time, also while it was pinned, or when there is no room. It stays pinned until each
+  /// pin() that returned true has had its unpin().
+  bool pin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   void unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
+  /// Takes a pin from one port to another, wherever the station is heard. False when others have
+  /// pinned it to its port too; then this pin is gone.
+  bool move_pin(const wire::MacAddress& station, std::uint16_t from, std::uint16_t to,
+                std::uint64_t now);
 
   /// Forgets the stations of a port by which no frame comes any more, but for pinned ones.
   void forget_port(std::uint16_t port);
@@ -79,9 +85,37 @@ class MacTable {
 
   static constexpr std::uint64_t kMostPins = 511;
 
+  /// A cell's other word: when its station was last heard, in milliseconds << 16, and when it was
+  /// last heard at a second port, in seconds; 0: never. The seconds begin anew after 18 hours. An
+  /// old contest may then count as a new one, for one aging time.
+  struct Heard {
+    std::uint64_t word = 0;
+
+    static Heard at(std::uint64_t now) { return {now << kSecondsBits}; }
+
+    std::uint64_t last() const { return word >> kSecondsBits; }
+
+    Heard again(std::uint64_t now) const { return {now << kSecondsBits | (word & kSeconds)}; }
+
+    static Heard at_second_port(std::uint64_t now) {
+      return {now << kSecondsBits | seconds_of(now)};
+    }
+
+    bool is_contested(std::uint64_t now, std::uint64_t aging) const {
+      const std::uint64_t since = word & kSeconds;
+      return since != 0 && (seconds_of(now) + kSeconds - since) % kSeconds * 1000 <= aging;
+    }
+
+   private:
+    static constexpr unsigned kSecondsBits = 16;
+    static constexpr std::uint64_t kSeconds = (1u << kSecondsBits) - 1;
+
+    static std::uint64_t seconds_of(std::uint64_t now) { return now / 1000 % kSeconds + 1; }
+  };
+
   struct Cell {
     std::atomic<std::uint64_t> station{0}; // a Station's word
-    std::atomic<std::uint64_t> heard{0};   // milliseconds
+    std::atomic<std::uint64_t> heard{0};   // a Heard's word
   };
 
   using Bucket = std::array<Cell, kWays>;
@@ -99,6 +133,11 @@ class MacTable {
 
   static Station read(const Cell& cell) { return {cell.station.load(std::memory_order_relaxed)}; }
 
+  static Heard heard_of(const Cell& cell) { return {cell.heard.load(std::memory_order_relaxed)}; }
+
+  static void hear_again(Cell& cell, std::uint64_t now);
+  static void contest(Cell& cell, std::uint64_t now);
+
   /// False when the cell holds another word by now.
   static bool replace(Cell& cell, Station known, Station by) {
     return cell.station.compare_exchange_strong(known.word, by.word);
@@ -112,6 +151,7 @@ class MacTable {
   static bool is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address);
   static void forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address);
   bool is_fresh(const Cell& cell, Station station, std::uint64_t now) const;
+  bool may_be_pinned(const Sighting& known, std::uint16_t port, std::uint64_t now) const;
   Sighting cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
   void add(Bucket& bucket, Station station, std::uint64_t now);
 
@@ -130,8 +170,8 @@ void MacTable::for_each(std::uint64_t now, Visitor&& visit) const {
     for (const Cell& cell : table_[bucket]) {
       const Station station = read(cell);
       if (!station.is_nobody() && is_fresh(cell, station, now)) {
-        visit(from_number(station.address()), station.port(),
-              now - cell.heard.load(std::memory_order_relaxed), station.pins());
+        visit(from_number(station.address()), station.port(), now - heard_of(cell).last(),
+              station.pins());
       }
     }
   }

@@ -94,7 +94,8 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   const auto hellos = classifier_.begin(ring, now.ms());
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < hellos.size(); ++child) {
-    rings_[ring]->pins[child] = bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress);
+    rings_[ring]->pins[child] =
+        bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress, now.ms());
     recover_.begin({ring, child}, *hellos[child], now);
     passes<StageId::classify, StageId::aggregate>();
     aggregate_.accept(*hellos[child], classifier_.hello_verdict({ring, child}), now);

@@ -33,6 +33,9 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
                         .line = snapshot_line(worker.queue().lines(), worker.group_of(ring))};
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
     snapshot.children.push_back(classifier.status_of(ring, child));
+    if (snapshot.incarnation && !worker.state_of(ring).pins[child]) {
+      snapshot.unpinned.push_back(child);
+    }
   }
   if (const auto& since = classifier.draining_since(ring)) {
     snapshot.draining_ms = now.ms() - *since;

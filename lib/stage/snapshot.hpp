@@ -29,10 +29,11 @@ struct RingSnapshot {
   std::uint64_t held = 0;    // frames in slots
   std::uint32_t filling = 0; // slots
   std::size_t slots = 0;
-  std::vector<conn::ChildStatus> children;  // in order
-  std::vector<std::uint16_t> waited_for;    // children whose packets the oldest slot lacks
-  std::uint64_t waiting_ns = 0;             // how long it has waited for them
-  std::uint64_t waiting_since_ns = 0;       // since when, by the switch's clock
+  std::vector<conn::ChildStatus> children; // in order
+  std::vector<std::uint16_t> unpinned;     // children whose MAC address is not pinned to their port
+  std::vector<std::uint16_t> waited_for;   // children whose packets the oldest slot lacks
+  std::uint64_t waiting_ns = 0;            // how long it has waited for them
+  std::uint64_t waiting_since_ns = 0;      // since when, by the switch's clock
   std::optional<std::uint64_t> draining_ms; // for how long it drains; none: it does not
   LineSnapshot line;                        // of its group
 };

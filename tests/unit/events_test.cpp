@@ -97,6 +97,16 @@ TEST(RingWatch, TellsOnceThatAJobHasBegunAndThatItWasGivenUp) {
                           "ring=7 epoch=5]"));
 }
 
+TEST(RingWatch, TellsWithTheJobWhoseAddressesItDoesNotPin) {
+  Story story;
+  story.ring().unpinned = {0, 2};
+  EXPECT_THAT(story.at(100),
+              ElementsAre("ring 7: a job of 4 ranks has begun [job_began ring=7 ranks=4 epoch=5]",
+                          "ring 7: the MAC address of ranks 0, 2 was heard at another port too; it "
+                          "is not pinned [mac_not_pinned ring=7 ranks=0,2]"));
+  EXPECT_THAT(story.at(101), ElementsAre());
+}
+
 TEST(RingWatch, ForgetsARingThatIsGone) {
   Story story;
   story.at(100);

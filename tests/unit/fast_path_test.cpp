@@ -267,7 +267,7 @@ TEST_F(FastPathTest, ForgetsStationsThatAge) {
 
 TEST_F(FastPathTest, DoesNotMovePinnedStations) {
   introduce(3);
-  both([](Lab& lab) { ASSERT_TRUE(lab.bridge().pin_source(frame_between(1, 0), 1)); });
+  both([](Lab& lab) { ASSERT_TRUE(lab.bridge().pin_source(frame_between(1, 0), 1, lab.now())); });
   begin_burst();
   send(frame_between(1, 2), 0);
   EXPECT_EQ(send(frame_between(0, 1), 0).ports, 0b0010u);

@@ -204,7 +204,7 @@ std::uint64_t pins_of(const MacTable& table, const MacAddress& station) {
 TEST(MacTable, APinnedStationStaysWhereItIs) {
   MacTable table(64, 100);
   table.learn(station(1), 3, 0);
-  ASSERT_TRUE(table.pin(station(1), 3));
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
   table.learn(station(1), 5, 10);
   EXPECT_EQ(table.port_of(station(1), 10), 3) << "not learnt elsewhere";
   EXPECT_EQ(table.port_of(station(1), 1'000'000), 3) << "does not age";
@@ -215,21 +215,76 @@ TEST(MacTable, APinnedStationStaysWhereItIs) {
   EXPECT_EQ(table.port_of(station(1), 1'000'200), 5);
 }
 
-TEST(MacTable, APinMovesAStationThatWasHeardElsewhere) {
+TEST(MacTable, APinTakesNobodyElsesStation) {
   MacTable table(64, 100);
-  table.learn(station(1), 3, 0);
-  ASSERT_TRUE(table.pin(station(1), 5));
-  EXPECT_EQ(table.port_of(station(1), 0), 5);
-  EXPECT_TRUE(table.pin(station(2), 6)) << "nor need it have been heard";
-  EXPECT_EQ(table.port_of(station(2), 0), 6);
+  EXPECT_TRUE(table.pin(station(1), 5, 0)) << "it was never heard";
+  table.learn(station(2), 3, 0);
+  EXPECT_FALSE(table.pin(station(2), 5, 100)) << "it is at another port";
+  EXPECT_EQ(table.port_of(station(2), 100), 3);
+  EXPECT_TRUE(table.pin(station(2), 5, 101)) << "it was silent for the aging time";
+  EXPECT_EQ(table.port_of(station(2), 101), 5);
+}
+
+/// Whoever wants a station need only send one frame with its address before the pin. In seconds,
+/// because contests are kept in seconds.
+TEST(MacTable, APinTakesNoStationThatWasHeardAtTwoPorts) {
+  constexpr std::uint64_t aging = 300'000;
+  constexpr std::uint64_t start = 1'234'567;
+  MacTable table(64, aging);
+  table.learn(station(1), 3, start);
+  table.learn(station(1), 5, start + 1);
+  EXPECT_EQ(table.port_of(station(1), start + 1), 5) << "a bridge believes the last frame";
+  EXPECT_FALSE(table.pin(station(1), 5, start + 1));
+  EXPECT_FALSE(table.pin(station(1), 3, start + 1));
+  table.learn(station(1), 3, start + 2);
+  EXPECT_FALSE(table.pin(station(1), 3, start + 2)) << "nor does its owner have it alone";
+  for (std::uint64_t now = start + 2; now <= start + aging + 2; now += 10'000) {
+    table.learn(station(1), 3, now);
+    EXPECT_FALSE(table.pin(station(1), 3, now)) << now;
+  }
+  EXPECT_TRUE(table.pin(station(1), 3, start + aging + 2'000))
+      << "it has it alone for the aging time";
+}
+
+TEST(MacTable, AStationThatIsHeardElsewhereWhilePinnedIsNotPinnedAgain) {
+  constexpr std::uint64_t aging = 300'000;
+  MacTable table(64, aging);
+  ASSERT_TRUE(table.pin(station(1), 5, 0)) << "nobody's yet";
+  table.learn(station(1), 3, 1000); // its owner comes
+  EXPECT_EQ(table.port_of(station(1), 1000), 5);
+  EXPECT_FALSE(table.pin(station(1), 5, 1000)) << "nor for another ring";
+  table.unpin(station(1), 5, 1000);
+  EXPECT_FALSE(table.pin(station(1), 5, 1000));
+  table.learn(station(1), 3, 1001);
+  EXPECT_EQ(table.port_of(station(1), 1001), 3);
+}
+
+TEST(MacTable, APinIsMovedWhereverTheStationIsHeard) {
+  MacTable table(64, 100);
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
+  table.learn(station(1), 5, 1);
+  EXPECT_TRUE(table.move_pin(station(1), 3, 4, 2));
+  EXPECT_EQ(table.port_of(station(1), 1'000'000), 4);
+  EXPECT_EQ(pins_of(table, station(1)), 1u);
+  EXPECT_FALSE(table.move_pin(station(1), 3, 6, 2)) << "it is not pinned there";
+  EXPECT_EQ(table.port_of(station(1), 1'000'000), 4);
+}
+
+TEST(MacTable, APinThatOthersShareIsNotMoved) {
+  MacTable table(64, 100);
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
+  EXPECT_FALSE(table.move_pin(station(1), 3, 4, 1));
+  EXPECT_EQ(table.port_of(station(1), 1), 3);
+  EXPECT_EQ(pins_of(table, station(1)), 1u);
 }
 
 TEST(MacTable, EveryPinHasItsUnpin) {
   MacTable table(64, 100);
-  ASSERT_TRUE(table.pin(station(1), 3));
-  ASSERT_TRUE(table.pin(station(1), 3));
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
   EXPECT_EQ(pins_of(table, station(1)), 2u);
-  EXPECT_FALSE(table.pin(station(1), 4)) << "one port at a time";
+  EXPECT_FALSE(table.pin(station(1), 4, 0)) << "one port at a time";
   table.unpin(station(1), 4, 0);
   EXPECT_EQ(pins_of(table, station(1)), 2u) << "not the port it is pinned to";
   table.unpin(station(1), 3, 0);
@@ -239,13 +294,13 @@ TEST(MacTable, EveryPinHasItsUnpin) {
   table.unpin(station(1), 3, 1); // one too many
   table.learn(station(1), 4, 2);
   EXPECT_EQ(table.port_of(station(1), 2), 4);
-  EXPECT_TRUE(table.pin(station(1), 4));
+  EXPECT_TRUE(table.pin(station(1), 5, 1000));
 }
 
 TEST(MacTable, CountsSoManyPins) {
   MacTable table(64, 100);
   std::uint64_t pins = 0;
-  while (pins < 10'000 && table.pin(station(1), 63)) {
+  while (pins < 10'000 && table.pin(station(1), 63, 0)) {
     ++pins;
   }
   EXPECT_EQ(pins_of(table, station(1)), pins);
@@ -257,14 +312,14 @@ TEST(MacTable, CountsSoManyPins) {
 TEST(MacTable, APinnedStationMakesNoRoom) {
   MacTable table(8, 100);
   for (std::uint32_t i = 1; i <= 7; ++i) {
-    ASSERT_TRUE(table.pin(station(i), static_cast<std::uint16_t>(i)));
+    ASSERT_TRUE(table.pin(station(i), static_cast<std::uint16_t>(i), 0));
   }
   for (std::uint32_t i = 100; i < 200; ++i) { // they share the last place
     table.learn(station(i), 9, i);
     EXPECT_EQ(table.port_of(station(i), i), 9);
   }
-  EXPECT_TRUE(table.pin(station(8), 8)) << "takes what was only learnt";
-  EXPECT_FALSE(table.pin(station(9), 9)) << "no room for a pin";
+  EXPECT_TRUE(table.pin(station(8), 8, 300)) << "takes what was only learnt";
+  EXPECT_FALSE(table.pin(station(9), 9, 300)) << "no room for a pin";
   table.learn(station(10), 9, 300);
   EXPECT_EQ(table.port_of(station(10), 300), std::nullopt);
   for (std::uint32_t i = 1; i <= 8; ++i) {
@@ -277,7 +332,7 @@ TEST(MacTable, ForgetsAPortButNotItsPinnedStations) {
   for (std::uint32_t i = 1; i <= 20; ++i) {
     table.learn(station(i), static_cast<std::uint16_t>(i % 2), 0);
   }
-  ASSERT_TRUE(table.pin(station(1), 1));
+  ASSERT_TRUE(table.pin(station(1), 1, 0));
   table.forget_port(1);
   for (std::uint32_t i = 2; i <= 20; ++i) {
     EXPECT_EQ(table.port_of(station(i), 0),
@@ -288,9 +343,10 @@ TEST(MacTable, ForgetsAPortButNotItsPinnedStations) {
 }
 
 /// One lcore pins and unpins stations at their own ports. The other sends with their addresses from
-/// other ports.
+/// other ports. Each pin comes so late that what was heard before is forgotten.
 TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
   constexpr int kRounds = 20000;
+  constexpr std::uint64_t kLate = 1'000'000'000'000;
   MacTable table(16, 1'000'000); // two buckets, used by both
   std::atomic<bool> is_over{false};
   std::thread thief([&] {
@@ -304,7 +360,7 @@ TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
   for (int round = 0; round < kRounds; ++round) {
     const std::uint32_t number = random() % 10;
     const auto port = static_cast<std::uint16_t>(number);
-    if (!table.pin(station(number), port)) {
+    if (!table.pin(station(number), port, kLate)) {
       ++wrong;
       continue;
     }
@@ -392,16 +448,25 @@ TEST_F(FourPorts, FollowsAStationThatMoves) {
 }
 
 TEST_F(FourPorts, PinsASourceToWhereItsFrameCameIn) {
-  const auto pin = bridge_.pin_source(frame(station(1), station(2)), 3);
+  const auto pin = bridge_.pin_source(frame(station(1), station(2)), 2, 1);
   ASSERT_TRUE(pin.has_value());
   EXPECT_EQ(pin->station, station(2));
-  EXPECT_EQ(pin->port, 3);
+  EXPECT_EQ(pin->port, 2);
   bridge_.learn(frame(station(1), station(2)), 1, 5);
-  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 5).ports, 0b1000u);
-  EXPECT_FALSE(bridge_.pin_source(frame(station(1), station(2)), 1).has_value()) << "elsewhere";
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 5).ports, 0b0100u);
+  EXPECT_FALSE(bridge_.pin_source(frame(station(1), station(2)), 1, 5).has_value()) << "elsewhere";
   bridge_.unpin(*pin, 6);
   bridge_.learn(frame(station(1), station(2)), 1, 7);
   EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 7).ports, 0b0010u);
+}
+
+TEST_F(FourPorts, PinsNobodyElsesSource) {
+  EXPECT_FALSE(bridge_.pin_source(frame(station(1), station(2)), 3, 1).has_value());
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 1).ports, 0b0100u);
+  for (const std::uint64_t group : {0xffffffffffffu, 0x01005e000001u, 0x0180c2000000u}) {
+    EXPECT_FALSE(bridge_.pin_source(frame(station(1), from_number(group)), 3, 1).has_value());
+    EXPECT_EQ(stations_.port_of(from_number(group), 1), std::nullopt);
+  }
 }
 
 TEST(Bridge, SendsByTheOnePortThatIsNamed) {

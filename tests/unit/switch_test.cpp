@@ -642,8 +642,6 @@ TEST(Switch, NobodyStealsAMembersAddress) {
   std::mt19937 random(59);
   RingJob job({.world = 3});
   Bench bench({&job});
-  bench.announce(job);
-  bench.send(pretence(job.mac_of(1)), 3); // before its hello
   bench.start(job);
   bench.send(pretence(job.mac_of(1)), 3);
   const auto where = [&] {
@@ -654,6 +652,34 @@ TEST(Switch, NobodyStealsAMembersAddress) {
   bench.reset(0);
   bench.send(pretence(job.mac_of(1)), 3);
   EXPECT_EQ(where(), 3) << "free again";
+}
+
+/// Before its hello, a rank may also send any frames with that address.
+TEST(Switch, ARanksHelloTakesNobodysAddress) {
+  constexpr wire::MacAddress gateway{{0x02, 0xfe, 0, 0, 0, 1}};
+  constexpr std::uint16_t gateways_port = 3;
+  std::mt19937 random(61);
+  for (const bool pins_ports : {false, true}) {
+    for (const int frames_before : {0, 1, 5}) {
+      SCOPED_TRACE(std::to_string(frames_before) + (pins_ports ? ", configured ports" : ""));
+      RingJob job({.world = 3, .pins_ports = pins_ports});
+      Bench bench({&job});
+      const auto where = [&] { return bench.inside().stations().port_of(gateway, bench.now.ms()); };
+      bench.announce(job);
+      bench.send(pretence(gateway), gateways_port);
+      for (int frame = 0; frame < frames_before; ++frame) {
+        bench.send(pretence(gateway), 1);
+      }
+      Built hello = job.hello(1);
+      std::copy(gateway.bytes.begin(), gateway.bytes.end(), hello.bytes.begin() + 6);
+      EXPECT_TRUE(bench.send(job.hello(0), 0).empty());
+      EXPECT_TRUE(bench.send(hello, 1).empty());
+      ASSERT_EQ(bench.send(job.hello(2), 2).size(), 3u) << "the ring itself begins";
+      bench.send(pretence(gateway), gateways_port);
+      EXPECT_EQ(where(), gateways_port) << "its owner has it back with one frame";
+      expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+    }
+  }
 }
 
 /// With any Ethernet address.
