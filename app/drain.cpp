@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenLooks{10};
+constexpr std::chrono::milliseconds kBetweenChecks{10};
 constexpr std::chrono::seconds kTimeToStop{10}; // after the drain, as generous as the unit is
 
 void tell_wait(const std::vector<control::TendedRing>& busy, std::chrono::seconds limit,
@@ -43,7 +43,7 @@ void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<
     if (service.wants_sign_of_life(Clock::now())) {
       service.give_sign_of_life(Clock::now());
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kBetweenChecks);
     busy = control::busy_of(weir.tended_rings().rings);
   }
   for (const control::TendedRing& ring : busy) {

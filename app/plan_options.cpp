@@ -43,7 +43,7 @@ constexpr std::array<std::pair<std::string_view, PlanCommand>, 4> kCommands{{
 
 constexpr std::uint32_t kMostRings = 4096;
 constexpr std::uint32_t kMostLcores = 1024;
-constexpr std::string_view kAlgorithms = "multitree, ring, ring-across, dbtree, 2d-ring, hdrm";
+constexpr std::string_view kAlgorithmNames = "multitree, ring, ring-across, dbtree, 2d-ring, hdrm";
 
 std::vector<std::string> node_names(std::string_view text) {
   constexpr std::size_t most = 1 << 16;
@@ -95,7 +95,7 @@ std::vector<Option> options_of(PlanOptions& o) {
        [&](auto v) {
          const auto algorithm = plan::algorithm_named(v);
          if (!algorithm) {
-           refuse("algorithm", v, kAlgorithms);
+           refuse("algorithm", v, kAlgorithmNames);
          }
          o.algorithm = *algorithm;
        }},

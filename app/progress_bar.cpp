@@ -10,7 +10,7 @@
 namespace weir::app {
 namespace {
 
-constexpr std::size_t kWidth = 30;
+constexpr std::size_t kBarWidth = 30;
 constexpr auto kPeriod = std::chrono::milliseconds(200);
 constexpr const char* kWipe = "\r\033[K";
 
@@ -33,9 +33,9 @@ void ProgressBar::show(std::string_view about) {
     return;
   }
   const std::size_t done = begun_ - 1;
-  const std::size_t filled = pieces_ == 0 ? kWidth : kWidth * done / pieces_;
+  const std::size_t filled = pieces_ == 0 ? kBarWidth : kBarWidth * done / pieces_;
   fmt::print(stderr, "{}[{}{}] {}/{} {}", kWipe, std::string(filled, '#'),
-             std::string(kWidth - filled, '.'), done, pieces_, about);
+             std::string(kBarWidth - filled, '.'), done, pieces_, about);
   std::fflush(stderr);
   shown_ = Clock::now();
 }

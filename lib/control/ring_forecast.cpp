@@ -13,7 +13,7 @@ namespace weir::control {
 namespace {
 
 /// Of slots and cached results.
-std::size_t bytes_of(const ring::Ring& ring) {
+std::size_t slot_bytes_of(const ring::Ring& ring) {
   return stage::dimensions_of(ring).bytes();
 }
 
@@ -43,7 +43,7 @@ RingForecast::RingForecast(const ring::RingSet& now, const Placement& placement,
 void RingForecast::withdraw(std::uint16_t ring) {
   const ring::Ring& gone = rings_.rings()[ring];
   free_.places[placement_.worker_of_ring[ring]] += gone.children();
-  free_.memory += bytes_of(gone);
+  free_.memory += slot_bytes_of(gone);
   rings_ = rings_.without(ring);
 }
 
@@ -65,7 +65,7 @@ std::size_t RingForecast::add(const ring::RingSpec& spec) {
   const std::uint16_t index = rings_.next_index();
   placement_.assign(index, next.group_of_ring(index), lcore);
   free_.places[lcore] -= ring.children();
-  free_.memory -= bytes_of(ring);
+  free_.memory -= slot_bytes_of(ring);
   rings_ = std::move(next);
   return lcore;
 }

@@ -12,6 +12,7 @@ namespace weir::endpoint {
 /// Retry without limit, for an owner that has its own deadline. Linux soft-RoCE does this for a
 /// retry_cnt of 7 (drivers/infiniband/sw/rxe/rxe_comp.c); IBTA has no such value.
 inline constexpr std::uint8_t kRetryForever = 0xff;
+inline constexpr std::uint32_t kMostMessageBytes = std::uint32_t{1} << 31; // IBTA §9.7.7
 
 /// Whose behaviour a queue pair has where implementations differ.
 enum class Stack : std::uint8_t {

@@ -24,10 +24,6 @@ const QueuePairConfig& checked(const QueuePairConfig& config) {
   return config;
 }
 
-const wire::Bth& bth_of(const wire::ParsedBytes& frame) {
-  return wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
-}
-
 /// READ responses and atomic ACKs answer requests that this endpoint never sends.
 bool is_response(std::uint8_t opcode) {
   constexpr std::uint8_t first_read_response = 0x0d;
@@ -88,7 +84,7 @@ bool QueuePair::admit(const wire::ParsedBytes& frame) {
     ++statistics_.bad_icrc;
     return false;
   }
-  const wire::Bth& bth = bth_of(frame);
+  const wire::Bth& bth = frame.bth();
   if (bth.transport_version() != 0) { // IBTA §9.2
     ++statistics_.malformed;
     return false;
@@ -105,7 +101,7 @@ bool QueuePair::admit(const wire::ParsedBytes& frame) {
 }
 
 void QueuePair::dispatch(const wire::ParsedBytes& frame, TimePoint now) {
-  const std::uint8_t opcode = bth_of(frame).opcode;
+  const std::uint8_t opcode = frame.bth().opcode;
   if (frame.packet.opcode.carries_message()) {
     responder_.receive(frame);
   } else if (opcode == static_cast<std::uint8_t>(wire::Opcode::acknowledge)) {

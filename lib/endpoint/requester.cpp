@@ -8,9 +8,8 @@
 namespace weir::endpoint {
 namespace {
 
-constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 31; // IBTA §9.7.7
-constexpr std::uint8_t kRnrRetryForever = 7;                   // IBTA §9.7.5.2.8
-constexpr std::uint8_t kSoftRoceRetryForever = 7;              // drivers/infiniband/sw/rxe
+constexpr std::uint8_t kRnrRetryForever = 7;      // IBTA §9.7.5.2.8
+constexpr std::uint8_t kSoftRoceRetryForever = 7; // drivers/infiniband/sw/rxe
 
 bool is_write(SendKind kind) {
   return kind == SendKind::write || kind == SendKind::write_immediate;
@@ -35,7 +34,7 @@ PostResult Requester::post(const SendRequest& request) {
     return PostResult::queue_full;
   }
   const std::size_t bytes = request.header.size() + request.data.size();
-  if (bytes > kMaxMessageBytes) {
+  if (bytes > kMostMessageBytes) {
     return PostResult::too_long;
   }
   const std::size_t packets = bytes == 0 ? 1 : (bytes - 1) / config_.path_mtu + 1;

@@ -10,19 +10,14 @@
 namespace weir::endpoint {
 namespace {
 
-constexpr std::uint32_t kMaxMessageBytes = std::uint32_t{1} << 31; // IBTA §9.7.7
 constexpr std::uint8_t kAckRequestBit = 0x80;
-
-const wire::Bth& bth_of(const wire::ParsedBytes& frame) {
-  return wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
-}
 
 const std::uint8_t* extension_of(const wire::ParsedBytes& frame) {
   return frame.data + frame.packet.bth_offset + sizeof(wire::Bth);
 }
 
 bool asks_for_acknowledgement(const wire::ParsedBytes& frame) {
-  return (bth_of(frame).ack_request & kAckRequestBit) != 0;
+  return (frame.bth().ack_request & kAckRequestBit) != 0;
 }
 
 std::optional<std::uint32_t> immediate_of(const wire::ParsedBytes& frame) {
@@ -112,7 +107,7 @@ Responder::Kind Responder::kind_of_request(const wire::ParsedBytes& frame) {
   if (!frame.packet.opcode.carries_message()) {
     return Kind::none;
   }
-  const bool is_send = bth_of(frame).opcode < static_cast<std::uint8_t>(wire::Opcode::write_first);
+  const bool is_send = frame.bth().opcode < static_cast<std::uint8_t>(wire::Opcode::write_first);
   return is_send ? Kind::send : Kind::write;
 }
 
@@ -153,7 +148,7 @@ bool Responder::lengths_agree(const wire::Packet& packet, const Message& message
   if (packet.opcode.position == wire::Position::last && payload == 0) {
     return false; // an empty message is an ONLY
   }
-  if (message.received > kMaxMessageBytes || message.length > kMaxMessageBytes) {
+  if (message.received > kMostMessageBytes || message.length > kMostMessageBytes) {
     return false;
   }
   if (message.kind == Kind::send) {

@@ -13,7 +13,7 @@
 namespace weir::netsim {
 namespace {
 
-struct Packet {
+struct Arrival {
   std::uint64_t block = 0;
   std::uint32_t child = 0;
 };
@@ -53,14 +53,14 @@ class ServerRun {
  private:
   struct Group {
     std::uint32_t idle = 0;
-    std::deque<Packet> waiting;
+    std::deque<Arrival> waiting;
   };
 
   struct Step {
     enum class Kind : std::uint8_t { arrival, sum_there };
 
     Kind kind{};
-    Packet packet;
+    Arrival packet;
     std::uint32_t level = 0; // tree: of the present sum
     std::uint32_t place = 0;
   };
@@ -78,7 +78,7 @@ class ServerRun {
   }
 
   /// The ports bring a packet in turn.
-  Packet next_packet() const {
+  Arrival next_packet() const {
     const auto child = static_cast<std::uint32_t>(arrived_ % settings_.children);
     const std::uint64_t turn = arrived_ / settings_.children;
     const std::uint64_t ahead = settings_.sending == FoldServers::Sending::staggered
@@ -88,7 +88,7 @@ class ServerRun {
   }
 
   void arrive() {
-    const Packet packet = next_packet();
+    const Arrival packet = next_packet();
     if (++arrived_ != result_.packets) {
       events_.push(now_ + interval(), {Step::Kind::arrival});
     }
@@ -124,7 +124,7 @@ class ServerRun {
     }
   }
 
-  void serve(const Packet& packet) {
+  void serve(const Arrival& packet) {
     Block& block = blocks_[packet.block];
     if (settings_.design == FoldServers::Buffers::tree) {
       take_buffer();
@@ -213,7 +213,7 @@ class ServerRun {
       ++group.idle;
       return;
     }
-    const Packet next = group.waiting.front();
+    const Arrival next = group.waiting.front();
     group.waiting.pop_front();
     serve(next);
   }

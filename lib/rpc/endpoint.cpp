@@ -89,6 +89,8 @@ void set_limits(grpc::ServerBuilder& builder) {
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
+} // namespace
+
 /// Sockets of one kind and the way of their connections into gRPC.
 struct Entrance {
   std::vector<ListeningSocket> sockets;
@@ -113,8 +115,6 @@ struct Entrance {
     acceptor->HandleNewConnection(&parameters);
   }
 };
-
-} // namespace
 
 struct Endpoint::Parts {
   Parts(Backend& given, const config::ControlConfig& where);

@@ -64,6 +64,9 @@ struct ParsedBytes {
 
   std::span<const std::uint8_t> bytes() const { return {data, length}; }
 
+  /// Of a RoCE frame.
+  const Bth& bth() const { return view_as<Bth>(data + packet.bth_offset); }
+
   /// The addresses of a RoCE frame, from its IP header or GRH. They are not kept beside the frame:
   /// few packets need them, and each byte that is kept is written for every packet.
   IpAddress source() const {

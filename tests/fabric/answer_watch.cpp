@@ -21,8 +21,6 @@ constexpr std::uint8_t kRnrNak = 0x20;
 constexpr std::uint8_t kSequenceError = 0x60;
 constexpr std::uint8_t kAcknowledge = 0x11; // opcode
 constexpr std::uint16_t kMostHosts = 8;
-constexpr std::uint64_t kEndlessPatience = 600'000; // ms: longer than a run
-constexpr Time kMillisecond = 1'000'000;
 constexpr Time kPause = 15 * kMillisecond; // between two RNR NAKs
 
 bool acknowledges_anything(std::uint8_t syndrome) {

@@ -9,6 +9,7 @@
 
 namespace weir::fabric {
 
+using network::kMillisecond;
 using network::kNoTime;
 using network::Time;
 

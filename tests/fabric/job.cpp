@@ -10,8 +10,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr Time kStartSpread = 3; // ACK timeouts between the first member's start and the last's
-constexpr Time kMillisecond = 1'000'000;
-constexpr Time kGrace = 4; // ACK timeouts after which a fault is no excuse any more
+constexpr Time kGrace = 4;       // ACK timeouts after which a fault is no excuse any more
 
 std::string_view name_of(Job::State state) {
   switch (state) {

@@ -14,7 +14,6 @@ constexpr std::uint16_t kMtu = 256;
 constexpr Time kMicrosecond = 1000;
 constexpr std::uint32_t kAllCalls = UINT32_MAX;
 constexpr std::uint64_t kLongestDelay = 4;                  // units
-constexpr std::uint64_t kEndlessPatience = 600'000;         // ms
 constexpr Time kLeastKeptAlive = std::uint64_t{4096} << 12; // ACK timeout that the switch believes
 
 /// The quality of the network.

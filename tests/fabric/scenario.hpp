@@ -23,6 +23,8 @@ using network::kPercent;
 using network::LinkTraits;
 using network::Ppm;
 
+inline constexpr std::uint64_t kEndlessPatience = 600'000; // ms: longer than a run
+
 /// One list makes the enum and the names.
 #define WEIR_FABRIC_FAULTS(X)                                                                      \
   X(link_down, "a host's link is down, both ways")                                                 \

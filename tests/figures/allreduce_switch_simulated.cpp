@@ -6,6 +6,7 @@
 #include "output_arbiter.hpp"
 #include "plan/generators.hpp"
 #include "switch_run.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,6 @@ namespace {
 
 /// Models are simulated at this share of their size; latency is then still below 1 % of the time.
 constexpr double kScale = 1.0 / 16;
-constexpr double kMega = 1e6;
 constexpr netsim::Time kAckTimeout = netsim::kSecond; // nothing is lost
 
 netsim::WeirSettings settings_of_paper() {

@@ -8,6 +8,7 @@
 #include "inputs.hpp"
 #include "sparse.hpp"
 #include "sparse_traffic.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -19,10 +20,6 @@
 namespace weir::figures::flare {
 namespace {
 
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
-constexpr double kKib = 1024;
-constexpr double kMib = 1024 * kKib;
 constexpr double kLargestTensor = 1024 * kMib; // every design has its highest bandwidth
 constexpr TwoLevels kTree{kLeaves, kHosts / kLeaves};
 

@@ -2,6 +2,7 @@
 #include "flare_model.hpp"
 
 #include "inputs.hpp"
+#include "units.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,6 @@
 namespace weir::figures::flare {
 namespace {
 
-constexpr double kBitsPerByte = 8;
 constexpr double kGap = kCyclesPerPacket / kCores; // δ, cycles between packets at full rate
 
 /// δc: cycles between two packets of a block, when each host starts with a different block (§5).

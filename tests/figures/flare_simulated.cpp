@@ -5,6 +5,7 @@
 #include "netsim/fold_servers.hpp"
 #include "plan/generators.hpp"
 #include "switch_run.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -12,10 +13,6 @@
 
 namespace weir::figures::flare {
 namespace {
-
-constexpr double kTera = 1e12;
-constexpr double kBitsPerByte = 8;
-constexpr std::uint64_t kKib = 1024;
 
 /// 64 hosts below 8 leaves, as many uplinks as hosts (the text's 8-port switches hold only 32).
 plan::Topology fat_tree(Mutation mutation) {

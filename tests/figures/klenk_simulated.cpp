@@ -3,6 +3,7 @@
 
 #include "inputs.hpp"
 #include "netsim/region_run.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -15,9 +16,6 @@ namespace weir::figures::klenk {
 namespace {
 
 using Method = netsim::RegionSettings::Method;
-
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = 1024 * kKib;
 
 /// A step of the software ring (§III) but for its data: data, fence and flag are three hops and two
 /// passes through a GPU's memory. What fences cost the paper does not say.

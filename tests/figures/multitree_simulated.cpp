@@ -3,6 +3,7 @@
 
 #include "inputs.hpp"
 #include "multitree_networks.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -16,8 +17,6 @@
 namespace weir::figures::multitree {
 namespace {
 
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = 1024 * kKib;
 constexpr std::array kThreeSizes{32 * kKib, 256 * kKib, kMib};
 // On switch networks; grids take five times as long to simulate.
 constexpr std::uint64_t kLargest = 16 * kMib;

@@ -4,6 +4,7 @@
 #include "deep_networks.hpp"
 #include "multitree_networks.hpp"
 #include "training_time.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -17,8 +18,6 @@
 namespace weir::figures::multitree {
 namespace {
 
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = 1024 * kKib;
 /// A larger gradient is computed from the time of a part of this size, because a run would take
 /// minutes.
 constexpr std::uint64_t kLargestByPackets = 64 * kMib;

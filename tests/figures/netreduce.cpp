@@ -8,6 +8,7 @@
 #include "netreduce_cluster.hpp"
 #include "netreduce_simulated.hpp"
 #include "support/frame_builder.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -19,8 +20,6 @@
 namespace weir::figures::netreduce {
 namespace {
 
-constexpr double kMega = 1e6;
-constexpr double kGiga = 1e9;
 constexpr double kMicro = 1e-6;
 constexpr double kMilli = 1e-3;
 
@@ -35,8 +34,8 @@ Cluster cluster(double gpus, double intra_gigabytes, double latency_us = 1,
 
 constexpr std::array kMethods{&kFlatRing, &kTencent, &kParallel};
 
-void compare(const Cluster& c, const std::string& where, const Settings& settings,
-             Results& results) {
+void compare_clusters(const Cluster& c, const std::string& where, const Settings& settings,
+                      Results& results) {
   const Machines machines(c);
   for (const Method* method : kMethods) {
     const double formula = method->seconds(c);
@@ -71,12 +70,14 @@ void plot_figure_seven(Results& results) {
 void figure_seven(const Settings& settings, Results& results) {
   for (const double intra : {15.75, 32.0, 100.0}) {
     for (const double gpus : {32.0, 1024.0}) {
-      compare(cluster(gpus, intra), fmt::format("B{}.P{}", intra, gpus), settings, results);
+      compare_clusters(cluster(gpus, intra), fmt::format("B{}.P{}", intra, gpus), settings,
+                       results);
     }
   }
-  compare(cluster(32, 150), "B150.P32", settings, results);
+  compare_clusters(cluster(32, 150), "B150.P32", settings, results);
   for (const double latency : {0.1, 1.0, 10.0, 100.0}) {
-    compare(cluster(256, 100, latency), fmt::format("B100.P256.a{}", latency), settings, results);
+    compare_clusters(cluster(256, 100, latency), fmt::format("B100.P256.a{}", latency), settings,
+                     results);
   }
   plot_figure_seven(results);
 }

@@ -5,6 +5,7 @@
 #include "inputs.hpp"
 #include "plan/generators.hpp"
 #include "switch_run.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,6 @@ namespace weir::figures::netreduce {
 namespace {
 
 constexpr std::uint32_t kHosts = 4;
-constexpr double kBitsPerByte = 8;
 constexpr auto kLinkBitsPerSecond = static_cast<std::uint64_t>(kInterBytesPerSecond * kBitsPerByte);
 constexpr double kNanosecondsPerSecond = 1e9;
 constexpr std::uint64_t kTensorBytes = 16'000'000;

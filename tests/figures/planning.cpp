@@ -10,6 +10,7 @@
 #include "plan/generators.hpp"
 #include "planning_sparse.hpp"
 #include "switch_run.hpp"
+#include "units.hpp"
 
 #include <fmt/format.h>
 
@@ -25,9 +26,6 @@ using netsim::Mending;
 
 constexpr std::uint64_t kGigabit = 1'000'000'000;
 constexpr plan::LinkTraits kHostLink{kHostGigabits * kGigabit, kCableNs};
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = 1024 * kKib;
-constexpr double kBitsPerByte = 8;
 
 plan::Topology racks(std::uint32_t leaves, std::uint32_t hosts, std::uint32_t spines,
                      std::uint64_t uplink_gigabits) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "systolic_array.hpp"
 
+#include "units.hpp"
+
 #include <algorithm>
 
 namespace weir::figures {
 namespace {
-
-std::uint64_t divided_up(std::uint64_t count, std::uint64_t by) {
-  return (count + by - 1) / by;
-}
 
 std::uint64_t back_to_back(const MatrixProduct& product, std::uint64_t side) {
   const std::uint64_t rows_left = product.rows % side; // in the last fold of a column of folds

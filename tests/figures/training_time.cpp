@@ -2,6 +2,7 @@
 #include "training_time.hpp"
 
 #include "inputs.hpp"
+#include "units.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -16,10 +17,6 @@ constexpr double kCyclesPerMicrosecond = multitree::kCyclesPerSecond / 1e6;
 
 double microseconds_of(std::uint64_t cycles) {
   return static_cast<double>(cycles) / kCyclesPerMicrosecond;
-}
-
-std::uint64_t divided_up(std::uint64_t count, std::uint64_t by) {
-  return (count + by - 1) / by;
 }
 
 /// Each array adds a share of the values from every array's gradients, `side` values at once.

@@ -9,7 +9,7 @@ namespace weir::load {
 namespace {
 
 constexpr unsigned kTurns = 8;
-constexpr std::string_view kPorts = "ports:\n"; // how the configuration begins
+constexpr std::string_view kPortsKey = "ports:\n"; // how the configuration begins
 constexpr std::string_view kPort = "  - { name: more, device: \"net_null9,no-rx=1\" }\n";
 constexpr unsigned kStopsToOpen = 1;
 constexpr unsigned kStopsToClose = 3;
@@ -22,7 +22,7 @@ ComingPort let_a_port_come_and_go(control::Switch& weir) {
   const std::uint64_t before = weir.stop_times().stops;
   ComingPort seen;
   for (unsigned turn = 0; turn < kTurns; ++turn) {
-    std::ofstream(file) << kPorts << kPort << text.substr(kPorts.size());
+    std::ofstream(file) << kPortsKey << kPort << text.substr(kPortsKey.size());
     weir.reload();
     std::ofstream(file) << text;
     weir.reload();

@@ -16,7 +16,7 @@
 namespace weir::load {
 namespace {
 
-constexpr std::chrono::milliseconds kBurst{50}; // far longer than an alarm takes to start
+constexpr std::chrono::milliseconds kBusyTime{50}; // far longer than an alarm takes to start
 
 /// A page that the interrupt thread unmaps on request.
 class Page {
@@ -56,7 +56,7 @@ std::string check(ethdev::MemifReader& reader, void (ethdev::MemifReader::*ends_
   if (!test::comes_true([&] { return page.has_begun(); })) {
     return "the interrupt thread does not run";
   }
-  std::this_thread::sleep_for(kBurst);
+  std::this_thread::sleep_for(kBusyTime);
   const bool lasted = page.is_mapped() && !page.is_done();
   (reader.*ends_burst)();
   const bool went = test::comes_true([&] { return page.is_done(); }) && !page.is_mapped();

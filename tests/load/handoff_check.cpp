@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kEntries = 64;
 constexpr std::size_t kBlocks = 40; // fewer than entries: a push must not fail
-constexpr std::size_t kBurst = 8;
+constexpr std::size_t kMostAtOnce = 8;
 
 /// Plain memory, like a frame: only the queue orders the two threads' accesses.
 struct Block {
@@ -39,11 +39,11 @@ using Queue = lcore::Handoff<Block*>;
 /// Takes `times` blocks and sends each on with a number that is kBlocks higher. The two sides
 /// alternate, kBlocks numbers at a time.
 std::string pass_on(Queue& from, Queue& to, std::uint64_t first, std::uint64_t times) {
-  std::array<Block*, kBurst> burst;
+  std::array<Block*, kMostAtOnce> burst;
   std::uint64_t taken = 0;
   while (taken < times) {
     const unsigned count =
-        from.pop(std::span(burst).first(std::min<std::uint64_t>(kBurst, times - taken)));
+        from.pop(std::span(burst).first(std::min<std::uint64_t>(kMostAtOnce, times - taken)));
     for (unsigned i = 0; i < count; ++i, ++taken) {
       const std::uint64_t round = taken / kBlocks * 2 * kBlocks;
       const std::uint64_t due = first + round + taken % kBlocks;

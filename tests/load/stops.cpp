@@ -17,8 +17,8 @@ namespace weir::load {
 namespace {
 
 constexpr unsigned kTimes = 200;
-constexpr std::chrono::milliseconds kTimeout{500}; // for each question
-constexpr std::chrono::microseconds kPause{500};   // so that lcores have a few rounds in between
+constexpr std::chrono::milliseconds kQuestionTimeout{500}; // for each question
+constexpr std::chrono::microseconds kPause{500}; // so that lcores have a few rounds in between
 
 struct Question {
   std::string_view words;
@@ -77,7 +77,7 @@ void print_stops(control::Switch& weir) {
   weir.trace_on();
   for (const Question& question : kQuestions) {
     Durations durations;
-    const auto end = std::chrono::steady_clock::now() + kTimeout;
+    const auto end = std::chrono::steady_clock::now() + kQuestionTimeout;
     for (unsigned times = 0; times < kTimes && std::chrono::steady_clock::now() < end; ++times) {
       std::this_thread::sleep_for(kPause);
       ask_once(weir, question, durations);

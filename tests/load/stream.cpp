@@ -7,14 +7,14 @@ namespace {
 constexpr std::uint16_t kTalker = static_cast<std::uint16_t>(Place::talker);
 constexpr std::uint16_t kListener = static_cast<std::uint16_t>(Place::listener);
 constexpr std::chrono::microseconds kPeriod{500};
-constexpr std::uint16_t kNotRoce = 5000; // UDP port
+constexpr std::uint16_t kForeignUdpPort = 5000; // UDP port
 
 test::FrameSpec between(std::uint16_t from, std::uint16_t to) {
   test::FrameSpec spec;
   spec.source_mac = mac_of(from);
   spec.destination_mac = mac_of(to);
   spec.source = spec.destination = ip_of(200);
-  spec.udp_destination = kNotRoce;
+  spec.udp_destination = kForeignUdpPort;
   spec.payload = test::Bytes(64);
   return spec;
 }

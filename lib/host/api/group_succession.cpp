@@ -32,7 +32,7 @@ void keep_meeting_options(GroupOptions& options, const GroupOptions& over) {
   options.keep_alive = over.keep_alive;
 }
 
-void check(const GroupOptions& options) {
+void throw_if_defective(const GroupOptions& options) {
   if (const std::string defect = find_defect(options); !defect.empty()) {
     throw std::invalid_argument(defect);
   }
@@ -71,7 +71,7 @@ auto with_parent_ranks(const std::vector<std::uint16_t>& parent_ranks, Body&& bo
 
 Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpening& open) {
   keep_meeting_options(options, over.options());
-  check(options);
+  throw_if_defective(options);
   Lineage& lineage = *over.lineage();
   const std::unique_lock turn(lineage.turn, std::try_to_lock);
   if (!turn || over.is_succeeded()) {

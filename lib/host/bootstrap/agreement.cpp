@@ -8,7 +8,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kVersion = 4; // of this blob
+constexpr std::uint32_t kBlobVersion = 4; // of this blob
 
 /// The options that all ranks share. The ring ids and the address follow it.
 struct IntroductionBody {
@@ -28,7 +28,7 @@ struct IntroductionBody {
 
 IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarnation,
                          RingSource source) {
-  return {wire::be32(kVersion),
+  return {wire::be32(kBlobVersion),
           wire::be32(options.epoch),
           wire::be32(options.window),
           wire::be32(options.message_bytes),

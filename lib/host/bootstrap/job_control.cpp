@@ -12,7 +12,8 @@ namespace weir::host {
 namespace {
 
 constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank polls every millisecond
-constexpr auto kSlack = 2 * kAnswerTime; // more time for rank 0, which knows best who is missing
+constexpr auto kRankZeroSlack =
+    2 * kAnswerTime; // more time for rank 0, which knows best who is missing
 constexpr std::size_t kMostBytesOfCalls = 1'000 * sizeof(NumberedCall); // in one frame
 
 std::vector<std::uint8_t> encode(Suspicion::Kind kind, const Error& error) {
@@ -231,7 +232,7 @@ void JobControl::leave() {
   stay_deadline_ =
       deadline_after(Clock::now(), has_farewell ? patience_.farewell : patience_.timeout);
   if (rank_ == 0) {
-    stay_deadline_ = deadline_after(stay_deadline_, kSlack);
+    stay_deadline_ = deadline_after(stay_deadline_, kRankZeroSlack);
   }
   send_to_all(ControlKind::leave, bytes_of(LeaveBody{wire::be64(own_.calls_made)}));
   note_farewells();

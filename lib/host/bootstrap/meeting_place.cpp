@@ -14,7 +14,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kNoteVersion = 1;
 constexpr std::size_t kSecretBytes = 32;
 
 struct NoteHeader {
@@ -49,7 +49,7 @@ std::string_view text_of(const Note& note) {
 
 Note note_of(const Claim& claim) {
   Note note{};
-  note.header.version.set(kVersion);
+  note.header.version.set(kNoteVersion);
   note.header.rank.set(claim.rank);
   note.header.world.set(claim.world);
   return note;
@@ -78,12 +78,12 @@ std::vector<Note> gathered(const AllGather& all_gather, const Claim& claim, cons
   return notes;
 }
 
-void check(const Note& note, std::uint16_t place, const Claim& own) {
+void check_note(const Note& note, std::uint16_t place, const Claim& own) {
   const NoteHeader& header = note.header;
-  if (header.version.get() != kVersion) {
+  if (header.version.get() != kNoteVersion) {
     throw Error(ErrorCode::mismatch, place,
                 fmt::format("all_gather: place {} has version {}; rank {} has {}", place,
-                            header.version.get(), own.rank, kVersion));
+                            header.version.get(), own.rank, kNoteVersion));
   }
   if (header.rank.get() != place || header.world.get() != own.world) {
     throw Error(ErrorCode::mismatch, place,
@@ -106,7 +106,7 @@ MeetingPlace share_meeting_place(const AllGather& all_gather, const Claim& claim
               note.header.secret.begin());
   const std::vector<Note> notes = gathered(all_gather, claim, note);
   for (std::uint16_t place = 0; place < claim.world; ++place) {
-    check(notes[place], place, claim);
+    check_note(notes[place], place, claim);
   }
   const std::array<char, kSecretBytes>& secret = notes[0].header.secret;
   return {Endpoint::parse_list(text_of(notes[0])), std::string(secret.begin(), secret.end())};

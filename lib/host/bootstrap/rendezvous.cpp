@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kMeanwhilePeriod = std::chrono::milliseconds(1);
 // More time for rank 0, which knows best who is missing.
-constexpr auto kSlack = std::chrono::seconds(1);
+constexpr auto kOthersSlack = std::chrono::seconds(1);
 
 /// Returns what `attempt` returns. Turns a system error into the rendezvous's error.
 template <typename Attempt>
@@ -278,7 +278,7 @@ ControlFrame Rendezvous::await(std::uint16_t from, const Due& due, const Meanwhi
                     fmt::format("rendezvous: rank {}: {}", from, stream.why_closed())));
     }
     timer_.look(Clock::now());
-    if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kSlack)) {
+    if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kOthersSlack)) {
       abandon(Error(ErrorCode::rendezvous_timeout, from,
                     fmt::format("rendezvous: rank {} did not send {} within {} ms", from, due.what,
                                 plan_.timeout.count())));

@@ -20,7 +20,7 @@ namespace {
 
 // A process that ends closes one descriptor after the other, and its listener may be the last.
 constexpr auto kClosingTime = std::chrono::milliseconds(200);
-constexpr auto kSlack = std::chrono::seconds(1); // more time for the rank that leads
+constexpr auto kLeaderSlack = std::chrono::seconds(1); // more time for the rank that leads
 
 /// One rank's way to the rank that leads.
 class Search {
@@ -154,7 +154,8 @@ std::optional<Survivors> Search::follow(std::uint16_t leader) {
 }
 
 std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t leader) const {
-  const Deadline deadline = deadline_after(deadline_after(Clock::now(), plan_.timeout), kSlack);
+  const Deadline deadline =
+      deadline_after(deadline_after(Clock::now(), plan_.timeout), kLeaderSlack);
   while (true) {
     if (const std::optional<ControlFrame> frame = stream.receive()) {
       if (frame->kind == code(ControlKind::failed)) {

@@ -15,7 +15,7 @@ namespace weir::host {
 namespace {
 
 /// The blob of a lane: where to write, and which queue pairs to connect to.
-struct LaneAddress {
+struct SoftwareLaneAddress {
   std::array<std::uint8_t, 16> ip;
   wire::MacAddress mac;
   LaneNumbers numbers;
@@ -70,7 +70,7 @@ void SoftwareTransport::renew(Delivery delivery) {
 std::vector<std::uint8_t> SoftwareTransport::address() const {
   std::vector<std::uint8_t> blob;
   for (const Lane& lane : lanes_) {
-    LaneAddress address{};
+    SoftwareLaneAddress address{};
     address.ip = options_.ip.bytes;
     address.mac = options_.mac;
     address.numbers.outgoing_number.set(lane.outgoing_number);
@@ -110,10 +110,10 @@ void SoftwareTransport::connect(std::span<const std::uint8_t> predecessor,
 void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uint8_t> predecessor,
                                      std::span<const std::uint8_t> successor) {
   Lane& lane = lanes_[index];
-  const LaneAddress& behind =
-      lane_address<LaneAddress>(predecessor, index, plan_.lanes, plan_.predecessor());
-  const LaneAddress& ahead =
-      lane_address<LaneAddress>(successor, index, plan_.lanes, plan_.successor());
+  const SoftwareLaneAddress& behind =
+      lane_address<SoftwareLaneAddress>(predecessor, index, plan_.lanes, plan_.predecessor());
+  const SoftwareLaneAddress& ahead =
+      lane_address<SoftwareLaneAddress>(successor, index, plan_.lanes, plan_.successor());
   const auto entropy_port = [](std::uint32_t number) {
     return static_cast<std::uint16_t>(0xc000 | (number & 0x3fff)); // IBTA annex A17.4.2
   };

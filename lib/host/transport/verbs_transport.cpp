@@ -46,7 +46,7 @@ constexpr auto kDrainLimit = std::chrono::seconds(1);
 constexpr auto kDrainNap = std::chrono::microseconds(20);
 
 /// What neighbours must know about a lane.
-struct LaneAddress {
+struct VerbsLaneAddress {
   std::array<std::uint8_t, 16> gid;
   LaneNumbers numbers;
 };
@@ -355,7 +355,7 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
 std::vector<std::uint8_t> VerbsTransport::address() const {
   std::vector<std::uint8_t> blob;
   for (const Lane& lane : lanes_) {
-    LaneAddress address{};
+    VerbsLaneAddress address{};
     std::memcpy(address.gid.data(), gid_.raw, address.gid.size());
     address.numbers.outgoing_number.set(lane.outgoing->qp_num);
     address.numbers.outgoing_psn.set(lane.outgoing_psn);
@@ -373,10 +373,10 @@ void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
                              std::span<const std::uint8_t> successor) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    const LaneAddress& behind =
-        lane_address<LaneAddress>(predecessor, i, lanes_.size(), plan_.predecessor());
-    const LaneAddress& ahead =
-        lane_address<LaneAddress>(successor, i, lanes_.size(), plan_.successor());
+    const VerbsLaneAddress& behind =
+        lane_address<VerbsLaneAddress>(predecessor, i, lanes_.size(), plan_.predecessor());
+    const VerbsLaneAddress& ahead =
+        lane_address<VerbsLaneAddress>(successor, i, lanes_.size(), plan_.successor());
     for (std::uint32_t slot = 0; delivery_ == Delivery::by_write && slot < plan_.slots; ++slot) {
       post_receive(i, std::span<ibv_sge>());
     }
