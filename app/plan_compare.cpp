@@ -182,11 +182,11 @@ std::string comparison_table(const plan::Topology& topology,
                                 "time us", "Gbit/s", "share", "busiest link");
   for (const Comparison& one : sorted) {
     const plan::Link& link = topology.link(one.busiest);
-    fmt::format_to(std::back_inserter(out),
-                   "{:>8}  {:12} {:>14.2f} {:>12.3f} {:>6.1f}%  {} -> {}, {:.0f} % of the time\n",
-                   text::size_text(one.bytes), one.algorithm, one.microseconds,
-                   static_cast<double>(one.bytes) * 8 / 1000 / one.microseconds, 100 * one.share,
-                   topology.name(link.from), topology.name(link.to), 100 * one.busy);
+    out +=
+        fmt::format("{:>8}  {:12} {:>14.2f} {:>12.3f} {:>6.1f}%  {} -> {}, {:.0f} % of the time\n",
+                    text::size_text(one.bytes), one.algorithm, one.microseconds,
+                    static_cast<double>(one.bytes) * 8 / 1000 / one.microseconds, 100 * one.share,
+                    topology.name(link.from), topology.name(link.to), 100 * one.busy);
   }
   return out + "share: of what the slowest host's links allow: 2(N-1)/N of the tensor sent by each "
                "host,\n       all of it once for weir\n";

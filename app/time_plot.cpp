@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 namespace weir::app {
@@ -86,8 +85,8 @@ std::string curve_lines(const TimeCurve& curve, std::size_t index, const Scale& 
   const char* colour = kColours[index % kColours.size()];
   std::string corners;
   for (const TimeCurve::Point& point : curve.points) {
-    fmt::format_to(std::back_inserter(corners), "{:.1f},{:.1f} ", sizes.place(point.bytes),
-                   times.place(point.microseconds));
+    corners +=
+        fmt::format("{:.1f},{:.1f} ", sizes.place(point.bytes), times.place(point.microseconds));
   }
   const double y = kTop + 10 + 18 * static_cast<double>(index);
   return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n"

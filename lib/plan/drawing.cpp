@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -170,20 +169,18 @@ Drawing draw_tree(const Topology& topology, const Forest& forest, const Tree& tr
 Drawing draw_ring(const Topology& topology, const FabricRing& ring) {
   std::string text = head(topology);
   for (const FabricSwitch& one : ring.switches) {
-    fmt::format_to(std::back_inserter(text),
-                   "  v{} [label={}, shape=box, style=filled, fillcolor=\"#f5e6d3\"];\n",
-                   one.vertex,
-                   quoted(fmt::format("{}\nranks {} to {}", topology.name(one.vertex),
-                                      one.first_rank, one.first_rank + one.rank_count - 1)));
+    text += fmt::format("  v{} [label={}, shape=box, style=filled, fillcolor=\"#f5e6d3\"];\n",
+                        one.vertex,
+                        quoted(fmt::format("{}\nranks {} to {}", topology.name(one.vertex),
+                                           one.first_rank, one.first_rank + one.rank_count - 1)));
     for (const FabricChild& child : one.children) {
       if (topology.is_node(child.vertex)) {
-        fmt::format_to(
-            std::back_inserter(text),
+        text += fmt::format(
             "  v{} [label={}, shape=circle, style=filled, fillcolor=\"#dce9f5\"];\n", child.vertex,
             quoted(fmt::format("{}\nrank {}", topology.name(child.vertex), child.first_rank)));
       }
-      fmt::format_to(std::back_inserter(text), "  v{} -> v{} [label=\"{}\"];\n", child.vertex,
-                     one.vertex, text::rate_text(topology.link(child.down).traits.bits_per_second));
+      text += fmt::format("  v{} -> v{} [label=\"{}\"];\n", child.vertex, one.vertex,
+                          text::rate_text(topology.link(child.down).traits.bits_per_second));
     }
   }
   return {"dot", text + "}\n"};

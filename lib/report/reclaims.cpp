@@ -5,7 +5,6 @@
 #include "report/table_shapes.hpp"
 #include "text/number.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <ctime>
@@ -28,14 +27,22 @@ std::chrono::seconds quiet_of(std::string_view typed) {
   return std::chrono::seconds(*seconds);
 }
 
+/// ISO 8601, in UTC.
+std::string time_text(std::uint64_t time_ns) {
+  const auto time = static_cast<std::time_t>(time_ns / kNsPerS);
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char text[sizeof "2026-01-01T00:00:00Z"];
+  return {text, std::strftime(text, sizeof text, "%FT%TZ", &parts)};
+}
+
 Table reclaimed_table(const control::ReclaimLog& log) {
   Table table(tables::kReclaimed);
   for (const control::Reclaimed& reclaimed : log.last()) {
-    const auto time = static_cast<std::time_t>(reclaimed.time_ns / kNsPerS);
-    table.rows.push_back(
-        {std::uint64_t{reclaimed.ring}, fmt::format("{:%FT%TZ}", fmt::gmtime(time)),
-         std::string(name_of(reclaimed.grounds.reason)), reclaimed.grounds.silence_ns / kNsPerS,
-         reclaimed.frames, std::string(name_of(reclaimed.fate))});
+    table.rows.push_back({std::uint64_t{reclaimed.ring}, time_text(reclaimed.time_ns),
+                          std::string(name_of(reclaimed.grounds.reason)),
+                          reclaimed.grounds.silence_ns / kNsPerS, reclaimed.frames,
+                          std::string(name_of(reclaimed.fate))});
   }
   return table;
 }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <iterator>
 
 namespace weir::text {
 
@@ -23,7 +22,7 @@ std::string json_string(std::string_view text) {
       out += bytes;
     } else {
       const char32_t shown = piece.is_valid ? piece.code_point : replacement;
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<std::uint32_t>(shown));
+      out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(shown));
     }
     text.remove_prefix(piece.bytes);
   }
