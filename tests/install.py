@@ -39,7 +39,7 @@ PAGES = ("control", "deployment", "drops", "glossary", "host", "metrics", "opera
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
 # The fastest to compile. Without optimization nothing is inlined away, so no name is missing from the list of exports.
-BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false")
+BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false", "-Dunity=on", "-Dunity_size=100")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 # An interface that is not there: the library must say so, by itself and in words.

@@ -33,7 +33,7 @@ UNIT = "weir.service"
 MOST_EXPOSED = 32
 # Optimized less than the packages that are shipped, and without debugging information. A compiler cache, where there is
 # one, would look for itself in the home that debhelper invents.
-QUICKLY_BUILT = {"DEB_BUILD_OPTIONS": "nocheck noautodbgsym parallel=" + str(os.cpu_count()),
+QUICKLY_BUILT = {"DEB_BUILD_OPTIONS": "nocheck noautodbgsym unity parallel=" + str(os.cpu_count()),
                  "DEB_CXXFLAGS_APPEND": "-O1 -g0",
                  "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(Path.home() / ".cache/ccache"))}
 QUIETLY = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
