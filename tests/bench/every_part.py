@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs tools/bench --quick and checks that every part has its rows and its section of the page. Judges no figure.
+"""Runs what tools/bench --quick runs, and checks that every part has its rows and its section of the page.
+
+Judges no figure. So it uses the programs of build/, which are there, and not those that are built for speed.
 
 Ends in "bench: N passed, N failed, 0 skipped".
 """
@@ -21,14 +23,15 @@ from parts import PARTS, Part
 
 BENCH_FOLDER = Path(__file__).resolve().parent
 ROOT = BENCH_FOLDER.parent.parent
-BENCH = ROOT / "tools" / "bench"
+BUILD = ROOT / "build"
 NO_CASE = "no case is called so"
 
 
 def run(*arguments: str | Path) -> tuple[int, list[str]]:
-    """The status of tools/bench, and what it said beside its tables. That goes where our output goes, too."""
+    """The status of the measurement, and what it said beside its tables. That goes where our output goes, too."""
     said = []
-    with subprocess.Popen([BENCH, "--quick", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    command = [sys.executable, BENCH_FOLDER / "run.py", "--build", BUILD, "--quick"]
+    with subprocess.Popen([*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True) as bench:
         assert bench.stderr is not None
         for line in bench.stderr:
@@ -59,8 +62,7 @@ def missing_of(part: Part, cases: list[dict[str, Any]], said: list[str]) -> list
 def mistakes_without_programs() -> list[str]:
     """A comparison whose program is missing must say so in one line, and the others must be there."""
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as nothing:
-        command = [sys.executable, BENCH_FOLDER / "rivals.py", "--build", ROOT / "build-release", "--quick",
-                   "--rounds", "1"]
+        command = [sys.executable, BENCH_FOLDER / "rivals.py", "--build", BUILD, "--quick", "--rounds", "1"]
         done = subprocess.run(command, env=os.environ | {"PATH": nothing}, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True)
     complaints = [line for line in done.stderr.splitlines() if "is left out" in line]
@@ -94,7 +96,7 @@ def main() -> int:
         status, said = run("--out", folder)
         page = (folder / "README.md").read_text() if (folder / "README.md").exists() else ""
         found = {part.name: mistakes_of(part, folder, page, said) for part in PARTS}
-        found["exit status"] = [f"tools/bench ended with {status}"] if status != 0 else []
+        found["exit status"] = [f"it ended with {status}"] if status != 0 else []
         # A part that measures nothing must fail.
         unheard, _ = run(PARTS[0].name, "--only", NO_CASE, "--out", folder / "nothing")
         found["exit status without rows"] = ["0, though no case was measured"] if unheard == 0 else []
