@@ -23,8 +23,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WEIR = ROOT / "build/app/weir"
-WORKER = ROOT / "build/app/weir-worker"
+BUILD = ROOT / os.environ.get("WEIR_BUILD", "build-demo")
+WEIR = BUILD / "app/weir"
+WORKER = BUILD / "app/weir-worker"
 RING = 1
 READY_TIMEOUT_S = 60
 STALL_TIMEOUT_S = 60  # a worker gives up after this time without progress

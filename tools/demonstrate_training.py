@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/smoke"))
+os.environ.setdefault("WEIR_BUILD", "build-demo")  # before its modules are read
 
 from hosts import RANKS  # noqa: E402
 from lab import Lab  # noqa: E402

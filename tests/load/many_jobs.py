@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import signal
 import statistics
@@ -23,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "support")]
+os.environ.setdefault("WEIR_BUILD", "build")
 import demonstrate  # noqa: E402
 import telemetry  # noqa: E402
 from demonstrate import Process  # noqa: E402

@@ -115,7 +115,7 @@ class TorchJob:
     def _installed(self) -> dict[str, str]:
         """Installs the build, and returns where Python and the loader find it."""
         root = self._lab.directory / "installed"
-        done = subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--destdir", str(root)],
+        done = subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--tags", "host", "--destdir", str(root)],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         expect(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
         return {"PYTHONPATH": str(only(root, "weir_torch").parent), "LD_LIBRARY_PATH": str(only(root, "libweir.so.1").parent)}
