@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 namespace weir::text {
 
 bool is_printable(std::string_view text) {
@@ -29,7 +27,7 @@ std::string printable(std::string_view text) {
       out += bytes;
     } else {
       for (const char byte : bytes) {
-        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(byte));
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
       }
     }
     text.remove_prefix(piece.bytes);
