@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the stages of the test suite, one after the other, and counts.
+"""Runs the stages of the test suite in two lanes, and counts.
+
+In one lane are the stages that live by the clock: hosts, guests, machines that boot. They mostly wait. In the other are
+those that compute, at the lowest priority, so that they take what the first leave. A lane's stages run one after the other,
+and a stage waits for those of the other lane that it needs.
 
 A stage is a command. One that counts its tests ends in a line "NAME: N passed, N failed, N skipped"; any other is one
 test. Files or seeds are not tests: a check of all of them is one. The last line of all is the sum. A stage that exits
@@ -10,14 +14,19 @@ non-zero without counting a failure is a failure by itself.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as xml
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,21 +57,28 @@ class Count:
                      self.complaints + other.complaints)
 
 
+class Lane(Enum):
+    CLOCK = "clock"
+    COMPUTING = "computing"
+
+
 @dataclass
 class Stage:
+    lane: Lane
     name: str
     about: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
     junit: Path | None = None  # file with the cases of a meson test run
     quick: bool = False  # part of --quick
+    needs: tuple[str, ...] = ()  # stages that must have ended before, if they run at all
 
 
 def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool = False,
-                environment: dict[str, str] | None = None) -> Stage:
+                environment: dict[str, str] | None = None, needs: tuple[str, ...] = ()) -> Stage:
     """The gtest cases of one build directory."""
-    return Stage(name, about, ["meson", "test", "-C", build, "--print-errorlogs", *arguments], environment or {},
-                 ROOT / build / "meson-logs" / "testlog.junit.xml", quick)
+    return Stage(Lane.CLOCK, name, about, ["meson", "test", "-C", build, "--print-errorlogs", *arguments], environment or {},
+                 ROOT / build / "meson-logs" / "testlog.junit.xml", quick, needs)
 
 
 def configured(name: str, about: str, build: str, compiler: str, options: list[str], targets: list[str]) -> Stage:
@@ -70,52 +86,63 @@ def configured(name: str, about: str, build: str, compiler: str, options: list[s
     if shutil.which("ccache"):
         compiler = f"'ccache {compiler}'"  # meson looks for it by itself only beside the compiler that it chooses
     setup = f"test -f {build}/build.ninja || CXX={compiler} meson setup {build} {' '.join(options)}"
-    return Stage(name, about, ["bash", "-ec", f"{setup}; ninja -C {build} --quiet {' '.join(targets)}"])
+    return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; ninja -C {build} --quiet {' '.join(targets)}"])
+
+
+def on_the_clock(name: str, about: str, command: list[str], environment: dict[str, str] | None = None, *,
+                 quick: bool = False, needs: tuple[str, ...] = ()) -> Stage:
+    return Stage(Lane.CLOCK, name, about, command, environment or {}, None, quick, needs)
+
+
+def computing(name: str, about: str, command: list[str], environment: dict[str, str] | None = None, *,
+              quick: bool = False, needs: tuple[str, ...] = ()) -> Stage:
+    return Stage(Lane.COMPUTING, name, about, command, environment or {}, None, quick, needs)
 
 
 STAGES = [
-    Stage("style", "clang-format and SPDX lines, every file", ["tests/style.py"], quick=True),
+    computing("style", "clang-format and SPDX lines, every file", ["tests/style.py"], quick=True),
     meson_tests("unit", "unit tests, gcc", "build", "--suite", "unit", quick=True),
-    Stage("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
-    Stage("random-jobs", "random jobs through weir-replay and its model", ["tests/replay/random_jobs.py"]),
-    Stage("expectation", "the replay model's own checks",
-          ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
-    Stage("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
-    Stage("figures-table", "the table of the papers' results", ["tests/figures/expectations_test.py"], quick=True),
-    Stage("figures", "the papers' figures beside ours, and mutations that must show",
-          ["tests/figures/run.py", "--quick", "--build", "build"]),
-    Stage("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
-          ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
-    Stage("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
-    Stage("budget", "instructions per packet or call, and stage, by callgrind", ["tests/bench/budget.py"]),
-    Stage("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
-    Stage("demo", "tools/demo, small, with loss",
-          ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
-    Stage("training", "tools/demo --training, short", ["tools/demo", "--training", "--steps", "20"]),
-    Stage("model", "the protocol model under spin", ["tools/model", "--quick"]),
-    Stage("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
-    Stage("wireshark", "what the dissector shows of captures and made frames", ["tests/wireshark/run.py"], quick=True),
-    Stage("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
-    Stage("bench", "tools/bench runs every part; no figure is judged", ["tests/bench/every_part.py"]),
-    Stage("install", "the host library, built without DPDK, installed and used by another project", ["tests/install.py"]),
-    Stage("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd", ["tests/packages.py"]),
+    computing("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
+    computing("random-jobs", "random jobs through weir-replay and its model", ["tests/replay/random_jobs.py"]),
+    computing("expectation", "the replay model's own checks",
+              ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
+    computing("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
+    computing("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
+    computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
+    computing("wireshark", "what the dissector shows of captures and made frames", ["tests/wireshark/run.py"], quick=True),
+    computing("figures-table", "the table of the papers' results", ["tests/figures/expectations_test.py"], quick=True),
     configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
-    meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
-                environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
-    Stage("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"}),
-    Stage("load", "too much to do on several lcores, no mbufs left", ["tests/load/run.py"]),
     configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", "clang++", THREAD_SANITIZED,
                ["tests/load/load_test", "tests/load/race_control", "tests/unit/host_test", "tests/unit/collectives_test",
                 "tests/unit/many_groups_test", "tests/unit/rendezvous_test", "tests/unit/shrink_test",
                 "tests/unit/l2_test", "tests/unit/capture_test"]),
-    Stage("races", "ThreadSanitizer reports planted races", ["tests/load/races.py"], {"WEIR_BUILD": "build-tsan"}),
-    Stage("tsan", "the switch on several lcores under ThreadSanitizer", ["tests/load/run.py", "--seconds", "2"],
-          {"WEIR_BUILD": "build-tsan"}),
+    computing("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"}),
+    computing("tidy", "clang-tidy over lib and app", ["tests/tidy.py"]),
+    computing("install", "the host library, built without DPDK, installed and used by another project", ["tests/install.py"]),
+    computing("figures", "the papers' figures beside ours, and mutations that must show",
+              ["tests/figures/run.py", "--quick", "--build", "build"]),
+    computing("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
+              ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
+    computing("budget", "instructions per packet or call, and stage, by callgrind", ["tests/bench/budget.py"]),
+    computing("model", "the protocol model under spin", ["tools/model", "--quick"]),
+    computing("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"], {"WEIR_BUILD": "build-asan"}),
+    on_the_clock("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
+    on_the_clock("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
+    on_the_clock("demo", "tools/demo, small, with loss",
+                 ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
+    on_the_clock("training", "tools/demo --training, short", ["tools/demo", "--training", "--steps", "20"]),
+    on_the_clock("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd",
+                 ["tests/packages.py"]),
+    on_the_clock("bench", "what tools/bench runs, every part; no figure is judged", ["tests/bench/every_part.py"]),
+    on_the_clock("load", "too much to do on several lcores, no mbufs left", ["tests/load/run.py"]),
+    on_the_clock("races", "ThreadSanitizer reports planted races", ["tests/load/races.py"], {"WEIR_BUILD": "build-tsan"},
+                 needs=("tsan-build",)),
+    on_the_clock("tsan", "the switch on several lcores under ThreadSanitizer", ["tests/load/run.py", "--seconds", "2"],
+                 {"WEIR_BUILD": "build-tsan"}, needs=("tsan-build",)),
     meson_tests("tsan-unit", "host library, MAC table and captures under ThreadSanitizer", "build-tsan", "--no-rebuild",
-                "host", "collectives", "many_groups", "rendezvous", "shrink", "l2", "capture"),
-    Stage("tidy", "clang-tidy over lib and app", ["tests/tidy.py"]),
-    Stage("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"],
-          {"WEIR_BUILD": "build-asan"}),
+                "host", "collectives", "many_groups", "rendezvous", "shrink", "l2", "capture", needs=("tsan-build",)),
+    meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
+                environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}, needs=("clang",)),
 ]
 
 
@@ -156,24 +183,76 @@ def complaints_in(lines: list[str]) -> list[str]:
     return wanted[:LINES_REPEATED]
 
 
-def run(stage: Stage) -> Count:
-    print(f"\n=== {stage.name}: {stage.about}", flush=True)
+def give_way() -> None:
+    """Leaves the processors to whoever else wants them. The kernel weighs sessions before it weighs processes."""
+    os.setsid()
+    os.nice(19)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text("19")
+
+
+def start(stage: Stage) -> subprocess.Popen[str]:
+    return subprocess.Popen(stage.command, cwd=ROOT, env=os.environ | COMPILER_CACHE | stage.environment, text=True,
+                            errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            preexec_fn=give_way if stage.lane is Lane.COMPUTING else None)
+
+
+def run(stage: Stage, mark: str, keep: Callable[[subprocess.Popen[str]], None]) -> Count:
+    """Its output goes on as it comes, with `mark` before each line; its process is given to `keep`."""
+    print(f"{mark}=== {stage.name}: {stage.about}", flush=True)
     started = time.monotonic()
     if stage.junit is not None:
         stage.junit.unlink(missing_ok=True)
-    process = subprocess.Popen(stage.command, cwd=ROOT, env=os.environ | COMPILER_CACHE | stage.environment, text=True, errors="replace",
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = start(stage)
+    keep(process)
     output = []
     assert process.stdout is not None
     for line in process.stdout:
         output.append(line)
-        print(line, end="", flush=True)
+        print(mark + line, end="", flush=True)
     count = count_of(stage, process.wait(), "".join(output))
     if count.failed:
         count.complaints = [f"\n=== {stage.name} said:\n", *(complaints_in(output) or output[-LINES_REPEATED:])]
-    print(f"=== {stage.name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped "
+    print(f"{mark}=== {stage.name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped "
           f"in {time.monotonic() - started:.0f} s", flush=True)
     return count
+
+
+class Run:
+    """The chosen stages, by lanes."""
+
+    def __init__(self, stages: list[Stage]) -> None:
+        self._stages = stages
+        self._ended = {stage.name: threading.Event() for stage in stages}
+        self._processes: list[subprocess.Popen[str]] = []
+        self.counts: dict[str, Count] = {}
+
+    def stop(self) -> None:
+        """What gives way has a session of its own, which a terminal's interrupt does not reach."""
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                if process.returncode is None and os.getpgid(process.pid) == process.pid:
+                    os.killpg(process.pid, signal.SIGTERM)
+
+    def all(self) -> None:
+        lanes = [[stage for stage in self._stages if stage.lane is lane] for lane in Lane]
+        threads = [threading.Thread(target=self._run_lane, args=(stages,), daemon=True) for stages in lanes if stages]
+        self._has_one_lane = len(threads) == 1
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _run_lane(self, stages: list[Stage]) -> None:
+        for stage in stages:
+            for name in stage.needs:
+                if name in self._ended:
+                    self._ended[name].wait()
+            try:
+                mark = "" if self._has_one_lane else f"{stage.name} | "
+                self.counts[stage.name] = run(stage, mark, self._processes.append)
+            finally:
+                self._ended[stage.name].set()
 
 
 def main() -> int:
@@ -192,12 +271,20 @@ def main() -> int:
         return 2
     chosen = [stage for stage in STAGES
               if (not options.stages or stage.name in options.stages) and (stage.quick or not options.quick)]
-    counts = {stage.name: run(stage) for stage in chosen}
+    chosen_run = Run(chosen)
+    try:
+        chosen_run.all()
+    except KeyboardInterrupt:
+        chosen_run.stop()
+        print("\ntools/test: interrupted", flush=True)
+        return 130
+    counts = chosen_run.counts
     total = sum(counts.values(), Count())
     print("".join(total.complaints), end="")
-    print("\nfailed stages: " + (", ".join(name for name, count in counts.items() if count.failed) or "none"))
+    not_whole = [stage.name for stage in chosen if stage.name not in counts or counts[stage.name].failed]
+    print("\nfailed stages: " + (", ".join(not_whole) or "none"))
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
-    return 0 if total.failed == 0 else 1
+    return 1 if not_whole else 0
 
 
 if __name__ == "__main__":
