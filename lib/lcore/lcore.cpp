@@ -53,9 +53,18 @@ bool is_as_it_came(const rte_mbuf* mbuf) {
   return mbuf->nb_segs == 1 && (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) == 0;
 }
 
+/// The frame's mbuf, as long as the frame: a result has no trailer any more, and how long the
+/// switch's own frames are is known only now.
+rte_mbuf* mbuf_to_send(frame::Frame& frame) {
+  rte_mbuf* mbuf = mbuf_of(frame);
+  mbuf->pkt_len = frame.length;
+  mbuf->data_len = static_cast<std::uint16_t>(frame.length);
+  return mbuf;
+}
+
 /// The result leaves by this port.
 TxRequest request_for(frame::Frame& result, std::uint16_t port) {
-  return {mbuf_of(result), port, frame::Departure::consumed, frame::TrafficClass::ring,
+  return {mbuf_to_send(result), port, frame::Departure::consumed, frame::TrafficClass::ring,
           result.length};
 }
 
@@ -665,11 +674,7 @@ unsigned Lcore::flush_ports() {
 }
 
 void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
-  rte_mbuf* mbuf = mbuf_of(frame);
-  if (frame.ingress == frame::kNoPort) { // the switch's own: its length is known only now
-    mbuf->pkt_len = frame.length;
-    mbuf->data_len = static_cast<std::uint16_t>(frame.length);
-  }
+  rte_mbuf* mbuf = mbuf_to_send(frame);
   frame::Departure departure = frame.departure;
   // Read now: after the first push the frame may be gone.
   const frame::TrafficClass traffic = frame.traffic;

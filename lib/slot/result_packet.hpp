@@ -22,6 +22,12 @@ inline void clear_udp_checksum(frame::Frame& frame) {
   }
 }
 
+/// Only the packet's bytes are a result: not those behind its ICRC, which a link or a monitor
+/// added.
+inline void cut_trailer(frame::Frame& frame) {
+  frame.length = frame.packet.icrc_offset + static_cast<std::uint32_t>(wire::kIcrcBytes);
+}
+
 /// With an INA header or a pad.
 void seal_other_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
 
@@ -29,15 +35,16 @@ void seal_other_result(frame::Frame& frame, const SlotResult& result, std::uint3
 
 /// Turns a rank's frame into its result packet (docs/protocol.md §5). The frame has the result's
 /// data already (slot::fold_frames). Headers, RETH, immediate and pad stay; the UDP checksum
-/// becomes 0 (none). An INA header gets RESULT; in a hello it also gets the session, and the nonce
-/// as message id. The CRC of the data is computed once for all ranks. Without an INA header the
-/// ICRC changes by the difference of old and new data. With one it is the CRC of the rank's headers
-/// combined with that of the data.
+/// becomes 0 (none). Bytes behind the ICRC are cut off. An INA header gets RESULT; in a hello it
+/// also gets the session, and the nonce as message id. The CRC of the data is computed once for all
+/// ranks. Without an INA header the ICRC changes by the difference of old and new data. With one it
+/// is the CRC of the rank's headers combined with that of the data.
 ///
 /// The frame has exactly result.data.size() bytes of data (SlotTable::arrive checks it) and,
 /// without an INA header, a valid payload_crc.
 [[gnu::always_inline]] inline void seal_result(frame::Frame& frame, const SlotResult& result,
                                                std::uint32_t session) {
+  detail::cut_trailer(frame);
   if (frame.packet.opcode.starts_message() || frame.packet.pad != 0) [[unlikely]] {
     return detail::seal_other_result(frame, result, session);
   }

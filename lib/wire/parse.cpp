@@ -6,7 +6,6 @@ namespace {
 
 constexpr unsigned kMaxVlanTags = 4;
 constexpr unsigned kMaxIpv6Extensions = 8;
-constexpr std::size_t kMinFrameBytes = 60; // IEEE 802.3 §4.2.3.3, without FCS and tags
 
 bool is_vlan(std::uint16_t type) {
   return type == static_cast<std::uint16_t>(EtherType::vlan) ||
@@ -21,27 +20,20 @@ struct Cursor {
 
   bool has(std::size_t bytes) const { return frame.size() - offset >= bytes; }
 
-  std::size_t rest() const { return frame.size() - offset; }
-
   template <typename Struct>
   const Struct& at_offset() const {
     return view_as<Struct>(frame.data() + offset);
   }
 };
 
-/// Shorter frames are padded on the wire. Some devices count tags in the minimum length, some do
-/// not.
-bool may_be_padded(const Cursor& cursor, const Packet& packet) {
-  const std::size_t tag_bytes = packet.ip_offset - sizeof(EthernetHeader);
-  return cursor.frame.size() <= kMinFrameBytes + tag_bytes;
-}
-
 void mark(Packet& packet, Defect defect) {
   packet.parsed = Parsed::malformed;
   packet.defect = defect;
 }
 
-/// Parses from the BTH on. `end` is where the innermost length field puts the ICRC's end.
+/// Parses from the BTH on. `end` is where the innermost length field puts the ICRC's end. More
+/// bytes may lie behind it, as many as they are: Ethernet padding (IEEE 802.3 §4.2.3.3), an FCS
+/// that a NIC left there, a monitor's trailer. They are no part of the packet.
 void parse_transport(const Cursor& cursor, std::size_t end, Packet& packet) {
   if (end > cursor.frame.size() || end < cursor.offset + sizeof(Bth) + kIcrcBytes) {
     return mark(packet, Defect::length_mismatch); // IBTA §9.6: packet length
@@ -61,10 +53,7 @@ void parse_transport(const Cursor& cursor, std::size_t end, Packet& packet) {
   }
   const std::size_t payload = cursor.offset + sizeof(Bth) + packet.opcode.extension_bytes;
   const std::size_t trailer = bth.pad() + kIcrcBytes;
-  // Only an empty SEND over IPv4 (58 bytes) needs Ethernet padding. Any other message must end with
-  // its ICRC.
-  const bool has_excess = end != cursor.frame.size() && !may_be_padded(cursor, packet);
-  if (has_excess || end < payload + trailer) {
+  if (end < payload + trailer) {
     return mark(packet, Defect::length_mismatch);
   }
   const std::size_t payload_bytes = end - payload - trailer;

@@ -53,6 +53,15 @@ def hurt(frames: list[bytes]) -> Iterator[bytes]:
             yield frame
 
 
+TRAILERS = (0, 4, 1, 8, 3, 2, 60, 4, 4, 250)  # bytes behind an ICRC: an FCS, a monitor's trailer, anything
+
+
+def trailers(frames: list[bytes]) -> Iterator[bytes]:
+    """Each frame with bytes behind it that belong to no packet."""
+    for number, frame in enumerate(frames):
+        yield frame + bytes(number + i & 0xFF for i in range(TRAILERS[number % len(TRAILERS)]))
+
+
 @dataclass(frozen=True)
 class Case:
     """One replay: the input frames and the switch's configuration. Port i is named p<i>."""
@@ -152,6 +161,10 @@ CASES = {c.name: c for c in WHOLE + (
     ring_case("ring3-i32-mtu256-hurt", 3, 256, 4096,
               "damaged, foreign-session and conflicting copies beside the good packets", hurt,
               "ring3-i32-mtu256-noimm", member_ports=True),
+    ring_case("ring3-i32-mtu256-trailer", 3, 256, 4096,
+              "the start of the job, with four bytes behind each ICRC, as a NIC that keeps the FCS leaves them"),
+    ring_case("ring3-i32-mtu256-trailers", 3, 256, 4096, "bytes of all kinds behind the ICRCs", trailers,
+              "ring3-i32-mtu256-noimm"),
     *(job_case(name, job) for name, job in (JOBS | LOSSES).items()),
 )}
 

@@ -21,6 +21,7 @@ import hashlib
 import sys
 from bisect import bisect_left
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Iterator
 
@@ -28,18 +29,22 @@ from cases import CASES, HERE, Case, ring_yaml
 from jobs import Said
 from recovery_model import ACKNOWLEDGE, GRANULARITY_NS, syndrome_of
 from roce import (HELLO, INA_LEN, RC_DATA, Roce, describe, hex_rows, parse_roce, pcap_bytes, read_pcap, read_stamped,
-                  scapy_icrc, serial, stamped_pcap_bytes)
+                  scapy_icrc, serial, stamped_pcap_bytes, without_trailer)
 from switch_model import OWN_KINDS, RING, Sent, Switch, result_of
 
 # -- the model's run
 
 
 def run(case: Case) -> tuple[list[bytes], Switch]:
+    """The model sees no trailers: a result is that of the packets alone. What is forwarded leaves as it came (I2)."""
     stamped = case.frames()
     switch = Switch(case)
     for index, (ns, frame) in enumerate(stamped):
-        switch.receive(index, frame, ns)
-    return [frame for _, frame in stamped], switch
+        switch.receive(index, without_trailer(frame), ns)
+    frames = [frame for _, frame in stamped]
+    switch.sent = [replace(sent, frame=frames[sent.cause]) if sent.kind in ("forward", "flood") and sent.cause is not None
+                   else sent for sent in switch.sent]
+    return frames, switch
 
 
 def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
@@ -240,7 +245,8 @@ def own_frames(case: Case, switch: Switch) -> list[list[Said]]:
 def check_captures() -> int:
     bad = 0
     for capture in sorted({case.capture for case in CASES.values()}):
-        frames = [(i, f) for i, f in enumerate(read_pcap(HERE / "captures" / capture)) if parse_roce(f)]
+        captured = read_pcap(HERE / "captures" / capture)
+        frames = [(i, without_trailer(f)) for i, f in enumerate(captured) if parse_roce(f)]
         for index, frame in frames:
             roce = parse_roce(frame)
             right = scapy_icrc(frame)

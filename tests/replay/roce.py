@@ -175,6 +175,12 @@ def parse_roce(frame: bytes) -> Roce | None:
                 int.from_bytes(frame[bth_at + 9:bth_at + 12], "big"), ip_at, bth_at, payload_at, end - pad, end)
 
 
+def without_trailer(frame: bytes) -> bytes:
+    """A RoCE frame up to its ICRC's end: what lies behind it belongs to a link or a monitor. Other frames unchanged."""
+    roce = parse_roce(frame)
+    return frame[:roce.end + 4] if roce else frame
+
+
 def dotted(address: bytes) -> str:
     return ".".join(map(str, address))
 

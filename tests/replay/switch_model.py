@@ -808,7 +808,7 @@ class Switch:
             header = Ina.LAYOUT.pack(*said)
         pad = roce.frame[roce.payload_end:roce.end]
         frame = roce.frame[:roce.payload_at] + header + slot.result + pad
-        frame += icrc(frame, roce.ip_at, roce.bth_at, roce.end) + roce.frame[roce.end + 4:]
+        frame += icrc(frame, roce.ip_at, roce.bth_at, roce.end)
         assert len(frame) == len(roce.frame)
         contributors = tuple(slot.packets[r].index for r in range(self.case.world))
         for port in self.egress(frame, self.port_of_source[roce.frame[6:12]])[0]:

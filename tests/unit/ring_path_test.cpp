@@ -262,7 +262,10 @@ class Script {
   }
 
   void disturb(Incoming frame, std::vector<Incoming>& burst) {
-    switch (random_() % 9) {
+    switch (random_() % 10) {
+    case 9:
+      frame.bytes.resize(frame.bytes.size() + random_() % 8 + 1, 0x5a); // behind the ICRC
+      break;
     case 6:
     case 7:
       lie_in(frame.bytes);

@@ -99,6 +99,68 @@ TEST(Switch, ASendersUdpChecksumDoesNotOutliveItsData) {
   }
 }
 
+/// The switch gets the frames of a job, each with so many bytes behind its ICRC, and must do what
+/// another one does that gets the same frames without them.
+void expect_cuts_trailers(std::mt19937& random, RingJob& job, std::size_t trailer_bytes) {
+  Bench bare({&job});
+  Bench bench({&job});
+  bare.announce(job);
+  bench.announce(job);
+  std::size_t results = 0;
+  const auto send = [&](const Built& frame, std::uint16_t rank) {
+    Bytes with_trailer = frame.bytes;
+    for (std::size_t i = 0; i < trailer_bytes; ++i) {
+      with_trailer.push_back(static_cast<std::uint8_t>(random()));
+    }
+    const std::vector<Sent> expected = bare.send(frame, job.port_of(rank));
+    ASSERT_EQ(bench.send(with_trailer, job.port_of(rank)), expected);
+    results += expected.size();
+  };
+  for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+    send(job.hello(rank), rank);
+  }
+  for (std::uint32_t id = 1; id <= 3; ++id) {
+    const Exchange message = random_exchange(random, job, id, 700);
+    for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
+      for (const Built& packet : message.packets[rank]) {
+        send(packet, rank);
+      }
+    }
+    send(message.packets[0][1], 0); // a repeat
+  }
+  EXPECT_GT(results, 3u * 3u * job.spec().world) << "else nothing was compared";
+  EXPECT_EQ(bench.accounting().frames.all_dropped(), bare.accounting().frames.all_dropped());
+}
+
+TEST(Switch, WhatLiesBehindAnIcrcIsNoPartOfAResult) {
+  std::mt19937 random(44);
+  const std::vector<std::vector<Tag>> tags{{}, {{0x8100, 7}}, {{0x88a8, 3}, {0x8100, 7}}};
+  for (const Network network : kNetworks) {
+    for (const auto& stack : tags) {
+      for (const std::size_t trailer_bytes : {1, 2, 3, 4, 8, 60, 300}) {
+        SCOPED_TRACE(std::string(test::name_of(network)) + ", " + std::to_string(stack.size()) +
+                     " tags, trailer of " + std::to_string(trailer_bytes));
+        RingJob job({.world = 3, .network = network, .tags = stack});
+        ASSERT_NO_FATAL_FAILURE(expect_cuts_trailers(random, job, trailer_bytes));
+      }
+    }
+  }
+}
+
+TEST(Switch, AForwardedFrameKeepsItsTrailer) {
+  for (const Network network : kNetworks) {
+    RingJob job({.world = 2, .network = network});
+    Bench bench({&job});
+    bench.start(job);
+    for (const std::size_t trailer_bytes : {1, 4, 60}) {
+      Built plain = between(job, 0, 1, 0x0a, 16);
+      plain.bytes.resize(plain.bytes.size() + trailer_bytes, 0x5a);
+      const Sent forwarded{plain.bytes, port_behind(job, 0), Departure::forwarded};
+      EXPECT_EQ(bench.send(plain, 0), std::vector<Sent>{forwarded});
+    }
+  }
+}
+
 TEST(Switch, TypesAndOperations) {
   std::mt19937 random(42);
   for (const DataType type : {DataType::i32, DataType::f32, DataType::u8}) {
