@@ -16,10 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "replay"))
 from jobs import rebuilt  # noqa: E402
-from roce import (HELLO, INA_LEN, MAGIC, RC_DATA, RESULT, Ina, Roce, parse_roce, pcap_bytes,  # noqa: E402
-                  read_pcap)
+from roce import (HELLO, INA_LEN, MAGIC, RC_DATA, RESULT, Ina, Roce, internet_checksum, parse_roce,  # noqa: E402
+                  pcap_bytes, read_pcap)
 
 DISSECTOR = ROOT / "tools" / "wireshark" / "weir.lua"
+OWN_CAPTURES = ROOT / "tests" / "wireshark" / "captures"
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 FIELDS = ("version", "op", "dtype", "flags", "ring", "rank", "world", "msg", "len", "epoch", "session", "nonce",
           "collective", "ack_timeout", "root", "qp", "packet", "packets", "begins_in", "repeats", "value")
@@ -31,13 +32,27 @@ Row = dict[str, list[str]]
 
 def dissected(frames: list[bytes], columns: list[str] | None = None) -> list[Row]:
     """What tshark says of each frame: each field's values as text."""
-    names = columns or [f"weir.{name}" for name in FIELDS]
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(pcap_bytes(frames))
         file.flush()
-        command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", file.name, "-T", "fields", "-E", "separator=|",
-                   "-E", "aggregator=;", *(option for name in names for option in ("-e", name))]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return dissected_file(Path(file.name), columns)
+
+
+def dissected_cut(frames: list[tuple[int, bytes]], columns: list[str] | None = None) -> list[Row]:
+    """The same for a capture that has so many first bytes of each frame."""
+    records = (struct.pack("<IIII", 0, i, min(snap, len(frame)), len(frame)) + frame[:snap]
+               for i, (snap, frame) in enumerate(frames))
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1) + b"".join(records))
+        file.flush()
+        return dissected_file(Path(file.name), columns)
+
+
+def dissected_file(file: Path, columns: list[str] | None = None) -> list[Row]:
+    names = columns or [f"weir.{name}" for name in FIELDS]
+    command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", str(file), "-T", "fields", "-E", "separator=|",
+               "-E", "aggregator=;", *(option for name in names for option in ("-e", name))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     if "lua" in done.stderr.lower():
         raise AssertionError(done.stderr)
     keys = columns or list(FIELDS)
@@ -226,6 +241,109 @@ class MadeFrames(unittest.TestCase):
         frame = packet(WRITE_ONLY, PSN, message(bytes(8)))
         row, = dissected([frame[:12] + b"\x81\x00\x00\x2a" + frame[12:]])
         self.assertEqual(row["ring"], ["7"])
+
+
+def message_on(queue_pair: int) -> list[bytes]:
+    """Two packets, the second one twice."""
+    first, rest = Ina.LAYOUT.pack(*header(msg_len=440)) + bytes(200), bytes(240)
+    return [rebuilt(first_hello(), opcode, queue_pair, psn, payload, 4096)
+            for opcode, psn, payload in ((WRITE_FIRST, PSN, first), (WRITE_LAST, PSN + 1, rest), (WRITE_LAST, PSN + 1, rest))]
+
+
+MESSAGE = message_on(QP)
+
+
+class CutFrames(unittest.TestCase):
+    """Captures that have the start of each frame (tcpdump -s)."""
+
+    def test_a_capture_of_140_bytes_shows_what_the_whole_one_does(self) -> None:
+        frames = read_pcap(CAPTURES / "ring4-f32-mtu1024-loss2pct.pcap")[:40]
+        places = place_rows(frames)
+        rows = dissected_file(OWN_CAPTURES / "snap140.pcap")
+        self.assertEqual(len(rows), len(frames))
+        for number, (frame, place, row) in enumerate(zip(frames, places, rows), 1):
+            found = {key: value for key, value in row.items() if value}
+            roce = parse_roce(frame)
+            ina = roce.ina() if roce is not None and roce.opcode in RC_DATA else None
+            self.assertEqual(found, {**(header_row(ina) if ina else {}), **(place or {})}, f"frame {number}")
+
+    def test_every_snap_length(self) -> None:
+        """110 bytes of a FIRST end with its header. The last four of a frame are its ICRC."""
+        cut_in_data = (110, 111, 114, 127, 128, 200, len(MESSAGE[0]) - 5)
+        snaps = (*cut_in_data, *(len(MESSAGE[0]) - cut for cut in (4, 3, 1)))
+        frames = [(snap, frame) for snap in snaps for frame in message_on(snap)]
+        for number, ((snap, _), row) in enumerate(zip(frames, dissected_cut(frames))):
+            begins, at = number - number % 3 + 1, min(number % 3, 1)
+            self.assertEqual((row["ring"], row["packet"], row["packets"]), (["7"] if at == 0 else [], [str(at)], ["2"]), snap)
+            self.assertEqual(row["begins_in"], [str(begins)] if at else [], snap)
+            self.assertEqual(row["repeats"], [str(begins + 1)] if number % 3 == 2 else [], snap)
+            if at == 0:
+                self.assertEqual(row["value"], [] if snap in cut_in_data else ["0"] * 4, snap)
+
+    def test_says_that_the_data_is_cut(self) -> None:
+        rows = dissected_cut([(114, frame) for frame in MESSAGE], ["weir.cut", "_ws.col.Info"])
+        cut = "data cut by the capture: {} bytes are there"
+        self.assertEqual([row["weir.cut"] for row in rows], [[cut.format("4 of 200")], *[[cut.format("60 of 240")]] * 2])
+        self.assertEqual([row["_ws.col.Info"] for row in rows],
+                         [["ring 7 rank 1/3 message 5: sum of i32, packet 1 of 2"],
+                          ["ring 7 rank 1/3 message 5: sum of i32, packet 2 of 2"],
+                          ["ring 7 rank 1/3 message 5: sum of i32, packet 2 of 2 [repeat]"]])
+
+    def test_a_header_that_is_cut_is_none(self) -> None:
+        frames = [(snap, frame) for snap in (42, 53, 54, 70, 109) for frame in message_on(snap)]
+        for row in dissected_cut(frames):
+            self.assertEqual([value for value in row.values() if value], [])
+
+
+class QuotedFrames(unittest.TestCase):
+    """An ICMP error quotes a frame that was on its way before."""
+
+    def test_icmp_errors_are_no_packets(self) -> None:
+        """Each quotes one of the first frames, some of them several times."""
+        rows = dissected_file(OWN_CAPTURES / "icmp.pcap", ["weir.quoted", "weir.repeats", "weir.ring", "icmp.type"])
+        self.assertTrue(any(row["weir.ring"] for row in rows), "a quote of a header is shown")
+        for row in rows:
+            self.assertTrue(row["icmp.type"], f"{row}: the capture has ICMP errors alone")
+            self.assertEqual((row["weir.quoted"], row["weir.repeats"]), (["1"] if row["weir.ring"] else [], []))
+
+    def test_a_quote_is_shown_and_not_learnt(self) -> None:
+        for message, wrapped in ((MESSAGE, icmp_error), ([*map(over_ipv6, MESSAGE)], icmpv6_error)):
+            frames = [wrapped(message[0]), message[0], wrapped(message[0]), message[1], wrapped(message[1])]
+            rows = dissected(frames, ["weir.quoted", "weir.ring", "weir.packet", "weir.repeats", "weir.begins_in"])
+            self.assertEqual([row["weir.packet"] for row in rows], [["0"], ["0"], ["0"], ["1"], ["1"]], wrapped.__name__)
+            self.assertEqual([row["weir.quoted"] for row in rows], [["1"], [], ["1"], [], ["1"]], wrapped.__name__)
+            self.assertEqual([row["weir.repeats"] for row in rows], [[]] * 5, wrapped.__name__)
+            self.assertEqual([row["weir.begins_in"] for row in rows], [[], [], [], ["2"], ["2"]], wrapped.__name__)
+
+    def test_a_quote_of_a_part_is_shown(self) -> None:
+        row, = dissected([icmp_error(MESSAGE[0], 100)], ["weir.ring", "weir.cut"])
+        self.assertEqual(row, {"weir.ring": ["7"], "weir.cut": ["data cut by the ICMP error: 4 of 200 bytes are there"]})
+
+
+def icmp_error(frame: bytes, quoted_bytes: int = 548) -> bytes:
+    """Port unreachable (RFC 792) for a frame, by its receiver."""
+    quoted = frame[14:14 + quoted_bytes]
+    icmp = b"\x03\x03" + internet_checksum(b"\x03\x03" + bytes(6) + quoted + bytes(len(quoted) % 2)).to_bytes(2, "big") \
+        + bytes(4) + quoted
+    ip = b"\x45\x00" + (20 + len(icmp)).to_bytes(2, "big") + bytes(4) + b"\x40\x01" + bytes(2) + frame[30:34] + frame[26:30]
+    ip = ip[:10] + internet_checksum(ip).to_bytes(2, "big") + ip[12:]
+    return frame[6:12] + frame[:6] + b"\x08\x00" + ip + icmp
+
+
+V6_ADDRESSES = bytes(15) + b"\x01" + bytes(15) + b"\x02"
+
+
+def over_ipv6(frame: bytes) -> bytes:
+    """A frame over IPv4 without options. Its ICRC is wrong then, which the dissector does not look at."""
+    ip = b"\x60" + bytes(3) + (len(frame) - 34).to_bytes(2, "big") + b"\x11\x40" + V6_ADDRESSES
+    return frame[:12] + b"\x86\xdd" + ip + frame[34:]
+
+
+def icmpv6_error(frame: bytes) -> bytes:
+    """Port unreachable (RFC 4443) for a frame over IPv6."""
+    icmp = b"\x01\x04" + bytes(6) + frame[14:]
+    ip = b"\x60" + bytes(3) + len(icmp).to_bytes(2, "big") + b"\x3a\x40" + V6_ADDRESSES
+    return frame[6:12] + frame[:6] + b"\x86\xdd" + ip + icmp
 
 
 def main() -> int:

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
 -- Shows Weir's messages in Wireshark: the INA header, which packet of which message a frame is, and the tensor's first
--- elements (docs/protocol.md §2, §3). For RoCEv2 and RoCE v1.
+-- elements (docs/protocol.md §2, §3). For RoCEv2 and RoCE v1. A capture may have cut the frames short (tcpdump -s): what
+-- it has of their headers is shown. Frames that an ICMP error quotes are shown and marked, and count as no packets.
 --
 --   wireshark -X lua_script:tools/wireshark/weir.lua capture.pcap
 --   tshark -X lua_script:tools/wireshark/weir.lua -r capture.pcap -Y 'weir.ring == 7 && weir.flags.result'
@@ -11,6 +12,12 @@
 local MAGIC = 0x57454952
 local VERSION = 2
 local HEADER_BYTES = 40
+local ROCE_PORT = 4791
+local ROCE_V1_TYPE = 0x8915
+local GRH_BYTES = 40
+local UDP_BYTES = 8
+local BTH_BYTES = 12
+local ICRC_BYTES = 4
 local MESSAGES_REMEMBERED = 64 -- of a connection
 local ELEMENTS_SHOWN = 4
 local HELLO = 1
@@ -21,11 +28,10 @@ local TYPES = {
   [0] = "f32", "i32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "u32", "i64", "u64", "f8 E4M3", "f8 E5M2",
 }
 
--- RC opcodes that carry messages (IBTA §9.2.1). The header is in those that begin one.
-local BEGINS = { [0x00] = "SEND", [0x04] = "SEND", [0x05] = "SEND", [0x06] = "WRITE", [0x0a] = "WRITE", [0x0b] = "WRITE" }
-local GOES_ON = {
-  [0x01] = "SEND", [0x02] = "SEND", [0x03] = "SEND", [0x07] = "WRITE", [0x08] = "WRITE", [0x09] = "WRITE",
-}
+-- RC opcodes that carry messages (IBTA §9.2.1), and the bytes of RETH and immediate behind the BTH. The header is in those
+-- that begin one.
+local BEGINS = { [0x00] = 0, [0x04] = 0, [0x05] = 4, [0x06] = 16, [0x0a] = 16, [0x0b] = 20 }
+local GOES_ON = { [0x01] = 0, [0x02] = 0, [0x03] = 4, [0x07] = 0, [0x08] = 0, [0x09] = 4 }
 local FIRST = { [0x00] = true, [0x06] = true }
 
 local weir = Proto("weir", "Weir in-network aggregation")
@@ -56,6 +62,8 @@ local field = {
   packets = ProtoField.uint32("weir.packets", "Packets of the message"),
   begins_in = ProtoField.framenum("weir.begins_in", "Message begins in", base.NONE),
   repeats = ProtoField.framenum("weir.repeats", "Repeats", base.NONE, frametype.RETRANS_PREV),
+  cut = ProtoField.string("weir.cut", "Cut"),
+  quoted = ProtoField.bool("weir.quoted", "Quoted by an ICMP error, no packet of its own"),
 }
 weir.fields = field
 
@@ -67,9 +75,9 @@ local expert = {
 }
 weir.experts = expert
 
-local opcode_of = Field.new("infiniband.bth.opcode")
-local queue_pair_of = Field.new("infiniband.bth.destqp")
-local psn_of = Field.new("infiniband.bth.psn")
+local udp_length_of = Field.new("udp.length")
+local icmp_type_of = Field.new("icmp.type")
+local icmpv6_type_of = Field.new("icmpv6.type")
 
 -- ------------------------------------------------------------------------------------------------ elements
 
@@ -153,15 +161,22 @@ local function message_with(messages, psn)
   return newest
 end
 
--- The message that this packet begins; one that is known already if it is a repeat.
-local function begun_message(messages, header, payload_bytes, opcode, psn, frame)
+-- The message that this packet begins, as far as the packet tells.
+local function message_of(packet, frame)
+  local packets = FIRST[packet.opcode] and math.ceil((HEADER_BYTES + packet.header.length) / packet.payload_bytes) or 1
+  return { header = packet.header, psn = packet.psn, packets = packets, frame = frame, seen = {} }
+end
+
+-- The same; one that is known already if it is a repeat.
+local function begun_message(messages, packet, frame)
+  local header = packet.header
   for _, known in ipairs(messages) do
-    if known.psn == psn and known.header.message == header.message and known.header.is_result == header.is_result then
+    if known.psn == packet.psn and known.header.message == header.message
+      and known.header.is_result == header.is_result then
       return known
     end
   end
-  local packets = FIRST[opcode] and math.ceil((HEADER_BYTES + header.length) / payload_bytes) or 1
-  local message = { header = header, psn = psn, packets = packets, frame = frame, seen = {} }
+  local message = message_of(packet, frame)
   messages[#messages + 1] = message
   if #messages > MESSAGES_REMEMBERED then
     table.remove(messages, 1)
@@ -178,8 +193,9 @@ end
 
 -- ------------------------------------------------------------------------------------------------- header
 
+-- nil when there is none, or when not all of it is there.
 local function header_in(payload)
-  if payload:len() < HEADER_BYTES or payload(0, 4):uint() ~= MAGIC then
+  if payload == nil or payload:len() < HEADER_BYTES or payload(0, 4):uint() ~= MAGIC then
     return nil
   end
   return {
@@ -231,6 +247,11 @@ local function add_header(tree, payload, header)
   tree:add(field.qp, payload(36, 4))
 end
 
+-- `who`: who has cut the data.
+local function add_cut_data(tree, data_bytes, there, who)
+  tree:add(field.cut, string.format("data cut by the %s: %d of %d bytes are there", who, there, data_bytes)):set_generated()
+end
+
 local function add_data(tree, data, header)
   local element = ELEMENTS[header.type]
   local item = tree:add(field.data, data)
@@ -249,6 +270,9 @@ end
 local function add_place(tree, place, frame)
   tree:add(field.packet, place.packet):set_generated()
   tree:add(field.packets, place.message.packets):set_generated()
+  if place.is_quoted then
+    tree:add(field.quoted, true):set_generated()
+  end
   if place.message.frame ~= frame then
     tree:add(field.begins_in, place.message.frame):set_generated()
   end
@@ -270,60 +294,130 @@ local function summary_of(place)
   local number = header.collective == HELLO and "" or string.format(" message %d", header.message)
   local packet = place.message.packets == 1 and ""
     or string.format(", packet %d of %d", place.packet + 1, place.message.packets)
+  local mark = place.is_quoted and " [quoted]" or place.repeats ~= nil and " [repeat]" or ""
   return string.format("ring %d rank %d/%d%s: %s%s%s%s", header.ring, header.rank, header.world, number, what, packet,
-    header.is_result and " [RESULT]" or "", place.repeats ~= nil and " [repeat]" or "")
+    header.is_result and " [RESULT]" or "", mark)
 end
 
 -- ---------------------------------------------------------------------------------------------- dissection
 
+-- What a transport packet says of itself, from its BTH to its ICRC. Lengths are those that it had on the wire. `payload` is
+-- what is there of it: nil if nothing is. nil: it carries no message, or too little of it is there.
+local function packet_in(transport, wire_bytes)
+  if transport:len() < BTH_BYTES then
+    return nil
+  end
+  local opcode = transport(0, 1):uint()
+  local extension = BEGINS[opcode] or GOES_ON[opcode]
+  if extension == nil then
+    return nil
+  end
+  local pad = transport(1, 1):bitfield(2, 2)
+  local payload_at = BTH_BYTES + extension
+  local payload_bytes = wire_bytes - payload_at - pad - ICRC_BYTES
+  local there = math.min(transport:len() - payload_at, payload_bytes)
+  local payload = there > 0 and transport(payload_at, there):tvb() or nil
+  local header = BEGINS[opcode] ~= nil and header_in(payload) or nil
+  if payload_bytes < 0 or (BEGINS[opcode] ~= nil and header == nil) then
+    return nil
+  end
+  return {
+    opcode = opcode,
+    queue_pair = transport(5, 3):uint(),
+    psn = transport(9, 3):uint(),
+    payload_bytes = payload_bytes,
+    there = math.max(there, 0),
+    payload = payload,
+    header = header,
+  }
+end
+
+-- An ICMP error quotes a frame that was on its way before. It shows neither that the packet came nor that it was repeated.
+local function is_quoted()
+  return icmp_type_of() ~= nil or icmpv6_type_of() ~= nil
+end
+
+local function place_of_quoted(packet, pinfo)
+  local messages = messages_of(pinfo, packet.queue_pair)
+  local message = packet.header ~= nil and message_of(packet, pinfo.number) or message_with(messages, packet.psn)
+  return message ~= nil and { message = message, packet = psn_distance(message.psn, packet.psn), is_quoted = true } or nil
+end
+
 -- What is known of the packet. nil: it is none of Weir's.
-local function place_of(payload, pinfo)
-  local opcode, queue_pair, psn = opcode_of(), queue_pair_of(), psn_of()
-  if opcode == nil or queue_pair == nil or psn == nil then
-    return nil
+local function place_of(packet, pinfo)
+  if is_quoted() then
+    return place_of_quoted(packet, pinfo)
   end
-  local begins = BEGINS[opcode.value] ~= nil
-  local header = begins and header_in(payload) or nil
-  if header == nil and GOES_ON[opcode.value] == nil then
-    return nil
-  end
-  local messages = messages_of(pinfo, queue_pair.value)
-  local message = begins and begun_message(messages, header, payload:len(), opcode.value, psn.value, pinfo.number)
-    or message_with(messages, psn.value)
-  return message ~= nil and note_packet(message, psn.value, pinfo.number) or nil
+  local messages = messages_of(pinfo, packet.queue_pair)
+  local message = packet.header ~= nil and begun_message(messages, packet, pinfo.number)
+    or message_with(messages, packet.psn)
+  return message ~= nil and note_packet(message, packet.psn, pinfo.number) or nil
 end
 
 -- Frames are dissected again when a user selects them, in any order: then what was found first counts.
-local function known_place_of(payload, pinfo)
-  local key = string.format("%d %d", pinfo.number, payload:offset())
+local function known_place_of(packet, at, pinfo)
+  local key = string.format("%d %d", pinfo.number, at)
   if not pinfo.visited then
-    places[key] = place_of(payload, pinfo)
+    places[key] = place_of(packet, pinfo)
   end
   return places[key]
 end
 
-function weir.dissector(payload, pinfo, tree)
-  local place = known_place_of(payload, pinfo)
-  if place == nil then
-    return 0
-  end
-  pinfo.cols.protocol = "WEIR"
-  pinfo.cols.info = summary_of(place)
-  local item = tree:add(weir, payload())
+local function add_packet(tree, packet, place, pinfo)
+  local item = packet.payload ~= nil and tree:add(weir, packet.payload()) or tree:add(weir)
   item:append_text(", " .. summary_of(place))
   local header = place.message.header
-  local begins = place.packet == 0
-  if begins then
-    add_header(item, payload, header)
+  local data_at = 0
+  if packet.header ~= nil then
+    add_header(item, packet.payload, header)
+    data_at = HEADER_BYTES
   end
   add_place(item, place, pinfo.number)
-  local data_at = begins and HEADER_BYTES or 0
-  if header.version == VERSION and payload:len() > data_at then
-    add_data(item, payload(data_at), header)
+  if packet.there < packet.payload_bytes then
+    add_cut_data(item, packet.payload_bytes - data_at, packet.there - data_at, place.is_quoted and "ICMP error" or "capture")
+  elseif header.version == VERSION and packet.payload_bytes > data_at then
+    add_data(item, packet.payload(data_at), header)
   end
-  return payload:len()
 end
 
-weir:register_heuristic("infiniband.payload", function(payload, pinfo, tree)
-  return weir.dissector(payload, pinfo, tree) > 0
+-- `transport` begins with the BTH.
+local function dissect(transport, wire_bytes, pinfo, tree)
+  local packet = packet_in(transport, wire_bytes)
+  local place = packet ~= nil and known_place_of(packet, transport:offset(), pinfo) or nil
+  if place ~= nil then
+    pinfo.cols.protocol = "WEIR"
+    pinfo.cols.info:clear_fence() -- behind which the usual dissector has put its error
+    pinfo.cols.info = summary_of(place)
+    add_packet(tree, packet, place, pinfo)
+  end
+end
+
+-- Wireshark's InfiniBand dissector hands on no payload of a frame that is cut, so what is above UDP or Ethernet is taken
+-- before it. It still shows its headers. Of a frame that is cut it finds the length wrong, and ends with an error.
+local function take_before(table_name, key, name, description, find_transport)
+  local proto = Proto(name, description)
+  local table = DissectorTable.get(table_name)
+  local usual = table:get_dissector(key) or Dissector.get("data")
+  function proto.dissector(bytes, pinfo, tree)
+    pcall(usual.call, usual, bytes, pinfo, tree)
+    local transport, wire_bytes = find_transport(bytes)
+    if transport ~= nil then
+      dissect(transport, wire_bytes, pinfo, tree)
+    end
+    return bytes:len()
+  end
+  table:add(key, proto)
+end
+
+-- An ICMP error may quote less than the UDP header says.
+take_before("udp.port", ROCE_PORT, "weir_roce_v2", "Weir over RoCEv2", function(bytes)
+  local lengths = { udp_length_of() }
+  return bytes, lengths[#lengths].value - UDP_BYTES
+end)
+
+take_before("ethertype", ROCE_V1_TYPE, "weir_roce_v1", "Weir over RoCE v1", function(bytes)
+  if bytes:len() <= GRH_BYTES then
+    return nil
+  end
+  return bytes(GRH_BYTES):tvb(), bytes(4, 2):uint() -- IBTA §8.3: PayLen
 end)
