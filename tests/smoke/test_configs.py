@@ -46,26 +46,50 @@ def tap(lab: Lab) -> None:
     expect(fabric.interfaces() == ["lo"], f"taps are left behind: {fabric.interfaces()}")
 
 
-@smoke_test("config-pcap")
-def pcap(lab: Lab) -> None:
-    """One capture per port as input. Each port sends the hellos' results, and acknowledgements unchanged."""
+def switched_captures(lab: Lab, trailer: bytes) -> tuple[list[bytes], list[list[bytes]]]:
+    """One capture per port as input: a hello, and acknowledgements. `trailer` stands behind each frame. Returns all
+    acknowledgements and what leaves by each port. A switch that drops anything fails."""
     inputs = [[frame_of(rank, 0, captured_incarnation()), *(frame for sender, frame in acknowledgements() if sender == rank)]
               for rank in range(RANKS)]
     for rank, own in enumerate(inputs):
-        (lab.directory / f"in{rank}.pcap").write_bytes(model.pcap_bytes(own))
+        (lab.directory / f"in{rank}.pcap").write_bytes(model.pcap_bytes([frame + trailer for frame in own]))
     switch = lab.weir(lab.namespace(), CONFIG / "pcap.yaml", "--no-interactive", directory=lab.directory)
     switch.wait_ready()
     wait_for(lambda: switch.ask("/weir/accounting")["accounting"]["0"]["received"] == sum(map(len, inputs)), 10,
              "not every frame of the captures was received")
     totals = switch.stop()
     expect(totals.accounting["consumed"] == RANKS and not totals.drops, f"{totals}")
-    for rank in range(RANKS):
-        hellos = [roce.ina() for frame in model.read_pcap(lab.directory / f"out{(rank + 1) % RANKS}.pcap")
-                  if (roce := model.parse_roce(frame)) and roce.starts_message]
-        found = [(ina.rank, ina.flags) for ina in hellos if ina]
-        expect(found == [(rank, 1)], f"what leaves for rank {rank}'s successor: {hellos}")
     passed = totals.accounting["forwarded"]
     expect(passed == len(acknowledgements()), f"{passed} of {len(acknowledgements())} acknowledgements were forwarded")
+    return [frame for own in inputs for frame in own[1:]], \
+        [model.read_pcap(lab.directory / f"out{rank}.pcap") for rank in range(RANKS)]
+
+
+def is_hellos_result(frame: bytes, rank: int) -> bool:
+    roce = model.parse_roce(frame)
+    ina = roce.ina() if roce is not None and roce.starts_message else None
+    return ina is not None and (ina.rank, ina.flags) == (rank, 1)
+
+
+@smoke_test("config-pcap")
+def pcap(lab: Lab) -> None:
+    """Each port sends the hellos' results, and acknowledgements unchanged."""
+    _, outputs = switched_captures(lab, b"")
+    for rank in range(RANKS):
+        results = [frame for frame in outputs[(rank + 1) % RANKS] if is_hellos_result(frame, rank)]
+        expect(len(results) == 1, f"what leaves for rank {rank}'s successor: {results}")
+
+
+@smoke_test("trailers-on-wires")
+def trailers(lab: Lab) -> None:
+    """Results leave without what lies behind their ICRC; what is forwarded leaves with it."""
+    trailer = b"\x5a\xa5\x00\xff"
+    inputs, outputs = switched_captures(lab, trailer)
+    left = [frame for frames in outputs for frame in frames]
+    results = [frame for rank in range(RANKS) for frame in left if is_hellos_result(frame, rank)]
+    expect(len(results) == RANKS and all(model.without_trailer(frame) == frame for frame in results), f"{results}")
+    expect(sorted(frame for frame in left if frame not in results) == sorted(frame + trailer for frame in inputs),
+           "what is forwarded is not what came")
 
 
 @smoke_test("config-demo")

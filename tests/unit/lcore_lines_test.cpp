@@ -826,5 +826,33 @@ TEST(LcoreLines, ABurstIsWhatItsFramesAre) {
   EXPECT_GT(rates.results(), std::uint64_t{messages} * rates.job().spec().world);
 }
 
+/// What lies behind the ICRC of a rank's packet does not leave with its result, by whichever lcore.
+TEST(LcoreLines, ResultsLeaveWithoutTrailers) {
+  RingJob job = flooder();
+  Switch weir("trailers", {job.ring()});
+  weir.start(job);
+  weir.move_to_other_lcore(1);
+  for (std::uint32_t id = 1; id <= 40; ++id) {
+    const std::vector<Built> packets[2]{job.message(0, id, Bytes(700, 1)),
+                                        job.message(1, id, Bytes(700, 1))};
+    for (std::uint16_t rank = 0; rank < 2; ++rank) {
+      for (Built packet : packets[rank]) {
+        packet.bytes.resize(packet.bytes.size() + id / 4, 0x5a);
+        ASSERT_TRUE(weir.send(packet, job.port_of(rank)));
+      }
+    }
+    weir.work();
+    weir.work_on();
+    for (std::uint16_t rank = 0; rank < 2; ++rank) {
+      std::vector<Bytes> expected;
+      for (const Built& packet : packets[rank]) {
+        expected.push_back(
+            test::result_of(packet, Bytes(test::data_of(packet).size(), 2), kSession).bytes);
+      }
+      ASSERT_EQ(weir.take(job.port_of(job.successor_of(rank)), kPlaces), expected) << id;
+    }
+  }
+}
+
 } // namespace
 } // namespace weir::lcore
