@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <map>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weir::metrics {
 namespace {
@@ -99,11 +102,11 @@ std::vector<prometheus::MetricFamily> families_of(control::Switch& weir) {
 
 } // namespace
 
-std::vector<prometheus::MetricFamily> Collector::Collect() const {
-  const std::lock_guard lock(mutex_);
+std::shared_ptr<const std::string> Collector::text() {
   const auto now = Clock::now();
   if (!asked_at_ || now - *asked_at_ >= kLifeOfAnswers) {
-    last_ = families_of(weir_);
+    last_ = std::make_shared<const std::string>(
+        prometheus::TextSerializer().Serialize(families_of(weir_)));
     asked_at_ = now;
   }
   return last_;

@@ -2,31 +2,23 @@
 #include "metrics/endpoint.hpp"
 
 #include "metrics/collector.hpp"
-
-#include <fmt/format.h>
-
-#include <prometheus/exposer.h>
-#include <vector>
+#include "net/http_responder.hpp"
 
 namespace weir::metrics {
 namespace {
 
-/// A client that says nothing holds one thread for so long.
-constexpr const char* kRequestTimeoutMs = "5000";
-constexpr const char* kThreads = "2";
+constexpr const char* kPath = "/metrics";
+constexpr const char* kContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 } // namespace
 
 struct Endpoint::Parts {
   Parts(control::Switch& weir, const std::string& listen)
-      : collector(std::make_shared<Collector>(weir)),
-        exposer(std::vector<std::string>{"listening_ports", listen, "num_threads", kThreads,
-                                         "request_timeout_ms", kRequestTimeoutMs}) {
-    exposer.RegisterCollectable(collector);
-  }
+      : collector(weir), responder(net::ListeningSocket::at_address(listen),
+                                   {kPath, kContentType, [this] { return collector.text(); }}) {}
 
-  std::shared_ptr<Collector> collector; // outlives the threads that ask it
-  prometheus::Exposer exposer;
+  Collector collector;
+  net::HttpResponder responder; // its thread asks the collector
 };
 
 bool has_endpoint() {
@@ -36,10 +28,8 @@ bool has_endpoint() {
 Endpoint::Endpoint(control::Switch& weir, const std::string& listen) {
   try {
     parts_ = std::make_unique<Parts>(weir, listen);
-  } catch (const std::exception&) { // its text has no cause
-    throw EndpointError(fmt::format("metrics.listen: cannot listen at {} (is the port taken, or "
-                                    "the address no address of this machine?)",
-                                    listen));
+  } catch (const net::ListenError& error) {
+    throw EndpointError(std::string("metrics.listen: ") + error.what());
   }
 }
 

@@ -18,8 +18,8 @@ class EndpointError : public std::runtime_error {
 /// False for a build without prometheus-cpp.
 bool has_endpoint();
 
-/// Answers GET /metrics at an address while it lives, in threads of its own. Whoever can connect
-/// may read; nobody can change anything.
+/// Answers GET and HEAD of /metrics at an address while it lives, in a thread of its own. Whoever
+/// can connect may read; nobody can change anything.
 class Endpoint {
  public:
   /// `listen` is "ADDRESS:PORT", IPv6 in brackets. The switch forwards already. Throws

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/endpoint.hpp"
 
-#include "rpc/listening_socket.hpp"
-#include "rpc/open_connections.hpp"
+#include "net/listening_socket.hpp"
+#include "net/open_connections.hpp"
 #include "rpc/service.hpp"
 #include "rpc/tls_files.hpp"
 
@@ -32,6 +32,8 @@ namespace weir::rpc {
 namespace {
 
 using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+using net::ListeningSocket;
+using net::OpenConnections;
 using Milliseconds = std::chrono::milliseconds;
 
 // What a client can take: each message, each connection, all of them.
@@ -142,6 +144,9 @@ Endpoint::Parts::Parts(Backend& given, const config::ControlConfig& where) : bac
   try {
     open_sockets(where);
     start_server(where);
+  } catch (const net::ListenError& error) {
+    close(end);
+    throw EndpointError(std::string("control.listen: ") + error.what());
   } catch (const std::runtime_error& error) {
     close(end);
     throw EndpointError(error.what());

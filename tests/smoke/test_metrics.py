@@ -3,6 +3,7 @@
 running switch, evaluates the alerts and answers the board's queries."""
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -19,7 +20,7 @@ from hosts import RANKS, Hosts, Job, ring_of_hosts
 from lab import Lab, smoke_test
 from netns import Namespace
 from terminal import Terminal
-from weir import KILLED_WITH_US, NO_HUGEPAGES, ROOT, Failed, Weir, configuration, expect, wait_for
+from weir import KILLED_WITH_US, NO_HUGEPAGES, ROOT, Failed, configuration, expect, wait_for
 
 UNPACKED = ROOT / "build/prometheus/usr/bin"  # by tools/prepare
 PROMTOOL = str(UNPACKED / "promtool")
@@ -29,6 +30,8 @@ RULES = ROOT / "config/prometheus/weir.rules.yaml"
 BOARD = ROOT / "config/grafana/weir.json"
 SAMPLE = re.compile(r"^([a-z_]+)(?:\{(.*)\})? (\S+)$")
 SCRAPED_EVERY_S = 1
+HALF_REQUESTS = 150  # and as many answers that nobody reads
+PATIENCE_S = 4  # less than the five seconds for which such a client held a thread
 
 
 def with_metrics() -> str:
@@ -103,27 +106,48 @@ def metrics(lab: Lab) -> None:
 
 @smoke_test("metrics-are-well-formed")
 def well_formed(lab: Lab) -> None:
-    """promtool reads the scrape and has nothing to say; other paths and methods get nothing; two silent clients hold
-    nobody up for long; a switch whose address is taken forwards, and takes it when it is free."""
+    """promtool reads the scrape and has nothing to say; HEAD has the scrape's header; other paths get nothing; a switch whose
+    address is taken forwards, and takes it when it is free."""
     fabric, _, terminal = loaded(lab)
     checked = subprocess.run([PROMTOOL, "check", "metrics"], input=scrape(fabric), text=True, capture_output=True)
     expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
     with fabric.entered():
-        silent = [socket.create_connection(LISTEN.split(":"), timeout=5) for _ in range(2)]
+        with urllib.request.urlopen(urllib.request.Request(f"http://{LISTEN}/metrics", method="HEAD"), timeout=5) as answer:
+            expect(int(answer.headers["Content-Length"]) > 1000 and answer.read() == b""
+                   and answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"), f"{answer.headers}")
         try:
             urllib.request.urlopen(f"http://{LISTEN}/quit", timeout=30)
             raise Failed("an unknown path has an answer")
         except urllib.error.HTTPError as error:
             expect(error.code == 404, f"an unknown path: {error.code}")
-    scrape(fabric)
-    for connection in silent:
-        connection.close()
     second = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
                             + f"metrics: {{ listen: \"{LISTEN}\" }}\n")
     expect(f"metrics.listen: cannot listen at {LISTEN}" in second.output(), second.output())
     terminal.quit()
     wait_for(lambda: answers(fabric), 20, "the second switch does not take the address that is free now")
     second.stop()
+
+
+@smoke_test("metrics-half-requests")
+def half_requests(lab: Lab) -> None:
+    """Clients that send half a header, or do not read their answer, keep no scrape out, not even by the scraper's address."""
+    fabric = lab.namespace()
+    switch = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
+                            + f"metrics: {{ listen: \"{LISTEN}\" }}\n")
+    tasks = Path(f"/proc/{switch.process.pid}/task")
+    before = len(list(tasks.iterdir()))
+    host, port = LISTEN.split(":")
+    with fabric.entered(), contextlib.ExitStack() as silent:
+        for number in range(HALF_REQUESTS):
+            for said in (b"GET /metrics HTTP/1.1\r\nHo", b"GET /metrics HTTP/1.1\r\n\r\n"):
+                client = silent.enter_context(socket.create_connection((host, int(port)), 5, (f"127.0.0.{1 + number % 4}", 0)))
+                with contextlib.suppress(OSError):  # a newcomer has taken its place
+                    client.sendall(said)
+        for _ in range(10):
+            with urllib.request.urlopen(f"http://{LISTEN}/metrics", timeout=PATIENCE_S) as answer:
+                expect(b"weir_up 1" in answer.read(), "no scrape")
+    expect(len(list(tasks.iterdir())) == before, f"{before} threads, then {len(list(tasks.iterdir()))}")
+    switch.stop()
 
 
 def answers(fabric: Namespace) -> bool:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "command/commands.hpp"
+#include "net/listening_socket.hpp"
+#include "net/open_connections.hpp"
 #include "report/answers.hpp"
 #include "rpc/client.hpp"
 #include "rpc/endpoint.hpp"
-#include "rpc/listening_socket.hpp"
 #include "rpc/messages.hpp"
-#include "rpc/open_connections.hpp"
 #include "rpc/request_shares.hpp"
 #include "rpc/ring_messages.hpp"
 #include "rpc/service.hpp"
@@ -39,6 +39,9 @@ namespace weir::rpc {
 namespace {
 
 using namespace std::chrono_literals;
+using net::ListenError;
+using net::ListeningSocket;
+using net::OpenConnections;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

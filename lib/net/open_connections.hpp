@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <vector>
 
-namespace weir::rpc {
+namespace weir::net {
 
 /// Bounds the connections that somebody else closes, without being told: a descriptor is still the
 /// same connection while its socket has the same inode. Of those by the network an address has at
-/// most a quarter. An IPv6 address counts as its network of 64 bits, in which a host chooses any.
+/// most a quarter.
 class OpenConnections {
  public:
   explicit OpenConnections(std::size_t most) : most_(most) {}
@@ -29,4 +29,4 @@ class OpenConnections {
   std::vector<Connection> open_;
 };
 
-} // namespace weir::rpc
+} // namespace weir::net

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace weir::rpc {
+namespace weir::net {
 
 /// It cannot listen at its address. what() has the address and the cause.
 class ListenError : public std::runtime_error {
@@ -40,4 +40,4 @@ class ListeningSocket {
   std::string path_; // empty: no file
 };
 
-} // namespace weir::rpc
+} // namespace weir::net

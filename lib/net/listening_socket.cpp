@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rpc/listening_socket.hpp"
+#include "net/listening_socket.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,13 @@
 #include <unistd.h>
 #include <utility>
 
-namespace weir::rpc {
+namespace weir::net {
 namespace {
 
 constexpr int kBacklog = 64;
 
 [[noreturn]] void fail(const std::string& address, std::string_view cause) {
-  throw ListenError(fmt::format("control.listen: cannot listen at {}: {}", address, cause));
+  throw ListenError(fmt::format("cannot listen at {}: {}", address, cause));
 }
 
 [[noreturn]] void fail_with_errno(const std::string& address) {
@@ -182,4 +182,4 @@ int ListeningSocket::accept() const {
   return connection;
 }
 
-} // namespace weir::rpc
+} // namespace weir::net
