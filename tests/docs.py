@@ -74,7 +74,7 @@ def is_there(page: Path, target: str) -> bool:
 
 def check_links() -> list[str]:
     mistakes = []
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^) ]+)\)", page.read_text()):
             if "://" not in target and not is_there(page, target):
                 mistakes.append(f"{page.relative_to(ROOT)} links to {target}, which is not there")

@@ -8,7 +8,7 @@ namespace weir::frame {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// A core's own caches. Into the second one it loads more lines at a time (docs/performance.md,
+/// A core's own caches. Into the second one it loads more lines at a time (docs/lab/packet-path.md,
 /// "Into the second level first").
 enum class Cache : std::uint8_t { first, second };
 

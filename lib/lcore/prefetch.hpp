@@ -64,8 +64,8 @@ template <frame::Cache kInto>
 
 /// Asks for what the frames of a burst need, in their order, while those before them are worked on.
 /// All of a burst would be more than the first-level cache holds, and more than the CPU loads at a
-/// time: a CPU may forget a prefetch that finds no room (docs/performance.md, "Prefetches that are
-/// forgotten"). `load` asks for what the frame at a place needs.
+/// time: a CPU may forget a prefetch that finds no room (docs/lab/packet-path.md, "Prefetches that
+/// are forgotten"). `load` asks for what the frame at a place needs.
 class LoadsAhead {
  public:
   /// Asks for the frames before this place that were not asked for.

@@ -37,7 +37,7 @@ class FairQueue {
   static constexpr std::uint16_t kNoTenant = std::numeric_limits<std::uint16_t>::max();
 
   /// What a frame costs beside its bytes, in bytes that cost as much. On one lcore, frames from
-  /// memory, a frame takes 190 ns and 0.095 ns for each byte (docs/performance.md, "Pipeline").
+  /// memory, a frame takes 190 ns and 0.095 ns for each byte (docs/lab/packet-path.md).
   /// Bytes alone would give a ring of short frames many times the time of one with long frames.
   static constexpr std::uint32_t kFrameCost = 2048;
 
