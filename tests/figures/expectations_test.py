@@ -16,7 +16,7 @@ from pathlib import Path
 import expectations
 from expectations import INSIDE, OUTSIDE, REPORTED, Mistake, parse
 from mutations import Mutation, unnoticed
-from pages import figures_page
+from pages import paper_page
 from progress import Progress
 from record import Record
 from run import ROOT, groups_of, outcome_of, outcomes_of, record_in, stale_rows, write_pages
@@ -178,7 +178,7 @@ def check_pages() -> list[str]:
     moved = outcome_of(paper.figures[0], {"XX1": Fake(2.05).compute(["XX1"])[0]}, "quick")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "figures.md"
-        page.write_text(figures_page([paper], [made], "a test"))
+        page.write_text(paper_page(paper, [made]))
         wrong = [f"the page that was just made is called stale: {row}" for row in stale_rows([made], page)]
         if not stale_rows([moved], page):
             wrong.append("a value that moved is not seen in the page")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables, drawings and the two pages that tools/figures writes."""
+"""Tables, drawings and the pages that tools/figures writes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def remarks(judged: list[Judged]) -> list[str]:
 
 def section(outcome: Outcome) -> list[str]:
     figure = outcome.figure
-    lines = [f"### {figure.id}: {figure.source}", "", f"{figure.what}.", ""]
+    lines = [f"## {figure.id}: {figure.source}", "", f"{figure.what}.", ""]
     if figure.not_reproducible:
         return [*lines, f"Not reproducible: {figure.not_reproducible}", ""]
     if figure.how:
@@ -116,8 +116,18 @@ def section(outcome: Outcome) -> list[str]:
     lines += [*HEADING, *map(row, outcome.judged), "", *remarks(outcome.judged)]
     lines += [filled(figure.note, outcome), ""] if figure.note else []
     for wanted in figure.plots:
-        lines += [f"![{wanted.title}](figures/{picture_name(figure, wanted)})", ""]
+        lines += [f"![{wanted.title}]({picture_name(figure, wanted)})", ""]
     return lines
+
+
+def page_name(family: str) -> str:
+    """In docs/figures/, beside its pictures."""
+    return f"{family.lower()}.md"
+
+
+def family_of(figure: Figure) -> str:
+    """Its paper's two letters begin its own name."""
+    return figure.id[:2]
 
 
 def tally(outcomes: list[Outcome]) -> list[str]:
@@ -144,28 +154,30 @@ def of_paper(paper: Paper, outcomes: list[Outcome]) -> list[Outcome]:
 
 
 def figures_page(papers: list[Paper], outcomes: list[Outcome], command: str) -> str:
+    """How the papers came out, and where each one's figures are."""
     lines = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->", "# The papers' figures, and ours", "",
              f"Made by `{command}`; every number here comes out of it. The papers' results stand in",
              "`tests/figures/expectations.yaml` and nowhere else in the programs; what the papers state about their",
              "systems (rates, sizes, times measured on their GPUs) is in `tests/figures/inputs.hpp`. Runs are deterministic:",
-             "another machine gives the same numbers. `tools/figures --quick` holds this page to what the programs compute.", "",
+             "another machine gives the same numbers. `tools/figures --quick` holds the pages to what the programs compute.", "",
              "A value is **inside** or **outside** its band. What is outside stays so and is explained; nothing is tuned.",
              "Where a paper contradicts itself, each reading has a row. What the paper's number *rests on*:", "",
              *(f"- {name}: {meaning}" for name, meaning in EVIDENCE.items()), "",
              "| paper | inside | outside | without a band | not reproducible, or not done |", "|---|---|---|---|---|"]
-    lines += [f"| [{paper.title}](#{anchor(paper)}) | " + " | ".join(tally(of_paper(paper, outcomes))) + " |"
+    lines += [f"| [{paper.title}](figures/{page_name(paper.family)}) | " + " | ".join(tally(of_paper(paper, outcomes))) + " |"
               for paper in papers]
-    lines += ["", "All that is outside; the figure below says why:", "",
-              *outside_list([outcome for paper in papers for outcome in of_paper(paper, outcomes)])]
-    for paper in papers:
-        lines += ["", f"## {paper.family}", "", f"{paper.title}. {paper.about}", ""]
-        for outcome in of_paper(paper, outcomes):
-            lines += section(outcome)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def anchor(paper: Paper) -> str:
-    return paper.family.lower()
+def paper_page(paper: Paper, outcomes: list[Outcome]) -> str:
+    """One paper's figures; what is outside stands first."""
+    lines = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->", f"# {paper.family}: {paper.title}", "", paper.about, "",
+             "[figures.md](../figures.md) says what the columns mean, and how the page is made.", ""]
+    if any(one.verdict == OUTSIDE for outcome in outcomes for one in outcome.judged or []):
+        lines += ["All that is outside; the figure below says why:", "", *outside_list(outcomes), ""]
+    for outcome in outcomes:
+        lines += section(outcome)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def planning_page(paper: Paper, outcomes: list[Outcome], command: str) -> str:

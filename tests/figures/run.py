@@ -124,13 +124,15 @@ def complaints_about(outcomes: list[Outcome]) -> list[str]:
 def stale_rows(outcomes: list[Outcome], page: Path) -> list[str]:
     """Rows that differ between the program and the page."""
     shown = page.read_text() if page.exists() else ""
-    return [f"docs/{page.name} does not have this row of {outcome.figure.id}; tools/figures makes it anew: "
+    return [f"{page.name} does not have this row of {outcome.figure.id}; tools/figures makes it anew: "
             f"{pages.row_of(outcome, one)}"
             for outcome in outcomes for one in outcome.judged or [] if pages.row_of(outcome, one) not in shown]
 
 
 def page_of(outcome: Outcome) -> Path:
-    return ROOT / "docs" / ("planning.md" if pages.is_planning(outcome.figure) else "figures.md")
+    if pages.is_planning(outcome.figure):
+        return ROOT / "docs/planning.md"
+    return ROOT / "docs/figures" / pages.page_name(pages.family_of(outcome.figure))
 
 
 def record_in(folder: Path) -> Path:
@@ -146,9 +148,11 @@ def write_pages(papers: list[Paper], outcomes: list[Outcome], folder: Path) -> N
     of_papers = [paper for paper in papers if paper.family != pages.PLANNING]
     (folder / "figures.md").write_text(pages.figures_page(of_papers, outcomes, "tools/figures"))
     for paper in papers:
+        its_own = pages.of_paper(paper, outcomes)
         if paper.family == pages.PLANNING:
-            page = pages.planning_page(paper, pages.of_paper(paper, outcomes), "tools/figures")
-            (folder / "planning.md").write_text(page)
+            (folder / "planning.md").write_text(pages.planning_page(paper, its_own, "tools/figures"))
+        else:
+            (folder / "figures" / pages.page_name(paper.family)).write_text(pages.paper_page(paper, its_own))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -235,7 +239,7 @@ def compute_pages(program: Program, papers: list[Paper], options: argparse.Names
     outcomes = outcomes_of(papers, record.computed, [], "full")
     tally.add_figures(outcomes)
     write_pages(papers, outcomes, options.out)
-    print(f"\npages: {options.out}/figures.md, {options.out}/planning.md")
+    print(f"\npages: {options.out}/figures.md, {options.out}/figures/*.md, {options.out}/planning.md")
 
 
 def main() -> int:
