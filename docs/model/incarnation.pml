@@ -56,6 +56,9 @@
 #ifndef RECONFIGURED
 #define RECONFIGURED 0 /* 1: a restarted switch may have no such ring (but another between the same neighbours) */
 #endif
+#ifndef STRANGERS
+#define STRANGERS 0    /* 1: at another port than rank r's, somebody sends plain messages with r's headers */
+#endif
 #ifndef LATE
 #define LATE 1         /* 0: no hello of a dead rank 0 arrives, so never the hellos of all ranks of a dead run */
 #endif
@@ -130,6 +133,9 @@
 #ifndef MAGIC
 #define MAGIC 2        /* data of an unknown ring: 2 dropped; 1 forwarded where its hello was; 0 forwarded */
 #endif
+#ifndef BY_PORT
+#define BY_PORT 1      /* 0: a plain message makes its queue pair plain for the packets of all ports */
+#endif
 #ifndef GONE
 #define GONE 1         /* 0: a run may have the epoch of one whose processes live */
 #endif
@@ -185,6 +191,12 @@ byte kept[D * L * H];     /* each rank's packet: 0 none; else 1 + 2 * run + (1: 
 byte result[D * L];       /* 0 filling; 1 + run: that run's right sum; RUNS + 1: anything else */
 #if RECONFIGURED
 bool foreign[H * RUNS];   /* connections whose packets are forwarded */
+#endif
+
+#if STRANGERS
+byte plain[H * RUNS];     /* connections: ports, as bits, by which the last message that started was plain */
+#define OWN 1             /* the port of the rank's host */
+#define OTHER_PORT 2
 #endif
 
 /* What the switch has sent, by incarnation. */
@@ -299,6 +311,13 @@ inline flush()
 
 inline kill_connections()
 {
+#if STRANGERS
+    x = 0;
+    do
+    :: x < H * RUNS -> plain[x] = 0; x++
+    :: else -> break
+    od;
+#endif
     x = 0;
     do
     :: x < H * RUNS -> admitted[x] = 0; psn[x] = 0; x++
@@ -315,6 +334,9 @@ inline admit(i, r)
 {
     admitted[CONN(i, r)] = 1;
     psn[CONN(i, r)] = 1 + FIRST(i);
+#if STRANGERS
+    plain[CONN(i, r)] = 0;
+#endif
     to[g * H + (r)] = to[g * H + (r)] | (1 << (i));
     x = 0;
     do
@@ -577,10 +599,27 @@ inline data_arrives(i, r, p, sum)
         fi;
         if
         :: ok -> noted[CONN(i, r) * D + m] = 1 + FIRST(i); slot(i, r, sum)
+#if STRANGERS
+        :: !ok && k == 0 && !admitted[CONN(i, r)] -> plain[CONN(i, r)] = plain[CONN(i, r)] & OTHER_PORT
+        :: !ok && k != 0 && !admitted[CONN(i, r)] ->
+            if
+            :: plain[CONN(i, r)] & (BY_PORT -> OWN : OWN | OTHER_PORT) -> forwarded(i, r, p, sum)
+            :: else -> skip /* never guess */
+            fi
+#endif
         :: else -> skip
         fi
     fi
 }
+
+#if STRANGERS
+/* The receiver ignores it: whatever its PSN is, it fits nothing. */
+inline stranger_speaks(i, r)
+{
+    printf("A STRANGER sends a plain message with the headers of rank %d of run %d\n", r, i);
+    plain[CONN(i, r)] = plain[CONN(i, r)] | OTHER_PORT
+}
+#endif
 
 inline host_ends(i, h)
 {
@@ -823,6 +862,24 @@ end:
         pj = 0;
         pg = 0
        }
+#if STRANGERS
+    :: atomic {
+        do
+        :: pi + 1 < started -> pi++
+        :: break
+        od;
+        do
+        :: pr + 1 < H -> pr++
+        :: break
+        od;
+        if
+        :: !admitted[CONN(pi, pr)] -> d_step { stranger_speaks(pi, pr); x = 0 }
+        :: else -> skip /* not by the port of the connection's hello */
+        fi;
+        pi = 0;
+        pr = 0
+       }
+#endif
     :: atomic { /* a process is killed */
         do
         :: pi + 1 < started -> pi++

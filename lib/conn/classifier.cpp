@@ -33,6 +33,10 @@ std::uint64_t requester_key(std::uint16_t pair, std::uint32_t own_qp) {
   return std::uint64_t{pair} << 24 | own_qp;
 }
 
+QueuePair queue_pair_of(const Frame& frame) {
+  return {frame.pair, frame.packet.destination_qp};
+}
+
 Verdict dropped(DropReason reason) {
   return {.step = Step::drop, .drop = reason};
 }
@@ -199,17 +203,18 @@ bool Classifier::greets_unbound_ring(const Frame& frame) const {
 /// header, if it has one.
 Connection* Classifier::look_up(Frame& frame, const std::optional<std::uint32_t>& epoch,
                                 std::uint64_t now) {
-  Connection* connection = connections_.find(frame.pair, frame.packet.destination_qp, now);
-  if (connection == nullptr || connection->hellos == 0) [[likely]] {
-    return connection;
+  const QueuePair name = queue_pair_of(frame);
+  Connection* connection = connections_.find_ring(name, now);
+  if (connection != nullptr && connection->hellos != 0) [[unlikely]] {
+    take_out_overtaken(frame, epoch);
+    connection = connections_.find_ring(name, now);
   }
-  take_out_overtaken(frame, epoch, now);
-  return connections_.find(frame.pair, frame.packet.destination_qp, now);
+  const bool is_ring = connection != nullptr && connection->state != ConnectionState::unclassified;
+  return is_ring ? connection : connections_.find_stranger(name, frame.ingress, now);
 }
 
 /// Gives up hellos that wait on the packet's connection at a lower PSN: their sender has gone on.
-void Classifier::take_out_overtaken(const Frame& frame, const std::optional<std::uint32_t>& epoch,
-                                    std::uint64_t now) {
+void Classifier::take_out_overtaken(const Frame& frame, const std::optional<std::uint32_t>& epoch) {
   if (!wire::icrc_is_valid(frame)) {
     return;
   }
@@ -220,7 +225,7 @@ void Classifier::take_out_overtaken(const Frame& frame, const std::optional<std:
                                 wire::psn_before(hello.frame->packet.psn, frame.packet.psn) &&
                                 (!epoch || *epoch == hello.incarnation.epoch);
       if (is_overtaken) {
-        give_up(sender.ring, hello, DropReason::hello_overtaken, now);
+        give_up(sender.ring, hello, DropReason::hello_overtaken);
       }
     }
   }
@@ -267,6 +272,9 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   }
   if (ina == nullptr) {
     return plain_start(frame, connection, now);
+  }
+  if (connection != nullptr && connection->state == ConnectionState::plain) {
+    connection->state = ConnectionState::barred;
   }
   if (const auto repeat = repeated_start(frame, *ina, connection, now)) {
     return *repeat;
@@ -370,33 +378,35 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
 /// connection, repeats of the ring's own packets would be forwarded raw. But when the ring has not
 /// used the queue pair for the aging time, the queue pair is taken for a new one.
 Verdict Classifier::plain_start(const Frame& frame, Connection* connection, std::uint64_t now) {
-  if (connection == nullptr) {
-    connections_.add_stranger(frame.pair, frame.packet.destination_qp, ConnectionState::plain, now)
-        .count_packet(now);
-    return forwarded();
-  }
-  const bool was_silent = connection->silence(now) > aging_;
-  switch (connection->state) {
-  case ConnectionState::live:
+  switch (connection == nullptr ? ConnectionState::unclassified : connection->state) {
+  case ConnectionState::live: {
+    const bool was_silent = connection->silence(now) > aging_;
     if (!was_silent || is_held_({connection->ring, connection->child})) {
       connection->count_packet(now);
       return {.step = Step::interleave, .ring = connection->ring, .child = connection->child};
     }
     leave_ring(*connection);
+    forget_ring_of(*connection);
     break;
+  }
   case ConnectionState::dead:
     if (connection->port != frame.ingress) {
       return dropped(DropReason::wrong_port);
     }
+    forget_ring_of(*connection);
     break;
   default:
     break;
   }
-  connection->count_packet(now);
-  connection->state = ConnectionState::plain;
-  connection->aging = aging_;
-  connections_.move_to_its_part(*connection, now);
+  connections_.put_stranger(queue_pair_of(frame), frame.ingress, ConnectionState::plain, now)
+      .count_packet(now);
   return forwarded();
+}
+
+/// The queue pair of a dead connection has become plain.
+void Classifier::forget_ring_of(Connection& dead) {
+  dead.state = ConnectionState::unclassified;
+  connections_.forget_unused(dead);
 }
 
 /// docs/protocol.md §3, "The magic". A header that belongs to no ring may come from a withdrawn
@@ -416,19 +426,13 @@ Verdict Classifier::foreign_hello(const Frame& frame, Connection* connection, st
   if (is_result(header_of(frame))) {
     foreign_sessions_.note(frame, header_of(frame));
   }
-  if (connection == nullptr) {
-    connections_.add_stranger(frame.pair, frame.packet.destination_qp, ConnectionState::announced,
-                              now);
-    return forwarded();
-  }
-  switch (connection->state) {
+  switch (connection == nullptr ? ConnectionState::unclassified : connection->state) {
   case ConnectionState::dead: // only an admitted hello revives it
     return dropped(DropReason::dead_connection);
   case ConnectionState::live:
     return {.step = Step::interleave, .ring = connection->ring, .child = connection->child};
   default:
-    connection->state = ConnectionState::announced;
-    connection->aging = aging_;
+    connections_.put_stranger(queue_pair_of(frame), frame.ingress, ConnectionState::announced, now);
     return forwarded();
   }
 }
@@ -445,7 +449,7 @@ Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {
     connection->state = ConnectionState::foreign;
     return forwarded();
   }
-  if (was_greeted || connection->state == ConnectionState::plain) {
+  if (was_greeted) {
     connection->state = ConnectionState::barred;
   }
   return dropped(DropReason::unannounced);
@@ -461,7 +465,7 @@ Verdict Classifier::hello(const Opening& opening, Connection* connection, std::u
     connection->count_packet(now);
     return enter_history(opening);
   }
-  if (const auto reason = why_not_waiting(state, opening, connection)) {
+  if (const auto reason = why_not_waiting(state, opening)) {
     if (reason == DropReason::repeat_held) {
       state.greeted_at = now;
     }
@@ -470,8 +474,7 @@ Verdict Classifier::hello(const Opening& opening, Connection* connection, std::u
   return wait(state, opening, now);
 }
 
-std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Opening& opening,
-                                                      const Connection* connection) {
+std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Opening& opening) {
   const Incarnation incarnation = incarnation_named_by(opening.ina);
   if (state.epoch && incarnation.epoch < *state.epoch) {
     return DropReason::old_epoch;
@@ -483,8 +486,9 @@ std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Op
     return DropReason::ring_draining;
   }
   if (const WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
-    const bool is_repeat =
-        known->connection == connection && known->frame->packet.psn == opening.frame.packet.psn;
+    const wire::Packet& packet = known->frame->packet;
+    const bool is_repeat = packet.destination_qp == opening.frame.packet.destination_qp &&
+                           packet.psn == opening.frame.packet.psn;
     return is_repeat ? DropReason::repeat_held : DropReason::hello_conflict;
   }
   const WaitingHello* others = state.hellos.find(incarnation);
@@ -494,8 +498,7 @@ std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Op
 }
 
 Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t now) {
-  Connection* connection =
-      connections_.take_in(opening.frame.pair, opening.frame.packet.destination_qp, now);
+  Connection* connection = connections_.take_in(queue_pair_of(opening.frame), now);
   if (connection == nullptr) {
     return dropped(DropReason::connection_table_full);
   }
@@ -504,7 +507,7 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
   ++connection->hellos;
   WaitingHello& place = state.hellos.place_for(opening.sender.child);
   if (place.frame != nullptr) {
-    give_up(opening.sender.ring, place, DropReason::hello_displaced, now);
+    give_up(opening.sender.ring, place, DropReason::hello_displaced);
   }
   const Incarnation incarnation = incarnation_named_by(opening.ina);
   const std::uint64_t claim = claim_of(opening);
@@ -543,7 +546,7 @@ std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now)
     admit(hello, {ring, child}, now);
     state.beginning[child] = hello.frame;
   }
-  give_up_all(ring, DropReason::hello_given_up, now);
+  give_up_all(ring, DropReason::hello_given_up);
   return state.beginning;
 }
 
@@ -566,6 +569,7 @@ void Classifier::admit(const WaitingHello& hello, const ring::RingChild& sender,
     leave_ring(connection);
   }
   const Frame& frame = *hello.frame;
+  connections_.forget_strangers(queue_pair_of(frame));
   connection.state = ConnectionState::live;
   connection.ring = sender.ring;
   connection.child = sender.child;
@@ -700,7 +704,7 @@ void Classifier::leave_ring(Connection& connection) {
   connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
 }
 
-void Classifier::update_ports(std::uint16_t ring, std::uint64_t now) {
+void Classifier::update_ports(std::uint16_t ring) {
   RingState& state = *rings_[ring];
   ports_.update_configured(ring);
   for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
@@ -710,7 +714,7 @@ void Classifier::update_ports(std::uint16_t ring, std::uint64_t now) {
     }
     for (WaitingHello& hello : state.hellos.of(child)) {
       if (hello.frame != nullptr && port.value_or(hello.frame->ingress) != hello.frame->ingress) {
-        give_up(ring, hello, DropReason::wrong_port, now);
+        give_up(ring, hello, DropReason::wrong_port);
       }
     }
   }
@@ -730,17 +734,17 @@ void Classifier::set_aging(std::uint64_t milliseconds) {
   magic_rule_.set_aging(milliseconds);
 }
 
-void Classifier::reset(std::uint16_t ring, std::uint64_t now) {
+void Classifier::reset(std::uint16_t ring) {
   end_incarnation(ring);
   rings_[ring]->epoch.reset();
-  give_up_all(ring, DropReason::ring_reset, now);
+  give_up_all(ring, DropReason::ring_reset);
 }
 
 void Classifier::drain(std::uint16_t ring, std::uint64_t now) {
   RingState& state = *rings_[ring];
   if (!state.draining_since) {
     state.draining_since = now;
-    give_up_all(ring, DropReason::ring_draining, now);
+    give_up_all(ring, DropReason::ring_draining);
   }
 }
 
@@ -753,32 +757,31 @@ std::uint64_t Classifier::last_request(std::uint16_t ring) const {
   return last;
 }
 
-Classifier::RingState Classifier::withdraw(std::uint16_t ring, std::uint64_t now) {
+Classifier::RingState Classifier::withdraw(std::uint16_t ring) {
   end_incarnation(ring);
-  give_up_all(ring, DropReason::ring_withdrawn, now);
+  give_up_all(ring, DropReason::ring_withdrawn);
   RingState state = std::move(*rings_[ring]);
   rings_[ring].reset();
   spare_children_ += static_cast<std::uint32_t>(state.admitted.size());
   return state;
 }
 
-void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason,
-                         std::uint64_t now) {
+void Classifier::give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason) {
   const WaitingHello taken = rings_[ring]->hellos.take(hello);
   given_up_.push_back({taken.frame, ring, reason});
   if (taken.claim != 0) {
     claims_.remove(taken.claim);
   }
   --taken.connection->hellos;
-  connections_.move_to_its_part(*taken.connection, now);
+  connections_.forget_unused(*taken.connection);
 }
 
-void Classifier::give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now) {
+void Classifier::give_up_all(std::uint16_t ring, DropReason reason) {
   RingState& state = *rings_[ring];
   for (std::uint16_t child = 0; state.hellos.size() != 0; ++child) {
     for (WaitingHello& hello : state.hellos.of(child)) {
       if (hello.frame != nullptr) {
-        give_up(ring, hello, reason, now);
+        give_up(ring, hello, reason);
       }
     }
   }

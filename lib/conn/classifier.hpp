@@ -151,13 +151,13 @@ class Classifier {
 
   /// The current set has other ports for this ring's members. Live connections go on, by these
   /// ports; hellos that wait and came by another one are given up.
-  void update_ports(std::uint16_t ring, std::uint64_t now);
+  void update_ports(std::uint16_t ring);
 
   /// For queue pairs without a ring that come, speak or die from now on.
   void set_aging(std::uint64_t milliseconds);
 
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
-  void reset(std::uint16_t ring, std::uint64_t now);
+  void reset(std::uint16_t ring);
 
   /// Gives up waiting hellos, and refuses those that would begin a new incarnation from now on. The
   /// running one goes on. Does nothing the second time.
@@ -174,7 +174,7 @@ class Classifier {
 
   /// The same as reset() for good, and hands the ring's state out. The ring leaves the set before
   /// the next packet comes; its places for connections are free again.
-  RingState withdraw(std::uint16_t ring, std::uint64_t now);
+  RingState withdraw(std::uint16_t ring);
 
   /// Hellos that were given up since the last call. Valid until the next classify().
   std::span<const GivenUp> take_given_up();
@@ -249,8 +249,7 @@ class Classifier {
   Verdict foreign_hello(const frame::Frame& frame, Connection* connection, std::uint64_t now);
   Verdict foreign_data(const frame::Frame& frame, Connection* connection);
   Verdict hello(const Opening& opening, Connection* connection, std::uint64_t now);
-  std::optional<DropReason> why_not_waiting(RingState& state, const Opening& opening,
-                                            const Connection* connection);
+  std::optional<DropReason> why_not_waiting(RingState& state, const Opening& opening);
   Verdict wait(RingState& state, const Opening& opening, std::uint64_t now);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
   Verdict enter_history(const Opening& opening);
@@ -263,10 +262,10 @@ class Classifier {
   void name_requester(const ring::RingChild& sender);
   void end_incarnation(std::uint16_t ring);
   void leave_ring(Connection& connection);
-  void take_out_overtaken(const frame::Frame& frame, const std::optional<std::uint32_t>& epoch,
-                          std::uint64_t now);
-  void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason, std::uint64_t now);
-  void give_up_all(std::uint16_t ring, DropReason reason, std::uint64_t now);
+  void forget_ring_of(Connection& dead);
+  void take_out_overtaken(const frame::Frame& frame, const std::optional<std::uint32_t>& epoch);
+  void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason);
+  void give_up_all(std::uint16_t ring, DropReason reason);
 
   const ring::CurrentRings& current_;
   SessionSource sessions_;

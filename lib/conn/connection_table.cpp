@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/connection_table.hpp"
 
+#include <bit>
 #include <cassert>
 
 namespace weir::conn {
@@ -9,12 +10,13 @@ ConnectionTable::ConnectionTable(const Settings& settings)
     : ring_(settings.ring_entries, settings.hash_key),
       strangers_(settings.plain_entries, settings.hash_key), aging_(settings.aging) {}
 
-Connection* ConnectionTable::find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now) {
-  const std::uint64_t key = key_of(pair, qp);
-  if (Connection* connection = fresh(ring_, key, now); connection != nullptr) [[likely]] {
-    return connection;
-  }
-  return fresh(strangers_, key, now);
+Connection* ConnectionTable::find_ring(const QueuePair& name, std::uint64_t now) {
+  return fresh(ring_, key_of(name), now);
+}
+
+Connection* ConnectionTable::find_stranger(const QueuePair& name, std::uint16_t port,
+                                           std::uint64_t now) {
+  return fresh(strangers_, key_of(name, port), now);
 }
 
 Connection* ConnectionTable::fresh(BucketTable<Connection>& table, std::uint64_t key,
@@ -31,53 +33,47 @@ Connection* ConnectionTable::fresh(BucketTable<Connection>& table, std::uint64_t
   return nullptr;
 }
 
-Connection& ConnectionTable::add_stranger(std::uint16_t pair, std::uint32_t qp,
+Connection& ConnectionTable::put_stranger(const QueuePair& name, std::uint16_t port,
                                           ConnectionState state, std::uint64_t now) {
-  Connection* connection = strangers_.insert(
-      key_of(pair, qp), [now](const Connection& old) { return std::optional(old.silence(now)); });
-  assert(connection != nullptr); // every stranger may be forgotten
-  *connection = {
-      .state = state, .pair = pair, .qp = qp, .last_seen = now, .packets = 0, .aging = aging_};
+  Connection* connection = find_stranger(name, port, now);
+  if (connection == nullptr) {
+    connection = strangers_.insert(key_of(name, port), [now](const Connection& old) {
+      return std::optional(old.silence(now));
+    });
+    assert(connection != nullptr); // every stranger may be forgotten
+    *connection = {.pair = name.pair, .qp = name.qp, .port = port};
+    strangers_ports_ |= std::uint64_t{1} << port;
+  }
+  connection->state = state;
+  connection->last_seen = now;
+  connection->aging = aging_;
   return *connection;
 }
 
-Connection* ConnectionTable::take_in(std::uint16_t pair, std::uint32_t qp, std::uint64_t now) {
-  const std::uint64_t key = key_of(pair, qp);
-  if (Connection* known = fresh(ring_, key, now); known != nullptr) {
+void ConnectionTable::forget_strangers(const QueuePair& name) {
+  for (std::uint64_t ports = strangers_ports_; ports != 0; ports &= ports - 1) {
+    const auto port = static_cast<std::uint16_t>(std::countr_zero(ports));
+    if (const Connection* stranger = strangers_.find(key_of(name, port))) {
+      strangers_.erase(*stranger);
+    }
+  }
+}
+
+Connection* ConnectionTable::take_in(const QueuePair& name, std::uint64_t now) {
+  if (Connection* known = find_ring(name, now); known != nullptr) {
     return known;
   }
-  Connection* place = ring_.insert(key, [now](const Connection& old) {
+  Connection* place = ring_.insert(key_of(name), [now](const Connection& old) {
     return old.may_be_forgotten() ? std::optional(old.silence(now)) : std::nullopt;
   });
-  if (place == nullptr) {
-    return nullptr;
-  }
-  *place = {.pair = pair, .qp = qp, .last_seen = now};
-  if (const Connection* stranger = fresh(strangers_, key, now); stranger != nullptr) {
-    *place = *stranger;
-    strangers_.erase(*stranger);
+  if (place != nullptr) {
+    *place = {.pair = name.pair, .qp = name.qp, .last_seen = now};
   }
   return place;
 }
 
-void ConnectionTable::move_to_its_part(Connection& connection, std::uint64_t now) {
-  if (connection.hellos != 0 || !ring_.owns(connection)) {
-    return;
-  }
-  switch (connection.state) {
-  case ConnectionState::live:
-  case ConnectionState::dead:
-    return;
-  case ConnectionState::plain:
-  case ConnectionState::announced:
-  case ConnectionState::foreign:
-  case ConnectionState::barred: {
-    const Connection known = connection;
-    ring_.erase(connection);
-    add_stranger(known.pair, known.qp, known.state, now) = known;
-    return;
-  }
-  case ConnectionState::unclassified:
+void ConnectionTable::forget_unused(const Connection& connection) {
+  if (connection.state == ConnectionState::unclassified && connection.hellos == 0) {
     ring_.erase(connection);
   }
 }

@@ -14,7 +14,7 @@ namespace weir::conn {
 /// What the switch knows about a queue pair between ring neighbours (docs/protocol.md §3).
 enum class ConnectionState : std::uint8_t {
   unclassified, // nothing yet; hellos wait on it
-  plain,        // last seen starting a message without the magic
+  plain,        // the last message that started had no magic
   announced,    // sent a hello of a ring that is not on this switch
   foreign,      // belongs to a ring of another switch
   barred,       // sent an INA header of a ring that no switch has confirmed
@@ -22,6 +22,7 @@ enum class ConnectionState : std::uint8_t {
   dead,         // was live; its incarnation has ended
 };
 
+/// By the queue pair's packets that one port brings, or, of a ring's, by all.
 struct Connection {
   ConnectionState state = ConnectionState::unclassified;
   std::uint8_t ack_timeout = 0; // exponent, as its hello told; 0: untold
@@ -29,7 +30,7 @@ struct Connection {
   std::uint32_t qp = 0;         // destination QP
   std::uint16_t ring = 0;       // of live and dead ones
   std::uint16_t child = 0;      // likewise
-  std::uint16_t port = 0;       // likewise: where its hello came in
+  std::uint16_t port = 0;       // where its packets come in; of live and dead ones, its hello's
   std::uint16_t hellos = 0;     // that wait on it
   std::uint64_t last_seen = 0;  // milliseconds
   std::uint64_t packets = 0;    // requests seen
@@ -64,36 +65,51 @@ struct Connection {
   }
 };
 
-/// <source IP, destination IP, destination QP> to Connection. The address pair is handed in as
-/// ring::RingSet's number. Connections of rings have places of their own, which no plain traffic
-/// takes. One lcore owns a table.
+/// A queue pair as its packets name it. The address pair is ring::RingSet's number.
+struct QueuePair {
+  std::uint16_t pair = 0;
+  std::uint32_t qp = 0; // destination QP
+};
+
+/// <source IP, destination IP, destination QP> to Connection. A ring has one connection with a
+/// queue pair. Of all others each port has its own, since anybody can forge a queue pair's headers,
+/// but nobody can send by another's port (docs/protocol.md §3, "Each port by itself"). Connections
+/// of rings have places of their own, which no plain traffic takes. One lcore owns a table.
 class ConnectionTable {
  public:
   struct Settings {
     std::uint32_t ring_entries = 0;  // live, dead, and those with waiting hellos
-    std::uint32_t plain_entries = 0; // plain and foreign ones
-    std::uint64_t aging = 600'000;   // milliseconds, of plain and foreign ones
+    std::uint32_t plain_entries = 0; // of strangers: all others
+    std::uint64_t aging = 600'000;   // milliseconds, of strangers
     HashKey hash_key;
   };
 
   explicit ConnectionTable(const Settings& settings);
 
-  /// nullptr when there is none or it has aged. An aged one on which hellos wait is returned as
-  /// unclassified.
-  Connection* find(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
+  /// A ring's connection, or one on which hellos wait. nullptr when there is none or it has aged.
+  /// An aged one on which hellos wait is returned as unclassified.
+  Connection* find_ring(const QueuePair& name, std::uint64_t now);
 
-  /// Adds a queue pair that the table does not know, as plain or foreign. When the table is full,
-  /// the one that was silent longest is forgotten; its next FIRST or ONLY classifies it again.
-  Connection& add_stranger(std::uint16_t pair, std::uint32_t qp, ConnectionState state,
+  /// What the packets of this port have shown of a queue pair. nullptr when there is nothing or it
+  /// has aged.
+  Connection* find_stranger(const QueuePair& name, std::uint16_t port, std::uint64_t now);
+
+  /// Adds a queue pair that the table does not know by this port, or gives it another state. When
+  /// the table is full, the one that was silent longest is forgotten; its next FIRST or ONLY
+  /// classifies it again.
+  Connection& put_stranger(const QueuePair& name, std::uint16_t port, ConnectionState state,
                            std::uint64_t now);
 
-  /// Moves or adds the connection to the rings' places. When these are full, the dead one that was
-  /// silent longest is forgotten. nullptr when there is no dead one.
-  Connection* take_in(std::uint16_t pair, std::uint32_t qp, std::uint64_t now);
+  /// By all ports. What a queue pair was before a ring used it counts no more afterwards.
+  void forget_strangers(const QueuePair& name);
 
-  /// Moves a connection to the part of the table that its state belongs to. Call it when a live
-  /// connection ends or the last hello on a connection is gone.
-  void move_to_its_part(Connection& connection, std::uint64_t now);
+  /// Adds the connection to the rings' places, if it is not there. When these are full, the dead
+  /// one that was silent longest is forgotten. nullptr when there is no dead one.
+  Connection* take_in(const QueuePair& name, std::uint64_t now);
+
+  /// Forgets a connection of which nothing is known and on which no hello waits. Call it when the
+  /// last hello on a connection is gone, or a ring has left it for good.
+  void forget_unused(const Connection& connection);
 
   /// For strangers added from now on.
   void set_aging(std::uint64_t milliseconds) { aging_ = milliseconds; }
@@ -117,14 +133,15 @@ class ConnectionTable {
   }
 
  private:
-  static std::uint64_t key_of(std::uint16_t pair, std::uint32_t qp) {
-    return std::uint64_t{pair} << 24 | qp;
+  static std::uint64_t key_of(const QueuePair& name, std::uint16_t port = 0) {
+    return std::uint64_t{port} << 40 | std::uint64_t{name.pair} << 24 | name.qp;
   }
 
   Connection* fresh(BucketTable<Connection>& table, std::uint64_t key, std::uint64_t now);
 
   BucketTable<Connection> ring_;
   BucketTable<Connection> strangers_;
+  std::uint64_t strangers_ports_ = 0; // a set: all that any stranger has come by
   std::uint64_t aging_;
 };
 

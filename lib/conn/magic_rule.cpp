@@ -57,15 +57,16 @@ void MagicRule::forget(const QueuePair* known) {
   }
 }
 
-/// A keyed hash of the queue pair, because addresses are too long to store. Without the key nobody
-/// can make two queue pairs collide.
+/// A keyed hash of the queue pair and the port, because addresses are too long to store. Without
+/// the key nobody can make two queue pairs collide.
 std::uint64_t MagicRule::key_of(const Frame& frame) const {
   const auto [source_high, source_low] = frame.source().words();
   const auto [destination_high, destination_low] = frame.destination().words();
   const HashKey& key = settings_.hash_key;
   const std::uint64_t source = keyed_hash(key, source_high, source_low);
   const std::uint64_t destination = keyed_hash(key, destination_high, destination_low);
-  return keyed_hash(key, source, destination + frame.packet.destination_qp) >> 1;
+  const std::uint64_t queue_pair = std::uint64_t{frame.ingress} << 24 | frame.packet.destination_qp;
+  return keyed_hash(key, source, destination + queue_pair) >> 1;
 }
 
 /// An announced queue pair may make room for another: if it is forgotten, its host must only say

@@ -15,12 +15,12 @@ namespace weir::conn {
 /// forwarded a repeat of a raw FIRST as a duplicate, its raw LAST would then fit the receiver. So
 /// an INA header is forwarded only if a hello announced it and another switch has answered that
 /// hello; otherwise its queue pair is barred. A hello alone opens nothing: a host that goes back to
-/// its hello repeats the hello too.
+/// its hello repeats the hello too. Each port is judged by itself, as between neighbours.
 /// One lcore owns an object, for the frames that it receives.
 class MagicRule {
  public:
   struct Settings {
-    std::uint32_t entries = 0;     // queue pairs remembered
+    std::uint32_t entries = 0;     // queue pairs remembered, each by port
     std::uint64_t aging = 600'000; // milliseconds of silence after which one is forgotten
     HashKey hash_key;
     ForeignSessions* sessions = nullptr; // shared by the whole switch; outlives the object

@@ -118,7 +118,7 @@ void Classify::end_connections(std::uint16_t ring, frame::Instant now) {
 }
 
 void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
-  classifier_.update_ports(ring, now.ms());
+  classifier_.update_ports(ring);
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < rings_[ring]->pins.size(); ++child) {
     std::optional<l2::Pin>& pin = rings_[ring]->pins[child];
@@ -131,7 +131,7 @@ void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
 
 void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::ring_reset, now);
-  classifier_.reset(ring, now.ms());
+  classifier_.reset(ring);
   drop_given_up_hellos(now);
 }
 
@@ -143,7 +143,7 @@ void Classify::drain_ring(std::uint16_t ring, frame::Instant now) {
 conn::Classifier::RingState Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   aggregate_.settle(ring, now);
   end_connections(ring, now);
-  conn::Classifier::RingState state = classifier_.withdraw(ring, now.ms());
+  conn::Classifier::RingState state = classifier_.withdraw(ring);
   drop_given_up_hellos(now);
   return state;
 }

@@ -102,7 +102,7 @@ class Harness {
       rings_.swap(std::make_shared<const ring::RingSet>(rings_->with(ring.spec())));
       classifier_.adopt(0, conn::Classifier::RingState(ring));
     } else {
-      classifier_.withdraw(0, now_ * 50);
+      classifier_.withdraw(0);
       rings_.swap(std::make_shared<const ring::RingSet>(rings_->without(0)));
     }
   }
@@ -116,7 +116,7 @@ class Harness {
 
   void reset_rings() {
     for (const std::uint16_t ring : rings_->present()) {
-      classifier_.reset(ring, now_ * 50);
+      classifier_.reset(ring);
       take_back_given_up();
     }
   }

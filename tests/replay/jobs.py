@@ -265,7 +265,7 @@ def waiting(hellos: Hellos) -> Steps:
     yield Step(run.hello(0), "drop.hello_overtaken")
     yield Step(run.plain(0, SEND_ONLY, 1), "flood")
     yield Step(run.hello(0), "drop.hello_overtaken")
-    yield Step(run.packet(0, RC_READ, 1), "flood")
+    yield Step(run.packet(0, RC_READ, 1), "drop.unannounced")  # the hello has ended what was plain
     yield Step(replace(run, psn=run.psn - 1).hello(0), "drop.hello_overtaken")
     yield Step(run.hello(0), "aggregated")  # a later hello counts as a later packet too
     yield Step(run.hello(1), "aggregated")
@@ -563,9 +563,9 @@ def ageing(hellos: Hellos) -> Steps:
     yield Step(below.plain(0, SEND_ONLY, -2), "forward")
     yield Step(below.hello(0), "held")
     yield Step(plain.packet(0, SEND_LAST, 1, bytes(8)), "forward", AGEING - SECOND)
-    yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "forward")
+    yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "drop.unannounced")  # a hello ends what was plain
     yield Step(plain.packet(0, SEND_LAST, 1, bytes(8)), "drop.unclassified", AGEING + SECOND)
-    yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "drop.unclassified")  # a waiting hello does not keep a connection plain
+    yield Step(below.packet(0, SEND_LAST, -1, bytes(8)), "drop.unclassified")
     yield Step(run.first(0, 1), "aggregated", 100 * AGEING)
     yield Step(run.plain(0, SEND_ONLY, 2), "drop.out_of_turn")  # no change: the connection is not silent
     yield Step(run.last(0, 1), "aggregated")

@@ -243,7 +243,8 @@ class Switch:
         self.case = case
         self.port_of_source = {bytes.fromhex(m.replace(":", "")): i for i, m in enumerate(case.port_macs)}
         self.fdb: dict[bytes, tuple[int, int]] = {}  # station: port, time of its last frame
-        self.connections: dict[Key, Connection] = {}
+        self.connections: dict[Key, Connection] = {}  # of the ring
+        self.strangers: dict[tuple[Key, int], Connection] = {}  # all others: what each port's packets have shown
         self.waiting: list[list[Waiting]] = [[] for _ in case.members]  # by rank, oldest first
         self.incarnation: Incarnation | None = None
         self.begun = 0  # incarnations so far
@@ -368,22 +369,29 @@ class Switch:
     # -- queue pairs (§3)
 
     def connection(self, roce: Roce) -> Connection | None:
-        """The connection's entry, unless it has aged."""
+        """What the switch knows of the packet's connection: the ring's entry, or the one of the packet's port."""
         entry = self.connections.get(roce.connection)
-        if entry is None or entry.state is State.LIVE:
-            return entry
-        silent = self.now - entry.seen_ns
+        if entry is None:
+            return self.stranger_entry(roce)
         if entry.state is State.DEAD:
             told = 16 * 4096 << max(entry.ack_timeout, SHORTEST_ACK_TIMEOUT)
             at_least = told if entry.ack_timeout else UNTOLD_DEAD_NS
-            assert silent < at_least, "only the least time for which a dead connection is kept is laid down"
-        elif silent > AGEING_NS:
-            del self.connections[roce.connection]
+            assert self.now - entry.seen_ns < at_least, "only the least time for which a dead connection is kept is laid down"
+        return entry
+
+    def stranger_entry(self, roce: Roce) -> Connection | None:
+        entry = self.strangers.get(self.at_port(roce))
+        if entry and self.now - entry.seen_ns > AGEING_NS:
+            del self.strangers[self.at_port(roce)]
             return None
         return entry
 
+    def at_port(self, roce: Roce) -> tuple[Key, int]:
+        return roce.connection, self.port_of_source[roce.frame[6:12]]
+
     def note(self, roce: Roce, state: State) -> None:
-        self.connections[roce.connection] = Connection(state, self.now)
+        self.connections.pop(roce.connection, None)
+        self.strangers[self.at_port(roce)] = Connection(state, self.now)
 
     def classify(self, index: int, roce: Roce, port: int) -> None:
         if roce.starts_message:
@@ -411,6 +419,9 @@ class Switch:
         ina = roce.ina()
         if ina is None:
             return self.plain_start(index, roce, port)
+        entry = self.connection(roce)
+        if entry and entry.state is State.PLAIN:
+            entry.state = State.BARRED
         repeat = self.repeated_start(roce, ina)
         if repeat:
             return self.drop(index, repeat)
@@ -510,7 +521,7 @@ class Switch:
         if not roce.starts_message or not roce.icrc_is_right():
             return entry is None or entry.state is State.FOREIGN
         if ina is None:
-            self.connections.pop(roce.connection, None)
+            self.strangers.pop(self.at_port(roce), None)
             return True
         state = self.after_foreign_header(entry, roce, ina)
         self.note(roce, state)
@@ -649,6 +660,7 @@ class Switch:
         connections = [Connection(State.LIVE, self.now, h.ina.rank, h.ina.ack_timeout, 0, {0: message}, flow=flow)
                        for h, message, flow in zip(hellos, messages, flows)]
         self.connections |= {h.roce.connection: c for h, c in zip(hellos, connections)}
+        self.strangers = {key: c for key, c in self.strangers.items() if key[0] not in self.connections}
         session, self.begun = FIRST_SESSION + self.begun, self.begun + 1
         self.incarnation = Incarnation(*last.run, session, connections, [h.port for h in hellos],
                                        [h.roce.frame[6:12] for h in hellos], self.now)

@@ -98,14 +98,14 @@ class ClassifierBench {
 
   /// See stage::InlineSwitch::withdraw_ring.
   void withdraw(std::uint16_t ring) {
-    classifier_.withdraw(ring, now);
+    classifier_.withdraw(ring);
     rings_.swap(std::make_unique<const ring::RingSet>(rings_->without(ring)));
   }
 
   /// See stage::InlineSwitch::change_rings. Returns what it did with hellos that waited.
   std::string change(const ring::RingSpec& spec) {
     rings_.swap(std::make_unique<const ring::RingSet>(rings_->with_changed(std::vector{spec})));
-    classifier_.update_ports(*rings_->ring_with_id(spec.id), now);
+    classifier_.update_ports(*rings_->ring_with_id(spec.id));
     return take_given_up();
   }
 

@@ -147,7 +147,7 @@ TEST(Magic, ALiveConnectionStaysLive) {
 TEST(Magic, ADeadConnectionStaysDead) {
   OtherRing other;
   other.bench.admit(other.job);
-  other.bench.classifier().reset(0, other.bench.now);
+  other.bench.classifier().reset(0);
   expect_steps(other.bench, {{"a foreign hello", other.hello(), "drop dead_connection"},
                              {"foreign data", other.first(), "drop unannounced"},
                              {"a middle", other.middle(), "drop dead_connection"}});

@@ -278,7 +278,7 @@ TEST(Incarnation, AResetForgetsTheEpochAndRetiresTheRun) {
   const auto message = job.message(0, 1, three_packets());
   ASSERT_EQ(bench.classify(message[0]), "0.0 message 1 packet 0");
   ASSERT_EQ(bench.classify(hello_of_run(job, 1, 9, 5)), "waits 0.1");
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   EXPECT_EQ(bench.take_given_up(), ", gave up ring_reset");
   EXPECT_FALSE(bench.classifier().status_of(0, 0).connected);
   expect_steps(bench, {{"the middle of its messages", message[1], "drop dead_connection"},
@@ -292,7 +292,7 @@ TEST(Incarnation, AResetBeforeAnyClosesNothing) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   ASSERT_EQ(bench.classify(job.hello(0)), "waits 0.0");
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   EXPECT_EQ(bench.take_given_up(), ", gave up ring_reset");
   bench.admit(job);
 }
@@ -330,7 +330,7 @@ TEST(Incarnation, AQpThatGoesToAnotherRingLeavesItsOwn) {
   const auto message = two.message(0, 1, three_packets());
   EXPECT_EQ(bench.classify(old[0]), "drop no_connection");
   EXPECT_EQ(bench.classify(message[0]), "1.0 message 1 packet 0");
-  bench.classifier().reset(0, bench.now); // must not change the QP, which is now ring 2's
+  bench.classifier().reset(0); // must not change the QP, which is now ring 2's
   EXPECT_EQ(bench.classify(message[1]), "1.0 message 1 packet 1");
 }
 
@@ -384,7 +384,7 @@ TEST(Connections, ADeadOneTurnsPlainFromItsOwnPortAlone) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   bench.admit(job); // by port 0
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   const Built middle = plain(job, 0, kMiddle);
   EXPECT_EQ(bench.classify(plain(job, 0, kFirst), 3), "drop wrong_port");
   EXPECT_EQ(bench.classify(middle), "drop dead_connection");
@@ -407,7 +407,7 @@ TEST(Connections, DeadOnesAgeAfterSixteenAckTimeouts) {
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
       bench.classify(poked_byte(job.hello(rank), test::kInaAckTimeoutAt, ack_timeout));
     }
-    bench.classifier().reset(0, bench.now);
+    bench.classifier().reset(0);
     const Built middle = plain(job, 0, kMiddle);
     bench.now += milliseconds;
     EXPECT_EQ(bench.classify(middle), "drop dead_connection") << int{ack_timeout};
@@ -424,7 +424,7 @@ TEST(Connections, MessagesOfAnOldRunKeepItsConnectionDead) {
   Bench bench({job.ring()});
   bench.admit(job);
   const auto message = job.message(0, 1, three_packets());
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   bench.now += 3'600'000;
   ASSERT_EQ(bench.classify(message[0]), "drop no_connection");
   bench.now += 3'600'000;
@@ -435,7 +435,7 @@ TEST(Connections, AreNotRevivedByAHelloThatWaits) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   bench.admit(job);
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   const Built hello = hello_of_run(job, 0, 2, 9);
   expect_steps(
       bench, {{"the dead connection's own rank", hello, "waits 0.0"},

@@ -94,7 +94,7 @@ TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
   bench.admit(job); // by port 0
   const Built other_qp = with_qp(plain(job, 1, kOnly), 0x999);
   EXPECT_EQ(bench.classify(other_qp, 1), "drop wrong_port");
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   EXPECT_EQ(bench.classify(other_qp, 1), "forward");
 }
 
@@ -103,7 +103,7 @@ TEST(Ports, TheNextRunMayComeByOthers) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   bench.admit(job);
-  bench.classifier().reset(0, bench.now);
+  bench.classifier().reset(0);
   job.restart(2);
   EXPECT_EQ(bench.classify(job.hello(0), 2), "waits 0.0");
   EXPECT_EQ(bench.classify(job.hello(1), 3), "begins 0");

@@ -77,7 +77,8 @@ TEST(Classifier, APlainQpBecomesARingsAndStaysTheRings) {
   expect_steps(bench, {{"plain at first", plain(job, 0, kOnly), "forward"},
                        {"its middle", plain(job, 0, kMiddle), "forward"},
                        {"a ring's message finds it plain", message[0], "drop no_connection"},
-                       {"still plain", plain(job, 0, kMiddle), "forward"}});
+                       {"its rest is raw data", message[1], "drop unannounced"},
+                       {"plain again", plain(job, 0, kOnly), "forward"}});
   bench.admit(job);
   expect_steps(bench,
                {{"no longer", plain(job, 0, kMiddle), "gap 0.0"},
@@ -239,7 +240,7 @@ TEST(Classifier, RequestsThatCannotBeAggregated) {
                          {"plain QP", request, row.plain}});
     bench.admit(job);
     EXPECT_EQ(bench.classify(request), row.live);
-    bench.classifier().reset(0, bench.now);
+    bench.classifier().reset(0);
     EXPECT_EQ(bench.classify(request), row.dead);
   }
 }

@@ -164,29 +164,62 @@ TEST(BucketTable, EqualsAMapUnderRandomTraffic) {
 // ---- Connections. ----
 
 constexpr std::uint64_t kAging = 100;
+constexpr std::uint16_t kPort = 3; // of strangers
 
 ConnectionTable::Settings settings(std::uint32_t ring, std::uint32_t plain) {
   return {.ring_entries = ring, .plain_entries = plain, .aging = kAging, .hash_key = {}};
 }
 
 Connection& add_plain(ConnectionTable& table, std::uint32_t qp, std::uint64_t now) {
-  return table.add_stranger(1, qp, ConnectionState::plain, now);
+  return table.put_stranger({1, qp}, kPort, ConnectionState::plain, now);
 }
 
 TEST(ConnectionTable, KeepsKeysApart) {
   ConnectionTable table(settings(8, 8));
-  EXPECT_EQ(table.find(1, 5, 0), nullptr);
+  EXPECT_EQ(table.find_stranger({1, 5}, kPort, 0), nullptr);
   const Connection& first = add_plain(table, 5, 7);
   EXPECT_EQ(first.state, ConnectionState::plain);
   EXPECT_EQ(first.pair, 1);
   EXPECT_EQ(first.qp, 5u);
   EXPECT_EQ(first.last_seen, 7u);
-  const Connection& other_pair = table.add_stranger(2, 5, ConnectionState::foreign, 7);
+  EXPECT_EQ(first.port, kPort);
+  const Connection& other_pair = table.put_stranger({2, 5}, kPort, ConnectionState::foreign, 7);
   const Connection& other_qp = add_plain(table, 0xffffff, 7);
-  EXPECT_EQ(table.find(1, 5, 7), &first);
-  EXPECT_EQ(table.find(2, 5, 7), &other_pair);
-  EXPECT_EQ(table.find(1, 0xffffff, 7), &other_qp);
-  EXPECT_EQ(table.size(), 3u);
+  const Connection& other_port = table.put_stranger({1, 5}, 63, ConnectionState::barred, 7);
+  const Connection* ring = table.take_in({1, 5}, 7);
+  EXPECT_EQ(table.find_stranger({1, 5}, kPort, 7), &first);
+  EXPECT_EQ(table.find_stranger({2, 5}, kPort, 7), &other_pair);
+  EXPECT_EQ(table.find_stranger({1, 0xffffff}, kPort, 7), &other_qp);
+  EXPECT_EQ(table.find_stranger({1, 5}, 63, 7), &other_port);
+  EXPECT_EQ(table.find_stranger({1, 5}, 0, 7), nullptr);
+  EXPECT_EQ(table.find_ring({1, 5}, 7), ring);
+  EXPECT_EQ(table.find_ring({2, 5}, 7), nullptr);
+  EXPECT_EQ(table.size(), 5u);
+}
+
+TEST(ConnectionTable, AStrangersStateIsReplaced) {
+  ConnectionTable table(settings(8, 8));
+  Connection& first = add_plain(table, 5, 0);
+  first.count_packet(7);
+  const Connection& again = table.put_stranger({1, 5}, kPort, ConnectionState::announced, 9);
+  EXPECT_EQ(&again, &first);
+  EXPECT_EQ(again.state, ConnectionState::announced);
+  EXPECT_EQ(again.packets, 1u);
+  EXPECT_EQ(again.last_seen, 9u);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(ConnectionTable, ForgetsAQueuePairByAllPorts) {
+  ConnectionTable table(settings(8, 64));
+  for (std::uint16_t port = 0; port < 64; ++port) {
+    table.put_stranger({1, 5}, port, ConnectionState::plain, 0);
+  }
+  const Connection& other = add_plain(table, 6, 0);
+  const Connection* ring = table.take_in({1, 5}, 0);
+  table.forget_strangers({1, 5});
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_EQ(table.find_stranger({1, 6}, kPort, 0), &other);
+  EXPECT_EQ(table.find_ring({1, 5}, 0), ring);
 }
 
 struct AgingRow {
@@ -199,21 +232,11 @@ struct AgingRow {
 };
 
 const std::vector<AgingRow> kAgingRows{
-    {"plain", ConnectionState::plain, 0, 100, 100, std::nullopt},
-    {"announced", ConnectionState::announced, 0, 100, 100, std::nullopt},
-    {"foreign", ConnectionState::foreign, 0, 100, 100, std::nullopt},
-    {"barred", ConnectionState::barred, 0, 100, 100, std::nullopt},
     {"dead", ConnectionState::dead, 0, 7000, 7000, std::nullopt},
     {"live", ConnectionState::live, 0, 100, 1'000'000, ConnectionState::live},
     {"live, a hello waits", ConnectionState::live, 1, 100, 1'000'000, ConnectionState::live},
     {"a hello waits", ConnectionState::unclassified, 1, 0, 1'000'000,
      ConnectionState::unclassified},
-    {"plain, a hello waits", ConnectionState::plain, 1, 100, 100, ConnectionState::unclassified},
-    {"announced, a hello waits", ConnectionState::announced, 2, 100, 100,
-     ConnectionState::unclassified},
-    {"foreign, a hello waits", ConnectionState::foreign, 1, 100, 100,
-     ConnectionState::unclassified},
-    {"barred, a hello waits", ConnectionState::barred, 1, 100, 100, ConnectionState::unclassified},
     {"dead, a hello waits", ConnectionState::dead, 1, 7000, 7000, ConnectionState::unclassified},
 };
 
@@ -221,14 +244,14 @@ TEST(ConnectionTable, ForgetsSilentOnesButNoLiveOnes) {
   for (const AgingRow& row : kAgingRows) {
     SCOPED_TRACE(row.description);
     ConnectionTable table(settings(8, 8));
-    Connection* connection = table.take_in(1, 9, 50);
+    Connection* connection = table.take_in({1, 9}, 50);
     ASSERT_NE(connection, nullptr);
     connection->state = row.state;
     connection->hellos = row.hellos;
     connection->aging = row.aging;
-    ASSERT_EQ(table.find(1, 9, 50 + row.lasts), connection);
+    ASSERT_EQ(table.find_ring({1, 9}, 50 + row.lasts), connection);
     EXPECT_EQ(connection->state, row.state);
-    const Connection* later = table.find(1, 9, 51 + row.lasts);
+    const Connection* later = table.find_ring({1, 9}, 51 + row.lasts);
     ASSERT_EQ(later != nullptr, row.then.has_value());
     if (later != nullptr) {
       EXPECT_EQ(later->state, *row.then);
@@ -238,14 +261,25 @@ TEST(ConnectionTable, ForgetsSilentOnesButNoLiveOnes) {
   }
 }
 
+TEST(ConnectionTable, ForgetsSilentStrangers) {
+  for (const auto state : {ConnectionState::plain, ConnectionState::announced,
+                           ConnectionState::foreign, ConnectionState::barred}) {
+    ConnectionTable table(settings(8, 8));
+    const Connection& stranger = table.put_stranger({1, 9}, kPort, state, 50);
+    EXPECT_EQ(table.find_stranger({1, 9}, kPort, 50 + kAging), &stranger);
+    EXPECT_EQ(table.find_stranger({1, 9}, kPort, 51 + kAging), nullptr);
+    EXPECT_EQ(table.size(), 0u);
+  }
+}
+
 TEST(ConnectionTable, NothingOfAForgottenOneIsLeft) {
   ConnectionTable table(settings(4, 4));
   Connection& first = add_plain(table, 1, 0);
   first.count_packet(0);
-  EXPECT_EQ(table.find(1, 1, kAging + 1), nullptr);
+  EXPECT_EQ(table.find_stranger({1, 1}, kPort, kAging + 1), nullptr);
   EXPECT_EQ(table.size(), 0u);
   EXPECT_EQ(add_plain(table, 1, 200).packets, 0u);
-  EXPECT_EQ(table.take_in(2, 2, 200)->packets, 0u);
+  EXPECT_EQ(table.take_in({2, 2}, 200)->packets, 0u);
 }
 
 TEST(ConnectionTable, AStrangerSilentForLongestGivesWay) {
@@ -254,14 +288,14 @@ TEST(ConnectionTable, AStrangerSilentForLongestGivesWay) {
   for (; table.size() < kPlaces; ++qp) {
     add_plain(table, qp, 10);
   }
-  Connection* oldest = table.find(1, qp - 1, 10);
+  Connection* oldest = table.find_stranger({1, qp - 1}, kPort, 10);
   ASSERT_NE(oldest, nullptr);
   oldest->last_seen = 1;
   const std::uint32_t oldest_qp = qp - 1;
   for (const std::uint32_t end = qp + 6; qp < end; ++qp) { // some look only at the other bucket
     add_plain(table, qp, 40);
   }
-  EXPECT_EQ(table.find(1, oldest_qp, 40), nullptr);
+  EXPECT_EQ(table.find_stranger({1, oldest_qp}, kPort, 40), nullptr);
   EXPECT_EQ(table.size(), kPlaces);
 }
 
@@ -272,7 +306,7 @@ TEST(ConnectionTable, StrangersTakeNoPlaceOfRings) {
   }
   std::vector<Connection*> rings;
   for (std::uint32_t qp = 5000; qp < 5064; ++qp) {
-    rings.push_back(table.take_in(1, qp, 1000));
+    rings.push_back(table.take_in({1, qp}, 1000));
     ASSERT_NE(rings.back(), nullptr) << qp;
     rings.back()->state = ConnectionState::live;
   }
@@ -280,31 +314,17 @@ TEST(ConnectionTable, StrangersTakeNoPlaceOfRings) {
     add_plain(table, qp, 2000 + qp);
   }
   for (std::uint32_t qp = 5000; qp < 5064; ++qp) {
-    EXPECT_EQ(table.find(1, qp, 1'000'000), rings[qp - 5000]) << qp;
+    EXPECT_EQ(table.find_ring({1, qp}, 1'000'000), rings[qp - 5000]) << qp;
   }
 }
 
-TEST(ConnectionTable, TakingInBringsAStrangerAlong) {
+TEST(ConnectionTable, TakingInFindsWhatIsIn) {
   ConnectionTable table(settings(8, 8));
-  Connection& stranger = table.add_stranger(1, 5, ConnectionState::foreign, 10);
-  stranger.count_packet(20);
-  Connection* known = table.take_in(1, 5, 30);
-  ASSERT_NE(known, nullptr);
-  EXPECT_EQ(known->state, ConnectionState::foreign);
-  EXPECT_EQ(known->packets, 1u);
-  EXPECT_EQ(known->last_seen, 20u);
-  EXPECT_EQ(table.size(), 1u);
-  EXPECT_EQ(table.find(1, 5, 30), known);
-  EXPECT_EQ(table.take_in(1, 5, 40), known) << "it is in already";
-}
-
-TEST(ConnectionTable, TakingInForgetsAnAgedStranger) {
-  ConnectionTable table(settings(8, 8));
-  add_plain(table, 5, 0);
-  const Connection* known = table.take_in(1, 5, kAging + 1);
+  Connection* known = table.take_in({1, 5}, 30);
   ASSERT_NE(known, nullptr);
   EXPECT_EQ(known->state, ConnectionState::unclassified);
-  EXPECT_EQ(table.size(), 1u);
+  known->hellos = 1;
+  EXPECT_EQ(table.take_in({1, 5}, 40), known);
 }
 
 /// A table with rings' connections in one state and no free place. The first one was silent for
@@ -312,14 +332,14 @@ TEST(ConnectionTable, TakingInForgetsAnAgedStranger) {
 ConnectionTable full_of(ConnectionState state, std::uint16_t hellos) {
   ConnectionTable table(settings(8, 8)); // two buckets, sixteen places
   for (std::uint32_t qp = 0; table.size() < kPlaces; ++qp) {
-    Connection* connection = table.take_in(1, qp, 10);
+    Connection* connection = table.take_in({1, qp}, 10);
     if (connection != nullptr) { // else its own places are taken
       connection->hellos = 1;
       connection->last_seen = qp == 0 ? 1 : 10;
     }
   }
   for (std::uint32_t qp = 0; qp < 1000; ++qp) {
-    if (Connection* connection = table.find(1, qp, 10)) {
+    if (Connection* connection = table.find_ring({1, qp}, 10)) {
       connection->state = state;
       connection->hellos = hellos;
       connection->aging = 1'000'000;
@@ -331,9 +351,9 @@ ConnectionTable full_of(ConnectionState state, std::uint16_t hellos) {
 TEST(ConnectionTable, ADeadConnectionSilentForLongestGivesWayToAHello) {
   ConnectionTable table = full_of(ConnectionState::dead, 0);
   for (std::uint32_t qp = 5000; qp < 5006; ++qp) { // some look only at the other bucket
-    ASSERT_NE(table.take_in(1, qp, 50), nullptr);
+    ASSERT_NE(table.take_in({1, qp}, 50), nullptr);
   }
-  EXPECT_EQ(table.find(1, 0, 50), nullptr);
+  EXPECT_EQ(table.find_ring({1, 0}, 50), nullptr);
   EXPECT_EQ(table.size(), kPlaces);
 }
 
@@ -341,68 +361,45 @@ TEST(ConnectionTable, NeitherLiveNorWaitedOnGivesWay) {
   ConnectionTable live = full_of(ConnectionState::live, 0);
   ConnectionTable waited_on = full_of(ConnectionState::dead, 1);
   for (std::uint32_t qp = 5000; qp < 5006; ++qp) {
-    EXPECT_EQ(live.take_in(1, qp, 1'000'000), nullptr);
-    EXPECT_EQ(waited_on.take_in(1, qp, 50), nullptr);
+    EXPECT_EQ(live.take_in({1, qp}, 1'000'000), nullptr);
+    EXPECT_EQ(waited_on.take_in({1, qp}, 50), nullptr);
   }
-  EXPECT_NE(live.take_in(1, 0, 1'000'000), nullptr) << "those that are in are found";
+  EXPECT_NE(live.take_in({1, 0}, 1'000'000), nullptr) << "those that are in are found";
   EXPECT_EQ(waited_on.size(), kPlaces);
 }
 
-struct SettleRow {
+struct UnusedRow {
   const char* description;
   ConnectionState state;
   std::uint16_t hellos;
-  std::optional<ConnectionState> then;
-  bool stays; // among the rings' own
+  bool is_used;
 };
 
-const std::vector<SettleRow> kSettleRows{
-    {"nothing known, none waits any more", ConnectionState::unclassified, 0, std::nullopt, false},
-    {"another waits", ConnectionState::unclassified, 1, ConnectionState::unclassified, true},
-    {"live", ConnectionState::live, 0, ConnectionState::live, true},
-    {"dead", ConnectionState::dead, 0, ConnectionState::dead, true},
-    {"plain", ConnectionState::plain, 0, ConnectionState::plain, false},
-    {"plain, another waits", ConnectionState::plain, 1, ConnectionState::plain, true},
-    {"announced", ConnectionState::announced, 0, ConnectionState::announced, false},
-    {"foreign", ConnectionState::foreign, 0, ConnectionState::foreign, false},
-    {"barred", ConnectionState::barred, 0, ConnectionState::barred, false},
+const std::vector<UnusedRow> kUnusedRows{
+    {"nothing known, none waits any more", ConnectionState::unclassified, 0, false},
+    {"another waits", ConnectionState::unclassified, 1, true},
+    {"live", ConnectionState::live, 0, true},
+    {"dead", ConnectionState::dead, 0, true},
 };
 
-TEST(ConnectionTable, ConnectionsGoBackToWhereTheirStateBelongs) {
-  for (const SettleRow& row : kSettleRows) {
+TEST(ConnectionTable, ForgetsConnectionsThatNobodyUses) {
+  for (const UnusedRow& row : kUnusedRows) {
     SCOPED_TRACE(row.description);
     ConnectionTable table(settings(8, 8));
-    Connection* connection = table.take_in(1, 5, 0);
+    Connection* connection = table.take_in({1, 5}, 0);
     connection->state = row.state;
     connection->hellos = row.hellos;
     connection->aging = kAging;
-    connection->count_packet(10);
-    table.move_to_its_part(*connection, 20);
-    Connection* later = table.find(1, 5, 20);
-    ASSERT_EQ(later != nullptr, row.then.has_value());
-    EXPECT_EQ(table.size(), row.then ? 1u : 0u);
-    EXPECT_EQ(later == connection, row.stays);
-    if (later != nullptr) {
-      EXPECT_EQ(later->state, *row.then);
-      EXPECT_EQ(later->packets, 1u);
-      EXPECT_EQ(later->last_seen, 10u);
-    }
+    table.forget_unused(*connection);
+    EXPECT_EQ(table.find_ring({1, 5}, 20), row.is_used ? connection : nullptr);
+    EXPECT_EQ(table.size(), row.is_used ? 1u : 0u);
   }
-}
-
-/// move_to_its_part() does not move a connection that is among the strangers.
-TEST(ConnectionTable, SettlesNoStranger) {
-  ConnectionTable table(settings(8, 8));
-  Connection& stranger = add_plain(table, 5, 0);
-  table.move_to_its_part(stranger, 10);
-  EXPECT_EQ(table.find(1, 5, 10), &stranger);
-  EXPECT_EQ(table.size(), 1u);
 }
 
 TEST(ConnectionTable, ShowsAll) {
   ConnectionTable table(settings(8, 8));
   add_plain(table, 5, 0);
-  table.take_in(2, 6, 0);
+  table.take_in({2, 6}, 0);
   std::map<std::pair<std::uint16_t, std::uint32_t>, int> shown;
   for (std::size_t first = 0; first < table.places(); first += 3) {
     table.for_each({first, 3}, [&](const Connection& each) { ++shown[{each.pair, each.qp}]; });

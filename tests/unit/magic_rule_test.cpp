@@ -85,11 +85,12 @@ struct Step {
 
 class Magic : public testing::Test {
  protected:
-  std::string answer_to(const Built& built) {
+  std::string answer_to(const Built& built, std::uint16_t port = 0) {
     test::ExactCopy copy(built.bytes);
     frame::Frame frame;
     frame.data = copy.data();
     frame.length = static_cast<std::uint32_t>(built.bytes.size());
+    frame.ingress = port;
     frame.packet = wire::parse(copy.bytes());
     const auto reason = rule_.why_not_forwarded(frame, now_);
     return reason ? std::string(name_of(*reason)) : "passes";
@@ -132,6 +133,20 @@ TEST_F(Magic, DataThatNoHelloAnnouncedBarsItsQueuePair) {
                 {"still", plain(kMiddle), false},
                 {"a plain message", plain(kFirst), true},
                 {"what follows it", plain(kMiddle), true}});
+}
+
+/// Whoever forges the sender's headers at another port opens nothing, and stops nothing.
+TEST_F(Magic, EachPortIsJudgedByItself) {
+  EXPECT_EQ(answer_to(data(), 1), "unannounced");
+  for (const Built& forged : {plain(kFirst), hello(), answer(), data()}) {
+    answer_to(forged, 2);
+    EXPECT_EQ(answer_to(plain(kMiddle), 1), "unannounced");
+  }
+  EXPECT_EQ(answer_to(hello(0x13), 1), "passes");
+  EXPECT_EQ(answer_to(data(0x13), 1), "passes");
+  answer_to(with_header({.message = 1, .session = kSessionThere + 1}, 0x13), 2);
+  EXPECT_EQ(answer_to(plain(kMiddle, 0x13), 2), "unannounced");
+  EXPECT_EQ(answer_to(plain(kMiddle, 0x13), 1), "passes");
 }
 
 TEST_F(Magic, TheOtherDirectionIsAnotherConnection) {
