@@ -65,6 +65,7 @@ inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::c
   X(rogue_frames)                                                                                  \
   X(replayed_frames)                                                                               \
   X(hellos_after_reset)                                                                            \
+  X(forged_kinds)                                                                                  \
   X(members_killed)                                                                                \
   X(incarnations)                                                                                  \
   X(dead_runs_begun)                                                                               \

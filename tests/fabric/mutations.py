@@ -42,6 +42,7 @@ class Mutation:
 
 
 CLASSIFY = "lib/conn/classifier.cpp"
+TABLE = "lib/conn/connection_table.hpp"
 HISTORY = "lib/conn/message_history.cpp"
 SLOTS = "lib/slot/slot_table.cpp"
 SLOTS_INLINE = "lib/slot/slot_table.hpp"
@@ -102,7 +103,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "state.session = sessions_.draw(state.session);",
              "state.session = state.session != 0 ? state.session : sessions_.draw(0);")], seeds=RARE),
     Mutation("overtaken", "a hello waits on although its sender went on", [
-        Edit(CLASSIFY, "  take_out_overtaken(frame, epoch, now);\n", "")],
+        Edit(CLASSIFY, "    take_out_overtaken(frame, epoch);\n", "")],
         "with one switch no sum and no job depends on it (docs/model.md); classify_test holds the rule by itself"),
     Mutation("nonce-of-result", "a host takes any run's hello result", [
         Edit("lib/host/collective/message_window.cpp", "if (is_greeting_ && nonce_in(header) != config_.nonce) {",
@@ -137,9 +138,23 @@ MUTATIONS = [
         Edit(CLASSIFY, "Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {\n"
              "  if (connection == nullptr) {\n    return dropped(DropReason::unannounced);",
              "Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {\n"
-             "  if (connection == nullptr) {\n    connections_.add_stranger(frame.pair, frame.packet.destination_qp, "
+             "  if (connection == nullptr) {\n    connections_.put_stranger(queue_pair_of(frame), frame.ingress, "
              "ConnectionState::foreign, 0);\n    return forwarded();"),
-        Edit(CLASSIFY, "    connection->state = ConnectionState::barred;\n", "    connection->state = ConnectionState::foreign;\n")]),
+        Edit(CLASSIFY, "  if (was_greeted) {\n    connection->state = ConnectionState::barred;\n",
+             "  if (was_greeted) {\n    connection->state = ConnectionState::foreign;\n")]),
+    Mutation("kind-by-port", "what one port shows of a queue pair holds for all ports", [
+        Edit(TABLE, "    return std::uint64_t{port} << 40 | std::uint64_t{name.pair} << 24 | name.qp;",
+             "    return std::uint64_t{port} * 0 + (std::uint64_t{name.pair} << 24 | name.qp);")]),
+    Mutation("magic-by-port", "... between addresses that are no neighbours", [
+        Edit("lib/conn/magic_rule.cpp", "std::uint64_t{frame.ingress} << 24 | frame", "frame")],
+        "the rings here are between neighbours; magic_rule_test holds the rule by itself"),
+    Mutation("magic-ends-plain", "what was plain stays plain when a message with the magic starts", [
+        Edit(CLASSIFY, "if (connection != nullptr && connection->state == ConnectionState::plain) {", "if (false) {")],
+        "hosts here send nothing plain on a ring's queue pair, and no late copy of it; classify_restart_test holds the rule "
+        "by itself"),
+    Mutation("strangers-stay", "what ports have shown of a queue pair counts again after a ring has used it", [
+        Edit(CLASSIFY, "  connections_.forget_strangers(queue_pair_of(frame));\n", "")],
+        "hosts here stay at their ports; classify_restart_test holds the rule by itself"),
     Mutation("magic-hello", "a hello alone opens a connection to an unknown ring", [
         Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame, ina))) {",
              "if (was_greeted) {")]),

@@ -91,6 +91,9 @@ void Rogue::replay(const Seen& seen) {
 
 void Rogue::forge(const Seen& seen) {
   Forgery forgery(seen.bytes);
+  if (forgery.starts_message() && world_.dice.chance(20 * kPercent)) {
+    return pose_as_sender(forgery, seen);
+  }
   if (scenario_.rings[seen.ring].role == RingRole::victim) {
     return forge_wildly(forgery, seen);
   }
@@ -228,6 +231,41 @@ bool Rogue::is_known(std::uint16_t ring) const {
 
 bool Rogue::is_pinned(const Seen& seen) const {
   return scenario_.rings[seen.ring].spec.members.front().port.has_value();
+}
+
+/// By another port, on the sender's own queue pair: what would make it another's if it came by the
+/// sender's port. Receivers take it for a repeat.
+void Rogue::pose_as_sender(Forgery& forgery, const Seen& seen) {
+  Dice& dice = world_.dice;
+  wire::InaHeader& ina = forgery.ina();
+  coverage_.hit(Happening::forged_kinds);
+  forgery.set_psn(forgery.layout().psn - (1u << 22));
+  switch (dice.below(3)) {
+  case 0: // plain
+    ina.magic.set(0);
+    break;
+  case 1: // another switch's ring
+    ina.ring_id.set(kUnknownRing);
+    break;
+  default:
+    ina.ring_id.set(kUnknownRing);
+    ina.flags |= kInaFlagResult;
+    break;
+  }
+  forgery.ethernet().source = kStrangerMac;
+  forgery.sign();
+  const auto ports_on = static_cast<std::uint16_t>(dice.between(1, scenario_.hosts));
+  send(static_cast<std::uint16_t>((seen.port + ports_on) % (scenario_.hosts + 1)), forgery.bytes());
+}
+
+/// A restarted switch knows no queue pair.
+void Rogue::use_restart() {
+  for (const Seen& seen : recent_) {
+    Forgery forgery(seen.bytes);
+    if (forgery.starts_message()) {
+      pose_as_sender(forgery, seen);
+    }
+  }
 }
 
 /// The same sender's header in another of its rings, in which the destination is not its successor.

@@ -26,6 +26,9 @@ class Rogue {
   void notice(const Packet& packet);
   void act();
 
+  /// Says at once what may pass for a sender's before the sender speaks again.
+  void use_restart();
+
   /// Makes the switch forget the dead connections of a ring that was just reset …
   void bury_connections();
   /// … and sends again the hellos that had admitted them: late copies, all at once.
@@ -44,6 +47,7 @@ class Rogue {
   void forge_hello(Forgery& forgery, const Seen& seen);
   void forge_refused(Forgery& forgery, const Seen& seen);
   void forge_foreign(Forgery& forgery, const Seen& seen);
+  void pose_as_sender(Forgery& forgery, const Seen& seen);
   void forge_other(Forgery& forgery, const Seen& seen);
   void forge_wildly(Forgery& forgery, const Seen& seen);
   void be_odd();

@@ -247,6 +247,7 @@ void Simulation::begin_fault(const Fault& fault) {
     break;
   case FaultKind::switch_restarts:
     fabric_.restart_switch();
+    rogue_.use_restart();
     for (const auto& job : jobs_) {
       job->note_calls(CallEvent::restart);
       job->excuse();
@@ -266,6 +267,7 @@ void Simulation::begin_fault(const Fault& fault) {
     break;
   case FaultKind::ring_forgotten:
     fabric_.forget_ring(fault.place);
+    rogue_.use_restart();
     for (const auto& job : jobs_) {
       job->excuse();
     }
