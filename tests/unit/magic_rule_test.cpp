@@ -113,7 +113,7 @@ class Magic : public testing::Test {
 
 TEST_F(Magic, LeavesTheRestAlone) {
   Built malformed = data();
-  malformed.bytes.push_back(0);
+  malformed.bytes.pop_back();
   expect_steps({{"a plain message", plain(kOnly), true},
                 {"the middle of one", plain(kMiddle), true},
                 {"a READ", plain(kRead), true},
