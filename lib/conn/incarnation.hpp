@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "wire/siphash.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 
 namespace weir::conn {
 
@@ -35,14 +39,13 @@ class RetiredNonces {
 class SessionSource {
  public:
   /// Returns `first`, `first` + 1, …: for repeatable tests.
-  static SessionSource counting_from(std::uint32_t first) { return {first, 0}; }
+  static SessionSource counting_from(std::uint32_t first) { return {first, std::nullopt}; }
 
-  /// Sessions that nobody can predict without the seed.
-  static SessionSource random(std::uint64_t seed) { return {0, seed | 1}; }
+  /// Sessions that nobody can compute without the key, not even from all others that it gave.
+  static SessionSource random(const wire::HashKey& key) { return {0, key}; }
 
-  /// A source for another worker: random with `seed` if this one is random. A host that knows the
-  /// sessions of one job must not be able to predict those of a job on another worker.
-  SessionSource with_seed(std::uint64_t seed) const { return seed_ == 0 ? *this : random(seed); }
+  /// A source for another worker: random with `key` if this one is random.
+  SessionSource with_key(const wire::HashKey& key) const { return key_ ? random(key) : *this; }
 
   std::uint32_t draw(std::uint32_t last) {
     std::uint32_t session = next();
@@ -53,23 +56,22 @@ class SessionSource {
   }
 
  private:
-  SessionSource(std::uint32_t count, std::uint64_t seed) : count_(count), seed_(seed) {}
+  SessionSource(std::uint64_t count, const std::optional<wire::HashKey>& key)
+      : count_(count), key_(key) {}
 
-  /// The next value of SplitMix64 (Steele, Lea, Flood, OOPSLA'14), or the next number.
+  /// The next number, or its keyed hash.
   std::uint32_t next() {
-    if (seed_ == 0) {
-      return count_++;
+    const std::uint64_t number = count_++;
+    if (!key_) {
+      return static_cast<std::uint32_t>(number);
     }
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t mixed = state_ ^ seed_;
-    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-    return static_cast<std::uint32_t>(mixed >> 32);
+    std::array<std::uint8_t, sizeof number> bytes;
+    std::memcpy(bytes.data(), &number, sizeof number);
+    return static_cast<std::uint32_t>(wire::siphash(*key_, bytes));
   }
 
-  std::uint32_t count_;
-  std::uint64_t seed_; // 0: count
-  std::uint64_t state_ = 0;
+  std::uint64_t count_;
+  std::optional<wire::HashKey> key_; // none: count
 };
 
 } // namespace weir::conn

@@ -8,8 +8,7 @@ using lcore::Lcore;
 namespace {
 
 stage::Worker::Settings with_own_sessions(stage::Worker::Settings settings) {
-  settings.classifier.sessions =
-      settings.classifier.sessions.with_seed(conn::HashKey::random().first);
+  settings.classifier.sessions = settings.classifier.sessions.with_key(conn::HashKey::random());
   return settings;
 }
 

@@ -288,8 +288,8 @@ void Switch::check_memory() const {
 
 void Switch::make_lcores() {
   stage::Worker::Settings settings;
-  settings.classifier = classifier_settings(
-      config_, conn::SessionSource::random(conn::HashKey::random().first), hash_key_);
+  settings.classifier =
+      classifier_settings(config_, conn::SessionSource::random(conn::HashKey::random()), hash_key_);
   settings.classifier.foreign_sessions = &foreign_sessions_;
   settings.classifier.claims = &claims_;
   shared_.emplace(Lcore::Shared{rings_, bridge_, frame_limits(config_),

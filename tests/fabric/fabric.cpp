@@ -54,7 +54,7 @@ void Fabric::install_switch(std::vector<ring::RingSpec> rings) {
   longest[scenario_.stranger_port()] = kMaxFrameBytes;
   stage::InlineSwitch::Settings settings;
   settings.mac_entries = 256;
-  settings.worker.classifier.sessions = conn::SessionSource::random(world_.dice.next());
+  settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
   install(std::move(rings), longest, settings);

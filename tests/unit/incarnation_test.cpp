@@ -41,16 +41,25 @@ TEST(SessionSource, NeverDrawsZero) {
 }
 
 TEST(SessionSource, StaysRepeatableForAnotherWorker) {
-  SessionSource source = SessionSource::counting_from(7).with_seed(0x1111);
+  SessionSource source = SessionSource::counting_from(7).with_key({0x1111, 0});
   EXPECT_EQ(source.draw(0), 7u);
-  SessionSource random = SessionSource::random(0x1111).with_seed(0x2222);
-  EXPECT_EQ(random.draw(0), SessionSource::random(0x2222).draw(0));
+  SessionSource random = SessionSource::random({0x1111, 0}).with_key({0x2222, 0});
+  EXPECT_EQ(random.draw(0), SessionSource::random({0x2222, 0}).draw(0));
 }
 
-TEST(SessionSource, DrawsOthersFromAnotherSeed) {
-  SessionSource one = SessionSource::random(0x1111'2222'3333'4444);
-  SessionSource same = SessionSource::random(0x1111'2222'3333'4444);
-  SessionSource other = SessionSource::random(0x1111'2222'3333'4446);
+/// With openssl: printf '\0\0\0\0\0\0\0\0' | openssl mac -macopt size:8 SIPHASH
+/// -macopt hexkey:000102030405060708090a0b0c0d0e0f, and the same for the number 1; the lower
+/// halves.
+TEST(SessionSource, TakesSessionsFromSipHash) {
+  SessionSource source = SessionSource::random({0x0706050403020100, 0x0f0e0d0c0b0a0908});
+  EXPECT_EQ(source.draw(0), 0xa07681a7u);
+  EXPECT_EQ(source.draw(0), 0x85e6d1f6u);
+}
+
+TEST(SessionSource, DrawsOthersFromAnotherKey) {
+  SessionSource one = SessionSource::random({0x1111'2222'3333'4444, 1});
+  SessionSource same = SessionSource::random({0x1111'2222'3333'4444, 1});
+  SessionSource other = SessionSource::random({0x1111'2222'3333'4444, 2});
   std::set<std::uint32_t> drawn;
   std::uint32_t last = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -11,12 +11,14 @@
 #include "wire/opcode.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
+#include "wire/siphash.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -764,6 +766,24 @@ TEST(Addresses, AreReadAndWritten) {
   EXPECT_TRUE(test::mac("01:00:5e:00:00:01").is_group());
   EXPECT_TRUE(test::mac("ff:ff:ff:ff:ff:ff").is_group());
   EXPECT_FALSE(test::mac("02:00:00:00:00:01").is_group());
+}
+
+// ---- SipHash. ----
+
+/// Made by `openssl mac -macopt hexkey:000102030405060708090a0b0c0d0e0f -macopt size:8 SIPHASH` of
+/// the bytes 0, 1, …; that of 15 bytes stands in the paper's appendix A, too.
+TEST(SipHash, IsThatOfOthers) {
+  const HashKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+  const std::map<std::size_t, std::uint64_t> hashes{
+      {0, 0x726fdb47dd0e0e31},  {1, 0x74f839c593dc67fd},  {7, 0xab0200f58b01d137},
+      {8, 0x93f5f5799a932462},  {15, 0xa129ca6149be45e5}, {16, 0x3f2acc7f57c29bdb},
+      {63, 0x958a324ceb064572},
+  };
+  for (const auto& [length, hash] : hashes) {
+    std::vector<std::uint8_t> message(length);
+    std::iota(message.begin(), message.end(), std::uint8_t{0});
+    EXPECT_EQ(siphash(key, message), hash) << length;
+  }
 }
 
 // ---- Reasons. ----

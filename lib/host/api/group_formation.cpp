@@ -5,6 +5,7 @@
 #include "host/bootstrap/agreement.hpp"
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/made_rings.hpp"
+#include "host/bootstrap/random_bytes.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +35,7 @@ std::uint32_t draw_epoch() {
 
 /// Random, not 0. Runs that start in the same second differ.
 std::uint32_t draw_nonce() {
-  std::random_device entropy;
-  return std::uniform_int_distribution<std::uint32_t>(1, UINT32_MAX)(entropy);
+  return random_number(1, UINT32_MAX);
 }
 
 /// The outcome of the hellos for the whole job, the same on every rank. The first error that a

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -18,6 +19,14 @@ std::array<std::uint8_t, kBytes> random_bytes() {
     throw std::runtime_error("the kernel gives no random bytes");
   }
   return bytes;
+}
+
+/// From `least` to `most`, each as likely as the others.
+inline std::uint32_t random_number(std::uint32_t least, std::uint32_t most) {
+  const std::uint64_t range = std::uint64_t{most} - least + 1;
+  // Of 64 bits the rest is so small a part that no number is noticeably more likely.
+  return static_cast<std::uint32_t>(
+      least + std::bit_cast<std::uint64_t>(random_bytes<sizeof(std::uint64_t)>()) % range);
 }
 
 } // namespace weir::host

@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/error.hpp"
+#include "host/bootstrap/random_bytes.hpp"
 #include "host/transport/lane_numbers.hpp"
 
 #include <fmt/format.h>
@@ -45,21 +46,19 @@ SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
 
 void SoftwareTransport::renew(Delivery delivery) {
   delivery_ = delivery;
-  std::random_device entropy;
   constexpr std::uint32_t k24Bits = 0xffffff;
   constexpr std::uint32_t kFirstNumber = 2; // 0 and 1 are for management, 0xffffff for multicast
   const auto numbers = static_cast<std::uint32_t>(2 * lanes_.size());
   // Other groups of this host draw theirs too. Equal ones would take one another's packets.
-  const std::uint32_t first =
-      std::uniform_int_distribution(kFirstNumber, k24Bits - numbers)(entropy);
+  const std::uint32_t first = random_number(kFirstNumber, k24Bits - numbers);
   device_ = std::make_unique<endpoint::Device>();
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
     lane.outgoing_number = first + static_cast<std::uint32_t>(2 * i);
     lane.incoming_number = lane.outgoing_number + 1;
-    lane.outgoing_psn = entropy() & k24Bits;
-    lane.incoming_psn = entropy() & k24Bits;
-    lane.inbox_key = (entropy() & 0xffffff00) | static_cast<std::uint32_t>(i);
+    lane.outgoing_psn = random_number(0, k24Bits);
+    lane.incoming_psn = random_number(0, k24Bits);
+    lane.inbox_key = (random_number(0, k24Bits) << 8) | static_cast<std::uint32_t>(i);
     lane.outgoing = lane.incoming = nullptr;
     if (delivery == Delivery::by_write) {
       device_->memory().add(lane.inbox_key, lane.inbox);

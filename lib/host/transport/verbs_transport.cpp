@@ -3,6 +3,7 @@
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/error.hpp"
+#include "host/bootstrap/random_bytes.hpp"
 #include "host/transport/inline_data.hpp"
 #include "host/transport/lane_numbers.hpp"
 #include "wire/address.hpp"
@@ -18,7 +19,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <optional>
-#include <random>
 #include <sched.h>
 #include <span>
 #include <thread>
@@ -224,12 +224,11 @@ void VerbsTransport::renew(Delivery delivery) {
   completions_.reset(nic_->made(
       ibv_create_cq(&nic_->context(), static_cast<int>(depth), nullptr, events_.get(), 0),
       fmt::format("no completion queue of {}", depth)));
-  std::random_device entropy;
   for (Lane& lane : lanes_) {
     lane.outgoing = make_queue_pair();
     lane.incoming = make_queue_pair();
-    lane.outgoing_psn = entropy() & 0xffffff;
-    lane.incoming_psn = entropy() & 0xffffff;
+    lane.outgoing_psn = random_number(0, 0xffffff);
+    lane.incoming_psn = random_number(0, 0xffffff);
     lane.posted_psn = lane.outgoing_psn;
     lane.posted = lane.completed = lane.received = 0;
     lane.inbox_region.reset(); // both at once may exceed the limit of locked memory
