@@ -94,6 +94,13 @@ def torch_meeting(lab: Lab) -> None:
     run_exactly(job, "torch_meeting", MASTER_ADDR="::1")
 
 
+@smoke_test("torch-again")
+def torch_again(lab: Lab) -> None:
+    """Groups are formed again at once after their end; the profiler shows calls."""
+    need_torch()
+    run_exactly(TorchJob(lab, loss=0), "torch_again")
+
+
 def ring_of(number: int, *ranks: int) -> str:
     members = "".join(f"      - {{ ip: 10.77.0.{rank + 1}, port: p{rank} }}\n" for rank in ranks)
     return f"  - id: {number}\n    window: 8\n    max_message_bytes: 65536\n    mtu: 1024\n    members:\n{members}"

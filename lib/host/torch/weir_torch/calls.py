@@ -12,6 +12,7 @@ from typing import Union
 
 import torch
 from torch._C._distributed_c10d import Work
+from torch.autograd.profiler import record_function
 from torch.futures import Future
 
 from .collectives import Collective
@@ -40,9 +41,9 @@ class WeirWork(Work):
         super().__init__()
         self._over = threading.Event()
         self._outcome: Outcome = []
-        self._ending: Future = Future()
+        self.ending: Future = Future()
         # Python's set_exception stores a value, in which C++ sees no error. An exception out of `then` is one for both.
-        self._result = self._ending.then(lambda ending: result_of(ending.value()))
+        self._result = self.ending.then(lambda ending: result_of(ending.value()))
         self._keep()
 
     def _keep(self) -> None:
@@ -61,7 +62,7 @@ class WeirWork(Work):
 
     def run_callbacks(self) -> None:
         """After end(): what callers have attached to the future runs here, and may wait for another call."""
-        self._ending.set_result(self._outcome)
+        self.ending.set_result(self._outcome)
 
     def is_completed(self) -> bool:
         if self._over.is_set():
@@ -144,6 +145,14 @@ class Calls:
         self._waiter.add(self._descriptor, self._look)
 
     def start(self, collective: Collective) -> WeirWork:
+        if not torch.autograd._profiler_enabled():
+            return self._start(collective)
+        with record_function(f"weir:{collective.name}") as span:
+            work = self._start(collective)
+            span._call_end_callbacks_on_future(work.ending)  # and not at the end of this block
+        return work
+
+    def _start(self, collective: Collective) -> WeirWork:
         with self._lock:
             if self._closed:
                 raise RuntimeError("weir_torch: the process group is closed")

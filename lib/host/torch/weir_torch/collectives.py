@@ -43,6 +43,7 @@ class Collective:
     """`tensors` are its results, `data` what the library works on: the results, or contiguous copies. `finish` brings what
     is in copies to the results."""
 
+    name: str  # torch's
     tensors: list[torch.Tensor]
     data: tuple[torch.Tensor, ...]
     start: Callable[[Group], Request]
@@ -75,26 +76,26 @@ def apart(data: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 def all_reduce(tensor: torch.Tensor, operation: int) -> Collective:
     data = contiguous(tensor)
-    return Collective([tensor], (data,), lambda group: group.start_all_reduce(
+    return Collective("all_reduce", [tensor], (data,), lambda group: group.start_all_reduce(
         data.data_ptr(), data.numel(), TYPES[data.dtype], operation), lambda: copy_back([data], [tensor]))
 
 
 def all_reduce_coalesced(tensors: list[torch.Tensor], operation: int) -> Collective:
     data = tuple(contiguous(tensor) for tensor in tensors)
     places = [(part.data_ptr(), part.numel()) for part in data]
-    return Collective(tensors, data, lambda group: group.start_all_reduce_coalesced(
+    return Collective("all_reduce_coalesced", tensors, data, lambda group: group.start_all_reduce_coalesced(
         places, TYPES[data[0].dtype], operation), lambda: copy_back(data, tensors))
 
 
 def reduce(tensor: torch.Tensor, operation: int, root: int) -> Collective:
     data = contiguous(tensor)
-    return Collective([tensor], (data,), lambda group: group.start_reduce(
+    return Collective("reduce", [tensor], (data,), lambda group: group.start_reduce(
         data.data_ptr(), data.numel(), TYPES[data.dtype], operation, root), lambda: copy_back([data], [tensor]))
 
 
 def broadcast(tensor: torch.Tensor, root: int) -> Collective:
     data = contiguous(tensor)
-    return Collective([tensor], (data,), lambda group: group.start_broadcast(
+    return Collective("broadcast", [tensor], (data,), lambda group: group.start_broadcast(
         data.data_ptr(), data.numel(), TYPES[data.dtype], root), lambda: copy_back([data], [tensor]))
 
 
@@ -102,7 +103,7 @@ def all_gather(results: list[torch.Tensor], whole: torch.Tensor, parts: Sequence
                tensor: torch.Tensor) -> Collective:
     """Into `whole`, whose `parts` then are the results."""
     data = apart(contiguous(tensor), whole)
-    return Collective(results, (whole, data), lambda group: group.start_all_gather(
+    return Collective("all_gather", results, (whole, data), lambda group: group.start_all_gather(
         data.data_ptr(), whole.data_ptr(), data.numel(), TYPES[data.dtype]), lambda: copy_back(parts, results))
 
 
@@ -120,10 +121,10 @@ def reduce_scatter(result: torch.Tensor, whole: torch.Tensor, operation: int) ->
     """Of `whole`, each rank's part after the other's."""
     data = contiguous(result)
     source = apart(contiguous(whole), data)
-    return Collective([result], (source, data), lambda group: group.start_reduce_scatter(
+    return Collective("reduce_scatter", [result], (source, data), lambda group: group.start_reduce_scatter(
         source.data_ptr(), data.data_ptr(), data.numel(), TYPES[data.dtype], operation),
         lambda: copy_back([data], [result]))
 
 
 def barrier() -> Collective:
-    return Collective([], (), lambda group: group.start_barrier(), lambda: None)
+    return Collective("barrier", [], (), lambda group: group.start_barrier(), lambda: None)

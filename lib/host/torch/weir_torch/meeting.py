@@ -30,6 +30,9 @@ class Meeting:
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  _: Optional[TracebackType]) -> None:
+        # It has a reference to this, and with it to the store, which would stay until Python looks for cycles: rank 0's
+        # store listens where the next one's will.
+        del self.all_gather
         if error is None:
             # All have read it, or there would be no group. Rank 0's holds the group's secret.
             self._store.delete_key(key_of(self.rank))
