@@ -134,6 +134,7 @@ ConnectionTable::Settings Classifier::table_settings(const ring::RingSet& set,
                                                      const Settings& settings) {
   return {.ring_entries = kEntriesPerChild * children_of(set, rings, settings),
           .plain_entries = settings.plain_entries,
+          .ports = settings.ports,
           .aging = settings.aging,
           .hash_key = settings.hash_key};
 }
@@ -146,9 +147,8 @@ Classifier::Classifier(const ring::CurrentRings& current, const std::vector<std:
       connections_(table_settings(*current, rings, settings)),
       requesters_(decltype(requesters_)::kRoomy * children_of(*current, rings, settings),
                   settings.hash_key),
-      magic_rule_(
-          {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions}),
-      ports_(current), spare_children_(settings.spare_children) {
+      magic_rule_(magic_rule_settings(settings)), ports_(current),
+      spare_children_(settings.spare_children) {
   rings_.reserve(current_->rings().size() + settings.spare_rings);
   rings_.resize(current_->rings().size());
   for (const std::uint16_t ring : rings) {
@@ -423,8 +423,8 @@ Verdict Classifier::foreign_start(const Frame& frame, ForeignReason reason, Conn
 }
 
 Verdict Classifier::foreign_hello(const Frame& frame, Connection* connection, std::uint64_t now) {
-  if (is_result(header_of(frame))) {
-    foreign_sessions_.note(frame, header_of(frame));
+  if (connection == nullptr || connection->state != ConnectionState::dead) {
+    foreign_sessions_.note(frame, header_of(frame), now);
   }
   switch (connection == nullptr ? ConnectionState::unclassified : connection->state) {
   case ConnectionState::dead: // only an admitted hello revives it

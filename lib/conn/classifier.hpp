@@ -79,6 +79,7 @@ class Classifier {
   struct Settings {
     SessionSource sessions = SessionSource::counting_from(1);
     std::uint32_t plain_entries = 0;  // room for queue pairs that are not the rings'
+    std::uint16_t ports = 0;          // among which that room is shared out
     std::uint32_t spare_children = 0; // of rings that adopt() may bring
     std::uint16_t spare_rings = 0;    // that adopt() may bring without moving the others' state
     std::uint64_t aging = 600'000;    // milliseconds
@@ -282,5 +283,12 @@ class Classifier {
   std::vector<GivenUp> given_up_;
   std::vector<GivenUp> handed_over_; // result of take_given_up()
 };
+
+/// The magic rule for strangers remembers as many queue pairs as the classifier does for
+/// neighbours.
+inline MagicRule::Settings magic_rule_settings(const Classifier::Settings& settings) {
+  return {settings.plain_entries, settings.ports, settings.aging, settings.hash_key,
+          settings.foreign_sessions};
+}
 
 } // namespace weir::conn

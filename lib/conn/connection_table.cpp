@@ -8,7 +8,8 @@ namespace weir::conn {
 
 ConnectionTable::ConnectionTable(const Settings& settings)
     : ring_(settings.ring_entries, settings.hash_key),
-      strangers_(settings.plain_entries, settings.hash_key), aging_(settings.aging) {}
+      strangers_(settings.plain_entries, settings.ports, settings.hash_key),
+      aging_(settings.aging) {}
 
 Connection* ConnectionTable::find_ring(const QueuePair& name, std::uint64_t now) {
   return fresh(ring_, key_of(name), now);
@@ -16,7 +17,7 @@ Connection* ConnectionTable::find_ring(const QueuePair& name, std::uint64_t now)
 
 Connection* ConnectionTable::find_stranger(const QueuePair& name, std::uint16_t port,
                                            std::uint64_t now) {
-  return fresh(strangers_, key_of(name, port), now);
+  return fresh(strangers_.of(port), key_of(name, port), now);
 }
 
 Connection* ConnectionTable::fresh(BucketTable<Connection>& table, std::uint64_t key,
@@ -37,7 +38,7 @@ Connection& ConnectionTable::put_stranger(const QueuePair& name, std::uint16_t p
                                           ConnectionState state, std::uint64_t now) {
   Connection* connection = find_stranger(name, port, now);
   if (connection == nullptr) {
-    connection = strangers_.insert(key_of(name, port), [now](const Connection& old) {
+    connection = strangers_.of(port).insert(key_of(name, port), [now](const Connection& old) {
       return std::optional(old.silence(now));
     });
     assert(connection != nullptr); // every stranger may be forgotten
@@ -53,8 +54,8 @@ Connection& ConnectionTable::put_stranger(const QueuePair& name, std::uint16_t p
 void ConnectionTable::forget_strangers(const QueuePair& name) {
   for (std::uint64_t ports = strangers_ports_; ports != 0; ports &= ports - 1) {
     const auto port = static_cast<std::uint16_t>(std::countr_zero(ports));
-    if (const Connection* stranger = strangers_.find(key_of(name, port))) {
-      strangers_.erase(*stranger);
+    if (const Connection* stranger = strangers_.of(port).find(key_of(name, port))) {
+      strangers_.of(port).erase(*stranger);
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conn/bucket_table.hpp"
+#include "conn/port_tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -74,13 +75,15 @@ struct QueuePair {
 /// <source IP, destination IP, destination QP> to Connection. A ring has one connection with a
 /// queue pair. Of all others each port has its own, since anybody can forge a queue pair's headers,
 /// but nobody can send by another's port (docs/protocol.md §3, "Each port by itself"). Connections
-/// of rings have places of their own, which no plain traffic takes. One lcore owns a table.
+/// of rings have places of their own, which no plain traffic takes; so have each port's others. One
+/// lcore owns a table.
 class ConnectionTable {
  public:
   struct Settings {
     std::uint32_t ring_entries = 0;  // live, dead, and those with waiting hellos
-    std::uint32_t plain_entries = 0; // of strangers: all others
-    std::uint64_t aging = 600'000;   // milliseconds, of strangers
+    std::uint32_t plain_entries = 0; // of strangers: all others, of all ports together
+    std::uint16_t ports = 0;
+    std::uint64_t aging = 600'000; // milliseconds, of strangers
     HashKey hash_key;
   };
 
@@ -95,8 +98,8 @@ class ConnectionTable {
   Connection* find_stranger(const QueuePair& name, std::uint16_t port, std::uint64_t now);
 
   /// Adds a queue pair that the table does not know by this port, or gives it another state. When
-  /// the table is full, the one that was silent longest is forgotten; its next FIRST or ONLY
-  /// classifies it again.
+  /// the port's places are full, the one that was silent longest is forgotten; its next FIRST or
+  /// ONLY classifies it again.
   Connection& put_stranger(const QueuePair& name, std::uint16_t port, ConnectionState state,
                            std::uint64_t now);
 
@@ -140,7 +143,7 @@ class ConnectionTable {
   Connection* fresh(BucketTable<Connection>& table, std::uint64_t key, std::uint64_t now);
 
   BucketTable<Connection> ring_;
-  BucketTable<Connection> strangers_;
+  PortTables<Connection> strangers_;
   std::uint64_t strangers_ports_ = 0; // a set: all that any stranger has come by
   std::uint64_t aging_;
 };

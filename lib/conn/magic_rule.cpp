@@ -16,21 +16,28 @@ std::optional<DropReason> MagicRule::why_not_forwarded(Frame& frame, std::uint64
     return std::nullopt;
   }
   const wire::InaHeader* ina = wire::find_ina_header(frame);
-  if (ina == nullptr && table_.size() == 0) [[likely]] {
+  if (ina == nullptr && remembers_nobody(frame.ingress)) [[likely]] {
     return std::nullopt;
   }
+  Table& table = tables_.of(frame.ingress);
   const std::uint64_t key = key_of(frame);
-  QueuePair* known = find(key, now);
+  QueuePair* known = find(table, key, now);
   if (opcode.starts_message() && wire::icrc_is_valid(frame)) {
     if (ina == nullptr) {
-      forget(known);
+      if (known != nullptr) {
+        table.erase(*known);
+      }
       return std::nullopt;
     }
-    const State state = state_after_header(known, frame, *ina);
-    set(key, state, now);
+    const State state = state_after_header(known, frame, *ina, now);
+    set(table, key, state, frame, now);
     return state == State::barred ? std::optional(DropReason::unannounced) : std::nullopt;
   }
-  if (known == nullptr || known->state == State::open) {
+  if (known == nullptr) {
+    return may_be_barred(frame.ingress, now) ? std::optional(DropReason::unannounced)
+                                             : std::nullopt;
+  }
+  if (known->state == State::open) {
     return std::nullopt;
   }
   known->last_seen = now;
@@ -38,26 +45,18 @@ std::optional<DropReason> MagicRule::why_not_forwarded(Frame& frame, std::uint64
 }
 
 MagicRule::State MagicRule::state_after_header(const QueuePair* known, const Frame& frame,
-                                               const wire::InaHeader& ina) {
-  const bool is_result = (ina.flags & kInaFlagResult) != 0;
+                                               const wire::InaHeader& ina, std::uint64_t now) {
   if (wire::is_hello(frame, ina)) {
-    if (is_result) {
-      settings_.sessions->note(frame, ina);
-    }
+    settings_.sessions->note(frame, ina, now);
     return State::announced;
   }
   const bool was_greeted = known != nullptr && known->state != State::barred;
+  const bool is_result = (ina.flags & kInaFlagResult) != 0;
   const bool is_answered = is_result || settings_.sessions->has(frame, ina);
   return was_greeted && is_answered ? State::open : State::barred;
 }
 
-void MagicRule::forget(const QueuePair* known) {
-  if (known != nullptr) {
-    table_.erase(*known);
-  }
-}
-
-/// A keyed hash of the queue pair and the port, because addresses are too long to store. Without
+/// A keyed hash of the queue pair and its port, because addresses are too long to store. Without
 /// the key nobody can make two queue pairs collide.
 std::uint64_t MagicRule::key_of(const Frame& frame) const {
   const auto [source_high, source_low] = frame.source().words();
@@ -65,8 +64,8 @@ std::uint64_t MagicRule::key_of(const Frame& frame) const {
   const HashKey& key = settings_.hash_key;
   const std::uint64_t source = keyed_hash(key, source_high, source_low);
   const std::uint64_t destination = keyed_hash(key, destination_high, destination_low);
-  const std::uint64_t queue_pair = std::uint64_t{frame.ingress} << 24 | frame.packet.destination_qp;
-  return keyed_hash(key, source, destination + queue_pair) >> 1;
+  const std::uint64_t way = std::uint64_t{frame.ingress} << 24 | frame.packet.destination_qp;
+  return keyed_hash(key, source, destination + way) >> 1;
 }
 
 /// An announced queue pair may make room for another: if it is forgotten, its host must only say
@@ -77,22 +76,32 @@ std::optional<std::uint64_t> MagicRule::age_of(const QueuePair& old, std::uint64
   return may_go ? std::optional(age) : std::nullopt;
 }
 
-MagicRule::QueuePair* MagicRule::find(std::uint64_t key, std::uint64_t now) {
-  QueuePair* known = table_.find(key);
+MagicRule::QueuePair* MagicRule::find(Table& table, std::uint64_t key, std::uint64_t now) const {
+  QueuePair* known = table.find(key);
   if (known != nullptr && now - known->last_seen > settings_.aging) {
-    table_.erase(*known);
+    table.erase(*known);
     return nullptr;
   }
   return known;
 }
 
-void MagicRule::set(std::uint64_t key, State state, std::uint64_t now) {
-  QueuePair* known = find(key, now);
+/// Whether some queue pair of the port is barred that found no place.
+bool MagicRule::may_be_barred(std::uint16_t port, std::uint64_t now) {
+  std::uint64_t& until = overfull_until_[port % kMostPorts];
+  until = now < until ? until : 0;
+  return until != 0;
+}
+
+void MagicRule::set(Table& table, std::uint64_t key, State state, const Frame& frame,
+                    std::uint64_t now) {
+  QueuePair* known = find(table, key, now);
   if (known == nullptr) {
-    known = table_.insert(key, [&](const QueuePair& old) { return age_of(old, now); });
+    known = table.insert(key, [&](const QueuePair& old) { return age_of(old, now); });
   }
   if (known != nullptr) {
     *known = {state, now};
+  } else if (state == State::barred) {
+    overfull_until_[frame.ingress % kMostPorts] = now + settings_.aging;
   }
 }
 

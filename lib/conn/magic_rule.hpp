@@ -2,9 +2,11 @@
 #pragma once
 
 #include "conn/foreign_sessions.hpp"
+#include "conn/port_tables.hpp"
 #include "frame/frame.hpp"
 #include "weir/reasons.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -15,24 +17,34 @@ namespace weir::conn {
 /// forwarded a repeat of a raw FIRST as a duplicate, its raw LAST would then fit the receiver. So
 /// an INA header is forwarded only if a hello announced it and another switch has answered that
 /// hello; otherwise its queue pair is barred. A hello alone opens nothing: a host that goes back to
-/// its hello repeats the hello too. Each port is judged by itself, as between neighbours.
+/// its hello repeats the hello too.
+///
+/// A queue pair is known by the port that its packets come by. So frames from other ports, whatever
+/// they say, neither bar it nor open it, and they take no places from those of its port. When a
+/// port's places are all taken, by barred queue pairs and open ones, it can no longer be said which
+/// of its queue pairs are barred: then the rest of every message that it has not seen begin is
+/// dropped there.
+///
 /// One lcore owns an object, for the frames that it receives.
 class MagicRule {
  public:
   struct Settings {
-    std::uint32_t entries = 0;     // queue pairs remembered, each by port
+    std::uint32_t entries = 0; // queue pairs remembered, of all ports together
+    std::uint16_t ports = 0;
     std::uint64_t aging = 600'000; // milliseconds of silence after which one is forgotten
     HashKey hash_key;
     ForeignSessions* sessions = nullptr; // shared by the whole switch; outlives the object
   };
 
   explicit MagicRule(const Settings& settings)
-      : settings_(settings), table_(settings.entries, settings.hash_key) {}
+      : settings_(settings), tables_(settings.entries, settings.ports, settings.hash_key) {}
 
   void set_aging(std::uint64_t milliseconds) { settings_.aging = milliseconds; }
 
-  /// Then every frame without an INA header may be forwarded.
-  bool remembers_nobody() const { return table_.size() == 0; }
+  /// Then every frame without an INA header that comes by this port may be forwarded.
+  bool remembers_nobody(std::uint16_t port) const {
+    return tables_.of(port).size() == 0 && overfull_until_[port % kMostPorts] == 0;
+  }
 
   /// nullopt when the RoCE frame may be forwarded, else the reason to drop it. `now` is in
   /// milliseconds.
@@ -50,16 +62,21 @@ class MagicRule {
     std::uint64_t last_seen = 0;
   };
 
+  using Table = BucketTable<QueuePair>;
+
   std::uint64_t key_of(const frame::Frame& frame) const;
-  QueuePair* find(std::uint64_t key, std::uint64_t now);
+  QueuePair* find(Table& table, std::uint64_t key, std::uint64_t now) const;
   std::optional<std::uint64_t> age_of(const QueuePair& old, std::uint64_t now) const;
-  void forget(const QueuePair* known);
-  void set(std::uint64_t key, State state, std::uint64_t now);
+  void set(Table& table, std::uint64_t key, State state, const frame::Frame& frame,
+           std::uint64_t now);
   State state_after_header(const QueuePair* known, const frame::Frame& frame,
-                           const wire::InaHeader& ina);
+                           const wire::InaHeader& ina, std::uint64_t now);
+  bool may_be_barred(std::uint16_t port, std::uint64_t now);
 
   Settings settings_;
-  BucketTable<QueuePair> table_;
+  PortTables<QueuePair> tables_;
+  // By port, in milliseconds: until then a queue pair may be barred that found no place. 0: none.
+  std::array<std::uint64_t, kMostPorts> overfull_until_{};
 };
 
 } // namespace weir::conn

@@ -39,6 +39,7 @@ inline conn::Classifier::Settings classifier_settings(const config::Config& conf
                                                       const conn::HashKey& hash_key) {
   return {.sessions = sessions,
           .plain_entries = config.connections.plain_entries,
+          .ports = static_cast<std::uint16_t>(config.ports.size()),
           .spare_children = config.spare.members,
           .spare_rings = config.spare.rings,
           .aging = milliseconds(config.connections.aging_s),

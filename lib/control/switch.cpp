@@ -293,7 +293,7 @@ void Switch::make_lcores() {
   settings.classifier.foreign_sessions = &foreign_sessions_;
   settings.classifier.claims = &claims_;
   shared_.emplace(Lcore::Shared{rings_, bridge_, frame_limits(config_),
-                                stage::magic_rule_settings(settings.classifier), pool_,
+                                conn::magic_rule_settings(settings.classifier), pool_,
                                 outer_tags(config_)});
   settings.level = op::best_cpu_level();
   std::vector<lcore::TxQueues> queues;

@@ -307,7 +307,7 @@ class Switch {
   std::optional<RingJournal> journal_; // with a state directory
   wire::HashKey hash_key_ = wire::HashKey::random();
   ring::CurrentRings rings_;
-  conn::ForeignSessions foreign_sessions_{hash_key_};
+  conn::ForeignSessions foreign_sessions_{hash_key_, stage::ways_out_by(bridge_)};
   conn::QueuePairClaims claims_{most_claims(), hash_key_};
   Placement placement_;
   MemoryPlan plan_;

@@ -17,6 +17,15 @@ class WorkerSink {
   virtual void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) = 0;
 };
 
+static_assert(conn::kMostPorts == l2::kMaxPorts);
+
+/// Where frames will leave, as the bridge has learnt. It outlives the function.
+inline conn::ForeignSessions::WaysOut ways_out_by(const l2::Bridge& bridge) {
+  return [&bridge](const frame::Frame& frame, std::uint64_t now) {
+    return bridge.egress_of(frame.bytes(), frame.ingress, now).ports;
+  };
+}
+
 /// Separates packets between ring neighbours from all others. The others are plain Ethernet, except
 /// that the magic rule may drop them.
 class Dispatch {
@@ -27,8 +36,9 @@ class Dispatch {
   /// Takes a frame that Receive has parsed.
   void accept(frame::Frame& frame, frame::Instant now);
 
-  /// Whether the magic rule forwards every stranger's RoCE frame that has no INA header.
-  bool remembers_nobody() const { return magic_rule_.remembers_nobody(); }
+  /// Whether the magic rule forwards every stranger's RoCE frame from this port that has no INA
+  /// header.
+  bool remembers_nobody(std::uint16_t port) const { return magic_rule_.remembers_nobody(port); }
 
   /// Of the queue pairs of strangers.
   void set_aging(std::uint64_t milliseconds) { magic_rule_.set_aging(milliseconds); }
@@ -41,11 +51,5 @@ class Dispatch {
   Forward& forward_;
   WorkerSink& workers_;
 };
-
-/// The magic rule for strangers remembers as many queue pairs as the classifier does for
-/// neighbours.
-inline conn::MagicRule::Settings magic_rule_settings(const conn::Classifier::Settings& settings) {
-  return {settings.plain_entries, settings.aging, settings.hash_key, settings.foreign_sessions};
-}
 
 } // namespace weir::stage

@@ -20,7 +20,7 @@ void FastPath::begin_burst() {
 
 std::uint16_t FastPath::look_closer(std::span<const std::uint8_t> frame, const Look& look,
                                     std::uint16_t ingress, std::uint64_t now) {
-  if (!is_foreign(frame) || !forward_.fits_all(frame.size())) {
+  if (!is_foreign(frame, ingress) || !forward_.fits_all(frame.size())) {
     return take_the_stages();
   }
   if (port_ == frame::kNoPort || !look.has_stations_of(last_)) {
@@ -31,7 +31,7 @@ std::uint16_t FastPath::look_closer(std::span<const std::uint8_t> frame, const L
 }
 
 /// Whether Dispatch certainly leaves the frame to Forward.
-bool FastPath::is_foreign(std::span<const std::uint8_t> frame) {
+bool FastPath::is_foreign(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
   const wire::Glance glance = wire::glance_at(frame);
   is_last_roce_ = glance == wire::Glance::roce_v2;
   switch (glance) {
@@ -39,7 +39,7 @@ bool FastPath::is_foreign(std::span<const std::uint8_t> frame) {
     return true;
   case wire::Glance::roce_v2: {
     const wire::RoceV2Glance roce(frame);
-    return is_strangers(roce) && !roce.may_have_ina_header() && dispatch_.remembers_nobody();
+    return is_strangers(roce) && !roce.may_have_ina_header() && dispatch_.remembers_nobody(ingress);
   }
   case wire::Glance::unclear:
     break;

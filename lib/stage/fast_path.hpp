@@ -111,7 +111,7 @@ class FastPath {
 
   std::uint16_t look_closer(std::span<const std::uint8_t> frame, const Look& look,
                             std::uint16_t ingress, std::uint64_t now);
-  bool is_foreign(std::span<const std::uint8_t> frame);
+  bool is_foreign(std::span<const std::uint8_t> frame, std::uint16_t ingress);
   bool is_strangers(const wire::RoceV2Glance& roce);
   std::uint16_t look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                         std::uint64_t now);

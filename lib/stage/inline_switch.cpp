@@ -18,7 +18,8 @@ std::vector<std::uint16_t> all_of(const ring::RingSet& set) {
 }
 
 Worker::Settings with(conn::ForeignSessions& sessions, conn::QueuePairClaims& claims,
-                      Worker::Settings settings) {
+                      std::size_t ports, Worker::Settings settings) {
+  settings.classifier.ports = static_cast<std::uint16_t>(ports);
   settings.classifier.foreign_sessions = &sessions;
   settings.classifier.claims = &claims;
   return settings;
@@ -30,17 +31,18 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
                            std::vector<std::uint32_t> max_frame_bytes, const Settings& settings,
                            FrameSink& sink)
     : current_(ring::RingSet(rings, settings.worker.classifier.hash_key)),
-      foreign_sessions_(settings.worker.classifier.hash_key),
+      foreign_sessions_(settings.worker.classifier.hash_key, ways_out_by(bridge_)),
       claims_(conn::QueuePairClaims::most_of(*current_) +
                   conn::QueuePairClaims::kPerChild * settings.worker.classifier.spare_children,
               settings.worker.classifier.hash_key),
-      worker_settings_(with(foreign_sessions_, claims_, settings.worker)),
+      worker_settings_(with(foreign_sessions_, claims_, max_frame_bytes.size(), settings.worker)),
       stations_(settings.mac_entries, settings.mac_aging_ms),
       bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
       forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
       worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
       receive_(current_, bridge_, counters_),
-      dispatch_(current_, magic_rule_settings(worker_settings_.classifier), forward_, *this) {}
+      dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this) {
+}
 
 void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
   RingPath& ring_path = worker_.ring_path();

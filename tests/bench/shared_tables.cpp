@@ -20,7 +20,7 @@ std::vector<std::uint32_t> frame_limits(const Workload& workload) {
 SharedTables::SharedTables(const Workload& workload, std::uint32_t queue_room)
     : queue_room(queue_room), rings(ring::RingSet(workload.rings())), stations(kStations, kAgingMs),
       bridge(stations, workload.ports()), shared{rings, bridge, frame_limits(workload),
-                                                 stage::magic_rule_settings(
+                                                 conn::magic_rule_settings(
                                                      worker_settings().classifier)} {}
 
 stage::Worker::Settings SharedTables::worker_settings() {

@@ -22,7 +22,7 @@ struct SharedTables {
   std::uint32_t queue_room;
   control::EalMemory memory{control::kNoNode}; // for slots and results, as the switch has it
   ring::CurrentRings rings;
-  conn::ForeignSessions foreign_sessions{{}};
+  conn::ForeignSessions foreign_sessions{{}, stage::ways_out_by(bridge)};
   conn::QueuePairClaims claims{conn::QueuePairClaims::most_of(*rings), {}};
   l2::MacTable stations;
   l2::Bridge bridge;

@@ -41,6 +41,8 @@ class Mutation:
     seeds: int = 0  # at least so many, for what shows rarely
 
 
+# The first of two: the other is for readers that change nothing.
+ONE_SHARE = Edit("lib/conn/port_tables.hpp", "{ return tables_[port & (tables_.size() - 1)]; }", "{ return tables_[port & 0]; }")
 CLASSIFY = "lib/conn/classifier.cpp"
 TABLE = "lib/conn/connection_table.hpp"
 HISTORY = "lib/conn/message_history.cpp"
@@ -144,9 +146,9 @@ MUTATIONS = [
              "  if (was_greeted) {\n    connection->state = ConnectionState::foreign;\n")]),
     Mutation("kind-by-port", "what one port shows of a queue pair holds for all ports", [
         Edit(TABLE, "    return std::uint64_t{port} << 40 | std::uint64_t{name.pair} << 24 | name.qp;",
-             "    return std::uint64_t{port} * 0 + (std::uint64_t{name.pair} << 24 | name.qp);")]),
+             "    return std::uint64_t{port} * 0 + (std::uint64_t{name.pair} << 24 | name.qp);"), ONE_SHARE]),
     Mutation("magic-by-port", "... between addresses that are no neighbours", [
-        Edit("lib/conn/magic_rule.cpp", "std::uint64_t{frame.ingress} << 24 | frame", "frame")],
+        Edit("lib/conn/magic_rule.cpp", "std::uint64_t{frame.ingress} << 24 | frame", "frame"), ONE_SHARE],
         "the rings here are between neighbours; magic_rule_test holds the rule by itself"),
     Mutation("magic-ends-plain", "what was plain stays plain when a message with the magic starts", [
         Edit(CLASSIFY, "if (connection != nullptr && connection->state == ConnectionState::plain) {", "if (false) {")],

@@ -21,6 +21,7 @@ using namespace weir;
 namespace {
 
 constexpr std::uint32_t kPlainEntries = 8;
+constexpr std::uint64_t kWaysOut = 0b110; // of every hello
 
 std::vector<std::uint16_t> all_of(const ring::RingSet& set) {
   std::vector<std::uint16_t> rings(set.rings().size());
@@ -170,7 +171,8 @@ class Harness {
   }
 
   ring::CurrentRings rings_{ring::RingSet(fuzz::rings())};
-  conn::ForeignSessions foreign_sessions_{{}};
+  conn::ForeignSessions foreign_sessions_{
+      {}, [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWaysOut; }};
   conn::QueuePairClaims claims_{conn::QueuePairClaims::most_of(*rings_), {}};
   conn::Classifier classifier_{rings_,
                                all_of(*rings_),

@@ -439,6 +439,10 @@ def unknown_ring(hellos: Hellos) -> Steps:
     yield Step(theirs.last(0, 1), "drop.unannounced")
     yield Step(theirs.first(0, 1), "drop.unannounced")  # no answer was seen: it may be a repeat of a withdrawn ring's hello
     yield Step(theirs.last(0, 1), "drop.unannounced")
+    yield Step(theirs.hello(2, flags=RESULT, session=1, msg=theirs.nonce), "forward")  # the hello left elsewhere
+    yield Step(answer(theirs, 0, msg=theirs.nonce + 1), "forward")  # to another hello
+    yield Step(theirs.hello(0), "forward")
+    yield Step(theirs.first(0, 1), "drop.unannounced")
     yield Step(answer(theirs, 0), "forward")
     yield Step(theirs.first(0, 1), "drop.unannounced")
     yield Step(theirs.hello(0), "forward")
@@ -473,9 +477,11 @@ def unknown_ring(hellos: Hellos) -> Steps:
     yield Step(ours.hello(0, ring=9), "drop.dead_connection")
 
 
-def answer(run: Run, rank: int) -> bytes:
-    """The result of a hello, from another switch to a host."""
-    return run.hello((rank - 1) % run.world, flags=RESULT, session=run.session, msg=run.nonce)
+def answer(run: Run, rank: int, /, **fields: int) -> bytes:
+    """The result of a hello, from another switch to a host. It comes by the port that the host's hello left by, here as
+    if the successor were the predecessor too: the switch knows the port of each host."""
+    back = replace(run, hellos=[turned_around(hello) for hello in run.hellos])
+    return back.hello(rank, flags=RESULT, **{"session": run.session, "msg": run.nonce} | fields)
 
 
 def version_1(hellos: Hellos) -> Steps:
@@ -486,7 +492,7 @@ def version_1(hellos: Hellos) -> Steps:
     yield Step(unseen.first(1, 1, version=1), "drop.unannounced")
     yield Step(unseen.last(1, 1), "drop.unclassified")
     yield Step(old.hello(1, version=1, session=0), "forward")
-    yield Step(old.hello(0, version=1, flags=RESULT, session=1), "forward")
+    yield Step(answer(old, 1, version=1, msg=0), "forward")
     yield Step(old.first(1, 1, version=1), "forward")
     yield Step(old.last(1, 1), "forward")
     yield Step(old.first(1, 2, version=3), "forward")
@@ -501,7 +507,7 @@ def strangers_headers(hellos: Hellos) -> Steps:
     for place, fields in enumerate(said):
         queue_pair = replace(run, qp=0x30 + place)
         yield Step(queue_pair.hello(0, **fields), "forward")
-        yield Step(queue_pair.hello(2, flags=RESULT, session=1, **fields), "forward")
+        yield Step(answer(queue_pair, 0, **fields), "forward")
         yield Step(queue_pair.first(0, 1, **fields), "forward")
     yield from whole(run, 1)
 
@@ -520,7 +526,7 @@ def magic_between_others(hellos: Hellos) -> Steps:
         yield Step(announced.last(0, 1), "drop.unannounced")
         yield Step(announced.first(0, 1), "drop.unannounced")
         yield Step(announced.last(0, 1), "drop.unannounced")
-        yield Step(answering.hello(0, flags=RESULT, session=1), "forward")
+        yield Step(answering.hello(0, flags=RESULT, session=1, msg=announced.nonce), "forward")
         yield Step(announced.hello(0), "forward")
         yield Step(announced.first(0, 1), "forward")
         yield Step(announced.last(0, 1), "forward")

@@ -22,7 +22,7 @@ import expect
 import run as replays
 from cases import CASES, Case, ring_yaml
 from jobs import (ACKNOWLEDGE, AGEING, SECOND, SEND_LAST, SEND_MIDDLE, SEND_ONLY, Hellos, Run, Step, Steps,
-                  acknowledgement, answer_of_receiver, between_strangers, from_stranger, turned_around)
+                  acknowledgement, answer, answer_of_receiver, between_strangers, from_stranger, turned_around)
 from roce import (BARRIER, BROADCAST, RC_READ, RESULT, SEND_LAST_INVALIDATE, describe, flipped, read_pcap, serial,
                   stamped_pcap_bytes)
 from switch_model import Switch
@@ -148,7 +148,7 @@ class Author:
         way = self._random.choice((lambda hello: hello, turned_around, between_strangers))
         run, rank = replace(run, hellos=[way(hello) for hello in run.hellos]), self.rank()
         said = {"flags": RESULT} if self._random.random() < 0.3 else {}
-        yield self._random.choice((run.hello(rank), run.hello(rank, flags=RESULT, session=run.session),
+        yield self._random.choice((run.hello(rank), run.hello(rank, flags=RESULT, session=run.session), answer(run, rank),
                                    run.first(rank, 1, **said), run.first(rank, 1, **said), run.last(rank, 1),
                                    run.hello(rank, version=1), run.plain(rank, SEND_ONLY, 3)))
 

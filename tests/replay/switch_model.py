@@ -252,9 +252,12 @@ class Switch:
         self.slots: dict[int, Slot] = {}
         self.sent: list[Sent] = []
         self.fate: dict[int, str] = {}  # exactly one for each input frame (I6)
-        self.answered: set[tuple[str, int, int]] = set()  # host, ring, session: by another switch
+        # Hellos to other switches: port, host, ring, epoch, nonce, and the port that they left by (None: flooded).
+        self.greeted: set[tuple[int, str, int, int, int, int | None]] = set()
+        self.answered: set[tuple[int, str, int, int]] = set()  # port, host, ring, session: by another switch
         self.foreign: Counter[str] = Counter()  # why headers were foreign
         self.now = 0  # ns
+        self.port = 0  # that the frame came by
         self.cause: int | None = None
         self.completed = 0  # slots
         self.rules = Rules(self)
@@ -265,7 +268,7 @@ class Switch:
         self.cause = None
         self.rules.advance(ns)
         self.now, self.cause = ns, index
-        port = self.port_of_source[frame[6:12]]
+        port = self.port = self.port_of_source[frame[6:12]]
         if not frame[6] & 1:
             self.fdb[frame[6:12]] = port, ns  # from every frame, also those dropped below
         if frame[:5] == b"\x01\x80\xc2\x00\x00" and frame[5] <= 0x0F:  # IEEE 802.1D 7.12.6
@@ -508,12 +511,23 @@ class Switch:
         """After a hello that passed, a ring's messages pass once another switch has answered that host's hello. The
         hello alone opens nothing: a host that goes back to its hello repeats the hello too."""
         if ina.collective == HELLO:
-            if ina.flags & RESULT:
-                self.answered.add((roce.dst, ina.ring, ina.session))
+            if entry is None or entry.state is not State.DEAD:
+                self.hear_foreign_hello(roce, ina)
             return State.ANNOUNCED
         greeted = entry is not None and entry.state in (State.ANNOUNCED, State.FOREIGN)
-        answered = bool(ina.flags & RESULT) or (roce.src, ina.ring, ina.session) in self.answered
+        answered = bool(ina.flags & RESULT) or (self.port, roce.src, ina.ring, ina.session) in self.answered
         return State.FOREIGN if greeted and answered else State.BARRED
+
+    def hear_foreign_hello(self, roce: Roce, ina: Ina) -> None:
+        """An answer counts if it comes by the port that its host's hello left by, and leaves by the one it came by."""
+        ports, _ = self.egress(roce.frame, self.port)
+        if not ina.flags & RESULT and ports:
+            out = ports[0] if len(ports) == 1 else None
+            self.greeted.add((self.port, roce.src, ina.ring, ina.epoch, ina.session, out))
+        elif ina.flags & RESULT and len(ports) == 1:
+            hello = ports[0], roce.dst, ina.ring, ina.epoch, ina.msg
+            if (*hello, self.port) in self.greeted or (*hello, None) in self.greeted:
+                self.answered.add((ports[0], roce.dst, ina.ring, ina.session))
 
     def passes_between_strangers(self, roce: Roce) -> bool:
         """The same rule for addresses between which no ring has data: there, all that is not stopped passes."""

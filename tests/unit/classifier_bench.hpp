@@ -56,7 +56,10 @@ class ClassifierBench {
  public:
   explicit ClassifierBench(const std::vector<ring::RingSpec>& rings,
                            std::uint32_t plain_entries = 16)
-      : sessions_(std::make_unique<ForeignSessions>(HashKey{})), rings_(ring::RingSet(rings)),
+      : sessions_(std::make_unique<ForeignSessions>(
+            HashKey{},
+            [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWayOut; })),
+        rings_(ring::RingSet(rings)),
         classifier_(rings_, all(rings.size()),
                     {.sessions = SessionSource::counting_from(test::kSession),
                      .plain_entries = plain_entries,
@@ -125,6 +128,8 @@ class ClassifierBench {
   std::set<std::pair<std::uint16_t, std::uint16_t>> holds; // ranks whose packets fill slots
 
  private:
+  static constexpr std::uint64_t kWayOut = 1; // everybody is behind port 0
+
   struct Owned {
     Owned(const test::Built& built, std::uint16_t port, const ring::RingSet& set)
         : bytes(built.bytes) {

@@ -67,7 +67,12 @@ struct OtherRing {
   /// Another switch's answer to rank 0's host, from host 2.
   Built answer(std::uint32_t session = kSession) const {
     const Built named = poked(job.hello(2), test::kInaRingAt, kOtherRing);
-    return poked_byte(poked(named, test::kInaSessionAt, session), test::kInaFlagsAt, 1);
+    return as_answer(named, session);
+  }
+
+  static Built as_answer(const Built& hello, std::uint32_t session) {
+    const Built numbered = poked(hello, test::kInaMessageAt, kNonce);
+    return poked_byte(poked(numbered, test::kInaSessionAt, session), test::kInaFlagsAt, 1);
   }
 
   Built first() {
@@ -104,9 +109,11 @@ TEST(Magic, AHelloAloneOpensNothing) {
 TEST(Magic, AnAnsweredHelloOpensItsConnection) {
   OtherRing other;
   expect_steps(other.bench,
-               {{"the answer passes first", other.answer(), "forward unknown_ring"},
-                {"without a hello here", other.first(), "drop unannounced"},
+               {{"an answer to nothing", other.answer(), "forward unknown_ring"},
                 {"hello", other.hello(), "forward unknown_ring"},
+                {"data", other.first(), "drop unannounced"},
+                {"hello", other.hello(), "forward unknown_ring"},
+                {"the answer", other.answer(), "forward unknown_ring"},
                 {"data", other.first(), "forward unknown_ring"},
                 {"its middle", other.middle(), "forward"},
                 {"another request", plain(other.job, 0, 0x0c), "forward"},
@@ -155,8 +162,8 @@ TEST(Magic, ADeadConnectionStaysDead) {
 
 TEST(Magic, ForeignConnectionsAgeWhenSilent) {
   OtherRing other;
-  expect_steps(other.bench, {{"answer", other.answer(), "forward unknown_ring"},
-                             {"hello", other.hello(), "forward unknown_ring"},
+  expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
+                             {"answer", other.answer(), "forward unknown_ring"},
                              {"data", other.first(), "forward unknown_ring"}});
   other.bench.now += kAging;
   expect_steps(other.bench, {{"not yet", other.middle(), "forward"}});
@@ -173,8 +180,7 @@ TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
   other.bench.withdraw(0);
   const auto again = [](const Built& frame) { return with_qp(frame, 0x999); };
   const auto message = job.message(0, 1, three_packets());
-  const Built answer = poked_byte(
-      poked(with_qp(job.hello(2), 0x998), test::kInaSessionAt, kSession), test::kInaFlagsAt, 1);
+  const Built answer = OtherRing::as_answer(with_qp(job.hello(2), 0x998), kSession);
   expect_steps(other.bench, {{"a hello on a new QP", again(job.hello(0)), "forward unknown_ring"},
                              {"raw data", again(message[0]), "drop unannounced"},
                              {"answered elsewhere", answer, "forward unknown_ring"},

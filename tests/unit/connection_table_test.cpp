@@ -197,6 +197,33 @@ TEST(ConnectionTable, KeepsKeysApart) {
   EXPECT_EQ(table.size(), 5u);
 }
 
+/// A port's flood is its own affair (docs/security.md).
+TEST(ConnectionTable, APortsStrangersDisplaceNoOthers) {
+  ConnectionTable table(settings(4, 64));
+  const Connection& known = table.put_stranger({1, 5}, kPort, ConnectionState::foreign, 0);
+  for (std::uint32_t qp = 0; qp < 10'000; ++qp) {
+    table.put_stranger({1, qp}, kPort + 1, ConnectionState::barred, 1 + qp % kAging);
+  }
+  EXPECT_EQ(table.find_stranger({1, 5}, kPort, kAging), &known);
+  EXPECT_EQ(known.state, ConnectionState::foreign);
+}
+
+TEST(ConnectionTable, VisitsEveryPartOfItself) {
+  ConnectionTable table(settings(8, 64));
+  table.take_in({9, 9}, 0);
+  for (std::uint16_t port = 0; port < 8; ++port) {
+    table.put_stranger({port, port}, port, ConnectionState::plain, 0);
+  }
+  for (const std::size_t step : {std::size_t{1}, std::size_t{7}, table.places()}) {
+    std::vector<std::uint16_t> pairs;
+    for (std::size_t first = 0; first < table.places(); first += step) {
+      table.for_each({first, step}, [&](const Connection& one) { pairs.push_back(one.pair); });
+    }
+    std::ranges::sort(pairs);
+    EXPECT_EQ(pairs, (std::vector<std::uint16_t>{0, 1, 2, 3, 4, 5, 6, 7, 9})) << step;
+  }
+}
+
 TEST(ConnectionTable, AStrangersStateIsReplaced) {
   ConnectionTable table(settings(8, 8));
   Connection& first = add_plain(table, 5, 0);

@@ -116,9 +116,9 @@ class Lab : private FrameSink, private WorkerSink {
   frame::Instant now_ = frame::Instant{1'000'000'000};
   std::uint64_t fast_ = 0;
   ring::CurrentRings current_;
-  conn::ForeignSessions sessions_{{}};
   l2::MacTable stations_{64, kAging};
   l2::Bridge bridge_{stations_, kPorts};
+  conn::ForeignSessions sessions_{{}, ways_out_by(bridge_)};
   frame::FrameCounters counters_;
   frame::Trace trace_;
   Forward forward_{bridge_, std::vector<std::uint32_t>(kPorts, kLimit), *this, counters_, trace_};

@@ -132,7 +132,7 @@ class Switch {
       : rings_(ring::RingSet(rings)), claims_(conn::QueuePairClaims::most_of(*rings_), {}),
         bridge_(stations_, kWires), shared_{rings_, bridge_,
                                             std::vector<std::uint32_t>(kWires, kMaxFrame),
-                                            stage::magic_rule_settings(settings().classifier)},
+                                            conn::magic_rule_settings(settings().classifier)},
         lcore_(0, Idle::spin, shared_), other_(1, Idle::spin, shared_) {
     for (std::uint16_t port = 0; port < kWires; ++port) {
       wires_.emplace_back(name + std::to_string(port));
@@ -222,7 +222,7 @@ class Switch {
   }
 
   ring::CurrentRings rings_;
-  conn::ForeignSessions foreign_sessions_{{}};
+  conn::ForeignSessions foreign_sessions_{{}, stage::ways_out_by(bridge_)};
   conn::QueuePairClaims claims_;
   l2::MacTable stations_{512, 300'000};
   l2::Bridge bridge_;

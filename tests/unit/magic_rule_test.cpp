@@ -24,6 +24,7 @@ using test::InaSpec;
 
 constexpr std::uint64_t kAging = 100;
 constexpr std::uint32_t kSessionThere = 0x1234;
+constexpr std::uint32_t kNonce = 0xc0ffee;
 
 constexpr std::uint8_t kFirst = 0x06;
 constexpr std::uint8_t kMiddle = 0x07;
@@ -52,7 +53,7 @@ Built with_header(const InaSpec& ina, std::uint32_t qp = 0x12) {
 }
 
 Built hello(std::uint32_t qp = 0x12) {
-  return with_header({.session = 0xc0ffee, .collective = 1}, qp);
+  return with_header({.session = kNonce, .collective = 1}, qp);
 }
 
 /// Another switch's answer to the host that sends these, through a third port.
@@ -60,7 +61,8 @@ Built answer() {
   FrameSpec frame = spec(kOnly);
   frame.source = test::ip("10.0.0.1");
   frame.destination = test::ip("10.0.0.2");
-  frame.payload = encode(InaSpec{.flags = 1, .session = kSessionThere, .collective = 1});
+  frame.payload =
+      encode(InaSpec{.flags = 1, .message = kNonce, .session = kSessionThere, .collective = 1});
   return build(frame);
 }
 
@@ -105,10 +107,14 @@ class Magic : public testing::Test {
   std::uint64_t now_ = 0;
 
  private:
-  std::unique_ptr<ForeignSessions> sessions_ = std::make_unique<ForeignSessions>(HashKey{});
+  static constexpr std::uint64_t kWayOut = 1; // everybody is behind port 0
+
+  std::unique_ptr<ForeignSessions> sessions_ = std::make_unique<ForeignSessions>(
+      HashKey{}, [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWayOut; });
 
  protected:
-  MagicRule rule_{{.entries = 8, .aging = kAging, .hash_key = {}, .sessions = sessions_.get()}};
+  MagicRule rule_{
+      {.entries = 8, .ports = 1, .aging = kAging, .hash_key = {}, .sessions = sessions_.get()}};
 };
 
 TEST_F(Magic, LeavesTheRestAlone) {
@@ -137,16 +143,17 @@ TEST_F(Magic, DataThatNoHelloAnnouncedBarsItsQueuePair) {
 
 /// Whoever forges the sender's headers at another port opens nothing, and stops nothing.
 TEST_F(Magic, EachPortIsJudgedByItself) {
-  EXPECT_EQ(answer_to(data(), 1), "unannounced");
+  EXPECT_EQ(answer_to(data()), "unannounced");
   for (const Built& forged : {plain(kFirst), hello(), answer(), data()}) {
     answer_to(forged, 2);
-    EXPECT_EQ(answer_to(plain(kMiddle), 1), "unannounced");
+    EXPECT_EQ(answer_to(plain(kMiddle)), "unannounced");
   }
-  EXPECT_EQ(answer_to(hello(0x13), 1), "passes");
-  EXPECT_EQ(answer_to(data(0x13), 1), "passes");
+  EXPECT_EQ(answer_to(hello(0x13)), "passes");
+  EXPECT_EQ(answer_to(answer()), "passes");
+  EXPECT_EQ(answer_to(data(0x13)), "passes");
   answer_to(with_header({.message = 1, .session = kSessionThere + 1}, 0x13), 2);
   EXPECT_EQ(answer_to(plain(kMiddle, 0x13), 2), "unannounced");
-  EXPECT_EQ(answer_to(plain(kMiddle, 0x13), 1), "passes");
+  EXPECT_EQ(answer_to(plain(kMiddle, 0x13)), "passes");
 }
 
 TEST_F(Magic, TheOtherDirectionIsAnotherConnection) {
@@ -168,9 +175,9 @@ TEST_F(Magic, AHelloAloneOpensNothing) {
 }
 
 TEST_F(Magic, AnAnsweredHelloOpensItsConnection) {
-  expect_steps({{"answer", answer(), true},
-                {"data on a queue pair without a hello", data(), false},
-                {"hello", hello(), true},
+  expect_steps({{"hello", hello(), true},
+                {"answer", answer(), true},
+                {"data on a queue pair without a hello", data(0x14), false},
                 {"data", data(), true},
                 {"what follows", plain(kMiddle), true},
                 {"another queue pair", data(0x13), false},
@@ -181,8 +188,8 @@ TEST_F(Magic, AnAnsweredHelloOpensItsConnection) {
 TEST_F(Magic, OneRingsSessionOpensNoOthers) {
   const Built other_session = with_header({.message = 1, .session = kSessionThere + 1});
   const Built other_ring = with_header({.ring = 2, .message = 1, .session = kSessionThere});
-  expect_steps({{"answer", answer(), true},
-                {"hello", hello(), true},
+  expect_steps({{"hello", hello(), true},
+                {"answer", answer(), true},
                 {"another session", other_session, false},
                 {"hello", hello(), true},
                 {"another ring", other_ring, false},
@@ -198,7 +205,7 @@ TEST_F(Magic, AnotherSwitchesResultPassesOnAnAnnouncedConnection) {
 }
 
 TEST_F(Magic, QueuePairsAgeWhenSilent) {
-  expect_steps({{"answer", answer(), true}, {"hello", hello(), true}, {"data", data(), true}});
+  expect_steps({{"hello", hello(), true}, {"answer", answer(), true}, {"data", data(), true}});
   expect_steps({{"data", data(0x13), false}});
   now_ = kAging;
   expect_steps({{"open still", data(), true}, {"barred still", plain(kMiddle, 0x13), false}});
@@ -219,7 +226,7 @@ TEST_F(Magic, AnotherAgingTimeHoldsAtOnce) {
 }
 
 TEST_F(Magic, AFloodOfHellosUnbarsAndClosesNothing) {
-  expect_steps({{"answer", answer(), true}, {"hello", hello(), true}, {"data", data(), true}});
+  expect_steps({{"hello", hello(), true}, {"answer", answer(), true}, {"data", data(), true}});
   expect_steps({{"a header that nobody announced", data(0x13), false}});
   now_ = kAging;
   for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
@@ -239,6 +246,54 @@ TEST_F(Magic, AFloodOfHeadersUnbarsNothing) {
   now_ = kAging + 1;
   EXPECT_EQ(answer_to(data(kFloodEnd)), "unannounced");
   expect_steps({{"what has aged makes room", plain(kMiddle, kFloodEnd), false}});
+}
+
+// ---- What comes by another port (docs/security.md, "Tables that packets can fill"). ----
+
+constexpr std::uint16_t kStrangersPort = 1;
+
+TEST_F(Magic, AFloodFromAnotherPortKeepsNobodyOut) {
+  for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
+    EXPECT_EQ(answer_to(data(qp), kStrangersPort), "unannounced");
+  }
+  EXPECT_TRUE(rule_.remembers_nobody(0)) << "the fast path stays open for other ports";
+  expect_steps({{"hello", hello(), true},
+                {"answer", answer(), true},
+                {"data", data(), true},
+                {"what follows", plain(kMiddle), true},
+                {"a plain message in several packets", plain(kFirst, 0x13), true},
+                {"its middle", plain(kMiddle, 0x13), true}});
+}
+
+TEST_F(Magic, AForgedHeaderFromAnotherPortBarsNobody) {
+  expect_steps({{"hello", hello(), true}, {"answer", answer(), true}, {"data", data(), true}});
+  EXPECT_EQ(answer_to(data(), kStrangersPort), "unannounced");
+  EXPECT_EQ(answer_to(plain(kMiddle), kStrangersPort), "unannounced");
+  expect_steps({{"what follows", plain(kMiddle), true}});
+}
+
+TEST_F(Magic, APlainMessageFromAnotherPortUnbarsNobody) {
+  expect_steps({{"data", data(), false}});
+  EXPECT_EQ(answer_to(plain(kOnly), kStrangersPort), "passes");
+  expect_steps({{"barred still", plain(kMiddle), false}});
+}
+
+/// A queue pair that found no place is barred all the same.
+TEST_F(Magic, APortWithoutPlacesPassesNoRestOfUnknownMessages) {
+  for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
+    EXPECT_EQ(answer_to(data(qp)), "unannounced");
+  }
+  for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
+    EXPECT_EQ(answer_to(plain(kMiddle, qp)), "unannounced") << qp;
+  }
+  for (std::uint32_t qp = kFloodFirst; qp < kFloodEnd; ++qp) {
+    EXPECT_EQ(answer_to(plain(kOnly, qp)), "passes");
+  }
+  EXPECT_FALSE(rule_.remembers_nobody(0)) << "it forgot one that found no place";
+  EXPECT_EQ(answer_to(plain(kMiddle), kStrangersPort), "passes");
+  now_ = kAging + 1;
+  expect_steps({{"they have aged", plain(kMiddle), true}});
+  EXPECT_TRUE(rule_.remembers_nobody(0));
 }
 
 } // namespace
