@@ -9,6 +9,9 @@
 namespace weir::wire {
 
 std::optional<IpAddress> parse_ip(std::string_view text) {
+  if (text.find('\0') != text.npos) { // inet_pton() would stop there
+    return std::nullopt;
+  }
   const std::string terminated(text);
   std::array<std::uint8_t, 16> bytes{};
   if (inet_pton(AF_INET, terminated.c_str(), bytes.data()) == 1) {

@@ -40,6 +40,30 @@ def rings_of(switch: Weir) -> list[int]:
     return [row["ring"] for row in switch.ask("/weir/ring").get("rings", {}).values()]
 
 
+@smoke_test("rings-journal-refusals")
+def journal_refusals(lab: Lab) -> None:
+    """One state directory has one switch; and a journal that cannot be read is no empty one, and stays as it is."""
+    space = lab.namespace()
+    state = lab.directory / "state"
+    config = configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"state_directory: {state}\n"
+
+    def refused(text: str) -> str:
+        ended = lab.weir(space, config, "--no-interactive").refusal()
+        expect(ended.status == 2 and text in ended.output, f"wanted {text}: {ended}")
+        return ended.output
+    switch = lab.ready_weir(space, config)
+    refused(f"state_directory: {state}/lock: found that process {switch.process.pid} has it; allowed: ")
+    switch.stop()
+    journal = state / "rings"
+    damaged = b"10.0.0.1 10.0.0.2\n10.0.0.1 \x1b]0;owned\x07\n"
+    journal.write_bytes(damaged)
+    said = refused(f"{journal}:2: found '\\x1b]0;owned\\x07'; allowed: ")
+    expect("\x1b" not in said and journal.read_bytes() == damaged, f"a terminal would obey {said!r}")
+    journal.unlink()
+    journal.symlink_to("/proc/self/mem")  # at address 0 it cannot be read, as a disk that fails
+    refused(f"{journal}: cannot be read: Input/output error; allowed: ")
+
+
 @smoke_test("rings-at-run-time")
 def rings_at_run_time(lab: Lab) -> None:
     """A ring comes, works and goes, again and again; its memory comes back."""

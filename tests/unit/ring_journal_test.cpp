@@ -3,6 +3,7 @@
 /// RingJournal: what a switch remembers of its rings across restarts, and files that it cannot use.
 
 #include "control/ring_journal.hpp"
+#include "text/printable.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +11,13 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <random>
 #include <string>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -29,7 +34,7 @@ class RingJournalTest : public testing::Test {
 
   ~RingJournalTest() override { std::filesystem::remove_all(directory_); }
 
-  std::string text() const {
+  std::string file_text() const {
     std::ifstream stream(directory_ / "rings");
     return {std::istreambuf_iterator<char>(stream), {}};
   }
@@ -81,7 +86,7 @@ TEST_F(RingJournalTest, RemembersEachRingOnce) {
     journal.remember(ring_of(kSix));
     journal.remember(ring_of(kFour));
   }
-  EXPECT_EQ(text(), "10.0.0.1 10.0.0.2 10.0.0.3\nfd00::1 fd00::2\n");
+  EXPECT_EQ(file_text(), "10.0.0.1 10.0.0.2 10.0.0.3\nfd00::1 fd00::2\n");
   EXPECT_EQ(remembered_by(RingJournal(directory_)), (std::vector{kFour, kSix}));
 }
 
@@ -94,20 +99,24 @@ TEST_F(RingJournalTest, AnotherOrderHasOtherNeighbours) {
 
 /// However many rings a caller makes of the same hosts.
 TEST_F(RingJournalTest, RemembersNoRingWithoutNewNeighbours) {
-  RingJournal journal(directory_);
-  Addresses hosts{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"};
-  do {
-    journal.remember(ring_of(hosts));
-  } while (std::ranges::next_permutation(hosts).found);
-  EXPECT_LE(journal.remembered().size(), 5u * 4u) << "each line has neighbours that are new";
-  EXPECT_EQ(RingJournal(directory_).remembered().size(), journal.remembered().size());
+  std::size_t remembered = 0;
+  {
+    RingJournal journal(directory_);
+    Addresses hosts{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"};
+    do {
+      journal.remember(ring_of(hosts));
+    } while (std::ranges::next_permutation(hosts).found);
+    remembered = journal.remembered().size();
+    EXPECT_LE(remembered, 5u * 4u) << "each line has neighbours that are new";
+  }
+  EXPECT_EQ(RingJournal(directory_).remembered().size(), remembered);
 }
 
 TEST_F(RingJournalTest, RemembersWhoseRingItWas) {
   ring::RingSpec ring = ring_of(kFour);
   ring.tenant = "red@dc1";
   RingJournal(directory_).remember(ring);
-  EXPECT_EQ(text(), "10.0.0.1 10.0.0.2 10.0.0.3 tenant=red@dc1\n");
+  EXPECT_EQ(file_text(), "10.0.0.1 10.0.0.2 10.0.0.3 tenant=red@dc1\n");
   EXPECT_EQ(RingJournal(directory_).remembered()[0].tenant, "red@dc1");
   write("10.0.0.1 10.0.0.2 tenant=red tenant=blue\n");
   EXPECT_NE(error_of_start().find(":1: found 'tenant=blue'; allowed: IP addresses, then tenant="),
@@ -115,12 +124,69 @@ TEST_F(RingJournalTest, RemembersWhoseRingItWas) {
       << error_of_start();
 }
 
+/// Whatever a configuration or a certificate has for a name.
+TEST_F(RingJournalTest, ReadsEveryNameBackByteForByte) {
+  std::mt19937 random(7);
+  std::vector<std::string> names{"my team", "tenant=red", "10.0.0.1", " ",    "%",
+                                 "%41",     "a\nb",       "é",        "\\x41"};
+  for (int byte = 1; byte < 256; ++byte) {
+    names.emplace_back(1, static_cast<char>(byte));
+  }
+  for (int i = 0; i < 200; ++i) {
+    std::string& name = names.emplace_back(1 + random() % 64, '\0');
+    std::ranges::generate(name, [&random] { return static_cast<char>(random()); });
+  }
+  std::vector<std::string> written;
+  {
+    RingJournal journal(directory_);
+    for (const std::string& name : names) {
+      ring::RingSpec ring =
+          ring_of({"10.1.0.1", "10.1." + std::to_string(written.size() / 200 + 1) + "." +
+                                   std::to_string(written.size() % 200 + 1)});
+      ring.tenant = name;
+      journal.remember(ring);
+      written.push_back(name);
+    }
+  }
+  const RingJournal journal(directory_);
+  ASSERT_EQ(journal.remembered().size(), written.size());
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    EXPECT_EQ(journal.remembered()[i].tenant, written[i]) << i;
+  }
+}
+
 TEST_F(RingJournalTest, TakesHalfALineForARingThatWasNeverAdded) {
-  write("10.0.0.1 10.0.0.2 10.0.0.3\nfd00::1 fd0");
-  RingJournal journal(directory_);
-  EXPECT_EQ(remembered_by(journal), std::vector<Addresses>{kFour});
-  journal.remember(ring_of(kSix));
-  EXPECT_EQ(text(), "10.0.0.1 10.0.0.2 10.0.0.3\nfd00::1 fd00::2\n");
+  const std::string zeros(3, '\0');
+  for (const std::string& half :
+       {std::string("fd00::1 fd0"), std::string("f"), std::string("10.0.0.4 10.0.0.5 "),
+        std::string("10.0.0.4 10.0.0.5 ten"), std::string("10.0.0.4 10.0.0.5 tenant=r"),
+        std::string("10.0.0.4 10.0.0.5 tenant-escaped=my%2"), "fd00::1 fd0" + zeros, zeros}) {
+    write("10.0.0.1 10.0.0.2 10.0.0.3\n" + half);
+    RingJournal journal(directory_);
+    EXPECT_EQ(remembered_by(journal), std::vector<Addresses>{kFour}) << half;
+    journal.remember(ring_of(kSix));
+    EXPECT_EQ(file_text(), "10.0.0.1 10.0.0.2 10.0.0.3\nfd00::1 fd00::2\n") << half;
+  }
+}
+
+/// Whatever is no line of the journal's is somebody's data, or damaged memory.
+TEST_F(RingJournalTest, LeavesADamagedFileAsItIsAndPrintsItsBytesPrintable) {
+  for (const std::string& damaged :
+       {std::string("no end and no address"), std::string("\x1b[2J"),
+        std::string("10.0.0.1 10.0.0.2\n\x1b]0;owned\x07"),
+        std::string("10.0.0.1 10.0.0.2\n\xff\xfe\n"), std::string("10.0.0.1\0 10.0.0.2\n", 19),
+        std::string("10.0.0.1 x 10.0"), std::string("10.0.0.1 10.0.0.2 tenant-escaped=%zz\n"),
+        std::string("10.0.0.1 10.0.0.2 tenant=\n"),
+        std::string("\0\0"
+                    "10.0.0.1",
+                    10)}) {
+    write(damaged);
+    const std::string error = error_of_start();
+    EXPECT_NE(error.find("; allowed: "), std::string::npos)
+        << error << " of " << text::printable(damaged);
+    EXPECT_TRUE(text::is_printable(error));
+    EXPECT_EQ(file_text(), damaged);
+  }
 }
 
 TEST_F(RingJournalTest, NamesWhatItCannotRead) {
@@ -136,6 +202,99 @@ TEST_F(RingJournalTest, NamesWhatItCannotRead) {
   EXPECT_NE(error_of_start().find("Is a directory"), std::string::npos) << error_of_start();
 }
 
+/// Runs in a process of its own, without root's right to read everything.
+void as_nobody(const std::function<void()>& test) {
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (geteuid() == 0 && setresuid(nobody, nobody, nobody) != 0) {
+      _exit(1);
+    }
+    test();
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(RingJournalTest, IsNotEmptyBecauseItCannotBeRead) {
+  write("10.0.0.1 10.0.0.2\n");
+  std::filesystem::permissions(directory_, std::filesystem::perms::all);
+  ASSERT_EQ(chmod((directory_ / "rings").c_str(), 0222), 0);
+  as_nobody([this] {
+    EXPECT_EQ(error_of_start().find((directory_ / "rings").string() +
+                                    ": cannot be read: Permission denied; allowed: "),
+              0u)
+        << error_of_start();
+  });
+  ASSERT_EQ(chmod((directory_ / "rings").c_str(), 0600), 0);
+  EXPECT_EQ(file_text(), "10.0.0.1 10.0.0.2\n");
+}
+
+/// Reading a process's memory at address 0 is an error of the medium (EIO).
+TEST_F(RingJournalTest, IsNotEmptyBecauseTheDiskFails) {
+  write("");
+  std::filesystem::remove(directory_ / "rings");
+  std::filesystem::create_symlink("/proc/self/mem", directory_ / "rings");
+  EXPECT_NE(error_of_start().find("cannot be read: Input/output error"), std::string::npos)
+      << error_of_start();
+}
+
+/// For each descriptor that the start takes, once when there is none.
+TEST_F(RingJournalTest, IsNotEmptyBecauseNoDescriptorIsLeft) {
+  write("10.0.0.1 10.0.0.2\n");
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int next = dup(0);
+  close(next);
+  bool has_started = false;
+  for (rlim_t left = 0; left < 8 && !has_started; ++left) {
+    const rlimit few{static_cast<rlim_t>(next) + left, limit.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    const std::string error = error_of_start();
+    setrlimit(RLIMIT_NOFILE, &limit);
+    has_started = error == "none";
+    EXPECT_TRUE(has_started || error.find("Too many open files") != std::string::npos) << error;
+    EXPECT_EQ(file_text(), "10.0.0.1 10.0.0.2\n") << left;
+  }
+  EXPECT_TRUE(has_started);
+}
+
+TEST_F(RingJournalTest, HasOneSwitch) {
+  {
+    const RingJournal journal(directory_);
+    const std::string lock = (directory_ / "lock").string();
+    EXPECT_EQ(
+        error_of_start(),
+        "state_directory: " + lock + ": found that process " + std::to_string(getpid()) +
+            " has it; allowed: a folder that no other switch uses, and that this one may write to");
+
+    struct stat status {};
+
+    ASSERT_EQ(stat(lock.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U) << "who may open it could lock it";
+  }
+  EXPECT_EQ(error_of_start(), "none") << "the lock goes with its holder";
+}
+
+/// A file of the same name that was there before.
+TEST_F(RingJournalTest, TrustsNoLockOfOthers) {
+  write("");
+  std::ofstream(directory_ / "lock") << "x";
+  ASSERT_EQ(chmod((directory_ / "lock").c_str(), 0666), 0);
+  EXPECT_EQ(error_of_start(), "none");
+
+  struct stat status {};
+
+  ASSERT_EQ(stat((directory_ / "lock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  std::filesystem::remove(directory_ / "lock");
+  std::filesystem::create_symlink("/etc/passwd", directory_ / "lock");
+  EXPECT_NE(error_of_start().find("Too many levels of symbolic links"), std::string::npos)
+      << error_of_start();
+}
+
 TEST_F(RingJournalTest, NamesADirectoryThatCannotBe) {
   write("");
   directory_ /= "rings"; // a file
@@ -147,7 +306,7 @@ TEST_F(RingJournalTest, NamesADirectoryThatCannotBe) {
 TEST_F(RingJournalTest, LeavesTheFileWholeWhenTheDiskIsFull) {
   RingJournal journal(directory_);
   journal.remember(ring_of(kSix));
-  const std::string before = text();
+  const std::string before = file_text();
   rlimit limit{};
   getrlimit(RLIMIT_FSIZE, &limit);
   const rlimit full{before.size() + 5, limit.rlim_max};
@@ -156,7 +315,7 @@ TEST_F(RingJournalTest, LeavesTheFileWholeWhenTheDiskIsFull) {
   EXPECT_THROW(journal.remember(ring_of(kFour)), JournalError);
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(text(), before);
+  EXPECT_EQ(file_text(), before);
   EXPECT_EQ(remembered_by(journal), std::vector<Addresses>{kSix});
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+#include <utility>
+
+namespace weir::control {
+
+/// An open file, closed at the end.
+class Descriptor {
+ public:
+  /// get() is -1, and errno says why, if the file does not open. Only its user may use a new file.
+  Descriptor(const std::filesystem::path& file, int flags)
+      : number_(open(file.c_str(), flags | O_CLOEXEC, S_IRUSR | S_IWUSR)) {}
+
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  ~Descriptor() {
+    if (number_ >= 0) {
+      close(number_);
+    }
+  }
+
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+} // namespace weir::control
