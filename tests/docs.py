@@ -94,7 +94,7 @@ def check_keys() -> list[str]:
 def commands_in_code() -> dict[str, str]:
     """Each command of the prompt and its path in telemetry, or ""."""
     questions = re.findall(r'Question\{"([^"]+)",\s*"([^"]+)"', read("lib/report/questions.cpp"))
-    actions = re.findall(r'commands(?:_\.push_back|\.add)\(\s*\{\{("[^}]+")\}',
+    actions = re.findall(r'commands(?:_\.push_back|\.add)\(\s*\{(?:\.words = )?\{("[^}]+")\}',
                          read("lib/command/commands.cpp") + read("app/weir_main.cpp"))
     return dict(questions) | {re.sub(r'",\s*"', " ", words).strip('"'): "" for words in actions}
 

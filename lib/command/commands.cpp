@@ -82,7 +82,11 @@ void Commands::add_reload() {
 }
 
 void Commands::add_actions() {
-  commands_.push_back({{"help"}, "this list", [this](const Words&) { return help(); }});
+  commands_.push_back(
+      {.words = {"help"},
+       .help = "this list",
+       .run = {},
+       .run_for = [this](const Words&, const control::Principal&) { return help(); }});
   commands_.push_back({{"clear", "port", "stats", "<name|all>"},
                        "set a port's statistics to zero",
                        [this](const Words& values) {
@@ -99,34 +103,39 @@ void Commands::add_actions() {
                          }
                          return fmt::format("trace is {}\n", values[0]);
                        }});
-  commands_.push_back({{"reset", "ring", "<id>"},
-                       "give up what a ring holds and its connections; new hellos start it anew",
-                       [this](const Words& values) {
-                         report::reset_ring(weir_, values[0]);
-                         return fmt::format("ring {}: reset\n", values[0]);
-                       }});
+  commands_.push_back(
+      {.words = {"reset", "ring", "<id>"},
+       .help = "give up what a ring holds and its connections; new hellos start it anew",
+       .run = {},
+       .run_for = [this](const Words& values, const control::Principal& principal) {
+         report::reset_ring(weir_, values[0], principal);
+         return fmt::format("ring {}: reset\n", values[0]);
+       }});
   commands_.push_back({{"add", "ring", "<file>"},
                        "make a ring, or a list of rings, as a YAML file has them under rings:",
                        [this](const Words& values) {
                          const auto ids = report::add_rings(weir_, values[0]);
                          return fmt::format("added: ring {}\n", fmt::join(ids, ", "));
                        }});
-  commands_.push_back({{"drain", "ring", "<id>"},
-                       "let its job end: refuse new ones, and withdraw it when its members have "
-                       "been silent for so many seconds, 10 unless given",
-                       [this](const Words& values) {
-                         const auto quiet = report::drain_ring(
-                             weir_, values[0], values.size() > 1 ? values[1] : std::string());
-                         return fmt::format("ring {}: drains; it goes when its members have been "
-                                            "silent for {} s\n",
-                                            values[0], quiet.count());
-                       },
-                       "<seconds>"});
-  commands_.push_back({{"withdraw", "ring", "<id>"},
-                       "the same for good: nobody adds up for its hosts any more, and none of "
-                       "their raw data passes",
-                       [this](const Words& values) {
-                         report::withdraw_ring(weir_, values[0]);
+  commands_.push_back(
+      {.words = {"drain", "ring", "<id>"},
+       .help = "let its job end: refuse new ones, and withdraw it when its members have "
+               "been silent for so many seconds, 10 unless given",
+       .run = {},
+       .last = "<seconds>",
+       .run_for = [this](const Words& values, const control::Principal& principal) {
+         const auto quiet = report::drain_ring(
+             weir_, values[0], values.size() > 1 ? values[1] : std::string(), principal);
+         return fmt::format("ring {}: drains; it goes when its members have been silent for {} s\n",
+                            values[0], quiet.count());
+       }});
+  commands_.push_back({.words = {"withdraw", "ring", "<id>"},
+                       .help =
+                           "the same for good: nobody adds up for its hosts any more, and none of "
+                           "their raw data passes",
+                       .run = {},
+                       .run_for = [this](const Words& values, const control::Principal& principal) {
+                         report::withdraw_ring(weir_, values[0], principal);
                          return fmt::format("ring {}: withdrawn\n", values[0]);
                        }});
 }
@@ -226,8 +235,17 @@ const Command& Commands::command_of(const Words& words) const {
   return *found;
 }
 
-Answer Commands::execute(const Words& words) const {
+Answer Commands::execute(const Words& words, const control::Principal& principal) const {
   const Command& command = command_of(words);
+  if (command.run_for) {
+    return command.run_for(values_of(command, words), principal);
+  }
+  if (!principal.is_operator() && !command.is_question) {
+    throw control::NotAllowed(
+        fmt::format("'{}': found tenant {}; allowed: an operator. A tenant may ask questions, add "
+                    "rings of its own, and reset, drain and withdraw these",
+                    fmt::join(words, " "), principal.tenant));
+  }
   return command.run(values_of(command, words));
 }
 
@@ -246,7 +264,7 @@ std::string Commands::run(std::string_view line) const {
     return {};
   }
   try {
-    return text::printable_lines(printed(execute(words), words));
+    return text::printable_lines(printed(execute(words, {}), words));
   } catch (const std::exception& error) {
     return text::printable(error.what()) + "\n";
   }

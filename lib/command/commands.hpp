@@ -29,6 +29,9 @@ struct Command {
   /// `run` gets it as the last word.
   std::string last = {};
   bool is_question = false; // it changes nothing
+  /// In place of `run`, for an order that is not the operators' alone: it asks itself what the
+  /// principal may do.
+  std::function<Answer(const Words&, const control::Principal&)> run_for = {};
 };
 
 /// What people can ask of one switch and have it do: the prompt's grammar. Once all commands are
@@ -41,14 +44,15 @@ class Commands {
   /// One more command, such as the prompt's own.
   void add(Command command) { commands_.push_back(std::move(command)); }
 
-  /// Throws WrongWords for words that are no command, and what the command throws. `json` as the
-  /// last word of a question is for who prints the answer.
-  Answer execute(const Words& words) const;
+  /// Throws WrongWords for words that are no command, control::NotAllowed for an order that is not
+  /// this principal's to give, and what the command throws. `json` as the last word of a question
+  /// is for who prints the answer.
+  Answer execute(const Words& words, const control::Principal& principal) const;
 
   /// The same for a question only: throws WrongWords for what changes something.
   report::Report ask(const Words& words) const;
 
-  /// Runs a line and returns the text to print, be it an error.
+  /// Runs an operator's line and returns the text to print, be it an error.
   std::string run(std::string_view line) const;
 
   /// All words that may stand in place of the last word of `line`.

@@ -434,6 +434,14 @@ std::uint16_t Switch::index_of(std::uint32_t id) const {
   return *ring;
 }
 
+/// The ring that `principal` gives an order to. The lock is held until the order's end.
+std::uint16_t Switch::ordered_ring(std::uint32_t id, const Principal& principal,
+                                   const WriterLock& /*lock*/) const {
+  const std::uint16_t ring = index_of(id);
+  principal.check_may_order(rings_->rings()[ring].spec());
+  return ring;
+}
+
 std::uint32_t Switch::most_claims() const {
   return conn::QueuePairClaims::most_of(*rings_) +
          conn::QueuePairClaims::kPerChild * config_.spare.members;
@@ -582,9 +590,10 @@ std::vector<stage::ConnectionSnapshot> Switch::connections() {
   return all;
 }
 
-void Switch::reset_ring(std::uint32_t id) {
+void Switch::reset_ring(std::uint32_t id, const Principal& principal) {
+  const WriterLock lock(one_writer_);
+  const std::uint16_t ring = ordered_ring(id, principal, lock);
   const Quiesce quiesced(*this);
-  const std::uint16_t ring = index_of(id);
   worker_of(ring).worker()->reset_ring(ring, lcore::Clock().now());
 }
 
@@ -597,8 +606,9 @@ ring::RingBirth Switch::hold_ring(const ring::RingSpec& spec) {
 }
 
 ring::RingBirth Switch::add(const ring::RingSpec& spec, Keeper keeper) {
-  const std::lock_guard lock(one_writer_);
+  const WriterLock lock(one_writer_);
   check_may_add(spec);
+  check_id(spec);
   check_ports_are_there(spec, config()->ports);
   const std::size_t lcore = forecast().add(spec);
   auto room = room_for(ring::Ring(spec), lcore);
@@ -613,6 +623,13 @@ void Switch::check_may_add(const ring::RingSpec& spec) const {
   if (is_draining_) {
     throw RingRefused(
         fmt::format("ring {}: this switch is about to stop; allowed: no new ring", spec.id));
+  }
+}
+
+void Switch::check_id(const ring::RingSpec& spec) const {
+  if (rings_->ring_with_id(spec.id)) {
+    throw RingExists(fmt::format("id: found {}, which a ring has; allowed: any but {}", spec.id,
+                                 ids_of(*rings_)));
   }
 }
 
@@ -669,9 +686,9 @@ std::unique_ptr<stage::RingRoom> Switch::room_for(const ring::Ring& ring, std::s
   return room;
 }
 
-void Switch::withdraw_ring(std::uint32_t id) {
-  const std::lock_guard lock(one_writer_);
-  withdraw(index_of(id));
+void Switch::withdraw_ring(std::uint32_t id, const Principal& principal) {
+  const WriterLock lock(one_writer_);
+  withdraw(ordered_ring(id, principal, lock));
 }
 
 void Switch::reclaim_orphan(ring::RingBirth birth) {
@@ -722,9 +739,10 @@ void Switch::take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet>& 
   set_without = rings_.swap(std::move(set_without));
 }
 
-void Switch::drain_ring(std::uint32_t id, std::chrono::seconds quiet) {
+void Switch::drain_ring(std::uint32_t id, std::chrono::seconds quiet, const Principal& principal) {
+  const WriterLock lock(one_writer_);
+  const std::uint16_t ring = ordered_ring(id, principal, lock);
   const Quiesce quiesced(*this);
-  const std::uint16_t ring = index_of(id);
   care_[ring].quiet_ms = static_cast<std::uint64_t>(std::chrono::milliseconds(quiet).count());
   worker_of(ring).worker()->drain_ring(ring, lcore::Clock().now());
 }

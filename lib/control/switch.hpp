@@ -10,8 +10,10 @@
 #include "control/placement.hpp"
 #include "control/port.hpp"
 #include "control/port_plan.hpp"
+#include "control/principal.hpp"
 #include "control/reload.hpp"
 #include "control/ring_budget.hpp"
+#include "control/ring_exists.hpp"
 #include "control/ring_forecast.hpp"
 #include "control/ring_journal.hpp"
 #include "control/tenants.hpp"
@@ -167,14 +169,17 @@ class Switch {
   /// Copies in parts, with a stop for each. A connection that joins or leaves a ring between two
   /// parts may appear twice or not at all.
   std::vector<stage::ConnectionSnapshot> connections();
-  void reset_ring(std::uint32_t id);
+  /// An order to a ring is carried out if `principal` may order this very ring: nobody makes,
+  /// changes or withdraws a ring between the question whose it is and the order's end. Throws
+  /// NotAllowed.
+  void reset_ring(std::uint32_t id, const Principal& principal);
   /// Adds a ring, and takes its memory, at once. The lcores stop once, for as long as for a
-  /// question. Throws RingRefused and JournalError; nothing has changed then.
+  /// question. Throws RingExists, RingRefused and JournalError; nothing has changed then.
   ring::RingBirth add_ring(const ring::RingSpec& spec);
   /// Gives back the ring's id, its memory and its places. Nobody adds up for its hosts any more,
   /// and none of their raw data passes (docs/protocol.md §2a). The lcores stop several times, each
   /// time for as long as for a question.
-  void withdraw_ring(std::uint32_t id);
+  void withdraw_ring(std::uint32_t id, const Principal& principal);
   /// As add_ring(), but silence does not end the ring: its owner does.
   ring::RingBirth hold_ring(const ring::RingSpec& spec);
   /// Reclaims a ring whose owner has gone, unless it was withdrawn already.
@@ -184,7 +189,7 @@ class Switch {
   /// Refuses hellos that would begin a new incarnation, and gives up those that wait. The running
   /// incarnation goes on. The ring is to be withdrawn when all members have been silent for `quiet`
   /// since then. A second time, only `quiet` is new.
-  void drain_ring(std::uint32_t id, std::chrono::seconds quiet);
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet, const Principal& principal);
   /// The same for all rings, before the switch stops. They are not withdrawn, and no ring can be
   /// added any more.
   void drain_all();
@@ -244,6 +249,7 @@ class Switch {
  private:
   class Quiesce;
   class RuleSweep;
+  using WriterLock = std::lock_guard<std::mutex>; // of one_writer_: no ring comes, changes or goes
   using Ports = std::vector<std::shared_ptr<Port>>; // by place
 
   /// The state of a ring that its worker has given away.
@@ -272,10 +278,13 @@ class Switch {
   void copy_to_no_capture();
   lcore::Lcore& worker_of(std::uint16_t ring);
   std::uint16_t index_of(std::uint32_t id) const;
+  std::uint16_t ordered_ring(std::uint32_t id, const Principal& principal,
+                             const WriterLock& lock) const;
   std::uint32_t most_claims() const;
   RingForecast forecast() const;
   std::unique_ptr<stage::RingRoom> room_for(const ring::Ring& ring, std::size_t lcore);
   void check_may_add(const ring::RingSpec& spec) const;
+  void check_id(const ring::RingSpec& spec) const;
   void enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
              const RingCare& care);
   config::Config in_force() const;

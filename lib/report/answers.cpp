@@ -214,12 +214,13 @@ Report show_stuck(control::Switch& weir, std::string_view name) {
   return {stuck_table(spec, stuck.slots), waited_for_table(spec, stuck)};
 }
 
-void reset_ring(control::Switch& weir, std::string_view name) {
-  weir.reset_ring(ring_id(weir, name));
+void reset_ring(control::Switch& weir, std::string_view name, const control::Principal& principal) {
+  weir.reset_ring(ring_id(weir, name), principal);
 }
 
-void withdraw_ring(control::Switch& weir, std::string_view name) {
-  weir.withdraw_ring(ring_id(weir, name));
+void withdraw_ring(control::Switch& weir, std::string_view name,
+                   const control::Principal& principal) {
+  weir.withdraw_ring(ring_id(weir, name), principal);
 }
 
 std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file) {

@@ -37,8 +37,10 @@ Report show_port_extended(control::Switch& weir, std::string_view port);
 void clear_port_statistics(control::Switch& weir, std::string_view port);
 Report show_rings(control::Switch& weir, std::string_view ring);
 Report show_stuck(control::Switch& weir, std::string_view ring);
-void reset_ring(control::Switch& weir, std::string_view ring);
-void withdraw_ring(control::Switch& weir, std::string_view ring);
+/// These two throw control::NotAllowed too.
+void reset_ring(control::Switch& weir, std::string_view ring, const control::Principal& principal);
+void withdraw_ring(control::Switch& weir, std::string_view ring,
+                   const control::Principal& principal);
 /// Adds the rings of a file as `rings` has them in a configuration, in order, and returns their
 /// ids. Throws config::ConfigError before the first is added; control::RingRefused and
 /// control::JournalError for a ring, when those before it are added.

@@ -60,10 +60,10 @@ Table reclaims_table(const control::ReclaimLog::Counts& counts) {
 } // namespace
 
 std::chrono::seconds drain_ring(control::Switch& weir, std::string_view ring,
-                                std::string_view seconds) {
+                                std::string_view seconds, const control::Principal& principal) {
   const std::uint32_t id = ring_id(weir, ring);
   const std::chrono::seconds quiet = quiet_of(seconds);
-  weir.drain_ring(id, quiet);
+  weir.drain_ring(id, quiet, principal);
   return quiet;
 }
 

@@ -11,9 +11,9 @@ namespace weir::report {
 
 /// Drains the ring with this id. `seconds` of silence until it is withdrawn are 1 to
 /// control::kLongestQuiet; empty stands for control::kDefaultQuiet. Returns what it took. Throws
-/// UnknownName.
+/// UnknownName and control::NotAllowed.
 std::chrono::seconds drain_ring(control::Switch& weir, std::string_view ring,
-                                std::string_view seconds);
+                                std::string_view seconds, const control::Principal& principal);
 
 /// The rings that were reclaimed last, and how many for each reason.
 Report show_reclaimed(control::Switch& weir);

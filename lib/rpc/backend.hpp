@@ -3,12 +3,13 @@
 
 #include "command/answer.hpp"
 #include "config/config.hpp"
+#include "control/principal.hpp"
+#include "control/ring_exists.hpp"
 #include "ring/ring_spec.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,19 +25,23 @@ struct ListedRing {
   std::optional<std::uint64_t> draining_s; // none: it does not drain
 };
 
-/// A ring is to be added whose id another one has. what() names both.
-class RingExists : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using control::Principal;
+using control::RingExists;
 
 /// What the control service asks of a switch. Any thread may call; what a call throws becomes the
-/// status of the client's call.
+/// status of the client's call. Orders are carried out if `principal` may give them, which is asked
+/// where they are carried out; those without one are an operator's.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual command::Answer execute(const command::Words& words) = 0;
+  command::Answer execute(const command::Words& words) { return execute(words, {}); }
+
+  void remove_ring(std::uint32_t id) { remove_ring(id, {}); }
+
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) { drain_ring(id, quiet, {}); }
+
+  virtual command::Answer execute(const command::Words& words, const Principal& principal) = 0;
   /// Throws for words that change something.
   virtual report::Report ask(const command::Words& words) = 0;
   virtual command::Words completions(std::string_view line) = 0;
@@ -45,9 +50,10 @@ class Backend {
   /// A ring that lasts as long as its owner. Fills in what the caller has left to the switch.
   virtual ring::RingBirth hold_ring(ring::RingSpec& ring) = 0;
   /// Withdraws it.
-  virtual void remove_ring(std::uint32_t id) = 0;
+  virtual void remove_ring(std::uint32_t id, const Principal& principal) = 0;
   /// Withdraws it when its job has ended and its members have been silent for so long.
-  virtual void drain_ring(std::uint32_t id, std::chrono::seconds quiet) = 0;
+  virtual void drain_ring(std::uint32_t id, std::chrono::seconds quiet,
+                          const Principal& principal) = 0;
   /// Withdraws a ring whose owner is gone, unless somebody else has done so.
   virtual void remove_orphan(ring::RingBirth birth) = 0;
   virtual bool has_ring(ring::RingBirth birth) = 0;

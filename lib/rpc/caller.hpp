@@ -2,22 +2,18 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "control/principal.hpp"
 
 #include <cstdint>
 #include <grpcpp/server_context.h>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace weir::rpc {
 
-/// A caller may not do this. what() says who he is and what he may do.
-class NotAllowed : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using control::NotAllowed;
 
 /// What gRPC knows of who calls.
 struct Peer {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/switch_backend.hpp"
 
-#include "report/answers.hpp"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace weir::rpc {
@@ -23,23 +19,6 @@ std::vector<ListedRing> SwitchBackend::rings() {
          .draining_s = ring.draining_ms ? std::optional(*ring.draining_ms / 1000) : std::nullopt});
   }
   return rings;
-}
-
-void SwitchBackend::check_id(const ring::RingSpec& ring) const {
-  if (weir_.ring_set()->ring_with_id(ring.id)) {
-    throw RingExists(fmt::format("id: found {}, which a ring has; allowed: any but {}", ring.id,
-                                 fmt::join(report::ring_ids(weir_), ", ")));
-  }
-}
-
-void SwitchBackend::add_ring(const ring::RingSpec& ring) {
-  check_id(ring);
-  weir_.add_ring(ring);
-}
-
-ring::RingBirth SwitchBackend::hold_ring(ring::RingSpec& ring) {
-  check_id(ring);
-  return weir_.hold_ring(ring);
 }
 
 void SwitchBackend::check_lcores() {

@@ -13,20 +13,27 @@ class SwitchBackend : public Backend {
   /// `weir` outlives it.
   explicit SwitchBackend(control::Switch& weir) : weir_(weir), commands_(weir) {}
 
-  command::Answer execute(const command::Words& words) override { return commands_.execute(words); }
+  command::Answer execute(const command::Words& words, const Principal& principal) override {
+    return commands_.execute(words, principal);
+  }
 
   report::Report ask(const command::Words& words) override { return commands_.ask(words); }
 
   command::Words completions(std::string_view line) override { return commands_.completions(line); }
 
   std::vector<ListedRing> rings() override;
-  void add_ring(const ring::RingSpec& ring) override;
-  ring::RingBirth hold_ring(ring::RingSpec& ring) override;
 
-  void remove_ring(std::uint32_t id) override { weir_.withdraw_ring(id); }
+  void add_ring(const ring::RingSpec& ring) override { weir_.add_ring(ring); }
 
-  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override {
-    weir_.drain_ring(id, quiet);
+  ring::RingBirth hold_ring(ring::RingSpec& ring) override { return weir_.hold_ring(ring); }
+
+  void remove_ring(std::uint32_t id, const Principal& principal) override {
+    weir_.withdraw_ring(id, principal);
+  }
+
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet,
+                  const Principal& principal) override {
+    weir_.drain_ring(id, quiet, principal);
   }
 
   void remove_orphan(ring::RingBirth birth) override { weir_.reclaim_orphan(birth); }
@@ -38,8 +45,6 @@ class SwitchBackend : public Backend {
   void check_lcores() override;
 
  private:
-  void check_id(const ring::RingSpec& ring) const;
-
   control::Switch& weir_;
   command::Commands commands_;
 };

@@ -8,14 +8,17 @@
 
 namespace weir::rpc {
 
-/// What a tenant may do with a switch: ask all questions, add rings of its own, and order what
+/// The switch for a tenant: rings that it adds are its own, and all orders are given as it, whoever
+/// is named as their principal. So it may ask all questions, add rings of its own, and order what
 /// becomes of these. Throws NotAllowed for all else.
 class TenantBackend : public Backend {
  public:
   /// `all`, of an operator, outlives it.
-  TenantBackend(Backend& all, std::string tenant) : all_(all), tenant_(std::move(tenant)) {}
+  TenantBackend(Backend& all, std::string tenant) : all_(all), caller_{std::move(tenant)} {}
 
-  command::Answer execute(const command::Words& words) override;
+  command::Answer execute(const command::Words& words, const Principal&) override {
+    return all_.execute(words, caller_);
+  }
 
   report::Report ask(const command::Words& words) override { return all_.ask(words); }
 
@@ -26,8 +29,12 @@ class TenantBackend : public Backend {
   /// A ring of no tenant becomes this one's.
   void add_ring(const ring::RingSpec& ring) override;
   ring::RingBirth hold_ring(ring::RingSpec& ring) override;
-  void remove_ring(std::uint32_t id) override;
-  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override;
+
+  void remove_ring(std::uint32_t id, const Principal&) override { all_.remove_ring(id, caller_); }
+
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet, const Principal&) override {
+    all_.drain_ring(id, quiet, caller_);
+  }
 
   void remove_orphan(ring::RingBirth birth) override { all_.remove_orphan(birth); }
 
@@ -39,10 +46,9 @@ class TenantBackend : public Backend {
 
  private:
   ring::RingSpec own(const ring::RingSpec& ring) const;
-  void expect_own(std::uint32_t id);
 
   Backend& all_;
-  const std::string tenant_;
+  const Principal caller_;
 };
 
 } // namespace weir::rpc

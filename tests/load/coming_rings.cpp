@@ -62,7 +62,7 @@ unsigned stops_to_add(control::Switch& weir, const ring::RingSpec& ring) {
 /// Every other ring as one whose lease has run out; its fate is the same.
 void take_away(control::Switch& weir, std::uint32_t id) {
   if (id % 2 == 0) {
-    weir.withdraw_ring(id);
+    weir.withdraw_ring(id, {});
     return;
   }
   weir.reclaim_if(id, [](const control::TendedRing&, std::uint64_t) {

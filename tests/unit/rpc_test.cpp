@@ -123,7 +123,9 @@ class Desk : public Backend {
   std::atomic<bool> lcores_work{true};
   std::counting_semaphore<> tried{0}; // to remove a ring in vain
 
-  command::Answer execute(const command::Words& words) override { return on_execute(words); }
+  command::Answer execute(const command::Words& words, const Principal&) override {
+    return on_execute(words);
+  }
 
   report::Report ask(const command::Words& words) override {
     if (words.front() == "reset") {
@@ -173,13 +175,13 @@ class Desk : public Backend {
     return made.make(ring);
   }
 
-  void remove_ring(std::uint32_t id) override {
+  void remove_ring(std::uint32_t id, const Principal&) override {
     if (id != 7) {
       throw control::NoSuchRing("there is 7");
     }
   }
 
-  void drain_ring(std::uint32_t id, std::chrono::seconds quiet) override {
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet, const Principal&) override {
     remove_ring(id);
     drained_for = quiet;
   }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ring/ring_spec.hpp"
+
+#include <stdexcept>
+#include <string>
+
+namespace weir::control {
+
+/// A caller may not do this. what() says who he is and what he may do.
+class NotAllowed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Who gives an order: an operator, who may do all, or a tenant, who may order what becomes of its
+/// own rings.
+struct Principal {
+  std::string tenant; // its name; empty: an operator
+
+  bool is_operator() const { return tenant.empty(); }
+
+  /// Throws NotAllowed unless he may. A ring's id means another ring as soon as the lock is
+  /// released under which it was looked up: so this is asked where the order is carried out.
+  void check_may_order(const ring::RingSpec& ring) const;
+};
+
+} // namespace weir::control
