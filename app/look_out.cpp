@@ -16,6 +16,15 @@ events::RefusedSetting steering_of(const control::Port& port, std::string_view d
           control::why_not_all(state, port.name(), driver)};
 }
 
+std::vector<events::RememberedNeighbours> remembered_by(const ring::RingSet& set,
+                                                        const control::Tenants& tenants) {
+  std::vector<events::RememberedNeighbours> all{{"", set.pairs() / 2, ring::RingSet::kMostMembers}};
+  for (const control::TenantUse& use : tenants.uses(set)) {
+    all.push_back({use.tenant.name, use.neighbours, *use.tenant.neighbours});
+  }
+  return all;
+}
+
 } // namespace
 
 LookOut::LookOut(control::Switch& weir, events::EventLog& log)
@@ -44,6 +53,7 @@ void LookOut::look() {
   write(ports_.look(links));
   write(settings_.look(refused));
   write(buffers_.look({weir_.free_mbufs(), weir_.all_mbufs()}));
+  write(neighbours_.look(remembered_by(*seen.set, weir_.tenants())));
 }
 
 void LookOut::write(const std::vector<events::Event>& news) {

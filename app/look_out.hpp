@@ -28,6 +28,7 @@ class LookOut {
   events::PortWatch ports_;
   events::SettingWatch settings_;
   events::BufferWatch buffers_;
+  events::NeighbourWatch neighbours_;
   control::Periodic looks_; // the last one: it uses the others
 };
 

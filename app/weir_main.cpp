@@ -7,6 +7,7 @@
 #include "config/config.hpp"
 #include "config/keys.hpp"
 #include "control/caretaker.hpp"
+#include "control/forgotten_rings.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
 #include "control_events.hpp"
@@ -72,6 +73,7 @@ struct Options {
   std::string config;
   std::string cmd_file;
   bool interactive = true;
+  std::optional<std::string> forgotten_tenant;
   std::vector<std::string> eal;
 };
 
@@ -87,6 +89,10 @@ std::vector<app::Option> options_of(Options& o) {
        [&](auto v) { o.cmd_file = v; }},
       {"no-interactive", nullptr, "no prompt: run until SIGINT or SIGTERM",
        [&](auto) { o.interactive = false; }},
+      {"forget-neighbours", "TENANT",
+       "forget the tenant's former rings (\"\": those of no tenant) while no switch runs, and end: "
+       "only when all their jobs' processes have ended, or their raw data may pass",
+       [&](auto v) { o.forgotten_tenant = v; }},
       {"keys", nullptr,
        "print every key of FILE with its meaning, what is allowed, and its default",
        [](auto) { print_keys(); }},
@@ -355,6 +361,16 @@ void run_switch(const Options& options, const config::Config& config,
   stop(weir);
 }
 
+void forget(const std::string& tenant, const config::Config& config) {
+  if (config.state_directory.empty()) {
+    throw UsageError("--forget-neighbours: found no state_directory in the configuration; allowed: "
+                     "a switch that remembers rings");
+  }
+  const std::size_t rings = control::forget_rings_of(tenant, config.state_directory);
+  const std::string whose = tenant.empty() ? "no tenant" : "tenant " + text::printable(tenant);
+  say(fmt::format("weir: rings of {} forgotten: {}\n", whose, rings));
+}
+
 template <typename... Kinds>
 bool is_one_of(const std::exception& error) {
   return (... || (dynamic_cast<const Kinds*>(&error) != nullptr));
@@ -373,6 +389,10 @@ int main(int argc, char** argv) {
     const Options options = parse_options(argc, argv);
     app::catch_reload_signal(); // before the file is read for the first time
     const config::Config config = config::load_config(options.config);
+    if (options.forgotten_tenant) {
+      forget(*options.forgotten_tenant, config);
+      return EXIT_SUCCESS;
+    }
     const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
     check_build(config);
     check_cpus(options, config);

@@ -102,7 +102,7 @@ std::vector<Key> make_keys() {
        "MiB for the frames, slots and results of all its rings", "no limit"},
       {"tenants[].neighbours", WholeNumber{{0, ring::RingSet::kMostMembers}},
        "most neighbours that the switch remembers of its rings, withdrawn ones included",
-       "no limit"},
+       "an equal share"},
       {"tenants[].packets_per_second", WholeNumber{{1, 1'000'000'000}},
        "ring frames of all its hosts in a second", "no limit"},
       {"spare", Map{}, "", "no room"},

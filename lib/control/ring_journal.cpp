@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/ring_journal.hpp"
 
+#include "control/forgotten_rings.hpp"
 #include "text/printable.hpp"
 #include "weir/ina.hpp"
 #include "weir/limits.hpp"
@@ -125,6 +126,29 @@ std::vector<Neighbours> neighbours_in(const ring::RingSpec& ring) {
   return neighbours;
 }
 
+/// Else a power failure may take a new file, or bring a former one back.
+void sync_entries(const std::filesystem::path& directory) {
+  const Descriptor entries(directory, O_RDONLY | O_DIRECTORY);
+  if (entries.get() < 0 || fsync(entries.get()) != 0) {
+    throw JournalError(
+        fmt::format("state_directory: {}: {}", directory.string(), std::strerror(errno)));
+  }
+}
+
+/// Returns when the file has this text, and no other, on the disk.
+void write_whole(const std::filesystem::path& file, std::string_view text) {
+  const Descriptor written(file, O_WRONLY | O_CREAT | O_TRUNC);
+  bool is_whole = written.get() >= 0;
+  while (is_whole && !text.empty()) {
+    const ssize_t bytes = write(written.get(), text.data(), text.size());
+    is_whole = bytes > 0;
+    text.remove_prefix(is_whole ? static_cast<std::size_t>(bytes) : 0);
+  }
+  if (!is_whole || fsync(written.get()) != 0) {
+    throw JournalError(fmt::format("{}: {}", file.string(), std::strerror(errno)));
+  }
+}
+
 SoleUse sole_use_of(const std::filesystem::path& directory) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
@@ -146,11 +170,7 @@ RingJournal::RingJournal(const std::filesystem::path& directory)
     : file_(directory / "rings"), sole_use_(sole_use_of(directory)) {
   read();
   append(""); // now, rather than when the first ring is added
-  const Descriptor entries(directory, O_RDONLY | O_DIRECTORY);
-  if (entries.get() < 0 || fsync(entries.get()) != 0) { // else a power failure may take a new file
-    throw JournalError(
-        fmt::format("state_directory: {}: {}", directory.string(), std::strerror(errno)));
-  }
+  sync_entries(directory);
 }
 
 void RingJournal::read() {
@@ -262,6 +282,25 @@ void RingJournal::append(const std::string& line) const {
   }
   throw JournalError(fmt::format("{}: {}; allowed: a file that the switch may write to",
                                  file_.string(), std::strerror(error)));
+}
+
+std::size_t forget_rings_of(const std::string& tenant, const std::filesystem::path& directory) {
+  const RingJournal journal(directory);
+  std::string others;
+  std::size_t forgotten = 0;
+  for (const ring::RingSpec& ring : journal.remembered()) {
+    others += ring.tenant == tenant ? "" : line_of(ring);
+    forgotten += ring.tenant == tenant ? 1 : 0;
+  }
+  const std::filesystem::path next = directory / "rings.next";
+  write_whole(next, others);
+  std::error_code error;
+  std::filesystem::rename(next, directory / "rings", error);
+  if (error) {
+    throw JournalError(fmt::format("{}: {}", next.string(), error.message()));
+  }
+  sync_entries(directory);
+  return forgotten;
 }
 
 } // namespace weir::control

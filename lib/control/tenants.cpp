@@ -59,6 +59,28 @@ std::size_t new_neighbours(const ring::Ring& ring, const ring::RingSet& present)
   return unknown.size();
 }
 
+/// Who has no limit gets an equal part of what the others' limits leave. One part more is for rings
+/// of no tenant.
+std::vector<config::TenantConfig> with_shares(std::vector<config::TenantConfig> tenants) {
+  std::size_t left = ring::RingSet::kMostMembers;
+  std::size_t parts = 1;
+  for (const config::TenantConfig& tenant : tenants) {
+    left -= std::min<std::size_t>(left, tenant.neighbours.value_or(0));
+    parts += tenant.neighbours ? 0 : 1;
+  }
+  for (config::TenantConfig& tenant : tenants) {
+    if (!tenant.neighbours && left < parts) {
+      throw config::ConfigError(
+          fmt::format("tenants: the limits neighbours: leave {} for tenant {}, which has none, and "
+                      "for rings of "
+                      "no tenant; allowed: {} in all, less than that for these",
+                      left, tenant.name, ring::RingSet::kMostMembers));
+    }
+    tenant.neighbours = tenant.neighbours.value_or(left / parts);
+  }
+  return tenants;
+}
+
 std::string beside(const ring::RingSpec& ring, const ring::RingSpec& other) {
   return fmt::format("ring {} {}: two of its neighbours are neighbours in ring {}, which is {}, or "
                      "in rings that share neighbours with it; allowed: neighbours in rings of one "
@@ -70,7 +92,7 @@ std::string beside(const ring::RingSpec& ring, const ring::RingSpec& other) {
 
 Tenants::Tenants(const std::vector<config::TenantConfig>& tenants, std::size_t mbuf_bytes,
                  const ring::RingSet& at_start)
-    : tenants_(tenants), mbuf_bytes_(mbuf_bytes) {
+    : tenants_(with_shares(tenants)), mbuf_bytes_(mbuf_bytes) {
   for (const std::uint16_t ring : at_start.present()) {
     if (const auto other = stranger_beside(at_start.rings()[ring], at_start)) {
       throw config::ConfigError("rings: " +
@@ -159,9 +181,9 @@ void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const 
   if (tenant->neighbours && use.neighbours + unknown > *tenant->neighbours) {
     throw NoRoomForRing(fmt::format(
         "ring {}: has {} new neighbours; tenant {} may leave {} in the switch's memory and has "
-        "left "
-        "{}, those of withdrawn rings included; allowed: hosts in the order of an earlier ring, or "
-        "configure more neighbours: for the tenant",
+        "left {}, those of withdrawn rings included; allowed: hosts in the order of an earlier "
+        "ring, or configure more neighbours: for the tenant, or have them forgotten "
+        "(docs/tenants.md)",
         ring.spec().id, unknown, tenant->name, *tenant->neighbours, use.neighbours));
   }
 }

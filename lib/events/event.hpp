@@ -31,6 +31,7 @@ enum class EventKind : std::uint8_t {
   port_up,
   buffers_low,
   buffers_back,
+  neighbours_short,
   lcore_hangs,
   service_waits,
   setting_refused,
@@ -41,7 +42,7 @@ enum class EventKind : std::uint8_t {
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 23;
+inline constexpr std::size_t kEventKinds = 24;
 
 /// How many lines of a kind there may be.
 enum class Pace : std::uint8_t {
@@ -83,6 +84,8 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::buffers_low, "buffers_low", Severity::warning,
      "less than a twentieth of the packet buffers is free"},
     {EventKind::buffers_back, "buffers_back", Severity::notice, "a tenth is free again"},
+    {EventKind::neighbours_short, "neighbours_short", Severity::warning,
+     "a tenant, or all rings, have left four fifths of the neighbours that the switch remembers"},
     {EventKind::lcore_hangs, "lcore_hangs", Severity::error,
      "an lcore does not stop for a question; systemd restarts the switch"},
     {EventKind::service_waits, "service_waits", Severity::warning,

@@ -59,4 +59,28 @@ std::vector<Event> BufferWatch::look(const Buffers& buffers) {
            {{"free", fmt::format("{}", buffers.free)}}}};
 }
 
+std::vector<Event> NeighbourWatch::look(std::span<const RememberedNeighbours> all) {
+  std::vector<Event> events;
+  std::set<std::string> now;
+  for (const RememberedNeighbours& some : all) {
+    if (some.now * 5 < some.most * 4 || some.most == 0) {
+      continue;
+    }
+    now.insert(some.tenant);
+    if (!short_.contains(some.tenant)) {
+      const std::string who = some.tenant.empty() ? "all rings" : "tenant " + some.tenant;
+      events.push_back(
+          {EventKind::neighbours_short,
+           fmt::format("{}: the switch remembers {} of at most {} neighbours, those of "
+                       "withdrawn rings included",
+                       who, some.now, some.most),
+           {{"tenant", some.tenant.empty() ? "-" : some.tenant},
+            {"neighbours", fmt::format("{}", some.now)},
+            {"most", fmt::format("{}", some.most)}}});
+    }
+  }
+  short_ = std::move(now);
+  return events;
+}
+
 } // namespace weir::events

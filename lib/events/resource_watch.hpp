@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,23 @@ class BufferWatch {
 
  private:
   bool are_low_ = false;
+};
+
+/// Neighbours that the switch remembers of rings, withdrawn ones included.
+struct RememberedNeighbours {
+  std::string tenant; // whose rings they were; empty: of all rings
+  std::uint64_t now = 0;
+  std::uint64_t most = 0;
+};
+
+/// Tells when someone has left four fifths of the neighbours that he may: they do not come back by
+/// themselves, and without them no ring with new hosts can be made.
+class NeighbourWatch {
+ public:
+  std::vector<Event> look(std::span<const RememberedNeighbours> all);
+
+ private:
+  std::set<std::string> short_; // tenants that it has told of
 };
 
 } // namespace weir::events

@@ -185,4 +185,13 @@ def leave_neighbours(lab: Lab) -> None:
                in answer, f"{start} start: {answer}")
         [row] = json.loads(terminal.ask("show tenants json"))["tenants"]
         expect((row["neighbours"], row["most_neighbours"]) == (RANKS, RANKS), f"{row}")
+        terminal.event("neighbours_short")
+        if start == "first":
+            beside = lab.weir(fabric, config, "--forget-neighbours", "red").wait()
+            expect(beside.status == 2 and "has it" in beside.output, f"forgotten beside a switch: {beside}")
         end(terminal)
+    forgotten = lab.weir(fabric, config, "--forget-neighbours", "red").wait()
+    expect((forgotten.status, forgotten.output) == (0, "weir: rings of tenant red forgotten: 1\n"), f"{forgotten}")
+    terminal = Terminal(lab, fabric, config)
+    expect(added(lab, terminal, second) == "added: ring 7\n", "what was forgotten makes room")
+    end(terminal)

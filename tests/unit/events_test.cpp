@@ -279,6 +279,28 @@ TEST(BufferWatch, TellsAtATwentiethAndAtATenth) {
               ElementsAre("100 of 1000 packet buffers are free [buffers_back free=100]"));
 }
 
+/// Before it is short: what was left does not come back by itself.
+TEST(NeighbourWatch, TellsOnceOfFourFifths) {
+  NeighbourWatch watch;
+  const auto look = [&watch](std::uint64_t all, std::uint64_t reds) {
+    return lines_of(
+        watch.look(std::vector<RememberedNeighbours>{{"", all, 1000}, {"red", reds, 10}}));
+  };
+  EXPECT_THAT(look(799, 7), ElementsAre());
+  EXPECT_THAT(
+      look(799, 8),
+      ElementsAre("tenant red: the switch remembers 8 of at most 10 neighbours, those of "
+                  "withdrawn rings included [neighbours_short tenant=red neighbours=8 most=10]"));
+  EXPECT_THAT(
+      look(800, 9),
+      ElementsAre("all rings: the switch remembers 800 of at most 1000 neighbours, those of "
+                  "withdrawn rings included [neighbours_short tenant=- neighbours=800 most=1000]"));
+  EXPECT_THAT(look(1000, 10), ElementsAre());
+  EXPECT_THAT(lines_of(watch.look(std::vector<RememberedNeighbours>{{"blue", 0, 0}})),
+              ElementsAre())
+      << "it may have none";
+}
+
 /// Keeps the lines.
 struct Lines : LineSink {
   explicit Lines(std::vector<std::string>& lines) : lines(lines) {}

@@ -2,6 +2,7 @@
 
 /// RingJournal: what a switch remembers of its rings across restarts, and files that it cannot use.
 
+#include "control/forgotten_rings.hpp"
 #include "control/ring_journal.hpp"
 #include "text/printable.hpp"
 
@@ -200,6 +201,32 @@ TEST_F(RingJournalTest, NamesWhatItCannotRead) {
   std::filesystem::remove(directory_ / "rings");
   std::filesystem::create_directory(directory_ / "rings");
   EXPECT_NE(error_of_start().find("Is a directory"), std::string::npos) << error_of_start();
+}
+
+TEST_F(RingJournalTest, ForgetsTheRingsOfATenant) {
+  const std::string text = "10.0.0.1 10.0.0.2 tenant=red\n10.0.0.3 10.0.0.4\n10.0.0.5 10.0.0.6 "
+                           "tenant-escaped=red%20\n10.0.0.7 10.0.0.8 10.0.0.9 tenant=red\n";
+  write(text);
+  EXPECT_EQ(forget_rings_of("blue", directory_), 0u);
+  EXPECT_EQ(file_text(), text);
+  EXPECT_EQ(forget_rings_of("red", directory_), 2u);
+  EXPECT_EQ(file_text(), "10.0.0.3 10.0.0.4\n10.0.0.5 10.0.0.6 tenant-escaped=red%20\n");
+  EXPECT_EQ(forget_rings_of("red ", directory_), 1u);
+  EXPECT_EQ(forget_rings_of("", directory_), 1u);
+  EXPECT_EQ(file_text(), "");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "rings.next"));
+}
+
+TEST_F(RingJournalTest, ForgetsNothingBesideASwitchOrOfADamagedFile) {
+  const std::string text = "10.0.0.1 10.0.0.2 tenant=red\n";
+  write(text);
+  {
+    const RingJournal journal(directory_);
+    EXPECT_THROW(forget_rings_of("red", directory_), JournalError);
+  }
+  write(text + "damaged\n");
+  EXPECT_THROW(forget_rings_of("red", directory_), JournalError);
+  EXPECT_EQ(file_text(), text + "damaged\n");
 }
 
 /// Runs in a process of its own, without root's right to read everything.

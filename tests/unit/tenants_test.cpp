@@ -87,7 +87,8 @@ TEST(Tenants, LeaveSoManyNeighbours) {
   EXPECT_EQ(refusal(with(2), set, ring_of(3, "red", 3)),
             "ring 3: has 1 new neighbours; tenant red may leave 2 in the switch's memory and has "
             "left 2, those of withdrawn rings included; allowed: hosts in the order of an earlier "
-            "ring, or configure more neighbours: for the tenant");
+            "ring, or configure more neighbours: for the tenant, or have them forgotten "
+            "(docs/tenants.md)");
   EXPECT_NE(refusal(with(2), set.without(0), ring_of(3, "red", 3)), "") << "withdrawn ones count";
   EXPECT_EQ(refusal(with(2), set.without(0), ring_of(3, "red", 1)), "") << "it is known";
   EXPECT_EQ(refusal(with(3), set, ring_of(3, "red", 3)), "");
@@ -97,6 +98,60 @@ TEST(Tenants, LeaveSoManyNeighbours) {
   EXPECT_NE(refusal(with(4), set, three), "") << "three ranks have three neighbours";
   EXPECT_EQ(refusal(with(5), set, three), "");
   EXPECT_EQ(with(2).uses(set.without(0))[0].neighbours, 2u);
+}
+
+/// A tenant without a limit cannot use up what the switch can remember for all: 32767.
+TEST(Tenants, WithoutALimitHaveAShareOfWhatTheSwitchRemembers) {
+  using Limits = std::vector<std::optional<std::uint16_t>>;
+  const auto shares_of = [](std::vector<config::TenantConfig> tenants) {
+    const ring::RingSet none({});
+    Limits shares;
+    for (const TenantUse& use : Tenants(tenants, kMbufBytes, none).uses(none)) {
+      shares.push_back(use.tenant.neighbours);
+    }
+    return shares;
+  };
+  EXPECT_EQ(shares_of({{.name = "red"}}), Limits{16383}) << "the other half is for no tenant's";
+  EXPECT_EQ(shares_of({{.name = "red"}, {.name = "blue"}}), (Limits{10922, 10922}));
+  EXPECT_EQ(shares_of({{.name = "red", .neighbours = 2767}, {.name = "blue"}}),
+            (Limits{2767, 15000}));
+  EXPECT_EQ(shares_of({{.name = "red", .neighbours = 0}}), Limits{0});
+  EXPECT_EQ(shares_of({{.name = "red", .neighbours = 32767}}), Limits{32767});
+  EXPECT_THAT(
+      [&] {
+        shares_of({{.name = "red", .neighbours = 32766}, {.name = "blue"}});
+      },
+      testing::ThrowsMessage<config::ConfigError>(
+          HasSubstr("leave 1 for tenant blue, which has none")));
+}
+
+/// 514 rings of 60 members did so, within 40 s.
+TEST(Tenants, OneCannotUseUpTheMemoryForAll) {
+  const Tenants tenants({{.name = "red"}, {.name = "blue"}}, kMbufBytes, ring::RingSet({}));
+  ring::RingSet set(std::vector<ring::RingSpec>{});
+  std::uint32_t next = 0;
+  const auto ring_of_new_hosts = [&next](const std::string& tenant) {
+    ring::RingSpec ring{.id = 1, .window = 1, .max_message_bytes = 1024, .tenant = tenant};
+    for (int member = 0; member < 250; ++member) {
+      const std::array<std::uint8_t, 4> address{10, static_cast<std::uint8_t>(next >> 16U),
+                                                static_cast<std::uint8_t>(next >> 8U),
+                                                static_cast<std::uint8_t>(next)};
+      ring.members.push_back({wire::IpAddress::from_v4(address.data()), std::nullopt});
+      ++next;
+    }
+    return ring;
+  };
+  std::size_t rings = 0;
+  for (; rings < 200; ++rings) {
+    const ring::RingSpec ring = ring_of_new_hosts("red");
+    if (!refusal(tenants, set, ring).empty()) {
+      break;
+    }
+    set = set.with(ring).without(set.next_index());
+  }
+  EXPECT_EQ(rings, 10922U / 250U);
+  EXPECT_EQ(refusal(tenants, set, ring_of_new_hosts("blue")), "");
+  EXPECT_EQ(refusal(tenants, set, ring_of_new_hosts("")), "");
 }
 
 TEST(Tenants, ShareNoNeighbours) {
