@@ -4,13 +4,13 @@
 
 #include "complaint.hpp"
 #include "option_table.hpp"
+#include "output.hpp"
 #include "rpc/client.hpp"
 #include "text/printable.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -97,8 +97,7 @@ void check_tls(const Options& options, const std::string& server) {
 
 /// What the switch has said: it may not be the one that was meant.
 void print(const std::string& text) {
-  fmt::print("{}", text::printable_lines(text));
-  std::fflush(stdout);
+  app::print(text::printable_lines(text));
 }
 
 void run(const Options& options, const app::CommandLine& line) {

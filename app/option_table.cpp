@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "option_table.hpp"
 
+#include "output.hpp"
 #include "text/quantity.hpp"
 
 #include <algorithm>
@@ -24,19 +25,18 @@ std::string with_argument(const Option& option) {
   for (const Option& option : options) {
     width = std::max(width, with_argument(option).size());
   }
-  fmt::print("{}", help.head);
+  std::string text(help.head);
   for (const Option& option : options) {
-    fmt::print("  {:{}}  {}\n", with_argument(option), width, option.meaning);
+    text += fmt::format("  {:{}}  {}\n", with_argument(option), width, option.meaning);
   }
-  fmt::print("  {:{}}  {}\n", "--help", width, "this text");
-  fmt::print("  {:{}}  {}\n", "--version", width, "which version of Weir this is");
-  fmt::print("{}", help.tail);
-  std::exit(EXIT_SUCCESS);
+  text += fmt::format("  {:{}}  {}\n", "--help", width, "this text");
+  text += fmt::format("  {:{}}  {}\n", "--version", width, "which version of Weir this is");
+  text += help.tail;
+  print_and_exit(text);
 }
 
 [[noreturn]] void print_version(const HelpText& help) {
-  fmt::print("{} {}\n", help.program, WEIR_VERSION);
-  std::exit(EXIT_SUCCESS);
+  print_and_exit(fmt::format("{} {}\n", help.program, WEIR_VERSION));
 }
 
 /// What getopt_long returns for an option without a letter: more than any char.
@@ -83,6 +83,16 @@ std::optional<std::size_t> row_of(int returned, std::span<const Option> options)
 
 } // namespace
 
+FileUse file_use(const CommandLine& line, std::string_view option, Use use) {
+  const auto given = line.values.find(option);
+  return {fmt::format("--{}", option), given == line.values.end() ? "" : given->second, use};
+}
+
+void print_and_exit(std::string_view text) {
+  print(text);
+  std::exit(EXIT_SUCCESS);
+}
+
 CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
                               std::span<const Option> options, WordOrder order) {
   const std::vector<option> table = getopt_table(options);
@@ -102,8 +112,10 @@ CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
     if (chosen == options.size() + 1) {
       print_version(help);
     }
-    options[chosen].set(optarg != nullptr ? optarg : "");
+    const std::string value = optarg != nullptr ? optarg : "";
+    options[chosen].set(value);
     line.options.insert(options[chosen].name);
+    line.values.insert_or_assign(options[chosen].name, value);
   }
   const auto first = static_cast<std::size_t>(optind);
   line.words = argv.subspan(first);

@@ -3,6 +3,7 @@
 
 /// Long options of a program's command line, --help and --version.
 
+#include "file_uses.hpp"
 #include "text/number.hpp"
 #include "usage_error.hpp"
 
@@ -10,9 +11,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace weir::app {
@@ -41,15 +44,22 @@ enum class WordOrder : std::uint8_t {
 };
 
 struct CommandLine {
-  std::set<std::string_view> options; // names of the options given
-  std::span<char* const> words;       // words that are no options
-  bool has_separator = false;         // "--" stands before the words
+  std::set<std::string_view> options;             // names of the options given
+  std::map<std::string_view, std::string> values; // the last one of each
+  std::span<char* const> words;                   // words that are no options
+  bool has_separator = false;                     // "--" stands before the words
 };
 
 /// Applies the options in `argv`. Also knows `--help` and `--version`, which print and exit.
 /// Errors: UsageError for an unknown option or a missing argument, and what Option::set throws.
 CommandLine read_command_line(std::span<char*> argv, const HelpText& help,
                               std::span<const Option> options, WordOrder order);
+
+/// The file that an option names. Its name is empty when the option was not given.
+FileUse file_use(const CommandLine& line, std::string_view option, Use use);
+
+/// For an option whose text is all that was asked for. Errors: OutputError.
+[[noreturn]] void print_and_exit(std::string_view text);
 
 /// Throws UsageError.
 [[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view allowed);

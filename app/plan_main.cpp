@@ -6,6 +6,7 @@
 #include "config/config_error.hpp"
 #include "config/yaml_reader.hpp"
 #include "graphviz.hpp"
+#include "output.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
@@ -17,12 +18,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
 #include <functional>
-#include <iostream>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -61,17 +60,11 @@ std::vector<plan::VertexId> participants_of(const plan::Topology& topology,
   return nodes;
 }
 
+/// What `write` writes. To standard output when no file is named.
 void write_to(const std::string& file, const std::function<void(std::ostream&)>& write) {
-  if (file.empty()) {
-    write(std::cout);
-    std::cout.flush();
-    return;
-  }
-  std::ofstream out(file);
-  write(out);
-  if (!out.flush()) {
-    throw std::runtime_error(fmt::format("{} could not be written whole", file));
-  }
+  std::ostringstream text;
+  write(text);
+  app::write_file(file.empty() ? "-" : file, text.view());
 }
 
 void make(const plan::Topology& topology, const app::PlanOptions& options) {

@@ -22,7 +22,9 @@ constexpr const char* kHead =
     "Plans all-reduces for a network before it is bought or cabled (docs/planner.md).\n"
     "\n"
     "  make      an algorithm's trees and each node's schedule table, as YAML\n"
-    "  fabric    for Weir switches: the ring and the tree that each of them holds, as YAML\n"
+    "  fabric    for Weir switches: the ring and the tree that each of them holds, as YAML (plans "
+    "ahead:\n"
+    "            no Weir runs trees of several switches yet)\n"
     "  draw      the topology, one tree or one ring, as SVG (by Graphviz) or .gv\n"
     "  compare   what an all-reduce costs by each algorithm, simulated: a table and a plot\n"
     "\n";
@@ -139,6 +141,15 @@ PlanCommand command_named(std::string_view word) {
   return command->second;
 }
 
+void check_files(const CommandLine& line) {
+  FileUse out = file_use(line, "out", Use::write);
+  if (out.file.empty()) {
+    out = {"standard output", "-", Use::write};
+  }
+  refuse_shared_files(
+      std::array{file_use(line, "topology", Use::read), out, file_use(line, "plot", Use::write)});
+}
+
 void check(const PlanOptions& options) {
   if (options.topology.empty()) {
     throw UsageError("missing: --topology; see weir-plan --help");
@@ -169,6 +180,7 @@ PlanOptions parse_plan_options(int argc, char** argv) {
     throw UsageError(fmt::format("found '{}'; see weir-plan --help", line.words[1]));
   }
   check(options);
+  check_files(line);
   return options;
 }
 

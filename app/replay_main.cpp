@@ -6,8 +6,10 @@
 #include "complaint.hpp"
 #include "config/config.hpp"
 #include "control/settings.hpp"
+#include "file_uses.hpp"
 #include "frame/frame.hpp"
 #include "option_table.hpp"
+#include "output.hpp"
 #include "report/report.hpp"
 #include "report/tables.hpp"
 #include "stage/inline_switch.hpp"
@@ -16,16 +18,21 @@
 #include <pcap/pcap.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -54,6 +61,10 @@ constexpr const char* kHead =
     "A frame's ingress port is the one whose macs: list names its source MAC. A station that no\n"
     "list names is outside: its frames are switched, what leaves to it is not written, and a\n"
     "warning names it.\n"
+    "IN and OUT may be -, for standard input and output, or a pipe. When standard output takes OUT "
+    "or "
+    "FILE.json,\n"
+    "what is said at the end goes to standard error.\n"
     "\n";
 
 std::uint32_t parse_session(const std::string& text) {
@@ -78,6 +89,11 @@ std::vector<app::Option> options_of(Options& o) {
   };
 }
 
+/// For a file: the report, for people, is not mixed with it.
+bool takes_standard_output(const Options& options) {
+  return options.out == "-" || options.stats == "-";
+}
+
 Options parse_options(int argc, char** argv) {
   Options options;
   const app::CommandLine line =
@@ -87,6 +103,14 @@ Options parse_options(int argc, char** argv) {
     throw UsageError(
         "--config, --in and --out are needed, and nothing else; see weir-replay --help");
   }
+  std::vector<app::FileUse> files{{"--config", options.config, app::Use::read},
+                                  {"--in", options.in, app::Use::read},
+                                  {"--out", options.out, app::Use::write},
+                                  {"--stats", options.stats, app::Use::write}};
+  if (!takes_standard_output(options)) {
+    files.push_back({"standard output", "-", app::Use::write});
+  }
+  app::refuse_shared_files(files);
   return options;
 }
 
@@ -96,19 +120,81 @@ struct ClosePcap {
   void operator()(pcap_dumper_t* dumper) const { pcap_dump_close(dumper); }
 };
 
-/// Reads a capture of Ethernet frames.
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void refuse_input(const std::string& name, std::string_view cause) {
+  throw UsageError(fmt::format("--in {}: {}", name, cause));
+}
+
+/// All that is left of a stream, in a file without a name.
+File copy_of(std::FILE* stream, const std::string& name) {
+  File copy(std::tmpfile());
+  std::array<char, 1 << 16> bytes;
+  errno = 0;
+  for (std::size_t count = 1; copy && count != 0;) {
+    count = std::fread(bytes.data(), 1, bytes.size(), stream);
+    if (std::ferror(stream) != 0 || std::fwrite(bytes.data(), 1, count, copy.get()) != count) {
+      break;
+    }
+  }
+  if (!copy || std::ferror(stream) != 0 || std::ferror(copy.get()) != 0 ||
+      std::fflush(copy.get()) != 0) {
+    refuse_input(name, fmt::format("cannot be kept to be read twice: {}", std::strerror(errno)));
+  }
+  return copy;
+}
+
+/// A capture that can be read several times, from its start. A pipe can be read once, so what it
+/// brings is copied.
+class CaptureFile {
+ public:
+  explicit CaptureFile(const std::string& name)
+      : name_(name),
+        file_(name == "-" ? ::fdopen(dup(STDIN_FILENO), "r") : std::fopen(name.c_str(), "re")) {
+    struct stat found {};
+
+    if (!file_ || fstat(fileno(file_.get()), &found) != 0) {
+      refuse_input(name, std::strerror(errno));
+    }
+    if (!S_ISREG(found.st_mode)) {
+      file_ = copy_of(file_.get(), name);
+    } else {
+      start_ = lseek(fileno(file_.get()), 0, SEEK_CUR); // a shell may have read some of it
+    }
+  }
+
+  const std::string& name() const { return name_; }
+
+  File open() const {
+    lseek(fileno(file_.get()), start_, SEEK_SET);
+    return File(::fdopen(dup(fileno(file_.get())), "r"));
+  }
+
+ private:
+  std::string name_;
+  File file_;
+  off_t start_ = 0;
+};
+
+/// Reads a capture of Ethernet frames. One at a time of a file.
 class CaptureReader {
  public:
-  explicit CaptureReader(const std::string& file) : file_(file) {
+  explicit CaptureReader(const CaptureFile& file) : name_(file.name()) {
     char error[PCAP_ERRBUF_SIZE];
+    File stream = file.open();
     pcap_.reset(
-        pcap_open_offline_with_tstamp_precision(file.c_str(), PCAP_TSTAMP_PRECISION_NANO, error));
+        pcap_fopen_offline_with_tstamp_precision(stream.get(), PCAP_TSTAMP_PRECISION_NANO, error));
     if (!pcap_) {
-      throw UsageError(fmt::format("--in {}: {}", file, error));
+      refuse_input(name_, error);
     }
+    stream.release(); // pcap's own now
     if (pcap_datalink(pcap_.get()) != DLT_EN10MB) {
-      throw UsageError(fmt::format("--in {}: found link type {}; allowed: Ethernet (1)", file,
-                                   pcap_datalink(pcap_.get())));
+      refuse_input(name_, fmt::format("found link type {}; allowed: Ethernet (1)",
+                                      pcap_datalink(pcap_.get())));
     }
   }
 
@@ -117,26 +203,32 @@ class CaptureReader {
     pcap_pkthdr* mutable_header = nullptr;
     const int answer = pcap_next_ex(pcap_.get(), &mutable_header, &bytes);
     if (answer == PCAP_ERROR) {
-      throw UsageError(fmt::format("--in {}: {}", file_, pcap_geterr(pcap_.get())));
+      refuse_input(name_, pcap_geterr(pcap_.get()));
     }
     header = mutable_header;
     return answer == 1;
   }
 
  private:
-  std::string file_;
+  std::string name_;
   std::unique_ptr<pcap_t, ClosePcap> pcap_;
 };
 
 class CaptureWriter {
  public:
-  explicit CaptureWriter(const std::string& file)
-      : pcap_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, UINT16_MAX,
-                                                   PCAP_TSTAMP_PRECISION_NANO)),
-        dumper_(pcap_dump_open(pcap_.get(), file.c_str())) {
-    if (!dumper_) {
-      throw UsageError(fmt::format("--out {}", pcap_geterr(pcap_.get())));
+  explicit CaptureWriter(const std::string& name)
+      : name_(name == "-" ? "standard output" : name),
+        pcap_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, UINT16_MAX,
+                                                   PCAP_TSTAMP_PRECISION_NANO)) {
+    File file(name == "-" ? ::fdopen(dup(STDOUT_FILENO), "w") : std::fopen(name.c_str(), "we"));
+    if (!file) {
+      throw app::OutputError(name_, errno);
     }
+    dumper_.reset(pcap_dump_fopen(pcap_.get(), file.get()));
+    if (!dumper_) {
+      throw app::OutputError(name_, errno);
+    }
+    file.release(); // the dumper's own now
   }
 
   void write(const frame::Frame& frame, frame::Instant when) {
@@ -145,15 +237,19 @@ class CaptureWriter {
                         static_cast<suseconds_t>(when.ns % ns_per_s)};
     const pcap_pkthdr header{stamp, frame.length, frame.length};
     pcap_dump(reinterpret_cast<std::uint8_t*>(dumper_.get()), &header, frame.data);
+    if (std::ferror(pcap_dump_file(dumper_.get())) != 0) {
+      throw app::OutputError(name_, errno);
+    }
   }
 
   void flush() {
     if (pcap_dump_flush(dumper_.get()) != 0) {
-      throw std::runtime_error("--out: the capture could not be written whole");
+      throw app::OutputError(name_, errno);
     }
   }
 
  private:
+  std::string name_;
   std::unique_ptr<pcap_t, ClosePcap> pcap_;
   std::unique_ptr<pcap_dumper_t, ClosePcap> dumper_;
 };
@@ -234,7 +330,7 @@ std::map<wire::MacAddress, std::uint16_t> ports_by_mac(const config::Config& con
 
 /// Sources in the capture that are in no port's list.
 std::set<wire::MacAddress>
-stations_outside(const std::string& capture,
+stations_outside(const CaptureFile& capture,
                  const std::map<wire::MacAddress, std::uint16_t>& ports) {
   std::set<wire::MacAddress> outside;
   CaptureReader reader(capture);
@@ -255,8 +351,9 @@ stations_outside(const std::string& capture,
 class Replay {
  public:
   Replay(const Options& options, const config::Config& config)
-      : ports_(ports_by_mac(config)), outside_(stations_outside(options.in, ports_)),
-        reader_(options.in), writer_(options.out), sink_(writer_, config.ports.size()),
+      : ports_(ports_by_mac(config)), capture_(options.in),
+        outside_(stations_outside(capture_, ports_)), reader_(capture_), writer_(options.out),
+        sink_(writer_, config.ports.size()),
         switch_(config.rings, limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
     for (const wire::MacAddress& station : outside_) {
@@ -280,10 +377,7 @@ class Replay {
     const pcap_pkthdr* header = nullptr;
     const std::uint8_t* bytes = nullptr;
     for (std::uint64_t number = 1; reader_.next(header, bytes); ++number) {
-      if (header->caplen != header->len) {
-        throw UsageError(fmt::format("frame {}: cut to {} of {} bytes by the capture's snap length",
-                                     number, header->caplen, header->len));
-      }
+      check_length(*header, number);
       const frame::Instant now = clock_.advance_to(header->ts);
       look_until(now);
       sink_.set_time(now);
@@ -304,6 +398,19 @@ class Replay {
   }
 
  private:
+  static void check_length(const pcap_pkthdr& header, std::uint64_t number) {
+    if (header.caplen < header.len) {
+      throw UsageError(fmt::format("frame {}: cut to {} of {} bytes by the capture's snap length",
+                                   number, header.caplen, header.len));
+    }
+    if (header.caplen > header.len) {
+      throw UsageError(
+          fmt::format("frame {}: found a record of {} bytes for a frame of {}; allowed: "
+                      "a record as long as its frame; the capture is damaged",
+                      number, header.caplen, header.len));
+    }
+  }
+
   /// Lets the switch's timers run out at their own times. What is due at `now` leaves before the
   /// frame that comes then.
   void look_until(frame::Instant now) {
@@ -342,6 +449,7 @@ class Replay {
   }
 
   std::map<wire::MacAddress, std::uint16_t> ports_;
+  CaptureFile capture_;
   std::set<wire::MacAddress> outside_;
   CaptureReader reader_;
   CaptureWriter writer_;
@@ -350,12 +458,15 @@ class Replay {
   stage::InlineSwitch switch_;
 };
 
-void write_file(const std::string& file, const std::string& text) {
-  std::ofstream stream(file);
-  stream << text;
-  stream.flush();
-  if (!stream) {
-    throw UsageError(fmt::format("--stats {}: cannot be written", file));
+void tell(const Options& options, const report::Report& report) {
+  if (!options.stats.empty()) {
+    app::write_file(options.stats, report::to_json(report));
+  }
+  const std::string text = report::to_text(report);
+  if (takes_standard_output(options)) {
+    std::fputs(text.c_str(), stderr);
+  } else {
+    app::print(text);
   }
 }
 
@@ -367,11 +478,7 @@ int main(int argc, char** argv) {
     const config::Config config = config::load_config(options.config);
     Replay replay(options, config);
     replay.run();
-    const report::Report report = replay.report();
-    if (!options.stats.empty()) {
-      write_file(options.stats, report::to_json(report));
-    }
-    fmt::print("{}", report::to_text(report));
+    tell(options, replay.report());
     return EXIT_SUCCESS;
   } catch (const UsageError& error) {
     app::complain("weir-replay", error.what());

@@ -17,6 +17,7 @@
 #include "look_out.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
+#include "output.hpp"
 #include "prompt.hpp"
 #include "prompt_log.hpp"
 #include "reload_on_signal.hpp"
@@ -77,11 +78,6 @@ struct Options {
   std::vector<std::string> eal;
 };
 
-[[noreturn]] void print_keys() {
-  fmt::print("{}", config::keys_as_text());
-  std::exit(EXIT_SUCCESS);
-}
-
 std::vector<app::Option> options_of(Options& o) {
   return {
       {"config", "FILE", "ports, lcores and rings (see --keys)", [&](auto v) { o.config = v; }},
@@ -95,7 +91,7 @@ std::vector<app::Option> options_of(Options& o) {
        [&](auto v) { o.forgotten_tenant = v; }},
       {"keys", nullptr,
        "print every key of FILE with its meaning, what is allowed, and its default",
-       [](auto) { print_keys(); }},
+       [](auto) { app::print_and_exit(config::keys_as_text()); }},
   };
 }
 
@@ -235,9 +231,8 @@ void run_lines(const command::Commands& commands, const std::vector<std::string>
     if (stop_requested) {
       break;
     }
-    fmt::print("weir> {}\n{}", text::printable(line), commands.run(line));
+    app::say(fmt::format("weir> {}\n{}", text::printable(line), commands.run(line)));
   }
-  std::fflush(stdout);
 }
 
 /// An lcore that hangs does not stop for a question either. Then systemd hears nothing more, and
@@ -281,12 +276,6 @@ report::Report everything(control::Switch& weir) {
   return report;
 }
 
-/// Does not throw when the terminal has gone.
-void say(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
 void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
   for (const auto& port : weir.ports()) {
     for (const std::string& warning : port->warnings()) {
@@ -314,10 +303,11 @@ void tell_end(app::PromptEnd end, events::EventLog& log) {
 void stop(control::Switch& weir) {
   const report::Report last_seen = everything(weir);
   weir.stop();
-  say(fmt::format("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
-                  to_text(report::show_drops(weir))));
+  app::say(fmt::format("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
+                       to_text(report::show_drops(weir))));
   weir.close_ports();
-  say(fmt::format("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs()));
+  app::say(
+      fmt::format("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs()));
 }
 
 void run_switch(const Options& options, const config::Config& config,
@@ -339,7 +329,7 @@ void run_switch(const Options& options, const config::Config& config,
   std::optional<app::LookOut> look_out(std::in_place, weir, log);
   std::optional<control::Caretaker> caretaker(std::in_place, weir);
   app::ServiceManager service;
-  say("weir: ready\n");
+  app::say("weir: ready\n");
   service.tell_ready();
   run_lines(commands, first_commands);
   if (has_prompt) {
@@ -400,6 +390,7 @@ int main(int argc, char** argv) {
     const Eal eal(eal_arguments(options, config));
     catch_signals();
     run_switch(options, config, first_commands);
+    app::finish_log();
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     app::complain("weir", error.what());

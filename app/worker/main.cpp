@@ -7,6 +7,7 @@
 #include "host/api/group.hpp"
 #include "host/transport/host_eal.hpp"
 #include "last_words.hpp"
+#include "output.hpp"
 #include "usage_error.hpp"
 #include "worker/group_lines.hpp"
 #include "worker/options.hpp"
@@ -18,10 +19,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,44 +59,30 @@ register_tensors(const WorkerOptions& options, host::Device& device, app::Tensor
   return registered;
 }
 
-void print(std::string_view text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
-}
-
-void write_file(const std::string& name, std::string_view text) {
-  std::ofstream file(name);
-  file << text;
-  file.flush();
-  if (!file) {
-    throw std::runtime_error(fmt::format("--json {}: cannot be written", name));
-  }
-}
-
 void run_job(const WorkerOptions& options, const app::JobOptions& job) {
   app::TensorMemory memory({&job.call, 1}, {&job.placement, 1},
                            {options.group.rank, options.group.world});
   host::Device device(options.group);
   const auto registered = register_tensors(options, device, memory);
   const auto group = open_group(options, device); // destroyed before its buffers
-  print(app::greeting_of(*group, app::schedule_of(*group, job.call)));
+  app::say(app::greeting_of(*group, app::schedule_of(*group, job.call)));
   app::SingleJob single(job, *group, memory.buffers_of(job.call, job.placement));
   single.run();
-  print(single.summary());
+  app::say(single.summary());
   if (!options.json.empty()) {
-    write_file(options.json, single.json());
+    app::write_file(options.json, single.json());
   }
 }
 
 void run_sparse_job(const WorkerOptions& options, const app::JobOptions& job) {
   host::Device device(options.group);
   const auto group = open_group(options, device);
-  print(app::greeting_of(*group, app::schedule_of(*group, job.call)));
+  app::say(app::greeting_of(*group, app::schedule_of(*group, job.call)));
   app::SparseJob sparse(job, *group);
   sparse.run();
-  print(sparse.summary());
+  app::say(sparse.summary());
   if (!options.json.empty()) {
-    write_file(options.json, sparse.json());
+    app::write_file(options.json, sparse.json());
   }
 }
 
@@ -112,8 +97,8 @@ void run_sweep(const WorkerOptions& options, const app::SweepOptions& how) {
   const std::vector<app::SweepRow> rows = sweep.run();
   printer->print_ending(rows, sweep);
   if (!options.json.empty()) {
-    write_file(options.json, app::sweep_json(app::setting_of(*group), how, rows,
-                                             group->statistics().retransmitted_packets));
+    app::write_file(options.json, app::sweep_json(app::setting_of(*group), how, rows,
+                                                  group->statistics().retransmitted_packets));
   }
   if (sweep.own_wrong() != 0 || app::wrong_elements_of(rows).value_or(0) != 0) {
     throw app::WrongResult(fmt::format("wrong results: {} elements on this rank, {} on all",
@@ -140,13 +125,14 @@ int main(int argc, char** argv) {
   try {
     const WorkerOptions options = app::parse_worker_options(argc, argv);
     if (!options.json.empty()) {
-      write_file(options.json, ""); // or fail before hours of work
+      app::write_file(options.json, ""); // or fail before hours of work
     }
     std::optional<host::HostEal> eal; // outlives the port
     if (!options.devargs.empty()) {
       eal.emplace();
     }
     run(options);
+    app::finish_output();
     return EXIT_SUCCESS;
   } catch (const app::UsageError& error) {
     app::complain("weir-worker", error.what());

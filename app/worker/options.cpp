@@ -191,6 +191,13 @@ SweepOptions sweep_of(const GivenOptions& given, const Names& names) {
           .checked = given.checked};
 }
 
+void check_files(const CommandLine& line) {
+  refuse_shared_files(std::array{
+      file_use(line, "secret-file", Use::read), file_use(line, "switch-certificate", Use::read),
+      file_use(line, "switch-key", Use::read), file_use(line, "switch-authority", Use::read),
+      file_use(line, "json", Use::write), FileUse{"standard output", "-", Use::write}});
+}
+
 } // namespace
 
 WorkerOptions parse_worker_options(int argc, char** argv) {
@@ -208,6 +215,7 @@ WorkerOptions parse_worker_options(int argc, char** argv) {
   } else {
     forbid_options(line.options, kOnlyInSweeps, "only in a sweep (--begin)");
   }
+  check_files(line);
   check_sparse(given.choice, line.options);
   const std::string defect = host::find_defect(given.group);
   if (!defect.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker/single_job.hpp"
 
+#include "output.hpp"
 #include "text/json.hpp"
 #include "worker/bandwidth.hpp"
 #include "worker/group_lines.hpp"
@@ -11,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <optional>
 #include <string_view>
@@ -72,10 +72,9 @@ void SingleJob::show_progress(std::uint32_t repetition, std::size_t done,
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const double percent =
       bytes() == 0 ? 100 : 100.0 * static_cast<double>(done) / static_cast<double>(bytes());
-  fmt::print("progress: rank={} repetition={}/{} percent={:.0f} bytes={} GB/s={:.3f}\n",
-             group_.rank(), repetition, options_.repetitions, percent, done,
-             static_cast<double>(done) / std::max(seconds, 1e-9) / 1e9);
-  std::fflush(stdout);
+  say(fmt::format("progress: rank={} repetition={}/{} percent={:.0f} bytes={} GB/s={:.3f}\n",
+                  group_.rank(), repetition, options_.repetitions, percent, done,
+                  static_cast<double>(done) / std::max(seconds, 1e-9) / 1e9));
 }
 
 void SingleJob::verify(std::uint32_t repetition) const {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker/sweep_printer.hpp"
 
+#include "complaint.hpp"
+#include "output.hpp"
 #include "worker/group_lines.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <string_view>
 
 namespace weir::app {
 namespace {
@@ -20,20 +22,13 @@ std::size_t measurements_of(const SweepOptions& options) {
   return measurements;
 }
 
-void print(std::string_view text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
-}
-
-void complain(std::string_view what) {
-  fmt::print(stderr, "weir-worker: {}\n", what);
-}
+constexpr std::string_view kProgram = "weir-worker";
 
 class TablePrinter : public SweepPrinter {
  public:
   TablePrinter(const SweepSetting& setting, const SweepOptions& options)
       : options_(options), world_(setting.place.world), bar_(measurements_of(options)) {
-    print(sweep_heading(setting, options));
+    say(sweep_heading(setting, options));
   }
 
   void call_begins(const host::Call& call, Placement placement, std::uint32_t iteration) override {
@@ -50,20 +45,20 @@ class TablePrinter : public SweepPrinter {
 
   void result_is_wrong(const std::string& what) override {
     bar_.wipe();
-    complain(what);
+    complain(kProgram, what);
   }
 
   void row_is_done(const SweepRow& row) override {
     bar_.wipe();
     if (kind_ != row.call.kind) {
       kind_ = row.call.kind;
-      print(table_heading(row.call.kind, options_.placements));
+      say(table_heading(row.call.kind, options_.placements));
     }
-    print(table_row(row, options_.placements, world_));
+    say(table_row(row, options_.placements, world_));
   }
 
   void print_ending(std::span<const SweepRow> rows, const Sweep& /*sweep*/) override {
-    print(sweep_ending(rows, world_));
+    say(sweep_ending(rows, world_));
   }
 
  private:
@@ -75,19 +70,19 @@ class TablePrinter : public SweepPrinter {
 
 class LinePrinter : public SweepPrinter {
  public:
-  explicit LinePrinter(const host::Group& group) : group_(group) { print(greeting_of(group, "")); }
+  explicit LinePrinter(const host::Group& group) : group_(group) { say(greeting_of(group, "")); }
 
   void call_begins(const host::Call& /*call*/, Placement /*placement*/,
                    std::uint32_t /*iteration*/) override {}
 
-  void result_is_wrong(const std::string& what) override { complain(what); }
+  void result_is_wrong(const std::string& what) override { complain(kProgram, what); }
 
   void row_is_done(const SweepRow& /*row*/) override {}
 
   void print_ending(std::span<const SweepRow> rows, const Sweep& sweep) override {
-    print(fmt::format("result: rank={} rows={} wrong={} retransmissions={} algorithm={}\n",
-                      group_.rank(), rows.size(), sweep.own_wrong(), retransmissions_of(group_),
-                      name_of(group_.algorithm())));
+    say(fmt::format("result: rank={} rows={} wrong={} retransmissions={} algorithm={}\n",
+                    group_.rank(), rows.size(), sweep.own_wrong(), retransmissions_of(group_),
+                    name_of(group_.algorithm())));
   }
 
  private:

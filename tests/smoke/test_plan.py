@@ -43,6 +43,20 @@ def usage(_: Lab) -> None:
             "--nodes: found 'hsot1'; allowed: a node of the topology; did you mean host1?")
 
 
+@smoke_test("plan-own-files")
+def own_files(lab: Lab) -> None:
+    """--out and --plot are neither each other nor the topology."""
+    topology = lab.file("racks.yaml", RACKS.read_text())
+    (lab.directory / "link.yaml").symlink_to("racks.yaml")
+    compare = ["compare", "--topology", topology, "--sizes", "32K"]
+    for arguments in (["make", "--topology", topology, "--out", lab.directory / "link.yaml"],
+                      [*compare, "--plot", topology],
+                      [*compare, "--out", lab.directory / "x", "--plot", lab.directory / "x"]):
+        answer = plan(*arguments)
+        expect(answer.status == 2 and "which are the same file; allowed: a file of its own" in answer.errors, f"{answer}")
+        expect(topology.read_text() == RACKS.read_text(), f"{arguments}: the topology was changed")
+
+
 @smoke_test("plan-topologies-with-mistakes")
 def mistakes(lab: Lab) -> None:
     file = lab.directory / "broken.yaml"

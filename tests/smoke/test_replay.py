@@ -23,6 +23,10 @@ def replay(lab: Lab, capture: Path, *more: str | Path, config: Path = CONFIG) ->
     return run_to_end([REPLAY, "--config", config, "--in", capture, "--out", lab.directory / "out.pcap", *more])
 
 
+def replay_to(out: str | Path, *more: str | Path) -> Ended:
+    return run_to_end([REPLAY, "--config", CONFIG, "--in", CAPTURE, "--out", out, *more])
+
+
 def refused(ended: Ended, *said: str) -> None:
     expect(ended.status == 2, f"exit status {ended.status}, not 2: {ended}")
     for text in said:
@@ -50,10 +54,10 @@ def errors(lab: Lab) -> None:
     refused(replay(lab, lab.directory / "none.pcap"), "none.pcap", "No such file")
     refused(replay(lab, lab.file("text.pcap", "no capture, but long enough to have a header")), "text.pcap")
     refused(replay(lab, lab.file("empty.pcap", "")), "empty.pcap")
-    refused(replay(lab, CAPTURE, "--stats", "/nowhere/stats.json"), "--stats /nowhere/stats.json: cannot be written")
     refused(replay(lab, CAPTURE, config=lab.directory / "none.yaml"), "none.yaml:1: (document): found no such file")
-    nowhere = run_to_end([REPLAY, "--config", CONFIG, "--in", CAPTURE, "--out", "/nowhere/out.pcap"])
-    refused(nowhere, "/nowhere/out.pcap")
+    for ended, file in ((replay(lab, CAPTURE, "--stats", "/nowhere/stats.json"), "/nowhere/stats.json"),
+                        (replay_to("/nowhere/out.pcap"), "/nowhere/out.pcap")):
+        expect(ended.status == 1 and f"{file}: cannot be written: No such file or directory" in ended.errors, f"{ended}")
 
 
 @smoke_test("replay-bad-captures")
@@ -67,6 +71,9 @@ def bad_captures(lab: Lab) -> None:
     stranger = captured()[0][:6] + b"\x02\x00\x00\x00\x00\x99" + captured()[0][12:]
     snapped = whole[:24] + struct.pack("<IIII", 0, 0, 60, 90) + captured()[0][:60]
     refused(replay(lab, capture(snapped)), "frame 1: cut to 60 of 90 bytes")
+    swollen = whole[:24] + struct.pack("<IIII", 0, 0, 114, 110) + captured()[0][:110] + bytes(4)
+    refused(replay(lab, capture(swollen)), "frame 1: found a record of 114 bytes for a frame of 110; allowed: a record as "
+            "long as its frame")
     wifi = whole[:20] + struct.pack("<I", 105) + whole[24:]
     refused(replay(lab, capture(wifi)), "found link type 105; allowed: Ethernet (1)")
     runts = statistics(lab, capture(model.pcap_bytes([b"", b"\x52\x54", bytes(13)])))
@@ -123,6 +130,57 @@ def session(lab: Lab) -> None:
 def headers_in(capture: Path) -> list[model.Ina]:
     frames = [model.parse_roce(frame) for frame in model.read_pcap(capture)]
     return [ina for roce in frames if roce and roce.starts_message and (ina := roce.ina())]
+
+
+def shell(lab: Lab, script: str) -> Ended:
+    """`script` with $REPLAY, the program and its configuration, in the lab's folder."""
+    return run_to_end(["bash", "-c", f"REPLAY='{REPLAY} --config {CONFIG}'; CAPTURE='{CAPTURE}'; {script}"], lab.directory)
+
+
+@smoke_test("replay-pipes")
+def pipes(lab: Lab) -> None:
+    """What can be read once is read once, and what is written may be a pipe."""
+    expect(replay(lab, CAPTURE).status == 0, "the plain way")
+    expected = (lab.directory / "out.pcap").read_bytes()
+    report = replay(lab, CAPTURE).output
+    for script in ("$REPLAY --in - --out got < $CAPTURE", "cat $CAPTURE | $REPLAY --in - --out got",
+                   "cat $CAPTURE | $REPLAY --in /dev/stdin --out got", "$REPLAY --in <(cat $CAPTURE) --out got",
+                   "mkfifo fifo; cat $CAPTURE > fifo & $REPLAY --in fifo --out got",
+                   "$REPLAY --in $CAPTURE --out >(cat > got) && sleep 0.2"):
+        ended = shell(lab, script)
+        expect(ended.status == 0 and ended.output == report, f"{script}: {ended}")
+        expect((lab.directory / "got").read_bytes() == expected, f"{script}: another capture")
+        (lab.directory / "got").unlink()
+    ended = shell(lab, "cat $CAPTURE | $REPLAY --in - --out - > got")
+    expect(ended.status == 0 and ended.errors == report, f"what people read goes to standard error: {ended}")
+    expect((lab.directory / "got").read_bytes() == expected, "another capture by standard output")
+    ended = shell(lab, "$REPLAY --in $CAPTURE --out /dev/null --stats -")
+    expect(ended.status == 0 and ended.errors == report and "accounting" in json.loads(ended.output), f"{ended}")
+
+
+@smoke_test("replay-own-files")
+def own_files(lab: Lab) -> None:
+    """A file that is written is none of the others, whatever its name."""
+    (lab.directory / "config.yaml").write_text(CONFIG.read_text())
+    before = {"in.pcap": CAPTURE.read_bytes(), "config.yaml": CONFIG.read_bytes()}
+    (lab.directory / "in.pcap").write_bytes(before["in.pcap"])
+    expect(shell(lab, "ln in.pcap hard; ln -s in.pcap soft; ln -s soft softer; ln -s . here; ln -s new dangling; mkfifo fifo"
+                 ).status == 0, "links")
+    own = "$REPLAY --config config.yaml"
+    for script in (*(f"{own} --in in.pcap --out {name}" for name in ("in.pcap", "./in.pcap", "hard", "soft", "softer",
+                                                                     "here/in.pcap", "$PWD/in.pcap")),
+                   f"{own} --in soft --out hard", f"{own} --in - --out in.pcap < in.pcap",
+                   f"{own} --in in.pcap --out - >> in.pcap", f"{own} --in in.pcap --out new --stats in.pcap",
+                   f"{own} --in in.pcap --out config.yaml", f"{own} --in in.pcap --out new --stats config.yaml",
+                   f"{own} --in in.pcap --out new --stats new", f"{own} --in in.pcap --out new --stats ./here/new",
+                   f"{own} --in in.pcap --out dangling --stats new", f"{own} --in in.pcap --out fifo --stats fifo",
+                   f"{own} --in in.pcap --out - --stats -", f"touch new; {own} --in in.pcap --out new > new"):
+        refused(shell(lab, script), "the same file; allowed: a file of its own for what is written")
+        for name, data in before.items():
+            expect((lab.directory / name).read_bytes() == data, f"{script}: {name} was changed")
+        expect(not (lab.directory / "new").exists() or (lab.directory / "new").stat().st_size == 0, f"{script}: new")
+    for script in (f"{own} --in in.pcap --out /dev/null --stats /dev/null", f"{own} --in in.pcap --out out --stats stats"):
+        expect(shell(lab, script).status == 0, script)
 
 
 @smoke_test("replay-help")
