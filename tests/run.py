@@ -29,6 +29,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+
+from output import end_with  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
 COUNT_LINE = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 COMPLAINT = re.compile(r"\b(failed|FAILED|ERROR|error:|WARNING: \w+Sanitizer)")
@@ -288,4 +292,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with("tools/test", main)

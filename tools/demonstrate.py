@@ -22,6 +22,10 @@ import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from output import end_with  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("WEIR_BUILD", "build-demo")
 WEIR = BUILD / "app/weir"
@@ -270,4 +274,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with("tools/demo", main)

@@ -19,11 +19,12 @@ from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/smoke"))
+sys.path += [str(ROOT / "tests/smoke"), str(ROOT / "tests/support")]
 os.environ.setdefault("WEIR_BUILD", "build-demo")  # before its modules are read
 
 from hosts import RANKS  # noqa: E402
 from lab import Lab  # noqa: E402
+from output import end_with  # noqa: E402
 from torch_ranks import TRAIN, Rank, TorchJob, need_torch  # noqa: E402
 from weir import Failed, Skipped, expect  # noqa: E402
 
@@ -119,4 +120,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with("tools/demo --training", main)

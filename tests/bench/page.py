@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import plot
+from output import write_text
 from parts import Part, Plot, Table
 from rounds import Measured, Summary, parameter_names, values_of, varying_parameters
 
@@ -180,7 +181,7 @@ def draw_all(part: Part, cases: list[Measured], folder: Path) -> list[Path]:
         picture = draw(one, cases)
         if picture is not None:
             path = folder / f"{part.name}-{one.name.replace(' ', '-')}.svg"
-            path.write_text(picture)
+            write_text(path, picture)
             drawn.append(path)
     return drawn
 
@@ -196,7 +197,7 @@ def write_page(folder: Path, machine: dict[str, Any], sections: list[str]) -> No
     head = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->", "# Results of tools/bench", "",
             "Median (lower–upper quartile) over the rounds of each case. A share is taken round by round, of a figure and the",
             "baseline that was measured next to it. The JSON files hold every round.", "", "## Machine", ""]
-    (folder / "README.md").write_text("\n".join([*head, *machine_lines(machine), "", *sections]))
+    write_text(folder / "README.md", "\n".join([*head, *machine_lines(machine), "", *sections]))
 
 
 def section(part: Part, cases: list[Measured], drawn: list[Path]) -> str:

@@ -14,10 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import machine
-import page
-from parts import PARTS, Part
-from rounds import Measured, group
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+
+import machine  # noqa: E402
+import page  # noqa: E402
+from output import end_with, write_text  # noqa: E402
+from parts import PARTS, Part  # noqa: E402
+from rounds import Measured, group  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -55,7 +58,7 @@ def measure(part: Part, build_folder: Path, options: argparse.Namespace) -> list
 
 def write_json(path: Path, part: Part, about: dict[str, Any], cases: list[Measured]) -> None:
     content = {"part": part.name, "machine": about, "cases": [measured.as_json() for measured in cases]}
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def run_part(part: Part, build_folder: Path, folder: Path, options: argparse.Namespace) -> str:
@@ -115,4 +118,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with("tools/bench", main)

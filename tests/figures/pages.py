@@ -11,7 +11,8 @@ from pathlib import Path
 from expectations import EVIDENCE, INSIDE, OUTSIDE, REPORTED, Figure, Paper, Plot
 from verdicts import Computed, Judged
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
+sys.path += [str(Path(__file__).resolve().parent.parent / folder) for folder in ("bench", "support")]
+from output import write_text  # noqa: E402
 import plot  # noqa: E402  the line charts of tools/bench
 
 HEADING = ["| what | paper | ours | band | rests on | verdict |", "|---|---|---|---|---|---|"]
@@ -85,7 +86,7 @@ def draw_all(outcomes: list[Outcome], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for outcome in outcomes:
         for wanted in outcome.figure.plots if outcome.computed else ():
-            (folder / picture_name(outcome.figure, wanted)).write_text(chart(wanted, outcome.computed))
+            write_text(folder / picture_name(outcome.figure, wanted), chart(wanted, outcome.computed))
 
 
 def named(one: Judged) -> str:

@@ -8,6 +8,7 @@ import json
 import threading
 from pathlib import Path
 
+from output import write_text
 from verdicts import Computed
 
 
@@ -26,4 +27,4 @@ class Record:
             self.computed[computed["figure"]] = computed
             self._path.parent.mkdir(parents=True, exist_ok=True)
             lines = [json.dumps(self.computed[name], ensure_ascii=False) for name in sorted(self.computed)]
-            self._path.write_text("\n".join(lines) + "\n")
+            write_text(self._path, "\n".join(lines) + "\n")

@@ -17,14 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import expectations
-import mutations
-import pages
-from expectations import Figure, Paper
-from pages import Outcome
-from progress import Progress
-from record import Record
-from verdicts import Computed, judge
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+
+import expectations  # noqa: E402
+import mutations  # noqa: E402
+import pages  # noqa: E402
+from expectations import Figure, Paper  # noqa: E402
+from output import end_with, write_text  # noqa: E402
+from pages import Outcome  # noqa: E402
+from progress import Progress  # noqa: E402
+from record import Record  # noqa: E402
+from verdicts import Computed, judge  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLE = Path(__file__).with_name("expectations.yaml")
@@ -146,13 +149,13 @@ def is_failure(outcome: Outcome) -> bool:
 def write_pages(papers: list[Paper], outcomes: list[Outcome], folder: Path) -> None:
     pages.draw_all(outcomes, folder / "figures")
     of_papers = [paper for paper in papers if paper.family != pages.PLANNING]
-    (folder / "figures.md").write_text(pages.figures_page(of_papers, outcomes, "tools/figures"))
+    write_text(folder / "figures.md", pages.figures_page(of_papers, outcomes, "tools/figures"))
     for paper in papers:
         its_own = pages.of_paper(paper, outcomes)
         if paper.family == pages.PLANNING:
-            (folder / "planning.md").write_text(pages.planning_page(paper, its_own, "tools/figures"))
+            write_text(folder / "planning.md", pages.planning_page(paper, its_own, "tools/figures"))
         else:
-            (folder / "figures" / pages.page_name(paper.family)).write_text(pages.paper_page(paper, its_own))
+            write_text(folder / "figures" / pages.page_name(paper.family), pages.paper_page(paper, its_own))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -258,8 +261,12 @@ def main() -> int:
     return tally.show()
 
 
-if __name__ == "__main__":
+def run() -> int:
     try:
-        sys.exit(main())
+        return main()
     except (expectations.Mistake, KeyError, RuntimeError) as error:
         sys.exit(f"tools/figures: {error.args[0]}")
+
+
+if __name__ == "__main__":
+    end_with("tools/figures", run)
