@@ -149,7 +149,7 @@ def torch_files(made: Installation) -> set[str]:
 def check_files(made: Installation) -> None:
     lib = made.library.parent.relative_to(made.prefix)
     due = {f"bin/{program}" for program in HOST_PROGRAMS} | {f"include/weir/{header}" for header in HEADERS} | {
-        f"{lib}/{name}" for name in ("libweir.so", SONAME, f"libweir.so.{VERSION}", "pkgconfig/weir.pc",
+        f"{lib}/{name}" for name in ("libweir.so", SONAME, f"{SONAME}.0.0", "pkgconfig/weir.pc",
                                      "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake")}
     due |= torch_files(made) | {f"share/man/man1/{program}.1" for program in HOST_PROGRAMS} | {"share/doc/weir/LICENSE"}
     found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir()}
