@@ -12,12 +12,14 @@
 #include "control/switch.hpp"
 #include "control_events.hpp"
 #include "drain.hpp"
+#include "ethdev/eal.hpp"
 #include "late_control.hpp"
 #include "late_metrics.hpp"
 #include "look_out.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
+#include "process_limits.hpp"
 #include "prompt.hpp"
 #include "prompt_log.hpp"
 #include "reload_on_signal.hpp"
@@ -28,10 +30,8 @@
 
 #include <fmt/format.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -151,6 +151,10 @@ void check_build(const config::Config& config) {
 }
 
 void check_cpus(const Options& options, const config::Config& config) {
+  if (!std::filesystem::exists("/sys/devices/system/cpu/cpu0")) {
+    throw config::ConfigError("lcores: found no /sys/devices/system/cpu, where EAL looks for this "
+                              "machine's CPUs; allowed: a container that sees sysfs");
+  }
   for (const config::LcoreConfig& lcore : config.lcores) {
     if (!std::filesystem::exists(fmt::format("/sys/devices/system/cpu/cpu{}", lcore.id))) {
       throw config::ConfigError(
@@ -164,19 +168,14 @@ void check_cpus(const Options& options, const config::Config& config) {
 class Eal {
  public:
   Eal(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
-    std::vector<char*> argv;
-    for (std::string& argument : arguments_) {
-      argv.push_back(argument.data());
+    try {
+      ethdev::start_eal(arguments_);
+    } catch (const ethdev::EalError& error) {
+      if (error.is_mistake()) {
+        throw config::ConfigError(fmt::format("eal.options: {}", error.what()));
+      }
+      throw;
     }
-    if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) >= 0) {
-      return;
-    }
-    const std::string problem = fmt::format("EAL does not start ({}) with: {}",
-                                            rte_strerror(rte_errno), fmt::join(arguments_, " "));
-    if (rte_errno == EINVAL) { // it does not know one of its options
-      throw config::ConfigError("eal.options: " + problem);
-    }
-    throw std::runtime_error(problem);
   }
 
   ~Eal() { rte_eal_cleanup(); }
@@ -387,6 +386,7 @@ int main(int argc, char** argv) {
     check_build(config);
     check_cpus(options, config);
     refuse_core_options(options.eal);
+    app::check_process_limits(config);
     const Eal eal(eal_arguments(options, config));
     catch_signals();
     run_switch(options, config, first_commands);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
 
+#include "config/devargs.hpp"
 #include "config/keys.hpp"
 #include "config/yaml_reader.hpp"
 #include "ring/ring_set.hpp"
@@ -36,6 +37,11 @@ constexpr std::uint64_t kHistoryPackets = (1U << 24) / 4;
 constexpr unsigned kTransportBytes = 8 + 12 + 16 + 4 + 4;
 constexpr unsigned kIpv4Bytes = 20;
 constexpr unsigned kIpv6Bytes = 40;
+
+/// They would mean something else where a port's name is asked for.
+constexpr std::array<std::string_view, 2> kPromptWords{"all", "json"};
+
+constexpr std::size_t kLongestSocketPath = 107; // unix(7), sun_path with its final zero
 
 constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
 
@@ -170,7 +176,8 @@ class PortsReader {
     constexpr std::string_view letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     std::string name = read_text(node);
-    if (name.find_first_not_of(letters) != std::string::npos) {
+    if (name.find_first_not_of(letters) != std::string::npos ||
+        std::ranges::find(kPromptWords, name) != kPromptWords.end()) {
       node.fail(node.found(), form_of(node));
     }
     names_.add(name, node, node.found(), "each port name once");
@@ -183,7 +190,27 @@ class PortsReader {
     if (id.empty()) {
       node.fail(node.found(), "a device name before the first comma");
     }
+    refuse_abstract_socket(node, port.device);
+    refuse_long_socket(node, port.device);
     devices_.add(id, node, fmt::format("the device {}", in_quotes(id)), "each device once");
+  }
+
+  /// Everybody on the machine can reach such a socket, and can listen on it first.
+  static void refuse_abstract_socket(const YamlReader& node, std::string_view devargs) {
+    if (devargs.starts_with("net_memif") && argument_of(devargs, "socket-abstract") != "no") {
+      node.fail(node.found(), "socket=/PATH,socket-abstract=no: a file, in a folder that only the "
+                              "switch's user can change");
+    }
+  }
+
+  static void refuse_long_socket(const YamlReader& node, std::string_view devargs) {
+    for (const char* name : {"socket", "iface", "path"}) {
+      const std::size_t bytes = argument_of(devargs, name).size();
+      if (bytes > kLongestSocketPath) {
+        node.fail(fmt::format("{} of {} bytes", name, bytes),
+                  fmt::format("at most {}", kLongestSocketPath));
+      }
+    }
   }
 
   wire::MacAddress read_mac(const YamlReader& node) {
@@ -407,6 +434,10 @@ class ControlReader {
  private:
   static void add_address(const YamlReader& node, ControlConfig& control) {
     const std::string address = read_text(node);
+    if (address.starts_with(kUnix) && address.size() > kLongestUnixAddress) {
+      node.fail(fmt::format("a path of {} bytes", address.size() - kUnix.size()),
+                fmt::format("at most {}", kLongestSocketPath));
+    }
     if (const auto path = unix_path_of(address)) {
       control.local.push_back(*path);
     } else if (!can_be_listened_at(address)) {
@@ -445,7 +476,7 @@ class ControlReader {
   }
 
   static constexpr std::string_view kUnix = "unix:";
-  static constexpr std::size_t kLongestUnixAddress = kUnix.size() + 107; // sun_path, unix(7)
+  static constexpr std::size_t kLongestUnixAddress = kUnix.size() + kLongestSocketPath;
 };
 
 /// Whether a host can send from the address: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/device_socket.hpp"
 
-#include <algorithm>
+#include "config/devargs.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 
 namespace weir::control {
 namespace {
 
-/// The value of `name` in `name=value,…`. Empty when the name is not there.
-std::string_view argument(std::string_view devargs, std::string_view name) {
-  while (!devargs.empty()) {
-    const std::string_view entry = devargs.substr(0, devargs.find(','));
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
-      return entry.substr(name.size() + 1);
-    }
-    devargs.remove_prefix(std::min(entry.size() + 1, devargs.size()));
-  }
-  return {};
-}
+using config::argument_of;
 
 /// Connects with another socket type than the driver's. If a process listens, the kernel rejects
 /// the type (EPROTOTYPE) and the listener does not notice. A normal connection is not possible:
@@ -43,15 +35,15 @@ bool has_listener(const DeviceSocket& listener) {
 }
 
 std::string_view memif_server_file(std::string_view devargs) {
-  const std::string_view role = argument(devargs, "role");
+  const std::string_view role = argument_of(devargs, "role");
   const bool listens = role == "server" || role == "master"; // its name before DPDK 20.11
-  return listens && argument(devargs, "socket-abstract") == "no" ? argument(devargs, "socket")
-                                                                 : std::string_view();
+  return listens && argument_of(devargs, "socket-abstract") == "no" ? argument_of(devargs, "socket")
+                                                                    : std::string_view();
 }
 
 std::string_view vhost_server_file(std::string_view devargs) {
-  const std::string_view client = argument(devargs, "client");
-  return client.empty() || client == "0" ? argument(devargs, "iface") : std::string_view();
+  const std::string_view client = argument_of(devargs, "client");
+  return client.empty() || client == "0" ? argument_of(devargs, "iface") : std::string_view();
 }
 
 std::optional<DeviceSocket> socket_of(std::string_view devargs) {
@@ -65,6 +57,17 @@ std::optional<DeviceSocket> socket_of(std::string_view devargs) {
 }
 
 } // namespace
+
+std::string socket_file_of(std::string_view devargs) {
+  for (const auto& [driver, name] :
+       {std::pair{"net_memif", "socket"}, std::pair{"net_vhost", "iface"},
+        std::pair{"net_virtio_user", "path"}}) {
+    if (devargs.starts_with(driver)) {
+      return std::string(argument_of(devargs, name));
+    }
+  }
+  return {};
+}
 
 std::optional<DeviceSocket> device_socket(std::string_view devargs) {
   std::optional<DeviceSocket> socket = socket_of(devargs);

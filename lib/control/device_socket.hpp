@@ -8,6 +8,10 @@
 
 namespace weir::control {
 
+/// The Unix socket of a device, as a file: net_memif's, net_vhost's or net_virtio_user's, whoever
+/// listens on it. Empty for other devices.
+std::string socket_file_of(std::string_view devargs);
+
 /// A Unix socket on which a driver listens, as a file.
 struct DeviceSocket {
   std::string file;

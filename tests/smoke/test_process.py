@@ -54,6 +54,8 @@ MISTAKES = (
     Mistake("no such port", "port: p0", "port: p9", "rings[0].members[0].port", 'found "p9"; allowed: p0 or p1'),
     Mistake("address twice", "ip: 10.77.0.2", "ip: 10.77.0.1", "rings[0].members[1].ip", "each address once"),
     Mistake("name twice", "name: p1", "name: p0", "ports[1].name", "each port name once"),
+    Mistake("a word of the prompt", "name: p1", "name: all", "ports[1].name", 'found "all"; allowed: a name of letters'),
+    Mistake("another", "name: p1", "name: json", "ports[1].name", "but not all or json"),
     Mistake("role", "roles: [control", "roles: [controller", "lcores[0].roles[0]", "did you mean control?"),
     Mistake("not YAML", "    window: 4", "    window: [4", "(document)", "not YAML"),
     Mistake("core list", '"--no-huge"', '"-l", "0-1"', "eal.options[0]", "lcores:"),
@@ -116,6 +118,42 @@ def eal_errors(lab: Lab) -> None:
     told = re.search(r"needs (\d+) MiB, EAL has (\d+) MiB", ended.errors)
     expect(ended.status == 2 and told and int(told[1]) > 64 >= int(told[2]), f"{ended}")
     expect("window" in ended.errors and "tap" not in ended.output + ended.errors, f"{ended}")
+
+
+WITH_FILES = '["--no-huge", "-m", "64", "--no-pci"]'
+# What a container may hide, as an order to the shell. Without its folder a file is hidden, not empty.
+NO_MODULES = ("mkdir /tmp/devices; mount --rbind /sys/devices /tmp/devices; mount -t tmpfs none /sys; mkdir /sys/devices; "
+              "mount --rbind /tmp/devices /sys/devices")
+NO_SYS = "mount -t tmpfs none /sys"
+READ_ONLY_RUN = "mount -t tmpfs -o ro none /run"
+
+
+def behind(hidden: str, *command: str | Path) -> list[str | Path]:
+    """The command where that is hidden."""
+    return ["sh", "-ec", f'{hidden}; exec "$@"', "sh", *command]
+
+
+@smoke_test("hidden-files")
+def hidden_files(lab: Lab) -> None:
+    """In a container that hides /sys/module the switch starts, and a worker: they need no VFIO. Without /sys, or a folder that
+    it can write to, the error says so; and so for a --file-prefix that another process has."""
+    namespace = lab.namespace()
+    config = lab.file("null.yaml", configuration(['name: p0, device: "net_null0"'], eal=WITH_FILES))
+    quits = lab.file("quit", "quit\n")
+    ended = run_to_end(behind(NO_MODULES, WEIR, "--config", config, "--cmd-file", quits), namespace=namespace)
+    expect(ended.status == 0 and "weir: ready\n" in ended.output, f"{ended}")
+    ended = run_to_end(behind(NO_MODULES, BUILD / "app/weir-worker", "--rank", "0", "--world", "2", "--rendezvous", "127.0.0.1:7471",
+                              "--ip", "10.0.0.1", "--device", "net_null0", "--timeout", "1"), namespace=namespace)
+    expect("rank 1 of 2 did not come within 1000 ms" in ended.errors, f"{ended}")
+    for hidden, status, said in (
+            (NO_SYS, 2, "lcores: found no /sys/devices/system/cpu, where EAL looks for this machine's CPUs; allowed: "),
+            (READ_ONLY_RUN, 1, "EAL does not start: /var/run/dpdk cannot be made or written to (Read-only file system); allowed: ")):
+        ended = run_to_end(behind(hidden, WEIR, "--config", config), namespace=namespace)
+        expect(ended.status == status and f"weir: {said}" in ended.errors, f"{ended}")
+    twice = '"$@" --no-interactive > /dev/null & while [ ! -e /run/dpdk/rte/dpdk_telemetry.v2 ]; do sleep 0.1; done; "$@"; s=$?; kill $!; exit $s'
+    ended = run_to_end(["sh", "-c", twice, "sh", WEIR, "--config", config], namespace=namespace)
+    expect(ended.status == 1 and re.search(r"EAL does not start: process \d+ runs with the same --file-prefix and has "
+                                           r"/var/run/dpdk/rte/config locked; allowed: ", ended.errors), f"{ended}")
 
 
 @smoke_test("port-errors")
@@ -202,7 +240,7 @@ def port_that_takes_nothing(lab: Lab) -> None:
         veth(fabric, f"port{number}", outside, f"host{number}")
     eal = NO_HUGEPAGES.replace(', "--no-shconf"', "")
     switch = lab.ready_weir(fabric, configuration(
-        ['name: dead, device: "net_memif0,role=server,id=0,socket=/run/dead.sock,socket-abstract=no"',
+        ['name: dead, device: "net_memif0,role=server,id=0,socket=/run/dead/port.sock,socket-abstract=no"',
          'name: p0, device: "net_af_packet0,iface=port0"', 'name: p1, device: "net_af_packet1,iface=port1"'], eal=eal))
     sent = 10_000
     frame = b"\xff" * 6 + b"\x52\x54\x00\x00\x00\x01\x88\xb5" + bytes(46)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/host_eal.hpp"
 
+#include "ethdev/eal.hpp"
 #include "host/bootstrap/error.hpp"
 #include "host/transport/ethdev_io.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -69,14 +69,10 @@ HostEal::HostEal()
                  fmt::format("{}{}", kFilePrefix, getpid()),
                  "--lcores",
                  floating_lcore()} {
-  std::vector<char*> argv;
-  for (std::string& argument : arguments_) {
-    argv.push_back(argument.data());
-  }
-  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) {
-    throw Error(ErrorCode::transport_failure, std::nullopt,
-                fmt::format("EAL does not start with {}: {}", fmt::join(arguments_, " "),
-                            rte_strerror(std::abs(rte_errno))));
+  try {
+    ethdev::start_eal(arguments_);
+  } catch (const ethdev::EalError& error) {
+    throw Error(ErrorCode::transport_failure, std::nullopt, error.what());
   }
   runtime_directory_ = rte_eal_get_runtime_dir();
   remove_abandoned(runtime_directory_);
