@@ -39,6 +39,7 @@ void LookOut::look_again() {
 }
 
 void LookOut::look() {
+  weir_.replace_ports();
   const control::RingsSeen seen = weir_.ring_snapshots_in_parts();
   write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
   std::vector<events::PortLink> links;
@@ -46,7 +47,7 @@ void LookOut::look() {
   for (const auto& port : weir_.ports()) {
     if (port) {
       const control::PortInformation information = port->information();
-      links.push_back({port->name(), information.link});
+      links.push_back({port->name(), information.link, information.remedy});
       refused.push_back(steering_of(*port, information.driver));
     }
   }

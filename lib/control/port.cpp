@@ -16,8 +16,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <net/if.h>
 #include <numeric>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -49,6 +51,24 @@ bool is_nic(const rte_eth_dev_info& info) {
          std::string_view(info.driver_name).find("virtio") == std::string_view::npos;
 }
 
+/// nullptr for a device that has none.
+std::unique_ptr<KernelInterface> watched(const config::PortConfig& port) {
+  const std::optional<std::string> name = interface_below(port.device);
+  if (!name) {
+    return nullptr;
+  }
+  try {
+    return std::make_unique<KernelInterface>(*name);
+  } catch (const std::system_error& error) {
+    throw PortError(error.code() == std::errc::no_such_device
+                        ? fmt::format("port {}: device {}: found no interface {}; allowed: {}",
+                                      port.name, port.device, *name, interfaces_there())
+                        : fmt::format("port {}: device {}: no packet socket on {} ({}); it needs "
+                                      "CAP_NET_RAW",
+                                      port.name, port.device, *name, error.code().message()));
+  }
+}
+
 int numa_node_of_device(std::uint16_t device) {
   rte_eth_dev_info info{};
   const bool has_node = rte_eth_dev_info_get(device, &info) == 0 && is_pci(info);
@@ -62,7 +82,8 @@ int numa_node_of(const config::PortConfig& port) {
   return device == kNoDevice ? kNoNode : numa_node_of_device(device);
 }
 
-Port::Port(const config::PortConfig& config) : config_(config), device_(find_device(config)) {
+Port::Port(const config::PortConfig& config)
+    : config_(config), interface_(watched(config)), device_(find_device(config)) {
   if (device_ == kNoDevice) { // EAL has probed PCI devices
     probe();
   }
@@ -276,6 +297,43 @@ std::optional<SteeringState> Port::steering() const {
   return steering_ ? std::optional(steering_->state()) : std::nullopt;
 }
 
+/// Drivers on an interface of the kernel say that it is up, whatever has become of it.
+std::string Port::link() const {
+  if (interface_) {
+    return interface_->link();
+  }
+  rte_eth_link link{};
+  if (rte_eth_link_get_nowait(device_, &link) != 0) {
+    return {};
+  }
+  return link.link_status == RTE_ETH_LINK_UP ? fmt::format("up {} Mbit/s", link.link_speed)
+                                             : "down";
+}
+
+std::string Port::remedy() const {
+  if (!interface_ || !interface_->has_gone()) {
+    return {};
+  }
+  if (is_af_xdp(config_)) {
+    return "it takes a restart of the switch";
+  }
+  return why_gone_.empty() ? fmt::format("the switch opens the port again when there is an "
+                                         "interface {}",
+                                         interface_->name())
+                           : fmt::format("the switch tries to open it again: {}", why_gone_);
+}
+
+bool Port::can_be_replaced() const {
+  const std::lock_guard lock(one_user_);
+  return interface_ && !is_af_xdp(config_) && interface_->has_gone() &&
+         if_nametoindex(interface_->name().c_str()) != 0;
+}
+
+void Port::tell_why_gone(const std::string& why) {
+  const std::lock_guard lock(one_user_);
+  why_gone_ = why;
+}
+
 PortInformation Port::information() const {
   const std::lock_guard lock(one_user_);
   PortInformation information;
@@ -289,11 +347,8 @@ PortInformation Port::information() const {
     std::copy_n(mac.addr_bytes, address.bytes.size(), address.bytes.begin());
     information.mac = wire::to_string(address);
   }
-  rte_eth_link link{};
-  if (rte_eth_link_get_nowait(device_, &link) == 0) {
-    const bool is_up = link.link_status == RTE_ETH_LINK_UP;
-    information.link = is_up ? fmt::format("up {} Mbit/s", link.link_speed) : std::string("down");
-  }
+  information.link = link();
+  information.remedy = remedy();
   information.mtu = config_.mtu;
   information.numa_node = rte_eth_dev_socket_id(device_);
   information.promiscuous = rte_eth_promiscuous_get(device_) == 1;

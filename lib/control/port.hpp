@@ -2,11 +2,13 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "control/kernel_interface.hpp"
 #include "control/placement.hpp"
 #include "control/steering.hpp"
 #include "lcore/transmit.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -34,7 +36,8 @@ struct DeviceLosses {
 struct PortInformation {
   std::string driver;
   std::string mac;
-  std::string link; // "up 100000 Mbit/s", "down"
+  std::string link;   // "up 100000 Mbit/s", "up, speed unknown", "down", "gone"
+  std::string remedy; // of a port that is gone, in words
   std::uint16_t mtu = 0;
   int numa_node = kNoNode;
   bool promiscuous = false;
@@ -87,12 +90,20 @@ class Port {
   /// nullopt without `rx_steering: flow`, and for a port that is not started.
   std::optional<SteeringState> steering() const;
 
+  /// Whether its interface has gone, and an interface has its name again, so that a new port can
+  /// take this one's place.
+  bool can_be_replaced() const;
+  /// Why the new one could not be opened.
+  void tell_why_gone(const std::string& why);
+
   PortInformation information() const;
   DeviceLosses losses() const;
   void clear_statistics();
   std::vector<std::pair<std::string, std::uint64_t>> extended_statistics() const;
 
  private:
+  std::string link() const;
+  std::string remedy() const;
   void stop_device();
   void close_device();
   void probe();
@@ -105,7 +116,9 @@ class Port {
   void check(int answer, const char* what) const;
 
   const config::PortConfig config_;
-  mutable std::mutex one_user_; // of the device
+  mutable std::mutex one_user_;                // of the device
+  std::unique_ptr<KernelInterface> interface_; // before the device: whoever takes its name is seen
+  std::string why_gone_;                       // with an interface that a new port cannot take
   std::uint16_t device_;
   lcore::TxQueues tx_queues_;
   bool has_paired_queues_ = false; // the driver wants as many transmit as receive queues

@@ -1027,16 +1027,9 @@ void Switch::open_port(std::uint16_t place, NewPorts& ports) {
   next = in_force_.swap(std::move(next));
   std::swap(placement_, placement);
   shared_->outer_tags.swap(tags);
-  Lcore& transmitter = *lcores_[placement_.transmitter_of_port[place]];
-  transmitter.add_tx_port(place, std::move(tx_port));
-  for (std::size_t i = 0; i < lcores_.size(); ++i) {
-    lcores_[i]->set_frame_limit(place, stage::max_frame_bytes(settings.mtu));
-    lcores_[i]->route_port(place, transmitter);
-    for (const Placement::Queue& queue : placement_.lcores[i].receives) {
-      if (queue.port == place) {
-        lcores_[i]->add_rx_queue({place, queues.device, queue.queue});
-      }
-    }
+  give_device(place, queues.device, std::move(tx_port));
+  for (const auto& lcore : lcores_) {
+    lcore->set_frame_limit(place, stage::max_frame_bytes(settings.mtu));
   }
   bridge_.add_port(place);
   former_ports = ports_.swap(std::move(next_ports));
@@ -1045,7 +1038,72 @@ void Switch::open_port(std::uint16_t place, NewPorts& ports) {
   cleared_[place] = all_port_counters(place);
 }
 
+/// To the lcores that the placement says. While all lcores stand still.
+void Switch::give_device(std::uint16_t place, std::uint16_t device,
+                         std::unique_ptr<lcore::TxPort> queues) {
+  Lcore& transmitter = *lcores_[placement_.transmitter_of_port[place]];
+  transmitter.add_tx_port(place, std::move(queues));
+  for (std::size_t i = 0; i < lcores_.size(); ++i) {
+    lcores_[i]->route_port(place, transmitter);
+    for (const Placement::Queue& queue : placement_.lcores[i].receives) {
+      if (queue.port == place) {
+        lcores_[i]->add_rx_queue({place, device, queue.queue});
+      }
+    }
+  }
+}
+
 /// First receiving ends; then, when what has come by the port is worked off, it takes no more.
+void Switch::take_device(std::uint16_t place) {
+  {
+    const Quiesce quiesced(*this);
+    for (const auto& lcore : lcores_) {
+      lcore->remove_rx_queues(place);
+    }
+  }
+  std::this_thread::sleep_for(kDrainTime);
+  const Quiesce quiesced(*this);
+  for (const auto& lcore : lcores_) {
+    lcore->close_tx_port(place);
+  }
+}
+
+void Switch::replace_ports() {
+  const std::lock_guard lock(one_writer_);
+  for (std::uint16_t place = 0; place < ports_->size(); ++place) {
+    const std::shared_ptr<Port> port = ports_->at(place);
+    if (!port || !port->can_be_replaced()) {
+      continue;
+    }
+    try {
+      replace_port(place);
+    } catch (const PortError& error) {
+      port->tell_why_gone(error.what());
+    }
+  }
+}
+
+/// Its device's name is free only when the former device is detached. If the new one cannot be
+/// opened, the closed port keeps the place.
+void Switch::replace_port(std::uint16_t place) {
+  const std::shared_ptr<Port> former = ports_->at(place);
+  take_device(place);
+  former->detach();
+  const auto port = std::make_shared<Port>(former->config());
+  port->start(pool_);
+  lcore::TxQueues queues = port->tx_queues();
+  queues.ring_backlog = ring_backlog_of(in_force(), place);
+  auto tx_port = std::make_unique<lcore::TxPort>(queues);
+  auto next_ports = std::make_shared<Ports>(*ports_);
+  next_ports->at(place) = port;
+  std::shared_ptr<const Ports> former_ports;
+
+  const Quiesce quiesced(*this);
+  give_device(place, queues.device, std::move(tx_port));
+  former_ports = ports_.swap(std::move(next_ports));
+}
+
+/// As take_device(), and the rings forget the port.
 void Switch::close_port(std::uint16_t place) {
   {
     const Quiesce quiesced(*this);

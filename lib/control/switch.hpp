@@ -215,6 +215,9 @@ class Switch {
   std::vector<config::Change> reload();
   /// The same, but nothing changes.
   std::vector<config::Change> rehearse_reload();
+  /// Opens ports again whose interface was deleted and made again: for who looks now and then. Jobs
+  /// behind them go on. Frames for them are dropped meanwhile, as DropReason::port_closed.
+  void replace_ports();
   void trace_on();
   void trace_off();
   /// Of all lcores, oldest first.
@@ -296,6 +299,10 @@ class Switch {
   void carry_out(const Reload& reload, const WantedConfig& wanted, NewPorts& ports);
   void open_port(std::uint16_t place, NewPorts& ports);
   void close_port(std::uint16_t place);
+  void give_device(std::uint16_t place, std::uint16_t device,
+                   std::unique_ptr<lcore::TxPort> queues);
+  void take_device(std::uint16_t place);
+  void replace_port(std::uint16_t place);
   void change_in_place(const ReloadPlan& plan, const config::Config& wanted);
   void tell_capture(std::uint16_t ring, const ring::RingSpec& spec);
   stage::RingSnapshot snapshot_of(std::uint16_t ring);

@@ -15,23 +15,28 @@ bool is_up(const std::string& link) {
   return link.starts_with("up");
 }
 
+std::string in_words(const PortLink& port) {
+  return port.link + (port.remedy.empty() ? "" : "; " + port.remedy);
+}
+
 } // namespace
 
 std::vector<Event> PortWatch::look(std::span<const PortLink> ports) {
   std::vector<Event> events;
   std::map<std::string, std::string> now;
   for (const PortLink& port : ports) {
-    const auto before = links_.find(port.port);
-    const bool is_new = before == links_.end();
-    const bool is_news = is_new ? !is_up(port.link) : before->second != port.link;
+    const std::string state = in_words(port);
+    const auto before = told_.find(port.port);
+    const bool is_new = before == told_.end();
+    const bool is_news = is_new ? !is_up(port.link) : before->second != state;
     if (is_news) {
       events.push_back({is_up(port.link) ? EventKind::port_up : EventKind::port_down,
-                        fmt::format("port {}: its link is {}", port.port, port.link),
+                        fmt::format("port {}: its link is {}", port.port, state),
                         {{"port", port.port}}});
     }
-    now[port.port] = port.link;
+    now[port.port] = state;
   }
-  links_ = std::move(now);
+  told_ = std::move(now);
   return events;
 }
 

@@ -16,6 +16,7 @@ namespace weir::events {
 struct PortLink {
   std::string port;
   std::string link;
+  std::string remedy; // what ends this state, if that is known
 };
 
 /// Finds links that have changed between two looks. The first look at a port tells of a link that
@@ -25,7 +26,7 @@ class PortWatch {
   std::vector<Event> look(std::span<const PortLink> ports);
 
  private:
-  std::map<std::string, std::string> links_; // by port
+  std::map<std::string, std::string> told_; // by port
 };
 
 /// What keeps a driver from a port's setting, in words; empty: nothing.

@@ -139,7 +139,7 @@ def refused(lab: Lab) -> None:
         ([fifth, 'name: p5, device: "net_null5"'], "port p5: found 6 ports, those that go included; allowed: 5 at once"),
         ([fifth + ", mtu: 9000"], "port p4: mtu: found 9000; allowed: up to 1500, the longest at the start, until a restart\n"),
         ([fifth + ", rx_descriptors: 32768"], "port p4: found queues for "),
-        (['name: p4, device: "net_af_packet4,iface=none"'], "port p4: device net_af_packet4,iface=none cannot be probed: "))
+        (['name: p4, device: "net_af_packet4,iface=none"'], "port p4: device net_af_packet4,iface=none: found no interface none; allowed: lo, tap0"))
     for more, found in mistakes:
         files.write(ports=[*ring_ports(), *more], spare_ports=1, more="l2: { aging_s: 5 }\n")
         answer = terminal.ask("reload")

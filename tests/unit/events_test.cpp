@@ -255,6 +255,19 @@ TEST(PortWatch, TellsOfLinksThatChange) {
   EXPECT_THAT(lines_of(watch.look(then)), ElementsAre()) << "a port that comes up is no news";
 }
 
+TEST(PortWatch, SaysWhatWillHelp) {
+  PortWatch watch;
+  const auto look = [&](const PortLink& link) { return lines_of(watch.look({&link, 1})); };
+  EXPECT_THAT(look({"p0", "up 10000 Mbit/s", ""}), ElementsAre());
+  EXPECT_THAT(look({"p0", "gone", "a restart"}),
+              ElementsAre("port p0: its link is gone; a restart [port_down port=p0]"));
+  EXPECT_THAT(look({"p0", "gone", "a restart"}), ElementsAre());
+  EXPECT_THAT(look({"p0", "gone", "a larger MTU"}),
+              ElementsAre("port p0: its link is gone; a larger MTU [port_down port=p0]"));
+  EXPECT_THAT(look({"p0", "up, speed unknown", ""}),
+              ElementsAre("port p0: its link is up, speed unknown [port_up port=p0]"));
+}
+
 TEST(SettingWatch, TellsOnceWhatADriverRefuses) {
   SettingWatch watch;
   const auto look = [&](const std::vector<RefusedSetting>& settings) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/kernel_interface.hpp"
+
+#include "config/devargs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <linux/ethtool.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <memory>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace weir::control {
+namespace {
+
+ifreq request_for(const std::string& name) {
+  ifreq request{};
+  name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return request;
+}
+
+bool has_carrier(int socket, const std::string& name) {
+  ifreq request = request_for(name);
+  constexpr int kBoth = IFF_UP | IFF_RUNNING;
+  return ioctl(socket, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & kBoth) == kBoth;
+}
+
+/// As /sys/class/net/NAME/speed has it, but of this network namespace, whatever /sys shows.
+std::string speed_of(int socket, const std::string& name) {
+  ifreq request = request_for(name);
+  ethtool_cmd settings{};
+  settings.cmd = ETHTOOL_GSET;
+  request.ifr_data = reinterpret_cast<char*>(&settings);
+  const bool is_told = ioctl(socket, SIOCETHTOOL, &request) == 0;
+  const std::uint32_t speed = is_told ? ethtool_cmd_speed(&settings) : 0;
+  const bool is_known = speed != 0 && speed != static_cast<std::uint32_t>(SPEED_UNKNOWN);
+  return is_known ? fmt::format(" {} Mbit/s", speed) : ", speed unknown";
+}
+
+[[noreturn]] void fail_to_watch(const std::string& name) {
+  throw std::system_error(errno, std::generic_category(), name);
+}
+
+int socket_on(const std::string& name) {
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET; // and protocol 0: it receives nothing
+  address.sll_ifindex = static_cast<int>(if_nametoindex(name.c_str()));
+  if (address.sll_ifindex == 0) {
+    fail_to_watch(name);
+  }
+  const int descriptor = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) {
+    fail_to_watch(name);
+  }
+  if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const std::system_error error(errno, std::generic_category(), name);
+    close(descriptor);
+    throw error;
+  }
+  return descriptor;
+}
+
+} // namespace
+
+std::optional<std::string> interface_below(std::string_view devargs) {
+  constexpr std::array kDrivers{"net_af_packet", "net_af_xdp", "net_pcap"};
+  if (std::ranges::none_of(kDrivers, [&](const char* name) { return devargs.starts_with(name); })) {
+    return std::nullopt;
+  }
+  for (const std::string_view key : {"iface", "rx_iface", "tx_iface"}) {
+    if (const std::string_view name = config::argument_of(devargs, key); !name.empty()) {
+      return std::string(name);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string interfaces_there() {
+  using List = std::unique_ptr<struct if_nameindex, decltype(&if_freenameindex)>;
+  const List list(if_nameindex(), &if_freenameindex);
+  std::vector<std::string> names;
+  for (const auto* entry = list.get(); entry != nullptr && entry->if_index != 0; ++entry) {
+    names.emplace_back(entry->if_name);
+  }
+  std::ranges::sort(names);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+KernelInterface::KernelInterface(std::string name)
+    : name_(std::move(name)), socket_(socket_on(name_)) {}
+
+KernelInterface::~KernelInterface() {
+  close(socket_);
+}
+
+unsigned KernelInterface::index() const {
+  sockaddr_ll address{};
+  socklen_t length = sizeof address;
+  const bool is_told = getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  return is_told && address.sll_ifindex > 0 ? static_cast<unsigned>(address.sll_ifindex) : 0;
+}
+
+std::string KernelInterface::link() const {
+  std::array<char, IF_NAMESIZE> buffer{};
+  const char* found = has_gone() ? nullptr : if_indextoname(index(), buffer.data());
+  if (found == nullptr) {
+    return "gone";
+  }
+  const std::string now(found);
+  const std::string renamed = now == name_ ? "" : fmt::format(" (the interface is {} now)", now);
+  return (has_carrier(socket_, now) ? "up" + speed_of(socket_, now) : "down") + renamed;
+}
+
+} // namespace weir::control

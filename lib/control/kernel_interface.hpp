@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::control {
+
+/// The kernel's network interface of which a device with these devargs is a second user:
+/// net_af_packet, net_af_xdp, or net_pcap on an interface. None for other devices.
+std::optional<std::string> interface_below(std::string_view devargs);
+
+/// "eth0, lo": those of this network namespace.
+std::string interfaces_there();
+
+/// An interface of the kernel, watched by a packet socket that is bound to it and receives nothing.
+/// When the interface goes, the kernel unbinds this socket as it unbinds the driver's. So an
+/// interface that was deleted and made again is not taken for the old one, and a renamed one is.
+class KernelInterface {
+ public:
+  /// Throws std::system_error: ENODEV without an interface of that name.
+  explicit KernelInterface(std::string name);
+  ~KernelInterface();
+  KernelInterface(const KernelInterface&) = delete;
+  KernelInterface& operator=(const KernelInterface&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  bool has_gone() const { return index() == 0; }
+
+  /// In words: "up 25000 Mbit/s", "up, speed unknown", "down", "gone"; with the interface's name
+  /// when it was renamed.
+  std::string link() const;
+
+ private:
+  unsigned index() const;
+
+  std::string name_; // at the beginning
+  int socket_;
+};
+
+} // namespace weir::control
