@@ -41,6 +41,7 @@
 #include <signal.h>
 #include <stdexcept>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -127,6 +128,12 @@ void catch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN); // who reads the log may go
+}
+
+/// Whatever this process makes, sockets of DPDK's drivers included, no other user may read, and
+/// none but this one may write.
+void keep_files_private() {
+  umask(umask(S_IRWXO) | S_IWGRP | S_IRWXO);
 }
 
 /// For the command line's options. Those of the configuration are checked when it is read.
@@ -376,6 +383,7 @@ bool is_mistake(const std::exception& error) {
 int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
+    keep_files_private();
     app::catch_reload_signal(); // before the file is read for the first time
     const config::Config config = config::load_config(options.config);
     if (options.forgotten_tenant) {

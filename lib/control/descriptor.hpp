@@ -12,8 +12,10 @@ namespace weir::control {
 class Descriptor {
  public:
   /// get() is -1, and errno says why, if the file does not open. Only its user may use a new file.
+  /// Opened neither through a link nor by waiting for the other end of a pipe.
   Descriptor(const std::filesystem::path& file, int flags)
-      : number_(open(file.c_str(), flags | O_CLOEXEC, S_IRUSR | S_IWUSR)) {}
+      : number_(
+            open(file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR)) {}
 
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
 

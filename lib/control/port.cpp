@@ -4,6 +4,7 @@
 #include "control/af_xdp.hpp"
 #include "control/device_socket.hpp"
 #include "control/rte_flow_table.hpp"
+#include "files/trusted_folder.hpp"
 #include "frame/frame.hpp"
 
 #include <fmt/format.h>
@@ -16,9 +17,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <net/if.h>
 #include <numeric>
 #include <string_view>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -91,12 +94,37 @@ Port::Port(const config::PortConfig& config)
 }
 
 void Port::probe() {
+  make_folder_for_socket();
   make_way_for_socket();
   check(rte_dev_probe(config_.device.c_str()), "cannot be probed");
   device_ = find_device(config_);
   if (device_ == kNoDevice) {
     throw PortError(fmt::format("port {}: device {} was probed, but no Ethernet port has its name",
                                 config_.name, config_.device));
+  }
+}
+
+/// So that only this user and root can be at the other end: DPDK 22.11's memif server aborts when
+/// a client leaves before its hello, and whoever comes first is the port's host.
+void Port::make_folder_for_socket() {
+  const std::string file = socket_file_of(config_.device);
+  if (file.empty()) {
+    return;
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  if (mkdir(folder.c_str(), S_IRWXU) == 0) {
+    warnings_.push_back(
+        fmt::format("port {}: made {} for its socket", config_.name, folder.string()));
+  } else if (errno != EEXIST) {
+    throw PortError(
+        fmt::format("port {}: device {}: found no folder {}, and it cannot be made ({}); "
+                    "allowed: a folder that this user may write to",
+                    config_.name, config_.device, folder.string(), std::strerror(errno)));
+  }
+  if (const std::string flaw = files::why_not_trusted(folder); !flaw.empty()) {
+    throw PortError(fmt::format("port {}: device {}: {}; allowed: a socket in a folder that only "
+                                "this user and root can change",
+                                config_.name, config_.device, flaw));
   }
 }
 

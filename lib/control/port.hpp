@@ -107,6 +107,7 @@ class Port {
   void stop_device();
   void close_device();
   void probe();
+  void make_folder_for_socket();
   void make_way_for_socket();
   void choose_tx_queues();
   std::uint16_t number_of_tx_queues() const;

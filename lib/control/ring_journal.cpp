@@ -2,6 +2,7 @@
 #include "control/ring_journal.hpp"
 
 #include "control/forgotten_rings.hpp"
+#include "files/trusted_folder.hpp"
 #include "text/printable.hpp"
 #include "weir/ina.hpp"
 #include "weir/limits.hpp"
@@ -157,6 +158,11 @@ SoleUse sole_use_of(const std::filesystem::path& directory) {
         fmt::format("state_directory: {}: {}; allowed: a directory that the switch may write to",
                     directory.string(), failure.message()));
   }
+  if (const std::string flaw = files::why_not_trusted(directory); !flaw.empty()) {
+    throw JournalError(fmt::format("state_directory: {}; allowed: a directory that only this user "
+                                   "and root can change",
+                                   flaw));
+  }
   try {
     return SoleUse(directory);
   } catch (const InUse& error) {
@@ -269,6 +275,7 @@ void RingJournal::remember(const ring::RingSpec& ring) {
 void RingJournal::append(const std::string& line) const {
   const Descriptor file(file_, O_WRONLY | O_CREAT);
   const off_t end = file.get() < 0 ? -1 : lseek(file.get(), 0, SEEK_END);
+  errno = end < 0 ? errno : ENOSPC; // write(2) sets none when a part of the line found room
   const bool is_written =
       end >= 0 &&
       write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&

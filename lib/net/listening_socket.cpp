@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/listening_socket.hpp"
 
+#include "files/trusted_folder.hpp"
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -34,29 +37,39 @@ int new_socket(int family) {
   return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/// Keeps other switches from looking at the same folder's sockets until it is gone.
-class FolderLock {
+/// Keeps other switches from looking at the same path until it is gone. The lock's file is one that
+/// no other user may open, or they could hold it: not the socket's folder, which all may.
+class PathLock {
  public:
-  explicit FolderLock(const std::string& path) {
-    const std::string folder = path.substr(0, path.rfind('/') + 1);
-    descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  explicit PathLock(const std::string& path) {
+    const std::string file = path + ".lock";
+    descriptor_ = open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                       S_IRUSR | S_IWUSR);
     if (descriptor_ < 0) {
-      fail_with_errno(path);
+      fail_with_errno("unix:" + path);
     }
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       close(descriptor_);
-      fail(path, "another process is about to listen in this folder");
+      fail("unix:" + path, "another process is about to listen there");
     }
   }
 
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+  PathLock(const PathLock&) = delete;
+  PathLock& operator=(const PathLock&) = delete;
 
-  ~FolderLock() { close(descriptor_); }
+  ~PathLock() { close(descriptor_); }
 
  private:
   int descriptor_;
 };
+
+void refuse_shared_folder(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (const std::string flaw = files::why_not_trusted(folder); !flaw.empty()) {
+    fail("unix:" + path,
+         flaw + "; allowed: a folder that only the switch's user and root can change");
+  }
+}
 
 sockaddr_un unix_address(const std::string& path) {
   sockaddr_un address{};
@@ -126,7 +139,8 @@ AddressInfo resolved(const std::string& address) {
 
 ListeningSocket ListeningSocket::at_path(const std::string& path) {
   const sockaddr_un address = unix_address(path);
-  const FolderLock lock(path);
+  refuse_shared_folder(path);
+  const PathLock lock(path);
   make_room(path, address);
   ListeningSocket listening(new_socket(AF_UNIX));
   if (bind(listening.descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) !=

@@ -5,11 +5,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <iterator>
+#include <string_view>
 #include <utility>
 #include <weir/v1/switch.grpc.pb.h>
 
@@ -18,6 +20,8 @@ namespace {
 
 // A question waits for the lcores at most two seconds; the end of a capture writes a file.
 constexpr std::chrono::seconds kPatience{30};
+constexpr std::string_view kUnix = "unix:";
+constexpr std::size_t kLongestSocketPath = 107; // unix(7), sun_path with its final zero
 
 std::string contents_of(const std::string& file) {
   if (file.empty()) {
@@ -40,6 +44,15 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& ser
   return grpc::SslCredentials({.pem_root_certs = contents_of(tls.authority),
                                .pem_private_key = contents_of(tls.key),
                                .pem_cert_chain = contents_of(tls.certificate)});
+}
+
+/// gRPC would blame the channel's credentials.
+void check_path(std::string_view server) {
+  const std::size_t bytes = server.size() - std::min(server.size(), kUnix.size());
+  if (server.starts_with(kUnix) && bytes > kLongestSocketPath) {
+    throw CallError(
+        fmt::format("found a path of {} bytes; allowed: at most {}", bytes, kLongestSocketPath));
+  }
 }
 
 grpc::ChannelArguments arguments_for(const ClientTls& tls) {
@@ -91,6 +104,7 @@ struct Client::Parts {
 Client::Client(const std::string& server, const ClientTls& tls)
     : parts_(std::make_unique<Parts>()) {
   gpr_set_log_function([](gpr_log_func_args*) {}); // errors are exceptions
+  check_path(server);
   parts_->server = server;
   parts_->stub = v1::Switch::NewStub(
       grpc::CreateCustomChannel(server, credentials_for(server, tls), arguments_for(tls)));

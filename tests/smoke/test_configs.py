@@ -27,7 +27,7 @@ def af_packet(lab: Lab) -> None:
 @smoke_test("config-vhost")
 def vhost(lab: Lab) -> None:
     """The sockets' folder is the service's in the file, and the test's here."""
-    text = (CONFIG / "vhost.yaml").read_text().replace("iface=/tmp/weir-", f"iface={lab.directory}/")
+    text = (CONFIG / "vhost.yaml").read_text().replace("iface=/tmp/weir-vhost/", f"iface={lab.directory}/")
     switch = lab.ready_weir(lab.namespace(), text)
     ports = switch.ask("/weir/port/info")["port_info"].values()
     expect([(port["driver"], port["link"]) for port in ports] == [("net_vhost", "down")] * RANKS, f"{list(ports)}")
@@ -95,7 +95,7 @@ def trailers(lab: Lab) -> None:
 @smoke_test("config-demo")
 def demo(lab: Lab) -> None:
     switch = lab.ready_weir(lab.namespace(), CONFIG / "demo.yaml")
-    server = Path(f"/proc/{switch.process.pid}/root/tmp/weir-demo.sock")
+    server = Path(f"/proc/{switch.process.pid}/root/tmp/weir-demo/memif.sock")
     expect(server.exists() and stat.S_ISSOCK(server.stat().st_mode), f"no memif server at {server}")
     expect([row["driver"] for row in switch.ask("/weir/port/info")["port_info"].values()] == ["net_memif"] * 4, "ports")
     switch.stop()

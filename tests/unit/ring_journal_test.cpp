@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <gmock/gmock.h>
 #include <iterator>
 #include <random>
 #include <string>
@@ -339,11 +340,34 @@ TEST_F(RingJournalTest, LeavesTheFileWholeWhenTheDiskIsFull) {
   const rlimit full{before.size() + 5, limit.rlim_max};
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &full);
-  EXPECT_THROW(journal.remember(ring_of(kFour)), JournalError);
+  try {
+    journal.remember(ring_of(kFour));
+    ADD_FAILURE() << "the ring is remembered";
+  } catch (const JournalError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("No space left on device"));
+  }
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(file_text(), before);
   EXPECT_EQ(remembered_by(journal), std::vector<Addresses>{kSix});
+}
+
+/// What another user can put into a folder that all may write to, and where such a folder is.
+TEST_F(RingJournalTest, TakesNoFileOfOthers) {
+  using testing::HasSubstr;
+  std::filesystem::create_directories(directory_);
+  ASSERT_EQ(mkfifo((directory_ / "rings").c_str(), 0666), 0);
+  EXPECT_THAT(error_of_start(), HasSubstr("rings: No such device or address; allowed: a file"))
+      << "nobody waits for the other end of a pipe";
+  const std::filesystem::path precious = directory_ / "precious";
+  std::ofstream(precious) << "text";
+  std::filesystem::remove(directory_ / "rings");
+  std::filesystem::create_symlink(precious, directory_ / "rings");
+  EXPECT_THAT(error_of_start(), HasSubstr("rings: Too many levels of symbolic links"));
+  std::filesystem::remove(directory_ / "rings");
+  chmod(directory_.c_str(), 01777);
+  EXPECT_THAT(error_of_start(), HasSubstr(directory_.string() + " may be written to by others"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "rings"));
 }
 
 } // namespace
