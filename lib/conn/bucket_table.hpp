@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace weir::conn {
@@ -43,7 +44,9 @@ class BucketTable {
   }
 
   /// nullptr when the key has no entry. No key is UINT64_MAX.
-  Entry* find(std::uint64_t key) {
+  Entry* find(std::uint64_t key) { return const_cast<Entry*>(std::as_const(*this).find(key)); }
+
+  const Entry* find(std::uint64_t key) const {
     const Home home = home_of(key);
     for (const std::size_t bucket : home) {
       for (std::size_t way = 0; way < kWays; ++way) {

@@ -532,7 +532,7 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
 /// The name of what a hello says about its queue pair; 0: it says nothing.
 std::uint64_t Classifier::claim_of(const Opening& hello) const {
   const std::uint32_t qp = queue_pair_told_by(hello.ina);
-  return qp == 0 ? 0 : claims_.name_of(hello.frame.source(), qp);
+  return qp == 0 ? 0 : claims_.name_of(hello.frame.source(), qp, hello.frame.ingress);
 }
 
 std::span<Frame* const> Classifier::begin(std::uint16_t ring, std::uint64_t now) {
@@ -599,13 +599,15 @@ void Classifier::begin_flow(const WaitingHello& hello, const ring::RingChild& se
 /// that queue pair its own already. The switch answers neither of the two then.
 void Classifier::name_requester(const ring::RingChild& sender) {
   const std::uint64_t key = requester_key(current_->pair_of(sender), flow_of(sender).own_qp);
-  if (requesters_.find(key) != nullptr) {
-    return;
+  Requester* requester = requesters_.find(key);
+  if (requester == nullptr) {
+    requester = requesters_.insert(key);
+    if (requester == nullptr) {
+      return;
+    }
+    requester->sender = sender;
   }
-  ring::RingChild* place = requesters_.insert(key);
-  if (place != nullptr) {
-    *place = sender;
-  }
+  ++requester->claimants;
 }
 
 void Classifier::end_flow(const ring::RingChild& sender) {
@@ -616,23 +618,31 @@ void Classifier::end_flow(const ring::RingChild& sender) {
   }
   claims_.remove(flow.claim);
   const std::uint16_t pair = current_->pair_of(sender);
-  const ring::RingChild* named = requesters_.find(requester_key(pair, flow.own_qp));
-  if (named == nullptr || named->ring != sender.ring || named->child != sender.child) {
+  Requester* requester = requesters_.find(requester_key(pair, flow.own_qp));
+  if (requester == nullptr) {
     return;
   }
-  requesters_.erase(*named);
+  if (--requester->claimants == 0) {
+    return requesters_.erase(*requester);
+  }
   for (const ring::RingChild& other : current_->senders(pair)) {
     if (flow_of(other).is_live && flow_of(other).own_qp == flow.own_qp) {
-      return name_requester(other);
+      requester->sender = other;
     }
   }
 }
 
 std::optional<ring::RingChild> Classifier::sender_acknowledged_by(const Frame& answer) {
   const std::uint16_t pair = current_->reverse_of(answer.pair);
-  const ring::RingChild* requester =
-      requesters_.find(requester_key(pair, answer.packet.destination_qp));
-  return requester == nullptr ? std::nullopt : std::optional(*requester);
+  const Requester* requester = requesters_.find(requester_key(pair, answer.packet.destination_qp));
+  return requester == nullptr ? std::nullopt : std::optional(requester->sender);
+}
+
+/// Whether the acknowledgements to the sender's queue pair are certainly for this connection.
+bool Classifier::is_only_requester(const ring::RingChild& sender) const {
+  const Requester* requester =
+      requesters_.find(requester_key(current_->pair_of(sender), flow_of(sender).own_qp));
+  return requester != nullptr && requester->claimants == 1;
 }
 
 bool Classifier::may_answer(const ring::RingChild& sender) const {
@@ -640,7 +650,7 @@ bool Classifier::may_answer(const ring::RingChild& sender) const {
   const recovery::Flow& flow = state.flows[sender.child];
   return flow.is_live && flow.claim != 0 &&
          !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&
-         claims_.is_sole(flow.claim);
+         claims_.is_sole(flow.claim) && is_only_requester(sender);
 }
 
 Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {
@@ -711,6 +721,7 @@ void Classifier::update_ports(std::uint16_t ring) {
     const std::optional<std::uint16_t> port = ports_.port_of({ring, child});
     if (Connection* connection = state.admitted[child]; connection != nullptr) {
       connection->port = port.value_or(connection->port);
+      move_claim({ring, child}, connection->port);
     }
     for (WaitingHello& hello : state.hellos.of(child)) {
       if (hello.frame != nullptr && port.value_or(hello.frame->ingress) != hello.frame->ingress) {
@@ -718,6 +729,18 @@ void Classifier::update_ports(std::uint16_t ring) {
       }
     }
   }
+}
+
+/// What the switch says to the sender leaves by this port from now on.
+void Classifier::move_claim(const ring::RingChild& sender, std::uint16_t port) {
+  recovery::Flow& flow = flow_of(sender);
+  if (flow.claim == 0) {
+    return;
+  }
+  claims_.remove(flow.claim);
+  const wire::IpAddress& source = current_->source_of(current_->pair_of(sender));
+  flow.claim = claims_.name_of(source, flow.own_qp, port);
+  claims_.add(flow.claim);
 }
 
 bool Classifier::speaks_by(const ring::RingChild& child, std::uint16_t port) const {

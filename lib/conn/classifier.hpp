@@ -232,6 +232,12 @@ class Classifier {
   bool speaks_by(const ring::RingChild& child, std::uint16_t port) const;
 
  private:
+  /// Of the live connections between two neighbours whose senders told this queue pair.
+  struct Requester {
+    ring::RingChild sender; // one of them
+    std::uint16_t claimants = 0;
+  };
+
   void take(std::uint16_t ring, RingState state);
   static ConnectionTable::Settings table_settings(const ring::RingSet& set,
                                                   const std::vector<std::uint16_t>& rings,
@@ -261,6 +267,8 @@ class Classifier {
   void begin_flow(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
   void end_flow(const ring::RingChild& sender);
   void name_requester(const ring::RingChild& sender);
+  bool is_only_requester(const ring::RingChild& sender) const;
+  void move_claim(const ring::RingChild& sender, std::uint16_t port);
   void end_incarnation(std::uint16_t ring);
   void leave_ring(Connection& connection);
   void forget_ring_of(Connection& dead);
@@ -275,8 +283,8 @@ class Classifier {
   std::uint64_t aging_;
   IsHeld is_held_;
   ConnectionTable connections_;
-  BucketTable<ring::RingChild> requesters_; // by pair and own queue pair of the live senders
-  MagicRule magic_rule_;                    // for pairs that carry only acknowledgements of rings
+  BucketTable<Requester> requesters_; // by pair and own queue pair of the live senders
+  MagicRule magic_rule_;              // for pairs that carry only acknowledgements of rings
   PortBindings ports_;
   std::uint32_t spare_children_;                // for whose connections there is room
   std::vector<std::optional<RingState>> rings_; // by index; set for this worker's

@@ -33,9 +33,11 @@ std::uint32_t QueuePairClaims::most_of(const ring::RingSet& rings) {
   return claims;
 }
 
-std::uint64_t QueuePairClaims::name_of(const wire::IpAddress& source, std::uint32_t qp) const {
+std::uint64_t QueuePairClaims::name_of(const wire::IpAddress& source, std::uint32_t qp,
+                                       std::uint16_t port) const {
   const auto [high, low] = source.words();
-  const std::uint64_t name = keyed_hash(hash_key_, keyed_hash(hash_key_, high, low), qp);
+  const std::uint64_t queue_pair = std::uint64_t{port} << 24 | qp;
+  const std::uint64_t name = keyed_hash(hash_key_, keyed_hash(hash_key_, high, low), queue_pair);
   return name == 0 || name == UINT64_MAX ? 1 : name;
 }
 

@@ -13,8 +13,9 @@ namespace weir::conn {
 
 /// Which queue pair numbers the hellos of each host have claimed for themselves. A claim may be a
 /// lie: the switch must not answer in the name of a queue pair that two connections of one source
-/// address, live or waiting, call their own (docs/protocol.md §9). All lcores share it. Calls are
-/// rare: for hellos, and when the switch speaks.
+/// address, live or waiting, call their own (docs/protocol.md §9). Each port is counted by itself:
+/// what the switch says leaves by the hello's port, so a lie reaches only who is behind the liar's.
+/// All lcores share it. Calls are rare: for hellos, and when the switch speaks.
 class QueuePairClaims {
  public:
   /// Of a child: its live connection's, and those of its waiting hellos.
@@ -26,8 +27,8 @@ class QueuePairClaims {
   /// Room for so many claims. When it is full, further ones are never sole.
   QueuePairClaims(std::uint32_t claims, const HashKey& hash_key);
 
-  /// A claim's name; never 0.
-  std::uint64_t name_of(const wire::IpAddress& source, std::uint32_t qp) const;
+  /// The name of a claim that came by this port; never 0.
+  std::uint64_t name_of(const wire::IpAddress& source, std::uint32_t qp, std::uint16_t port) const;
 
   void add(std::uint64_t name);
   void remove(std::uint64_t name);

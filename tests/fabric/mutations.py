@@ -246,9 +246,8 @@ MUTATIONS = [
     Mutation("ack-icrc", "a is taken from acknowledgements with a wrong ICRC", [
         Edit(RECOVER, "if (!sender || !wire::icrc_is_valid(frame)) {", "if (!sender) {")]),
     Mutation("ack-of-another", "a is taken from acknowledgements to other queue pairs of the same two neighbours", [
-        Edit(CLASSIFY, "  const ring::RingChild* requester =\n"
-             "      requesters_.find(requester_key(pair, answer.packet.destination_qp));\n"
-             "  return requester == nullptr ? std::nullopt : std::optional(*requester);",
+        Edit(CLASSIFY, "  const Requester* requester = requesters_.find(requester_key(pair, answer.packet.destination_qp));\n"
+             "  return requester == nullptr ? std::nullopt : std::optional(requester->sender);",
              "  const auto senders = current_->senders(pair);\n"
              "  return senders.empty() ? std::nullopt : std::optional(senders.front());")]),
     Mutation("ack-above-s", "a is taken from acknowledgements of results that have not left", [
@@ -284,6 +283,10 @@ MUTATIONS = [
     Mutation("patience-hello", "the switch speaks for ever to the sender of a waiting hello", [
         Edit(TIMERS, "if (ack_timeout == 0 || waited > spec.patience_ms * frame::kNsPerMs) {", "if (ack_timeout == 0) {")],
         "the sender of a lone hello then lives until its own deadline; ACK(first PSN - 1) acknowledges nothing"),
+    Mutation("requesters", "of two connections of two neighbours that call one queue pair theirs the first is answered for", [
+        Edit(CLASSIFY, "claims_.is_sole(flow.claim) && is_only_requester(sender);", "claims_.is_sole(flow.claim);")],
+        "here all of a host's hellos come by one port, where the claims say the same; classify_ports_test holds the rule by "
+        "itself"),
     Mutation("dead-flow", "the switch speaks on connections whose incarnation is over", [
         Edit(CLASSIFY, "  flow.is_live = false;\n", "")],
         "the claim of the queue pair ends with the incarnation, and without a claim the switch does not speak"),

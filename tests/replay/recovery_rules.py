@@ -36,19 +36,19 @@ class Rules:
     # -- who may speak
 
     def may_answer(self, rank: int) -> bool:
-        """The sender told its queue pair, nobody else at its address claims it, and `a` is in the history."""
+        """The sender told its queue pair, nobody else at its address and port claims it, and `a` is in the history."""
         live = self.switch.live(rank)
         if live is None or live.the_flow.qp == 0:
             return False
         flow = live.the_flow
         is_known = live.floor is None or serial(flow.a, live.floor, 24) >= 0
-        return is_known and self.is_sole(flow.hello.src, flow.qp)
+        return is_known and self.is_sole(flow.hello, flow.qp)
 
-    def is_sole(self, source: str, qp: int) -> bool:
-        waiting = [(w.roce.src, w.qp) for hellos in self.switch.waiting for w in hellos]
+    def is_sole(self, hello: Roce, qp: int) -> bool:
+        waiting = [(w.roce.src, w.port, w.qp) for hellos in self.switch.waiting for w in hellos]
         flows = [live.the_flow for live in map(self.switch.live, range(self.switch.case.world)) if live]
-        living = [(flow.hello.src, flow.qp) for flow in flows]
-        return (waiting + living).count((source, qp)) == 1
+        living = [(flow.hello.src, self.switch.port_of_frame(flow.hello), flow.qp) for flow in flows]
+        return (waiting + living).count((hello.src, self.switch.port_of_frame(hello), qp)) == 1
 
     def may_speak(self, rank: int) -> bool:
         assert self.switch.incarnation

@@ -390,7 +390,10 @@ class Switch:
         return entry
 
     def at_port(self, roce: Roce) -> tuple[Key, int]:
-        return roce.connection, self.port_of_source[roce.frame[6:12]]
+        return roce.connection, self.port_of_frame(roce)
+
+    def port_of_frame(self, roce: Roce) -> int:
+        return self.port_of_source[roce.frame[6:12]]
 
     def note(self, roce: Roce, state: State) -> None:
         self.connections.pop(roce.connection, None)

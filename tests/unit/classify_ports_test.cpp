@@ -212,5 +212,97 @@ TEST(Ports, EachRingsConnectionsKeepToTheirOwn) {
   hosts.expect("nobody's port", second[1], 1, "drop wrong_port");
 }
 
+// ---- Claims of queue pairs (docs/protocol.md §9). ----
+
+constexpr std::uint16_t kLiarsPort = 3;
+
+test::JobSpec telling(std::uint32_t ring, std::uint32_t first_qp) {
+  return {.ring = ring, .first_qp = first_qp, .first_own_qp = 0x500, .ack_timeout = 14};
+}
+
+/// Two rings of the same two hosts, whose ranks call the same queue pairs their own.
+struct TwoClaims {
+  TwoClaims() { bench.admit(honest); } // by port 0
+
+  bool speaks_for(std::uint16_t ring) { return bench.classifier().may_answer({ring, 0}); }
+
+  /// Both ranks of the lying ring say hello by this port.
+  void lie_by(std::uint16_t port) {
+    for (const std::uint16_t rank : {0, 1}) {
+      bench.classify(liar.hello(rank), port);
+    }
+  }
+
+  RingJob honest{telling(1, 0x100)};
+  RingJob liar{telling(2, 0x200)};
+  Bench bench{{honest.ring(), liar.ring()}};
+};
+
+TEST(Claims, AHelloThatWaitsSilencesNobodyAtAnotherPort) {
+  for (const std::uint16_t port : {1, 3, 63}) {
+    TwoClaims two;
+    ASSERT_TRUE(two.speaks_for(0));
+    EXPECT_EQ(two.bench.classify(two.liar.hello(0), port), "waits 1.0");
+    EXPECT_TRUE(two.speaks_for(0)) << port;
+  }
+}
+
+TEST(Claims, AHelloThatWaitsSilencesItsOwnPort) {
+  TwoClaims two;
+  EXPECT_EQ(two.bench.classify(two.liar.hello(0), 0), "waits 1.0");
+  EXPECT_FALSE(two.speaks_for(0));
+  two.bench.classifier().reset(1);
+  two.bench.take_given_up();
+  EXPECT_TRUE(two.speaks_for(0));
+}
+
+/// Each of the two hellos is the only one of its port.
+TEST(Claims, HellosThatWaitAtTwoPortsAreBothKeptAlive) {
+  RingJob honest(telling(1, 0x100));
+  RingJob liar(telling(2, 0x200));
+  Bench bench({honest.ring(), liar.ring()});
+  bench.classify(honest.hello(0), 0);
+  bench.classify(liar.hello(0), kLiarsPort);
+  const auto is_sole = [&](std::uint16_t ring) {
+    for (const WaitingHello& hello : bench.classifier().waiting_hellos_of(ring).of(0)) {
+      if (hello.frame != nullptr) {
+        return bench.classifier().is_sole_claim(hello.claim);
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_sole(0));
+  EXPECT_TRUE(is_sole(1));
+}
+
+/// Between the same neighbours nobody can tell whose acknowledgements are whose.
+TEST(Claims, TwoLiveConnectionsOfTheSameNeighboursSilenceEachOther) {
+  TwoClaims two;
+  two.lie_by(kLiarsPort);
+  ASSERT_TRUE(two.bench.classifier().status_of(1, 0).connected);
+  EXPECT_FALSE(two.speaks_for(0));
+  EXPECT_FALSE(two.speaks_for(1));
+  two.bench.classifier().reset(1);
+  EXPECT_TRUE(two.speaks_for(0));
+}
+
+TEST(Claims, TheLaterOneIsAnsweredWhenTheEarlierOneEnds) {
+  TwoClaims two;
+  two.lie_by(kLiarsPort);
+  two.bench.classifier().reset(0);
+  EXPECT_TRUE(two.speaks_for(1));
+}
+
+TEST(Claims, AClaimMovesWithItsMember) {
+  TwoClaims two;
+  ring::RingSpec moved = two.honest.ring();
+  moved.members[0].port = kLiarsPort;
+  moved.members[1].port = 1;
+  two.bench.change(moved);
+  EXPECT_TRUE(two.speaks_for(0));
+  EXPECT_EQ(two.bench.classify(two.liar.hello(0), kLiarsPort), "waits 1.0");
+  EXPECT_FALSE(two.speaks_for(0));
+}
+
 } // namespace
 } // namespace weir::conn

@@ -227,10 +227,11 @@ TEST(Schedule, FindsEveryRingAmongMany) {
 
 TEST(QueuePairClaims, TwoClaimantsOnOneHostAreNotSole) {
   conn::QueuePairClaims claims(8, {});
-  const auto name = claims.name_of(test::ip("10.0.0.1"), 0x500);
-  const auto elsewhere = claims.name_of(test::ip("10.0.0.2"), 0x500);
+  const auto name = claims.name_of(test::ip("10.0.0.1"), 0x500, 1);
+  const auto elsewhere = claims.name_of(test::ip("10.0.0.2"), 0x500, 1);
   EXPECT_NE(name, elsewhere);
-  EXPECT_NE(name, claims.name_of(test::ip("10.0.0.1"), 0x501));
+  EXPECT_NE(name, claims.name_of(test::ip("10.0.0.1"), 0x501, 1));
+  EXPECT_NE(name, claims.name_of(test::ip("10.0.0.1"), 0x500, 2));
   EXPECT_FALSE(claims.is_sole(name)) << "nobody claims it";
   claims.add(name);
   claims.add(elsewhere);
