@@ -86,7 +86,11 @@ void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
   }
 }
 
+/// An operator cannot name a ring that was withdrawn.
 void Fabric::reset_ring(std::uint16_t ring) {
+  if (!engine().worker().classifier().has(ring)) {
+    return;
+  }
   installed().reset_ring(ring, frame::Instant{world_.now});
   operator_acted(ring);
   check_balance();
