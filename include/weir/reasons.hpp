@@ -37,7 +37,7 @@
   X(retired_nonce,       "hello of an incarnation that is over")                                                        \
   X(hello_elsewhere,     "hello of the ring's incarnation, not on the rank's connection")                               \
   X(hello_conflict,      "hello on another QP or PSN than the one that waits")                                          \
-  X(hello_displaced,     "waiting hello given up for four newer ones of its rank")                                      \
+  X(hello_displaced,     "waiting hello given up for newer ones of its rank")                                           \
   X(hello_overtaken,     "waiting hello given up because its sender went on without a result")                          \
   X(hello_given_up,      "waiting hello given up because another incarnation began")                                    \
   X(ring_draining,       "hello that would begin a new incarnation of a ring that drains")                              \

@@ -213,14 +213,15 @@ Connection* Classifier::look_up(Frame& frame, const std::optional<std::uint32_t>
   return is_ring ? connection : connections_.find_stranger(name, frame.ingress, now);
 }
 
-/// Gives up hellos that wait on the packet's connection at a lower PSN: their sender has gone on.
+/// Gives up hellos that wait on the packet's connection at a lower PSN, and came by its port: their
+/// sender has gone on.
 void Classifier::take_out_overtaken(const Frame& frame, const std::optional<std::uint32_t>& epoch) {
   if (!wire::icrc_is_valid(frame)) {
     return;
   }
   for (const ring::RingChild& sender : current_->senders(frame.pair)) {
     for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.child)) {
-      const bool is_overtaken = hello.frame != nullptr &&
+      const bool is_overtaken = hello.frame != nullptr && hello.frame->ingress == frame.ingress &&
                                 hello.frame->packet.destination_qp == frame.packet.destination_qp &&
                                 wire::psn_before(hello.frame->packet.psn, frame.packet.psn) &&
                                 (!epoch || *epoch == hello.incarnation.epoch);
@@ -505,7 +506,7 @@ Verdict Classifier::wait(RingState& state, const Opening& opening, std::uint64_t
   connection->count_packet(now);
   state.greeted_at = now;
   ++connection->hellos;
-  WaitingHello& place = state.hellos.place_for(opening.sender.child);
+  WaitingHello& place = state.hellos.place_for(opening.sender.child, opening.frame.ingress);
   if (place.frame != nullptr) {
     give_up(opening.sender.ring, place, DropReason::hello_displaced);
   }

@@ -2,6 +2,7 @@
 #include "conn/waiting_hellos.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace weir::conn {
@@ -24,12 +25,21 @@ const WaitingHello* WaitingHellos::find(const Incarnation& incarnation) {
   return nullptr;
 }
 
-WaitingHello& WaitingHellos::place_for(std::uint16_t child) {
+WaitingHello& WaitingHellos::place_for(std::uint16_t child, std::uint16_t port) {
   auto& places = places_[child];
-  return *std::min_element(
-      places.begin(), places.end(), [](const WaitingHello& a, const WaitingHello& b) {
-        return std::pair(a.frame != nullptr, a.order) < std::pair(b.frame != nullptr, b.order);
-      });
+  const auto came_by = [&places](std::uint16_t other) {
+    return std::ranges::count_if(places, [other](const WaitingHello& hello) {
+      return hello.frame != nullptr && hello.frame->ingress == other;
+    });
+  };
+  // The first in this order gives up its place.
+  const auto key = [&](const WaitingHello& hello) {
+    const bool is_free = hello.frame == nullptr;
+    const auto hellos_of_port =
+        is_free ? 0 : came_by(hello.frame->ingress) + (hello.frame->ingress == port ? 1 : 0);
+    return std::tuple(!is_free, -hellos_of_port, hello.order);
+  };
+  return *std::ranges::min_element(places, {}, key);
 }
 
 void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {

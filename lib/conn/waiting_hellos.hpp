@@ -23,7 +23,7 @@ struct WaitingHello {
   std::uint64_t order = 0;         // order of arrival
 };
 
-/// The waiting hellos of one ring, outside its slots: the last four of each child, of different
+/// The waiting hellos of one ring, outside its slots: four of each child, of different
 /// incarnations. The object's owner owns the frames.
 class WaitingHellos {
  public:
@@ -37,8 +37,10 @@ class WaitingHellos {
   /// Any child's hello for this incarnation; nullptr when none waits.
   const WaitingHello* find(const Incarnation& incarnation);
 
-  /// The place for one more hello of this child: a free one, or that of the child's oldest.
-  WaitingHello& place_for(std::uint16_t child);
+  /// The place for one more hello of this child, which came by `port`: a free one, or the oldest's
+  /// of the port that would otherwise have the most. So who sends many hellos by one port displaces
+  /// at last only his own.
+  WaitingHello& place_for(std::uint16_t child, std::uint16_t port);
 
   /// `place` comes from place_for() and is free.
   void put(WaitingHello& place, const WaitingHello& hello);

@@ -407,7 +407,7 @@ class Switch:
 
     def other_request(self, index: int, roce: Roce, port: int) -> None:
         if roce.icrc_is_right():
-            self.overtake(roce)
+            self.overtake(roce, port)
         entry = self.connection(roce)
         if entry and entry.state is State.LIVE:
             return self.drop(index, "unsupported_request")
@@ -421,7 +421,7 @@ class Switch:
         """The ICRC is checked first: a ring's FIRST with a damaged magic must not make its connection plain."""
         if not roce.icrc_is_right():
             return self.drop(index, "bad_icrc")
-        self.overtake(roce)
+        self.overtake(roce, port)
         ina = roce.ina()
         if ina is None:
             return self.plain_start(index, roce, port)
@@ -547,7 +547,7 @@ class Switch:
     def middle_or_last(self, index: int, roce: Roce, port: int) -> None:
         """The history's table (§3): the rows for other packets, and "never guess"."""
         if roce.icrc_is_right():
-            self.overtake(roce)
+            self.overtake(roce, port)
         entry = self.connection(roce)
         if entry is None:
             return self.drop(index, "unclassified")
@@ -621,13 +621,13 @@ class Switch:
 
     # -- incarnations (§2a)
 
-    def overtake(self, roce: Roce) -> None:
-        """A packet after a waiting hello on its connection: the sender has passed that hello."""
+    def overtake(self, roce: Roce, port: int) -> None:
+        """A packet after a waiting hello on its connection, by its port: the sender has passed that hello."""
         ina = roce.ina() if roce.opcode in RC_DATA else None
         for waiting in self.waiting:
             for hello in list(waiting):
                 behind = hello.roce.connection == roce.connection and serial(roce.psn, hello.roce.psn, 24) > 0
-                if behind and (ina is None or ina.epoch == hello.ina.epoch):
+                if behind and hello.port == port and (ina is None or ina.epoch == hello.ina.epoch):
                     waiting.remove(hello)
                     self.drop(hello.index, "hello_overtaken")
 
@@ -651,7 +651,10 @@ class Switch:
         waiting.append(hello)
         self.fate[hello.index] = "held"
         if len(waiting) > WAITING_HELLOS:
-            self.drop(waiting.pop(0).index, "hello_displaced")
+            by_port = Counter(other.port for other in waiting)
+            displaced = max(waiting[:-1], key=lambda other: by_port[other.port])  # the oldest of that port
+            waiting.remove(displaced)
+            self.drop(displaced.index, "hello_displaced")
         complete = [w for waiting in self.waiting for w in waiting if w.run == hello.run]
         if len(complete) == self.case.world:
             self.begin(complete, hello)

@@ -234,6 +234,29 @@ TEST(Incarnation, APacketBehindAWaitingHelloTakesItOut) {
   }
 }
 
+/// Nor what looks like it: a stranger need only know its addresses and its queue pair's number.
+TEST(Incarnation, APacketByAnotherPortTakesNoWaitingHelloOut) {
+  for (const BehindRow& row : kBehind) {
+    RingJob job({.world = 2});
+    Bench bench({job.ring()});
+    ASSERT_EQ(bench.classify(job.hello(0), 1), "waits 0.0");
+    const std::string answer = bench.classify(row.frame(job), 2);
+    EXPECT_EQ(answer.find("overtaken"), std::string::npos) << row.description << ": " << answer;
+    EXPECT_EQ(bench.classify(job.hello(0), 1), "drop repeat_held") << row.description;
+  }
+}
+
+TEST(Incarnation, FalseHellosByAnotherPortDoNotPushARanksOut) {
+  RingJob job({.world = 2});
+  Bench bench({job.ring()});
+  ASSERT_EQ(bench.classify(job.hello(0), 1), "waits 0.0");
+  for (std::uint32_t nonce = 1; nonce <= 100; ++nonce) {
+    bench.classify(hello_of_run(job, 0, 0xffffffff, nonce), 2);
+  }
+  EXPECT_EQ(bench.classify(job.hello(0), 1), "drop repeat_held");
+  EXPECT_TRUE(bench.classify(job.hello(1), 3).starts_with("begins 0")) << "its run begins";
+}
+
 TEST(Incarnation, ARanksFifthHelloPushesItsOldestOut) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});

@@ -17,12 +17,14 @@ namespace {
 class Waiting {
  public:
   /// Returns the frame whose place it took, if there was one.
-  const frame::Frame* put(std::uint16_t rank, const Incarnation& incarnation) {
-    WaitingHello& place = hellos.place_for(rank);
+  const frame::Frame* put(std::uint16_t rank, const Incarnation& incarnation,
+                          std::uint16_t port = 0) {
+    WaitingHello& place = hellos.place_for(rank, port);
     const frame::Frame* displaced = place.frame;
     if (displaced != nullptr) {
       hellos.take(place);
     }
+    frames[used].ingress = port;
     hellos.put(place, {&frames[used++], nullptr, incarnation});
     return displaced;
   }
@@ -56,6 +58,34 @@ TEST(WaitingHellos, AFifthTakesTheOldestsPlace) {
   EXPECT_EQ(waiting.hellos.waiting_of(1), 1u);
   EXPECT_EQ(waiting.hellos.waiting_of(2), 0u);
   EXPECT_EQ(waiting.hellos.size(), 5u);
+}
+
+TEST(WaitingHellos, ManyByOnePortDisplaceTheirOwn) {
+  constexpr std::uint16_t member = 3;
+  constexpr std::uint16_t stranger = 9;
+  Waiting waiting;
+  waiting.put(0, {1, 1}, member);
+  for (std::uint32_t nonce = 2; nonce <= 4; ++nonce) {
+    EXPECT_EQ(waiting.put(0, {9, nonce}, stranger), nullptr);
+  }
+  for (std::uint32_t nonce = 5; nonce <= 14; ++nonce) {
+    EXPECT_EQ(waiting.put(0, {9, nonce}, stranger), &waiting.frames[nonce - 4]) << "its oldest";
+  }
+  EXPECT_NE(waiting.hellos.find(0, {1, 1}), nullptr);
+}
+
+TEST(WaitingHellos, WhoComesLaterGetsPlacesOfTheOneWhoHasMost) {
+  constexpr std::uint16_t member = 3;
+  constexpr std::uint16_t stranger = 9;
+  Waiting waiting;
+  for (std::uint32_t nonce = 1; nonce <= 4; ++nonce) {
+    waiting.put(0, {9, nonce}, stranger);
+  }
+  EXPECT_EQ(waiting.put(0, {1, 1}, member), &waiting.frames[0]);
+  EXPECT_EQ(waiting.put(0, {1, 2}, member), &waiting.frames[1]);
+  EXPECT_EQ(waiting.put(0, {9, 5}, stranger), &waiting.frames[2]);
+  EXPECT_EQ(waiting.put(0, {1, 3}, member), &waiting.frames[4]) << "half of the places are its";
+  EXPECT_NE(waiting.hellos.find(0, {1, 2}), nullptr);
 }
 
 TEST(WaitingHellos, APlaceThatWasGivenBackIsTakenFirst) {
