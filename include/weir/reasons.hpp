@@ -27,6 +27,7 @@
   X(barrier_data,        "barrier with data")                                                                           \
   X(bad_hello,           "hello with a message id or data")                                                             \
   X(bad_nonce,           "hello with nonce 0")                                                                          \
+  X(wrong_nonce,         "hello with another nonce than the one that its ring was made for")                            \
   X(bad_ack_timeout,     "hello with an ACK timeout exponent above 31")                                                 \
   X(wrong_epoch,         "epoch is not that of the ring's incarnation")                                                 \
   X(wrong_session,       "session is not that of the ring's incarnation: it is over, or the switch was restarted")      \

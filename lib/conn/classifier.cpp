@@ -41,6 +41,10 @@ Verdict dropped(DropReason reason) {
   return {.step = Step::drop, .drop = reason};
 }
 
+Verdict refused(const ring::RingChild& sender, DropReason reason) {
+  return {.step = Step::refuse, .drop = reason, .ring = sender.ring, .child = sender.child};
+}
+
 Verdict forwarded() {
   return {.step = Step::forward};
 }
@@ -461,31 +465,43 @@ Verdict Classifier::hello(const Opening& opening, Connection* connection, std::u
   RingState& state = *rings_[opening.sender.ring];
   if (state.incarnation == incarnation_named_by(opening.ina)) {
     if (!is_admitted(connection, opening)) {
-      return dropped(DropReason::hello_elsewhere);
+      return refused(opening.sender, DropReason::hello_elsewhere);
     }
     connection->count_packet(now);
     return enter_history(opening);
   }
+  if (const auto reason = why_not_taken(opening)) {
+    return refused(opening.sender, *reason);
+  }
   if (const auto reason = why_not_waiting(state, opening)) {
     if (reason == DropReason::repeat_held) {
       state.greeted_at = now;
+      return dropped(*reason);
     }
-    return dropped(*reason);
+    return refused(opening.sender, *reason);
   }
   return wait(state, opening, now);
 }
 
-std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Opening& opening) {
+/// Why its run may not begin on this ring.
+std::optional<DropReason> Classifier::why_not_taken(const Opening& opening) const {
+  const RingState& state = *rings_[opening.sender.ring];
   const Incarnation incarnation = incarnation_named_by(opening.ina);
+  const std::uint32_t only_nonce = current_->rings()[opening.sender.ring].spec().nonce;
+  if (only_nonce != 0 && incarnation.nonce != only_nonce) {
+    return DropReason::wrong_nonce;
+  }
   if (state.epoch && incarnation.epoch < *state.epoch) {
     return DropReason::old_epoch;
   }
   if (state.retired.has(incarnation.nonce)) {
     return DropReason::retired_nonce;
   }
-  if (state.draining_since) {
-    return DropReason::ring_draining;
-  }
+  return state.draining_since ? std::optional(DropReason::ring_draining) : std::nullopt;
+}
+
+std::optional<DropReason> Classifier::why_not_waiting(RingState& state, const Opening& opening) {
+  const Incarnation incarnation = incarnation_named_by(opening.ina);
   if (const WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
     const wire::Packet& packet = known->frame->packet;
     const bool is_repeat = packet.destination_qp == opening.frame.packet.destination_qp &&

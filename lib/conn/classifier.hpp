@@ -33,10 +33,11 @@ struct Verdict {
     contribute, // goes to slot record->first_slot + packet of the ring
     wait,       // a hello; the classifier keeps it
     begin,      // the last hello of its incarnation; call begin() next
+    refuse,     // a hello that its ring does not take: drop it
     drop,
   };
   Step step = Step::forward;
-  DropReason drop{};                      // for drop
+  DropReason drop{};                      // for refuse and drop
   std::optional<ForeignReason> foreign{}; // for forward: an INA header that belongs to no ring here
   std::uint16_t ring = 0;                 // for all but forward and drop
   std::uint16_t child = 0;                //
@@ -256,6 +257,7 @@ class Classifier {
   Verdict foreign_hello(const frame::Frame& frame, Connection* connection, std::uint64_t now);
   Verdict foreign_data(const frame::Frame& frame, Connection* connection);
   Verdict hello(const Opening& opening, Connection* connection, std::uint64_t now);
+  std::optional<DropReason> why_not_taken(const Opening& opening) const;
   std::optional<DropReason> why_not_waiting(RingState& state, const Opening& opening);
   Verdict wait(RingState& state, const Opening& opening, std::uint64_t now);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);

@@ -33,6 +33,7 @@ struct RingSpec {
   std::uint64_t lease_ms = 3'600'000; // without a packet of any member, then the ring is reclaimed
   std::vector<Member> members;        // in rank order, 2 .. 256, addresses distinct
   std::string tenant;                 // whose ring it is; empty: nobody's
+  std::uint32_t nonce = 0;            // of the only run that may begin; 0: of any
 
   std::uint16_t world() const { return static_cast<std::uint16_t>(members.size()); }
 

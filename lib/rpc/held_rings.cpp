@@ -9,9 +9,27 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <unistd.h>
 #include <utility>
 
 namespace weir::rpc {
+
+namespace {
+
+/// From the kernel: a stranger who knows some ids knows no other one.
+std::uint32_t draw_id() {
+  std::uint32_t id = 0;
+  do {
+    if (getentropy(&id, sizeof id) != 0) {
+      throw std::runtime_error("the kernel gives no random bytes");
+    }
+    id &= kLastChosenId;
+  } while (id < kFirstChosenId);
+  return id;
+}
+
+} // namespace
 
 /// An owner's call. It writes once, and then waits for its end.
 class HeldRings::Holder : public Stream {
@@ -93,22 +111,12 @@ ring::RingBirth HeldRings::add(Backend& maker, ring::RingSpec& spec, v1::HoldRin
     return maker.hold_ring(spec);
   }
   while (true) {
-    spec.id = next_chosen_id();
+    spec.id = draw_id();
     try {
       return maker.hold_ring(spec);
-    } catch (const RingExists&) { // so the next one
+    } catch (const RingExists&) { // so another one
     }
   }
-}
-
-/// One after the other, so that logs and people do not take a ring for the one before.
-std::uint32_t HeldRings::next_chosen_id() {
-  const std::lock_guard lock(mutex_);
-  const std::uint32_t id = next_id_++;
-  if (next_id_ == 0) {
-    next_id_ = kFirstChosenId;
-  }
-  return id;
 }
 
 void HeldRings::enter(Holder& holder) {

@@ -13,8 +13,10 @@
 
 namespace weir::rpc {
 
-/// Ids that the switch chooses begin here. People choose small ones.
-inline constexpr std::uint32_t kFirstChosenId = 65536;
+/// Ids that the switch chooses, at random. People choose smaller ones, and a manager of many
+/// switches larger ones.
+inline constexpr std::uint32_t kFirstChosenId = 1u << 16;
+inline constexpr std::uint32_t kLastChosenId = (1u << 31) - 1;
 
 /// The rings that are there as long as their owners' calls HoldRing. It holds no thread for a call.
 /// Any thread may use it.
@@ -46,7 +48,6 @@ class HeldRings {
 
   Stream* open(const ring::RingSpec& spec, const Orphan& ring, Places::Place place);
   ring::RingBirth add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id);
-  std::uint32_t next_chosen_id();
   void enter(Holder& holder);
   void release(Holder& holder);
   void withdraw(const Orphan& orphan);
@@ -57,7 +58,6 @@ class HeldRings {
   std::mutex mutex_; // guards all below
   std::set<Holder*> holders_;
   std::list<Orphan> orphans_; // of which an lcore did not stop
-  std::uint32_t next_id_ = kFirstChosenId;
   bool has_ended_ = false;
 };
 

@@ -113,7 +113,9 @@ std::chrono::seconds quiet_of(const v1::DrainRingRequest& request) {
 }
 
 ring::RingSpec ring_of(const v1::Ring& message, const config::Config& config) {
-  return config::parse_rings(yaml_of(message), "ring", config).front();
+  ring::RingSpec spec = config::parse_rings(yaml_of(message), "ring", config).front();
+  spec.nonce = message.nonce(); // no key of a file: a file serves many runs
+  return spec;
 }
 
 ring::RingSpec ring_of(const v1::HoldRingRequest& request, const config::Config& config) {

@@ -46,6 +46,9 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
   case Verdict::Step::gap:
     passes<StageId::classify, StageId::recover>();
     return recover_.came_without_first(frame, verdict, now);
+  case Verdict::Step::refuse:
+    ++rings_[verdict.ring]->counters.dropped[static_cast<std::size_t>(verdict.drop)];
+    [[fallthrough]];
   case Verdict::Step::drop:
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:

@@ -2,14 +2,17 @@
 """Rings that a job has its switch make, and that are there as long as the job."""
 from __future__ import annotations
 
+import json
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
-from hosts import RANKS, ring_7, ring_ports
+from hosts import RANKS, WINDOW, Job, frame_of, ring_7, ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
 from netns import Namespace, run, veth
 from test_control import Authority, at_socket, foreign, said, socket_of
+from test_incarnations import wait_for_drops
 from test_torch import run_exactly
 from test_worker import RENDEZVOUS, WORKER, Process
 from torch_ranks import TorchJob, need_torch
@@ -17,7 +20,7 @@ from weir import BUILD, Weir, configuration, expect, wait_for
 
 MODULE = BUILD / "lib/host/hold/libweir_switch.so"
 LIBRARY = BUILD / "lib/host/package/libweir.so.1"
-FIRST_CHOSEN = 65536  # docs/control.md
+CHOSEN = range(1 << 16, 1 << 31)  # docs/control.md
 NETWORK = "10.99.0"
 TCP = f"{NETWORK}.1:9465"
 ENDED = "reclaimed: its owner's call HoldRing has ended; "
@@ -68,6 +71,14 @@ def wait_for_rings(lab: Lab, *due: int) -> None:
     wait_for(lambda: rings_of(lab) == set(due), 20, f"not the rings {due}")
 
 
+def wait_for_chosen_ring(lab: Lab) -> int:
+    """The ring beside ring 7, with an id of the switch's."""
+    wait_for(lambda: len(rings_of(lab)) == 2, 20, "no ring was made")
+    chosen, = rings_of(lab) - {7}
+    expect(chosen in CHOSEN, f"ring {chosen}")
+    return chosen
+
+
 @smoke_test("held-rings")
 def held_rings(lab: Lab) -> None:
     """A job's rings come with it and go with it: one, two, with an id of the switch's and with one of its own."""
@@ -86,19 +97,45 @@ def of_the_dead(lab: Lab) -> None:
     """The ring goes with rank 0's process. When an operator withdraws it, the job ends and says so."""
     switch, outside = switch_and_hosts(lab, with_room(lab))
     ranks = start(lab, outside, *LONG)
-    wait_for_rings(lab, 7, FIRST_CHOSEN)
+    first = wait_for_chosen_ring(lab)
     ranks[0].process.send_signal(signal.SIGKILL)
     wait_for_rings(lab, 7)
     check(ranks[1:], "peer_died: ", status=1)
     ranks = start(lab, outside, *LONG)
-    wait_for_rings(lab, 7, FIRST_CHOSEN + 1)
-    expect(said(lab, f"withdraw ring {FIRST_CHOSEN + 1}") == f"ring {FIRST_CHOSEN + 1}: withdrawn\n", "withdraw ring")
+    second = wait_for_chosen_ring(lab)
+    expect(second != first, "an id again")
+    expect(said(lab, f"withdraw ring {second}") == f"ring {second}: withdrawn\n", "withdraw ring")
     check(ranks, f"aborted: rank 0 aborted its group: switch unix:{socket_of(lab)} ended the ring: "
-          f"ring {FIRST_CHOSEN + 1} was withdrawn", status=1)
+          f"ring {second} was withdrawn", status=1)
     ranks = start(lab, outside, *LONG)
-    wait_for_rings(lab, 7, FIRST_CHOSEN + 2)
+    wait_for_chosen_ring(lab)
     switch.stop()
     check(ranks, "aborted: rank 0 aborted its group: ", "ended the ring: no answer: the switch stops", status=1)
+
+
+@smoke_test("made-ring-and-strangers")
+def and_strangers(lab: Lab) -> None:
+    """A ring that is made for one nonce: all hellos of other runs, by any port and of any epoch, begin nothing and bar nobody."""
+    fabric, hosts = ring_of_hosts(lab)
+    switch = lab.ready_weir(fabric, at_socket(lab, configuration(ring_ports()) + room(lab, 1)))
+    own = hosts.incarnation
+    made = {"id": 7, "window": WINDOW, "max_message_bytes": 16384, "mtu": 1024, "nonce": own.nonce,
+            "members": [{"ip": f"10.77.0.{rank + 1}"} for rank in range(RANKS)]}
+    expect(foreign(lab, "call", "AddRing", json.dumps({"ring": made})) == {}, "AddRing")
+    guesses = [replace(own.again(epoch), nonce=nonce) for epoch in (own.epoch, 0xFFFFFFFF) for nonce in (1, own.nonce ^ 1)]
+    before = len(guesses) * RANKS * RANKS
+    for guess in guesses:
+        for port in range(RANKS):  # a complete set by each port
+            for rank in range(RANKS):
+                hosts.send_raw(port, frame_of(rank, 0, guess))
+    wait_for_drops(switch, {"wrong_nonce": before})
+    hosts.say_hello()
+    for rank in range(RANKS):
+        hosts.send_raw(rank, frame_of(rank, 0, guesses[-1]))
+    wait_for_drops(switch, {"wrong_nonce": before + RANKS})
+    Job(hosts, last=2).run()
+    wait_for(lambda: "dropped: hello with another nonce" in switch.output(), 20, "the log does not tell")
+    switch.stop()
 
 
 @smoke_test("held-rings-and-later-ones")

@@ -40,8 +40,9 @@ void note(const std::string& file, const std::string& line) {
 std::string text_of(const weir_hold_order& order) {
   std::string text =
       order.id_is == WEIR_HOLD_ID_CHOSEN ? "make any" : "make " + std::to_string(order.id);
-  text += " window " + std::to_string(order.window) + " bytes " +
-          std::to_string(order.message_bytes) + " mtu " + std::to_string(order.mtu) + " of";
+  text += " nonce " + std::to_string(order.nonce) + " window " + std::to_string(order.window) +
+          " bytes " + std::to_string(order.message_bytes) + " mtu " + std::to_string(order.mtu) +
+          " of";
   for (std::size_t rank = 0; rank < order.member_count; ++rank) {
     text += std::string(" ") + order.members[rank];
   }

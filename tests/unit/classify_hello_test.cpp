@@ -257,6 +257,45 @@ TEST(Incarnation, FalseHellosByAnotherPortDoNotPushARanksOut) {
   EXPECT_TRUE(bench.classify(job.hello(1), 3).starts_with("begins 0")) << "its run begins";
 }
 
+// ---- Rings that are made for one run. ----
+
+TEST(MadeRing, TakesHellosOfItsRunAlone) {
+  RingJob job({.world = 3});
+  ring::RingSpec made = job.ring();
+  made.nonce = kNonce;
+  Bench bench({made});
+  for (const std::uint32_t epoch : {1U, 2U, 0xffffffffU}) {
+    for (const std::uint32_t nonce :
+         {1U, kNonce - 1, kNonce + 1, kNonce ^ 0x80000000, UINT32_MAX}) {
+      for (std::uint16_t rank = 0; rank < 3; ++rank) { // all of them, by one port
+        EXPECT_EQ(bench.classify(hello_of_run(job, rank, epoch, nonce), 9), "drop wrong_nonce");
+      }
+    }
+  }
+  EXPECT_EQ(bench.classify(hello_of_run(job, 0, 1, 0), 9), "drop bad_nonce");
+  EXPECT_EQ(bench.classifier().incarnation_of(0), std::nullopt);
+  const auto data = job.message(0, 1, three_packets());
+  bench.admit(job);
+  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce}));
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(bench.classify(hello_of_run(job, rank, 0xffffffff, kNonce + 1)), "drop wrong_nonce");
+  }
+  EXPECT_EQ(bench.classify(data[0]), "0.0 message 1 packet 0") << "its run goes on";
+}
+
+TEST(MadeRing, ServesOneRun) {
+  RingJob job({.world = 2});
+  ring::RingSpec made = job.ring();
+  made.nonce = kNonce;
+  Bench bench({made});
+  bench.admit(job);
+  bench.classifier().reset(0);
+  EXPECT_EQ(bench.classify(job.hello(0)), "drop retired_nonce");
+  job.restart(2);
+  EXPECT_EQ(bench.classify(job.hello(0)), "drop wrong_nonce")
+      << "another run asks for another ring";
+}
+
 TEST(Incarnation, ARanksFifthHelloPushesItsOldestOut) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});

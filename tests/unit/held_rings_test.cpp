@@ -30,6 +30,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 using Ids = std::vector<std::uint32_t>;
 
@@ -144,8 +145,27 @@ TEST_F(HeldRingsJob, AreMadeWithAllRanksInOrderAndEndWithTheGroup) {
     expect_sum(group);
     EXPECT_EQ(asked().size(), 2U) << "they are held";
   }));
-  const std::string due = "make any window 3 bytes 1000 mtu 256 of 10.7.0.1 10.7.0.2 10.7.0.3";
+  const auto due = MatchesRegex(
+      "make any nonce [1-9][0-9]* window 3 bytes 1000 mtu 256 of 10.7.0.1 10.7.0.2 10.7.0.3");
   EXPECT_THAT(asked(), ElementsAre(due, due, "end 41", "end 42"));
+  EXPECT_EQ(asked()[0], asked()[1]) << "one nonce for all of a run's rings";
+}
+
+/// tests/smoke's switch takes no other nonce than the one that it was asked for.
+TEST_F(HeldRingsJob, EachGroupHasANonceOfItsOwn) {
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  const auto form = [&] {
+    expect_none(run([&](std::uint16_t rank) {
+      GroupOptions given = options(rank);
+      given.rings = plan_.rings;
+      given.ring_ids = RingIds::given;
+      Group group(given, fabric.open(rank));
+    }));
+  };
+  form();
+  form();
+  ASSERT_EQ(asked().size(), 4U);
+  EXPECT_NE(asked()[0], asked()[2]);
 }
 
 TEST_F(HeldRingsJob, HaveTheIdsThatTheCallerGives) {

@@ -42,8 +42,12 @@ using namespace std::chrono_literals;
 using net::ListenError;
 using net::ListeningSocket;
 using net::OpenConnections;
+using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
+using testing::Ge;
 using testing::HasSubstr;
+using testing::Lt;
 
 class Folder {
  public:
@@ -162,7 +166,7 @@ class Desk : public Backend {
 
   ring::RingBirth hold_ring(ring::RingSpec& ring) override {
     on_add();
-    if (ring.id == 7 || ring.id == kFirstChosenId + 1) {
+    if (ring.id == 7) {
       throw RingExists("7 is taken");
     }
     if (ring.id == 8) {
@@ -460,20 +464,48 @@ TEST_F(Control, AHeldRingIsToldOnceWithItsDefaultsAndGoesWithItsCall) {
   desk_.made.wait_until_left(0);
 }
 
-TEST_F(Control, TheSwitchChoosesIdsThatAreFreeAndOneAfterTheOther) {
+TEST_F(Control, TheSwitchChoosesIdsThatNobodyCanGuess) {
   Hold zero(*stub_, without_id());
   ASSERT_TRUE(zero.read());
   EXPECT_EQ(zero.held.ring().id(), 0U) << "0 is an id, too";
-  std::vector<std::unique_ptr<Hold>> holds;
-  for (const std::uint32_t id : {65536U, 65538U, 65539U}) { // 65537 is another ring's
-    holds.push_back(
-        std::make_unique<Hold>(*stub_, without_id(), v1::HoldRingRequest::CHOSEN_BY_SWITCH));
-    ASSERT_TRUE(holds.back()->read());
-    EXPECT_EQ(holds.back()->held.ring().id(), id);
-    holds.back()->context.TryCancel();
+  std::vector<std::uint32_t> ids;
+  for (int ring = 0; ring < 8; ++ring) {
+    Hold hold(*stub_, without_id(), v1::HoldRingRequest::CHOSEN_BY_SWITCH);
+    ASSERT_TRUE(hold.read());
+    ids.push_back(hold.held.ring().id());
+    hold.context.TryCancel();
     desk_.made.wait_until_left(1);
   }
   zero.context.TryCancel();
+  EXPECT_THAT(ids, Each(AllOf(Ge(1U << 16), Lt(1U << 31)))) << "docs/control.md";
+  std::ranges::sort(ids);
+  for (std::size_t i = 1; i < ids.size(); ++i) { // by chance once in some millions
+    EXPECT_GT(ids[i] - ids[i - 1], 2U) << "one gives away another";
+  }
+}
+
+TEST_F(Control, AnIdThatARingHasIsDrawnAgain) {
+  int refusals = 3;
+  desk_.on_add = [&refusals] {
+    if (refusals != 0) {
+      --refusals;
+      throw RingExists("by chance");
+    }
+  };
+  Hold hold(*stub_, without_id(), v1::HoldRingRequest::CHOSEN_BY_SWITCH);
+  EXPECT_TRUE(hold.read());
+  EXPECT_EQ(refusals, 0);
+  hold.context.TryCancel();
+}
+
+TEST_F(Control, ARingMayBeMadeForOneNonceWhichNoAnswerTells) {
+  v1::Ring ring = ring_of_two();
+  ring.set_nonce(0xfeedf00d);
+  Hold hold(*stub_, ring);
+  ASSERT_TRUE(hold.read());
+  EXPECT_EQ(desk_.added.nonce, 0xfeedf00dU);
+  EXPECT_EQ(hold.held.ring().nonce(), 0U);
+  hold.context.TryCancel();
 }
 
 TEST_F(Control, ARingThatIsNotMadeIsNotHeld) {

@@ -33,7 +33,8 @@ std::uint32_t draw_epoch() {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
 }
 
-/// Random, not 0. Runs that start in the same second differ.
+/// Random, not 0. Runs that start in the same second differ. Who guessed it could take a ring that
+/// is made for the group.
 std::uint32_t draw_nonce() {
   return random_number(1, UINT32_MAX);
 }
@@ -188,8 +189,8 @@ MadeRings GroupFormation::make_rings(const std::vector<Introduction>& introducti
     for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
       members.push_back(wire::to_string(ip_of(introductions[rank].address, rank)));
     }
-    membership_.held_rings =
-        std::make_unique<HeldRings>(switch_access_of(options_), options_, members);
+    membership_.held_rings = std::make_unique<HeldRings>(switch_access_of(options_), options_,
+                                                         members, membership_.incarnation.nonce);
     return membership_.held_rings->ids();
   } catch (const Error& error) {
     return error;

@@ -48,7 +48,7 @@ SwitchAccess switch_access_of(const GroupOptions& options) {
 }
 
 HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
-                     const std::vector<std::string>& members)
+                     const std::vector<std::string>& members, std::uint32_t nonce)
     : switch_(access.address.value_or("")) {
   const std::string server = server_of(switch_);
   const std::vector<const char*> addresses = pointers_to(members);
@@ -65,6 +65,7 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
       .window = options.window,
       .message_bytes = options.message_bytes,
       .mtu = options.path_mtu,
+      .nonce = nonce,
       .members = addresses.data(),
       .member_count = addresses.size(),
       .timeout_ms = 0,

@@ -23,10 +23,11 @@ SwitchAccess switch_access_of(const GroupOptions& options);
 /// Rings of a switch, made by it now, and gone with this object or this process.
 class HeldRings {
  public:
-  /// One for each of the options' rings, with the ranks' addresses. Throws Error (not_aggregated):
-  /// the switch is not reached within the options' form_timeout, or refuses.
+  /// One for each of the options' rings, with the ranks' addresses. They take hellos with this
+  /// nonce alone, which is the run's. Throws Error (not_aggregated): the switch is not reached
+  /// within the options' form_timeout, or refuses.
   HeldRings(const SwitchAccess& access, const GroupOptions& options,
-            const std::vector<std::string>& members);
+            const std::vector<std::string>& members, std::uint32_t nonce);
 
   ~HeldRings() { release(); }
 

@@ -63,6 +63,7 @@ v1::HoldRingRequest request_of(const weir_hold_order& order) {
   ring.set_window(order.window);
   ring.set_max_message_bytes(order.message_bytes);
   ring.set_mtu(order.mtu);
+  ring.set_nonce(order.nonce);
   for (std::size_t rank = 0; rank < order.member_count; ++rank) {
     ring.add_members()->set_ip(order.members[rank]);
   }

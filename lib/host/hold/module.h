@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Of this interface. */
-#define WEIR_SWITCH_MODULE_VERSION 1
+#define WEIR_SWITCH_MODULE_VERSION 2
 
 typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
 
@@ -31,6 +31,7 @@ typedef struct weir_hold_order {
   uint32_t window;        /* messages */
   uint32_t message_bytes; /* header included */
   uint32_t mtu;
+  uint32_t nonce;             /* the only one of the ring's hellos */
   const char* const* members; /* addresses in rank order */
   size_t member_count;
   uint32_t timeout_ms;
