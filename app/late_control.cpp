@@ -22,21 +22,24 @@ std::string socket_folder() {
   return std::string(list.substr(0, list.find(':'))); // systemd.exec(5), RuntimeDirectory=
 }
 
-LateControl::Open opening(control::Switch& weir, config::ControlConfig where) {
+LateControl::Open opening(control::Switch& weir, config::ControlConfig where,
+                          events::EventLog& log) {
   if (where.is_default && rpc::has_endpoint()) {
     where.local = {socket_folder() + "/control.sock"};
   }
   if (where.local.empty() && where.remote.empty()) {
     return nullptr;
   }
-  return [backend = std::make_shared<rpc::SwitchBackend>(weir), where = std::move(where)] {
-    return std::make_unique<rpc::Endpoint>(*backend, where);
+  return [backend = std::make_shared<rpc::SwitchBackend>(weir), where = std::move(where), &log] {
+    return std::make_unique<rpc::Endpoint>(*backend, where, [&log](const std::string& sentence) {
+      log.write({events::EventKind::gate, sentence, {}});
+    });
   };
 }
 
 } // namespace
 
 LateControl::LateControl(control::Switch& weir, config::ControlConfig where, events::EventLog& log)
-    : LateEndpoint("a control service", opening(weir, std::move(where)), log) {}
+    : LateEndpoint("a control service", opening(weir, std::move(where), log), log) {}
 
 } // namespace weir::app

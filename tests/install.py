@@ -172,7 +172,7 @@ def check_whole_tree(made: Installation) -> None:
     due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS) | {
         "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man1/weirctl.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8",
         "lib/systemd/system/weir.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
-        f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua",
+        "libexec/weir/weir-gate", f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua",
         f"{made.library.parent.relative_to(made.prefix)}/weir/libweir_switch.so"}
     due |= {f"share/doc/weir/examples/{entry.name}" for entry in (ROOT / "config").iterdir()
             if entry.is_dir() or entry.suffix == ".yaml"}

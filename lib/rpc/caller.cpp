@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/caller.hpp"
 
-#include "rpc/certificate.hpp"
+#include "gate/metadata.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <grpc/grpc_security_constants.h>
+#include <ranges>
 
 namespace weir::rpc {
 
+/// The gate has read the certificate. A call without its word has come by a Unix socket.
 Peer peer_of(const grpc::CallbackServerContext& context) {
-  Peer peer{.address = context.peer(), .common_names = {}};
-  if (const auto known = context.auth_context(); known != nullptr) {
-    for (const grpc::string_ref& pem :
-         known->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME)) {
-      peer.common_names = common_names_in({pem.begin(), pem.end()});
-    }
+  const auto& metadata = context.client_metadata();
+  Peer peer{.is_local = !metadata.contains(gate::kByNetwork), .common_names = {}};
+  const auto [first, last] = metadata.equal_range(gate::kCommonName);
+  for (const auto& [key, name] : std::ranges::subrange(first, last)) {
+    peer.common_names.emplace_back(name.begin(), name.end());
   }
   return peer;
 }
 
 Caller caller_of(const Peer& peer, const config::Config& config) {
-  if (peer.address.starts_with("unix:")) {
+  if (peer.is_local) {
     return {};
   }
   if (peer.common_names.size() != 1) {

@@ -17,7 +17,7 @@ using control::NotAllowed;
 
 /// What gRPC knows of who calls.
 struct Peer {
-  std::string address; // "unix:…", "ipv4:…", "ipv6:…"
+  bool is_local = false; // by a Unix socket
   // Of the certificate, which the clients' authority has signed; none by a Unix socket.
   std::vector<std::string> common_names;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/endpoint.hpp"
 
+#include "gate/process.hpp"
 #include "net/listening_socket.hpp"
 #include "net/open_connections.hpp"
 #include "rpc/service.hpp"
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -39,7 +41,7 @@ using Milliseconds = std::chrono::milliseconds;
 // What a client can take: each message, each connection, all of them.
 constexpr int kMostRequestBytes = 65536;
 constexpr int kMostStreams = 64;             // of a connection
-constexpr std::size_t kMostConnections = 64; // of local clients, and of remote ones
+constexpr std::size_t kMostConnections = 64; // of local clients
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 constexpr int kMostThreads = 8; // for reflection, whose calls hold one each
 constexpr Milliseconds kHandshake{5000};
@@ -49,6 +51,8 @@ constexpr Milliseconds kSignOfLife{30'000}; // a client that does not answer is 
 constexpr Milliseconds kLastCalls{500};
 // How often the lcores are asked whether they work, and which held rings are still there.
 constexpr Milliseconds kHealthPeriod{5000};
+// How often it is looked whether the gate runs.
+constexpr Milliseconds kGatePeriod{1000};
 // When descriptors or memory have run out: the caller still waits, and poll() would return at once.
 constexpr Milliseconds kPause{100};
 
@@ -61,16 +65,6 @@ void silence_library() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_function([](gpr_log_func_args*) {});
   }
-}
-
-/// Clients without a certificate of the authority get nothing.
-std::shared_ptr<grpc::ServerCredentials> mutual_tls(const config::TlsFiles& files) {
-  const PemTexts texts = read_tls_files(files);
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = texts.client_authority;
-  options.pem_key_cert_pairs.push_back({texts.key, texts.certificate});
-  return grpc::SslServerCredentials(options);
 }
 
 void set_limits(grpc::ServerBuilder& builder) {
@@ -93,57 +87,40 @@ void set_limits(grpc::ServerBuilder& builder) {
 
 } // namespace
 
-/// Sockets of one kind and the way of their connections into gRPC.
-struct Entrance {
-  std::vector<ListeningSocket> sockets;
-  std::unique_ptr<Acceptor> acceptor;
-  OpenConnections open{kMostConnections};
-
-  void take_from(const ListeningSocket& socket) {
-    const int connection = socket.accept();
-    if (connection < 0) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        std::this_thread::sleep_for(kPause);
-      }
-      return;
-    }
-    if (!open.add(connection)) {
-      close(connection);
-      return;
-    }
-    Acceptor::NewConnectionParameters parameters;
-    parameters.listener_fd = socket.descriptor();
-    parameters.fd = connection;
-    acceptor->HandleNewConnection(&parameters);
-  }
-};
-
 struct Endpoint::Parts {
-  Parts(Backend& given, const config::ControlConfig& where);
+  Parts(Backend& given, const config::ControlConfig& where, Tell tell);
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
   void open_sockets(const config::ControlConfig& where);
-  void start_server(const config::ControlConfig& where);
+  void open_gate(const config::ControlConfig& where, Tell tell);
+  void start_server();
   /// The loop of `doorkeeper`.
   void keep_doors();
   void look_after_health();
   void wait_for_callers(Milliseconds longest);
+  void let_in(const ListeningSocket& socket);
+  /// gRPC has the connection from here on.
+  void serve(int connection);
 
   Backend& backend;
   Service service{backend};
-  Entrance local;
-  Entrance remote;
+  std::vector<ListeningSocket> sockets; // of local clients
+  OpenConnections open{kMostConnections};
+  std::optional<gate::Process> gate; // by which the network's come
+  std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   int end = eventfd(0, EFD_CLOEXEC);
   std::thread doorkeeper;
 };
 
-Endpoint::Parts::Parts(Backend& given, const config::ControlConfig& where) : backend(given) {
+Endpoint::Parts::Parts(Backend& given, const config::ControlConfig& where, Tell tell)
+    : backend(given) {
   try {
     open_sockets(where);
-    start_server(where);
+    open_gate(where, std::move(tell));
+    start_server();
   } catch (const net::ListenError& error) {
     close(end);
     throw EndpointError(std::string("control.listen: ") + error.what());
@@ -168,14 +145,24 @@ Endpoint::Parts::~Parts() {
 
 void Endpoint::Parts::open_sockets(const config::ControlConfig& where) {
   for (const std::string& path : where.local) {
-    local.sockets.push_back(ListeningSocket::at_path(path));
-  }
-  for (const std::string& address : where.remote) {
-    remote.sockets.push_back(ListeningSocket::at_address(address));
+    sockets.push_back(ListeningSocket::at_path(path));
   }
 }
 
-void Endpoint::Parts::start_server(const config::ControlConfig& where) {
+/// It reads the files again for each connection. Here they are read to refuse what is none of them.
+void Endpoint::Parts::open_gate(const config::ControlConfig& where, Tell tell) {
+  if (where.remote.empty() || !where.tls) {
+    return;
+  }
+  read_tls_files(*where.tls);
+  std::vector<ListeningSocket> doors;
+  for (const std::string& address : where.remote) {
+    doors.push_back(ListeningSocket::at_address(address));
+  }
+  gate.emplace(std::move(doors), *where.tls, std::move(tell));
+}
+
+void Endpoint::Parts::start_server() {
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   silence_library();
   grpc::EnableDefaultHealthCheckService(true);
@@ -183,12 +170,8 @@ void Endpoint::Parts::start_server(const config::ControlConfig& where) {
   grpc::ServerBuilder builder;
   set_limits(builder);
   builder.RegisterService(&service);
-  local.acceptor = builder.experimental().AddExternalConnectionAcceptor(
+  acceptor = builder.experimental().AddExternalConnectionAcceptor(
       Type::FROM_FD, grpc::InsecureServerCredentials());
-  if (where.tls) {
-    remote.acceptor =
-        builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, mutual_tls(*where.tls));
-  }
   server = builder.BuildAndStart();
   if (server == nullptr) {
     throw EndpointError("control.listen: gRPC does not start its server");
@@ -205,11 +188,14 @@ void Endpoint::Parts::keep_doors() {
       service.held_rings().look_after();
       due = now + kHealthPeriod;
     }
+    if (gate) {
+      gate->look_after(now);
+    }
     pollfd ended{end, POLLIN, 0};
     if (poll(&ended, 1, 0) == 1) {
       return;
     }
-    wait_for_callers(std::chrono::ceil<Milliseconds>(due - now));
+    wait_for_callers(std::min(kGatePeriod, std::chrono::ceil<Milliseconds>(due - now)));
   }
 }
 
@@ -224,32 +210,53 @@ void Endpoint::Parts::look_after_health() {
   health.SetServingStatus(serves); // of all services
 }
 
+/// Without a gate its place has a descriptor that poll() passes over.
 void Endpoint::Parts::wait_for_callers(Milliseconds longest) {
-  std::vector<pollfd> waited{{end, POLLIN, 0}};
-  for (const Entrance* entrance : {&local, &remote}) {
-    for (const ListeningSocket& socket : entrance->sockets) {
-      waited.push_back({socket.descriptor(), POLLIN, 0});
-    }
+  std::vector<pollfd> waited{{end, POLLIN, 0}, {gate ? gate->channel() : -1, POLLIN, 0}};
+  for (const ListeningSocket& socket : sockets) {
+    waited.push_back({socket.descriptor(), POLLIN, 0});
   }
   if (poll(waited.data(), waited.size(), static_cast<int>(longest.count())) <= 0) {
     return;
   }
-  std::size_t place = 1;
-  for (Entrance* entrance : {&local, &remote}) {
-    for (const ListeningSocket& socket : entrance->sockets) {
-      if (waited[place++].revents != 0) {
-        entrance->take_from(socket);
-      }
+  if ((waited[1].revents & POLLIN) != 0) {
+    if (const std::optional<int> connection = gate->take()) {
+      serve(*connection);
     }
   }
+  std::size_t place = 2;
+  for (const ListeningSocket& socket : sockets) {
+    if (waited[place++].revents != 0) {
+      let_in(socket);
+    }
+  }
+}
+
+void Endpoint::Parts::let_in(const ListeningSocket& socket) {
+  const int connection = socket.accept();
+  if (connection < 0) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      std::this_thread::sleep_for(kPause);
+    }
+  } else if (open.add(connection)) {
+    serve(connection);
+  } else {
+    close(connection);
+  }
+}
+
+void Endpoint::Parts::serve(int connection) {
+  Acceptor::NewConnectionParameters parameters;
+  parameters.fd = connection;
+  acceptor->HandleNewConnection(&parameters);
 }
 
 bool has_endpoint() {
   return true;
 }
 
-Endpoint::Endpoint(Backend& backend, const config::ControlConfig& where)
-    : parts_(std::make_unique<Parts>(backend, where)) {}
+Endpoint::Endpoint(Backend& backend, const config::ControlConfig& where, Tell tell)
+    : parts_(std::make_unique<Parts>(backend, where, std::move(tell))) {}
 
 Endpoint::~Endpoint() = default;
 

@@ -4,8 +4,10 @@
 #include "config/config.hpp"
 #include "rpc/backend.hpp"
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 namespace weir::rpc {
 
@@ -22,9 +24,12 @@ bool has_endpoint();
 /// while it lives. Threads of its own answer; a call under way at its end is cancelled.
 class Endpoint {
  public:
+  /// Told in a sentence what an operator should know of callers by the network.
+  using Tell = std::function<void(const std::string&)>;
+
   /// `backend` outlives it. `where.is_default` is not looked at: `where.local` and `where.remote`
   /// are the addresses. Throws EndpointError.
-  Endpoint(Backend& backend, const config::ControlConfig& where);
+  Endpoint(Backend& backend, const config::ControlConfig& where, Tell tell);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

@@ -9,7 +9,7 @@ bool has_endpoint() {
   return false;
 }
 
-Endpoint::Endpoint(Backend&, const config::ControlConfig&) {
+Endpoint::Endpoint(Backend&, const config::ControlConfig&, Tell) {
   throw EndpointError("control.listen: this build has no control service");
 }
 

@@ -5,6 +5,7 @@
     control_client.py ADDRESS describe               the services' methods and their health, as JSON
     control_client.py ADDRESS call METHOD JSON       a call's answer as JSON, or {"code": …, "message": …}
     control_client.py ADDRESS watch JSON COUNT       so many answers of WatchStatistics
+    control_client.py ADDRESS hold JSON              holds a ring, and says so, until the switch or somebody ends it
     control_client.py ADDRESS count COUNT            how many of so many questions are answered
     control_client.py ADDRESS flood CALLS            watches with so many calls, prints the first refusal's code,
                                                      and asks with as many at once until it is killed
@@ -148,6 +149,9 @@ def main() -> None:
     try:
         if what == "describe":
             print(json.dumps(client.describe()))
+        elif what == "hold":
+            for held in client.answers("HoldRing", *rest):
+                print(json.dumps(held), flush=True)
         elif what == "count":
             print(sum(client.is_answered() for _ in range(int(rest[0]))))
         elif what == "flood":

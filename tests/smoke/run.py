@@ -31,6 +31,7 @@ import test_errors  # noqa: F401
 import test_events  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_full_disk  # noqa: F401
+import test_gate  # noqa: F401
 import test_held_rings  # noqa: F401
 import test_incarnations  # noqa: F401
 import test_interfaces  # noqa: F401

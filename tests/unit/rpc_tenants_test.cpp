@@ -72,12 +72,10 @@ TEST(Caller, IsWhoHisCertificateSays) {
            {kOperators, kTenants, {"root", "red"}, kDenied},
        }) {
     const config::Config config = config_with(row.control, row.tenants);
-    for (const char* address : {"ipv4:192.0.2.1:1", "ipv6:[2001:db8::1]:1", ""}) {
-      EXPECT_EQ(who({address, row.names}, config), row.caller)
-          << address << row.control << ' ' << row.tenants
-          << (row.names.empty() ? "" : row.names.front());
-    }
-    EXPECT_EQ(who({"unix:", {}}, config), "") << "the door has looked at who calls";
+    EXPECT_EQ(who({.is_local = false, .common_names = row.names}, config), row.caller)
+        << row.control << ' ' << row.tenants << (row.names.empty() ? "" : row.names.front());
+    EXPECT_EQ(who({.is_local = true, .common_names = {}}, config), "")
+        << "the door has looked at who calls";
   }
 }
 
@@ -176,12 +174,9 @@ TEST(Places, EachOfManyNamesHasOne) {
 
 TEST(Caller, IsToldWhatIsAllowed) {
   const config::Config config = config_with(kOperators, kTenants);
-  EXPECT_THAT(
-      [&] {
-        caller_of({"ipv4:192.0.2.1:1", {"mallory"}}, config);
-      },
-      ThrowsMessage<NotAllowed>("certificate: found the common name 'mallory'; allowed: a "
-                                "name under control.operators or under tenants"));
+  EXPECT_THAT([&] { caller_of({.is_local = false, .common_names = {"mallory"}}, config); },
+              ThrowsMessage<NotAllowed>("certificate: found the common name 'mallory'; allowed: a "
+                                        "name under control.operators or under tenants"));
 }
 
 /// Writes down what it is told, and by whom. It knows no ring: who asks it whose a ring is, before

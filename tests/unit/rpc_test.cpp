@@ -226,6 +226,9 @@ config::ControlConfig at(const std::string& path) {
   return where;
 }
 
+/// Is told what operators should know.
+constexpr auto kNobody = [](const std::string&) {};
+
 /// A service at a socket, and a client's stub.
 class Control : public testing::Test {
  protected:
@@ -247,7 +250,7 @@ class Control : public testing::Test {
 
   Folder folder_;
   Desk desk_;
-  std::optional<Endpoint> endpoint_{std::in_place, desk_, at(folder_.socket())};
+  std::optional<Endpoint> endpoint_{std::in_place, desk_, at(folder_.socket()), kNobody};
   std::unique_ptr<v1::Switch::Stub> stub_ = new_stub();
   v1::ExecuteResponse response_;
 };
@@ -771,7 +774,7 @@ TEST_F(Control, TooManyRequestsInASecondAreRefused) {
 }
 
 TEST_F(Control, ASecondServiceLeavesALivingOnesSocketAlone) {
-  EXPECT_THROW((Endpoint{desk_, at(folder_.socket())}), EndpointError);
+  EXPECT_THROW((Endpoint{desk_, at(folder_.socket()), kNobody}), EndpointError);
   EXPECT_TRUE(execute({"x"}).ok());
 }
 
@@ -797,7 +800,7 @@ TEST(TlsFiles, AreNamedWhenTheyCannotBeRead) {
   where.tls = {
       .certificate = "/nowhere.pem", .key = "/nowhere.pem", .client_authority = "/nowhere.pem"};
   try {
-    const Endpoint endpoint(desk, where);
+    const Endpoint endpoint(desk, where, kNobody);
     FAIL() << "it listens";
   } catch (const EndpointError& error) {
     EXPECT_THAT(error.what(), HasSubstr("control.tls.certificate: found /nowhere.pem"));

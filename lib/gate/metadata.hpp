@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace weir::gate {
+
+/// What the gate tells the switch of who calls, as metadata of the call. It forwards none of the
+/// caller's own. Who calls by a Unix socket is an operator, and may say of himself what he likes.
+inline constexpr const char* kByNetwork = "weir-by-network";
+/// Once for each common name of the caller's certificate.
+inline constexpr const char* kCommonName = "weir-common-name-bin";
+
+} // namespace weir::gate

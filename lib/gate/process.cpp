@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gate/process.hpp"
+
+#include "gate/channel.hpp"
+#include "text/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace weir::gate {
+namespace {
+
+constexpr std::chrono::seconds kPause{1};
+
+/// Beside this program in a build folder, else where it is installed.
+std::string program() {
+  std::error_code none;
+  const auto beside =
+      std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "weir-gate";
+  return std::filesystem::exists(beside, none) ? beside.string() : WEIR_GATE;
+}
+
+/// What the new process has, and how it begins.
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(const std::vector<int>& kept) {
+    posix_spawn_file_actions_init(&actions_);
+    for (const int descriptor : kept) {
+      posix_spawn_file_actions_adddup2(&actions_, descriptor, descriptor); // not closed by exec
+    }
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      posix_spawn_file_actions_addopen(&actions_, standard, "/dev/null", 2, 0);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+
+  ~SpawnSettings() {
+    posix_spawnattr_destroy(&attributes_);
+    posix_spawn_file_actions_destroy(&actions_);
+  }
+
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  int spawn(pid_t& process, std::vector<std::string> words) const {
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
+    return posix_spawn(&process, argv[0], &actions_, &attributes_, argv.data(), environ);
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+bool has_hung_up(int channel) {
+  pollfd awaited{channel, 0, 0};
+  return poll(&awaited, 1, 0) == 1;
+}
+
+} // namespace
+
+Process::Process(std::vector<net::ListeningSocket> doors, config::TlsFiles files, Tell tell)
+    : doors_(std::move(doors)), files_(std::move(files)), tell_(std::move(tell)) {
+  start();
+}
+
+Process::~Process() {
+  end();
+}
+
+/// It sees the end of its channel.
+void Process::end() {
+  if (channel_ >= 0) {
+    close(std::exchange(channel_, -1));
+  }
+  if (process_ > 0) {
+    kill(process_, SIGKILL);
+    waitpid(std::exchange(process_, 0), nullptr, 0);
+  }
+}
+
+void Process::start() {
+  due_ = Clock::now() + kPause;
+  std::array<int, 2> pair{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    tell_(fmt::format("the control service's gate does not start: {}", std::strerror(errno)));
+    return;
+  }
+  std::vector<int> kept{pair[1]};
+  std::vector<std::string> words{program(), files_.certificate, files_.key, files_.client_authority,
+                                 std::to_string(pair[1])};
+  for (const net::ListeningSocket& door : doors_) {
+    kept.push_back(door.descriptor());
+    words.push_back(std::to_string(door.descriptor()));
+  }
+  const int error = SpawnSettings(kept).spawn(process_, std::move(words));
+  close(pair[1]);
+  channel_ = pair[0];
+  if (error != 0) {
+    process_ = 0;
+    tell_(fmt::format("{} does not start: {}", program(), std::strerror(error)));
+    end();
+  }
+}
+
+std::optional<int> Process::take() {
+  const std::optional<Message> message = receive(channel_);
+  if (!message) {
+    return std::nullopt;
+  }
+  if (message->news == News::connection) {
+    return message->descriptor;
+  }
+  const std::string text = text::printable(message->text);
+  if (message->news == News::ended) {
+    tell_(fmt::format("a client's connection ended its process in the gate by {}; others go on",
+                      text));
+  } else {
+    tell_(fmt::format("{}; new connections are served with what the files had before", text));
+  }
+  return std::nullopt;
+}
+
+void Process::look_after(Clock::time_point now) {
+  if (channel_ >= 0 && has_hung_up(channel_)) {
+    end();
+    tell_("the control service's gate has ended, and is started again; connections go on");
+  }
+  if (channel_ < 0 && now >= due_) {
+    start();
+  }
+}
+
+} // namespace weir::gate
