@@ -43,7 +43,7 @@ enum class EventKind : std::uint8_t {
   lines_left_out,
 };
 
-inline constexpr std::size_t kEventKinds = 24;
+inline constexpr std::size_t kEventKinds = static_cast<std::size_t>(EventKind::lines_left_out) + 1;
 
 /// How many lines of a kind there may be.
 enum class Pace : std::uint8_t {
