@@ -364,7 +364,7 @@ void forget(const std::string& tenant, const config::Config& config) {
   }
   const std::size_t rings = control::forget_rings_of(tenant, config.state_directory);
   const std::string whose = tenant.empty() ? "no tenant" : "tenant " + text::printable(tenant);
-  say(fmt::format("weir: rings of {} forgotten: {}\n", whose, rings));
+  app::say(fmt::format("weir: rings of {} forgotten: {}\n", whose, rings));
 }
 
 template <typename... Kinds>
