@@ -21,7 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/mutations.md"
-COPIED = ["include", "lib", "app", "tests", "docs/examples", "meson.build", "meson_options.txt", "meson.options"]
+COPIED = ["include", "lib", "app", "tests", "proto", "config", "docs", "tools", "LICENSE", "README.md", "meson.build",
+          "meson_options.txt", "meson.options"]  # all that meson.build names
 FAILURE = re.compile(r"^seed (\d+): (\S+) violated: (.*?)$", re.MULTILINE)
 
 
