@@ -185,8 +185,8 @@ class Desk : public Backend {
     }
   }
 
-  void drain_ring(std::uint32_t id, std::chrono::seconds quiet, const Principal&) override {
-    remove_ring(id);
+  void drain_ring(std::uint32_t id, std::chrono::seconds quiet, const Principal& caller) override {
+    remove_ring(id, caller);
     drained_for = quiet;
   }
 
