@@ -2,6 +2,8 @@
 """Rings that are made and withdrawn while the switch runs."""
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -59,8 +61,9 @@ def journal_refusals(lab: Lab) -> None:
     journal.write_bytes(damaged)
     said = refused(f"{journal}:2: found '\\x1b]0;owned\\x07'; allowed: ")
     expect("\x1b" not in said and journal.read_bytes() == damaged, f"a terminal would obey {said!r}")
-    journal.unlink()
-    journal.symlink_to("/proc/self/mem")  # at address 0 it cannot be read, as a disk that fails
+    # A process's memory cannot be read at address 0, as a disk that fails.
+    subprocess.run(["mount", "--bind", f"/proc/{os.getpid()}/mem", journal], check=True)
+    lab.on_end(lambda: subprocess.run(["umount", journal], check=True))
     refused(f"{journal}: cannot be read: Input/output error; allowed: ")
 
 
