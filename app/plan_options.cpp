@@ -22,9 +22,8 @@ constexpr const char* kHead =
     "Plans all-reduces for a network before it is bought or cabled (docs/planner.md).\n"
     "\n"
     "  make      an algorithm's trees and each node's schedule table, as YAML\n"
-    "  fabric    for Weir switches: the ring and the tree that each of them holds, as YAML (plans "
-    "ahead:\n"
-    "            no Weir runs trees of several switches yet)\n"
+    "  fabric    the ring and the tree that each Weir switch would hold, as YAML; no Weir runs "
+    "trees yet\n"
     "  draw      the topology, one tree or one ring, as SVG (by Graphviz) or .gv\n"
     "  compare   what an all-reduce costs by each algorithm, simulated: a table and a plot\n"
     "\n";

@@ -153,7 +153,9 @@ def processes(lab: Lab) -> None:
     ours, fabric = Authority(lab, "ours"), lab.namespace()
     switch = lab.ready_weir(fabric, guarded(lab, ours))
     [accepting] = processes_of(switch)
-    status = Path(f"/proc/{accepting}/status").read_text()
+    own = Path(f"/proc/{accepting}/status")
+    wait_for(lambda: "NoNewPrivs:\t1" in own.read_text(), 5, "the gate keeps its rights")
+    status = own.read_text()
     for line in ("CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1"):
         expect(line in status, f"no {line} in {status}")
     ring = {"id": 9, "window": 1, "max_message_bytes": 1024, "members": [{"ip": "10.78.0.1"}, {"ip": "10.78.0.2"}]}

@@ -192,7 +192,7 @@ std::vector<BadFile> key_rows() {
        "1: ports: found nothing: the key is missing; allowed: a list of 1 to 32 ports"},
       {"a port without name", with("name: p1, ", ""),
        "11: ports[1].name: found nothing: the key is missing; allowed: a name of letters, digits, "
-       "'_', '.' and '-'"},
+       "'_', '.' and '-', but not all or json"},
       {"a port without device", with("    device: \"net_tap0,iface=a\"\n", ""),
        "4: ports[0].device: found nothing: the key is missing; allowed: a vdev as "
        "\"net_tap0,iface=x\" or a PCI address "
@@ -253,7 +253,8 @@ std::vector<BadFile> kind_rows() {
        "rx_steering, mtu, "
        "rx_descriptors, tx_descriptors, outer_tag"},
       {"a name that is a list", with("name: p1", "name: [p1]"),
-       "11: ports[1].name: found a list; allowed: a name of letters, digits, '_', '.' and '-'"},
+       "11: ports[1].name: found a list; allowed: a name of letters, digits, '_', '.' and '-', but "
+       "not all or json"},
       {"macs as a word", with("macs: [\"52:54:00:00:00:03\"]", "macs: \"52:54:00:00:00:03\""),
        "11: ports[1].macs: found \"52:54:00:00:00:03\"; allowed: a list of at most 4096 MAC "
        "addresses"},
@@ -394,10 +395,7 @@ std::vector<BadFile> number_rows() {
        "ADDRESS:PORT, such as 192.0.2.1:9465 or [2001:db8::1]:9465"},
       {"control at a path that no socket can have",
        with("l2:", "control: { listen: ['unix:/" + std::string(107, 'x') + "'] }\nl2:"),
-       "16: control.listen[0]: found "
-       "\"unix:/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" ...; "
-       "allowed: unix:/PATH of at most 107 bytes, or ADDRESS:PORT, such as 192.0.2.1:9465 or "
-       "[2001:db8::1]:9465"},
+       "16: control.listen[0]: found a path of 108 bytes; allowed: at most 107"},
       {"control without a place", with("l2:", "control: {}\nl2:"),
        "16: control.listen: found nothing: the key is missing; allowed: a list of at most 8 "
        "addresses"},
@@ -454,9 +452,11 @@ std::vector<BadFile> number_rows() {
 std::vector<BadFile> name_rows() {
   return {
       {"an empty port name", with("name: p0", "name: \"\""),
-       "4: ports[0].name: found \"\"; allowed: a name of letters, digits, '_', '.' and '-'"},
+       "4: ports[0].name: found \"\"; allowed: a name of letters, digits, '_', '.' and '-', but "
+       "not all or json"},
       {"a port name with a space", with("name: p0", "name: port 0"),
-       "4: ports[0].name: found \"port 0\"; allowed: a name of letters, digits, '_', '.' and '-'"},
+       "4: ports[0].name: found \"port 0\"; allowed: a name of letters, digits, '_', '.' and '-', "
+       "but not all or json"},
       {"a port name twice", with("name: p1", "name: p0"),
        "11: ports[1].name: found \"p0\", which is ports[0].name on line 4 too; allowed: each port "
        "name once"},

@@ -249,7 +249,9 @@ void as_nobody(const std::function<void()>& test) {
 
 TEST_F(RingJournalTest, IsNotEmptyBecauseItCannotBeRead) {
   write("10.0.0.1 10.0.0.2\n");
-  std::filesystem::permissions(directory_, std::filesystem::perms::all);
+  constexpr uid_t nobody = 65534;
+  ASSERT_EQ(chown(directory_.c_str(), nobody, nobody), 0);
+  ASSERT_EQ(chmod(directory_.c_str(), 0700), 0);
   ASSERT_EQ(chmod((directory_ / "rings").c_str(), 0222), 0);
   as_nobody([this] {
     EXPECT_EQ(error_of_start().find((directory_ / "rings").string() +
@@ -368,7 +370,8 @@ TEST_F(RingJournalTest, TakesNoFileOfOthers) {
   std::ofstream(precious) << "text";
   std::filesystem::remove(directory_ / "rings");
   std::filesystem::create_symlink(precious, directory_ / "rings");
-  EXPECT_THAT(error_of_start(), HasSubstr("rings: Too many levels of symbolic links"));
+  EXPECT_THAT(error_of_start(),
+              HasSubstr("rings: cannot be read: Too many levels of symbolic links"));
   std::filesystem::remove(directory_ / "rings");
   chmod(directory_.c_str(), 01777);
   EXPECT_THAT(error_of_start(), HasSubstr(directory_.string() + " may be written to by others"));

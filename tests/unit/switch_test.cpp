@@ -1385,6 +1385,7 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::ring_tx_queue_full, "lcores"},
     {DropReason::ring_tx_backlog_full, "lcores"},
     {DropReason::port_closed, "lcores"},
+    {DropReason::wrong_nonce, "a ring that was made for one run (MadeRing)"},
     {DropReason::connection_table_full,
      "room is for more than live connections and waiting hellos (connection_table_test)"},
     {DropReason::disagree_payload,
