@@ -15,9 +15,9 @@ Peer peer_of(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   Peer peer{.is_local = !metadata.contains(gate::kByNetwork), .common_names = {}};
   const auto [first, last] = metadata.equal_range(gate::kCommonName);
-  for (const auto& [key, name] : std::ranges::subrange(first, last)) {
-    peer.common_names.emplace_back(name.begin(), name.end());
-  }
+  std::transform(first, last, std::back_inserter(peer.common_names), [](const auto& entry) {
+    return std::string(entry.second.begin(), entry.second.end());
+  });
   return peer;
 }
 
