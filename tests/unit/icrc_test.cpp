@@ -458,7 +458,11 @@ TEST(Captures, EveryFrameVerifiesAndAnyFlippedBitIsNoticed) {
         held.copy.data()[at] ^= static_cast<std::uint8_t>(1u << bit);
       }
     }
-    EXPECT_GE(roce, 60u);
+    if (entry.path().filename() == "ring3-i32-mtu256-trailer.pcap") {
+      EXPECT_EQ(roce, 60u); // the beginning of another capture
+    } else {
+      EXPECT_GT(roce, 100u);
+    }
     EXPECT_EQ(bad, expected_bad_icrcs(entry.path()));
   }
   EXPECT_GE(captures, 5u);
