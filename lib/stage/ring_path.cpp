@@ -111,7 +111,7 @@ Located RingPath::inside_message(const frame::Frame& frame, Lane& lane) {
 }
 
 void RingPath::learn_station(const frame::Frame& frame, Lane& lane, frame::Instant now) {
-  if (now.ms() - lane.heard >= kLearnEveryMs) {
+  if (!lane.is_pinned || now.ms() - lane.heard >= kLearnEveryMs) {
     lane.heard = now.ms();
     bridge_.learn(frame.bytes(), frame.ingress, now.ms());
   }

@@ -14,9 +14,10 @@ namespace weir::stage {
 /// what Receive, Dispatch, Queue and Classify do to such a packet, and hands it to Aggregate. All
 /// other frames take the stages. One per worker, for frames that the worker's own lcore receives.
 ///
-/// A lane tells the bridge ten times a second where its sender is, since a station is forgotten
-/// after a second or more. So if two ports bring frames of one station at once, where it is may
-/// change that much later, unless the ring has pinned it.
+/// A lane tells the bridge ten times a second where its sender is, if the ring has pinned the
+/// sender to its port: a station is forgotten after a second or more. A sender that could not be
+/// pinned may be heard at another port at any time, so its lane tells more often: of each packet
+/// but those that take_follower() takes.
 class RingPath {
  public:
   RingPath(Lanes& lanes, RingStates& rings, const Queue& queue, const Forward& forward,
