@@ -82,13 +82,13 @@ def check_links() -> list[str]:
 
 
 def check_keys() -> list[str]:
-    """README's table has exactly the configuration's keys, word by word."""
+    """docs/configuration.md has exactly the configuration's keys, word by word."""
     known = set(re.findall(r"\w+", " ".join(re.findall(r'\{"([a-z]\S*)",', read("lib/config/keys.cpp")))))
-    table = read("README.md").split("## Configuration")[1].split("##")[0]
+    table = read("docs/configuration.md")
     keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
     words = {word for key in keys for word in re.findall(r"\w+", key)}
-    mistakes = [f"README.md documents the key {word}, which keys.cpp does not know" for word in sorted(words - known)]
-    return mistakes + [f"README.md lacks the key {word} of keys.cpp" for word in sorted(known - words)]
+    mistakes = [f"docs/configuration.md documents the key {word}, which keys.cpp does not know" for word in sorted(words - known)]
+    return mistakes + [f"docs/configuration.md lacks the key {word} of keys.cpp" for word in sorted(known - words)]
 
 
 def commands_in_code() -> dict[str, str]:
@@ -99,19 +99,19 @@ def commands_in_code() -> dict[str, str]:
     return dict(questions) | {re.sub(r'",\s*"', " ", words).strip('"'): "" for words in actions}
 
 
-def commands_in_readme() -> dict[str, str]:
-    table = read("README.md").split("| command | telemetry | shows or does |")[1].split("\n\n")[0].replace("\\|", "¦")
+def commands_in_documentation() -> dict[str, str]:
+    table = read("docs/prompt.md").split("| command | telemetry | shows or does |")[1].split("\n\n")[0].replace("\\|", "¦")
     rows = re.findall(r"^\| (`[^|]*`) \| ([^|]*)\|", table, re.MULTILINE)
     return {command.replace("¦", "|"): path.strip(" `")
             for commands, path in rows for command in re.findall(r"`([^`]+)`", commands)}
 
 
 def check_commands() -> list[str]:
-    """README's table has exactly the prompt's commands, with their paths in telemetry."""
-    coded, documented = commands_in_code(), commands_in_readme()
-    mistakes = [f"README.md's table lacks or mistells `{command}`, in telemetry {path or 'nothing'}"
+    """docs/prompt.md has exactly the prompt's commands, with their paths in telemetry."""
+    coded, documented = commands_in_code(), commands_in_documentation()
+    mistakes = [f"docs/prompt.md lacks or mistells `{command}`, in telemetry {path or 'nothing'}"
                 for command, path in coded.items() if documented.get(command) != path]
-    mistakes += [f"README.md's table has `{command}`, which the prompt has not"
+    mistakes += [f"docs/prompt.md has `{command}`, which the prompt has not"
                  for command in documented if command not in coded]
     return mistakes + ([] if len(coded) > 10 else ["hardly any command was found in the code"])
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The configuration file (README, "Configuration"): from YAML to checked structures. Nothing here
+/// The configuration file (docs/configuration.md): from YAML to checked structures. Nothing here
 /// touches a port.
 
 #include "config/config_error.hpp"

@@ -89,7 +89,7 @@ def long_af_xdp(lab: Lab) -> None:
     A buffer also has the Frame, so a change of its size may change this MTU. Three texts tell it."""
     need_af_xdp()
     longest = 3370
-    for place in ("README.md", "docs/performance.md", "config/af_xdp.yaml"):
+    for place in ("docs/laboratory.md", "docs/performance.md", "config/af_xdp.yaml"):
         expect(str(longest) in (ROOT / place).read_text(), f"{place} tells another longest MTU than {longest}")
     fabric, hosts = two_hosts_on_veth(lab, longest)
     switch = lab.ready_weir(fabric, xdp_ports(longest))

@@ -2,7 +2,7 @@
 
 /// What tenants may have. A frame is said to take a MiB, so a ring of two ranks, a window of 2 and
 /// one packet a message takes 2N x L x (H - 1) = 4 MiB for its slots' frames and 8 for hellos that
-/// wait (README, "Configuration"; 4 for each rank), and less than one for the slots themselves.
+/// wait (docs/configuration.md; 4 for each rank), and less than one for the slots themselves.
 
 #include "control/memory.hpp"
 #include "control/tenants.hpp"
