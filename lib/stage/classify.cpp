@@ -53,7 +53,7 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
     lanes_.learn(frame, verdict, classifier_.live_connection_of({verdict.ring, verdict.child}),
-                 *rings_[verdict.ring], now.ms());
+                 rings_[verdict.ring]->slots, now.ms());
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:

@@ -100,7 +100,7 @@ void Lanes::load(std::span<const std::span<const std::uint8_t>> frames, std::uin
 }
 
 void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
-                  const conn::LiveConnection& live, RingState& ring, std::uint64_t now) {
+                  const conn::LiveConnection& live, slot::SlotTable& slots, std::uint64_t now) {
   const wire::Packet& packet = frame.packet;
   const bool is_usual = live.connection->hellos == 0 &&
                         verdict.record->shape.collective != Collective::hello && fits(packet);
@@ -115,8 +115,6 @@ void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
   lane->rings = current_.number();
   lane->heard = now;
   lane->port = frame.ingress;
-  const std::optional<l2::Pin>& pin = ring.pins[verdict.child];
-  lane->is_pinned = pin && pin->port == frame.ingress;
   lane->mtu = current_->rings()[verdict.ring].spec().mtu;
   lane->pace.learns();
   lane->has_icrc = wire::HeaderIcrc::fits(packet);
@@ -124,7 +122,7 @@ void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
     lane->icrc.learn(frame);
   }
   lane->live = live;
-  lane->slots = &ring.slots;
+  lane->slots = &slots;
   lane->identity = live.connection->identity();
   if (packet.opcode.starts_message()) {
     lane->ina = wire::view_as<wire::InaHeader>(frame.payload());

@@ -7,7 +7,6 @@
 #include "l2/port_set.hpp"
 #include "ring/current_rings.hpp"
 #include "slot/slot_table.hpp"
-#include "stage/ring_state.hpp"
 #include "wire/header_template.hpp"
 #include "wire/icrc.hpp"
 
@@ -24,7 +23,6 @@ struct alignas(64) Lane {
   std::uint64_t rings = 0; // number of the set that it was learnt in; 0: nothing was learnt
   std::uint64_t heard = 0; // milliseconds: when the bridge was told where the sender is
   std::uint16_t port = 0;  // that its packets come in by
-  bool is_pinned = false;  // the sender, by the ring, to this port
   std::uint16_t mtu = 0;   // of the ring
   wire::LearningPace pace;
   bool has_icrc = false;
@@ -77,7 +75,7 @@ class Lanes {
   /// the connection. It need not be verified yet. The bridge was told of its sender's station not
   /// long before `now`, in milliseconds.
   void learn(frame::Frame& frame, const conn::Verdict& verdict, const conn::LiveConnection& live,
-             RingState& ring, std::uint64_t now);
+             slot::SlotTable& slots, std::uint64_t now);
 
  private:
   static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages

@@ -111,7 +111,9 @@ Located RingPath::inside_message(const frame::Frame& frame, Lane& lane) {
 }
 
 void RingPath::learn_station(const frame::Frame& frame, Lane& lane, frame::Instant now) {
-  if (!lane.is_pinned || now.ms() - lane.heard >= kLearnEveryMs) {
+  const conn::Connection& connection = *lane.live.connection;
+  const bool is_pinned = rings_[connection.ring]->pins[connection.child].has_value();
+  if (!is_pinned || now.ms() - lane.heard >= kLearnEveryMs) {
     lane.heard = now.ms();
     bridge_.learn(frame.bytes(), frame.ingress, now.ms());
   }
