@@ -19,10 +19,17 @@ std::optional<DropReason> MagicRule::why_not_forwarded(Frame& frame, std::uint64
   if (ina == nullptr && remembers_nobody(frame.ingress)) [[likely]] {
     return std::nullopt;
   }
+  const std::optional<DropReason> reason = judge(frame, ina, now);
+  note_what_is_left(frame.ingress);
+  return reason;
+}
+
+std::optional<DropReason> MagicRule::judge(Frame& frame, const wire::InaHeader* ina,
+                                           std::uint64_t now) {
   Table& table = tables_.of(frame.ingress);
   const std::uint64_t key = key_of(frame);
   QueuePair* known = find(table, key, now);
-  if (opcode.starts_message() && wire::icrc_is_valid(frame)) {
+  if (frame.packet.opcode.starts_message() && wire::icrc_is_valid(frame)) {
     if (ina == nullptr) {
       if (known != nullptr) {
         table.erase(*known);
@@ -42,6 +49,11 @@ std::optional<DropReason> MagicRule::why_not_forwarded(Frame& frame, std::uint64
   }
   known->last_seen = now;
   return DropReason::unannounced;
+}
+
+void MagicRule::note_what_is_left(std::uint16_t port) {
+  const bool is_something = tables_.of(port).size() != 0 || overfull_until_[port % kMostPorts] != 0;
+  remembering_ = is_something ? remembering_ | bit_of(port) : remembering_ & ~bit_of(port);
 }
 
 MagicRule::State MagicRule::state_after_header(const QueuePair* known, const Frame& frame,

@@ -42,9 +42,7 @@ class MagicRule {
   void set_aging(std::uint64_t milliseconds) { settings_.aging = milliseconds; }
 
   /// Then every frame without an INA header that comes by this port may be forwarded.
-  bool remembers_nobody(std::uint16_t port) const {
-    return tables_.of(port).size() == 0 && overfull_until_[port % kMostPorts] == 0;
-  }
+  bool remembers_nobody(std::uint16_t port) const { return (remembering_ & bit_of(port)) == 0; }
 
   /// nullopt when the RoCE frame may be forwarded, else the reason to drop it. `now` is in
   /// milliseconds.
@@ -64,6 +62,11 @@ class MagicRule {
 
   using Table = BucketTable<QueuePair>;
 
+  static std::uint64_t bit_of(std::uint16_t port) { return std::uint64_t{1} << port % kMostPorts; }
+
+  std::optional<DropReason> judge(frame::Frame& frame, const wire::InaHeader* ina,
+                                  std::uint64_t now);
+  void note_what_is_left(std::uint16_t port);
   std::uint64_t key_of(const frame::Frame& frame) const;
   QueuePair* find(Table& table, std::uint64_t key, std::uint64_t now) const;
   std::optional<std::uint64_t> age_of(const QueuePair& old, std::uint64_t now) const;
@@ -77,6 +80,7 @@ class MagicRule {
   PortTables<QueuePair> tables_;
   // By port, in milliseconds: until then a queue pair may be barred that found no place. 0: none.
   std::array<std::uint64_t, kMostPorts> overfull_until_{};
+  std::uint64_t remembering_ = 0; // a bit for each port of which anything is remembered
 };
 
 } // namespace weir::conn
