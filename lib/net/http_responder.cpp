@@ -17,6 +17,13 @@
 #include <utility>
 
 namespace weir::net {
+
+/// Of one request.
+struct HttpAnswer {
+  std::string header;
+  HttpPage::Text text;
+};
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -27,29 +34,24 @@ constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kPeriod{500};
 constexpr std::string_view kEndOfHeader = "\r\n\r\n";
 
-struct Answer {
-  std::string header;
-  HttpPage::Text text;
-};
-
-Answer answer_of(std::string_view status, std::string_view more, HttpPage::Text text) {
+HttpAnswer answer_of(std::string_view status, std::string_view more, HttpPage::Text text) {
   return {fmt::format("HTTP/1.1 {}\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n", status,
                       more, text->size()),
           std::move(text)};
 }
 
-Answer refusal(std::string_view status, std::string_view more, std::string sentence) {
+HttpAnswer refusal(std::string_view status, std::string_view more, std::string sentence) {
   return answer_of(status, fmt::format("{}Content-Type: text/plain; charset=utf-8\r\n", more),
                    std::make_shared<const std::string>(std::move(sentence) + "\n"));
 }
 
-Answer without_text(Answer answer) {
+HttpAnswer without_text(HttpAnswer answer) {
   answer.text = std::make_shared<const std::string>();
   return answer;
 }
 
 /// Of the request's first line; the others are of no use here.
-Answer answered(std::string_view line, const HttpPage& page) {
+HttpAnswer answered(std::string_view line, const HttpPage& page) {
   const std::size_t method_end = line.find(' ');
   const std::size_t target_end = line.rfind(' ');
   if (method_end == target_end || !line.substr(target_end + 1).starts_with("HTTP/1.")) {
@@ -61,7 +63,7 @@ Answer answered(std::string_view line, const HttpPage& page) {
     return refusal("405 Method Not Allowed", "Allow: GET, HEAD\r\n",
                    "found another method; allowed: GET or HEAD");
   }
-  Answer answer =
+  HttpAnswer answer =
       target.substr(0, target.find('?')) == page.path
           ? answer_of("200 OK", fmt::format("Content-Type: {}\r\n", page.content_type), page.text())
           : refusal("404 Not Found", "", fmt::format("found another path; allowed: {}", page.path));
@@ -148,7 +150,7 @@ class HttpResponder::Connection {
   const std::string address_;
   const Clock::time_point due_ = Clock::now() + kPatience;
   std::string request_;
-  Answer answer_; // without a text: the request is not whole
+  HttpAnswer answer_; // without a text: the request is not whole
   std::size_t written_ = 0;
 };
 
