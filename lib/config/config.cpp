@@ -380,6 +380,21 @@ void read_limit(const YamlReader& node, std::optional<T>& limit) {
   }
 }
 
+std::vector<AddressBlock> read_hosts(const YamlReader& node) {
+  std::vector<AddressBlock> blocks;
+  if (!node.is_present()) {
+    return blocks;
+  }
+  for (const YamlReader& item : read_items(node)) {
+    const auto block = parse_block(read_text(item));
+    if (!block) {
+      item.fail(item.found(), form_of(item));
+    }
+    blocks.push_back(*block);
+  }
+  return blocks;
+}
+
 std::vector<TenantConfig> read_tenants(const YamlReader& node) {
   std::vector<TenantConfig> tenants;
   if (!node.is_present()) {
@@ -396,6 +411,7 @@ std::vector<TenantConfig> read_tenants(const YamlReader& node) {
     read_limit(item.at("memory_mib"), tenant.memory_mib);
     read_limit(item.at("neighbours"), tenant.neighbours);
     read_limit(item.at("packets_per_second"), tenant.packets_per_second);
+    tenant.hosts = read_hosts(item.at("hosts"));
   }
   return tenants;
 }
@@ -495,7 +511,7 @@ bool is_host_address(const wire::IpAddress& address) {
 class RingsReader {
  public:
   RingsReader(const std::vector<PortConfig>& ports, const std::vector<TenantConfig>& tenants)
-      : ports_(ports) {
+      : ports_(ports), tenants_(tenants) {
     for (std::uint16_t place = 0; place < ports.size(); ++place) {
       if (ports[place].is_there()) {
         places_.push_back(place);
@@ -544,6 +560,7 @@ class RingsReader {
     check_mtu(node.at("mtu"), ring);
     if (const YamlReader tenant = node.at("tenant"); tenant.is_present()) {
       ring.tenant = read_tenant(tenant);
+      check_hosts(node.at("members"), ring);
     }
     return ring;
   }
@@ -554,6 +571,19 @@ class RingsReader {
       node.fail(node.found(), "a name under tenants:, of which there is none");
     }
     return std::string(tenant_names_[node.one_of(Words(tenant_names_))]);
+  }
+
+  /// The ring has a tenant.
+  void check_hosts(const YamlReader& node, const ring::RingSpec& ring) const {
+    const TenantConfig& tenant = *std::ranges::find(tenants_, ring.tenant, &TenantConfig::name);
+    const std::vector<YamlReader> items = read_items(node);
+    for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
+      if (!tenant.may_have(ring.members[rank].ip)) {
+        const YamlReader ip = items[rank].at("ip");
+        ip.fail(fmt::format("{}, which is no host of tenant {}", ip.found(), tenant.name),
+                fmt::format("an address in its hosts:, {}", fmt::join(hosts_of(tenant), ", ")));
+      }
+    }
   }
 
   std::vector<ring::Member> read_members(const YamlReader& node) {
@@ -673,6 +703,7 @@ class RingsReader {
   };
 
   const std::vector<PortConfig>& ports_;
+  const std::vector<TenantConfig>& tenants_;
   std::vector<std::uint16_t> places_;        // of ports_ that have a port
   std::vector<std::string_view> port_names_; // of places_
   std::vector<std::string_view> tenant_names_;
@@ -707,6 +738,20 @@ void read_rings(const YamlReader& root, const std::vector<PortConfig>& ports, Co
 }
 
 } // namespace
+
+bool TenantConfig::may_have(const wire::IpAddress& host) const {
+  return hosts.empty() || std::ranges::any_of(hosts, [&](const AddressBlock& block) {
+           return block.contains(host);
+         });
+}
+
+std::vector<std::string> hosts_of(const TenantConfig& tenant) {
+  std::vector<std::string> blocks;
+  for (const AddressBlock& block : tenant.hosts) {
+    blocks.push_back(to_string(block));
+  }
+  return blocks;
+}
 
 unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
   return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);

@@ -4,6 +4,7 @@
 /// The configuration file (docs/configuration.md): from YAML to checked structures. Nothing here
 /// touches a port.
 
+#include "config/address_block.hpp"
 #include "config/config_error.hpp"
 #include "lcore/idle.hpp"
 #include "ring/ring_spec.hpp"
@@ -105,7 +106,14 @@ struct TenantConfig {
   // 0 .. 32767, that the switch remembers of its rings, withdrawn ones included.
   std::optional<std::uint16_t> neighbours;
   std::optional<std::uint32_t> packets_per_second; // 1 .. 10^9, of all its rings
+  std::vector<AddressBlock> hosts; // in which its rings' members are; empty: anywhere
+
+  /// Whether a member of its rings may have this address.
+  bool may_have(const wire::IpAddress& host) const;
 };
+
+/// The blocks in which a tenant's hosts are, as in the file.
+std::vector<std::string> hosts_of(const TenantConfig& tenant);
 
 struct Config {
   std::vector<std::string> eal_options; // unchanged, before those of the command line

@@ -172,12 +172,19 @@ std::string limit_of(const TenantConfig& tenant) {
   return tenant.*limit ? fmt::format("{}", *(tenant.*limit)) : std::string(kNothing);
 }
 
+std::string sorted_hosts(const TenantConfig& tenant) {
+  std::vector<std::string> blocks = hosts_of(tenant);
+  std::ranges::sort(blocks);
+  return joined(blocks);
+}
+
 constexpr std::array kOfTenant{
     Row<TenantConfig>{"rings", limit_of<&TenantConfig::rings>, Effect::restart},
     Row<TenantConfig>{"memory_mib", limit_of<&TenantConfig::memory_mib>, Effect::restart},
     Row<TenantConfig>{"neighbours", limit_of<&TenantConfig::neighbours>, Effect::restart},
     Row<TenantConfig>{"packets_per_second", limit_of<&TenantConfig::packets_per_second>,
                       Effect::restart},
+    Row<TenantConfig>{"hosts", sorted_hosts, Effect::restart},
 };
 
 constexpr std::array kOfRing{

@@ -81,6 +81,20 @@ std::vector<config::TenantConfig> with_shares(std::vector<config::TenantConfig> 
   return tenants;
 }
 
+/// A member must be a host of its tenant's, whoever asks for the ring.
+void check_hosts(const ring::RingSpec& ring, const config::TenantConfig& tenant) {
+  for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
+    const wire::IpAddress& ip = ring.members[rank].ip;
+    if (!tenant.may_have(ip)) {
+      throw RingRefused(fmt::format(
+          "ring {}: members[{}].ip: found {}, which is no host of tenant {}; allowed: an address "
+          "in its hosts:, {}",
+          ring.id, rank, wire::to_string(ip), tenant.name,
+          fmt::join(config::hosts_of(tenant), ", ")));
+    }
+  }
+}
+
 std::string beside(const ring::RingSpec& ring, const ring::RingSpec& other) {
   return fmt::format("ring {} {}: two of its neighbours are neighbours in ring {}, which is {}, or "
                      "in rings that share neighbours with it; allowed: neighbours in rings of one "
@@ -156,6 +170,7 @@ void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const 
   if (tenant == tenants_.end()) {
     return;
   }
+  check_hosts(ring.spec(), *tenant);
   const TenantUse use = use_of(*tenant, present);
   if (tenant->rings && use.rings.size() >= *tenant->rings) {
     throw NoRoomForRing(fmt::format(

@@ -32,7 +32,8 @@ class Tenants {
   /// Throws NoRoomForRing when the ring's tenant would have too much: what the ring needs, what the
   /// tenant may have, which of its rings hold it. Throws RingRefused when two neighbours of the
   /// ring are neighbours in a ring of another tenant: both would share one line of the worker's,
-  /// and one could take the other's traffic.
+  /// and one could take the other's traffic. Throws RingRefused when a member is no host of its
+  /// tenant's.
   void check(const ring::Ring& ring, const ring::RingSet& present) const;
 
   /// In the order of the configuration.

@@ -106,6 +106,7 @@ inline constexpr std::array kTenants{
     Column{"waited", "waited"},
     Column{"queue_full", "dropped: queue full"},
     Column{"over_rate", "dropped: its rate"},
+    Column{"hosts", "hosts"}, // blocks of addresses
 };
 inline constexpr std::array kReasons{
     Column{"reason", "reason"},

@@ -3,9 +3,12 @@
 
 #include "report/table_shapes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 
 namespace weir::report {
 namespace {
@@ -14,6 +17,11 @@ namespace {
 template <typename Number>
 Cell limit_cell(const std::optional<Number>& limit) {
   return limit ? Cell(std::uint64_t{*limit}) : Cell(std::string("-"));
+}
+
+/// Blocks of addresses, or that they may be anywhere.
+std::string hosts_text(const config::TenantConfig& tenant) {
+  return tenant.hosts.empty() ? "-" : fmt::format("{}", fmt::join(config::hosts_of(tenant), " "));
 }
 
 /// Each group counts once, however many of the tenant's rings are in it.
@@ -44,7 +52,7 @@ Report show_tenants(control::Switch& weir) {
          static_cast<double>(use.bytes) / control::kMiB, limit_cell(use.tenant.memory_mib),
          std::uint64_t{use.neighbours}, limit_cell(use.tenant.neighbours),
          limit_cell(use.tenant.packets_per_second), lines.waiting, lines.counters.waited,
-         lines.counters.queue_full, lines.counters.over_rate});
+         lines.counters.queue_full, lines.counters.over_rate, hosts_text(use.tenant)});
   }
   return {table};
 }

@@ -51,8 +51,9 @@ control:
 tenants:
   - {{ name: red, rings: 1 }}
   - {{ name: blue, memory_mib: 0 }}
+  - {{ name: green, hosts: [192.0.2.0/24, "2001:db8::/32"] }}
 """)
-    root, red, blue, stranger = (caller(fabric, authority, name) for name in ("root", "red", "blue", "stranger"))
+    root, red, blue, green, stranger = (caller(fabric, authority, name) for name in ("root", "red", "blue", "green", "stranger"))
 
     def refused(answer: Any, code: str, text: str) -> None:
         expect(answer.get("code") == code and text in answer.get("message", ""), f"wanted {code}, {text}: {answer}")
@@ -64,6 +65,10 @@ tenants:
     refused(blue("AddRing", ring=ring(3)), "RESOURCE_EXHAUSTED", "tenant blue may have 0 and has 0.0, held by no ring")
     refused(blue("AddRing", ring=ring(3, tenant="red")), "PERMISSION_DENIED", "ring.tenant: found red; allowed: blue")
     refused(root("AddRing", ring=ring(2, id=3, tenant="blue")), "FAILED_PRECONDITION", "in ring 2, which is of tenant red")
+    for method, asked in (("AddRing", {"ring": ring(3)}), ("HoldRing", {"ring": ring(3)})):
+        refused(green(method, **asked), "FAILED_PRECONDITION", "which is no host of tenant green; allowed: an address in its "
+                "hosts:, 192.0.2.0/24, 2001:db8::/32")
+    refused(root("AddRing", ring=ring(3, tenant="green")), "INVALID_ARGUMENT", "which is no host of tenant green")
     refused(red("RemoveRing", id=1), "PERMISSION_DENIED", "ring: found 1, which is not of tenant red")
     for words in (["reset", "ring", "1"], ["withdraw", "ring", "1"], ["set", "trace", "on"],
                   ["capture", "port", "all", str(lab.directory / "x")]):

@@ -432,6 +432,12 @@ std::vector<BadFile> number_rows() {
       {"a tenant who may send nothing",
        with("l2:", "tenants: [{ name: red, packets_per_second: 0 }]\nl2:"),
        "16: tenants[0].packets_per_second: found 0; allowed: a whole number, 1 to 1000000000"},
+      {"a tenant with half a block of hosts",
+       with("l2:", "tenants: [{ name: red, hosts: [10.0.0.1/24] }]\nl2:"),
+       "16: tenants[0].hosts[0]: found \"10.0.0.1/24\"; allowed: a block of addresses as "
+       "10.1.0.0/16 or 2001:db8::/32, without bits behind the prefix"},
+      {"a tenant without hosts", with("l2:", "tenants: [{ name: red, hosts: [] }]\nl2:"),
+       "16: tenants[0].hosts: found a list of 0; allowed: a list of 1 to 64 blocks"},
       {"metrics without a place", with("l2:", "metrics: {}\nl2:"),
        "16: metrics.listen: found nothing: the key is missing; allowed: ADDRESS:PORT, such as "
        "127.0.0.1:9464 or [::1]:9464"},
@@ -825,6 +831,82 @@ TEST(Config, TenantsAndTheirRings) {
   EXPECT_THROW(owned("blue"), ConfigError);
   EXPECT_THROW(parse_config(with("    mtu: 512\n", "    mtu: 512\n    tenant: red\n"), "f.yaml"),
                ConfigError);
+}
+
+/// A configured ring, and one that somebody asks for, by the place in the text.
+TEST(Config, MembersAreHostsOfTheirTenant) {
+  const auto error_with = [](std::string_view hosts, std::string_view members) {
+    const auto config = fmt::format("ports: [{{ name: p0, device: net_null0 }}]\n"
+                                    "tenants: [{{ name: red, hosts: {} }}, {{ name: blue }}]\n"
+                                    "rings:\n"
+                                    "  - {{ id: 1, window: 1, max_message_bytes: 64, tenant: red,\n"
+                                    "      members: [{}] }}\n",
+                                    hosts, members);
+    try {
+      parse_config(config, "f.yaml");
+      return std::string("none");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(error_with("[10.1.0.0/16, 10.2.0.0/31]", "{ ip: 10.1.255.255 }, { ip: 10.2.0.1 }"),
+            "none");
+  EXPECT_EQ(error_with("[10.1.0.0/16, 10.2.0.0/31]", "{ ip: 10.1.0.0 }, { ip: 10.2.0.2 }"),
+            "f.yaml:5: rings[0].members[1].ip: found \"10.2.0.2\", which is no host of tenant red; "
+            "allowed: an address in its hosts:, 10.1.0.0/16, 10.2.0.0/31");
+  EXPECT_EQ(error_with("['2001:db8::/32']", "{ ip: '2001:db8::1' }, { ip: '2001:db8::2' }"),
+            "none");
+  EXPECT_NE(error_with("['2001:db8::/32']", "{ ip: '2001:db9::1' }, { ip: '2001:db8::2' }"),
+            "none");
+
+  const Config running = parse_config("ports: [{ name: p0, device: net_null0 }]\n"
+                                      "tenants: [{ name: red, hosts: [10.1.0.0/16] }]\n",
+                                      "f.yaml");
+  EXPECT_THROW(
+      parse_rings("{ id: 1, window: 1, max_message_bytes: 64, tenant: red, members: [{ ip: "
+                  "10.1.0.1 }, { ip: 10.2.0.1 }] }",
+                  "ring", running),
+      ConfigError);
+}
+
+/// RFC 4632 for IPv4, RFC 4291 §2.3 for IPv6; the bounds are by hand.
+TEST(AddressBlocks, HaveTheAddressesWithTheirFirstBits) {
+  struct Row {
+    std::string_view block;
+    std::string_view address;
+    bool is_in;
+  };
+
+  for (const Row& row : {
+           Row{"0.0.0.0/0", "223.255.255.255", true},
+           Row{"0.0.0.0/0", "2001:db8::1", false},
+           Row{"::/0", "2001:db8::1", true},
+           Row{"::/0", "10.0.0.1", false},
+           Row{"10.0.0.0/8", "10.255.255.255", true},
+           Row{"10.0.0.0/8", "11.0.0.0", false},
+           Row{"10.128.0.0/9", "10.127.255.255", false},
+           Row{"192.0.2.8/29", "192.0.2.15", true},
+           Row{"192.0.2.8/29", "192.0.2.16", false},
+           Row{"192.0.2.8/29", "192.0.2.7", false},
+           Row{"192.0.2.9/32", "192.0.2.9", true},
+           Row{"192.0.2.9/32", "192.0.2.8", false},
+           Row{"2001:db8::/33", "2001:db8:7fff::1", true},
+           Row{"2001:db8::/33", "2001:db8:8000::1", false},
+           Row{"2001:db8::1/128", "2001:db8::1", true},
+           Row{"2001:db8::1/128", "2001:db8::", false},
+       }) {
+    const auto block = parse_block(row.block);
+    ASSERT_TRUE(block) << row.block;
+    EXPECT_EQ(block->contains(*wire::parse_ip(row.address)), row.is_in)
+        << row.address << " in " << row.block;
+    EXPECT_EQ(to_string(*block), row.block);
+  }
+  for (const char* text :
+       {"", "/", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/ 8",
+        "10.0.0.0/8 ", "10.0.0.0/8/8", "10.0.0/8", "10.0.0.1/8", "2001:db8::/129", "2001:db8::1/32",
+        "::ffff:10.0.0.0/104", "::ffff:10.0.0.0/8", "/8", "10.0.0.0/0x8"}) {
+    EXPECT_FALSE(parse_block(text)) << text;
+  }
 }
 
 TEST(Config, RulesMaySteer) {

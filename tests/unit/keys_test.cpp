@@ -40,7 +40,8 @@ control:
   tls: { certificate: a, key: b, client_authority: c }
   operators: [admin]
 tenants:
-  - { name: red, rings: 1, memory_mib: 64, neighbours: 9, packets_per_second: 1000 }
+  - { name: red, rings: 1, memory_mib: 64, neighbours: 9, packets_per_second: 1000,
+      hosts: [10.0.0.0/24, "2001:db8::/32"] }
   - { name: blue }
 spare: { rings: 1, members: 2, frames: 64, ports: 0 }
 state_directory: /var/lib/weir
@@ -158,6 +159,8 @@ constexpr std::array kEdits{
          Effect::restart},
     Edit{"tenants[].packets_per_second", "tenants[].packets_per_second", "1001",
          "tenants[red].packets_per_second", Effect::restart},
+    Edit{"tenants[].hosts", "tenants[].hosts", "[10.0.0.0/25]", "tenants[red].hosts",
+         Effect::restart},
     Edit{"drain_s", "drain_s", "8", "drain_s", Effect::in_place},
     Edit{"spare.rings", "spare.rings", "2", "spare.rings", Effect::restart},
     Edit{"spare.members", "spare.members", "3", "spare.members", Effect::restart},

@@ -234,6 +234,18 @@ TEST(RingForecast, AWithdrawnRingGivesRoom) {
       << "more than ring 1 had";
 }
 
+/// Also a ring that a reload would make, whose file may name more hosts than are in force.
+TEST(RingForecast, ATenantsRingHasItsOwnHosts) {
+  Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n");
+  desk.tenants = Tenants({{.name = "red", .hosts = {*config::parse_block("192.0.2.0/24")}}},
+                         kFrameBytes, desk.set);
+  RingForecast rings = desk.forecast();
+  ring::RingSpec spec = desk.spec(ring(2, 2));
+  EXPECT_NO_THROW(desk.forecast().add(spec));
+  spec.tenant = "red";
+  EXPECT_THROW(rings.add(spec), RingRefused);
+}
+
 TEST(RingForecast, MemoryComesBackAndIsTaken) {
   Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n");
   const std::size_t of_one = plan_memory(desk.config, desk.set, desk.placement).ring_bytes;

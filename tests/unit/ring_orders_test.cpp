@@ -141,7 +141,8 @@ class Lab {
                                          "  - {{ id: 1, roles: [rx, worker, tx], idle: sleep }}\n"
                                          "spare: {{ rings: 32, members: 64, frames: 1024 }}\n"
                                          "state_directory: {}\n"
-                                         "tenants: [{{ name: red }}, {{ name: blue }}]\n"
+                                         "tenants: [{{ name: red }}, {{ name: blue }},\n"
+                                         "  {{ name: green, hosts: [10.60.0.0/16] }}]\n"
                                          "rings:\n{}",
                                          folder_.string(), rings);
   }
@@ -314,6 +315,27 @@ TEST(RingOrders, ATenantGivesNoOtherOrders) {
   }
   EXPECT_NO_THROW(red.execute({"show", "ring", "all"}));
   EXPECT_NO_THROW(red.execute({"help"}));
+}
+
+/// Its backend names the tenant after the ring was read: so the switch looks.
+TEST(RingOrders, ATenantsRingHasItsOwnHosts) {
+  TenantBackend green_backend(lab().all(), "green");
+  Backend& green = green_backend;
+  for (const NamedMake& made : kMakes) {
+    ring::RingSpec ring = ring_of(97);
+    EXPECT_NO_THROW(made.make(green, ring)) << made.name;
+    green.remove_ring(97);
+    ring.members[1].ip = *wire::parse_ip("10.61.0.1");
+    try {
+      made.make(green, ring);
+      ADD_FAILURE() << made.name;
+    } catch (const control::RingRefused& error) {
+      EXPECT_STREQ(error.what(), "ring 97: members[1].ip: found 10.61.0.1, which is no host of "
+                                 "tenant green; allowed: an address in its hosts:, 10.60.0.0/16")
+          << made.name;
+    }
+    EXPECT_FALSE(lab().ring(97)) << made.name;
+  }
 }
 
 TEST(RingOrders, AnIdIsGivenOnceHoweverManyAskForIt) {

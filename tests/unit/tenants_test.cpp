@@ -171,6 +171,22 @@ TEST(Tenants, ShareNoNeighbours) {
       << "hosts may go from one tenant to another";
 }
 
+/// Else it could tie another tenant's hosts to its own worker and its own limits.
+TEST(Tenants, HaveRingsOfTheirOwnHosts) {
+  const ring::RingSet none({});
+  const Tenants tenants(
+      {{.name = "red",
+        .hosts = {*config::parse_block("10.0.1.0/24"), *config::parse_block("10.0.2.0/31")}},
+       {.name = "blue"}},
+      kMbufBytes, none);
+  EXPECT_EQ(refusal(tenants, none, ring_of(1, "red", 1)), "");
+  EXPECT_EQ(refusal(tenants, none, ring_of(1, "red", 2)),
+            "ring 1: members[1].ip: found 10.0.2.2, which is no host of tenant red; allowed: an "
+            "address in its hosts:, 10.0.1.0/24, 10.0.2.0/31");
+  EXPECT_EQ(refusal(tenants, none, ring_of(1, "blue", 2)), "") << "without blocks, anywhere";
+  EXPECT_EQ(refusal(tenants, none, ring_of(1, "", 2)), "") << "nobody's";
+}
+
 TEST(Tenants, AreCheckedAtTheStart) {
   const auto start = [](const std::vector<config::TenantConfig>& tenants,
                         const std::vector<ring::RingSpec>& rings) {
