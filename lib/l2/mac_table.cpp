@@ -40,12 +40,27 @@ std::size_t MacTable::bytes_for(std::uint32_t entries) {
 
 void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
   const std::uint64_t address = to_number(station);
+  const Station here = Station::at(address, port);
   Bucket& bucket = bucket_of(address);
-  const Sighting known = find(bucket, address);
-  if (!known) {
-    return add(bucket, Station::at(address, port), now);
+  for (Cell& cell : bucket) {
+    const Station known = read(cell);
+    if (known.is_at_port_of(here)) [[likely]] {
+      return hear_again(cell, now);
+    }
+    if (known.address() == address) {
+      break; // the first cell of a station tells its port
+    }
   }
-  if (known.station.port() == port) {
+  learn_anew(bucket, here, now);
+}
+
+/// The station was not heard yet, or at another port.
+void MacTable::learn_anew(Bucket& bucket, Station here, std::uint64_t now) {
+  const Sighting known = find(bucket, here.address());
+  if (!known) {
+    return add(bucket, here, now);
+  }
+  if (known.station.port() == here.port()) { // another lcore has just learnt it
     return hear_again(*known.cell, now);
   }
   // The station moved, or another host uses its address. Whoever pins it must see the contest no
@@ -53,7 +68,7 @@ void MacTable::learn(const wire::MacAddress& station, std::uint16_t port, std::u
   if (is_fresh(*known.cell, known.station, now)) {
     contest(*known.cell, now);
   }
-  if (known.station.pins() == 0 && replace(known, Station::at(address, port))) {
+  if (known.station.pins() == 0 && replace(known, here)) {
     hear_again(*known.cell, now);
   }
 }

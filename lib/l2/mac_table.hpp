@@ -59,6 +59,7 @@ class MacTable {
 
  private:
   static constexpr std::size_t kWays = 8;
+  static constexpr std::uint64_t kMostPins = 511;
 
   /// A cell's word: address << 16 | pins << 7 | port + 1; 0: empty.
   struct Station {
@@ -72,6 +73,11 @@ class MacTable {
 
     bool is(std::uint64_t address) const { return word >> 16 == address && word != 0; }
 
+    /// Whether the other one is the same station, pinned or not, at the same port.
+    bool is_at_port_of(Station other) const {
+      return ((word ^ other.word) & ~(kMostPins << kPinsShift)) == 0;
+    }
+
     std::uint64_t address() const { return word >> 16; }
 
     std::uint64_t pins() const { return word >> kPinsShift & kMostPins; }
@@ -82,8 +88,6 @@ class MacTable {
     static constexpr unsigned kPinsShift = 7;
     static constexpr std::uint64_t kPortMask = 0x7f;
   };
-
-  static constexpr std::uint64_t kMostPins = 511;
 
   /// A cell's other word: when its station was last heard, in milliseconds << 16, and when it was
   /// last heard at a second port, in seconds; 0: never. The seconds begin anew after 18 hours. An
@@ -154,6 +158,7 @@ class MacTable {
   bool may_be_pinned(const Sighting& known, std::uint16_t port, std::uint64_t now) const;
   Sighting cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
   void add(Bucket& bucket, Station station, std::uint64_t now);
+  void learn_anew(Bucket& bucket, Station here, std::uint64_t now);
 
   std::size_t buckets_;
   std::unique_ptr<Bucket[]> table_;
