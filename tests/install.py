@@ -28,7 +28,7 @@ SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "collectives.py", "group.py", "meeting.py", "options.py",
-               "process_group.py", "taken_rings.py", "waiter.py")  # of weir_torch/
+               "process_group.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")

@@ -257,8 +257,9 @@ def form_a_group_without_a_ring() -> None:
     try:
         dist.new_group()
         expect(False, "two groups have ring 7")
-    except RuntimeError as error:
-        expect("rings: found 7 of host" in str(error) and "allowed: rings of its own" in str(error), f"{error}")
+    except weir_torch.WeirError as error:
+        expect(error.status == "mismatch" and "ring 7: found another group of this process" in str(error)
+               and "WEIR_SWITCH" in str(error), f"{error}")
 
 
 def refuse_what_is_wrong() -> None:

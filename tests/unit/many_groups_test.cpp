@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <gmock/gmock.h>
 #include <memory>
 #include <optional>
 #include <random>
@@ -77,6 +79,116 @@ TEST_P(TwoGroups, TheEndOfOneIsNotTheOthers) {
 
 INSTANTIATE_TEST_SUITE_P(InTheSwitchAndOnTheRing, TwoGroups,
                          testing::Values(Fallback::none, Fallback::ring));
+
+/// Two jobs of two ranks each, one after the other, over one ring.
+class OneRing : public testing::Test {
+ protected:
+  using Rank = std::function<void(std::uint16_t)>;
+
+  std::unique_ptr<Group> form(std::uint16_t rank) {
+    return std::make_unique<Group>(options_of(plan_, rank, first_), fabric_.open(rank));
+  }
+
+  /// At another address, with a later epoch.
+  std::unique_ptr<Group> form_again(std::uint16_t rank) {
+    GroupOptions options = options_of(plan_, rank, second_);
+    options.epoch = 2;
+    return std::make_unique<Group>(options, fabric_.open(rank));
+  }
+
+  void run(const Rank& body) const { expect_none(run_ranks(plan_.world, body)); }
+
+  static void expect_refused(const Ending& ending, std::uint16_t rank) {
+    EXPECT_EQ(ending.code, ErrorCode::mismatch) << ending.text;
+    EXPECT_EQ(ending.rank, rank);
+    EXPECT_THAT(ending.text, testing::StartsWith("rank " + std::to_string(rank) +
+                                                 ": ring 1: found another group of this process, "
+                                                 "which has it at " +
+                                                 ip_of(rank)));
+    EXPECT_THAT(ending.text, testing::HasSubstr("--ring"));
+    EXPECT_THAT(ending.text, testing::HasSubstr("WEIR_SWITCH"));
+  }
+
+  const JobPlan plan_{.world = 2};
+  HostFabric fabric_{rings_of(plan_), 3, kSession};
+  const std::string first_ = free_address();
+  const std::string second_ = free_address();
+  std::barrier<> together_{2};
+};
+
+TEST_F(OneRing, IsRefusedToASecondGroupAndTheFirstGoesOn) {
+  run([&](std::uint16_t rank) {
+    const auto group = form(rank);
+    expect_sum(*group, 3000);
+    const Ending ending = ending_of([&] { form_again(rank); });
+    expect_refused(ending, ending.rank.value_or(9)); // whoever was heard first
+    expect_sum(*group, 3000);
+  });
+}
+
+/// As when the ranks' processes have different groups. Rank 0 of the second group is no member of
+/// the first one.
+TEST_F(OneRing, AllRanksHearWhichOneHasAnotherGroupThere) {
+  std::thread stranger([&] {
+    GroupOptions options = options_of(plan_, 0, second_);
+    options.ip = ip_of(2);
+    options.epoch = 2;
+    expect_refused(ending_of([&] { Group(options, fabric_.open(2)); }), 1);
+  });
+  run([&](std::uint16_t rank) {
+    const auto group = form(rank);
+    together_.arrive_and_wait();
+    if (rank == 1) {
+      expect_refused(ending_of([&] { form_again(rank); }), 1);
+    }
+    expect_sum(*group, 3000);
+  });
+  stranger.join();
+}
+
+TEST_F(OneRing, IsTheNextGroupsWhenTheFirstIsClosed) {
+  run([&](std::uint16_t rank) {
+    form(rank).reset();
+    expect_sum(*form_again(rank), 3000);
+  });
+}
+
+TEST_F(OneRing, IsTheNextGroupsWhenTheFirstIsOver) {
+  run([&](std::uint16_t rank) {
+    const auto over = form(rank);
+    together_.arrive_and_wait();
+    if (rank == 1) {
+      over->abort();
+    } else {
+      const Ending ending = ending_of([&] { expect_sum(*over, 100); });
+      EXPECT_EQ(ending.code, ErrorCode::aborted) << ending.text;
+    }
+    expect_sum(*form_again(rank), 3000);
+  });
+}
+
+TEST_F(OneRing, IsTheNextGroupsWhenTheFirstWasNotFormed) {
+  HostFabric nobody({}, plan_.world); // aggregates there
+  run([&](std::uint16_t rank) {
+    const Ending ending =
+        ending_of([&] { Group(options_of(plan_, rank, first_), nobody.open(rank)); });
+    EXPECT_EQ(ending.code, ErrorCode::not_aggregated) << ending.text;
+    expect_sum(*form_again(rank), 3000);
+  });
+}
+
+TEST_F(OneRing, IsNobodysWhenTheHostsReduce) {
+  HostFabric nobody({}, plan_.world);
+  run([&](std::uint16_t rank) {
+    GroupOptions options = options_of(plan_, rank, first_);
+    options.fallback = Fallback::ring;
+    Group first(options, nobody.open(rank));
+    options.rendezvous = second_;
+    Group second(options, nobody.open(rank));
+    expect_sum(first, 3000);
+    expect_sum(second, 3000);
+  });
+}
 
 /// What one thread does with its rank's group until the group is over or it has done enough. All
 /// calls are the same, so their order does not matter.

@@ -36,6 +36,7 @@ void GroupDriver::release_rings() {
   if (membership_.held_rings) {
     membership_.held_rings->release();
   }
+  membership_.give_up_rings();
 }
 
 std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, const Call& call) {
@@ -147,6 +148,7 @@ void GroupDriver::abort(std::string_view why) {
   if (!is_aborted_) {
     why_aborted_ = why;
     is_aborted_ = true;
+    membership_.give_up_rings(); // the caller may form the next group at once
   }
   hand_over();
   end_sleep();

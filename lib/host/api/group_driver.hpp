@@ -47,7 +47,8 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// Ends all calls, also those to come, at the next step at the latest.
   void abort(std::string_view why = {});
 
-  /// Ends the rings that this rank has a switch make for the group. Any thread.
+  /// Ends the rings that this rank has a switch make for the group, and leaves others to the next
+  /// group. Any thread.
   void release_rings();
 
   /// With the rings' ids, whoever chose them.

@@ -86,6 +86,7 @@ class GroupFormation {
   Error too_early(std::uint32_t epoch) const;
   Incarnation suggestion() const;
   RingSource ring_source() const;
+  void claim_rings(const std::vector<Introduction>& introductions);
   Incarnation agreed(const std::vector<Introduction>& introductions);
   std::optional<Error> agree_on_rings(const std::vector<Introduction>& introductions);
   MadeRings make_rings(const std::vector<Introduction>& introductions);
@@ -154,6 +155,7 @@ Membership GroupFormation::form() {
       introduce(options_, suggestion(), ring_source(), membership_.transport->address()),
       "its introduction");
   const auto introductions = agree(options_, blobs);
+  claim_rings(introductions);
   membership_.incarnation = agreed(introductions);
   if (!membership_.lineage) {
     membership_.callers_turned_away = rendezvous_.callers_turned_away();
@@ -180,6 +182,19 @@ Membership GroupFormation::form() {
 RingSource GroupFormation::ring_source() const {
   const bool makes_rings = options_.rank == 0 && !switch_access_of(options_).address->empty();
   return makes_rings ? RingSource::made_now : RingSource::configuration;
+}
+
+/// Rings that a switch makes are this group's alone.
+void GroupFormation::claim_rings(const std::vector<Introduction>& introductions) {
+  if (introductions[0].ring_source != RingSource::configuration) {
+    return;
+  }
+  const wire::IpAddress own = ip_of(introductions[options_.rank].address, options_.rank);
+  try {
+    membership_.ring_claim = std::make_unique<RingClaim>(own, options_.rank, options_.rings);
+  } catch (const Error& error) {
+    rendezvous_.abandon(error);
+  }
 }
 
 /// On rank 0. The rings must be there before the first hello.
@@ -292,6 +307,7 @@ void GroupFormation::fall_back(const Error& error) {
   membership_.algorithm = Algorithm::ring;
   membership_.fallback_reason = error.what();
   membership_.held_rings.reset();
+  membership_.give_up_rings();
   membership_.transport->renew(Delivery::by_write);
   const std::vector<Blob> addresses =
       rendezvous_.gather(membership_.transport->address(), "its new address");

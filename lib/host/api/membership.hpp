@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/api/group.hpp"
+#include "host/api/ring_claim.hpp"
 #include "host/bootstrap/agreement.hpp"
 #include "host/bootstrap/event_waiter.hpp"
 #include "host/bootstrap/job_control.hpp"
@@ -29,6 +30,7 @@ struct Membership {
   std::vector<std::uint16_t> members;    // original ranks, by rank
   std::vector<std::uint32_t> rings;      // ids
   std::unique_ptr<HeldRings> held_rings; // on rank 0, if it had them made
+  std::unique_ptr<RingClaim> ring_claim; // if the switch's configuration has them
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both
@@ -46,6 +48,13 @@ struct Membership {
   /// acknowledgement, because a predecessor that still repeats a message needs our queue pair, and
   /// because all ranks would stop waiting if rank 0 ended.
   void leave();
+
+  /// Other groups of this process may have the rings from now on. Any thread.
+  void give_up_rings() const {
+    if (ring_claim) {
+      ring_claim->release();
+    }
+  }
 
   GroupStatistics statistics() const;
 };

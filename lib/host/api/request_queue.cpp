@@ -40,6 +40,7 @@ void RequestQueue::fail(const Error& error) {
   failure_ = error;
   membership_.control->report(error);
   membership_.transport->quiesce(); // before any caller learns that its memory is its own again
+  membership_.give_up_rings();
   for (const std::shared_ptr<Request>& request : requests_) {
     if (request->sparse) {
       request->sparse->outcome()->fail(error);

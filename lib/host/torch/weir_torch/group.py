@@ -12,7 +12,6 @@ from typing import Any
 from .c_api import STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
 from .meeting import Meeting
 from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
-from .taken_rings import TakenRings
 
 LONGEST_MS = 2**32 - 1
 
@@ -24,14 +23,6 @@ class Group:
 
     def __init__(self, meeting: Meeting, options: Options) -> None:
         self._group = c_void_p()
-        self._rings = TakenRings(options)
-        try:
-            self._form(meeting, options)
-        except BaseException:
-            self._rings.give_back()
-            raise
-
-    def _form(self, meeting: Meeting, options: Options) -> None:
         context = open_context(options)
         try:
             check(library.weir_group_form(context, byref(group_options(meeting, options)), byref(self._group)))
@@ -106,7 +97,6 @@ class Group:
         """Calls fail from then on."""
         group, self._group = self._group, c_void_p()
         library.weir_group_close(group)
-        self._rings.give_back()
 
 
 def open_context(options: Options) -> c_void_p:

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/api/ring_claim.hpp"
+
+#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/fork_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace weir::host {
+
+/// What the groups of this process have.
+class RingRegister {
+ public:
+  using Entry = std::pair<wire::IpAddress, std::uint32_t>;
+
+  explicit RingRegister(const RingRegister* before) : before_(before) {}
+
+  /// That of this process: a child made by fork has one of its own, whose mutex is free. Never
+  /// destroyed, because static objects may have groups.
+  static RingRegister& instance();
+
+  bool is_here() const { return birthplace_.is_here(); }
+
+  std::mutex mutex;
+  std::set<Entry> taken; // guarded by the mutex
+
+ private:
+  const Birthplace birthplace_;
+  [[maybe_unused]] const RingRegister* const before_; // its parent's, for who looks for leaks
+};
+
+namespace {
+
+constinit std::atomic<RingRegister*> current_register = nullptr;
+
+Error ring_is_taken(const wire::IpAddress& own, std::uint16_t rank, std::uint32_t ring) {
+  return {ErrorCode::mismatch, rank,
+          fmt::format("rank {}: ring {}: found another group of this process, which has it at {} "
+                      "and would end; allowed: a ring for each group, by other ids (rings, --ring, "
+                      "WEIR_RINGS), or from a switch that makes them (switch_address, WEIR_SWITCH)",
+                      rank, ring, wire::to_string(own))};
+}
+
+} // namespace
+
+RingRegister& RingRegister::instance() {
+  RingRegister* found = current_register.load();
+  while (found == nullptr || !found->is_here()) {
+    auto fresh = std::make_unique<RingRegister>(found);
+    if (current_register.compare_exchange_strong(found, fresh.get())) {
+      return *fresh.release();
+    }
+  }
+  return *found;
+}
+
+RingClaim::RingClaim(const wire::IpAddress& own, std::uint16_t rank,
+                     std::vector<std::uint32_t> rings)
+    : register_(RingRegister::instance()), own_(own), rings_(std::move(rings)) {
+  const std::lock_guard lock(register_.mutex);
+  for (const std::uint32_t ring : rings_) {
+    if (register_.taken.contains({own_, ring})) {
+      throw ring_is_taken(own_, rank, ring);
+    }
+  }
+  for (const std::uint32_t ring : rings_) {
+    register_.taken.emplace(own_, ring);
+  }
+}
+
+void RingClaim::release() {
+  if (!register_.is_here()) { // the parent's
+    return;
+  }
+  const std::lock_guard lock(register_.mutex);
+  if (std::exchange(is_held_, false)) {
+    for (const std::uint32_t ring : rings_) {
+      register_.taken.erase({own_, ring});
+    }
+  }
+}
+
+} // namespace weir::host
