@@ -62,8 +62,8 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
   return {
       {"rank", "R", "this worker's rank, from 0",
        [&](auto v) { group.rank = number<std::uint16_t>("rank", v, 0, 255); }},
-      {"world", "H", "how many ranks (2 .. 256)",
-       [&](auto v) { group.world = number<std::uint16_t>("world", v, 2, 256); }},
+      {"world", "H", "how many ranks (1 .. 256)",
+       [&](auto v) { group.world = number<std::uint16_t>("world", v, 1, 256); }},
       {"rendezvous", "HOST:PORT", "TCP address where rank 0 listens and the others meet it",
        [&](auto v) { group.rendezvous = v; }},
       {"job", "NAME", "the job's name; callers of another job are turned away (default: none)",

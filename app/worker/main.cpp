@@ -38,8 +38,13 @@ using app::WorkerOptions;
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
+/// One rank sends nothing, so it opens no port.
+bool needs_port(const WorkerOptions& options) {
+  return !options.devargs.empty() && options.group.world > 1;
+}
+
 std::unique_ptr<host::Group> open_group(const WorkerOptions& options, host::Device& device) {
-  if (options.devargs.empty()) {
+  if (!needs_port(options)) {
     return std::make_unique<host::Group>(options.group, device);
   }
   auto frames = host::open_ethdev(options.devargs, options.group.timeout);
@@ -128,7 +133,7 @@ int main(int argc, char** argv) {
       app::write_file(options.json, ""); // or fail before hours of work
     }
     std::optional<host::HostEal> eal; // outlives the port
-    if (!options.devargs.empty()) {
+    if (needs_port(options)) {
       eal.emplace();
     }
     run(options);

@@ -119,7 +119,7 @@ typedef int (*weir_all_gather_function)(void* user, const void* in, size_t bytes
 typedef struct weir_group_options {
   size_t size;
   uint16_t rank;
-  uint16_t world;         /* number of ranks: 2 .. 256 */
+  uint16_t world;         /* number of ranks: 1 .. 256 */
   const char* rendezvous; /* HOST:PORT where rank 0 listens; with all_gather NULL, or HOST:0 */
   /* Ids, as configured in the switch. NULL: rings 1 .. ring_count, or so many with ids that the
    * switch chooses if it makes them. */
@@ -184,7 +184,8 @@ weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, v
 void weir_memory_release(weir_memory* memory);
 
 /* Meets the other ranks, connects to the neighbours and says hello to the switch. Copies the
- * options. */
+ * options. A group of one rank needs none of this and opens no device: its reductions are the fold
+ * of its own elements, its other calls copy. */
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group);
 /* After a rank has died: forms a group of the ranks that live, in the order of their old ranks.
@@ -194,7 +195,7 @@ weir_status weir_group_form(weir_context* context, const weir_group_options* opt
  * with a later epoch. Not used are rank, world, rendezvous, job, secret, all_gather and
  * keep_alive_ms. The switch aggregates only a ring that has as many members: name such a ring, or
  * allow the hosts'. After an error but WEIR_INVALID_ARGUMENT it may be called again:
- * WEIR_PEER_DIED, a rank died meanwhile, or only one is left; WEIR_RENDEZVOUS_TIMEOUT, a rank lives
+ * WEIR_PEER_DIED, a rank died meanwhile; WEIR_RENDEZVOUS_TIMEOUT, a rank lives
  * and did not come, or so many do not answer that they may go on without us. */
 weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
                               weir_group** shrunk);
@@ -228,9 +229,9 @@ weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics*
 uint16_t weir_group_rank(const weir_group* group);
 uint16_t weir_group_world(const weir_group* group);
 uint32_t weir_group_epoch(const weir_group* group);
-/* "switch" or "ring". */
+/* "switch", "ring", or "alone" for one rank. */
 const char* weir_group_algorithm(const weir_group* group);
-/* Why it is not "switch"; "" if it is. The group owns the string. */
+/* Why it is "ring"; "" if it is not. The group owns the string. */
 const char* weir_group_fallback_reason(const weir_group* group);
 /* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
 const char* weir_ring_schedule(weir_data_type type);

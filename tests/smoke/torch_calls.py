@@ -252,6 +252,26 @@ def form_a_second_group(rank: int) -> None:
         dist.destroy_process_group(second)
 
 
+def form_groups_of_one(rank: int) -> None:
+    """As for a dimension of a mesh that is 1. Ring 7 is the first group's, but these need none."""
+    alone = [dist.new_group([member]) for member in range(RANKS)][rank]
+    expect(alone.algorithm == "alone", f"the algorithm of one rank is {alone.algorithm}")
+    mine = torch.tensor([1.5, float(rank)])
+    for operation in (dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.MAX):
+        result = mine.clone()
+        dist.all_reduce(result, op=operation, group=alone)
+        expect_equal(result, mine, f"{operation} of one rank")
+    gathered = [torch.zeros(2)]
+    dist.all_gather(gathered, mine, group=alone)
+    expect_equal(gathered[0], mine, "all-gather of one rank")
+    scattered = torch.zeros(2)
+    dist.reduce_scatter(scattered, [mine], group=alone)
+    expect_equal(scattered, mine, "reduce-scatter of one rank")
+    dist.broadcast(mine, src=rank, group=alone)
+    dist.barrier(group=alone)
+    dist.destroy_process_group(alone)
+
+
 def form_a_group_without_a_ring() -> None:
     """The environment names ring 7, which the first group has."""
     try:
@@ -316,6 +336,7 @@ def main() -> None:
     leave_a_wait(rank)
     call_gloo(rank)
     form_a_second_group(rank)
+    form_groups_of_one(rank)
     form_a_group_without_a_ring()
     form_a_second_group(rank)  # on the same ring: the one before it is gone
     call_different_things(rank)

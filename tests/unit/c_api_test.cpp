@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -198,6 +199,147 @@ TEST(CppApi, RegistersASpan) {
   EXPECT_THROW(weir::Memory(context, std::span(data).first(0)), weir::Error);
 }
 
+/// A group of one rank. Its context's device does not exist, nobody listens at its rendezvous, and
+/// its all-gather would fail.
+class OneRank : public CApi {
+ protected:
+  OneRank() {
+    options_.world = 1;
+    options_.all_gather = no_all_gather;
+    EXPECT_EQ(weir_group_form(context_, &options_, &group_), WEIR_OK) << weir_last_error();
+  }
+
+  ~OneRank() override { weir_group_close(group_); }
+
+  /// Of floats, out of place.
+  std::vector<float> reduced(const std::vector<float>& in, weir_operation operation) {
+    std::vector<float> out(in.size(), -1);
+    EXPECT_EQ(weir_all_reduce(group_, in.data(), out.data(), in.size(), WEIR_F32, operation),
+              WEIR_OK)
+        << weir_last_error();
+    return out;
+  }
+
+  weir_group* group_ = nullptr;
+};
+
+TEST_F(OneRank, SaysWhatItIs) {
+  EXPECT_EQ(weir_group_rank(group_), 0);
+  EXPECT_EQ(weir_group_world(group_), 1);
+  EXPECT_GT(weir_group_epoch(group_), 1'000'000'000U) << "wall-clock seconds";
+  EXPECT_STREQ(weir_group_algorithm(group_), "alone");
+  EXPECT_STREQ(weir_group_fallback_reason(group_), "");
+  EXPECT_EQ(weir_group_parent_rank(group_, 0), 0);
+  EXPECT_EQ(weir_group_parent_rank(group_, 1), -1);
+  weir_group_statistics statistics{.size = sizeof(statistics)};
+  EXPECT_EQ(weir_group_read_statistics(group_, &statistics), WEIR_OK);
+  EXPECT_EQ(statistics.messages_sent, 0);
+  EXPECT_EQ(statistics.results_received, 0);
+}
+
+TEST_F(OneRank, ReducesItsOwnElementsAlone) {
+  const std::vector<float> in{1.5F, -0.0F, 3e38F, -7};
+  for (const weir_operation operation :
+       {WEIR_SUM, WEIR_MIN, WEIR_MAX, WEIR_PRODUCT, WEIR_AVERAGE}) {
+    const std::vector<float> out = reduced(in, operation);
+    EXPECT_EQ(out, in) << operation;
+    EXPECT_TRUE(std::signbit(out[1])) << "-0 stays";
+  }
+  std::vector<std::uint32_t> bits{0xf0, 1};
+  for (const weir_operation operation : {WEIR_AND, WEIR_OR, WEIR_XOR, WEIR_AVERAGE}) {
+    EXPECT_EQ(weir_all_reduce(group_, bits.data(), bits.data(), 2, WEIR_U32, operation), WEIR_OK);
+    EXPECT_EQ(bits, (std::vector<std::uint32_t>{0xf0, 1})) << operation;
+  }
+}
+
+/// docs/protocol.md §2: NaNs of a reduction are canonical, those of a copy stay as they are.
+TEST_F(OneRank, HasTheBitsOfTheProtocol) {
+  std::vector<std::uint16_t> halves{0xfe01, 0x0001, 0x3c00}; // f16: NaN, the least subnormal, 1
+  const std::vector<std::uint16_t> before = halves;
+  EXPECT_EQ(weir_broadcast(group_, halves.data(), halves.size(), WEIR_F16, 0), WEIR_OK);
+  EXPECT_EQ(halves, before);
+  EXPECT_EQ(
+      weir_all_reduce(group_, halves.data(), halves.data(), halves.size(), WEIR_F16, WEIR_SUM),
+      WEIR_OK);
+  EXPECT_EQ(halves, (std::vector<std::uint16_t>{0x7e00, 0x0001, 0x3c00}));
+}
+
+TEST_F(OneRank, MultipliesByItsFactorFirst) {
+  const float factor = 0.25;
+  weir_operation scaled{};
+  ASSERT_EQ(weir_make_scaled_sum(group_, WEIR_F32, &factor, &scaled), WEIR_OK);
+  EXPECT_EQ(reduced({1, -8, 3}, scaled), (std::vector<float>{0.25, -2, 0.75}));
+}
+
+TEST_F(OneRank, CopiesInAllOtherCalls) {
+  const std::vector<std::int32_t> in{1, 2, 3};
+  const auto expect_copy = [&](const char* text, auto call) {
+    std::vector<std::int32_t> out(3, -1);
+    EXPECT_EQ(call(in.data(), out.data()), WEIR_OK) << text << ": " << weir_last_error();
+    EXPECT_EQ(out, in) << text;
+    EXPECT_EQ(call(out.data(), out.data()), WEIR_OK) << text << ", in place";
+    EXPECT_EQ(out, in) << text << ", in place";
+  };
+  expect_copy("reduce", [&](const void* from, void* to) {
+    return weir_reduce(group_, from, to, 3, WEIR_I32, WEIR_SUM, 0);
+  });
+  expect_copy("all-gather", [&](const void* from, void* to) {
+    return weir_all_gather(group_, from, to, 3, WEIR_I32);
+  });
+  expect_copy("reduce-scatter", [&](const void* from, void* to) {
+    return weir_reduce_scatter(group_, from, to, 3, WEIR_I32, WEIR_AVERAGE);
+  });
+  expect_copy("coalesced", [&](const void* from, void* to) {
+    const weir_tensor tensor{from, to, 3};
+    return weir_all_reduce_coalesced(group_, &tensor, 1, WEIR_I32, WEIR_MAX);
+  });
+  EXPECT_EQ(weir_barrier(group_), WEIR_OK);
+}
+
+TEST_F(OneRank, FoldsEqualIndicesOfASparseTensor) {
+  const std::vector<std::int64_t> indices{7, 2, 7};
+  const std::vector<float> values{1, 2, 4};
+  const weir_sparse_tensor tensor{.size = sizeof(tensor),
+                                  .count = 1000,
+                                  .indices = indices.data(),
+                                  .values = values.data(),
+                                  .index_count = 3,
+                                  .block_elements = 1};
+  weir_sparse_result* result = nullptr;
+  ASSERT_EQ(weir_sparse_all_reduce(group_, &tensor, WEIR_F32, WEIR_AVERAGE, &result), WEIR_OK)
+      << weir_last_error();
+  weir_sparse_view view{.size = sizeof(view)};
+  ASSERT_EQ(weir_sparse_result_read(result, &view), WEIR_OK);
+  const auto* found = static_cast<const float*>(view.values);
+  EXPECT_EQ(std::vector(view.indices, view.indices + view.index_count),
+            (std::vector<std::int64_t>{2, 7}));
+  EXPECT_EQ(std::vector(found, found + view.index_count), (std::vector<float>{2, 5}));
+  weir_sparse_result_free(result);
+}
+
+TEST_F(OneRank, RefusesWhatLargerGroupsRefuse) {
+  float value = 1;
+  EXPECT_EQ(weir_all_reduce(group_, &value, &value, 1, WEIR_F32, WEIR_XOR), WEIR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weir_last_error(), "xor of f32 has no meaning");
+  EXPECT_EQ(weir_broadcast(group_, &value, 1, WEIR_F32, 1), WEIR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weir_last_error(), "root: found 1; allowed: 0 .. 0");
+  EXPECT_EQ(weir_reduce(group_, &value, &value, SIZE_MAX, WEIR_F32, WEIR_SUM, 0),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_barrier(group_), WEIR_OK) << "it goes on";
+}
+
+TEST_F(OneRank, IsOverWhenItIsAbortedAndMayBeShrunk) {
+  EXPECT_EQ(weir_group_abort_because(group_, "enough"), WEIR_OK);
+  EXPECT_EQ(weir_barrier(group_), WEIR_ABORTED);
+  EXPECT_STREQ(weir_last_error(), "rank 0 aborted its group: enough");
+  weir_group* next = nullptr;
+  ASSERT_EQ(weir_group_shrink(group_, nullptr, &next), WEIR_OK) << weir_last_error();
+  EXPECT_EQ(weir_group_world(next), 1);
+  EXPECT_GT(weir_group_epoch(next), weir_group_epoch(group_));
+  EXPECT_EQ(weir_barrier(next), WEIR_OK);
+  weir_group_close(next);
+}
+
 TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
   struct Row {
     const char* text;
@@ -207,7 +349,9 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
   const std::string long_name(65, 'x');
   const std::vector<Row> rows{
       {"rank: found 2; allowed: 0 .. 1", [](auto& o) { o.rank = 2; }},
-      {"world: found 1; allowed: 2 .. 256", [](auto& o) { o.world = 1; }},
+      {"world: found 0; allowed: 1 .. 256", [](auto& o) { o.world = 0; }},
+      {"world: found 257; allowed: 1 .. 256", [](auto& o) { o.world = 257; }},
+      {"rank: found 1; allowed: 0 .. 0", [](auto& o) { o.world = 1, o.rank = 1; }},
       {"rendezvous: found ''; allowed: HOST:PORT", [](auto& o) { o.rendezvous = nullptr; }},
       {"rendezvous: found '127.0.0.1:0'; allowed: a port that is not 0",
        [](auto& o) { o.rendezvous = "127.0.0.1:0"; }},

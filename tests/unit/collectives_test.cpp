@@ -184,6 +184,16 @@ INSTANTIATE_TEST_SUITE_P(
                     JobPlan{.world = 5, .rings = {1, 2}, .fallback = Fallback::ring},
                     JobPlan{.world = 3, .loss = 0.02, .seed = 5, .fallback = Fallback::ring}));
 
+/// It needs no fabric: it has nobody to send to.
+TEST(Collective, OfOneRankIsExactForEveryLength) {
+  GroupOptions options = options_of({.world = 1, .rings = {4, 5, 6}}, 0, free_address());
+  Group group(options, std::unique_ptr<FrameIo>());
+  EXPECT_EQ(group.algorithm(), Algorithm::alone);
+  for (const std::size_t count : {0, 1, 3, 239, 1000, 100'000}) {
+    Caller(group, count).call_everything();
+  }
+}
+
 TEST(Collective, ABarrierEndsForNobodyBeforeAllHaveCalledIt) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);

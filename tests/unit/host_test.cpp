@@ -1108,7 +1108,9 @@ TEST(Group, OptionsOutOfRangeAreNamed) {
   };
 
   const std::vector<Case> cases{
-      {[](auto& o) { o.world = 1; }, "world"},
+      {[](auto& o) { o.world = 0; }, "world"},
+      {[](auto& o) { o.world = 257; }, "world"},
+      {[](auto& o) { o.world = 1, o.rank = 1; }, "rank"},
       {[](auto& o) { o.rank = 2; }, "rank"},
       {[](auto& o) { o.rings = {}; }, "rings"},
       {[](auto& o) {

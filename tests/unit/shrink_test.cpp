@@ -134,14 +134,20 @@ TEST_F(Shrink, WithoutADeathIsTheSameRanksAgain) {
   }));
 }
 
-TEST_F(Shrink, OfTheLastRankIsAnError) {
+TEST_F(Shrink, LeavesTheLastRankAloneAgainAndAgain) {
   expect_none(run_ranks(kWorld, [&](std::uint16_t rank) {
     Group group = form(rank);
     if (rank == 3) {
-      const Ending ending = ending_of([&] { shrink(group, rank); });
-      EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
-      EXPECT_NE(ending.text.find("ranks 0, 1, 2 ended, so one rank is left"), std::string::npos)
-          << ending.text;
+      Group alone = shrink(group, rank);
+      EXPECT_EQ(alone.world(), 1);
+      EXPECT_EQ(alone.rank(), 0);
+      EXPECT_EQ(alone.parent_rank(0), 3);
+      EXPECT_EQ(alone.algorithm(), Algorithm::alone);
+      EXPECT_EQ(alone.epoch(), group.epoch() + 1);
+      expect_sum(alone, rank, 0x8);
+      Group again = shrink(alone, rank);
+      EXPECT_EQ(again.epoch(), alone.epoch() + 1);
+      expect_sum(again, rank, 0x8);
     }
   }));
 }

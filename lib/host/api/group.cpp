@@ -9,6 +9,7 @@
 #include "host/api/transport_options.hpp"
 #include "host/bootstrap/meeting_place.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
+#include "host/transport/lone_transport.hpp"
 #include "weir/limits.hpp"
 
 #include <fmt/format.h>
@@ -66,6 +67,9 @@ void check(const SparseTensor& tensor, const Call& call) {
 
 template <typename Opening>
 std::unique_ptr<Transport> opened(const GroupOptions& options, Opening&& open_transport) {
+  if (options.world == 1) {
+    return make_lone_transport();
+  }
   try {
     return open_transport();
   } catch (const std::exception& error) {
@@ -278,7 +282,15 @@ std::uint16_t Group::parent_rank(std::uint16_t rank) const {
 }
 
 std::string_view name_of(Algorithm algorithm) {
-  return algorithm == Algorithm::in_switch ? "switch" : "ring";
+  switch (algorithm) {
+  case Algorithm::in_switch:
+    return "switch";
+  case Algorithm::ring:
+    return "ring";
+  case Algorithm::alone:
+    return "alone";
+  }
+  return "unknown";
 }
 
 Algorithm Group::algorithm() const {

@@ -31,9 +31,13 @@ class Transport;
 struct Request;
 struct SparseTensor;
 
-enum class Algorithm : std::uint8_t { in_switch, ring };
+enum class Algorithm : std::uint8_t {
+  in_switch,
+  ring,
+  alone, // of one rank: nothing travels
+};
 
-/// "switch" or "ring".
+/// "switch", "ring" or "alone".
 std::string_view name_of(Algorithm algorithm);
 
 /// Counts of this rank since the beginning.
@@ -160,7 +164,7 @@ class Group {
   /// The rank's number in the group that was shrunk; in a group that was formed, the rank itself.
   std::uint16_t parent_rank(std::uint16_t rank) const;
   Algorithm algorithm() const;
-  /// Why the switch does not reduce. Empty when it does.
+  /// Why the hosts reduce. Empty when they do not.
   std::string fallback_reason() const;
   GroupStatistics statistics() const;
   /// For poll(2), together with others: readable while a Pending is done and has not been asked

@@ -7,6 +7,7 @@
 #include "host/bootstrap/made_rings.hpp"
 #include "host/bootstrap/random_bytes.hpp"
 #include "host/bootstrap/rendezvous.hpp"
+#include "host/collective/lone_reducer.hpp"
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
 #include "host/hold/held_rings.hpp"
@@ -61,7 +62,7 @@ class GroupFormation {
   GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport)
       : options_(options),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
-        rendezvous_(rendezvous_plan(options)) {
+        rendezvous_(meeting_of(rendezvous_plan(options))) {
     watch_frames();
     membership_.members.resize(options.world);
     std::iota(membership_.members.begin(), membership_.members.end(), 0);
@@ -81,7 +82,10 @@ class GroupFormation {
   Membership form();
 
  private:
+  static Rendezvous meeting_of(const RendezvousPlan& plan);
   void watch_frames();
+  void meet();
+  void go_alone();
   std::uint32_t least_epoch() const;
   Error too_early(std::uint32_t epoch) const;
   Incarnation suggestion() const;
@@ -103,6 +107,12 @@ class GroupFormation {
   Membership membership_;
   Rendezvous rendezvous_;
 };
+
+/// One rank has nobody to meet, and listens nowhere.
+Rendezvous GroupFormation::meeting_of(const RendezvousPlan& plan) {
+  return plan.world == 1 ? Rendezvous(plan, std::vector<std::unique_ptr<FramedStream>>(1))
+                         : Rendezvous(plan);
+}
 
 void GroupFormation::watch_frames() {
   membership_.waiter = std::make_unique<EventWaiter>();
@@ -151,6 +161,36 @@ Incarnation GroupFormation::agreed(const std::vector<Introduction>& introduction
 }
 
 Membership GroupFormation::form() {
+  if (options_.world == 1) {
+    go_alone();
+  } else {
+    meet();
+  }
+  membership_.control = std::make_unique<JobControl>(
+      options_.rank, options_.world,
+      Patience{options_.timeout, options_.lateness, options_.farewell}, rendezvous_.release());
+  for (const int connection : membership_.control->connections()) {
+    membership_.waiter->watch(connection, EventWaiter::Source::control);
+  }
+  membership_.engine->attach(*membership_.control);
+  return std::move(membership_);
+}
+
+void GroupFormation::go_alone() {
+  membership_.incarnation = agreed({Introduction{.incarnation = suggestion()}});
+  if (!membership_.lineage) {
+    membership_.lineage = std::make_shared<Lineage>();
+    membership_.lineage->self = {options_.rank, options_.world};
+  }
+  membership_.lineage->epoch = membership_.incarnation.epoch;
+  membership_.algorithm = Algorithm::alone;
+  membership_.rings = options_.rings;
+  std::vector<std::unique_ptr<Reducer>> lanes;
+  lanes.push_back(std::make_unique<LoneReducer>());
+  membership_.engine = make_engine(std::move(lanes));
+}
+
+void GroupFormation::meet() {
   const auto blobs = rendezvous_.gather(
       introduce(options_, suggestion(), ring_source(), membership_.transport->address()),
       "its introduction");
@@ -169,14 +209,6 @@ Membership GroupFormation::form() {
     connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
     greet();
   }
-  membership_.control = std::make_unique<JobControl>(
-      options_.rank, options_.world,
-      Patience{options_.timeout, options_.lateness, options_.farewell}, rendezvous_.release());
-  for (const int connection : membership_.control->connections()) {
-    membership_.waiter->watch(connection, EventWaiter::Source::control);
-  }
-  membership_.engine->attach(*membership_.control);
-  return std::move(membership_);
 }
 
 RingSource GroupFormation::ring_source() const {

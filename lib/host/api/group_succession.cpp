@@ -3,6 +3,7 @@
 
 #include "host/api/group_formation.hpp"
 #include "host/bootstrap/survivors.hpp"
+#include "host/transport/lone_transport.hpp"
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ void throw_if_defective(const GroupOptions& options) {
 std::unique_ptr<Transport> opened(const GroupOptions& options, const TransportOpening& open,
                                   Rendezvous& rendezvous) {
   try {
-    return open(options);
+    return options.world == 1 ? make_lone_transport() : open(options);
   } catch (const Error& error) {
     rendezvous.abandon(error);
   } catch (const std::exception& error) {

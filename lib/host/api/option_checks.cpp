@@ -28,8 +28,8 @@ std::string found(std::string_view option, auto value, std::string_view allowed)
 }
 
 std::string defect_of_job(const GroupOptions& options) {
-  if (options.world < kMinWorld || options.world > kMaxWorld) {
-    return found("world", options.world, "2 .. 256");
+  if (options.world == 0 || options.world > kMaxWorld) {
+    return found("world", options.world, "1 .. 256");
   }
   if (options.rank >= options.world) {
     return found("rank", options.rank, fmt::format("0 .. {}", options.world - 1));

@@ -138,10 +138,6 @@ void Muster::check(const Roster& roster) const {
                                     "left; needed are more than half, or half with rank 0",
                                     left, lineage_.self.world)));
   }
-  if (left == 1) {
-    throw plan_.error(ErrorCode::peer_died, absent_.ended.empty() ? absent_.silent : absent_.ended,
-                      "ended, so one rank is left; a group has 2 at least");
-  }
 }
 
 Survivors Muster::conclude() {

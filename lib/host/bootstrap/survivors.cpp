@@ -211,6 +211,11 @@ Error ShrinkPlan::error(ErrorCode code, const std::set<std::uint16_t>& about,
 }
 
 Survivors find_survivors(Lineage& lineage, const ShrinkPlan& plan) {
+  if (plan.members.size() == 1) { // nobody to look for
+    Survivors alone{.roster = {plan.members, lineage.left_out}, .streams = {}};
+    alone.streams.emplace_back();
+    return alone;
+  }
   try {
     return Search(lineage, plan).run();
   } catch (const Error&) {
