@@ -42,4 +42,16 @@ Places::Place CallerShares::take_held_ring(const Caller& caller, const config::C
   return take(share_of(caller).held_rings, "held rings", caller, config);
 }
 
+void CallerShares::expect_room_for_answer(const Caller& caller, const config::Config& config) {
+  if (!share_of(caller).answer_bytes.has_room(caller.name, names_of(caller.kind, config))) {
+    throw TooMany(fmt::format("found this caller's part of {} MiB full of answers that he has not "
+                              "read; allowed: read these first",
+                              kMostAnswerBytes >> 20U));
+  }
+}
+
+Places::Place CallerShares::take_answer(const Caller& caller, std::size_t bytes) {
+  return share_of(caller).answer_bytes.take_some(caller.name, bytes);
+}
+
 } // namespace weir::rpc

@@ -90,6 +90,10 @@ std::chrono::milliseconds period_of(const v1::WatchStatisticsRequest& request) {
   return period;
 }
 
+std::size_t bytes_of(const google::protobuf::Message& message) {
+  return message.SpaceUsedLong() + message.ByteSizeLong();
+}
+
 void write(const report::Report& report, google::protobuf::RepeatedPtrField<v1::Table>& tables) {
   for (const report::Table& table : report) {
     write_table(table, *tables.Add());

@@ -35,6 +35,9 @@ std::chrono::milliseconds period_of(const v1::WatchStatisticsRequest& request);
 void write(const report::Report& report, google::protobuf::RepeatedPtrField<v1::Table>& tables);
 void write(const command::Answer& answer, v1::ExecuteResponse& response);
 
+/// What a message takes until it has been sent: itself, and its text.
+std::size_t bytes_of(const google::protobuf::Message& message);
+
 /// Tables that came in a message. They refer to it, and it may not move.
 class ReceivedReport {
  public:

@@ -18,9 +18,25 @@ std::optional<Places::Place> Places::take(const std::string& name,
   if (all_taken_ >= most || taken_[name] >= most_of_one(names)) {
     return std::nullopt;
   }
-  ++all_taken_;
-  ++taken_[name];
-  return std::make_optional<Place>(*this, name);
+  return give(name, 1);
+}
+
+bool Places::has_room(const std::string& name, std::optional<std::size_t> names) {
+  const std::lock_guard lock(mutex_);
+  const auto known = taken_.find(name);
+  return known == taken_.end() || (all_taken_ < most_ && known->second < most_of_one(names));
+}
+
+Places::Place Places::take_some(const std::string& name, std::size_t amount) {
+  const std::lock_guard lock(mutex_);
+  return give(name, amount);
+}
+
+/// For a caller that has the lock.
+Places::Place Places::give(const std::string& name, std::size_t amount) {
+  all_taken_ += amount;
+  taken_[name] += amount;
+  return {*this, name, amount};
 }
 
 std::size_t Places::most_of_one(std::optional<std::size_t> names) const {
@@ -30,10 +46,12 @@ std::size_t Places::most_of_one(std::optional<std::size_t> names) const {
   return std::max<std::size_t>(1, most_ / std::max(kFewestParts, names.value_or(0)));
 }
 
-void Places::leave(const std::string& name) {
+void Places::leave(const std::string& name, std::size_t amount) {
   const std::lock_guard lock(mutex_);
-  --all_taken_;
-  if (--taken_[name] == 0) {
+  all_taken_ -= amount;
+  std::size_t& taken = taken_[name];
+  taken -= amount;
+  if (taken == 0) {
     taken_.erase(name);
   }
 }

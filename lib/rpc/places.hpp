@@ -17,22 +17,25 @@ class Places {
   /// Is given back when it goes. Moves, does not copy.
   class Place {
    public:
-    Place(Places& places, std::string name) : places_(&places), name_(std::move(name)) {}
+    Place(Places& places, std::string name, std::size_t amount)
+        : places_(&places), name_(std::move(name)), amount_(amount) {}
 
     Place(Place&& other) noexcept
-        : places_(std::exchange(other.places_, nullptr)), name_(std::move(other.name_)) {}
+        : places_(std::exchange(other.places_, nullptr)), name_(std::move(other.name_)),
+          amount_(other.amount_) {}
 
     Place& operator=(Place&&) = delete;
 
     ~Place() {
       if (places_ != nullptr) {
-        places_->leave(name_);
+        places_->leave(name_, amount_);
       }
     }
 
    private:
     Places* places_;
     std::string name_;
+    std::size_t amount_;
   };
 
   /// It outlives its places.
@@ -42,9 +45,17 @@ class Places {
   /// are taken.
   std::optional<Place> take(const std::string& name, std::optional<std::size_t> names);
 
+  /// Whether the name has less than its part while not all are taken, or has none: so nobody is
+  /// kept out by others.
+  bool has_room(const std::string& name, std::optional<std::size_t> names);
+
+  /// So many, even if there are not as many: for a thing whose size shows when it is there.
+  Place take_some(const std::string& name, std::size_t amount);
+
  private:
   std::size_t most_of_one(std::optional<std::size_t> names) const;
-  void leave(const std::string& name);
+  Place give(const std::string& name, std::size_t amount);
+  void leave(const std::string& name, std::size_t amount);
 
   const std::size_t most_;
   std::mutex mutex_; // guards all below

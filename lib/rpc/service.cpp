@@ -14,7 +14,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace weir::rpc {
 namespace {
@@ -26,6 +28,21 @@ class Refused : public grpc::ServerWriteReactor<Answer> {
   explicit Refused(const grpc::Status& status) { this->Finish(status); }
 
   void OnDone() override { delete this; }
+};
+
+/// Ends a call with its only answer.
+class Answered : public grpc::ServerUnaryReactor {
+ public:
+  /// `bytes` are given back when the client has the answer.
+  Answered(const grpc::Status& status, std::optional<Places::Place> bytes)
+      : bytes_(std::move(bytes)) {
+    Finish(status);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  const std::optional<Places::Place> bytes_;
 };
 
 } // namespace
@@ -82,23 +99,28 @@ void Service::as_caller(const grpc::CallbackServerContext& context, int requests
   }
 }
 
-template <typename Work>
-grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work&& work) {
+template <typename Response, typename Work>
+grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context,
+                                            Response& response, Work&& work) {
   grpc::Status status;
+  std::optional<Places::Place> bytes;
   try {
-    as_caller(*context, 1, [&work](const Caller&, Backend& backend) { work(backend); });
+    as_caller(*context, 1, [&](const Caller& caller, Backend& backend) {
+      shares_.expect_room_for_answer(caller, *backend.config());
+      work(backend);
+      bytes.emplace(shares_.take_answer(caller, bytes_of(response)));
+    });
   } catch (...) {
     status = status_of_exception();
+    Response().Swap(&response); // nobody gets what there is of it, and the call may last
   }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
+  return new Answered(status, std::move(bytes));
 }
 
 grpc::ServerUnaryReactor* Service::Execute(grpc::CallbackServerContext* context,
                                            const v1::ExecuteRequest* request,
                                            v1::ExecuteResponse* response) {
-  return answered(context, [&](Backend& backend) {
+  return answered(context, *response, [&](Backend& backend) {
     write(backend.execute(words_of(request->words())), *response);
   });
 }
@@ -106,7 +128,7 @@ grpc::ServerUnaryReactor* Service::Execute(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* Service::Complete(grpc::CallbackServerContext* context,
                                             const v1::CompleteRequest* request,
                                             v1::CompleteResponse* response) {
-  return answered(context, [&](Backend& backend) {
+  return answered(context, *response, [&](Backend& backend) {
     for (const std::string& word : backend.completions(line_of(*request))) {
       response->add_words(word);
     }
@@ -116,7 +138,7 @@ grpc::ServerUnaryReactor* Service::Complete(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* context,
                                              const v1::ListRingsRequest*,
                                              v1::ListRingsResponse* response) {
-  return answered(context, [&](Backend& backend) {
+  return answered(context, *response, [&](Backend& backend) {
     for (const ListedRing& ring : backend.rings()) {
       write(ring, *backend.config(), *response->add_rings());
     }
@@ -125,22 +147,23 @@ grpc::ServerUnaryReactor* Service::ListRings(grpc::CallbackServerContext* contex
 
 grpc::ServerUnaryReactor* Service::AddRing(grpc::CallbackServerContext* context,
                                            const v1::AddRingRequest* request,
-                                           v1::AddRingResponse*) {
-  return answered(context, [&](Backend& backend) {
+                                           v1::AddRingResponse* response) {
+  return answered(context, *response, [&](Backend& backend) {
     backend.add_ring(ring_of(request->ring(), *backend.config()));
   });
 }
 
 grpc::ServerUnaryReactor* Service::RemoveRing(grpc::CallbackServerContext* context,
                                               const v1::RemoveRingRequest* request,
-                                              v1::RemoveRingResponse*) {
-  return answered(context, [&](Backend& backend) { backend.remove_ring(request->id()); });
+                                              v1::RemoveRingResponse* response) {
+  return answered(context, *response,
+                  [&](Backend& backend) { backend.remove_ring(request->id()); });
 }
 
 grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* context,
                                              const v1::DrainRingRequest* request,
-                                             v1::DrainRingResponse*) {
-  return answered(context,
+                                             v1::DrainRingResponse* response) {
+  return answered(context, *response,
                   [&](Backend& backend) { backend.drain_ring(request->id(), quiet_of(*request)); });
 }
 
@@ -168,7 +191,8 @@ Service::WatchStatistics(grpc::CallbackServerContext* context,
       Watcher::Order order{words_of(request->words()), period_of(*request)};
       // A tenant may ask all questions, and its own backend ends with this call.
       watcher =
-          new Watcher(backend_, std::move(order), shares_.take_watcher(caller, *backend.config()));
+          new Watcher(backend_, std::move(order), shares_.take_watcher(caller, *backend.config()),
+                      Watcher::Room{shares_, caller});
     });
     return watcher;
   } catch (...) {

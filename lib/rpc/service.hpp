@@ -49,9 +49,11 @@ class Service : public v1::Switch::CallbackService {
   /// Does `work(caller, backend)` with what the caller may do of all, and counts so many requests.
   template <typename Work>
   void as_caller(const grpc::CallbackServerContext& context, int requests, Work&& work);
-  /// Does `work(backend)` the same way, and ends the call with what it throws.
-  template <typename Work>
-  grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work&& work);
+  /// Does `work(backend)` the same way, and ends the call with what it throws. What it writes into
+  /// `response` counts as the caller's until he has read it.
+  template <typename Response, typename Work>
+  grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Response& response,
+                                     Work&& work);
 
   Backend& backend_;
   CallerShares shares_;

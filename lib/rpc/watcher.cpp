@@ -17,25 +17,34 @@ std::uint64_t unix_time_ns() {
 
 } // namespace
 
-Watcher::Watcher(Backend& backend, Order order, Places::Place place)
-    : backend_(backend), order_(std::move(order)), place_(std::move(place)) {
+Watcher::Watcher(Backend& backend, Order order, Places::Place place, Room room)
+    : backend_(backend), order_(std::move(order)), place_(std::move(place)),
+      room_(std::move(room)) {
   send();
 }
 
 void Watcher::send() {
   try {
+    room_.shares.expect_room_for_answer(room_.caller, *backend_.config());
     const report::Report answer = backend_.ask(order_.words);
-    message_.clear_tables();
     write(answer, *message_.mutable_tables());
     message_.set_time_ns(unix_time_ns());
+    bytes_.emplace(room_.shares.take_answer(room_.caller, bytes_of(message_)));
   } catch (...) {
+    give_back();
     Finish(status_of_exception());
     return;
   }
   StartWrite(&message_);
 }
 
+void Watcher::give_back() {
+  v1::Statistics().Swap(&message_);
+  bytes_.reset();
+}
+
 void Watcher::OnWriteDone(bool is_written) {
+  give_back();
   if (is_written) {
     wait();
   } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rpc/backend.hpp"
+#include "rpc/caller_shares.hpp"
 #include "rpc/places.hpp"
 
 #include <chrono>
@@ -21,8 +22,14 @@ class Watcher : public grpc::ServerWriteReactor<v1::Statistics> {
     std::chrono::milliseconds period;
   };
 
-  /// It has the place until its end.
-  Watcher(Backend& backend, Order order, Places::Place place);
+  /// Whose answers these are.
+  struct Room {
+    CallerShares& shares; // they outlive the watcher
+    Caller caller;
+  };
+
+  /// It has the place until its end, and an answer's bytes until this is on its way.
+  Watcher(Backend& backend, Order order, Places::Place place, Room room);
 
   void OnWriteDone(bool is_written) override;
   void OnCancel() override;
@@ -30,6 +37,7 @@ class Watcher : public grpc::ServerWriteReactor<v1::Statistics> {
 
  private:
   void send();
+  void give_back();
   /// From when an answer is on its way until the next one is due.
   void wait();
   void wake(bool is_due);
@@ -37,7 +45,9 @@ class Watcher : public grpc::ServerWriteReactor<v1::Statistics> {
   Backend& backend_;
   const Order order_;
   const Places::Place place_;
-  v1::Statistics message_; // being written
+  const Room room_;
+  v1::Statistics message_;             // being written
+  std::optional<Places::Place> bytes_; // its
   std::mutex mutex_;
   bool is_cancelled_ = false;
   std::optional<grpc::Alarm> alarm_; // a new one for each wait: an old one's callback may still run

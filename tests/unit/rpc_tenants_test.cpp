@@ -172,6 +172,41 @@ TEST(Places, EachOfManyNamesHasOne) {
   EXPECT_EQ(count, 32);
 }
 
+/// Answers' bytes, which are known when the answer is there.
+TEST(Places, HaveRoomForWhoHasNoneOrLessThanHisPart) {
+  constexpr std::size_t most = 100;
+  Places places(most);
+  std::vector<Places::Place> taken;
+  EXPECT_TRUE(places.has_room("a", 4));
+  taken.push_back(places.take_some("a", 24));
+  EXPECT_TRUE(places.has_room("a", 4)) << "a quarter is 25";
+  taken.push_back(places.take_some("a", 1000));
+  EXPECT_FALSE(places.has_room("a", 4));
+  EXPECT_TRUE(places.has_room("b", 4)) << "however much another one has";
+  taken.push_back(places.take_some("b", 1));
+  EXPECT_FALSE(places.has_room("b", 4)) << "no more while all are taken";
+  taken.clear();
+  EXPECT_TRUE(places.has_room("a", 4));
+  taken.push_back(places.take_some("only", 99));
+  EXPECT_TRUE(places.has_room("only", 1));
+  taken.push_back(places.take_some("only", 1));
+  EXPECT_FALSE(places.has_room("only", 1));
+}
+
+TEST(CallerShares, WhoReadsNothingIsAnsweredNoMoreAndTheOthersAre) {
+  const config::Config config = config_with(kOperators, kTenants);
+  CallerShares shares;
+  std::vector<Places::Place> unread;
+  for (const Caller* const caller : {&kRed, &kRoot, &kLocal}) {
+    EXPECT_NO_THROW(shares.expect_room_for_answer(*caller, config)) << caller->name;
+    unread.push_back(shares.take_answer(*caller, kMostAnswerBytes));
+    EXPECT_THROW(shares.expect_room_for_answer(*caller, config), TooMany) << caller->name;
+  }
+  EXPECT_NO_THROW(shares.expect_room_for_answer(kBlue, config));
+  unread.clear();
+  EXPECT_NO_THROW(shares.expect_room_for_answer(kRed, config));
+}
+
 TEST(Caller, IsToldWhatIsAllowed) {
   const config::Config config = config_with(kOperators, kTenants);
   EXPECT_THAT([&] { caller_of({.is_local = false, .common_names = {"mallory"}}, config); },

@@ -232,8 +232,8 @@ constexpr auto kNobody = [](const std::string&) {};
 /// A service at a socket, and a client's stub.
 class Control : public testing::Test {
  protected:
-  std::unique_ptr<v1::Switch::Stub> new_stub() const {
-    grpc::ChannelArguments own; // a connection that no other stub shares
+  std::unique_ptr<v1::Switch::Stub> new_stub(grpc::ChannelArguments own = {}) const {
+    // A connection that no other stub shares.
     own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return v1::Switch::NewStub(grpc::CreateCustomChannel("unix:" + folder_.socket(),
                                                          grpc::InsecureChannelCredentials(), own));
@@ -743,6 +743,78 @@ TEST_F(Control, ItEndsWhileAWatcherReadsNothing) {
   while (stuck.read()) {
   }
   EXPECT_FALSE(stuck.stream->Finish().ok());
+}
+
+/// A call whose client asks and does not read the answer.
+struct Unread {
+  explicit Unread(v1::Switch::Stub& stub) {
+    v1::ExecuteRequest request;
+    request.add_words("x");
+    call = stub.PrepareAsyncExecute(&context, request, &queue);
+    call->StartCall();
+    call->ReadInitialMetadata(nullptr); // which is all that it reads
+    wait();
+  }
+
+  ~Unread() {
+    v1::ExecuteResponse answer;
+    grpc::Status status;
+    context.TryCancel();
+    call->Finish(&answer, &status, nullptr);
+    wait();
+    queue.Shutdown();
+    wait();
+  }
+
+  void wait() {
+    void* tag = nullptr;
+    bool is_ok = false;
+    queue.Next(&tag, &is_ok);
+  }
+
+  Unread(const Unread&) = delete;
+  Unread& operator=(const Unread&) = delete;
+
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::ExecuteResponse>> call;
+};
+
+/// 64 MiB, docs/control.md. An answer of 3 MiB takes twice that until it is sent.
+TEST_F(Control, AnswersThatNobodyReadsAreBounded) {
+  std::atomic<int> answers{0};
+  desk_.on_execute = [&answers](const auto&) {
+    ++answers;
+    return std::string(3U << 20U, 'x');
+  };
+  grpc::ChannelArguments small_window; // which does not grow with what comes
+  small_window.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto lazy = new_stub(small_window);
+  std::vector<std::unique_ptr<Unread>> unread;
+  for (int number = 0; number < 20; ++number) {
+    unread.push_back(std::make_unique<Unread>(*lazy));
+  }
+  const auto other = new_stub();
+  const auto ask = [&other] {
+    grpc::ClientContext context;
+    v1::ExecuteRequest request;
+    v1::ExecuteResponse response;
+    request.add_words("x");
+    return other->Execute(&context, request, &response);
+  };
+  const grpc::Status refused = ask();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refused.error_message(), "found this caller's part of 64 MiB full of answers that he "
+                                     "has not read; allowed: read these first");
+  EXPECT_LE(answers, 64 / 6 + 1) << "nothing is done whose answer is refused";
+  Watch watch(*other);
+  EXPECT_FALSE(watch.read());
+  EXPECT_EQ(watch.stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  unread.clear();
+  desk_.on_execute = [](const auto&) { return std::string("done"); };
+  while (!ask().ok()) {
+    std::this_thread::sleep_for(10ms);
+  }
 }
 
 TEST_F(Control, ConnectionsAreBoundedAndOneThatGoesMakesRoom) {
