@@ -99,7 +99,7 @@ TEST(Certificate, TellsEachOfItsCommonNames) {
   EXPECT_THAT(common_names_in("no certificate"), ElementsAre());
 }
 
-constexpr Caller kLocal{};
+const Caller kLocal{};
 const Caller kRoot{CallerKind::remote_operator, "root"};
 const Caller kRed{CallerKind::tenant, "red"};
 const Caller kBlue{CallerKind::tenant, "blue"};
