@@ -22,6 +22,26 @@ std::string socket_folder() {
   return std::string(list.substr(0, list.find(':'))); // systemd.exec(5), RuntimeDirectory=
 }
 
+events::EventKind kind_of(gate::Incident incident) {
+  switch (incident) {
+  case gate::Incident::connection_killed:
+    return events::EventKind::gate_killed;
+  case gate::Incident::acceptor_ended:
+    return events::EventKind::gate_ended;
+  case gate::Incident::refused:
+    break;
+  }
+  return events::EventKind::gate;
+}
+
+/// The log leaves lines out when there are many; the counter has them all.
+void note(gate::Incident incident, control::GateLog& log) {
+  if (incident != gate::Incident::refused) {
+    log.note(incident == gate::Incident::connection_killed ? control::GateProcess::connection
+                                                           : control::GateProcess::acceptor);
+  }
+}
+
 LateControl::Open opening(control::Switch& weir, config::ControlConfig where,
                           events::EventLog& log) {
   if (where.is_default && rpc::has_endpoint()) {
@@ -30,10 +50,13 @@ LateControl::Open opening(control::Switch& weir, config::ControlConfig where,
   if (where.local.empty() && where.remote.empty()) {
     return nullptr;
   }
-  return [backend = std::make_shared<rpc::SwitchBackend>(weir), where = std::move(where), &log] {
-    return std::make_unique<rpc::Endpoint>(*backend, where, [&log](const std::string& sentence) {
-      log.write({events::EventKind::gate, sentence, {}});
-    });
+  return [backend = std::make_shared<rpc::SwitchBackend>(weir), where = std::move(where), &weir,
+          &log] {
+    return std::make_unique<rpc::Endpoint>(
+        *backend, where, [&weir, &log](gate::Incident incident, const std::string& sentence) {
+          note(incident, weir.gate_log());
+          log.write({kind_of(incident), sentence, {}});
+        });
   };
 }
 

@@ -136,7 +136,7 @@ void Acceptor::look_after_processes() {
 void Acceptor::tell_end_of(const Connection& connection, int status) {
   if (WIFSIGNALED(status)) {
     barred_until_[connection.address] = Clock::now() + kBar;
-    send(channel_, {News::ended, fmt::format("signal {}", WTERMSIG(status))});
+    send(channel_, {News::ended, fmt::format("{}", WTERMSIG(status))});
   }
 }
 

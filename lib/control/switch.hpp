@@ -3,6 +3,7 @@
 
 #include "capture/capture.hpp"
 #include "config/config.hpp"
+#include "control/gate_log.hpp"
 #include "control/leases.hpp"
 #include "control/memory.hpp"
 #include "control/new_ports.hpp"
@@ -201,6 +202,9 @@ class Switch {
   /// goes that woke up. Throws NoSuchRing.
   std::optional<Reclaimed> reclaim_if(std::uint32_t id, const ReclaimJudge& judge);
 
+  /// Whoever starts the gate writes it.
+  GateLog& gate_log() { return gate_log_; }
+
   const ReclaimLog& reclaim_log() const { return reclaim_log_; }
 
   /// Before start(): who hears of reclaimed rings, on the thread that has reclaimed them.
@@ -347,6 +351,7 @@ class Switch {
   std::vector<RingCare> care_; // by index; guarded by one_question_, births by both
   bool is_draining_ = false;   // all rings; guarded by one_writer_
   ReclaimLog reclaim_log_;
+  GateLog gate_log_;
   ring::RingBirth last_birth_ = 0;                     // guarded by one_writer_
   ring::Current<config::Config> in_force_;             // but for the rings
   std::mutex one_reload_;                              // locked before one_writer_

@@ -12,7 +12,7 @@ inline constexpr std::size_t kMostTextBytes = 1024;
 
 enum class News : std::uint8_t {
   connection = 1, // with a descriptor: a client's calls come by it
-  ended = 2,      // a connection's process was killed; the text says by what
+  ended = 2,      // a connection's process was killed; the text is the signal's number
   files = 3,      // the certificates are not what they should be; the text says why
 };
 

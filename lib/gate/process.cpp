@@ -2,6 +2,7 @@
 #include "gate/process.hpp"
 
 #include "gate/channel.hpp"
+#include "text/number.hpp"
 #include "text/printable.hpp"
 
 #include <fmt/format.h>
@@ -102,7 +103,8 @@ void Process::start() {
   due_ = Clock::now() + kPause;
   std::array<int, 2> pair{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    tell_(fmt::format("the control service's gate does not start: {}", std::strerror(errno)));
+    tell_(Incident::refused,
+          fmt::format("the control service's gate does not start: {}", std::strerror(errno)));
     return;
   }
   std::vector<int> kept{pair[1]};
@@ -117,8 +119,19 @@ void Process::start() {
   channel_ = pair[0];
   if (error != 0) {
     process_ = 0;
-    tell_(fmt::format("{} does not start: {}", program(), std::strerror(error)));
+    tell_(Incident::refused, fmt::format("{} does not start: {}", program(), std::strerror(error)));
     end();
+  }
+}
+
+/// It may have been taken over: all that it can say here is a signal's number.
+void Process::tell_of_signal(std::string_view number) {
+  const std::optional<unsigned> signal = text::parsed<unsigned>(number);
+  if (signal && *signal > 0 && *signal < static_cast<unsigned>(NSIG)) {
+    tell_(Incident::connection_killed,
+          fmt::format("a client's connection ended its process in the gate by signal {}; others "
+                      "go on",
+                      *signal));
   }
 }
 
@@ -130,12 +143,12 @@ std::optional<int> Process::take() {
   if (message->news == News::connection) {
     return message->descriptor;
   }
-  const std::string text = text::printable(message->text);
   if (message->news == News::ended) {
-    tell_(fmt::format("a client's connection ended its process in the gate by {}; others go on",
-                      text));
-  } else {
-    tell_(fmt::format("{}; new connections are served with what the files had before", text));
+    tell_of_signal(message->text);
+  } else if (message->news == News::files) {
+    tell_(Incident::refused,
+          fmt::format("{}; new connections are served with what the files had before",
+                      text::printable(message->text)));
   }
   return std::nullopt;
 }
@@ -143,7 +156,8 @@ std::optional<int> Process::take() {
 void Process::look_after(Clock::time_point now) {
   if (channel_ >= 0 && has_hung_up(channel_)) {
     end();
-    tell_("the control service's gate has ended, and is started again; connections go on");
+    tell_(Incident::acceptor_ended,
+          "the control service's gate has ended, and is started again; connections go on");
   }
   if (channel_ < 0 && now >= due_) {
     start();

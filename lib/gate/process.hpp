@@ -2,12 +2,14 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "gate/incident.hpp"
 #include "net/listening_socket.hpp"
 
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -18,8 +20,8 @@ namespace weir::gate {
 class Process {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Told in a sentence what an operator should know.
-  using Tell = std::function<void(const std::string&)>;
+  /// Told what an operator should know, also in a sentence.
+  using Tell = std::function<void(Incident, const std::string&)>;
 
   /// Clients come by `doors`.
   Process(std::vector<net::ListeningSocket> doors, config::TlsFiles files, Tell tell);
@@ -39,6 +41,7 @@ class Process {
  private:
   void start();
   void end();
+  void tell_of_signal(std::string_view number);
 
   const std::vector<net::ListeningSocket> doors_;
   const config::TlsFiles files_;

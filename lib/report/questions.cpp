@@ -3,6 +3,7 @@
 
 #include "report/answers.hpp"
 #include "report/captures.hpp"
+#include "report/gate.hpp"
 #include "report/reclaims.hpp"
 #include "report/table_shapes.hpp"
 #include "report/tenants.hpp"
@@ -65,6 +66,9 @@ constexpr std::array kQuestions{
     Question{"show tenants", "/weir/tenants",
              "what tenants may have of the switch, and what they have", Stops::one,
              answer<tables::kTenants>, without_argument<show_tenants>},
+    Question{"show gate", "/weir/gate",
+             "processes of the control service's gate that did not end by themselves", Stops::none,
+             answer<tables::kGate>, without_argument<show_gate>},
     Question{"show conn all", "/weir/conn", "queue pairs between ring neighbours",
              Stops::one_for_each_part, answer<tables::kConnections>,
              without_argument<show_connections>},

@@ -108,6 +108,11 @@ inline constexpr std::array kTenants{
     Column{"over_rate", "dropped: its rate"},
     Column{"hosts", "hosts"}, // blocks of addresses
 };
+inline constexpr std::array kGate{
+    Column{"process", "process"},
+    Column{"count", "ended"},
+    Column{"meaning", "meaning"},
+};
 inline constexpr std::array kReasons{
     Column{"reason", "reason"},
     Column{"count", "count"},
@@ -233,6 +238,9 @@ inline constexpr TableShape kAccounting{"accounting", columns::kAccounting, {}};
 inline constexpr TableShape kReclaimed{"reclaimed", columns::kReclaimed, {}};
 inline constexpr TableShape kReclaims{"reclaims", columns::kReasons,
                                       "rings that the switch took back, since it was started"};
+inline constexpr TableShape kGate{
+    "gate", columns::kGate,
+    "processes between the network and the control service, since the switch was started"};
 inline constexpr TableShape kGraph{"graph", columns::kGraph,
                                    "a drop reason that two stages give counts at both"};
 inline constexpr TableShape kFdb{"fdb", columns::kFdb, {}};

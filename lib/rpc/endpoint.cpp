@@ -41,7 +41,7 @@ using Milliseconds = std::chrono::milliseconds;
 // What a client can take: each message, each connection, all of them.
 constexpr int kMostRequestBytes = 65536;
 constexpr int kMostStreams = 64;             // of a connection
-constexpr std::size_t kMostConnections = 64; // of local clients
+constexpr std::size_t kMostConnections = 64; // of local clients, and of the gate
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 constexpr int kMostThreads = 8; // for reflection, whose calls hold one each
 constexpr Milliseconds kHandshake{5000};
@@ -101,6 +101,7 @@ struct Endpoint::Parts {
   void look_after_health();
   void wait_for_callers(Milliseconds longest);
   void let_in(const ListeningSocket& socket);
+  void serve_if_room(int connection, OpenConnections& others);
   /// gRPC has the connection from here on.
   void serve(int connection);
 
@@ -108,7 +109,8 @@ struct Endpoint::Parts {
   Service service{backend};
   std::vector<ListeningSocket> sockets; // of local clients
   OpenConnections open{kMostConnections};
-  std::optional<gate::Process> gate; // by which the network's come
+  std::optional<gate::Process> gate;         // by which the network's come
+  OpenConnections of_gate{kMostConnections}; // which bounds them too, but may be taken over
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   int end = eventfd(0, EFD_CLOEXEC);
@@ -221,7 +223,7 @@ void Endpoint::Parts::wait_for_callers(Milliseconds longest) {
   }
   if ((waited[1].revents & POLLIN) != 0) {
     if (const std::optional<int> connection = gate->take()) {
-      serve(*connection);
+      serve_if_room(*connection, of_gate);
     }
   }
   std::size_t place = 2;
@@ -238,7 +240,13 @@ void Endpoint::Parts::let_in(const ListeningSocket& socket) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       std::this_thread::sleep_for(kPause);
     }
-  } else if (open.add(connection)) {
+  } else {
+    serve_if_room(connection, open);
+  }
+}
+
+void Endpoint::Parts::serve_if_room(int connection, OpenConnections& others) {
+  if (others.add(connection)) {
     serve(connection);
   } else {
     close(connection);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "gate/incident.hpp"
 #include "rpc/backend.hpp"
 
 #include <functional>
@@ -24,8 +25,8 @@ bool has_endpoint();
 /// while it lives. Threads of its own answer; a call under way at its end is cancelled.
 class Endpoint {
  public:
-  /// Told in a sentence what an operator should know of callers by the network.
-  using Tell = std::function<void(const std::string&)>;
+  /// Told what an operator should know of callers by the network, also in a sentence.
+  using Tell = std::function<void(gate::Incident, const std::string&)>;
 
   /// `backend` outlives it. `where.is_default` is not looked at: `where.local` and `where.remote`
   /// are the addresses. Throws EndpointError.

@@ -168,8 +168,11 @@ def processes(lab: Lab) -> None:
     [of_watcher] = set(processes_of(switch)) - {accepting, of_owner}
     os.kill(of_watcher, signal.SIGKILL)
     expect(watcher.wait(20) == 0, "the watcher goes on")
+    wait_for(lambda: "by signal 9; others go on [gate_killed]" in switch.output(), 20, switch.output())
     os.kill(accepting, signal.SIGKILL)
-    wait_for(lambda: "is started again" in switch.output(), 20, switch.output())
+    wait_for(lambda: "[gate_ended]" in switch.output(), 20, switch.output())
+    counted = {row["process"]: row["count"] for row in json.loads(said(lab, "show gate json"))["gate"]}
+    expect(counted == {"connection": 1, "acceptor": 1}, f"{counted}")
     wait_for(lambda: served(fabric, ours), 20, "no new client is served")
     expect(owner.poll() is None and has_ring_9(lab), "another client's ring has gone")
     os.kill(of_owner, signal.SIGKILL)

@@ -15,6 +15,7 @@ PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|
          "show port xstats <name|all>": "/weir/port/xstats",
          "show port steering <name|all>": "/weir/port/steering", "show ring <id|all>": "/weir/ring",
          "show ring <id> stuck": "/weir/ring/stuck", "show reclaimed": "/weir/reclaimed", "show tenants": "/weir/tenants",
+         "show gate": "/weir/gate",
          "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
          "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",
          "show memory": "/weir/memory", "show capture": "/weir/capture", "show trace": "/weir/trace"}

@@ -227,7 +227,7 @@ config::ControlConfig at(const std::string& path) {
 }
 
 /// Is told what operators should know.
-constexpr auto kNobody = [](const std::string&) {};
+constexpr auto kNobody = [](gate::Incident, const std::string&) {};
 
 /// A service at a socket, and a client's stub.
 class Control : public testing::Test {
