@@ -53,7 +53,7 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
 }
 
 MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
-  MessageRecord& candidate = last_not_behind(psn);
+  MessageRecord& candidate = record_behind_oldest(last_not_behind(psn));
   const std::uint32_t packet = (psn - candidate.first_psn) & wire::kPsnMask;
   if (packet >= candidate.packets) {
     return {is_below_floor(psn) ? Place::stale : Place::unknown, nullptr, 0};
@@ -65,9 +65,9 @@ MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
 /// The newest message that begins at or before `psn`, counted from the oldest message. Only this
 /// one can contain `psn`: known messages do not overlap, and an unknown one has the first PSN of
 /// the next known one. So first PSNs never decrease from one message to the next.
-MessageRecord& MessageHistory::last_not_behind(std::uint32_t psn) {
+std::size_t MessageHistory::last_not_behind(std::uint32_t psn) {
   const std::size_t first = oldest() % depth();
-  const auto record = [&](std::size_t index) -> MessageRecord& { // counted from the oldest
+  const auto record = [&](std::size_t index) -> const MessageRecord& {
     const std::size_t place = first + index;
     return records_[place < depth() ? place : place - depth()]; // a division would be the most
                                                                 // expensive step
@@ -81,7 +81,7 @@ MessageRecord& MessageHistory::last_not_behind(std::uint32_t psn) {
     const std::uint32_t begins = (record(middle).first_psn - origin) & wire::kPsnMask;
     (begins <= wanted ? found : behind) = middle;
   }
-  return record(found);
+  return found;
 }
 
 void MessageHistory::place_unknown_before(std::uint64_t message, std::uint32_t psn) {

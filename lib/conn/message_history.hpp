@@ -103,13 +103,16 @@ class MessageHistory {
 
   std::uint64_t newest() const { return newest_; }
 
-  /// Calls `visit` with each known message, oldest first. Takes time for the messages, not for the
-  /// PSNs between them, of which a host may leave out millions.
+  /// Calls `visit` with each known message that may have a packet at `psn` or behind it, oldest
+  /// first, until it returns false. Takes time for the messages, not for the PSNs between them, of
+  /// which a host may leave out millions.
   template <typename Visitor>
-  void for_each_known(Visitor&& visit) {
-    for (std::uint64_t message = oldest(); message <= newest_; ++message) {
-      if (MessageRecord* record = known(message); record != nullptr) {
-        visit(*record);
+  void for_each_known_from(std::uint32_t psn, Visitor&& visit) {
+    const bool is_older = wire::psn_before(psn, record_of(oldest()).first_psn);
+    std::uint64_t message = oldest() + (is_older ? 0 : last_not_behind(psn));
+    for (; message <= newest_; ++message) {
+      if (MessageRecord* record = known(message); record != nullptr && !visit(*record)) {
+        return;
       }
     }
   }
@@ -129,7 +132,14 @@ class MessageHistory {
   const MessageRecord* nearest_before(std::uint64_t message);
   const MessageRecord* nearest_after(std::uint64_t message);
   Located locate_elsewhere(std::uint32_t psn);
-  MessageRecord& last_not_behind(std::uint32_t psn);
+  std::size_t last_not_behind(std::uint32_t psn);
+
+  /// The message that is so many behind the oldest one.
+  MessageRecord& record_behind_oldest(std::size_t index) {
+    const std::size_t place = oldest() % depth() + index;
+    return records_[place < depth() ? place : place - depth()];
+  }
+
   void place_unknown_before(std::uint64_t message, std::uint32_t psn);
   void move_newest_to(std::uint64_t message, std::uint32_t psn);
   void raise_floor_past(const MessageRecord& leaving);

@@ -33,6 +33,9 @@ void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
   progress_at = now_ns;
   asks = 0;
   resends = 0;
+  answers = 0;
+  had_no_buffer = false;
+  is_answer_due = false;
   if (is_timing && wire::psn_before(timed, next)) {
     is_timing = false;
     round_trip.take(now_ns - timed_since);
@@ -55,13 +58,32 @@ Awaited Flow::awaited(std::uint64_t now_ns) const {
                                                    : Awaited::next_packet;
 }
 
+std::uint64_t Flow::may_answer_at() const {
+  if (answers == 0) {
+    return 0;
+  }
+  if (answers > kTries) {
+    const unsigned doublings_of_pause = std::min<unsigned>(answers - kTries, kMostDoublings);
+    return progress_at + std::min(round_trip_timer() << doublings_of_pause, kLongestAnswerPause);
+  }
+  if (had_no_buffer) {
+    return 0;
+  }
+  return progress_at + answer_pause();
+}
+
+std::uint64_t Flow::answer_pause() const {
+  const std::uint64_t told = ack_timeout == 0 ? UINT64_MAX : kAckTimeoutUnit << ack_timeout;
+  return std::min(round_trip_timer(), told / 2);
+}
+
 std::uint64_t Flow::keep_alive_at() const {
   return std::max(heard_at, kept_alive_at) + keep_alive_interval(ack_timeout);
 }
 
 std::uint64_t ack_timeout_ns(std::uint8_t exponent) {
   constexpr std::uint8_t least = 12;
-  return std::uint64_t{4096} << std::max(exponent, least);
+  return kAckTimeoutUnit << std::max(exponent, least);
 }
 
 } // namespace weir::recovery

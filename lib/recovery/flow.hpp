@@ -15,6 +15,10 @@ inline constexpr std::uint64_t kRnrWait = 15'000'000;       // after an RNR NAK 
 inline constexpr std::uint64_t kLongestPause = 100'000'000; // between two of them
 inline constexpr std::uint32_t kMostResends = 5;            // without progress; then r must act
 inline constexpr std::uint32_t kMostDoublings = 16;         // 60 us become 4 s
+inline constexpr std::uint64_t kLongestAnswerPause = 15'000'000; // below an ACK timeout
+inline constexpr std::uint64_t kAckTimeoutUnit = 4096;           // IBTA §9.9
+/// A requester tries so often (IBTA §9.7.5: three bits), or without end.
+inline constexpr std::uint32_t kTries = 7;
 
 /// What the switch did about one connection. One lcore writes it.
 struct FlowCounters {
@@ -55,6 +59,7 @@ struct Flow {
   std::uint32_t own_qp = 0;         // the sender's; 0: it did not tell
   std::uint32_t asked_for = 0;      // e when the switch asked last
   std::uint32_t timed = 0;          // PSN whose acknowledgement is timed
+  std::uint32_t resend_next = 0;    // the result to leave again next, while is_resending
   std::uint8_t ack_timeout = 0;     // exponent; 0: no keep-alive wanted
   bool is_live = false;
   bool is_timing = false;
@@ -64,6 +69,10 @@ struct Flow {
   std::uint8_t resends = 0;   // by the timer, since a moved
   std::uint8_t doublings = 0; // of the timer, since a round trip was measured
   std::uint8_t asks = 0;      // of the sender, since a moved: one NAK, then RNR NAKs
+  std::uint8_t answers = 0;   // to a receiver or sender that wants a … s-1 again, since a moved
+  bool is_resending : 1 = false;  // results leave again, some in each look
+  bool is_answer_due : 1 = false; // somebody wanted a … s-1 again, too soon
+  bool had_no_buffer : 1 = false; // the receiver, since the last answer
   std::uint64_t heard_at = 0;
   std::uint64_t progress_at = 0; // a moved, results began to be outstanding, or they were resent
   std::uint64_t timed_since = 0;
@@ -169,6 +178,34 @@ struct Flow {
   /// T: the same, doubled by each resend until a round trip is measured again (Karn and Partridge,
   /// SIGCOMM'87).
   std::uint64_t timer() const { return round_trip_timer() << doublings; }
+
+  /// When a receiver or a sender that wants a … s-1 again may get them: at once after a moved. As
+  /// often as a requester tries, answer_pause() after they left last, or at once where the sender
+  /// has waited for a buffer. Then each pause is twice as long as the one before.
+  std::uint64_t may_answer_at() const;
+
+  /// The least time between two answers: a round trip, or half the sender's ACK timeout if that is
+  /// less.
+  std::uint64_t answer_pause() const;
+
+  /// They leave again because somebody wants them.
+  void answer() {
+    answers += answers < UINT8_MAX ? 1 : 0;
+    had_no_buffer = false;
+  }
+
+  /// The receiver has no buffer for a, and the sender is to wait so long.
+  void hold(std::uint64_t now_ns, std::uint64_t wait_ns) {
+    had_no_buffer = true;
+    is_answer_due = false;
+    held_until = now_ns + 2 * wait_ns;
+    hushed_until = hushed_until < held_until ? held_until : hushed_until;
+  }
+
+  /// Whether results from a on have yet to leave again.
+  bool is_answered_soon() const {
+    return is_resending && !wire::psn_before(unacknowledged, resend_next);
+  }
 
   /// When its sender, which waits, is to be kept alive next: a quarter of the ACK timeout after its
   /// last packet, and every quarter from then on.

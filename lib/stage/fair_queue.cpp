@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kMsPerSecond = 1000;
 
-std::uint32_t cost_of(const frame::Frame& frame) {
-  return std::min(frame.length + FairQueue::kFrameCost, FairQueue::kQuantum);
+std::uint32_t cost_of(std::uint32_t bytes) {
+  return std::min(bytes + FairQueue::kFrameCost, FairQueue::kQuantum);
 }
 
 std::uint64_t depth_for(std::uint64_t rate) {
@@ -95,6 +95,28 @@ bool FairQueue::passes(std::uint16_t group, frame::Instant now) {
   return true;
 }
 
+bool FairQueue::may_send_again(std::uint16_t group, frame::Instant now) {
+  Line& line = lines_[group];
+  if (Tenant* tenant = limited_tenant_of(line); tenant != nullptr) {
+    tenant->bucket->refill(now.ns);
+  }
+  return has_token(line) && (is_empty() || line.debt < kQuantum);
+}
+
+void FairQueue::charge(std::uint16_t group, std::uint32_t bytes) {
+  Line& line = lines_[group];
+  if (Tenant* tenant = limited_tenant_of(line); tenant != nullptr && tenant->bucket->has_token()) {
+    tenant->bucket->take();
+  }
+  if (is_empty()) {
+    return;
+  }
+  if (line.frames == 0 && line.debt == 0) {
+    join(group);
+  }
+  line.debt += cost_of(bytes);
+}
+
 std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t group) {
   Line& line = lines_[group];
   const bool is_full = line.frames >= 2 * (room() - size_);
@@ -114,10 +136,10 @@ std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t grou
 void FairQueue::append(frame::Frame& frame, std::uint32_t group) {
   Line& line = lines_[group];
   const std::uint32_t place = std::exchange(free_, places_[free_].next);
-  places_[place] = {&frame, kNone, cost_of(frame)};
+  places_[place] = {&frame, kNone, cost_of(frame.length)};
   (line.frames == 0 ? line.first : places_[line.last].next) = place;
   line.last = place;
-  if (line.frames++ == 0) {
+  if (line.frames++ == 0 && line.debt == 0) {
     join(group);
   }
   ++size_;
@@ -163,16 +185,23 @@ void FairQueue::call_back(frame::Instant now) {
   }
 }
 
+/// While no frame waits, nobody has lost anything.
+void FairQueue::pay(Line& line) const {
+  const std::uint32_t paid = is_empty() ? line.debt : std::min(line.debt, line.deficit);
+  line.debt -= paid;
+  line.deficit -= std::min(paid, line.deficit);
+}
+
 /// Serves the first line until its turn ends or `frames` is full.
 unsigned FairQueue::serve_first(std::span<frame::Frame*> frames) {
   Line& line = lines_[circle_.first];
   Tenant* tenant = limited_tenant_of(line);
   line.deficit += in_turn_ ? 0 : kQuantum;
   in_turn_ = true;
+  pay(line);
   unsigned served = 0;
-  while (line.frames != 0 && has_token(line)) {
-    const std::uint32_t cost = places_[line.first].cost;
-    if (cost > line.deficit) {
+  while (line.debt != 0 || (line.frames != 0 && has_token(line))) {
+    if (line.debt != 0 || places_[line.first].cost > line.deficit) {
       push(circle_, pop(circle_));
       in_turn_ = false;
       return served;
@@ -180,7 +209,7 @@ unsigned FairQueue::serve_first(std::span<frame::Frame*> frames) {
     if (served == frames.size()) {
       return served; // its turn goes on
     }
-    line.deficit -= cost;
+    line.deficit -= places_[line.first].cost;
     if (tenant != nullptr) {
       tenant->bucket->take();
     }
@@ -206,23 +235,24 @@ void FairQueue::regroup(const std::function<std::uint16_t(const frame::Frame&)>&
 }
 
 frame::Frame* FairQueue::take_any() {
-  if (!circle_.is_empty()) {
-    in_turn_ = false;
-    return pop_first_of(circle_);
+  in_turn_ = false;
+  frame::Frame* frame = take_any_of(circle_);
+  for (auto tenant = tenants_.begin(); frame == nullptr && tenant != tenants_.end(); ++tenant) {
+    frame = take_any_of(tenant->aside);
   }
-  for (Tenant& tenant : tenants_) {
-    if (!tenant.aside.is_empty()) {
-      return pop_first_of(tenant.aside);
-    }
-  }
-  return nullptr;
+  return frame;
 }
 
-frame::Frame* FairQueue::pop_first_of(Row& row) {
-  Line& line = lines_[row.first];
-  frame::Frame* frame = pop(line);
-  if (line.frames == 0) {
-    pop(row);
+/// Debts are forgotten with the last frame of a line.
+frame::Frame* FairQueue::take_any_of(Row& row) {
+  frame::Frame* frame = nullptr;
+  while (frame == nullptr && !row.is_empty()) {
+    Line& line = lines_[row.first];
+    frame = line.frames == 0 ? nullptr : pop(line);
+    if (line.frames == 0) {
+      line.debt = 0;
+      pop(row);
+    }
   }
   return frame;
 }

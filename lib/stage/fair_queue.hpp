@@ -79,6 +79,14 @@ class FairQueue {
   /// waits for a token, and there is a token, which is then taken.
   bool passes(std::uint16_t group, frame::Instant now);
 
+  /// Whether the worker may send something again for the group: always while no frame waits, except
+  /// that a tenant's packets per second count; otherwise until the group owes a turn.
+  bool may_send_again(std::uint16_t group, frame::Instant now);
+
+  /// The worker has sent a frame of so many bytes again for the group. Its line pays where others
+  /// wait, from its next turns.
+  void charge(std::uint16_t group, std::uint32_t bytes);
+
   /// Puts the frame at the end of its line. Otherwise the reason to drop it.
   std::optional<DropReason> put(frame::Frame& frame, std::uint16_t group);
 
@@ -113,13 +121,14 @@ class FairQueue {
     std::uint32_t cost = 0; // here, because the frame is in no cache any more when its turn comes
   };
 
-  /// First in, first out. While it has frames it is in the circle of lines to be served, or it
-  /// stands aside with others of its tenant.
+  /// First in, first out. While it has frames or a debt it is in the circle of lines to be served,
+  /// or it stands aside with others of its tenant.
   struct Line {
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
     std::uint32_t frames = 0;
     std::uint32_t deficit = 0;  // what its turn may still cost
+    std::uint32_t debt = 0;     // what was sent again for it cost, and it has not paid
     std::uint32_t next = kNone; // line in the circle, or aside
     std::uint16_t tenant = kNoTenant;
     LineCounters counters;
@@ -146,7 +155,8 @@ class FairQueue {
   std::uint32_t pop(Row& row);
   void append(frame::Frame& frame, std::uint32_t group);
   frame::Frame* pop(Line& line);
-  frame::Frame* pop_first_of(Row& row);
+  frame::Frame* take_any_of(Row& row);
+  void pay(Line& line) const;
   void call_back(frame::Instant now);
   unsigned serve_first(std::span<frame::Frame*> frames);
   void join(std::uint32_t group);

@@ -24,9 +24,9 @@ std::optional<std::uint16_t> only_ring_of(const ring::RingSet& set, std::uint16_
 
 } // namespace
 
-Queue::Queue(std::uint32_t room, const ring::CurrentRings& current, RingStates& rings,
+Queue::Queue(FairQueue& lines, const ring::CurrentRings& current, RingStates& rings,
              Classify& classify, Forward& forward)
-    : lines_(room), current_(current), rings_(rings), classify_(classify), forward_(forward) {
+    : lines_(lines), current_(current), rings_(rings), classify_(classify), forward_(forward) {
   follow_groups();
 }
 

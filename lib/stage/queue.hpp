@@ -26,9 +26,9 @@ struct TenantShares {
 /// (protocol I7).
 class Queue {
  public:
-  /// With no room, frames always go straight through.
-  Queue(std::uint32_t room, const ring::CurrentRings& current, RingStates& rings,
-        Classify& classify, Forward& forward);
+  /// The frames wait in `lines`. If these have no room, frames always go straight through.
+  Queue(FairQueue& lines, const ring::CurrentRings& current, RingStates& rings, Classify& classify,
+        Forward& forward);
 
   /// Said before the frames of a burst. Only where several groups share the worker does it matter.
   void expect(Backlog backlog) {
@@ -78,7 +78,7 @@ class Queue {
   bool is_open_ = true;
   bool is_crowded_ = false;
   std::size_t sharers_ = 0;
-  FairQueue lines_;
+  FairQueue& lines_;
   const ring::CurrentRings& current_;
   RingStates& rings_;
   Classify& classify_;

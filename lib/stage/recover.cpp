@@ -42,9 +42,9 @@ std::uint8_t syndrome_for(const Recover::Wait& wait) {
 } // namespace
 
 Recover::Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
-                 Schedule& schedule, Forward& forward)
-    : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule),
-      forward_(forward) {}
+                 Schedule& schedule, FairQueue& lines, Forward& forward)
+    : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule), lines_(lines),
+      forward_(forward), turns_(rings.size()) {}
 
 void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
@@ -58,6 +58,7 @@ void Recover::end(std::uint16_t index) {
   RingState& ring = *rings_[index];
   ring.due = {};
   ring.gaps = 0;
+  ring.resending.clear();
 }
 
 void Recover::came_out_of_order(const RingChild& sender, std::uint32_t psn, frame::Instant now) {
@@ -146,7 +147,7 @@ void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::
   } else if (flow.pass != Flow::Pass::resent) {
     flow.pass = Flow::Pass::resent;
     if (!is_answered_already(flow, now)) {
-      resend(sender, now);
+      answer(sender, now);
     }
   }
   drop(frame, verdict.ring, DropReason::repeat_swallowed, now);
@@ -167,6 +168,19 @@ void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
   const bool is_done =
       may_speak(sender, now) ? say(sender, kAck, now) : send_last_again(sender, now);
   flow.pass = is_done ? Flow::Pass::acknowledged : Flow::Pass::nothing;
+}
+
+void Recover::answer(const RingChild& sender, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  if (flow.is_answered_soon()) {
+    return;
+  }
+  if (now.ns < flow.may_answer_at()) {
+    flow.is_answer_due = true;
+    return schedule_.expect(sender.ring, flow.may_answer_at());
+  }
+  flow.answer();
+  resend(sender, now);
 }
 
 bool Recover::is_waiting_for_repeat(const Flow& flow) {
@@ -257,14 +271,82 @@ void Recover::resend(const RingChild& sender, frame::Instant now) {
   Flow& flow = classifier_.flow_of(sender);
   flow.is_timing = false; // Karn: an acknowledgement may be for either copy
   flow.progress_at = now.ns;
-  schedule_.expect(sender.ring, now.ns + flow.timer());
-  classifier_.history_of(sender).for_each_known([&](const conn::MessageRecord& record) {
-    for (std::uint32_t packet = 0; packet < record.packets; ++packet) {
-      if (flow.is_unacknowledged(wire::psn_add(record.first_psn, packet))) {
-        flow.counters.resent += send_again(sender, record, packet, now) ? 1 : 0;
-      }
+  flow.is_answer_due = false;
+  flow.is_resending = true;
+  flow.resend_next = flow.unacknowledged;
+  rings_[sender.ring]->resending.push(sender.child);
+  const bool is_alone = turns_.is_empty();
+  turns_.push(sender.ring);
+  if (is_alone) {
+    return resend_some(now);
+  }
+  schedule_.hurry(now.ns + kResendPause);
+}
+
+void Recover::resend_some(frame::Instant now) {
+  if (now.ns != allowed_at_) {
+    allowed_at_ = now.ns;
+    allowed_ = kResendsPerLook;
+  }
+  std::size_t in_vain = 0;
+  while (allowed_ != 0 && in_vain < turns_.size()) {
+    const std::uint16_t ring = turns_.pop();
+    in_vain = take_turn(ring, now) == 0 ? in_vain + 1 : 0;
+    if (rings_[ring] && !rings_[ring]->resending.is_empty()) {
+      turns_.push(ring);
     }
+  }
+  if (!turns_.is_empty()) {
+    schedule_.hurry(now.ns + kResendPause);
+  }
+}
+
+/// One connection of the ring. Returns how many results it has tried to send.
+unsigned Recover::take_turn(std::uint16_t ring, frame::Instant now) {
+  if (!rings_[ring] || rings_[ring]->resending.is_empty()) {
+    return 0; // its incarnation has ended
+  }
+  Turns& children = rings_[ring]->resending;
+  const RingChild sender{ring, children.pop()};
+  const unsigned tried = resend_from_next(sender, std::min(kResendsPerTurn, allowed_), now);
+  allowed_ -= tried;
+  if (classifier_.flow_of(sender).is_resending) {
+    children.push(sender.child);
+  }
+  return tried;
+}
+
+/// Sends `most` results again at most, and fewer where others wait for the worker.
+unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame::Instant now) {
+  Flow& flow = classifier_.flow_of(sender);
+  const std::uint16_t group = current_->group_of_ring(sender.ring);
+  const std::uint32_t from = wire::psn_before(flow.resend_next, flow.unacknowledged)
+                                 ? flow.unacknowledged
+                                 : flow.resend_next;
+  unsigned tried = 0;
+  flow.is_resending = false;
+  classifier_.history_of(sender).for_each_known_from(from, [&](const conn::MessageRecord& record) {
+    const std::int32_t begun = std::max(wire::psn_distance(record.first_psn, from), 0);
+    for (auto packet = static_cast<std::uint32_t>(begun); packet < record.packets; ++packet) {
+      const std::uint32_t psn = wire::psn_add(record.first_psn, packet);
+      if (!flow.is_past(psn)) {
+        return false;
+      }
+      if (tried == most || !lines_.may_send_again(group, now)) {
+        flow.is_resending = true;
+        flow.resend_next = psn;
+        return false;
+      }
+      ++tried;
+      flow.counters.resent += send_again(sender, record, packet, now) ? 1 : 0;
+    }
+    return true;
   });
+  if (tried != 0) {
+    flow.progress_at = now.ns;
+    schedule_.expect(sender.ring, now.ns + flow.timer());
+  }
+  return tried;
 }
 
 void Recover::resend_late(const RingChild& sender, frame::Instant now) {
@@ -274,7 +356,12 @@ void Recover::resend_late(const RingChild& sender, frame::Instant now) {
 
 /// The result that left last, from which the receiver's acknowledgement tells everything.
 bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
-  const std::uint32_t last = wire::psn_add(classifier_.flow_of(sender).next_out, -1);
+  Flow& flow = classifier_.flow_of(sender);
+  if (now.ns < flow.kept_alive_at + flow.answer_pause()) {
+    return false;
+  }
+  flow.kept_alive_at = now.ns;
+  const std::uint32_t last = wire::psn_add(flow.next_out, -1);
   const auto located = classifier_.history_of(sender).locate(last);
   return located.place == conn::MessageHistory::Place::inside &&
          send_again(sender, *located.record, located.packet, now);
@@ -308,6 +395,7 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
                  .data = result.data,
                  .data_crc = result.crc},
                 is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no);
+  lines_.charge(current_->group_of_ring(sender.ring), frame->length);
   send_own(*frame, now,
            {.message = record.message,
             .packet = packet,
@@ -366,9 +454,7 @@ void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wi
                           frame::Instant now) {
   if (take_acknowledgement(frame, sender, aeth, frame.packet.psn, now)) {
     const auto wait = wire::rnr_wait(wire::value_of(aeth.syndrome));
-    Flow& flow = classifier_.flow_of(sender);
-    flow.held_until = now.ns + 2 * static_cast<std::uint64_t>(wait.count());
-    flow.hushed_until = std::max(flow.hushed_until, flow.held_until);
+    classifier_.flow_of(sender).hold(now.ns, static_cast<std::uint64_t>(wait.count()));
   }
   send_on(frame, now);
 }
@@ -393,7 +479,7 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
   if (is_new) {
     ++flow.counters.mended;
     if (!flow.is_held(now.ns)) {
-      resend(sender, now);
+      answer(sender, now);
     }
   }
   drop(frame, sender.ring, DropReason::nak_mended, now);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "conn/classifier.hpp"
+#include "stage/fair_queue.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
 #include "stage/schedule.hpp"
+#include "stage/turns.hpp"
 
 namespace weir::stage {
 
@@ -17,7 +19,10 @@ class Recover {
 
  public:
   Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
-          Schedule& schedule, Forward& forward);
+          Schedule& schedule, FairQueue& lines, Forward& forward);
+
+  /// There are rings with larger indices.
+  void resize(std::size_t rings) { turns_.resize(rings); }
 
   /// The sender's hello has been admitted.
   void begin(const ring::RingChild& sender, const frame::Frame& hello, frame::Instant now);
@@ -62,11 +67,15 @@ class Recover {
   /// When the sender may be asked next, in ns.
   static std::uint64_t may_ask_at(const recovery::Flow& flow);
 
-  /// Sends the receiver again all that it has not acknowledged.
-  void resend(const ring::RingChild& sender, frame::Instant now);
+  /// Sends the receiver again all that it has not acknowledged, because it or its sender wants it:
+  /// now, or when the last answer is a round trip old (R3).
+  void answer(const ring::RingChild& sender, frame::Instant now);
 
   /// The same because no acknowledgement has come in time.
   void resend_late(const ring::RingChild& sender, frame::Instant now);
+
+  /// Sends some of the results that are to leave again. Rings take turns.
+  void resend_some(frame::Instant now);
 
   /// How a sender has waited, and how it is kept alive.
   struct Wait {
@@ -90,6 +99,12 @@ class Recover {
   bool may_speak(const ring::RingChild& sender, frame::Instant now) const;
 
  private:
+  /// Results that leave again at one time, from all rings together, in about 60 us. With fewer, the
+  /// results that leave anew would overtake the rest of a usual window.
+  static constexpr unsigned kResendsPerLook = 256;
+  static constexpr unsigned kResendsPerTurn = 8;       // of one connection
+  static constexpr std::uint64_t kResendPause = 1'000; // ns; a round of the worker takes longer
+
   static bool is_waiting_for_repeat(const Flow& flow);
   static bool is_answered_already(const Flow& flow, frame::Instant now);
   void acknowledge_again(const ring::RingChild& sender, frame::Instant now);
@@ -101,6 +116,9 @@ class Recover {
                    frame::Instant now);
   void send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
                 std::optional<std::uint16_t> port);
+  void resend(const ring::RingChild& sender, frame::Instant now);
+  unsigned take_turn(std::uint16_t ring, frame::Instant now);
+  unsigned resend_from_next(const ring::RingChild& sender, unsigned most, frame::Instant now);
   bool send_last_again(const ring::RingChild& sender, frame::Instant now);
   bool send_again(const ring::RingChild& sender, const conn::MessageRecord& record,
                   std::uint32_t packet, frame::Instant now);
@@ -123,7 +141,11 @@ class Recover {
   conn::Classifier& classifier_;
   RingStates& rings_;
   Schedule& schedule_;
+  FairQueue& lines_;
   Forward& forward_;
+  Turns turns_;                  // rings whose results leave again
+  std::uint64_t allowed_at_ = 0; // ns: the time that allowed_ is for
+  unsigned allowed_ = 0;         // results that may leave again at this time
 };
 
 } // namespace weir::stage

@@ -13,7 +13,7 @@ slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring) {
 RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
     : slots(dimensions_of(ring), memory), pins(ring.children()),
       packets_per_message(ring.spec().packets_per_message()), answers(ring.children()),
-      results(ring.children()) {}
+      results(ring.children()), resending(ring.children()) {}
 
 std::optional<Stall> RingState::stall() const {
   if (!slots.is_filling(due.slot(), due.message)) {

@@ -8,6 +8,7 @@
 #include "recovery/result_template.hpp"
 #include "ring/ring.hpp"
 #include "slot/slot_table.hpp"
+#include "stage/turns.hpp"
 
 #include <memory_resource>
 #include <optional>
@@ -66,6 +67,7 @@ struct RingState {
   std::uint64_t heard_at_ns = 0;                 // when one last acknowledged, or the ring was made
   std::vector<recovery::AnswerTemplate> answers; // by child: to its sender
   std::vector<recovery::ResultTemplate> results; // by child: to its receiver
+  Turns resending;                               // children to whose receivers results leave again
 };
 
 /// By index in the set of rings; empty where another worker owns the ring.

@@ -33,6 +33,9 @@ class Schedule {
     }
   }
 
+  /// The next look is at that time or before it, whatever ring it is for.
+  void hurry(std::uint64_t time) { next_ = std::min(next_, time); }
+
   std::uint64_t next() const { return next_; }
 
   /// Calls `look` with each ring whose time has come. It returns when the ring is due again.

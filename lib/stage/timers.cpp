@@ -28,6 +28,7 @@ void Timers::look(frame::Instant now) {
     const std::uint64_t due = look_at(ring, now);
     return due == kNever ? due : std::max(due, now.ns + recovery::kTimerGranularity);
   });
+  recover_.resend_some(now);
 }
 
 void Timers::expect_hello(std::uint16_t ring, frame::Instant now) {
@@ -91,6 +92,7 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
       expect(ask_late(sender, *stall, timer, now));
     }
     if (flow.is_outstanding()) {
+      expect(answer_later(sender, now));
       expect(resend_overdue(sender, now));
     } else if (stall && !is_late) {
       expect(keep_alive(sender, *stall, now));
@@ -124,12 +126,24 @@ std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std:
 std::uint64_t Timers::resend_overdue(const RingChild& sender, frame::Instant now) {
   const recovery::Flow& flow = classifier_.flow_of(sender);
   const auto due = [&] {
-    return flow.resends == recovery::kMostResends
+    return flow.resends == recovery::kMostResends || flow.is_resending
                ? kNever
                : std::max(flow.progress_at + flow.timer(), flow.hushed_until);
   };
   if (now.ns >= due() && recover_.may_speak(sender, now)) {
     recover_.resend_late(sender, now);
+  }
+  return due();
+}
+
+/// Somebody has wanted results again too soon (R3, R4).
+std::uint64_t Timers::answer_later(const RingChild& sender, frame::Instant now) {
+  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const auto due = [&] {
+    return flow.is_answer_due ? std::max(flow.may_answer_at(), flow.held_until) : kNever;
+  };
+  if (now.ns >= due()) {
+    recover_.answer(sender, now);
   }
   return due();
 }

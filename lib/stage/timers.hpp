@@ -25,6 +25,7 @@ class Timers {
   std::uint64_t longest_timer(std::uint16_t ring) const;
   std::uint64_t ask_late(const ring::RingChild& sender, const Stall& stall, std::uint64_t timer,
                          frame::Instant now);
+  std::uint64_t answer_later(const ring::RingChild& sender, frame::Instant now);
   std::uint64_t resend_overdue(const ring::RingChild& sender, frame::Instant now);
   std::uint64_t keep_alive(const ring::RingChild& sender, const Stall& stall, frame::Instant now);
 

@@ -30,7 +30,8 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
                   [this](const ring::RingChild& sender) {
                     return rings_[sender.ring]->slots.holds(sender.child);
                   }),
-      recover_(current, classifier_, rings_, schedule_, forward),
+      lines_(settings.queue_room),
+      recover_(current, classifier_, rings_, schedule_, lines_, forward),
       timers_(current, classifier_, rings_, schedule_, recover_),
       emit_(current, classifier_, rings_, reductions_, schedule_, forward),
       reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
@@ -39,7 +40,7 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
              settings.classifier.hash_key),
       classify_(classifier_, rings_, bridge, lanes_, aggregate_, emit_, recover_, timers_, forward,
                 counters),
-      queue_(settings.queue_room, current, rings_, classify_, forward),
+      queue_(lines_, current, rings_, classify_, forward),
       ring_path_(lanes_, rings_, queue_, forward, bridge, aggregate_, counters) {
   follow_rings();
 }
@@ -67,6 +68,7 @@ void Worker::adopt(std::uint16_t ring, RingRoom room) {
   classifier_.adopt(ring, std::move(room.connections));
   rings_.resize(current_->rings().size());
   schedule_.resize(current_->rings().size());
+  recover_.resize(current_->rings().size());
   rings_[ring].emplace(std::move(room.state));
   owned_.push_back(ring);
   queue_.follow_groups();

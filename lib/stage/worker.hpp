@@ -118,6 +118,7 @@ class Worker {
   Schedule schedule_;
   conn::Classifier classifier_;
   slot::ReductionQueue reductions_;
+  FairQueue lines_;
   Recover recover_;
   Timers timers_;
   Emit emit_;

@@ -350,13 +350,13 @@ MUTATIONS = [
     Mutation("rnr-wait-ours", "the switch asks and resends while the sender waits out its RNR NAK", [
         Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")], FASTER),
     Mutation("rnr-wait-receivers", "the switch asks and resends while the sender waits out the receiver's RNR NAK", [
-        Edit(RECOVER, "    flow.hushed_until = std::max(flow.hushed_until, flow.held_until);\n", "")], FASTER),
+        Edit("lib/recovery/flow.hpp", "    hushed_until = hushed_until < held_until ? held_until : hushed_until;\n", "")], FASTER),
 
     # R3: mend from the cache
     Mutation("mend-never", "a receiver's NAK passes", [
         Edit(RECOVER, "!flow.is_past(wanted) || !may_speak(sender, now)) {", "flow.is_past(wanted) || !may_speak(sender, now)) {")]),
     Mutation("mend-absorb", "a receiver's NAK ends in the switch and nothing else happens", [
-        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      resend(sender, now);\n    }\n", "")], FASTER),
+        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      answer(sender, now);\n    }\n", "")], FASTER),
     Mutation("mend-ack", "no ACK(q-1) goes on in the NAK's place", [
         Edit(RECOVER, "  if (wanted != acknowledged) {\n    say(sender, kAck, now);\n  }\n  if (is_new) {", "  if (is_new) {")], FASTER),
     Mutation("mend-old", "a NAK below a passes", [
@@ -365,12 +365,10 @@ MUTATIONS = [
         Edit(RECOVER, "|| !flow.is_past(wanted) || !may_speak(", "|| !may_speak(")],
         "a receiver asks for s only when something above s has reached it, and R1 lets nothing above s leave"),
     Mutation("mend-no-buffer", "a NAK after the receiver's own RNR NAK is mended", [
-        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      resend(sender, now);\n    }\n", "    resend(sender, now);\n")],
+        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      answer(sender, now);\n    }\n", "    answer(sender, now);\n")],
         "members here always have a buffer; against soft-RoCE it loops (docs/transports.md), which costs packets only"),
     Mutation("resend-past-s", "slots whose result has not left are sent again", [
-        Edit(RECOVER, "if (flow.is_unacknowledged(wire::psn_add(record.first_psn, packet))) {",
-             "const std::uint32_t psn = wire::psn_add(record.first_psn, packet);\n"
-             "      if (!wire::psn_before(psn, flow.unacknowledged) && wire::psn_before(psn, flow.next_in)) {"),
+        Edit(RECOVER, "      if (!flow.is_past(psn)) {\n        return false;", "      if (!wire::psn_before(psn, flow.next_in)) {\n        return false;"),
         Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
     Mutation("resend-other-data", "what is sent again is the slot's result, whichever message it is of", [
         Edit(RECOVER, "const std::uint32_t slot = record.first_slot + packet;",
@@ -385,6 +383,14 @@ MUTATIONS = [
     Mutation("resend-ackreq", "the last result sent again does not ask for an acknowledgement", [
         Edit(RECOVER, "is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no", 
              "is_last ? ResultTemplate::AckRequest::no : ResultTemplate::AckRequest::no")], FASTER),
+
+    Mutation("answers-at-once", "who wants results again gets them each time at once", [
+        Edit(RECOVER, "  if (now.ns < flow.may_answer_at()) {\n", "  if (false) {\n")],
+        "it costs packets, which somebody else's ring may lack; resend_test holds the rule by itself"),
+    Mutation("resend-all", "what leaves again leaves in one go", [
+        Edit(RECOVER, "    allowed_ = kResendsPerLook;\n", "    allowed_ = 1u << 24;\n"),
+        Edit(RECOVER, "std::min(kResendsPerTurn, allowed_)", "allowed_")],
+        "it costs packets, which somebody else's ring may lack; resend_test holds the rule by itself"),
 
     # R4: swallow
     Mutation("swallow-forward", "a repeat of a released packet is forwarded", [
@@ -404,11 +410,11 @@ MUTATIONS = [
     Mutation("swallow-acks", "every repeat below a brings an ACK(a-1)", [
         Edit(RECOVER, "  if (flow.pass != Flow::Pass::nothing) {\n    return;\n  }\n", "")], FASTER),
     Mutation("swallow-resend", "repeats from a on bring no resend", [
-        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      resend(sender, now);\n    }\n", "")]),
+        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      answer(sender, now);\n    }\n", "")]),
     Mutation("swallow-resends", "every repeat from a on brings a resend", [
         Edit(RECOVER, "} else if (flow.pass != Flow::Pass::resent) {", "} else {")], FASTER),
     Mutation("swallow-own-pass", "a pass that the switch asked for brings a resend, too", [
-        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      resend(sender, now);\n    }\n", "    resend(sender, now);\n")], FASTER),
+        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      answer(sender, now);\n    }\n", "    answer(sender, now);\n")], FASTER),
     Mutation("swallow-pass", "no new pass is noticed", [
         Edit(FLOW, "  pass = Pass::nothing;\n", "")]),
     Mutation("swallow-silent", "when patience is over, repeats below a bring nothing", [

@@ -16,6 +16,10 @@ OWN_RNR_WAIT_NS = 15_000_000
 LONGEST_PAUSE_NS = 100_000_000
 RESENDS_WITHOUT_PROGRESS = 5
 MOST_DOUBLINGS = 16
+TRIES = 7  # of a requester
+LONGEST_ANSWER_PAUSE_NS = 15_000_000
+RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN = 256, 8
+RESEND_PAUSE_NS = 1_000
 LEAST_ACK_TIMEOUT = 12  # 1 .. 11 count as this (§2a)
 
 ACKNOWLEDGE = 0x11  # opcode
@@ -184,6 +188,10 @@ class Flow:
     answers_us: bool = False  # the pass is what the question asked for
     asks: int = 0  # since a moved
     resends: int = 0  # by the timer, since a moved
+    answers: int = 0  # to who wants a ... s-1 again, since a moved
+    answer_due: bool = False  # who wants it came too soon
+    no_buffer: bool = False  # said the receiver, since the last answer
+    again_from: int | None = None  # results from here on leave again
     doublings: int = 0
     hushed_until_ns: int = 0  # an RNR wait
     held_until_ns: int = 0  # the receiver's
@@ -243,6 +251,7 @@ class Flow:
             return False
         if upto != self.a:
             self.a, self.progress_ns, self.asks, self.resends = upto, now, 0, 0
+            self.answers, self.answer_due, self.no_buffer = 0, False, False
             if self.timed and follows(upto, self.timed[0]):
                 self.round_trip.take(now - self.timed[1])
                 self.timed, self.doublings = None, 0
@@ -258,6 +267,21 @@ class Flow:
             waits = not self.went_back and self.question.e == self.e
             return self.question.ns + self.timer if waits else 0
         return self.question.ns + min(OWN_RNR_WAIT_NS << min(self.asks - 2, 3), LONGEST_PAUSE_NS)
+
+    def may_answer_at(self) -> int:
+        """R3: at once, then after a pause; after a requester's tries each pause is twice the last one."""
+        if self.answers == 0:
+            return 0
+        if self.answers > TRIES:
+            longer = self.round_trip.timer() << min(self.answers - TRIES, MOST_DOUBLINGS)
+            return self.progress_ns + min(longer, LONGEST_ANSWER_PAUSE_NS)
+        if self.no_buffer:
+            return 0
+        return self.progress_ns + self.answer_pause()
+
+    def answer_pause(self) -> int:
+        told = [(4096 << self.ack_timeout) // 2] if self.ack_timeout else []
+        return min([self.round_trip.timer(), *told])
 
     def asked(self, now: int) -> None:
         self.question, self.went_back = Question(now, self.e), False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
 from recovery_model import (ACK, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS, PATIENCE_NS,
-                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows,
+                            RESEND_PAUSE_NS, RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN, RESENDS_WITHOUT_PROGRESS, RNR,
+                            SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows,
                             plus, resent_result, rnr_wait_ns, syndrome_of, turned_around)
 from roce import Roce, serial
 
@@ -24,6 +25,9 @@ class Rules:
     def __init__(self, switch: Switch) -> None:
         self.switch = switch
         self.looked_ns = -GRANULARITY_NS
+        self.turns: list[int] = []  # ranks whose results leave again
+        self.allowed = (-1, 0)  # at which time, how many results
+        self.hurry_ns: int | None = None  # when more of them leave
 
     @property
     def now(self) -> int:
@@ -81,14 +85,54 @@ class Rules:
         return next((slot for slot in self.switch.slots.values()
                      if slot.released and slot.packets[rank].roce.psn == psn), None)
 
+    def answer(self, rank: int) -> None:
+        """R3: to who wants a … s-1 again."""
+        flow = self.flow(rank)
+        if flow.again_from is not None and not follows(flow.again_from, flow.a):
+            return  # they have yet to leave
+        if self.now < flow.may_answer_at():
+            flow.answer_due = True
+            return
+        flow.answers, flow.no_buffer = flow.answers + 1, False
+        self.resend(rank)
+
     def resend(self, rank: int) -> None:
         """R3: a … s-1."""
         flow = self.flow(rank)
-        flow.timed, flow.progress_ns = None, self.now
+        flow.timed, flow.progress_ns, flow.answer_due, flow.again_from = None, self.now, False, flow.a
+        is_alone = not self.turns
+        if rank not in self.turns:
+            self.turns.append(rank)
+        if is_alone:
+            self.resend_some()
+        else:
+            self.hurry_ns = self.now + RESEND_PAUSE_NS
+
+    def resend_some(self) -> None:
+        if self.allowed[0] != self.now:
+            self.allowed = (self.now, RESENDS_AT_ONE_TIME)
+        while self.turns and self.allowed[1]:
+            rank = self.turns.pop(0)
+            if self.switch.live(rank) is not None and self.take_turn(rank):
+                self.turns.append(rank)
+        self.hurry_ns = self.now + RESEND_PAUSE_NS if self.turns else None
+
+    def take_turn(self, rank: int) -> bool:
+        """Whether more is to leave."""
+        flow = self.flow(rank)
+        if flow.again_from is None:
+            return False
         released = [slot.packets[rank].roce.psn for slot in self.switch.slots.values() if slot.released]
-        for psn in sorted(released, key=lambda psn: serial(psn, flow.a, 24)):
-            if not follows(flow.a, psn) and follows(flow.s, psn):
-                self.send_again(rank, psn)
+        first = flow.a if follows(flow.a, flow.again_from) else flow.again_from
+        wanted = [psn for psn in released if not follows(first, psn) and follows(flow.s, psn)]
+        wanted.sort(key=lambda psn: serial(psn, first, 24))
+        count = min(RESENDS_IN_A_TURN, self.allowed[1])
+        flow.again_from = wanted[count] if len(wanted) > count else None
+        for psn in wanted[:count]:
+            self.send_again(rank, psn)
+            flow.progress_ns = self.now
+        self.allowed = (self.now, self.allowed[1] - len(wanted[:count]))
+        return flow.again_from is not None
 
     # -- R2
 
@@ -115,17 +159,18 @@ class Rules:
         flow = self.flow(rank)
         flow.heard(psn, self.now)
         if follows(flow.a, psn):
-            if flow.done is Pass.NOTHING:
+            if flow.done is Pass.NOTHING and self.may_speak(rank):
                 flow.done = Pass.ACKNOWLEDGED
-                if self.may_speak(rank):
-                    self.say_ack(rank)
-                else:  # the receiver has to say it itself
-                    self.send_again(rank, plus(flow.s, -1))
+                self.say_ack(rank)
+            elif flow.done is Pass.NOTHING and self.now >= flow.kept_alive_ns + flow.answer_pause():
+                flow.done = Pass.ACKNOWLEDGED
+                flow.kept_alive_ns = self.now
+                self.send_again(rank, plus(flow.s, -1))  # the receiver has to say it itself
         elif flow.done is not Pass.RESENT:
             flow.done = Pass.RESENT
             under_way = flow.answers_us and self.now - flow.progress_ns < flow.round_trip.timer()
             if not under_way:
-                self.resend(rank)
+                self.answer(rank)
 
     # -- R3
 
@@ -137,6 +182,7 @@ class Rules:
         if syndrome >> 5 == ACK:
             self.take(answer, syndrome, flow, plus(answer.psn, 1))
         elif syndrome >> 5 == RNR and self.take(answer, syndrome, flow, answer.psn):
+            flow.no_buffer, flow.answer_due = True, False
             flow.held_until_ns = self.now + 2 * rnr_wait_ns(syndrome)
             flow.hushed_until_ns = max(flow.hushed_until_ns, flow.held_until_ns)
         return syndrome == SEQUENCE_ERROR and self.mends(answer, rank, flow)
@@ -156,7 +202,7 @@ class Rules:
         if nak.psn != before:
             self.say_ack(rank)
         if is_new and self.now >= flow.held_until_ns:
-            self.resend(rank)
+            self.answer(rank)
         return True
 
     # -- timers: R5 and §10
@@ -166,10 +212,14 @@ class Rules:
         while True:
             next_ns = min((due.ns for due in self.dues()), default=until + 1)
             next_ns = max(next_ns, self.looked_ns + GRANULARITY_NS, self.now)
-            if next_ns > until:
+            hurry_ns = next_ns if self.hurry_ns is None else min(self.hurry_ns, next_ns)
+            if hurry_ns > until:
                 return
-            self.switch.now = self.looked_ns = next_ns
-            self.fire()
+            self.switch.now = hurry_ns
+            if hurry_ns == next_ns:
+                self.looked_ns = next_ns
+                self.fire()
+            self.resend_some()
 
     def fire(self) -> None:
         """One action may postpone a later one."""
@@ -187,6 +237,7 @@ class Rules:
             yield from map(self.hello_due, waiting)
         for rank in range(self.switch.case.world):
             yield self.within_patience(self.late_due(rank))
+            yield self.within_patience(self.answer_due(rank))
             yield self.within_patience(self.outstanding_due(rank) or self.waiting_due(rank))
 
     def within_patience(self, due: Due | None) -> Due | None:
@@ -202,7 +253,7 @@ class Rules:
 
     def keep_hello_alive(self, hello: Waiting) -> None:
         hello.kept_alive_ns = self.now
-        if self.is_sole(hello.roce.src, hello.qp):
+        if self.is_sole(hello.roce, hello.qp):
             voice = Voice(turned_around(hello.roce, hello.qp))
             self.switch.say(voice.ack(plus(hello.roce.psn, -1)), "keep-alive", hello.ina.rank, hello.port)
 
@@ -216,11 +267,18 @@ class Rules:
         return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, flow.may_ask_at()),
                    lambda: self.ask(rank))
 
+    def answer_due(self, rank: int) -> Due | None:
+        live = self.switch.live(rank)
+        if live is None or not live.the_flow.qp or not live.the_flow.answer_due or not live.the_flow.outstanding:
+            return None
+        flow = live.the_flow
+        return Due(max(flow.may_answer_at(), flow.held_until_ns), lambda: self.answer(rank))
+
     def outstanding_due(self, rank: int) -> Due | None:
         if not self.may_answer(rank):
             return None
         flow = self.flow(rank)
-        if not flow.outstanding or flow.resends == RESENDS_WITHOUT_PROGRESS:
+        if not flow.outstanding or flow.resends == RESENDS_WITHOUT_PROGRESS or flow.again_from is not None:
             return None
         return Due(max(flow.progress_ns + flow.timer, flow.hushed_until_ns), lambda: self.resend_late(rank))
 

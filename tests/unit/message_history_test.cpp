@@ -201,17 +201,28 @@ TEST(MessageHistory, BeginForgetsEverything) {
   EXPECT_EQ(history.enter(5, 15, 1), "too far");
 }
 
-TEST(MessageHistory, VisitsKnownMessagesAloneFromTheOldestOn) {
+TEST(MessageHistory, VisitsKnownMessagesAloneFromAPsnOn) {
   History history(2); // of four messages
   history->begin(0, {});
   history.enter(1, 1, 2);
   history.enter(3, 1u << 22, 1); // message 2 is missing, and four million PSNs are left out
   history.enter(4, (1u << 22) + 1, 3);
-  std::vector<std::string> visited;
-  history->for_each_known([&](const MessageRecord& record) {
-    visited.push_back(fmt::format("{} at {:#x}", record.message, record.first_psn));
-  });
-  EXPECT_EQ(visited, (std::vector<std::string>{"1 at 0x1", "3 at 0x400000", "4 at 0x400001"}));
+  const auto visited_from = [&](std::uint32_t psn, std::size_t most = 4) {
+    std::vector<std::string> visited;
+    history->for_each_known_from(psn, [&](const MessageRecord& record) {
+      visited.push_back(fmt::format("{} at {:#x}", record.message, record.first_psn));
+      return visited.size() < most;
+    });
+    return visited;
+  };
+  using Texts = std::vector<std::string>;
+  const Texts all{"1 at 0x1", "3 at 0x400000", "4 at 0x400001"};
+  EXPECT_EQ(visited_from(0xfffff0), all) << "before the oldest";
+  EXPECT_EQ(visited_from(1), all);
+  EXPECT_EQ(visited_from(2), all);
+  EXPECT_EQ(visited_from(1u << 22), (Texts{"3 at 0x400000", "4 at 0x400001"}));
+  EXPECT_EQ(visited_from((1u << 22) + 2), Texts{"4 at 0x400001"});
+  EXPECT_EQ(visited_from(1, 1), Texts{"1 at 0x1"});
 }
 
 /// A guess says which slot to load before its packet is served. Slots are as on the page, §4:

@@ -47,6 +47,7 @@ class Bench {
   }
 
   std::vector<Sent> send(const Bytes& bytes, std::uint16_t port) {
+    received_bytes_ += bytes.size();
     switch_.accept(pool_.make(bytes, port), now);
     expect_balance();
     return sink_.take();
@@ -145,6 +146,9 @@ class Bench {
     return accounting().frames.dropped[static_cast<std::size_t>(reason)];
   }
 
+  /// Of the frames that came one by one.
+  std::uint64_t received_bytes() const { return received_bytes_; }
+
   frame::Instant now = frame::Instant{1'000'000'000};
 
   static std::vector<std::uint32_t> all_ports() { return std::vector<std::uint32_t>(4, kMaxFrame); }
@@ -179,6 +183,7 @@ class Bench {
     EXPECT_EQ(pool_.live(), accounting.held + accounting.queued);
   }
 
+  std::uint64_t received_bytes_ = 0;
   FramePool pool_;
   RecordingSink sink_;
   InlineSwitch switch_;

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §9, R3: what the switch sends again is paced, leaves in parts and costs its
+/// ring's share. docs/security.md, "What a packet makes the switch send", has the figures.
+
+#include "switch_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+
+namespace weir::stage {
+namespace {
+
+constexpr std::uint8_t kAck = 0x1f;
+constexpr std::uint8_t kNak = 0x60;
+constexpr std::uint8_t kRnr = 0x21; // 10 us
+constexpr std::uint64_t kUs = 1'000;
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kFirstTimer = 120 * kUs; // before a round trip is measured
+constexpr std::size_t kPacketsOfMessage = 300;
+constexpr std::size_t kAtOnce = 256;
+
+JobSpec large(std::uint32_t ring = 1, std::uint16_t network = 0) {
+  return {.ring = ring,
+          .window = 4,
+          .max_message_bytes = 256 * kPacketsOfMessage,
+          .session = kSession + ring - 1,
+          .first_own_qp = 0x500,
+          .network_id = network};
+}
+
+/// A ring whose two receivers have acknowledged the hellos alone; a message's results have left.
+struct Window {
+  explicit Window(Bench& bench, const JobSpec& spec) : job(spec), bench(bench) {}
+
+  void begin() {
+    bench.start(job);
+    for (std::uint16_t rank = 0; rank < 2; ++rank) {
+      answer(rank, kAck, first(rank));
+    }
+    std::mt19937 random(5);
+    made = random_exchange(random, job, 1, 256 * kPacketsOfMessage - 40);
+    for (std::size_t k = 0; k < kPacketsOfMessage; ++k) {
+      bench.send(made.packets[0][k], job.port_of(0));
+      bench.send(made.packets[1][k], job.port_of(1));
+    }
+  }
+
+  /// The rank's receiver has all.
+  void acknowledge(std::uint16_t rank) {
+    answer(rank, kAck, first(rank) + static_cast<std::uint32_t>(kPacketsOfMessage));
+  }
+
+  std::uint32_t first(std::uint16_t rank) const { return job.first_psn_of(rank); }
+
+  Built answer_from(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) const {
+    return build(job.answer_to(rank, syndrome, psn & 0xffffff));
+  }
+
+  std::vector<Sent> answer(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) {
+    return bench.send(answer_from(rank, syndrome, psn), job.port_of(job.successor_of(rank)));
+  }
+
+  /// The receiver has nothing of the message.
+  std::vector<Sent> nak(std::uint16_t rank = 0) { return answer(rank, kNak, first(rank) + 1); }
+
+  RingJob job;
+  Bench& bench;
+  Exchange made;
+};
+
+/// How many of these are results to the receiver of rank 0.
+std::size_t results_in(const std::vector<Sent>& sent, const RingJob& job) {
+  return static_cast<std::size_t>(std::ranges::count_if(sent, [&](const Sent& one) {
+    return one.ports == port_behind(job, 0) && one.bytes.size() > 200;
+  }));
+}
+
+/// Lets time pass. The frames that leave meanwhile.
+std::vector<Sent> wait(Bench& bench, std::uint64_t ns) {
+  const std::uint64_t end = bench.now.ns + ns;
+  while (bench.inside().next_look() <= end) {
+    bench.now = frame::Instant{std::max(bench.now.ns, bench.inside().next_look())};
+    bench.inside().look(bench.now);
+  }
+  bench.now = frame::Instant{end};
+  return bench.collect();
+}
+
+struct OneRing {
+  OneRing() {
+    window.begin();
+    behind_gap = window.job.message(0, 2, Bytes(600, 1))[2];
+  }
+
+  RingJob ring{large()};
+  Bench bench{{&ring}};
+  Window window{bench, large()};
+  Built behind_gap;
+};
+
+// ---- Parts. ----
+
+TEST(Resend, TheFirstNakIsAnsweredAtOnceAndTheRestFollows) {
+  OneRing one;
+  EXPECT_EQ(results_in(one.window.nak(), one.window.job), kAtOnce);
+  EXPECT_EQ(results_in(wait(one.bench, 2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
+}
+
+TEST(Resend, WhatLeavesAgainIsWhatLeftBefore) {
+  OneRing one;
+  std::vector<Sent> sent = one.window.nak();
+  const std::vector<Sent> rest = wait(one.bench, 2 * kUs);
+  sent.insert(sent.end(), rest.begin(), rest.end());
+  ASSERT_EQ(sent.size(), kPacketsOfMessage);
+  for (std::size_t k = 0; k < kPacketsOfMessage; ++k) {
+    EXPECT_EQ(sent[k], result_sent(one.window.job, 0, one.window.made.packets[0][k],
+                                   one.window.made.reduced[k]))
+        << k;
+  }
+}
+
+TEST(Resend, WhatTheReceiverHasByNowIsLeftOut) {
+  OneRing one;
+  one.window.nak();
+  one.window.answer(0, kAck, one.window.first(0) + 290);
+  EXPECT_EQ(results_in(wait(one.bench, 2 * kUs), one.window.job), kPacketsOfMessage - 290);
+}
+
+TEST(Resend, ConnectionsTakeTurns) {
+  OneRing one;
+  one.window.nak(0);
+  one.window.nak(1);
+  const std::vector<Sent> sent = wait(one.bench, 1 * kUs);
+  EXPECT_EQ(sent.size(), kAtOnce);
+  EXPECT_EQ(results_in(sent, one.window.job), kPacketsOfMessage - kAtOnce);
+}
+
+TEST(Resend, EndsWithItsIncarnation) {
+  OneRing one;
+  one.window.nak();
+  one.bench.reset(0);
+  EXPECT_TRUE(wait(one.bench, kMs).empty());
+}
+
+// ---- Pauses. ----
+
+TEST(Resend, AskedAgainTooSoonIsAnsweredAfterARoundTrip) {
+  OneRing one;
+  one.window.acknowledge(1);
+  one.window.nak();
+  wait(one.bench, 2 * kUs); // the rest leaves after 1 us
+  for (unsigned times = 0; times < 100; ++times) {
+    EXPECT_TRUE(one.window.nak().empty());
+  }
+  EXPECT_TRUE(wait(one.bench, kFirstTimer - 2 * kUs).empty());
+  EXPECT_EQ(results_in(wait(one.bench, 3 * kUs), one.window.job), kPacketsOfMessage) << "once";
+}
+
+TEST(Resend, AnAcknowledgementEndsThePause) {
+  OneRing one;
+  one.window.nak();
+  wait(one.bench, 2 * kUs);
+  const std::vector<Sent> sent = one.window.answer(0, kNak, one.window.first(0) + 281);
+  EXPECT_EQ(results_in(sent, one.window.job), kPacketsOfMessage - 280);
+}
+
+TEST(Resend, ASenderThatHasWaitedForABufferIsAnsweredAtOnce) {
+  OneRing one;
+  one.window.nak();
+  wait(one.bench, 2 * kUs);
+  EXPECT_EQ(one.window.answer(0, kRnr, one.window.first(0) + 1).size(), 1U) << "it passes";
+  wait(one.bench, 10 * kUs);
+  const auto sent = one.bench.send(one.window.made.packets[0][0], one.window.job.port_of(0));
+  EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
+}
+
+// ---- Shares. ----
+
+/// Two rings of one worker.
+struct Crowd {
+  Crowd() {
+    greedy.begin();
+    other.begin();
+  }
+
+  RingJob first{large(1)};
+  RingJob second{large(2, 1)};
+  Bench bench{{&first, &second}, {}, nullptr, 64};
+  Window greedy{bench, large(1)};
+  Window other{bench, large(2, 1)};
+
+  std::uint64_t resent() {
+    return bench.inside().worker().classifier().flow_of({0, 0}).counters.resent;
+  }
+};
+
+TEST(Resend, CostsTheRingsShareWhereOthersWait) {
+  Crowd crowd;
+  crowd.other.acknowledge(0);
+  crowd.bench.inside().queue().expect(Backlog::likely);
+  for (unsigned i = 0; i < 30; ++i) { // short ones, which cost as much as a third of a result
+    crowd.bench.send(crowd.other.job.hello(0), crowd.other.job.port_of(0));
+  }
+  crowd.greedy.nak();
+  for (unsigned served = 0; served < 28; ++served) {
+    crowd.bench.serve(1);
+    crowd.bench.now.ns += kUs;
+    crowd.bench.look();
+  }
+  EXPECT_GE(crowd.resent(), 15U);
+  EXPECT_LE(crowd.resent(), 40U);
+  crowd.bench.serve(10);
+  wait(crowd.bench, 10 * kUs);
+  EXPECT_EQ(crowd.resent(), kPacketsOfMessage) << "the rest when nobody waits";
+}
+
+TEST(Resend, CostsATenantsPackets) {
+  OneRing one;
+  one.window.acknowledge(1);
+  one.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, one.bench.now);
+  for (unsigned i = 0; i < 190; ++i) { // of 200 that it has at first
+    one.bench.send(one.window.job.hello(1), one.window.job.port_of(1));
+  }
+  EXPECT_EQ(results_in(one.window.nak(), one.window.job), 9U) << "one was the NAK's";
+  EXPECT_EQ(results_in(wait(one.bench, 100 * kUs), one.window.job), 10U);
+}
+
+// ---- What a packet makes the switch send. ----
+
+/// A kind of packet that makes the switch send without having received as much.
+struct Kind {
+  std::string about;
+  std::function<std::vector<Sent>(OneRing&, unsigned)> send; // the n-th time
+};
+
+std::size_t bytes_of(const std::vector<Sent>& sent) {
+  std::size_t bytes = 0;
+  for (const Sent& frame : sent) {
+    bytes += frame.bytes.size();
+  }
+  return bytes;
+}
+
+/// The row of the page: what the switch sends when the kind comes for a second, once each ten
+/// microseconds.
+std::string row_of(const Kind& kind) {
+  constexpr unsigned times = 100'000;
+  OneRing one;
+  std::size_t results = 0;
+  std::size_t out = 0;
+  const std::uint64_t before = one.bench.received_bytes();
+  const auto count = [&](const std::vector<Sent>& sent) {
+    results += results_in(sent, one.window.job);
+    out += bytes_of(sent);
+  };
+  for (unsigned n = 0; n < times; ++n) {
+    count(kind.send(one, n));
+    count(wait(one.bench, kSecond / times));
+  }
+  const auto in = static_cast<double>(one.bench.received_bytes() - before);
+  return fmt::format("| {} | {} | {:.2f} |", kind.about, results / kPacketsOfMessage,
+                     static_cast<double>(out) / in);
+}
+
+std::vector<Kind> kinds() {
+  const auto repeat = [](OneRing& one, std::size_t k) {
+    return one.bench.send(one.window.made.packets[0][k], one.window.job.port_of(0));
+  };
+  return {
+      {"NAK(a)", [](OneRing& one, unsigned) { return one.window.nak(); }},
+      {"NAK below a",
+       [](OneRing& one, unsigned) { return one.window.answer(0, kNak, one.window.first(0)); }},
+      {"RNR NAK(a) and a repeat, in turn",
+       [=](OneRing& one, unsigned n) {
+         return n % 2 != 0 ? repeat(one, 0) : one.window.answer(0, kRnr, one.window.first(0) + 1);
+       }},
+      {"one repeat from a on", [=](OneRing& one, unsigned) { return repeat(one, 0); }},
+      {"two repeats from a on, in turn",
+       [=](OneRing& one, unsigned n) { return repeat(one, 5 * (n % 2)); }},
+      {"a repeat below a",
+       [](OneRing& one, unsigned) { return one.bench.send(one.window.job.hello(0), 0); }},
+      {"a packet behind a gap",
+       [](OneRing& one, unsigned) { return one.bench.send(one.behind_gap, 0); }},
+  };
+}
+
+TEST(Resend, WhatAPacketMakesTheSwitchSendIsAsThePageSays) {
+  std::ifstream file(WEIR_SOURCE_ROOT "/docs/security.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const Kind& kind : kinds()) {
+    const std::string row = row_of(kind);
+    EXPECT_NE(page.find(row), std::string::npos) << row << " is not in docs/security.md";
+  }
+}
+
+} // namespace
+} // namespace weir::stage
