@@ -13,14 +13,17 @@
 
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
 #include <atomic>
 #include <dirent.h>
 #include <fcntl.h>
 #include <functional>
 #include <memory>
+#include <netinet/in.h>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <thread>
 #include <vector>
 
@@ -224,6 +227,51 @@ TEST(Strangers, GiveWayWhenTheyAreTooManyTheSilentFirst) {
   ASSERT_TRUE(peer);
   EXPECT_EQ(peer->claim.rank, 3);
   EXPECT_EQ(peer->claim.world, 5);
+}
+
+/// Connects from that address of this host.
+Socket connected_from(const char* source, const std::string& address) {
+  const Endpoint to = *Endpoint::parse(address);
+  const auto at = [](const std::string& host, const std::string& port) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port)));
+    inet_pton(AF_INET, host.c_str(), &place.sin_addr);
+    return place;
+  };
+  Socket socket([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
+  const sockaddr_in from = at(source, "0");
+  const sockaddr_in listener = at(to.host, to.port);
+  EXPECT_EQ(bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
+  EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&listener), sizeof(listener)),
+            0);
+  return socket;
+}
+
+/// The flood comes from one address, and half of it asks to join. A silent rank that came first
+/// stays.
+TEST(Strangers, FromOneAddressTakeNobodysPlaceFromAnother) {
+  allow_many_descriptors();
+  Acceptor acceptor;
+  const Socket rank = connected_from("127.0.0.2", acceptor.address);
+  std::vector<Socket> flood;
+  for (std::size_t count = 0; count < Admission::kMaxCallers + 100; ++count) {
+    flood.push_back(connected_from("127.0.0.3", acceptor.address));
+    if (count % 2 == 0) {
+      say(flood.back(), raw_join(4, 5));
+    }
+    if (count % 100 == 0) {
+      EXPECT_FALSE(acceptor.next(milliseconds(20)));
+    }
+  }
+  EXPECT_FALSE(acceptor.next(milliseconds(200)));
+  EXPECT_EQ(acceptor.admission.turned_away().total(), 101) << "all of the flood";
+  say(rank, raw_join(3, 5));
+  EXPECT_FALSE(acceptor.next(milliseconds(100)));
+  answer_challenge(rank);
+  const std::optional<PendingPeer> peer = acceptor.next(milliseconds(2000));
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->claim.rank, 3);
 }
 
 /// This process may open only `more` descriptors.

@@ -3,11 +3,14 @@
 
 #include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/random_bytes.hpp"
+#include "wire/address.hpp"
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <poll.h>
 #include <stdexcept>
+#include <string_view>
 
 namespace weir::host {
 namespace {
@@ -24,6 +27,14 @@ TurnedAway::As kind_of(Refusal refusal) {
     return TurnedAway::As::with_unexpected_secret;
   }
   return TurnedAway::As::stranger;
+}
+
+/// One IPv4 address; of IPv6 the first 64 bits, because a host may have all addresses behind them.
+std::string network_of(const std::string& host) {
+  constexpr std::size_t kNetworkBytes = 8;
+  const std::optional<wire::IpAddress> ip = wire::parse_ip(host);
+  return ip && !ip->is_v4() ? std::string(ip->bytes.begin(), ip->bytes.begin() + kNetworkBytes)
+                            : host;
 }
 
 } // namespace
@@ -63,7 +74,10 @@ void Admission::open_to_callers() {
     if (callers_.size() == kMaxCallers) {
       forget_one();
     }
-    callers_.push_back({.stream = std::make_unique<FramedStream>(std::move(socket), kMostJoinBytes),
+    auto stream = std::make_unique<FramedStream>(std::move(socket), kMostJoinBytes);
+    std::string network = network_of(stream->peer_host());
+    callers_.push_back({.stream = std::move(stream),
+                        .network = std::move(network),
                         .deadline = deadline_after(Clock::now(), patience_),
                         .claim = std::nullopt});
   }
@@ -82,10 +96,18 @@ Socket Admission::accept() {
   }
 }
 
+/// Who calls from one address takes the place of nobody who calls from another, unless that one has
+/// as many.
 void Admission::forget_one() {
-  const auto is_silent = [](const Caller& caller) { return !caller.claim; };
-  const auto silent = std::find_if(callers_.begin(), callers_.end(), is_silent);
-  callers_.erase(silent != callers_.end() ? silent : callers_.begin());
+  std::map<std::string_view, std::size_t> callers_of;
+  std::size_t most = 0;
+  for (const Caller& caller : callers_) {
+    most = std::max(most, ++callers_of[caller.network]);
+  }
+  const auto may_go = [&](const Caller& caller) { return callers_of[caller.network] == most; };
+  const auto is_silent = [&](const Caller& caller) { return !caller.claim && may_go(caller); };
+  const auto silent = std::ranges::find_if(callers_, is_silent);
+  callers_.erase(silent != callers_.end() ? silent : std::ranges::find_if(callers_, may_go));
   turned_away_.count(TurnedAway::As::stranger);
 }
 

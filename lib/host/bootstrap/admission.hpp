@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace weir::host {
@@ -26,8 +27,9 @@ struct PendingPeer {
 class Admission {
  public:
   /// Most connections that wait: twice the ranks of the largest job. When there are more, or the
-  /// process can open no more, the oldest that has said nothing is closed, otherwise the oldest. A
-  /// rank that is closed so comes again.
+  /// process can open no more, one of the address that has the most is closed: its oldest that has
+  /// said nothing, otherwise its oldest. An address is a network of 64 bits in IPv6. A rank that is
+  /// closed so comes again.
   static constexpr std::size_t kMaxCallers = 512;
 
   /// Who has not finished the handshake by then is closed. A rank needs two round trips.
@@ -50,6 +52,7 @@ class Admission {
   /// A connection that is not admitted yet.
   struct Caller {
     std::unique_ptr<FramedStream> stream;
+    std::string network; // where it comes from
     Deadline deadline;
     std::optional<Claim> claim; // set when it has asked to join; it is then challenged
     Nonce nonce{};              // the challenge's
