@@ -177,6 +177,20 @@ TEST_F(OneRing, IsTheNextGroupsWhenTheFirstWasNotFormed) {
   });
 }
 
+/// As after a job whose clock ran ahead. The switch answers no hello of an older epoch.
+TEST_F(OneRing, SaysThatAnEarlierJobMayHaveALargerEpoch) {
+  run([&](std::uint16_t rank) {
+    form_again(rank).reset();
+    GroupOptions late = options_of(plan_, rank, first_);
+    late.timeout = milliseconds(300);
+    const Ending ending = ending_of([&] { Group(late, fabric_.open(rank)); });
+    EXPECT_EQ(ending.code, ErrorCode::timeout);
+    EXPECT_THAT(ending.text, testing::HasSubstr("ring 1: the hello is unanswered"));
+    EXPECT_THAT(ending.text, testing::HasSubstr("this job's is 1: "));
+    EXPECT_THAT(ending.text, testing::HasSubstr("`reset ring 1`"));
+  });
+}
+
 TEST_F(OneRing, IsNobodysWhenTheHostsReduce) {
   HostFabric nobody({}, plan_.world);
   run([&](std::uint16_t rank) {

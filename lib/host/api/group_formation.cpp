@@ -98,6 +98,8 @@ class GroupFormation {
   WindowConfig window_config(std::size_t lane) const;
   void greet();
   std::optional<Error> exchange_hellos(const std::vector<const MessageWindow*>& windows);
+  Error with_explanation(const Error& error,
+                         const std::vector<const MessageWindow*>& windows) const;
   void step_quietly();
   void fall_back(const Error& error);
   std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> lanes);
@@ -304,6 +306,23 @@ std::unique_ptr<Engine> GroupFormation::make_engine(std::vector<std::unique_ptr<
                                   *membership_.transport, options_.timeout);
 }
 
+/// Of a ring of the configuration whose hello got no answer: only the switch knows why.
+Error GroupFormation::with_explanation(const Error& error,
+                                       const std::vector<const MessageWindow*>& windows) const {
+  const auto is_silent = [](const MessageWindow* window) {
+    return window->answer() == MessageWindow::Answer::none;
+  };
+  const auto silent = std::ranges::find_if(windows, is_silent);
+  const bool is_late =
+      error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
+  if (!is_late || silent == windows.end() || !membership_.ring_claim) {
+    return error;
+  }
+  return {
+      error.code(), error.rank(),
+      fmt::format("{}; {}", static_cast<const char*>(error.what()), (*silent)->explain_silence())};
+}
+
 /// The error in the answers. None when the switch aggregates every ring.
 std::optional<Error>
 GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
@@ -312,7 +331,7 @@ GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows
       membership_.progress(Deadline::max());
     }
   } catch (const Error& error) {
-    return error;
+    return with_explanation(error, windows);
   }
   for (const MessageWindow* window : windows) {
     if (window->answer() != MessageWindow::Answer::aggregated) {

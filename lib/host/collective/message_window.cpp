@@ -176,6 +176,15 @@ std::string MessageWindow::explain_plain() const {
                      config_.ring, config_.world, config_.epoch);
 }
 
+std::string MessageWindow::explain_silence() const {
+  return fmt::format(
+      "ring {}: the switch drops hellos whose epoch is below the ring's (old_epoch); "
+      "this job's is {}: if an earlier job's was larger, as by a clock that ran "
+      "ahead, `show ring {}` at the switch's prompt shows it, and `reset ring {}` "
+      "ends it",
+      config_.ring, config_.epoch, config_.ring, config_.ring);
+}
+
 void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t number) const {
   const wire::InaHeader& own = headers_[slot_of(number)];
   const auto same = [&](std::string_view field, std::uint64_t have, std::uint64_t due) {

@@ -107,6 +107,8 @@ class MessageWindow {
 
   /// What it means that nobody aggregates, for an error's text.
   std::string explain_plain() const;
+  /// Why no answer may have come that the switch can give nobody.
+  std::string explain_silence() const;
 
   /// The switch's session; valid after greeting.
   std::uint32_t session() const { return session_; }
