@@ -39,6 +39,25 @@ TEST(CallLedger, KnowsWhichRanksLackACall) {
   EXPECT_EQ(ledger.first_open(), 3U);
 }
 
+TEST(CallLedger, KeepsABoundedNumberOfCallsAheadOfRank0) {
+  constexpr std::uint64_t kMost = 262'144;
+  CallLedger ledger(2);
+  for (std::uint64_t sequence = 1; sequence <= kMost; ++sequence) {
+    ledger.note(1, call(sequence));
+  }
+  try {
+    ledger.note(1, call(kMost + 1));
+    ADD_FAILURE() << "more are kept";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::transport_failure);
+    EXPECT_EQ(error.rank(), 1);
+    EXPECT_STREQ(error.what(),
+                 "rank 1 makes call 262145; rank 0 has made 0; allowed: 262144 calls more");
+  }
+  ledger.note(0, call(1));
+  EXPECT_NO_THROW(ledger.note(1, call(kMost + 1))) << "there is room for one";
+}
+
 /// Rank 1 differs in its third call, told before, between or after rank 0's.
 TEST(CallLedger, ComparesWithRank0InWhateverOrderItHears) {
   const std::vector<Ranks> orders{

@@ -183,6 +183,256 @@ TEST(JobControl, ASearchForALateRankLeavesSuspicionsAlone) {
   EXPECT_TRUE(rank_0.may_suspect(Suspicion::Kind::standstill));
 }
 
+// ------------------------------------------------------------------- ranks that mean harm, or err
+
+/// A rank under test, and the other ends of its connections.
+struct Bench {
+  /// Rank 0 has a connection to each other rank, the others have one to rank 0.
+  Bench(std::uint16_t rank, std::uint16_t world) : others(world) {
+    std::vector<Stream> own(world);
+    for (std::uint16_t peer = 0; peer < world; ++peer) {
+      if (peer != rank && (rank == 0 || peer == 0)) {
+        std::tie(own[peer], others[peer]) = stream_pair();
+      }
+    }
+    control.emplace(rank, world, Patience{}, std::move(own));
+  }
+
+  std::vector<Stream> others;
+  std::optional<JobControl> control;
+};
+
+void send(const Stream& stream, std::uint8_t kind, std::size_t bytes = 0) {
+  stream->send(kind, std::vector<std::uint8_t>(bytes));
+}
+
+/// The error that another rank was told.
+std::optional<Error> told(const Stream& stream) {
+  while (const std::optional<ControlFrame> frame = stream->receive()) {
+    if (frame->kind == code(ControlKind::failed)) {
+      return decode_error(frame->body);
+    }
+  }
+  return std::nullopt;
+}
+
+std::size_t count_frames(const Stream& stream, ControlKind kind) {
+  std::size_t count = 0;
+  while (const std::optional<ControlFrame> frame = stream->receive()) {
+    count += frame->kind == code(kind) ? 1 : 0;
+  }
+  return count;
+}
+
+void expect_condemned(const std::optional<Error>& error, std::uint16_t rank,
+                      const std::string& text) {
+  ASSERT_TRUE(error) << text;
+  EXPECT_EQ(error->code(), ErrorCode::peer_died);
+  EXPECT_EQ(error->rank(), rank);
+  EXPECT_NE(std::string(error->what()).find(text), std::string::npos) << error->what();
+}
+
+/// Kinds by number, as docs of the protocol between ranks have them in control_note.hpp.
+TEST(JobControl, WhoSendsWhatItMayNotCountsAsDead) {
+  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 11, 13, 15, 16, 17, 18, 255}) {
+    Bench bench(0, 3);
+    send(bench.others[1], static_cast<std::uint8_t>(kind));
+    const std::string text = "rank 1 counts as dead: it sent a control frame of kind " +
+                             std::to_string(kind) + ", which a rank but rank 0 may not send";
+    expect_condemned(error_of(*bench.control), 1, text);
+    expect_condemned(told(bench.others[2]), 1, text);
+  }
+  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 17, 18, 255}) {
+    Bench bench(1, 3);
+    send(bench.others[0], static_cast<std::uint8_t>(kind));
+    expect_condemned(error_of(*bench.control), 0,
+                     "rank 0 counts as dead: it sent a control frame of kind " +
+                         std::to_string(kind) + ", which a rank 0 may not send");
+  }
+}
+
+TEST(JobControl, WhoseFrameHasAnotherLengthCountsAsDead) {
+  struct Row {
+    std::uint8_t kind;
+    std::vector<std::size_t> lengths;
+  };
+
+  const std::vector<Row> to_rank_0{{8, {0, 1, 21, 23, 21'999}},
+                                   {9, {0, 3, 2005}},
+                                   {10, {0, 7, 9}},
+                                   {12, {0, 4, 2006}},
+                                   {14, {0, 24, 26}}};
+  const std::vector<Row> from_rank_0{
+      {9, {0, 3, 2005}}, {10, {0, 7, 9}}, {11, {1}}, {13, {1, 22'000}}, {15, {2001}}};
+  for (const std::uint16_t rank : {0, 1}) {
+    for (const auto& [kind, lengths] : rank == 0 ? to_rank_0 : from_rank_0) {
+      for (const std::size_t bytes : lengths) {
+        Bench bench(rank, 2);
+        const auto peer = static_cast<std::uint16_t>(1 - rank);
+        send(bench.others[peer], kind, bytes);
+        expect_condemned(error_of(*bench.control), peer,
+                         "kind " + std::to_string(kind) + " with " + std::to_string(bytes));
+      }
+    }
+  }
+}
+
+TEST(JobControl, AFrameLongerThanAnyIsNotKept) {
+  Bench bench(0, 3);
+  send(bench.others[1], code(ControlKind::calls), 22'001);
+  const std::string text = "it sent a control frame of kind 8 with 22001 bytes; allowed: 22000";
+  expect_condemned(error_of(*bench.control), 1, text);
+  expect_condemned(told(bench.others[2]), 1, text);
+}
+
+/// It suspects without pause, so that all are asked and told again and again, and reads nothing.
+TEST(JobControl, WhoDoesNotReadCountsAsDeadAndIsNamedToTheOthers) {
+  constexpr std::size_t kLeastSent = 9; // bytes in each round: a question's
+  const ProgressBody waits{wire::be64(1), wire::be64(0), wire::be64(0), 1}; // for rank 0's call
+  std::vector<std::uint8_t> suspicion = encode(kStandstill);
+  suspicion.insert(suspicion.begin(), 1);
+  Bench bench(0, 3);
+  std::optional<Error> error;
+  for (std::size_t round = 0; !error && round < 2 * FramedStream::kMostUnsent / kLeastSent;
+       ++round) {
+    bench.others[1]->send(code(ControlKind::suspect), suspicion);
+    bench.others[1]->send(code(ControlKind::progress), bytes_of(waits));
+    bench.others[2]->send(code(ControlKind::progress), bytes_of(waits));
+    count_frames(bench.others[2], ControlKind::question); // it reads all
+    try {
+      bench.control->poll({});
+    } catch (const Error& thrown) {
+      error = thrown;
+    }
+  }
+  const std::string text = "it does not read: ";
+  expect_condemned(error, 1, text);
+  expect_condemned(told(bench.others[2]), 1, text);
+}
+
+TEST(FramedStream, KeepsABoundedNumberOfBytesForWhoDoesNotRead) {
+  constexpr std::size_t kBody = 10'000;
+  const auto [ours, theirs] = stream_pair();
+  for (int frame = 0; frame < 1000; ++frame) {
+    send(ours, code(ControlKind::failed), kBody);
+    EXPECT_LE(ours->unsent_bytes(), (std::size_t{1} << 20) + kBody + 9);
+  }
+  EXPECT_FALSE(ours->is_open());
+  EXPECT_NE(ours->why_closed().find("bytes wait to be sent to it; allowed: 1048576"),
+            std::string::npos)
+      << ours->why_closed();
+}
+
+TEST(JobControl, AnswersAllQuestionsOfAPollOnce) {
+  Bench bench(1, 2);
+  for (int question = 0; question < 10; ++question) {
+    send(bench.others[0], code(ControlKind::question));
+  }
+  bench.control->poll({});
+  EXPECT_EQ(count_frames(bench.others[0], ControlKind::progress), 1U);
+  bench.control->poll({});
+  EXPECT_EQ(count_frames(bench.others[0], ControlKind::progress), 0U) << "nobody has asked";
+}
+
+TEST(JobControl, AnswersNobodyAgainWhileItsAnswerWaits) {
+  constexpr std::size_t kQuestions = 100'000; // more answers than a socket takes
+  Bench bench(1, 2);
+  for (std::size_t question = 0; question < kQuestions; ++question) {
+    send(bench.others[0], code(ControlKind::question));
+    bench.control->poll({});
+  }
+  const std::size_t taken = count_frames(bench.others[0], ControlKind::progress);
+  EXPECT_LT(taken, kQuestions / 2);
+  std::size_t waiting = 0;
+  for (int poll = 0; poll < 10; ++poll) {
+    bench.control->poll({});
+    waiting += count_frames(bench.others[0], ControlKind::progress);
+  }
+  EXPECT_GE(waiting, 1U) << "whoever asked last is answered in the end";
+  EXPECT_LE(waiting, 2U) << "the one that waited, and one to all questions since";
+}
+
+TEST(JobControl, ReadsABoundedNumberOfFramesInAPoll) {
+  Bench bench(1, 2);
+  for (int question = 0; question < 64; ++question) {
+    send(bench.others[0], code(ControlKind::question));
+  }
+  bench.others[0]->send(code(ControlKind::failed), encode(kStandstill));
+  EXPECT_NO_THROW(bench.control->poll({}));
+  EXPECT_TRUE(bench.control->has_work());
+  EXPECT_THROW(bench.control->poll({}), Error);
+}
+
+/// A rank that has sent a flood and then died: all that it said counts before its end does.
+TEST(JobControl, WhatADeadRankSaidIsReadFirst) {
+  Bench bench(1, 2);
+  for (int question = 0; question < 100; ++question) {
+    send(bench.others[0], code(ControlKind::question));
+  }
+  bench.others[0]->send(code(ControlKind::failed), encode(kStandstill));
+  bench.others[0].reset();
+  const std::optional<Error> error = error_of(*bench.control);
+  ASSERT_TRUE(error);
+  EXPECT_STREQ(error->what(), "nothing moved");
+}
+
+TEST(JobControl, CallsWaitAtHomeWhileRank0DoesNotRead) {
+  constexpr std::uint64_t kCalls = 200'000; // 4.4 MB of them
+  Bench bench(1, 2);
+  for (std::uint64_t call = 1; call <= kCalls; ++call) {
+    bench.control->note_call({.sequence = call, .count = 100});
+    if (call % 1000 == 0) {
+      EXPECT_NO_THROW(bench.control->poll({}));
+    }
+  }
+  std::size_t bytes = 0;
+  EXPECT_TRUE(test::comes_true([&] {
+    bench.control->poll({});
+    while (const std::optional<ControlFrame> frame = bench.others[0]->receive()) {
+      bytes += frame->body.size();
+    }
+    return bytes == kCalls * 22;
+  })) << bytes;
+  EXPECT_FALSE(bench.control->has_work());
+}
+
+TEST(JobControl, ShowsTextsOfOthersPrintableAndCut) {
+  Bench bench(1, 2);
+  const std::string text = "\x1b[2Jgone\nweir: all is well" + std::string(3000, 'x');
+  std::vector<std::uint8_t> body{0, 0, 0, 0};
+  body.insert(body.end(), text.begin(), text.begin() + 2000);
+  bench.others[0]->send(code(ControlKind::failed), body);
+  const std::optional<Error> error = error_of(*bench.control);
+  ASSERT_TRUE(error);
+  const std::string shown(error->what());
+  EXPECT_TRUE(shown.starts_with("\\x1b[2Jgone\\x0aweir: all is wellxxx")) << shown;
+  EXPECT_EQ(shown.size(), 2000U);
+}
+
+TEST(JobControl, ShowsForWhomItWaitsPrintable) {
+  Bench bench(1, 2);
+  const std::string text = "rank 0\x07";
+  bench.others[0]->send(code(ControlKind::patience),
+                        {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  bench.control->poll({});
+  EXPECT_EQ(bench.control->waits_for(), "rank 0\\x07");
+}
+
+TEST(PeerText, IsCutBetweenTwoCharacters) {
+  const std::string accented = "\u00e9"; // two bytes
+  std::string text = "\x07" + std::string(1995, 'x') + accented;
+  EXPECT_EQ(peer_text(text), "\\x07" + std::string(1995, 'x')) << "no half of it";
+  text = std::string(1998, 'x') + accented;
+  EXPECT_EQ(peer_text(text), text);
+}
+
+TEST(ErrorOnTheWire, IsCutToWhatOthersTake) {
+  const std::vector<std::uint8_t> bytes =
+      encode(Error(ErrorCode::timeout, std::nullopt, std::string(5000, 'x')));
+  EXPECT_EQ(bytes.size(), 2004U);
+  EXPECT_TRUE(may_have(ControlKind::failed, bytes.size()));
+}
+
 /// As when its process is stopped, or gets no CPU.
 TEST(JobControl, APauseOfRank0IsNotTheOthersSilence) {
   std::vector<Stream> own(2);

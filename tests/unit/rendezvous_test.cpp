@@ -182,5 +182,18 @@ TEST(Rendezvous, WaitsForARankThatCameAndWent) {
   }
 }
 
+/// One frame holds all ranks' blobs, so each has its part of the longest one.
+TEST(Rendezvous, ARankWhoseBlobIsTooLongIsNamed) {
+  const std::string address = free_address();
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    Rendezvous rendezvous({rank, 2, address, milliseconds(5000)});
+    rendezvous.gather(Blob(rank == 0 ? 10 : (std::size_t{1} << 23) - 3));
+  });
+  EXPECT_EQ(endings[0].code, ErrorCode::peer_died);
+  EXPECT_EQ(endings[0].rank, 1);
+  EXPECT_EQ(endings[0].text, "rendezvous: rank 1: it sent a control frame of kind 6 with 8388605 "
+                             "bytes; allowed: 8388604");
+}
+
 } // namespace
 } // namespace weir::host

@@ -121,7 +121,6 @@ std::optional<PendingPeer> Admission::hear_callers() {
     Caller caller = std::move(*entry);
     entry = callers_.erase(entry);
     if (hearing == Hearing::met) {
-      caller.stream->allow_bodies_up_to(FramedStream::kMaxBody);
       return PendingPeer{std::move(caller.stream), *caller.claim};
     }
   }

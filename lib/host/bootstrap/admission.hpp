@@ -14,7 +14,8 @@
 
 namespace weir::host {
 
-/// A connection and the rank that it says it is.
+/// A connection and the rank that it says it is. It takes no longer bodies than the handshake's
+/// until it is allowed to: nothing is due before the first gather.
 struct PendingPeer {
   std::unique_ptr<FramedStream> stream;
   Claim claim;

@@ -19,6 +19,10 @@ void CallLedger::note(std::uint16_t rank, const Call& call) {
     note_of_rank_0(call);
   } else if (call.sequence <= ranks_[0].made) {
     compare(rank, call);
+  } else if (ranks_[rank].ahead.size() == kMostAhead) {
+    throw Error(ErrorCode::transport_failure, rank,
+                fmt::format("rank {} makes call {}; rank 0 has made {}; allowed: {} calls more",
+                            rank, call.sequence, ranks_[0].made, kMostAhead));
   } else {
     ranks_[rank].ahead.push_back(call);
   }

@@ -16,8 +16,12 @@ class CallLedger {
  public:
   explicit CallLedger(std::uint16_t world) : ranks_(world), last_ranks_(world) {}
 
+  /// Calls that a rank may make before rank 0 makes them. They are kept until then.
+  static constexpr std::size_t kMostAhead = std::size_t{1} << 18;
+
   /// The rank's next call. Throws Error: mismatch when it is not what rank 0 calls, or when rank 0
-  /// calls something else than this rank did; transport_failure when its number is not the next.
+  /// calls something else than this rank did; transport_failure when its number is not the next, or
+  /// too far ahead of rank 0.
   void note(std::uint16_t rank, const Call& call);
 
   /// Calls that the rank has made.

@@ -5,6 +5,7 @@
 
 #include "host/bootstrap/call.hpp"
 #include "host/bootstrap/error.hpp"
+#include "host/bootstrap/peer_text.hpp"
 #include "wire/big_endian.hpp"
 
 #include <cstdint>
@@ -42,12 +43,34 @@ constexpr std::uint8_t code(ControlKind kind) {
   return static_cast<std::uint8_t>(kind);
 }
 
+/// Whether a rank may send such a frame between the rendezvous and its end.
+constexpr bool may_send(ControlKind kind, std::uint16_t rank) {
+  switch (kind) {
+  case ControlKind::failed:
+  case ControlKind::leave:
+    return true;
+  case ControlKind::calls:
+  case ControlKind::suspect:
+  case ControlKind::progress:
+    return rank != 0;
+  case ControlKind::all_left:
+  case ControlKind::question:
+  case ControlKind::patience:
+    return rank == 0;
+  default:
+    return false;
+  }
+}
+
 struct NumberedCall {
   wire::be64 sequence;
   CallBody call;
 };
 
 static_assert(sizeof(NumberedCall) == 22);
+
+/// Of calls in one frame. No frame between the rendezvous and the job's end has a longer body.
+inline constexpr std::size_t kMostCallBytes = 1'000 * sizeof(NumberedCall);
 
 struct LeaveBody {
   wire::be64 calls_made;
@@ -74,6 +97,26 @@ struct ErrorBody {
 
 static_assert(sizeof(ErrorBody) == 4);
 
+/// Whether a frame that may_send() allows may have so many bytes after its header.
+constexpr bool may_have(ControlKind kind, std::size_t bytes) {
+  switch (kind) {
+  case ControlKind::calls:
+    return bytes != 0 && bytes % sizeof(NumberedCall) == 0 && bytes <= kMostCallBytes;
+  case ControlKind::failed:
+    return bytes >= sizeof(ErrorBody) && bytes <= sizeof(ErrorBody) + kMostPeerText;
+  case ControlKind::suspect: // the suspicion's kind comes first
+    return bytes > sizeof(ErrorBody) && bytes <= 1 + sizeof(ErrorBody) + kMostPeerText;
+  case ControlKind::patience:
+    return bytes <= kMostPeerText;
+  case ControlKind::leave:
+    return bytes == sizeof(LeaveBody);
+  case ControlKind::progress:
+    return bytes == sizeof(ProgressBody);
+  default:
+    return bytes == 0;
+  }
+}
+
 /// The text follows the fields.
 inline std::vector<std::uint8_t> encode(const Error& error) {
   const ErrorBody body{static_cast<std::uint8_t>(error.code()),
@@ -81,7 +124,7 @@ inline std::vector<std::uint8_t> encode(const Error& error) {
                        wire::be16(error.rank().value_or(0))};
   const auto* fields = reinterpret_cast<const std::uint8_t*>(&body);
   std::vector<std::uint8_t> bytes(fields, fields + sizeof(body));
-  const std::string_view text = error.what();
+  const std::string text = peer_text(error.what());
   bytes.insert(bytes.end(), text.begin(), text.end());
   return bytes;
 }
@@ -91,7 +134,7 @@ inline Error decode_error(std::span<const std::uint8_t> bytes) {
     return {ErrorCode::transport_failure, 0, "rank 0 sent an error that cannot be read"};
   }
   const auto& body = wire::view_as<ErrorBody>(bytes.data());
-  const std::string text(bytes.begin() + sizeof(ErrorBody), bytes.end());
+  const std::string text = peer_text(std::string(bytes.begin() + sizeof(ErrorBody), bytes.end()));
   const auto rank =
       body.has_rank != 0 ? std::optional<std::uint16_t>(body.rank.get()) : std::nullopt;
   return {static_cast<ErrorCode>(body.code), rank, text};

@@ -13,8 +13,8 @@ namespace {
 
 constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank polls every millisecond
 constexpr auto kRankZeroSlack =
-    2 * kAnswerTime; // more time for rank 0, which knows best who is missing
-constexpr std::size_t kMostBytesOfCalls = 1'000 * sizeof(NumberedCall); // in one frame
+    2 * kAnswerTime;                    // more time for rank 0, which knows best who is missing
+constexpr std::size_t kMostFrames = 64; // of one rank in one poll
 
 std::vector<std::uint8_t> encode(Suspicion::Kind kind, const Error& error) {
   std::vector<std::uint8_t> body = encode(error);
@@ -50,6 +50,9 @@ JobControl::JobControl(std::uint16_t rank, std::uint16_t world, const Patience& 
       late_timer_(patience.lateness, Clock::now()) {
   for (std::uint16_t peer = 0; peer < world; ++peer) {
     peers_[peer].stream = std::move(streams[peer]);
+    if (peers_[peer].stream) {
+      peers_[peer].stream->allow_bodies_up_to(kMostCallBytes);
+    }
   }
 }
 
@@ -80,10 +83,10 @@ std::vector<int> JobControl::connections() const {
   return descriptors;
 }
 
-bool JobControl::has_unsent() const {
-  return !untold_.empty() || std::ranges::any_of(peers_, [](const Peer& peer) {
-    return peer.stream && peer.stream->has_backlog();
-  });
+bool JobControl::has_work() const {
+  return !untold_.empty() || is_asked_ || has_unread_ ||
+         std::ranges::any_of(
+             peers_, [](const Peer& peer) { return peer.stream && peer.stream->has_backlog(); });
 }
 
 bool JobControl::is_timing() const {
@@ -105,15 +108,26 @@ void JobControl::note_call(const Call& call) {
   untold_.insert(untold_.end(), bytes.begin(), bytes.end());
 }
 
+/// While rank 0 does not read, calls wait here: in the connection no more may wait than it allows.
 void JobControl::tell_calls() {
-  if (peers_[0].stream) {
-    for (std::span<const std::uint8_t> rest = untold_; !rest.empty();) {
-      const std::size_t bytes = std::min(rest.size(), kMostBytesOfCalls);
-      peers_[0].stream->send(code(ControlKind::calls), rest.first(bytes));
-      rest = rest.subspan(bytes);
-    }
+  if (!peers_[0].stream) {
+    untold_.clear();
   }
-  untold_.clear();
+  while (!untold_.empty() && !peers_[0].stream->has_backlog()) {
+    send_calls();
+  }
+}
+
+void JobControl::tell_all_calls() {
+  while (peers_[0].stream && !untold_.empty()) {
+    send_calls();
+  }
+}
+
+void JobControl::send_calls() {
+  const std::size_t bytes = std::min(untold_.size(), kMostCallBytes);
+  peers_[0].stream->send(code(ControlKind::calls), std::span(untold_).first(bytes));
+  untold_.erase(untold_.begin(), untold_.begin() + static_cast<std::ptrdiff_t>(bytes));
 }
 
 void JobControl::read_calls(std::uint16_t from, std::span<const std::uint8_t> body) {
@@ -136,19 +150,51 @@ void JobControl::note(std::uint16_t from, const Call& call) {
 void JobControl::poll(const Progress& own) {
   note_own(own);
   tell_calls();
+  has_unread_ = false;
   for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].stream) {
       continue;
     }
     peers_[rank].stream->flush();
-    while (const std::optional<ControlFrame> frame = peers_[rank].stream->receive()) {
-      read(rank, *frame);
-    }
-    check_alive(rank);
+    hear(rank);
   }
+  answer();
   check_departures();
   check_lateness();
   check_verdict();
+}
+
+/// A bounded number of frames, so that a rank that sends without a pause holds up nothing else.
+void JobControl::hear(std::uint16_t rank) {
+  FramedStream& stream = *peers_[rank].stream;
+  for (std::size_t frames = 0; frames < kMostFrames; ++frames) {
+    const std::optional<ControlFrame> frame = stream.receive();
+    if (!frame) {
+      check_alive(rank);
+      return;
+    }
+    check(rank, *frame);
+    read(rank, *frame);
+  }
+  has_unread_ = true;
+}
+
+void JobControl::check(std::uint16_t from, const ControlFrame& frame) {
+  const auto kind = static_cast<ControlKind>(frame.kind);
+  if (!may_send(kind, from)) {
+    condemn(from, fmt::format("it sent a control frame of kind {}, which a rank {} may not send "
+                              "during a job",
+                              frame.kind, from == 0 ? "0" : "but rank 0"));
+  }
+  if (!may_have(kind, frame.body.size())) {
+    condemn(from, fmt::format("it sent a control frame of kind {} with {} bytes, which such a "
+                              "frame cannot have",
+                              frame.kind, frame.body.size()));
+  }
+}
+
+void JobControl::condemn(std::uint16_t rank, const std::string& why) {
+  fail(Error(ErrorCode::peer_died, rank, fmt::format("rank {} counts as dead: {}", rank, why)));
 }
 
 void JobControl::note_own(const Progress& own) {
@@ -173,33 +219,28 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
     throw error;
   }
   case ControlKind::suspect:
-    if (rank_ == 0) {
-      open_stall_search(decode_suspicion(from, frame.body));
-    }
+    open_stall_search(decode_suspicion(from, frame.body));
     return;
   case ControlKind::question:
-    answer(from);
+    is_asked_ = true;
     return;
   case ControlKind::progress:
-    if (stall_search_ && frame.body.size() == sizeof(ProgressBody)) {
+    if (stall_search_) {
       stall_search_->note_answer(from, decode(wire::view_as<ProgressBody>(frame.body.data())));
     }
     return;
   case ControlKind::patience:
-    note_patience({frame.body.begin(), frame.body.end()});
+    note_patience(peer_text(std::string(frame.body.begin(), frame.body.end())));
     return;
   case ControlKind::leave:
-    if (frame.body.size() == sizeof(LeaveBody)) {
-      peers_[from].left = wire::view_as<LeaveBody>(frame.body.data()).calls_made.get();
-      note_farewells();
-    }
+    peers_[from].left = wire::view_as<LeaveBody>(frame.body.data()).calls_made.get();
+    note_farewells();
     return;
   case ControlKind::all_left:
     all_left_ = true;
     return;
-  default:
-    throw Error(ErrorCode::transport_failure, from,
-                fmt::format("rank {} sent a control frame of kind {}", from, frame.kind));
+  default: // check() lets no other pass
+    return;
   }
 }
 
@@ -226,7 +267,7 @@ void JobControl::check_alive(std::uint16_t rank) {
 /// A rank that lacks an acknowledgement suspects a standstill after `timeout`. The other ranks stop
 /// waiting at that time, so rank 0 waits longer, to find out who is missing.
 void JobControl::leave() {
-  tell_calls();
+  tell_all_calls();
   peers_[rank_].left = own_.calls_made;
   const bool has_farewell = patience_.farewell.count() != 0;
   stay_deadline_ =
@@ -304,8 +345,13 @@ void JobControl::open_stall_search(const Suspicion& suspicion) {
   send_to_all(ControlKind::question, {});
 }
 
-void JobControl::answer(std::uint16_t from) {
-  peers_[from].stream->send(
+/// One answer to all questions since the last, and none while that one waits to be read.
+void JobControl::answer() {
+  if (!is_asked_ || !peers_[0].stream || peers_[0].stream->has_backlog()) {
+    return;
+  }
+  is_asked_ = false;
+  peers_[0].stream->send(
       code(ControlKind::progress),
       bytes_of(ProgressBody{wire::be64(own_.calls_made), wire::be64(own_.calls_done),
                             wire::be64(own_.bytes_done),
@@ -361,10 +407,9 @@ void JobControl::close_stall_search() {
   if (is_about_lateness) {
     return; // nobody suspects anything
   }
-  note_patience(outcome.waits_for);
-  send_to_all(
-      ControlKind::patience,
-      {reinterpret_cast<const std::uint8_t*>(outcome.waits_for.data()), outcome.waits_for.size()});
+  note_patience(peer_text(outcome.waits_for));
+  send_to_all(ControlKind::patience,
+              {reinterpret_cast<const std::uint8_t*>(waits_for_.data()), waits_for_.size()});
 }
 
 /// No rank is to blame yet. Whoever still sees no progress asks again after a while.

@@ -26,7 +26,7 @@ struct Patience {
 /// The job's ranks between rendezvous and farewell, over the rendezvous's connections. Calls do not
 /// wait for it: they begin at once, and rank 0 hears of them afterwards and compares them. When
 /// nothing moves, rank 0 finds out who holds up the job. The end of a rank's process is noticed.
-/// Never blocks.
+/// A rank that sends what it may not, or does not read, counts as dead. Never blocks.
 class JobControl {
  public:
   JobControl(std::uint16_t rank, std::uint16_t world, const Patience& patience,
@@ -44,8 +44,8 @@ class JobControl {
   /// call of ours or is later than allowed, another rank's error, the outcome of a suspicion.
   void poll(const Progress& own);
 
-  /// Whether there is something to send: poll soon.
-  bool has_unsent() const;
+  /// Whether there is something to send, or to read that the last poll() left: poll soon.
+  bool has_work() const;
 
   /// Whether it measures a time: poll every StallTimer::kLookPeriod at least.
   bool is_timing() const;
@@ -78,12 +78,16 @@ class JobControl {
     std::optional<std::uint64_t> left;    // after so many calls
   };
 
+  void hear(std::uint16_t rank);
+  void check(std::uint16_t from, const ControlFrame& frame);
   void read(std::uint16_t from, const ControlFrame& frame);
   void read_calls(std::uint16_t from, std::span<const std::uint8_t> body);
   void note(std::uint16_t from, const Call& call);
   void tell_calls();
+  void tell_all_calls();
+  void send_calls();
   void note_own(const Progress& own);
-  void answer(std::uint16_t from);
+  void answer();
   void note_patience(const std::string& waits_for);
   void check_departures();
   void check_lateness();
@@ -93,8 +97,9 @@ class JobControl {
   std::chrono::milliseconds answer_time() const;
   Error late_call() const;
   void check_alive(std::uint16_t rank);
+  [[noreturn]] void condemn(std::uint16_t rank, const std::string& why);
   void note_farewells();
-  void fail(const Error& error);
+  [[noreturn]] void fail(const Error& error);
   void send_to_all(ControlKind kind, std::span<const std::uint8_t> body);
 
   const std::uint16_t rank_;
@@ -102,6 +107,8 @@ class JobControl {
   std::vector<Peer> peers_;          // by rank
   CallLedger ledger_;                // only on rank 0
   std::vector<std::uint8_t> untold_; // calls that rank 0 has not heard of, as NumberedCalls
+  bool is_asked_ = false;            // by rank 0, since our last answer
+  bool has_unread_ = false;          // poll() left frames for the next one
   Progress own_;
   StallTimer late_timer_;                    // only on rank 0: since its first open call was made
   std::uint64_t late_call_ = 0;              // that call

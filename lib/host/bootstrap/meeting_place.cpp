@@ -92,7 +92,7 @@ void check_note(const Note& note, std::uint16_t place, const Claim& own) {
   }
   if (header.has_failed != 0) {
     throw Error(ErrorCode::transport_failure, place,
-                fmt::format("rank {} cannot come: {}", place, text_of(note)));
+                fmt::format("rank {} cannot come: {}", place, peer_text(text_of(note))));
   }
 }
 

@@ -244,11 +244,17 @@ std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine, std::st
   return split_blobs(frame.body, plan_.world);
 }
 
+/// So that one frame holds all ranks' blobs, each with its length.
+std::uint32_t Rendezvous::most_blob_bytes() const {
+  return static_cast<std::uint32_t>(FramedStream::kMaxBody / plan_.world - sizeof(wire::be32));
+}
+
 std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine, std::string_view what,
                                       const Meanwhile& meanwhile) {
   std::vector<Blob> blobs(plan_.world);
   blobs[0].assign(mine.begin(), mine.end());
   for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
+    streams_[rank]->allow_bodies_up_to(most_blob_bytes());
     blobs[rank] = await(rank, {ControlKind::blob, what}, meanwhile).body;
   }
   const Blob all = join_blobs(blobs);

@@ -99,6 +99,7 @@ class Rendezvous {
     std::string_view what;
   };
 
+  std::uint32_t most_blob_bytes() const;
   std::vector<Blob> collect(std::span<const std::uint8_t> mine, std::string_view what,
                             const Meanwhile& meanwhile);
   ControlFrame await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile);

@@ -150,6 +150,11 @@ void notice_silence_within(const Socket& connection, std::chrono::milliseconds t
 }
 
 void FramedStream::send(std::uint8_t kind, std::span<const std::uint8_t> body) {
+  if (outgoing_.size() > kMostUnsent) {
+    close_because(fmt::format("it does not read: {} bytes wait to be sent to it; allowed: {}",
+                              outgoing_.size(), kMostUnsent));
+    return;
+  }
   const FrameHeader header{wire::be32(kMagic), kind,
                            wire::be32(static_cast<std::uint32_t>(body.size()))};
   queue(bytes_of(header));
@@ -210,8 +215,13 @@ std::optional<ControlFrame> FramedStream::receive() {
   }
   const FrameHeader header = wire::view_as<FrameHeader>(incoming_.data());
   const std::uint32_t body_bytes = header.body_bytes.get();
-  if (header.magic.get() != kMagic || body_bytes > max_body_) {
+  if (header.magic.get() != kMagic) {
     return close_because("it sent what is no control frame");
+  }
+  if (body_bytes > max_body_) {
+    return close_because(fmt::format("it sent a control frame of kind {} with {} bytes; allowed: "
+                                     "{}",
+                                     header.kind, body_bytes, max_body_));
   }
   const std::size_t frame_bytes = sizeof(FrameHeader) + body_bytes + code_bytes();
   if (incoming_.size() < frame_bytes) {
@@ -227,10 +237,13 @@ std::optional<ControlFrame> FramedStream::receive() {
   return frame;
 }
 
+/// The first reason counts.
 std::nullopt_t FramedStream::close_because(std::string_view why) {
+  if (open_) {
+    why_closed_ = why;
+  }
   open_ = false;
   incoming_.clear();
-  why_closed_ = why;
   return std::nullopt;
 }
 

@@ -89,6 +89,10 @@ class FramedStream {
 
   static constexpr std::chrono::seconds kShortestSilence{3};
 
+  /// A peer that leaves more than that to be sent to it counts as gone when a further frame is
+  /// sent. So no more waits than this and one frame.
+  static constexpr std::size_t kMostUnsent = std::size_t{1} << 20;
+
   /// Queues the frame and sends what the socket takes. Never fails: is_open() tells when the peer
   /// is gone.
   void send(std::uint8_t kind, std::span<const std::uint8_t> body);
@@ -108,6 +112,8 @@ class FramedStream {
 
   /// True when there are bytes left to send.
   bool has_backlog() const { return !outgoing_.empty(); }
+
+  std::size_t unsent_bytes() const { return outgoing_.size(); }
 
   void flush();
 

@@ -41,7 +41,7 @@ Deadline Engine::due() const {
   if (is_waiting() || (control_ != nullptr && control_->is_timing())) {
     due = std::min(due, Clock::now() + StallTimer::kLookPeriod);
   }
-  if (control_ != nullptr && (has_moved_ || control_->has_unsent())) {
+  if (control_ != nullptr && (has_moved_ || control_->has_work())) {
     due = std::min(due, next_control_);
   }
   return due;

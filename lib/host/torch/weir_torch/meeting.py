@@ -12,6 +12,7 @@ from typing import Any, Optional
 from .c_api import ALL_GATHER_FUNCTION, WeirError
 
 COMES, CANNOT_COME = b"+", b"-"  # the first byte of what a rank says
+MOST_TEXT = 2000  # bytes of what follows
 
 
 class Meeting:
@@ -65,8 +66,14 @@ class Meeting:
             raise WeirError("rendezvous_timeout", f"rank {rank} of {self.world} did not come within {self.timeout}",
                             rank) from error
         if said.startswith(CANNOT_COME):
-            raise WeirError("transport_failure", f"rank {rank} cannot come: {said[1:].decode(errors='replace')}", rank)
+            raise WeirError("transport_failure", f"rank {rank} cannot come: {printable(said[1:])}", rank)
         return said[1:]
+
+
+def printable(said: bytes) -> str:
+    """Another process's text as it may go to terminals and logs."""
+    text = said[:MOST_TEXT].decode(errors="replace")
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
 
 
 def key_of(rank: int) -> str:
