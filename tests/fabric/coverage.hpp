@@ -66,6 +66,8 @@ inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::c
   X(replayed_frames)                                                                               \
   X(hellos_after_reset)                                                                            \
   X(forged_kinds)                                                                                  \
+  X(rings_made)                                                                                    \
+  X(false_greetings)                                                                               \
   X(members_killed)                                                                                \
   X(incarnations)                                                                                  \
   X(dead_runs_begun)                                                                               \

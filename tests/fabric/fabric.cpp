@@ -42,6 +42,7 @@ Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Cover
     watches_.emplace_back(scenario, ring, coverage);
     incarnations_.emplace_back(scenario.rings[ring].spec, ring, coverage);
   }
+  nonces_.resize(scenario.rings.size());
   install_switch(scenario.specs());
 }
 
@@ -57,6 +58,9 @@ void Fabric::install_switch(std::vector<ring::RingSpec> rings) {
   settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
+  for (std::size_t ring = 0; ring < nonces_.size(); ++ring) {
+    rings[ring].nonce = nonces_[ring];
+  }
   install(std::move(rings), longest, settings);
   if (world_.tracing == Tracing::on) {
     installed().trace().switch_on();
@@ -94,6 +98,16 @@ void Fabric::reset_ring(std::uint16_t ring) {
   installed().reset_ring(ring, frame::Instant{world_.now});
   operator_acted(ring);
   check_balance();
+}
+
+/// As if it were withdrawn and added again: its number stays, for the watches.
+void Fabric::make_ring(std::uint16_t ring, std::uint32_t nonce) {
+  coverage_.hit(Happening::rings_made);
+  reset_ring(ring);
+  nonces_[ring] = nonce;
+  ring::RingSpec spec = scenario_.rings[ring].spec;
+  spec.nonce = nonce;
+  installed().change_rings({&spec, 1}, frame::Instant{world_.now});
 }
 
 void Fabric::withdraw_ring(std::uint16_t ring) {

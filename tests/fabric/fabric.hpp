@@ -36,6 +36,8 @@ class Fabric : public network::Star<PacketPool> {
   void restart_switch();
   /// The new switch's configuration has another ring in place of this one.
   void forget_ring(std::uint16_t ring);
+  /// Makes the ring anew, for the run with this nonce alone.
+  void make_ring(std::uint16_t ring, std::uint32_t nonce);
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
   void drain_ring(std::uint16_t ring);
@@ -110,6 +112,7 @@ class Fabric : public network::Star<PacketPool> {
   std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring
+  std::vector<std::uint32_t> nonces_;          // of rings that were made; 0: none
   // Arrival number of its last frame that left.
   std::map<std::uint16_t, std::uint64_t> last_of_stream_;
 };

@@ -107,6 +107,9 @@ void Job::start_epoch() {
   is_excused_ = run_->epoch + 1 < next_epoch_;
   has_begun_ = false;
   shared_.coverage.hit(Happening::epochs_started);
+  if (plan_.is_made) {
+    shared_.fabric.make_ring(ring_, nonce);
+  }
   shared_.fabric.expect_epoch(ring_, generation_);
   world.tell("ring {} starts epoch {} nonce {:#x}", plan_.spec.id, run_->epoch, run_->nonce);
   const Time patience = plan_.spec.patience_ms * kMillisecond;
@@ -178,6 +181,10 @@ void Job::kill_member(std::uint16_t rank) {
 }
 
 void Job::notice_incarnation(std::uint32_t nonce) {
+  if (plan_.is_made && nonce != 0 && run_ != nullptr && nonce != run_->nonce) {
+    throw Violation("I11", fmt::format("ring {} was made for the run {:#x}, and {:#x} began",
+                                       plan_.spec.id, run_->nonce, nonce));
+  }
   if (run_ != nullptr && nonce != run_->nonce && has_begun_) {
     shared_.coverage.add(Happening::dead_runs_begun, nonce == 0 ? 0 : 1);
     has_begun_ = false;

@@ -98,6 +98,8 @@ MUTATIONS = [
              "if (state.incarnation && state.incarnation->epoch == opening.ina.epoch.get()) {")]),
     Mutation("retired", "hellos of an incarnation that is over wait again", [
         Edit(CLASSIFY, "if (state.retired.has(incarnation.nonce)) {", "if (false) {")]),
+    Mutation("made-nonce", "a ring that was made for one run takes hellos of any", [
+        Edit(CLASSIFY, "if (only_nonce != 0 && incarnation.nonce != only_nonce) {", "if (false && only_nonce != 0) {")]),
     Mutation("data-epoch", "a message of a newer epoch ends the incarnation", [
         Edit(CLASSIFY, "    return dropped(DropReason::wrong_epoch);",
              "    if (opening.ina.epoch.get() > state.incarnation->epoch) {\n      end_incarnation(opening.sender.ring);\n    }\n"

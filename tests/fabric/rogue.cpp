@@ -47,6 +47,7 @@ void Rogue::notice(const Packet& packet) {
 }
 
 void Rogue::act() {
+  greet_for_all();
   Dice& dice = world_.dice;
   if (!recent_.empty() && dice.chance(scenario_.replays)) {
     return replay(dice.one_of(recent_));
@@ -484,6 +485,37 @@ void Rogue::repeat_hellos(std::uint16_t ring) {
     if (hello.ring == ring) {
       coverage_.hit(Happening::hellos_after_reset);
       send(hello.port, hello.bytes);
+    }
+  }
+}
+
+/// For each rank of a ring that was made: a hello of one false run, by any port, and of one rank
+/// four more. By dice of its own, as the rings are drawn.
+void Rogue::greet_for_all() {
+  Dice copy = world_.dice;
+  Dice dice(copy.next() ^ 0x68656c6f);
+  if (!dice.chance(20 * kPercent)) {
+    return;
+  }
+  const auto nonce = static_cast<std::uint32_t>(dice.next()) | 1;
+  const auto crowded = static_cast<std::uint16_t>(dice.below(scenario_.hosts));
+  for (const Seen& hello : hellos_) {
+    if (!scenario_.rings[hello.ring].is_made) {
+      continue;
+    }
+    Forgery forgery(hello.bytes);
+    forgery.ina().epoch.set(0xffffffff);
+    const std::uint32_t times = forgery.ina().rank.get() == crowded ? 5 : 1;
+    for (std::uint32_t time = 0; time < times; ++time) {
+      coverage_.hit(Happening::false_greetings);
+      forgery.ina().session.set(nonce + 2 * time);
+      forgery.set_queue_pair(kStrangerQueuePair + static_cast<std::uint32_t>(dice.below(1u << 20)));
+      forgery.sign();
+      if (is_pinned(hello) || dice.chance(50 * kPercent)) {
+        send(hello.port, forgery.bytes());
+      } else {
+        send_from_elsewhere(forgery);
+      }
     }
   }
 }

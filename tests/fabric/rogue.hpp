@@ -52,6 +52,7 @@ class Rogue {
   void forge_wildly(Forgery& forgery, const Seen& seen);
   void be_odd();
   void run_script();
+  void greet_for_all();
   void fill_table(std::uint32_t queue_pairs);
   bool claim_other_ring(Forgery& forgery, const Seen& seen) const;
   bool is_known(std::uint16_t ring) const;

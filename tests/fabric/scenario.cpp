@@ -159,6 +159,16 @@ void draw_dispute(Dice& dice, RingPlan& ring) {
   }
 }
 
+/// Groups have the switch make their ring. By dice of its own: a seed without such rings runs as it
+/// would if there were none.
+void draw_made_rings(Scenario& scenario, const Dice& dice) {
+  Dice copy = dice;
+  Dice own(copy.next() ^ 0x6d616465);
+  for (RingPlan& ring : scenario.rings) {
+    ring.is_made = own.chance(25 * kPercent) && ring.role == RingRole::sound;
+  }
+}
+
 void draw_rings(Scenario& scenario, Dice& dice) {
   const std::uint64_t count = dice.pick<std::uint64_t>({1, 1, 1, 2, 2, 3});
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -167,6 +177,7 @@ void draw_rings(Scenario& scenario, Dice& dice) {
   if (count > 1 && dice.chance(50 * kPercent)) { // the first ring is always sound
     scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
   }
+  draw_made_rings(scenario, dice);
   draw_lies(scenario, dice);
   draw_dispute(dice, scenario.rings.back());
 }
@@ -297,6 +308,7 @@ std::string describe(const Scenario& scenario) {
                         ring.spec.window, ring.spec.packets_per_message(),
                         ring.role == RingRole::victim   ? " (attacked)"
                         : ring.role == RingRole::doomed ? " (doomed)"
+                        : ring.is_made                  ? " (made)"
                                                         : "");
   }
   for (const Fault& fault : scenario.faults) {

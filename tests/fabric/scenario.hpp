@@ -95,6 +95,7 @@ struct RingPlan {
   std::vector<CallPlan> calls;
   Ppm pauses = 0; // chance that a rank computes after it has begun a call
   std::optional<Dispute> dispute;
+  bool is_made = false; // for each run anew, with the run's nonce
 
   /// What the rank calls.
   const CallPlan& call_of(std::uint16_t rank, std::uint32_t call) const {
