@@ -152,7 +152,7 @@ def check_files(made: Installation) -> None:
         f"{lib}/{name}" for name in ("libweir.so", SONAME, f"{SONAME}.0.0", "pkgconfig/weir.pc",
                                      "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake")}
     due |= torch_files(made) | {f"share/man/man1/{program}.1" for program in HOST_PROGRAMS} | {"share/doc/weir/LICENSE"}
-    found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir()}
+    found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir() and file.parent.name != "__pycache__"}
     expect(found == due, f"installed too much: {sorted(found - due)}; too little: {sorted(due - found)}")
 
 
