@@ -79,7 +79,7 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::stop_waits, "stop_waits", Severity::notice,
      "the switch is to stop and lets running collectives end"},
     {EventKind::loss, "loss", Severity::warning,
-     "packets were lost between a rank and the switch; once a minute"},
+     "packets between a rank and the switch were lost or late, and are repeated; once a minute"},
     {EventKind::ring_drops, "ring_drops", Severity::warning,
      "a ring's packets were dropped for a reason that is not a repeat; once a minute"},
     {EventKind::port_down, "port_down", Severity::error, "a port's link is down"},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace weir::events {
@@ -195,19 +196,20 @@ void RingWatch::look_for_losses(Look& look) {
   for (std::uint16_t child = 0; child < look.snapshot.children.size(); ++child) {
     const std::uint16_t rank = look.rank_of(child);
     const stage::LinkLosses lost = stage::losses_of(look.snapshot, child);
-    const auto tell = [&](const char* direction, std::uint64_t packets) {
+    const auto tell = [&](const char* direction, std::string_view why, std::uint64_t packets) {
       look.tell(EventKind::loss,
-                fmt::format("{} packets were lost {} rank {}", packets, direction, rank),
+                fmt::format("{} times packets {} rank {} are repeated: {}", packets, direction,
+                            rank, why),
                 {{"rank", fmt::format("{}", rank)},
                  {"direction", direction},
                  {"packets", fmt::format("{}", packets)}});
     };
     Rank& before = look.before.ranks[child];
     if (const auto packets = before.lost_from.news(lost.from, look.now_ns)) {
-      tell("from", *packets);
+      tell("from", "lost or late", *packets);
     }
     if (const auto packets = before.lost_to.news(lost.to, look.now_ns)) {
-      tell("to", *packets);
+      tell("to", "lost, or not acknowledged in time", *packets);
     }
   }
 }

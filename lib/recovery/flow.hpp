@@ -10,6 +10,8 @@ namespace weir::recovery {
 
 /// Times of the recovery, in nanoseconds.
 inline constexpr std::uint64_t kTimerFloor = 60'000; // above the hosts' queueing
+/// Before a round trip is measured. Ranks that are merely late are not to be asked (RFC 6298 §2.1).
+inline constexpr std::uint64_t kFirstTimer = 1'000'000;
 inline constexpr std::uint64_t kTimerGranularity = 8'000;
 inline constexpr std::uint64_t kRnrWait = 15'000'000;       // after an RNR NAK of the switch
 inline constexpr std::uint64_t kLongestPause = 100'000'000; // between two of them
@@ -169,10 +171,12 @@ struct Flow {
 
   Awaited awaited(std::uint64_t now_ns) const;
 
+  bool is_measured() const { return round_trip.timeout(kTimerGranularity) != 0; }
+
   /// The time from release to acknowledgement that is long enough, as measured.
   std::uint64_t round_trip_timer() const {
     const std::uint64_t measured = round_trip.timeout(kTimerGranularity);
-    return measured == 0 ? 2 * kTimerFloor : std::max(measured, kTimerFloor);
+    return measured == 0 ? kFirstTimer : std::max(measured, kTimerFloor);
   }
 
   /// T: the same, doubled by each resend until a round trip is measured again (Karn and Partridge,

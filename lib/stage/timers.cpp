@@ -104,9 +104,10 @@ std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) 
 std::uint64_t Timers::longest_timer(std::uint16_t index) const {
   std::uint64_t longest = 0;
   for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
-    longest = std::max(longest, classifier_.flow_of({index, child}).timer());
+    const recovery::Flow& flow = classifier_.flow_of({index, child});
+    longest = std::max(longest, flow.is_measured() ? flow.timer() : 0);
   }
-  return longest;
+  return longest == 0 ? recovery::kFirstTimer : longest;
 }
 
 /// The child's packet is all that the oldest slot waits for, or one of few (R5).

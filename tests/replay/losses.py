@@ -10,7 +10,7 @@ from roce import flipped
 
 MS, US = 10**6, 1000
 NAK, RNR = 0x60, 0x2E  # syndromes: sequence error; timer code 14, 1.28 ms
-FIRST_TIMER = 120 * US  # before a round trip was measured
+FIRST_TIMER = 1 * MS  # before a round trip was measured
 LEAST_TIMER = 60 * US
 QUARTER = (4096 << 14) // 4  # of the ACK timeout with exponent 14
 

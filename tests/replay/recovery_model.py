@@ -11,6 +11,7 @@ from roce import HELLO, RESULT, Ina, Roce, icrc, internet_checksum, serial
 
 PATIENCE_NS = 600 * 10**9  # of a ring, unless configured
 TIMER_FLOOR_NS = 60_000
+FIRST_TIMER_NS = 1_000_000  # before a round trip is measured
 GRANULARITY_NS = 8_000
 OWN_RNR_WAIT_NS = 15_000_000
 LONGEST_PAUSE_NS = 100_000_000
@@ -161,7 +162,7 @@ class RoundTrip:
 
     def timer(self) -> int:
         if not self.smoothed:
-            return 2 * TIMER_FLOOR_NS
+            return FIRST_TIMER_NS
         return max(TIMER_FLOOR_NS, self.smoothed + max(GRANULARITY_NS, 4 * self.deviation))
 
 

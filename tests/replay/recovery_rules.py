@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
-from recovery_model import (ACK, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS, PATIENCE_NS,
-                            RESEND_PAUSE_NS, RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN, RESENDS_WITHOUT_PROGRESS, RNR,
-                            SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows,
+from recovery_model import (ACK, FIRST_TIMER_NS, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS,
+                            PATIENCE_NS, RESEND_PAUSE_NS, RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN,
+                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows,
                             plus, resent_result, rnr_wait_ns, syndrome_of, turned_around)
 from roce import Roce, serial
 
@@ -263,7 +263,8 @@ class Rules:
         if stalled is None or rank in stalled[0].packets or not self.may_answer(rank):
             return None
         flow = self.flow(rank)
-        longest = max(self.flow(other).timer for other in range(self.switch.case.world))
+        flows = map(self.flow, range(self.switch.case.world))
+        longest = max((other.timer for other in flows if other.round_trip.smoothed), default=FIRST_TIMER_NS)
         return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, flow.may_ask_at()),
                    lambda: self.ask(rank))
 

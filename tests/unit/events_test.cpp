@@ -174,11 +174,11 @@ TEST(RingWatch, TellsOfLossOnALinkAtMostOnceAMinute) {
   story.at(100);
   story.ring().children[3].recovery.naks = 2;
   story.ring().children[2].recovery.mended = 1; // of results for rank 3
-  EXPECT_THAT(
-      story.at(101),
-      ElementsAre(
-          "ring 7: 2 packets were lost from rank 3 [loss ring=7 rank=3 direction=from packets=2]",
-          "ring 7: 1 packets were lost to rank 3 [loss ring=7 rank=3 direction=to packets=1]"));
+  EXPECT_THAT(story.at(101),
+              ElementsAre("ring 7: 2 times packets from rank 3 are repeated: lost or late [loss "
+                          "ring=7 rank=3 direction=from packets=2]",
+                          "ring 7: 1 times packets to rank 3 are repeated: lost, or not "
+                          "acknowledged in time [loss ring=7 rank=3 direction=to packets=1]"));
   story.ring().children[3].recovery.naks = 12;
   EXPECT_THAT(story.at(102), ElementsAre());
   story.ring().children[3].recovery.rnr_naks = 5;

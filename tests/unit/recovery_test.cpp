@@ -15,7 +15,7 @@ constexpr std::uint8_t kNak = 0x60; // PSN sequence error
 constexpr std::uint8_t kRnr = 0x21; // timer code 1
 constexpr std::uint64_t kUs = 1000;
 constexpr std::uint64_t kMs = 1'000'000;
-constexpr std::uint64_t kFloor = 60 * kUs; // T after a round trip of no time
+constexpr std::uint64_t kFirst = 1 * kMs; // T before a round trip is measured
 
 using Frames = std::vector<Sent>;
 
@@ -234,7 +234,7 @@ TEST(Recovery, APassOfUnacknowledgedRepeatsGetsOneResend) {
   EXPECT_EQ(ring.send(1, made.packets[1][1]), all) << "from the first unacknowledged";
   EXPECT_TRUE(ring.send(1, made.packets[1][2]).empty());
   EXPECT_TRUE(ring.send(1, made.packets[1][1]).empty()) << "too soon";
-  ring.bench.now = frame::Instant{ring.bench.now.ns + 2 * kFloor};
+  ring.bench.now = frame::Instant{ring.bench.now.ns + kFirst};
   EXPECT_EQ(ring.send(1, made.packets[1][1]), all) << "another pass";
 }
 
@@ -306,7 +306,7 @@ TEST(Recovery, ALateRankIsAsked) {
   ring.wait(10 * kMs);
   const Exchange made = ring.message(1);
   EXPECT_TRUE(ring.send(0, made.packets[0][0]).empty());
-  EXPECT_TRUE(ring.wait(kFloor - 1).empty());
+  EXPECT_TRUE(ring.wait(kFirst - 1).empty());
   const Frames asked = ring.wait(200 * kUs);
   ASSERT_GE(asked.size(), 2u);
   EXPECT_EQ(asked[0], ring.said(1, kAck, ring.psn(1, 0), 1));

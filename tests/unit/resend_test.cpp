@@ -21,7 +21,7 @@ constexpr std::uint8_t kRnr = 0x21; // 10 us
 constexpr std::uint64_t kUs = 1'000;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kFirstTimer = 120 * kUs; // before a round trip is measured
+constexpr std::uint64_t kFirstTimer = 1 * kMs; // before a round trip is measured
 constexpr std::size_t kPacketsOfMessage = 300;
 constexpr std::size_t kAtOnce = 256;
 
