@@ -206,7 +206,7 @@ Switch::Switch(const config::Config& config)
       plan_(plan_memory(config, *rings_, placement_)), ring_budget_(config.spare, *rings_, plan_),
       tenants_(config.tenants, plan_.mbuf_bytes, *rings_), port_budget_(config),
       memories_(memories_of(placement_)),
-      stations_(config.l2.entries, milliseconds(config.l2.aging_s)),
+      stations_(config.l2.entries, milliseconds(config.l2.aging_s), hash_key_),
       bridge_(stations_, static_cast<std::uint16_t>(config.ports.size())), in_force_(config) {
   check_memory();
   care_.reserve(rings_->rings().size() + config.spare.rings); // it grows while lcores stand still

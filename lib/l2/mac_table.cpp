@@ -4,8 +4,10 @@
 #include "l2/port_set.hpp"
 #include "wire/big_endian.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <tuple>
 
 namespace weir::l2 {
 namespace {
@@ -30,9 +32,9 @@ wire::MacAddress from_number(std::uint64_t number) {
   return mac;
 }
 
-MacTable::MacTable(std::uint32_t entries, std::uint64_t aging)
-    : buckets_(bucket_count(entries, kWays)), table_(std::make_unique<Bucket[]>(buckets_)),
-      aging_(aging) {}
+MacTable::MacTable(std::uint32_t entries, std::uint64_t aging, const wire::HashKey& hash_key)
+    : hash_key_(hash_key), buckets_(bucket_count(entries, kWays)),
+      table_(std::make_unique<Bucket[]>(buckets_)), aging_(aging) {}
 
 std::size_t MacTable::bytes_for(std::uint32_t entries) {
   return bucket_count(entries, kWays) * sizeof(Bucket);
@@ -111,7 +113,7 @@ bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port, std::uin
     if (found && !may_be_pinned(found, port, now)) {
       return false;
     }
-    const Sighting place = found ? found : cell_to_reuse(bucket, now);
+    const Sighting place = found ? found : cell_to_reuse(bucket, port, now);
     if (!place) {
       return false;
     }
@@ -187,7 +189,7 @@ MacTable::Sighting MacTable::find(Bucket& bucket, std::uint64_t address) {
 /// Another lcore may pin this station at the same moment. It must not stay in a second cell, so
 /// both check after they have written: the later one sees the other's cell.
 void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
-  const Sighting known = cell_to_reuse(bucket, now);
+  const Sighting known = cell_to_reuse(bucket, station.port(), now);
   if (!known) {
     return;
   }
@@ -217,8 +219,8 @@ void MacTable::forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t a
 }
 
 MacTable::Bucket& MacTable::bucket_of(std::uint64_t address) const {
-  const std::uint64_t hash = address * 0x9e3779b97f4a7c15;
-  return table_[(hash ^ hash >> 32) & (buckets_ - 1)];
+  const std::uint64_t hash = wire::folded_product(address ^ hash_key_.first, hash_key_.second | 1);
+  return table_[hash & (buckets_ - 1)];
 }
 
 bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) const {
@@ -228,20 +230,35 @@ bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) co
          station.pins() != 0;
 }
 
-/// An empty or aged cell, else the one that was silent longest. None when all are pinned.
-MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint64_t now) const {
-  Sighting oldest;
+/// An empty or aged cell, else that of the oldest station of the port with the most. None when all
+/// are pinned.
+MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
+                                           std::uint64_t now) const {
+  std::array<Sighting, kWays> sightings;
+  std::array<unsigned, kMaxPorts> stations{}; // by port; the newcomer counts
+  ++stations[port];
+  std::size_t count = 0;
   for (Cell& cell : bucket) {
     const Station station = read(cell);
     if (station.is_nobody() || !is_fresh(cell, station, now)) {
       return {&cell, station};
     }
-    const bool is_older = !oldest || heard_of(cell).last() < heard_of(*oldest.cell).last();
-    if (station.pins() == 0 && is_older) {
-      oldest = {&cell, station};
+    if (station.pins() == 0) {
+      sightings[count++] = {&cell, station};
+      ++stations[station.port()];
     }
   }
-  return oldest;
+  const auto rank = [&](const Sighting& sighting) {
+    const std::uint16_t its_port = sighting.station.port();
+    const std::uint64_t silence = ~heard_of(*sighting.cell).last();
+    return std::tuple(stations[its_port], its_port == port, silence);
+  };
+  const auto end = sightings.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto found =
+      std::max_element(sightings.begin(), end, [&](const Sighting& one, const Sighting& other) {
+        return rank(one) < rank(other);
+      });
+  return found == end ? Sighting() : *found;
 }
 
 } // namespace weir::l2

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "wire/address.hpp"
+#include "wire/keyed_hash.hpp"
 
 #include <array>
 #include <atomic>
@@ -25,7 +26,7 @@ class MacTable {
  public:
   /// Room for `entries` stations, rounded up to a power of two. A station is forgotten after
   /// `aging` milliseconds of silence.
-  MacTable(std::uint32_t entries, std::uint64_t aging);
+  MacTable(std::uint32_t entries, std::uint64_t aging, const wire::HashKey& hash_key = {});
 
   void set_aging(std::uint64_t milliseconds) {
     aging_.store(milliseconds, std::memory_order_relaxed);
@@ -33,7 +34,9 @@ class MacTable {
 
   static std::size_t bytes_for(std::uint32_t entries);
 
-  /// `now` in milliseconds. A full bucket gives up its longest silent station.
+  /// `now` in milliseconds. A full bucket gives up the longest silent station of the port that
+  /// would otherwise have the most there; the newcomer's own if it is one of these. So no port
+  /// displaces the stations of one that has fewer.
   void learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   std::optional<std::uint16_t> port_of(const wire::MacAddress& station, std::uint64_t now) const;
   /// The same; `otherwise` when the station is not known.
@@ -156,10 +159,11 @@ class MacTable {
   static void forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address);
   bool is_fresh(const Cell& cell, Station station, std::uint64_t now) const;
   bool may_be_pinned(const Sighting& known, std::uint16_t port, std::uint64_t now) const;
-  Sighting cell_to_reuse(Bucket& bucket, std::uint64_t now) const;
+  Sighting cell_to_reuse(Bucket& bucket, std::uint16_t port, std::uint64_t now) const;
   void add(Bucket& bucket, Station station, std::uint64_t now);
   void learn_anew(Bucket& bucket, Station here, std::uint64_t now);
 
+  wire::HashKey hash_key_;
   std::size_t buckets_;
   std::unique_ptr<Bucket[]> table_;
   std::atomic<std::uint64_t> aging_;

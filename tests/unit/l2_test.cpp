@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -93,6 +94,62 @@ TEST(MacTable, AFullBucketGivesUpItsLongestSilentStation) {
     const auto expected = i == 2 ? std::nullopt : std::optional(static_cast<std::uint16_t>(i));
     EXPECT_EQ(table.port_of(station(i), 100), expected) << i;
   }
+}
+
+/// However many stations a port invents, and however often it speaks.
+TEST(MacTable, APortThatFloodsDisplacesItsOwnStations) {
+  constexpr std::uint16_t flooding = 5;
+  MacTable table(8, 1000);
+  table.learn(station(1), 1, 0);
+  table.learn(station(2), 2, 0);
+  for (std::uint32_t i = 100; i < 1000; ++i) {
+    table.learn(station(i), flooding, i / 2);
+  }
+  EXPECT_EQ(table.port_of(station(1), 500), 1);
+  EXPECT_EQ(table.port_of(station(2), 500), 2);
+  EXPECT_EQ(table.port_of(station(999), 500), flooding);
+  table.learn(station(3), 2, 500);
+  EXPECT_EQ(table.port_of(station(3), 500), 2) << "who has fewer gets a place";
+  EXPECT_EQ(table.port_of(station(2), 500), 2);
+}
+
+TEST(MacTable, APortKeepsWhatAnotherWithFewerDoesNotNeed) {
+  MacTable table(8, 1000);
+  for (std::uint32_t i = 1; i <= 8; ++i) {
+    table.learn(station(i), 1, i);
+  }
+  for (std::uint32_t i = 100; i < 200; ++i) {
+    table.learn(station(i), 5, i);
+  }
+  unsigned kept = 0;
+  for (std::uint32_t i = 1; i <= 8; ++i) {
+    kept += table.port_of(station(i), 200) ? 1 : 0;
+  }
+  EXPECT_EQ(kept, 4u) << "half of the bucket";
+}
+
+/// Who does not know the secret cannot choose stations of one bucket of 128.
+TEST(MacTable, StationsThatCollideUnderOneSecretDoNotUnderAnother) {
+  constexpr wire::HashKey one{0x0123456789abcdef, 0xfedcba9876543210};
+  constexpr wire::HashKey another{0x1122334455667788, 0x99aabbccddeeff01};
+  std::vector<std::uint32_t> stations;
+  for (std::uint32_t i = 0; stations.size() < 60; ++i) {
+    const std::uint64_t hash =
+        wire::folded_product(to_number(station(i)) ^ one.first, one.second | 1);
+    if (hash % 128 == 0) {
+      stations.push_back(i);
+    }
+  }
+  const auto kept = [&](const wire::HashKey& key) {
+    MacTable table(1024, 1000, key);
+    for (const std::uint32_t i : stations) {
+      table.learn(station(i), 1, 0);
+    }
+    return std::ranges::count_if(
+        stations, [&](std::uint32_t i) { return table.port_of(station(i), 0).has_value(); });
+  };
+  EXPECT_EQ(kept(one), 8);
+  EXPECT_GT(kept(another), 55);
 }
 
 TEST(MacTable, AnAgedStationIsGivenUpFirst) {
