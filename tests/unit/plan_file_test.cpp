@@ -239,8 +239,9 @@ TEST(PlanFile, APlanHasItsTreesAndTables) {
 /// yaml-cpp must read all names that a topology may have, and not take one for two or for a
 /// boolean.
 TEST(PlanFile, APlanKeepsNamesThatYamlWouldTakeForSomethingElse) {
-  const std::vector<std::string> names{"yes", "1e3",  "a: b", "- s",  "#c", "a,b",
-                                       "{d}", "\"q'", "",     "e\nf", "~"};
+  const std::vector<std::string> names{"yes",     "1e3",      "a: b", "- s",  "#c", "a,b",
+                                       "{d}",     "\"q'",     "",     "e\nf", "~",  " x ",
+                                       "\x1b[2J", "\xc3\xa4", "\\n",  "x:",   "%41"};
   Topology topology(names, {"hub"});
   for (VertexId node = 0; node < names.size(); ++node) {
     topology.connect(node, static_cast<VertexId>(names.size()), {1000, 1});
