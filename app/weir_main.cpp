@@ -162,11 +162,14 @@ void check_cpus(const Options& options, const config::Config& config) {
     throw config::ConfigError("lcores: found no /sys/devices/system/cpu, where EAL looks for this "
                               "machine's CPUs; allowed: a container that sees sysfs");
   }
-  for (const config::LcoreConfig& lcore : config.lcores) {
+  for (std::size_t i = 0; i < config.lcores.size(); ++i) {
+    const config::LcoreConfig& lcore = config.lcores[i];
     if (!std::filesystem::exists(fmt::format("/sys/devices/system/cpu/cpu{}", lcore.id))) {
+      const std::string place =
+          lcore.line == 0 ? ": lcores" : fmt::format(":{}: lcores[{}].id", lcore.line, i);
       throw config::ConfigError(
-          fmt::format("{}: lcores: found id {}; allowed: a CPU of this machine, 0 to {}",
-                      options.config, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
+          fmt::format("{}{}: found {}; allowed: a CPU of this machine, 0 to {}", options.config,
+                      place, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
     }
   }
 }

@@ -255,6 +255,7 @@ class LcoresReader {
     LcoreConfig lcore;
     const YamlReader id = node.at("id");
     lcore.id = static_cast<unsigned>(read_number(id));
+    lcore.line = id.line();
     ids_.add(lcore.id, id, id.found(), "each lcore once");
     Once<Role> own;
     for (const YamlReader& item : read_items(node.at("roles"))) {

@@ -53,6 +53,7 @@ struct LcoreConfig {
   unsigned id = 0;         // CPU number, 0 .. 1023; unique
   std::vector<Role> roles; // at least one, each once
   Idle idle = Idle::spin;
+  int line = 0; // of the id in the file; 0: the file has no lcores
 };
 
 struct L2Config {

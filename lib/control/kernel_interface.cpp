@@ -44,8 +44,7 @@ std::string speed_of(int socket, const std::string& name) {
   request.ifr_data = reinterpret_cast<char*>(&settings);
   const bool is_told = ioctl(socket, SIOCETHTOOL, &request) == 0;
   const std::uint32_t speed = is_told ? ethtool_cmd_speed(&settings) : 0;
-  const bool is_known = speed != 0 && speed != static_cast<std::uint32_t>(SPEED_UNKNOWN);
-  return is_known ? fmt::format(" {} Mbit/s", speed) : ", speed unknown";
+  return speed_text(speed);
 }
 
 [[noreturn]] void fail_to_watch(const std::string& name) {
@@ -72,6 +71,11 @@ int socket_on(const std::string& name) {
 }
 
 } // namespace
+
+std::string speed_text(std::uint32_t megabits) {
+  const bool is_known = megabits != 0 && megabits != static_cast<std::uint32_t>(SPEED_UNKNOWN);
+  return is_known ? fmt::format(" {} Mbit/s", megabits) : ", speed unknown";
+}
 
 std::optional<std::string> interface_below(std::string_view devargs) {
   constexpr std::array kDrivers{"net_af_packet", "net_af_xdp", "net_pcap"};

@@ -8,6 +8,10 @@
 
 namespace weir::control {
 
+/// " 25000 Mbit/s" behind "up", or that the speed is unknown: 0, or all ones, as the kernel and
+/// DPDK say.
+std::string speed_text(std::uint32_t megabits);
+
 /// The kernel's network interface of which a device with these devargs is a second user:
 /// net_af_packet, net_af_xdp, or net_pcap on an interface. None for other devices.
 std::optional<std::string> interface_below(std::string_view devargs);

@@ -3,6 +3,7 @@
 
 #include "control/af_xdp.hpp"
 #include "control/device_socket.hpp"
+#include "control/kernel_interface.hpp"
 #include "control/rte_flow_table.hpp"
 #include "files/trusted_folder.hpp"
 #include "frame/frame.hpp"
@@ -334,8 +335,7 @@ std::string Port::link() const {
   if (rte_eth_link_get_nowait(device_, &link) != 0) {
     return {};
   }
-  return link.link_status == RTE_ETH_LINK_UP ? fmt::format("up {} Mbit/s", link.link_speed)
-                                             : "down";
+  return link.link_status == RTE_ETH_LINK_UP ? "up" + speed_text(link.link_speed) : "down";
 }
 
 std::string Port::remedy() const {

@@ -101,7 +101,8 @@ def command_line_errors(lab: Lab) -> None:
     refused(run_to_end([WEIR, "--config", good, "--", "-l", "0-1"]), "found -l; allowed: any EAL option but")
     refused(run_to_end([WEIR, "--config", good, "--", "--lcores=0@0"]), "found --lcores=0@0; allowed: ")
     far = lab.file("far.yaml", PLAIN.replace("id: 1, roles", "id: 777, roles"))
-    refused(run_to_end([WEIR, "--config", far]), "lcores: found id 777; allowed: a CPU of this machine, 0 to ")
+    line = 1 + PLAIN[:PLAIN.index("id: 1, roles")].count("\n")
+    refused(run_to_end([WEIR, "--config", far]), f"far.yaml:{line}: lcores[1].id: found 777; allowed: a CPU of this machine, 0 to ")
 
 
 @smoke_test("eal-errors")

@@ -2,6 +2,7 @@
 
 /// Which ports a reload opens and closes, where they get their places, and what does not fit.
 
+#include "control/kernel_interface.hpp"
 #include "control/memory.hpp"
 #include "control/port_plan.hpp"
 
@@ -172,6 +173,13 @@ TEST(PortPlan, AMemberThatIsNotTiedMayBeBehindIt) {
   small.mtu = 1500;
   ring.members[0].port = 0;
   EXPECT_NO_THROW(check_mtu(small, ring));
+}
+
+/// RTE_ETH_SPEED_NUM_NONE and _UNKNOWN of virtio's driver and others (rte_ethdev.h).
+TEST(PortLink, HasASpeedOrItIsUnknown) {
+  EXPECT_EQ("up" + speed_text(100'000), "up 100000 Mbit/s");
+  EXPECT_EQ("up" + speed_text(0), "up, speed unknown");
+  EXPECT_EQ("up" + speed_text(4'294'967'295), "up, speed unknown");
 }
 
 } // namespace

@@ -71,7 +71,9 @@ ibv_context* VerbsNic::open_device() const {
       return made(ibv_open_device(device), "cannot be opened");
     }
   }
-  fail(fmt::format("not among the RDMA devices here ({})", fmt::join(names, ", ")), ENODEV);
+  fail(names.empty() ? std::string("there are no RDMA devices here")
+                     : fmt::format("not among the RDMA devices here ({})", fmt::join(names, ", ")),
+       ENODEV);
 }
 
 verbs::MemoryRegion VerbsNic::make_region(std::span<std::uint8_t> bytes, int access) const {
