@@ -102,7 +102,7 @@ def command_line_errors(lab: Lab) -> None:
     refused(run_to_end([WEIR, "--config", good, "--", "--lcores=0@0"]), "found --lcores=0@0; allowed: ")
     far = lab.file("far.yaml", PLAIN.replace("id: 1, roles", "id: 777, roles"))
     line = 1 + PLAIN[:PLAIN.index("id: 1, roles")].count("\n")
-    refused(run_to_end([WEIR, "--config", far]), f"far.yaml:{line}: lcores[1].id: found 777; allowed: a CPU of this machine, 0 to ")
+    refused(run_to_end([WEIR, "--config", far]), f"far.yaml:{line}: lcores[0].id: found 777; allowed: a CPU of this machine, 0 to ")
 
 
 @smoke_test("eal-errors")
