@@ -10,7 +10,8 @@
 namespace weir::gate {
 namespace {
 
-/// Room for one descriptor.
+/// Room for one descriptor, and for the padding behind it, which a receiver must not offer: a
+/// second one would fit there.
 union Control {
   cmsghdr header;
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;
@@ -57,7 +58,7 @@ std::optional<Message> receive(int channel) {
   header.msg_iov = parts.data();
   header.msg_iovlen = parts.size();
   header.msg_control = &control;
-  header.msg_controllen = sizeof control;
+  header.msg_controllen = CMSG_LEN(sizeof(int));
   const ssize_t count = recvmsg(channel, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count <= 0) {
     return std::nullopt;
