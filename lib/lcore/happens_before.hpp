@@ -4,7 +4,7 @@
 /// For ThreadSanitizer; no code in other builds. ThreadSanitizer does not see what orders the two
 /// sides of an rte_ring or a mempool: DPDK's libraries are not instrumented, and its headers order
 /// plain stores by compiler barriers, which is enough on x86. The two functions below mark each
-/// place where an object passes from one lcore to another. docs/sanitizers.md justifies each place.
+/// place where an object passes from one lcore to another. docs/testing.md justifies each place.
 
 #if defined(__SANITIZE_THREAD__)
 #define WEIR_THREAD_SANITIZER 1

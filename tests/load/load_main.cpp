@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// load_test [--roles NAME] [--seconds N]: the switch on several lcores, overloaded and then
-/// without mbufs. docs/load.md lists what it checks. Ends in "load: N passed, N failed, 0 skipped".
+/// without mbufs. docs/testing.md lists what it checks. Ends in "load: N passed, N failed, 0
+/// skipped".
 
 #include "coming_port.hpp"
 #include "coming_rings.hpp"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The switch on several lcores under overload, in each placement of its roles (docs/load.md).
+"""The switch on several lcores under overload, in each placement of its roles (docs/testing.md).
 
 tests/load/run.py [--seconds N] [ROLES ...]; N is the overload in each placement. WEIR_BUILD names another build, such as
 one with ThreadSanitizer, whose reports fail the run. Ends in "load: N passed, N failed, 0 skipped".
