@@ -218,7 +218,7 @@ def in_prometheus(lab: Lab) -> None:
 def alerts(lab: Lab) -> None:
     """When each alert fires and when not, in simulated time; and a rule that is changed fails."""
     def tested(rules: Path) -> subprocess.CompletedProcess[str]:
-        tests = (ROOT / "tests/metrics/rules_test.yaml").read_text().replace("../../config/prometheus/weir.rules.yaml", str(rules))
+        tests = (ROOT / "tests/metrics/rules_test.yaml").read_text().replace("../../config/prometheus/weir.rules.yaml", json.dumps(str(rules)))
         return subprocess.run([PROMTOOL, "test", "rules", str(lab.file("rules_test.yaml", tests))], text=True,
                               capture_output=True)
     passed = tested(RULES)
