@@ -8,11 +8,11 @@
 namespace weir::events {
 namespace {
 
-/// A blank or a bracket would look like the end of the field.
+/// A blank would look like the end of the field. A bracket would not: the line's last one ends all.
 std::string word_of(std::string_view value) {
   std::string word;
   for (const char byte : text::printable(value)) {
-    word += byte == ' ' || byte == ']' ? fmt::format("\\x{:02x}", byte) : std::string(1, byte);
+    word += byte == ' ' ? fmt::format("\\x{:02x}", byte) : std::string(1, byte);
   }
   return word;
 }

@@ -80,7 +80,7 @@ TEST(EventLine, IsOneLineWhateverItsTextsHold) {
                      "port \x1b[2Jp0\nweir: all is well: down",
                      {{"port", "p0 severity=0]\n"}}}),
             "port \\x1b[2Jp0\\x0aweir: all is well: down "
-            "[port_down port=p0\\x20severity=0\\x5d\\x0a]");
+            "[port_down port=p0\\x20severity=0]\\x0a]");
 }
 
 TEST(RingWatch, TellsOnceThatAJobHasBegunAndThatItWasGivenUp) {
