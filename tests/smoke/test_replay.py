@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from hosts import captured, model
@@ -133,8 +134,11 @@ def headers_in(capture: Path) -> list[model.Ina]:
 
 
 def shell(lab: Lab, script: str) -> Ended:
-    """`script` with $REPLAY, the program and its configuration, in the lab's folder."""
-    return run_to_end(["bash", "-c", f"REPLAY='{REPLAY} --config {CONFIG}'; CAPTURE='{CAPTURE}'; {script}"], lab.directory)
+    """`script` with `replay`, the program and its configuration, and $capture, in the lab's folder."""
+    return run_to_end(["bash", "-c", f"""
+        replay() {{ {quote(str(REPLAY))} --config {quote(str(CONFIG))} "$@"; }}
+        capture={quote(str(CAPTURE))}
+        {script}"""], lab.directory)
 
 
 @smoke_test("replay-pipes")
@@ -143,18 +147,18 @@ def pipes(lab: Lab) -> None:
     expect(replay(lab, CAPTURE).status == 0, "the plain way")
     expected = (lab.directory / "out.pcap").read_bytes()
     report = replay(lab, CAPTURE).output
-    for script in ("$REPLAY --in - --out got < $CAPTURE", "cat $CAPTURE | $REPLAY --in - --out got",
-                   "cat $CAPTURE | $REPLAY --in /dev/stdin --out got", "$REPLAY --in <(cat $CAPTURE) --out got",
-                   "mkfifo fifo; cat $CAPTURE > fifo & $REPLAY --in fifo --out got",
-                   "$REPLAY --in $CAPTURE --out >(cat > got) && sleep 0.2"):
+    for script in ('replay --in - --out got < "$capture"', 'cat "$capture" | replay --in - --out got',
+                   'cat "$capture" | replay --in /dev/stdin --out got', 'replay --in <(cat "$capture") --out got',
+                   'mkfifo fifo; cat "$capture" > fifo & replay --in fifo --out got',
+                   'replay --in "$capture" --out >(cat > got) && sleep 0.2'):
         ended = shell(lab, script)
         expect(ended.status == 0 and ended.output == report, f"{script}: {ended}")
         expect((lab.directory / "got").read_bytes() == expected, f"{script}: another capture")
         (lab.directory / "got").unlink()
-    ended = shell(lab, "cat $CAPTURE | $REPLAY --in - --out - > got")
+    ended = shell(lab, 'cat "$capture" | replay --in - --out - > got')
     expect(ended.status == 0 and ended.errors == report, f"what people read goes to standard error: {ended}")
     expect((lab.directory / "got").read_bytes() == expected, "another capture by standard output")
-    ended = shell(lab, "$REPLAY --in $CAPTURE --out /dev/null --stats -")
+    ended = shell(lab, 'replay --in "$capture" --out /dev/null --stats -')
     expect(ended.status == 0 and ended.errors == report and "accounting" in json.loads(ended.output), f"{ended}")
 
 
@@ -166,7 +170,7 @@ def own_files(lab: Lab) -> None:
     (lab.directory / "in.pcap").write_bytes(before["in.pcap"])
     expect(shell(lab, "ln in.pcap hard; ln -s in.pcap soft; ln -s soft softer; ln -s . here; ln -s new dangling; mkfifo fifo"
                  ).status == 0, "links")
-    own = "$REPLAY --config config.yaml"
+    own = "replay --config config.yaml"
     for script in (*(f"{own} --in in.pcap --out {name}" for name in ("in.pcap", "./in.pcap", "hard", "soft", "softer",
                                                                      "here/in.pcap", "$PWD/in.pcap")),
                    f"{own} --in soft --out hard", f"{own} --in - --out in.pcap < in.pcap",
