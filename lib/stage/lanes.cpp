@@ -8,6 +8,24 @@
 namespace weir::stage {
 namespace {
 
+std::uint64_t word_at(const std::uint8_t* bytes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+/// Of a frame with a BTH there: whether its UDP header is behind one of IPv6.
+bool is_ipv6(const std::uint8_t* frame, std::size_t bth) {
+  constexpr std::size_t headers =
+      sizeof(wire::EthernetHeader) + sizeof(wire::Ipv6Header) + sizeof(wire::UdpHeader);
+  if (bth < headers) {
+    return false;
+  }
+  const auto& ethernet =
+      wire::view_as<wire::EthernetHeader>(frame + bth - headers); // or a tag's end
+  return ethernet.type.get() == static_cast<std::uint16_t>(wire::EtherType::ipv6);
+}
+
 void load_connection(const conn::LiveConnection& live) {
   frame::prefetch_all(live.connection);
   frame::prefetch_all(live.history);
@@ -18,18 +36,22 @@ void load_connection(const conn::LiveConnection& live) {
 
 Lanes::Lanes(const ring::CurrentRings& current, std::uint32_t children,
              const conn::HashKey& hash_key)
-    : current_(current), table_(kLanesPerChild * children, hash_key) {}
+    : current_(current), hash_key_(hash_key), table_(kLanesPerChild * children, hash_key) {}
 
 /// Of the destination and the queue pair there, which name a connection, and of the place in the
-/// message. With IPv4 of the source too. Whose headers these are, only a comparison tells.
-std::uint64_t Lanes::key_of(const std::uint8_t* frame, std::size_t bth) {
-  constexpr std::uint64_t mixer = 0x9e37'79b9'7f4a'7c15; // any odd number will do
-  std::uint64_t addresses = 0;                           // IPv4's, or the end of IPv6's destination
-  std::memcpy(&addresses, frame + bth - sizeof(wire::UdpHeader) - sizeof addresses,
-              sizeof addresses);
+/// message. With IPv4 of the source too. Whose headers these are, only a comparison tells. Without
+/// the key nobody can make two connections share a lane.
+std::uint64_t Lanes::key_of(const std::uint8_t* frame, std::size_t bth) const {
+  const std::uint8_t* const udp = frame + bth - sizeof(wire::UdpHeader);
+  std::uint64_t addresses = word_at(udp - sizeof(std::uint64_t)); // IPv4's, or a half of IPv6's
+  if (is_ipv6(frame, bth)) {
+    addresses = wire::folded_product(addresses ^ hash_key_.first,
+                                     word_at(udp - 2 * sizeof(std::uint64_t)) ^ hash_key_.second);
+  }
   const auto& header = wire::view_as<wire::Bth>(frame + bth);
   const auto position = static_cast<std::uint64_t>(wire::info_of(header.opcode).position);
-  return (addresses ^ (header.destination_qp.get() | position << 24) * mixer) >> 1;
+  const std::uint64_t place = header.destination_qp.get() | position << 24;
+  return wire::folded_product(addresses ^ hash_key_.second, place ^ hash_key_.first) >> 1;
 }
 
 bool Lanes::fits(const wire::Packet& packet) {
@@ -48,7 +70,7 @@ Lane* Lanes::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
 /// Of the frames that carry messages, as many as there is room for. None twice in a row for one
 /// place in a message. Returns how many there are.
 std::size_t Lanes::keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
-                           std::span<std::uint64_t> keys) {
+                           std::span<std::uint64_t> keys) const {
   std::array<std::uint64_t, wire::kPositions> previous{};
   std::size_t count = 0;
   for (const std::span<const std::uint8_t> frame : frames) {

@@ -81,14 +81,15 @@ class Lanes {
   static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages
   static constexpr std::size_t kMostLoaded = 16;     // lanes of a burst
 
-  static std::uint64_t key_of(const std::uint8_t* frame, std::size_t bth);
-  static std::size_t keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
-                             std::span<std::uint64_t> keys);
+  std::uint64_t key_of(const std::uint8_t* frame, std::size_t bth) const;
+  std::size_t keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
+                      std::span<std::uint64_t> keys) const;
   static bool fits(const wire::Packet& packet);
   Lane* look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth);
   Lane* place_for(std::uint64_t key);
 
   const ring::CurrentRings& current_;
+  const conn::HashKey hash_key_;
   std::array<std::uint16_t, l2::kMaxPorts> bth_offset_{}; // of what was learnt last; by port
   conn::BucketTable<Lane> table_;
   std::array<Lane*, wire::kPositions> last_{}; // that were found, by place in the message

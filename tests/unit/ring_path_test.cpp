@@ -577,6 +577,40 @@ TEST(RingPath, KeepsALaneThatADamagedPacketCouldHaveDisplaced) {
   }
 }
 
+/// Two tenants' rings, whose hosts have the same interface identifiers and queue pairs: only the
+/// networks' prefixes differ. Each keeps the short way.
+TEST(RingPath, SharesNoLaneBetweenAddressesThatEndAlike) {
+  JobSpec spec = spec_of(Verb::send, Network::ipv6, 0);
+  RingJob first(spec);
+  spec.ring = 2;
+  spec.network_id = 1;
+  spec.session = kSession + 1;
+  RingJob second(spec);
+  Bench bench({&first, &second});
+  const auto send_from_all = [&](RingJob& job, auto&& packets_of) {
+    for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+      for (const Built& packet : packets_of(rank)) {
+        bench.send(packet, job.port_of(rank));
+      }
+    }
+  };
+  for (RingJob* job : {&first, &second}) {
+    send_from_all(*job, [&](std::uint16_t rank) { return std::vector{job->hello(rank)}; });
+  }
+  constexpr std::uint32_t messages = 4;
+  for (std::uint32_t number = 1; number <= messages; ++number) {
+    for (RingJob* job : {&first, &second}) {
+      send_from_all(*job, [&](std::uint16_t rank) {
+        return job->message(rank, number, Bytes(kMessageBytes, 0x11));
+      });
+    }
+  }
+  const std::uint64_t packets =
+      messages * first.message(0, messages + 1, Bytes(kMessageBytes, 0x11)).size();
+  EXPECT_EQ(bench.inside().worker().ring_path().taken(), 2u * kWorld * (packets - 3))
+      << "all but each connection's first FIRST, MIDDLE and LAST";
+}
+
 /// A ring goes and comes again, and its hosts come back with the same queue pairs. What belonged to
 /// the old ring is gone.
 void expect_nothing_of_a_withdrawn_ring(const JobSpec& spec) {
