@@ -29,6 +29,8 @@ constexpr std::size_t kMostBytes = 4096;
 /// The first poll after a post is in vain, so that every call is waited for.
 class LateTransport : public test::EchoTransport {
  public:
+  using EchoTransport::EchoTransport;
+
   bool post(std::size_t lane, const host::OutgoingMessage& message) override {
     is_late_ = true;
     return EchoTransport::post(lane, message);
@@ -46,7 +48,7 @@ host::Group form_group(std::uint16_t rank, const std::string& address) {
   host::GroupOptions options;
   options.rank = rank;
   options.rendezvous = address;
-  return {options, std::make_unique<LateTransport>()};
+  return {options, std::make_unique<LateTransport>(static_cast<std::uint8_t>(rank))};
 }
 
 void make_calls(host::Group& group, std::vector<std::uint8_t>& data) {

@@ -21,7 +21,10 @@ namespace weir::test {
 /// trip.
 class EchoTransport : public host::Transport {
  public:
-  std::vector<std::uint8_t> address() const override { return {}; }
+  /// `host` is the last byte of its address: each rank of a group has one of its own.
+  explicit EchoTransport(std::uint8_t host = 0) { address_.back() = host; }
+
+  std::vector<std::uint8_t> address() const override { return address_; }
 
   std::uint32_t queue_pair(std::size_t) const override { return 0; }
 
@@ -88,6 +91,7 @@ class EchoTransport : public host::Transport {
     return bytes;
   }
 
+  std::vector<std::uint8_t> address_ = std::vector<std::uint8_t>(sizeof(wire::IpAddress));
   std::vector<host::OutgoingMessage> posted_;
   std::vector<std::size_t> lengths_;
   std::size_t round_trips_ = 0;
