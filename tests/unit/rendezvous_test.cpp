@@ -3,6 +3,7 @@
 /// The rendezvous over loopback: ranks that come, and ranks that do not come. Strangers:
 /// strangers_test.cpp.
 
+#include "host/bootstrap/joining.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <sys/socket.h>
 #include <thread>
 #include <vector>
 
@@ -150,6 +152,22 @@ TEST(Rendezvous, ARelaunchedRankTakesItsPredecessorsPlace) {
   rank_2.join();
   EXPECT_FALSE(rank_0.ending().code);
   EXPECT_EQ(rank_0.blobs()[1], Blob(4, 2));
+}
+
+/// Its blob is read before its end, and is longer than any frame of the handshake.
+TEST(Rendezvous, ARelaunchedRankTakesThePlaceOfOneThatHadSentItsBlob) {
+  const std::string address = free_address();
+  RankZero rank_0(3, address, milliseconds(5000));
+  const std::unique_ptr<FramedStream> first = join_rank_0(
+      {{1, 3}, {}, {*Endpoint::parse(address)}, milliseconds(5000), milliseconds(5000)});
+  first->send(code(ControlKind::blob), Blob(120, 1));
+  shutdown(first->descriptor(), SHUT_RDWR);
+  const std::unique_ptr<Rendezvous> second = join_as_rank_1(address);
+  std::thread rank_2([&] { come_as_rank_2(address); });
+  EXPECT_FALSE(ending_of([&] { second->gather(Blob(120, 2)); }).code);
+  rank_2.join();
+  EXPECT_FALSE(rank_0.ending().code);
+  EXPECT_EQ(rank_0.blobs()[1], Blob(120, 2));
 }
 
 TEST(Rendezvous, TheSecondOfTwoIsTurnedAwayWhileTheFirstIsAlive) {

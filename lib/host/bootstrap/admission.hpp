@@ -15,7 +15,7 @@
 namespace weir::host {
 
 /// A connection and the rank that it says it is. It takes no longer bodies than the handshake's
-/// until it is allowed to: nothing is due before the first gather.
+/// until it is allowed to. One that has more to read than it takes does not notice its end.
 struct PendingPeer {
   std::unique_ptr<FramedStream> stream;
   Claim claim;

@@ -203,6 +203,7 @@ std::optional<Rendezvous::Objection> Rendezvous::objection_to(const Claim& claim
   return std::nullopt;
 }
 
+/// It is allowed its whole introduction at once: the end of its process is seen after that alone.
 void Rendezvous::seat(Admission& admission, PendingPeer peer) {
   const std::uint16_t rank = peer.claim.rank;
   if (const std::optional<Objection> objection = objection_to(peer.claim)) {
@@ -213,6 +214,7 @@ void Rendezvous::seat(Admission& admission, PendingPeer peer) {
     last_objection_ = objection->text;
     return;
   }
+  peer.stream->allow_bodies_up_to(most_blob_bytes());
   peer.stream->notice_silence_within(plan_.keep_alive);
   peer.stream->send(code(ControlKind::welcome), {});
   streams_[rank] = std::move(peer.stream);
