@@ -195,8 +195,9 @@ weir_status weir_group_form(weir_context* context, const weir_group_options* opt
  * with a later epoch. Not used are rank, world, rendezvous, job, secret, all_gather and
  * keep_alive_ms. The switch aggregates only a ring that has as many members: name such a ring, or
  * allow the hosts'. After an error but WEIR_INVALID_ARGUMENT it may be called again:
- * WEIR_PEER_DIED, a rank died meanwhile; WEIR_RENDEZVOUS_TIMEOUT, a rank lives
- * and did not come, or so many do not answer that they may go on without us. */
+ * WEIR_PEER_DIED, a rank died meanwhile, or only one is left, which may form a group of one;
+ * WEIR_RENDEZVOUS_TIMEOUT, a rank lives and did not come, or so many do not answer that they may go
+ * on without us. */
 weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
                               weir_group** shrunk);
 /* The number that a rank of a shrunk group had before. Of a group that was formed: `rank`. -1:

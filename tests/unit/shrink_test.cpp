@@ -134,20 +134,16 @@ TEST_F(Shrink, WithoutADeathIsTheSameRanksAgain) {
   }));
 }
 
-TEST_F(Shrink, LeavesTheLastRankAloneAgainAndAgain) {
+TEST_F(Shrink, OfTheLastRankIsAnErrorThatSaysHowToGoOn) {
   expect_none(run_ranks(kWorld, [&](std::uint16_t rank) {
     Group group = form(rank);
     if (rank == 3) {
-      Group alone = shrink(group, rank);
-      EXPECT_EQ(alone.world(), 1);
-      EXPECT_EQ(alone.rank(), 0);
-      EXPECT_EQ(alone.parent_rank(0), 3);
-      EXPECT_EQ(alone.algorithm(), Algorithm::alone);
-      EXPECT_EQ(alone.epoch(), group.epoch() + 1);
-      expect_sum(alone, rank, 0x8);
-      Group again = shrink(alone, rank);
-      EXPECT_EQ(again.epoch(), alone.epoch() + 1);
-      expect_sum(again, rank, 0x8);
+      const Ending ending = ending_of([&] { shrink(group, rank); });
+      EXPECT_EQ(ending.code, ErrorCode::peer_died) << ending.text;
+      EXPECT_NE(ending.text.find("ranks 0, 1, 2 ended, as it seems, so one rank is left"),
+                std::string::npos)
+          << ending.text;
+      EXPECT_NE(ending.text.find("forms a group with world 1"), std::string::npos) << ending.text;
     }
   }));
 }

@@ -162,7 +162,9 @@ TEST(Survivors, StrangersAreTurnedAwayAndCounted) {
     if (rank == 0) {
       EXPECT_EQ(find(*lineages[0]).callers_turned_away, 2);
     } else if (rank == 1) {
-      EXPECT_EQ(find(*thief[1]).roster.members, std::vector<std::uint16_t>{1}) << "alone";
+      const Ending ending = ending_of([&] { find(*thief[1]); });
+      EXPECT_EQ(ending.code, ErrorCode::rendezvous_timeout) << ending.text;
+      EXPECT_EQ(ending.rank, 0) << "it refuses, and that proves nothing";
       find(*lineages[1]);
     }
   });
@@ -197,8 +199,8 @@ TEST(Survivors, ARankMayLiveIfOneOfItsAddressesDoesNotAnswer) {
   }));
 }
 
-/// The process of rank 0 has ended, and another group's listens at its port.
-TEST(Survivors, ARankWhosePortAnotherJobHasGotHasEnded) {
+/// Another group's process listens at the port of rank 0, or who sits on the way says so.
+TEST(Survivors, ARankAtWhosePortAnotherJobAnswersIsLeftOutAndMayLive) {
   auto lineages = lineages_of(3);
   Admission others(std::move(lineages[0]->listener), {"another job", "0123456789abcdef"});
   std::atomic<bool> is_found = false;
@@ -209,12 +211,34 @@ TEST(Survivors, ARankWhosePortAnotherJobHasGotHasEnded) {
       }
     } else {
       const Ending ending = ending_of([&] {
-        EXPECT_EQ(find(*lineages[rank], kAmple).roster.members, (Ranks{1, 2}));
+        const Roster roster = find(*lineages[rank], kAmple).roster;
+        EXPECT_EQ(roster.members, (Ranks{1, 2}));
+        EXPECT_EQ(roster.left_out, std::set<std::uint16_t>{0});
       });
       is_found = true;
       EXPECT_EQ(ending.text, "");
     }
   }));
+}
+
+/// As by a firewall that refuses what it does not let pass, or by who sits on the way.
+TEST(Survivors, NobodyGoesOnAloneWhenAllOthersAreRefused) {
+  const Socket closed = listen_at({"127.0.0.1", "0"});
+  const Endpoint refusing{"127.0.0.2", std::to_string(port_of(closed))};
+  auto lineages = lineages_of(3);
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    for (std::uint16_t other = 0; other < 3; ++other) {
+      if (other != rank) {
+        lineages[rank]->endpoints[other] = {refusing};
+      }
+    }
+  }
+  const auto endings = run_ranks(3, [&](std::uint16_t rank) { find(*lineages[rank]); });
+  expect_all(endings, ErrorCode::peer_died);
+  EXPECT_EQ(endings[1].rank, 0);
+  EXPECT_EQ(endings[1].text, "shrink: ranks 0, 2 ended, as it seems, so one rank is left; a shrink "
+                             "leaves two at least. Who wants to go on alone forms a group with "
+                             "world 1");
 }
 
 /// Rank 1 lives, leads nobody, and follows nobody: its ranks must not wait for ever.

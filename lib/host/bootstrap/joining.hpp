@@ -27,7 +27,7 @@ std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan);
 /// What came of a join on one connection.
 struct JoinOutcome {
   std::unique_ptr<FramedStream> stream; // null: not admitted
-  bool is_refused = false;              // who listens there is of another job
+  bool is_refused = false;              // who listens there says that it is of another job
 };
 
 /// The same on a connection to the plan's only endpoint, once. Not admitted when it closes, and

@@ -130,6 +130,8 @@ Roster Muster::who_goes_on() const {
   return roster;
 }
 
+/// Nobody proves that it has ended: who sits on the way may refuse in its name. Then each of all
+/// ranks would go on alone.
 void Muster::check(const Roster& roster) const {
   const std::size_t left = roster.members.size();
   if (!may_go_on(roster, lineage_.self.world)) {
@@ -137,6 +139,12 @@ void Muster::check(const Roster& roster) const {
                         fmt::format("did not answer and may be alive; {} of the first {} ranks are "
                                     "left; needed are more than half, or half with rank 0",
                                     left, lineage_.self.world)));
+  }
+  if (left == 1) {
+    const std::set<std::uint16_t>& gone = absent_.ended.empty() ? absent_.silent : absent_.ended;
+    throw plan_.error(ErrorCode::peer_died, gone,
+                      "ended, as it seems, so one rank is left; a shrink leaves two at least. Who "
+                      "wants to go on alone forms a group with world 1");
   }
 }
 

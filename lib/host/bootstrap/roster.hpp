@@ -21,7 +21,7 @@ std::vector<std::uint8_t> encode(const Roster& roster);
 /// nullopt for bytes that are none.
 std::optional<Roster> decode_roster(ByteView bytes);
 
-/// Who may go on. If all others are known to have ended: any ranks. A rank that does not answer
+/// Who may go on. If all others are known to have ended: any two ranks. A rank that does not answer
 /// may be alive, and go on with ranks that do not answer us. Then more than half of the lineage's
 /// ranks are needed, or half of them with rank 0. Two such parts have a rank in common.
 bool may_go_on(const Roster& roster, std::uint16_t original_world);

@@ -33,6 +33,7 @@ class Search {
  private:
   void reach_all_below();
   std::vector<Endpoint> endpoints_of(std::uint16_t member) const;
+  bool is_turned_away_by(std::uint16_t member) const;
   std::optional<std::uint16_t> lowest_alive();
   std::optional<Survivors> follow(std::uint16_t leader);
   std::optional<Roster> await_roster(FramedStream& stream, std::uint16_t leader) const;
@@ -45,7 +46,7 @@ class Search {
   const Deadline deadline_;
   std::map<std::uint16_t, Reach> below_; // the members with lower ranks, but for those that ended
   std::set<std::uint16_t> ended_;
-  std::set<std::string> strangers_; // endpoints that other jobs have now
+  std::set<std::string> strangers_; // endpoints where we were turned away
 };
 
 std::chrono::milliseconds Search::time_left() const {
@@ -107,6 +108,11 @@ std::vector<Endpoint> Search::endpoints_of(std::uint16_t member) const {
   return endpoints;
 }
 
+/// Who turned us away has proved nothing, so the rank may live: it counts as silent.
+bool Search::is_turned_away_by(std::uint16_t member) const {
+  return endpoints_of(member).size() < lineage_.endpoints[member].size();
+}
+
 /// None if all are known to have ended or do not answer.
 std::optional<std::uint16_t> Search::lowest_alive() {
   for (auto entry = below_.begin(); entry != below_.end();) {
@@ -116,7 +122,7 @@ std::optional<std::uint16_t> Search::lowest_alive() {
     }
     if (state == Reach::State::trying && Clock::now() < deadline_) {
       std::this_thread::sleep_for(kLook);
-    } else if (state == Reach::State::ended) {
+    } else if (state == Reach::State::ended && !is_turned_away_by(entry->first)) {
       ended_.insert(entry->first);
       entry = below_.erase(entry);
     } else {
@@ -211,7 +217,7 @@ Error ShrinkPlan::error(ErrorCode code, const std::set<std::uint16_t>& about,
 }
 
 Survivors find_survivors(Lineage& lineage, const ShrinkPlan& plan) {
-  if (plan.members.size() == 1) { // nobody to look for
+  if (plan.members.size() == 1) { // formed as a group of one: nobody to look for
     Survivors alone{.roster = {plan.members, lineage.left_out}, .streams = {}};
     alone.streams.emplace_back();
     return alone;
