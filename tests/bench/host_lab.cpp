@@ -159,9 +159,12 @@ std::string ip_of(std::uint16_t rank) {
   return "10.7.0." + std::to_string(rank + 1);
 }
 
-std::vector<std::uint32_t> first_ids(std::uint32_t rings) {
+/// That no other lab of this process has: a ring belongs to one group of a process.
+std::vector<std::uint32_t> fresh_ids(std::uint32_t rings) {
+  static std::uint32_t next = 1;
   std::vector<std::uint32_t> ids(rings);
-  std::iota(ids.begin(), ids.end(), 1);
+  std::iota(ids.begin(), ids.end(), next);
+  next += rings;
   return ids;
 }
 
@@ -192,7 +195,7 @@ void in_each_rank(const Body& body) {
 } // namespace
 
 HostLab::HostLab(std::uint32_t rings, std::size_t most_bytes)
-    : rings_(first_ids(rings)),
+    : rings_(fresh_ids(rings)),
       fabric_(rings_of_all(rings_), kRanks, kSession, test::Timekeeper::ports) {
   data_.fill(std::vector<float>(most_bytes / sizeof(float)));
   in_each_rank([this, address = test::free_address()](std::uint16_t rank) {
