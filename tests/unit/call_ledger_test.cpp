@@ -52,10 +52,31 @@ TEST(CallLedger, KeepsABoundedNumberOfCallsAheadOfRank0) {
     EXPECT_EQ(error.code(), ErrorCode::transport_failure);
     EXPECT_EQ(error.rank(), 1);
     EXPECT_STREQ(error.what(),
-                 "rank 1 makes call 262145; rank 0 has made 0; allowed: 262144 calls more");
+                 "rank 1 makes call 262145; rank 0 has made 0; allowed: 262144 calls more; "
+                 "a barrier waits for rank 0");
   }
   ledger.note(0, call(1));
   EXPECT_NO_THROW(ledger.note(1, call(kMost + 1))) << "there is room for one";
+}
+
+TEST(CallLedger, KeepsABoundedNumberOfCallsForTheLastRank) {
+  constexpr std::uint64_t kMost = 262'144;
+  CallLedger ledger(3);
+  ledger.note(1, call(1));
+  for (std::uint64_t sequence = 1; sequence <= kMost; ++sequence) {
+    EXPECT_TRUE(ledger.has_room());
+    ledger.note(0, call(sequence));
+  }
+  EXPECT_FALSE(ledger.has_room());
+  try {
+    ledger.note(0, call(kMost + 1));
+    ADD_FAILURE() << "more are kept";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::transport_failure);
+    EXPECT_EQ(error.rank(), 2);
+    EXPECT_STREQ(error.what(),
+                 "rank 0 makes call 262145; rank 2 made 0; allowed: 262144 calls more");
+  }
 }
 
 /// Rank 1 differs in its third call, told before, between or after rank 0's.

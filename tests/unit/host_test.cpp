@@ -874,6 +874,34 @@ TEST(Group, CallsThatNobodyWaitsForAreDoneAllTheSame) {
   }));
 }
 
+/// Empty calls are done at once, so nothing else holds rank 0 up.
+TEST(Group, CallsThatTheLastRankLeavesNoRoomForWaitAndThenStart) {
+  constexpr std::size_t kCalls = 262'144 + 3;
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::latch is_full(1);
+  expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
+    Group group(options_of(plan, rank, address), fabric.open(rank));
+    const auto start = [&] {
+      return group.start_all_reduce(nullptr, nullptr, 0, DataType::f32, Operation::sum);
+    };
+    if (rank == 1) {
+      is_full.wait();
+    }
+    Pending last;
+    for (std::size_t call = 0; call < kCalls; ++call) {
+      last = start();
+    }
+    if (rank == 0) {
+      EXPECT_FALSE(last.wait_for(milliseconds(5)));
+      EXPECT_EQ(last.waits_for(), "rank 1 has not made call 1");
+      is_full.count_down();
+    }
+    EXPECT_TRUE(last.wait_for(milliseconds(30'000)));
+  }));
+}
+
 /// Holds the group's own thread when it first looks for frames.
 class HoldingIo : public ForwardingIo {
  public:

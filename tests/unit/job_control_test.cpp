@@ -396,6 +396,37 @@ TEST(JobControl, CallsWaitAtHomeWhileRank0DoesNotRead) {
   EXPECT_FALSE(bench.control->has_work());
 }
 
+TEST(JobControl, HasRoomForABoundedNumberOfCallsThatRank0HasNotRead) {
+  constexpr std::uint64_t kMost = 262'144;
+  Bench bench(1, 2);
+  for (std::uint64_t call = 1; call <= kMost; ++call) {
+    EXPECT_TRUE(bench.control->has_room());
+    bench.control->note_call({.sequence = call, .count = 100});
+  }
+  EXPECT_FALSE(bench.control->has_room());
+  EXPECT_EQ(bench.control->waits_for(), "rank 0 has not read 262144 calls");
+  EXPECT_THROW(bench.control->note_call({.sequence = kMost + 1, .count = 100}), Error);
+  bench.control->poll({});
+  EXPECT_TRUE(bench.control->has_room()) << "the connection has taken some";
+  EXPECT_EQ(bench.control->waits_for(), "");
+}
+
+TEST(JobControl, NamesWhoLeavesRank0NoRoomForCalls) {
+  constexpr std::uint64_t kMost = 262'144;
+  Bench bench(0, 3);
+  const NumberedCall first{wire::be64(1), encode(Call{.sequence = 1, .count = 100})};
+  bench.others[1]->send(code(ControlKind::calls), bytes_of(first));
+  for (std::uint64_t call = 1; call <= kMost; ++call) {
+    bench.control->note_call({.sequence = call, .count = 100});
+  }
+  bench.control->poll({});
+  EXPECT_FALSE(bench.control->has_room());
+  EXPECT_EQ(bench.control->waits_for(), "rank 2 has not made call 1");
+  bench.others[2]->send(code(ControlKind::calls), bytes_of(first));
+  bench.control->poll({});
+  EXPECT_TRUE(bench.control->has_room());
+}
+
 TEST(JobControl, ShowsTextsOfOthersPrintableAndCut) {
   Bench bench(1, 2);
   const std::string text = "\x1b[2Jgone\nweir: all is well" + std::string(3000, 'x');

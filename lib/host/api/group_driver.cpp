@@ -13,6 +13,7 @@ namespace {
 
 // A caller that has just gone may come again; the own thread does not take over at once.
 constexpr auto kHandOver = std::chrono::milliseconds(1);
+constexpr auto kHeldBackPause = std::chrono::milliseconds(1); // of calls that may not start yet
 constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
 GroupOptions with_rings(GroupOptions options, const std::vector<std::uint32_t>& rings) {
@@ -99,6 +100,11 @@ std::optional<Error> GroupDriver::error_of(Body body) const {
   }
 }
 
+/// Calls that wait for room start soon after there is some.
+Deadline GroupDriver::cut(Deadline deadline) const {
+  return requests_.has_new() ? std::min(deadline, Clock::now() + kHeldBackPause) : deadline;
+}
+
 /// Makes one step without the lock, and takes the lock again. Only for a caller that has checked
 /// may_step(). With no work, sleeps until there may be some, or the deadline. True if the step did
 /// any work.
@@ -108,6 +114,7 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
     hand_over();
     return false;
   }
+  deadline = cut(deadline);
   is_stepping_ = true;
   const bool hears_control = std::exchange(hears_control_, false);
   lock.unlock();
@@ -239,9 +246,10 @@ void GroupDriver::sleep(Lock& lock) {
     give_way(lock);
     return;
   }
+  const Deadline end = cut(*due);
   is_asleep_ = true;
   lock.unlock();
-  const bool hears_control = membership_.waiter->sleep_until(*due, own_bell_);
+  const bool hears_control = membership_.waiter->sleep_until(end, own_bell_);
   lock.lock();
   is_asleep_ = false;
   hears_control_ |= hears_control;

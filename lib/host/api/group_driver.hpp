@@ -88,6 +88,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   void sleep(Lock& lock);
   void end_sleep();
   void hand_over();
+  Deadline cut(Deadline deadline) const;
   void end_rest();
   static void give_way(Lock& lock);
 
@@ -96,7 +97,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   }
 
   /// The own thread, after a step. A call that came during the step is not under way yet.
-  bool may_sleep() const { return waiters_ == 0 && may_step() && !requests_.has_new(); }
+  bool may_sleep() const { return waiters_ == 0 && may_step() && !requests_.may_start(); }
 
   /// The own thread's, to drive or to end.
   bool is_own_turn() const { return closing_ || (waiters_ == 0 && may_step()); }

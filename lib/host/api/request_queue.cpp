@@ -15,7 +15,7 @@ void RequestQueue::add(const std::shared_ptr<Request>& request, Call call) {
 
 void RequestQueue::start_all() {
   try {
-    while (has_new()) {
+    while (may_start()) {
       membership_.engine->start(requests_[started_]->job);
       ++started_;
     }

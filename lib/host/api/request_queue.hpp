@@ -22,11 +22,15 @@ class RequestQueue {
   /// Numbers the call and puts it last. Throws the error that ended the calls, if one did.
   void add(const std::shared_ptr<Request>& request, Call call);
 
-  /// Gives the engine what it does not have yet. The calls may end here.
+  /// Gives the engine what it does not have yet and may have. The calls may end here.
   void start_all();
 
   /// Whether there is anything that the engine does not have.
   bool has_new() const { return started_ < requests_.size(); }
+
+  /// Whether start_all() would give the engine anything. Calls wait here while ranks are so late
+  /// that no more may be kept for them.
+  bool may_start() const { return has_new() && membership_.control->has_room(); }
 
   /// Removes the first requests that are done. True if there were any.
   bool retire_done();

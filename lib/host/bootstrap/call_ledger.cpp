@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/bootstrap/call_ledger.hpp"
 
-#include "host/bootstrap/error.hpp"
+#include "host/bootstrap/stall_search.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,8 @@ void CallLedger::note(std::uint16_t rank, const Call& call) {
     compare(rank, call);
   } else if (ranks_[rank].ahead.size() == kMostAhead) {
     throw Error(ErrorCode::transport_failure, rank,
-                fmt::format("rank {} makes call {}; rank 0 has made {}; allowed: {} calls more",
+                fmt::format("rank {} makes call {}; rank 0 has made {}; allowed: {} calls more; a "
+                            "barrier waits for rank 0",
                             rank, call.sequence, ranks_[0].made, kMostAhead));
   } else {
     ranks_[rank].ahead.push_back(call);
@@ -32,7 +33,17 @@ void CallLedger::note(std::uint16_t rank, const Call& call) {
   }
 }
 
+Error CallLedger::too_far_ahead(std::uint64_t sequence) const {
+  const std::vector<std::uint16_t> late = lacking(first_open());
+  return {ErrorCode::transport_failure, late.front(),
+          fmt::format("rank 0 makes call {}; {} made {}; allowed: {} calls more", sequence,
+                      named(late), settled_, kMostAhead)};
+}
+
 void CallLedger::note_of_rank_0(const Call& call) {
+  if (!has_room()) {
+    throw too_far_ahead(call.sequence);
+  }
   open_.push_back(call);
   for (std::uint16_t rank = 1; rank < ranks_.size(); ++rank) {
     std::deque<Call>& ahead = ranks_[rank].ahead;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/bootstrap/call.hpp"
+#include "host/bootstrap/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +17,17 @@ class CallLedger {
  public:
   explicit CallLedger(std::uint16_t world) : ranks_(world), last_ranks_(world) {}
 
-  /// Calls that a rank may make before rank 0 makes them. They are kept until then.
+  /// Calls that a rank may make before rank 0 makes them, and rank 0 before the last rank makes
+  /// them. They are kept until then.
   static constexpr std::size_t kMostAhead = std::size_t{1} << 18;
 
   /// The rank's next call. Throws Error: mismatch when it is not what rank 0 calls, or when rank 0
   /// calls something else than this rank did; transport_failure when its number is not the next, or
-  /// too far ahead of rank 0.
+  /// too far ahead of rank 0's, or of the last rank's if it is rank 0's.
   void note(std::uint16_t rank, const Call& call);
+
+  /// Whether rank 0 may make a call more.
+  bool has_room() const { return open_.size() < kMostAhead; }
 
   /// Calls that the rank has made.
   std::uint64_t made_by(std::uint16_t rank) const { return ranks_[rank].made; }
@@ -43,6 +48,7 @@ class CallLedger {
   };
 
   void note_of_rank_0(const Call& call);
+  Error too_far_ahead(std::uint64_t sequence) const;
   void compare(std::uint16_t rank, const Call& call) const;
   void settle();
 

@@ -15,6 +15,7 @@ constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank polls every mill
 constexpr auto kRankZeroSlack =
     2 * kAnswerTime;                    // more time for rank 0, which knows best who is missing
 constexpr std::size_t kMostFrames = 64; // of one rank in one poll
+constexpr std::size_t kMostUntold = CallLedger::kMostAhead * sizeof(NumberedCall);
 
 std::vector<std::uint8_t> encode(Suspicion::Kind kind, const Error& error) {
   std::vector<std::uint8_t> body = encode(error);
@@ -97,11 +98,33 @@ bool JobControl::is_timing() const {
 
 // ------------------------------------------------------------------------------------------ calls
 
+bool JobControl::has_room() const {
+  return rank_ == 0 ? ledger_.has_room() : untold_.size() < kMostUntold;
+}
+
+std::string JobControl::waits_for() const {
+  if (has_room()) {
+    return waits_for_;
+  }
+  if (rank_ != 0) {
+    return fmt::format("rank 0 has not read {} calls", CallLedger::kMostAhead);
+  }
+  const std::vector<std::uint16_t> late = ledger_.lacking(ledger_.first_open());
+  return fmt::format("{} {} not made call {}", named(late), late.size() == 1 ? "has" : "have",
+                     ledger_.first_open());
+}
+
 void JobControl::note_call(const Call& call) {
   ++own_.calls_made;
   if (rank_ == 0) {
     note(0, call);
     return;
+  }
+  if (!has_room()) {
+    fail(Error(ErrorCode::transport_failure, 0,
+               fmt::format("rank {} makes call {}; rank 0 has not read the last {}; allowed: no "
+                           "more",
+                           rank_, call.sequence, CallLedger::kMostAhead)));
   }
   const NumberedCall body{wire::be64(call.sequence), encode(call)};
   const auto bytes = bytes_of(body);

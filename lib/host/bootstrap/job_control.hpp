@@ -35,8 +35,12 @@ class JobControl {
   /// The connections to other ranks, as descriptors.
   std::vector<int> connections() const;
 
-  /// This rank makes a call; its number is one more than the last one's. Throws Error (mismatch) on
-  /// rank 0 when another rank calls something else.
+  /// Whether this rank may make a call now. Otherwise so many are kept that the last rank lacks, or
+  /// that rank 0 has not read, that it must wait: poll() until it may.
+  bool has_room() const;
+
+  /// This rank makes a call; its number is one more than the last one's. Throws Error: mismatch on
+  /// rank 0 when another rank calls something else, transport_failure when there is no room.
   void note_call(const Call& call);
 
   /// Tells rank 0 of the calls, and reads what came. `own` is how far this rank is, but for
@@ -59,8 +63,8 @@ class JobControl {
   void suspect(Suspicion::Kind kind, const Error& error);
 
   /// The ranks that are late, as rank 0 found when it last looked: "rank 3 has not made call 7".
-  /// Empty: none, or there was progress since.
-  const std::string& waits_for() const { return waits_for_; }
+  /// Without room, those that leave none. Empty: none, or there was progress since.
+  std::string waits_for() const;
 
   /// Tells the others this rank's error.
   void report(const Error& error);
