@@ -191,7 +191,7 @@ class CaptureReader {
     if (!pcap_) {
       refuse_input(name_, error);
     }
-    stream.release(); // pcap's own now
+    static_cast<void>(stream.release()); // pcap's own now
     if (pcap_datalink(pcap_.get()) != DLT_EN10MB) {
       refuse_input(name_, fmt::format("found link type {}; allowed: Ethernet (1)",
                                       pcap_datalink(pcap_.get())));
@@ -228,7 +228,7 @@ class CaptureWriter {
     if (!dumper_) {
       throw app::OutputError(name_, errno);
     }
-    file.release(); // the dumper's own now
+    static_cast<void>(file.release()); // the dumper's own now
   }
 
   void write(const frame::Frame& frame, frame::Instant when) {

@@ -15,7 +15,7 @@ std::string utf8_of(const ASN1_STRING* name) {
   if (length < 0) {
     return {};
   }
-  const std::string text(bytes, bytes + length);
+  std::string text(bytes, bytes + length);
   OPENSSL_free(bytes);
   return text;
 }
