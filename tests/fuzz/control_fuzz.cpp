@@ -48,7 +48,7 @@ void greet_caller(host::ByteView bytes) {
   while (const auto frame = stream->receive()) {
     fuzz::require(!host::read_challenge(frame->body, join, kOurs), "a stranger is rank 0");
     (void)host::read_refusal(frame->body);
-    (void)host::decode_error(frame->body);
+    (void)host::decode_error(frame->body, {0, 2});
   }
 }
 

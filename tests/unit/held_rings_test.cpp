@@ -341,9 +341,9 @@ TEST_F(HeldRingsJob, RanksAgreeWhoNamesTheRings) {
 
 TEST(MadeRings, TravelAsIdsOrAsAnError) {
   const Ids ids{0, 65536, UINT32_MAX};
-  EXPECT_EQ(std::get<Ids>(decode_made_rings(encode(MadeRings(ids)), 3)), ids);
+  EXPECT_EQ(std::get<Ids>(decode_made_rings(encode(MadeRings(ids)), 3, 4)), ids);
   const MadeRings refused = Error(ErrorCode::not_aggregated, std::nullopt, "no room");
-  const Error error = std::get<Error>(decode_made_rings(encode(refused), 3));
+  const Error error = std::get<Error>(decode_made_rings(encode(refused), 3, 4));
   EXPECT_EQ(error.code(), ErrorCode::not_aggregated);
   EXPECT_STREQ(error.what(), "no room");
 }
@@ -351,7 +351,7 @@ TEST(MadeRings, TravelAsIdsOrAsAnError) {
 TEST(MadeRings, ThatCannotBeReadAreAnError) {
   const Blob two = encode(MadeRings(Ids{1, 2}));
   for (const Blob& blob : {Blob{}, Blob{0}, Blob{2}, Blob(9, 2), two}) {
-    const Error error = std::get<Error>(decode_made_rings(blob, 3));
+    const Error error = std::get<Error>(decode_made_rings(blob, 3, 4));
     EXPECT_EQ(error.code(), ErrorCode::transport_failure);
     EXPECT_EQ(error.rank(), 0);
   }

@@ -210,7 +210,7 @@ void send(const Stream& stream, std::uint8_t kind, std::size_t bytes = 0) {
 std::optional<Error> told(const Stream& stream) {
   while (const std::optional<ControlFrame> frame = stream->receive()) {
     if (frame->kind == code(ControlKind::failed)) {
-      return decode_error(frame->body);
+      return decode_error(frame->body, {0, 256});
     }
   }
   return std::nullopt;
@@ -274,6 +274,30 @@ TEST(JobControl, WhoseFrameHasAnotherLengthCountsAsDead) {
                          "kind " + std::to_string(kind) + " with " + std::to_string(bytes));
       }
     }
+  }
+}
+
+TEST(JobControl, WhoseErrorHasNoKnownCodeCountsAsDead) {
+  const std::string text = "rank 1 counts as dead: it sent an error of code 250; allowed: 0 .. 7";
+  for (const auto& [kind, body] :
+       {std::pair{ControlKind::failed, std::vector<std::uint8_t>{250, 1, 0, 2}},
+        std::pair{ControlKind::suspect, std::vector<std::uint8_t>{1, 250, 1, 0, 2}}}) {
+    Bench bench(0, 3);
+    bench.others[1]->send(code(kind), body);
+    expect_condemned(error_of(*bench.control), 1, text);
+    expect_condemned(told(bench.others[2]), 1, text);
+  }
+}
+
+/// 60000 is 0xea60.
+TEST(JobControl, AnErrorAboutARankThatTheGroupDoesNotHaveIsAboutNone) {
+  const std::vector<std::uint8_t> body{1, 1, 0xea, 0x60, 'x'};
+  Bench bench(0, 3);
+  bench.others[1]->send(code(ControlKind::failed), body);
+  for (const std::optional<Error>& error : {error_of(*bench.control), told(bench.others[2])}) {
+    ASSERT_TRUE(error);
+    EXPECT_STREQ(error->what(), "x");
+    EXPECT_EQ(error->rank(), std::nullopt);
   }
 }
 

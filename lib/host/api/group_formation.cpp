@@ -44,11 +44,12 @@ std::uint32_t draw_nonce() {
 /// fallback cannot mend; otherwise that no switch aggregates; otherwise none.
 std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
   std::optional<Error> worst;
-  for (const Blob& outcome : outcomes) {
-    if (outcome.empty()) {
+  const auto world = static_cast<std::uint16_t>(outcomes.size());
+  for (std::uint16_t rank = 0; rank < world; ++rank) {
+    if (outcomes[rank].empty()) {
       continue;
     }
-    const Error error = decode_error(outcome);
+    const Error error = decode_error(outcomes[rank], {rank, world});
     if (!worst || worst->code() == ErrorCode::not_aggregated) {
       worst = error;
     }
@@ -254,8 +255,8 @@ GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
     return std::nullopt;
   }
   const Blob mine = options_.rank == 0 ? encode(make_rings(introductions)) : Blob();
-  const MadeRings made =
-      decode_made_rings(rendezvous_.gather(mine, "the rings' ids")[0], options_.rings.size());
+  const MadeRings made = decode_made_rings(rendezvous_.gather(mine, "the rings' ids")[0],
+                                           options_.rings.size(), options_.world);
   if (const auto* const refusal = std::get_if<Error>(&made)) {
     return *refusal;
   }

@@ -129,14 +129,23 @@ inline std::vector<std::uint8_t> encode(const Error& error) {
   return bytes;
 }
 
-inline Error decode_error(std::span<const std::uint8_t> bytes) {
+/// Who sent an error, and of how many ranks.
+struct Sender {
+  std::uint16_t rank = 0;
+  std::uint16_t world = 0;
+};
+
+/// An error about no rank if it names one that the group does not have. The sender's if it cannot
+/// be read.
+inline Error decode_error(std::span<const std::uint8_t> bytes, const Sender& sender) {
   if (bytes.size() < sizeof(ErrorBody) || bytes[0] >= kErrorCodes) {
-    return {ErrorCode::transport_failure, 0, "rank 0 sent an error that cannot be read"};
+    return {ErrorCode::transport_failure, sender.rank,
+            "rank " + std::to_string(sender.rank) + " sent an error that cannot be read"};
   }
   const auto& body = wire::view_as<ErrorBody>(bytes.data());
   const std::string text = peer_text(std::string(bytes.begin() + sizeof(ErrorBody), bytes.end()));
-  const auto rank =
-      body.has_rank != 0 ? std::optional<std::uint16_t>(body.rank.get()) : std::nullopt;
+  const bool has_rank = body.has_rank != 0 && body.rank.get() < sender.world;
+  const auto rank = has_rank ? std::optional<std::uint16_t>(body.rank.get()) : std::nullopt;
   return {static_cast<ErrorCode>(body.code), rank, text};
 }
 

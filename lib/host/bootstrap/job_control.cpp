@@ -23,12 +23,24 @@ std::vector<std::uint8_t> encode(Suspicion::Kind kind, const Error& error) {
   return body;
 }
 
-Suspicion decode_suspicion(std::uint16_t by, std::span<const std::uint8_t> body) {
+/// Where the code of its error is in a frame's body. None: it has no error.
+std::optional<std::size_t> place_of_code(ControlKind kind) {
+  switch (kind) {
+  case ControlKind::failed:
+    return 0;
+  case ControlKind::suspect: // the suspicion's kind comes first
+    return 1;
+  default:
+    return std::nullopt;
+  }
+}
+
+Suspicion decode_suspicion(const Sender& by, std::span<const std::uint8_t> body) {
   const bool is_broken =
       !body.empty() && body[0] == static_cast<std::uint8_t>(Suspicion::Kind::broken);
   return {.kind = is_broken ? Suspicion::Kind::broken : Suspicion::Kind::standstill,
-          .by = by,
-          .error = decode_error(body.subspan(std::min<std::size_t>(body.size(), 1)))};
+          .by = by.rank,
+          .error = decode_error(body.subspan(std::min<std::size_t>(body.size(), 1)), by)};
 }
 
 Progress decode(const ProgressBody& body) {
@@ -214,6 +226,11 @@ void JobControl::check(std::uint16_t from, const ControlFrame& frame) {
                               "frame cannot have",
                               frame.kind, frame.body.size()));
   }
+  const std::optional<std::size_t> place = place_of_code(kind);
+  if (place && frame.body[*place] >= kErrorCodes) {
+    condemn(from, fmt::format("it sent an error of code {}; allowed: 0 .. {}", frame.body[*place],
+                              kErrorCodes - 1));
+  }
 }
 
 void JobControl::condemn(std::uint16_t rank, const std::string& why) {
@@ -235,14 +252,14 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
     read_calls(from, frame.body);
     return;
   case ControlKind::failed: {
-    const Error error = decode_error(frame.body);
+    const Error error = decode_error(frame.body, sender(from));
     if (rank_ == 0) {
       report(error);
     }
     throw error;
   }
   case ControlKind::suspect:
-    open_stall_search(decode_suspicion(from, frame.body));
+    open_stall_search(decode_suspicion(sender(from), frame.body));
     return;
   case ControlKind::question:
     is_asked_ = true;

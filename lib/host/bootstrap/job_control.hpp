@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/bootstrap/call_ledger.hpp"
+#include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/rendezvous.hpp"
 #include "host/bootstrap/stall_search.hpp"
 #include "host/bootstrap/stall_timer.hpp"
@@ -81,6 +82,10 @@ class JobControl {
     std::unique_ptr<FramedStream> stream; // none for the own rank
     std::optional<std::uint64_t> left;    // after so many calls
   };
+
+  Sender sender(std::uint16_t rank) const {
+    return {rank, static_cast<std::uint16_t>(peers_.size())};
+  }
 
   void hear(std::uint16_t rank);
   void check(std::uint16_t from, const ControlFrame& frame);

@@ -34,6 +34,12 @@ class Joining {
   bool is_refused() const { return is_refused_; }
 
  private:
+  /// It may object to the claim itself, and name its rank.
+  Sender rank_0() const {
+    const int least_world = plan_.claim.rank + 1;
+    return {0, static_cast<std::uint16_t>(std::max<int>(plan_.claim.world, least_world))};
+  }
+
   bool has_one_endpoint() const { return plan_.endpoints.size() == 1; }
 
   Deadline within(std::chrono::milliseconds time) const {
@@ -124,7 +130,7 @@ bool Joining::answer_challenge(FramedStream& stream, const ControlFrame& challen
 bool Joining::is_welcome(FramedStream& stream) {
   const std::optional<ControlFrame> frame = await(stream);
   if (frame && frame->kind == code(ControlKind::failed)) {
-    throw decode_error(frame->body);
+    throw decode_error(frame->body, plan_.leader.value_or(rank_0()));
   }
   if (frame && frame->kind != code(ControlKind::welcome)) {
     note_strange(*frame, "a welcome");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/handshake.hpp"
 #include "host/bootstrap/stream.hpp"
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace weir::host {
@@ -16,6 +18,7 @@ struct JoinPlan {
   std::vector<Endpoint> endpoints; // where rank 0 may be; at others there may be anybody
   std::chrono::milliseconds timeout;
   std::chrono::milliseconds keep_alive{10'000};
+  std::optional<Sender> leader{}; // of a shrink; otherwise rank 0 answers
 };
 
 /// The other ranks' side of the handshake. Returns the connection on which rank 0 has admitted this

@@ -27,9 +27,10 @@ Blob encode(const MadeRings& made) {
   return blob;
 }
 
-MadeRings decode_made_rings(std::span<const std::uint8_t> blob, std::size_t rings) {
+MadeRings decode_made_rings(std::span<const std::uint8_t> blob, std::size_t rings,
+                            std::uint16_t world) {
   if (!blob.empty() && blob[0] == kRefusal) {
-    return decode_error(blob.subspan(1));
+    return decode_error(blob.subspan(1), {0, world});
   }
   if (blob.size() != 1 + rings * sizeof(wire::be32) || blob[0] != kIds) {
     return Error(ErrorCode::transport_failure, 0, "rank 0 sent rings that cannot be read");

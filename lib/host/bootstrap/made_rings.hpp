@@ -19,7 +19,9 @@ using MadeRings = std::variant<std::vector<std::uint32_t>, Error>;
 /// For Rendezvous::gather.
 Blob encode(const MadeRings& made);
 
-/// Error (transport_failure) for bytes that are neither `rings` ids nor an error.
-MadeRings decode_made_rings(std::span<const std::uint8_t> blob, std::size_t rings);
+/// What rank 0 of `world` sent. Error (transport_failure) for bytes that are neither `rings` ids
+/// nor an error.
+MadeRings decode_made_rings(std::span<const std::uint8_t> blob, std::size_t rings,
+                            std::uint16_t world);
 
 } // namespace weir::host

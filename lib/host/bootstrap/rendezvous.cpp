@@ -272,7 +272,7 @@ ControlFrame Rendezvous::await(std::uint16_t from, const Due& due, const Meanwhi
     stream.flush();
     if (std::optional<ControlFrame> frame = stream.receive()) {
       if (frame->kind == code(ControlKind::failed)) {
-        abandon(decode_error(frame->body));
+        abandon(decode_error(frame->body, {from, plan_.world}));
       }
       if (frame->kind == code(due.kind)) {
         return std::move(*frame);

@@ -141,7 +141,8 @@ std::optional<Survivors> Search::follow(std::uint16_t leader) {
                                                               .credentials = lineage_.credentials,
                                                               .endpoints = {endpoint},
                                                               .timeout = time_left(),
-                                                              .keep_alive = lineage_.keep_alive});
+                                                              .keep_alive = lineage_.keep_alive,
+                                                              .leader = plan_.sender(leader)});
   if (is_refused) {
     strangers_.insert(endpoint.text());
   }
@@ -165,7 +166,7 @@ std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t l
   while (true) {
     if (const std::optional<ControlFrame> frame = stream.receive()) {
       if (frame->kind == code(ControlKind::failed)) {
-        throw decode_error(frame->body);
+        throw decode_error(frame->body, plan_.sender(leader));
       }
       std::optional<Roster> roster =
           frame->kind == code(ControlKind::roster) ? decode_roster(frame->body) : std::nullopt;
@@ -214,6 +215,11 @@ Error ShrinkPlan::error(ErrorCode code, const std::set<std::uint16_t>& about,
     return {code, std::nullopt, fmt::format("shrink: a rank that was left out before {}", text)};
   }
   return {code, ranks.front(), fmt::format("shrink: {} {}", named(ranks), text)};
+}
+
+Sender ShrinkPlan::sender(std::uint16_t leader) const {
+  const auto place = std::ranges::lower_bound(members, leader) - members.begin();
+  return {static_cast<std::uint16_t>(place), static_cast<std::uint16_t>(members.size())};
 }
 
 Survivors find_survivors(Lineage& lineage, const ShrinkPlan& plan) {

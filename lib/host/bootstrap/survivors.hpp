@@ -4,6 +4,7 @@
 /// How the ranks of a group that is over find out who is left (docs/host.md, "When a rank has
 /// died"). The lowest rank that lives leads; the others join it.
 
+#include "host/bootstrap/control_note.hpp"
 #include "host/bootstrap/error.hpp"
 #include "host/bootstrap/lineage.hpp"
 #include "host/bootstrap/roster.hpp"
@@ -23,6 +24,9 @@ struct ShrinkPlan {
 
   /// "rank 2 and 3", and the first of them: as the caller of the group that is over knows them.
   Error error(ErrorCode code, const std::set<std::uint16_t>& about, std::string_view text) const;
+
+  /// Of the errors of the rank that leads.
+  Sender sender(std::uint16_t leader) const;
 };
 
 struct Survivors {
