@@ -274,6 +274,28 @@ TEST(Strangers, FromOneAddressTakeNobodysPlaceFromAnother) {
   EXPECT_EQ(peer->claim.rank, 3);
 }
 
+TEST(Callers, OfIpv6HaveANetworkOf64BitsOnWhateverLink) {
+  EXPECT_EQ(network_of("2001:db8::1"), network_of("2001:db8::ffff:0:0:2"));
+  EXPECT_NE(network_of("2001:db8::1"), network_of("2001:db8:0:1::1"));
+  EXPECT_EQ(network_of("fe80::1%eth0"), network_of("fe80::2%eth0"));
+  EXPECT_NE(network_of("10.0.0.1"), network_of("10.0.0.2"));
+  EXPECT_EQ(network_of("10.0.0.1"), "10.0.0.1");
+}
+
+/// One host of a network floods, another one of it has one caller, which is older and silent.
+TEST(Callers, OfTheFullestAddressOfTheFullestNetworkGiveWay) {
+  const std::string network = network_of("2001:db8::1");
+  const std::string other = network_of("2001:db8:1::1");
+  std::vector<WaitingCaller> callers{{"2001:db8::1", network},
+                                     {"2001:db8:1::1", other},
+                                     {"2001:db8:1::1", other},
+                                     {"2001:db8::2", network, true},
+                                     {"2001:db8::2", network}};
+  EXPECT_EQ(who_gives_way(callers), 4U) << "the silent one";
+  callers[4].has_asked = true;
+  EXPECT_EQ(who_gives_way(callers), 3U) << "the oldest";
+}
+
 /// This process may open only `more` descriptors.
 class FewDescriptors {
  public:

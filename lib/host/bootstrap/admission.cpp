@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace weir::host {
 namespace {
@@ -29,15 +30,34 @@ TurnedAway::As kind_of(Refusal refusal) {
   return TurnedAway::As::stranger;
 }
 
-/// One IPv4 address; of IPv6 the first 64 bits, because a host may have all addresses behind them.
-std::string network_of(const std::string& host) {
+} // namespace
+
+std::string network_of(std::string_view host) {
   constexpr std::size_t kNetworkBytes = 8;
-  const std::optional<wire::IpAddress> ip = wire::parse_ip(host);
+  const std::optional<wire::IpAddress> ip = wire::parse_ip(host.substr(0, host.find('%')));
   return ip && !ip->is_v4() ? std::string(ip->bytes.begin(), ip->bytes.begin() + kNetworkBytes)
-                            : host;
+                            : std::string(host);
 }
 
-} // namespace
+std::size_t who_gives_way(std::span<const WaitingCaller> callers) {
+  std::map<std::string_view, std::size_t> of_network;
+  std::map<std::string_view, std::size_t> of_host;
+  for (const WaitingCaller& caller : callers) {
+    ++of_network[caller.network];
+    ++of_host[caller.host];
+  }
+  const auto crowd = [&](const WaitingCaller& caller) {
+    return std::pair(of_network[caller.network], of_host[caller.host]);
+  };
+  const auto most = crowd(*std::ranges::max_element(callers, {}, crowd));
+  const auto may_go = [&](const WaitingCaller& caller) { return crowd(caller) == most; };
+  const auto is_silent = [&](const WaitingCaller& caller) {
+    return !caller.has_asked && may_go(caller);
+  };
+  const auto silent = std::ranges::find_if(callers, is_silent);
+  const auto found = silent != callers.end() ? silent : std::ranges::find_if(callers, may_go);
+  return static_cast<std::size_t>(found - callers.begin());
+}
 
 std::optional<PendingPeer> Admission::next(Deadline deadline) {
   while (true) {
@@ -75,8 +95,10 @@ void Admission::open_to_callers() {
       forget_one();
     }
     auto stream = std::make_unique<FramedStream>(std::move(socket), kMostJoinBytes);
-    std::string network = network_of(stream->peer_host());
+    std::string host = stream->peer_host();
+    std::string network = network_of(host);
     callers_.push_back({.stream = std::move(stream),
+                        .host = std::move(host),
                         .network = std::move(network),
                         .deadline = deadline_after(Clock::now(), patience_),
                         .claim = std::nullopt});
@@ -96,18 +118,12 @@ Socket Admission::accept() {
   }
 }
 
-/// Who calls from one address takes the place of nobody who calls from another, unless that one has
-/// as many.
 void Admission::forget_one() {
-  std::map<std::string_view, std::size_t> callers_of;
-  std::size_t most = 0;
+  std::vector<WaitingCaller> waiting;
   for (const Caller& caller : callers_) {
-    most = std::max(most, ++callers_of[caller.network]);
+    waiting.push_back({caller.host, caller.network, caller.claim.has_value()});
   }
-  const auto may_go = [&](const Caller& caller) { return callers_of[caller.network] == most; };
-  const auto is_silent = [&](const Caller& caller) { return !caller.claim && may_go(caller); };
-  const auto silent = std::ranges::find_if(callers_, is_silent);
-  callers_.erase(silent != callers_.end() ? silent : std::ranges::find_if(callers_, may_go));
+  callers_.erase(callers_.begin() + static_cast<std::ptrdiff_t>(who_gives_way(waiting)));
   turned_away_.count(TurnedAway::As::stranger);
 }
 

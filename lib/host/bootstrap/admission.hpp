@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::host {
@@ -21,6 +23,23 @@ struct PendingPeer {
   Claim claim;
 };
 
+/// The network of a host that is given by its address. Of IPv4 the address itself; of IPv6 the
+/// first 64 bits, because a host may have all addresses behind them. A link-local address has the
+/// name of its link after a `%`.
+std::string network_of(std::string_view host);
+
+/// Who has not finished the handshake.
+struct WaitingCaller {
+  std::string_view host;
+  std::string_view network;
+  bool has_asked = false; // to join
+};
+
+/// Which of these makes room for another, oldest first: of the fullest network's fullest host the
+/// oldest that has said nothing, otherwise its oldest. So who calls from one address takes the
+/// place of nobody who calls from another, unless that one has as many.
+std::size_t who_gives_way(std::span<const WaitingCaller> callers);
+
 /// Rank 0's side of the handshake. It hears all connections at once, so one that is silent or
 /// speaks another protocol delays no rank. Bytes that only look like a join, or were a join once,
 /// admit nobody: a caller must answer with a random number that was drawn for it, and, where there
@@ -29,8 +48,8 @@ class Admission {
  public:
   /// Most connections that wait: twice the ranks of the largest job. When there are more, or the
   /// process can open no more, one of the address that has the most is closed: its oldest that has
-  /// said nothing, otherwise its oldest. An address is a network of 64 bits in IPv6. A rank that is
-  /// closed so comes again.
+  /// said nothing, otherwise its oldest. In IPv6 that is in the network of 64 bits that has the
+  /// most. A rank that is closed so comes again.
   static constexpr std::size_t kMaxCallers = 512;
 
   /// Who has not finished the handshake by then is closed. A rank needs two round trips.
@@ -53,7 +72,8 @@ class Admission {
   /// A connection that is not admitted yet.
   struct Caller {
     std::unique_ptr<FramedStream> stream;
-    std::string network; // where it comes from
+    std::string host;    // where it comes from
+    std::string network; // the host's
     Deadline deadline;
     std::optional<Claim> claim; // set when it has asked to join; it is then challenged
     Nonce nonce{};              // the challenge's
