@@ -146,6 +146,20 @@ TEST_F(OneRing, AllRanksHearWhichOneHasAnotherGroupThere) {
   stranger.join();
 }
 
+TEST_F(OneRing, SaysThatTwoRanksOfAGroupHaveOneAddress) {
+  const auto endings = run_ranks(plan_.world, [&](std::uint16_t rank) {
+    GroupOptions options = options_of(plan_, rank, first_);
+    options.ip = ip_of(1);
+    Group(options, fabric_.open(rank));
+  });
+  expect_all(endings, ErrorCode::mismatch);
+  for (const Ending& ending : endings) {
+    EXPECT_EQ(ending.text,
+              "ring 1: found ranks 0 and 1 of one group in one process at one address, " +
+                  ip_of(1) + "; allowed: an address for each rank (ip, --ip)");
+  }
+}
+
 TEST_F(OneRing, IsTheNextGroupsWhenTheFirstIsClosed) {
   run([&](std::uint16_t rank) {
     form(rank).reset();

@@ -226,7 +226,8 @@ void GroupFormation::claim_rings(const std::vector<Introduction>& introductions)
   }
   const wire::IpAddress own = ip_of(introductions[options_.rank].address, options_.rank);
   try {
-    membership_.ring_claim = std::make_unique<RingClaim>(own, options_.rank, options_.rings);
+    const RingHolder holder{introductions[0].incarnation.nonce, options_.rank};
+    membership_.ring_claim = std::make_unique<RingClaim>(own, holder, options_.rings);
   } catch (const Error& error) {
     rendezvous_.abandon(error);
   }

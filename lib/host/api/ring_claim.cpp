@@ -6,10 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <utility>
 
 namespace weir::host {
@@ -28,7 +29,7 @@ class RingRegister {
   bool is_here() const { return birthplace_.is_here(); }
 
   std::mutex mutex;
-  std::set<Entry> taken; // guarded by the mutex
+  std::map<Entry, RingHolder> taken; // guarded by the mutex
 
  private:
   const Birthplace birthplace_;
@@ -47,6 +48,15 @@ Error ring_is_taken(const wire::IpAddress& own, std::uint16_t rank, std::uint32_
                       rank, ring, wire::to_string(own))};
 }
 
+Error rank_is_here(const wire::IpAddress& own, const RingHolder& first, const RingHolder& second,
+                   std::uint32_t ring) {
+  return {ErrorCode::mismatch, second.rank,
+          fmt::format("ring {}: found ranks {} and {} of one group in one process at one address, "
+                      "{}; allowed: an address for each rank (ip, --ip)",
+                      ring, std::min(first.rank, second.rank), std::max(first.rank, second.rank),
+                      wire::to_string(own))};
+}
+
 } // namespace
 
 RingRegister& RingRegister::instance() {
@@ -60,17 +70,20 @@ RingRegister& RingRegister::instance() {
   return *found;
 }
 
-RingClaim::RingClaim(const wire::IpAddress& own, std::uint16_t rank,
+RingClaim::RingClaim(const wire::IpAddress& own, const RingHolder& holder,
                      std::vector<std::uint32_t> rings)
     : register_(RingRegister::instance()), own_(own), rings_(std::move(rings)) {
   const std::lock_guard lock(register_.mutex);
   for (const std::uint32_t ring : rings_) {
-    if (register_.taken.contains({own_, ring})) {
-      throw ring_is_taken(own_, rank, ring);
+    const auto taken = register_.taken.find({own_, ring});
+    if (taken != register_.taken.end()) {
+      const RingHolder& first = taken->second;
+      throw first.nonce == holder.nonce ? rank_is_here(own_, first, holder, ring)
+                                        : ring_is_taken(own_, holder.rank, ring);
     }
   }
   for (const std::uint32_t ring : rings_) {
-    register_.taken.emplace(own_, ring);
+    register_.taken.emplace(RingRegister::Entry(own_, ring), holder);
   }
 }
 

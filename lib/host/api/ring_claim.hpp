@@ -10,14 +10,21 @@ namespace weir::host {
 
 class RingRegister;
 
+/// A rank of one run of a group.
+struct RingHolder {
+  std::uint32_t nonce = 0; // of the run
+  std::uint16_t rank = 0;
+};
+
 /// The rings of the switch's configuration that one group of this process has, at one address. A
 /// second group's hellos there look like a restart of the first one's job to the switch, which
 /// would end it.
 class RingClaim {
  public:
-  /// Throws Error (mismatch) about `rank` if another group of this process has one of the rings at
-  /// this address. In a child made by fork, its parent's groups do not count.
-  RingClaim(const wire::IpAddress& own, std::uint16_t rank, std::vector<std::uint32_t> rings);
+  /// Throws Error (mismatch) about the holder's rank if another group of this process has one of
+  /// the rings at this address, or another rank of this group. In a child made by fork, its
+  /// parent's groups do not count.
+  RingClaim(const wire::IpAddress& own, const RingHolder& holder, std::vector<std::uint32_t> rings);
 
   ~RingClaim() { release(); }
 
