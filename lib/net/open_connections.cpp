@@ -23,13 +23,17 @@ bool OpenConnections::add(int descriptor) {
   std::erase_if(open_, [](const Connection& connection) {
     return socket_inode(connection.descriptor) != connection.inode;
   });
+  const ino_t inode = socket_inode(descriptor);
+  if (inode == 0) {
+    return false;
+  }
   std::string from = address_of_peer(descriptor);
   const std::size_t most_of_it = from.empty() ? most_ : most_ / 4;
   const auto of_it = static_cast<std::size_t>(std::ranges::count(open_, from, &Connection::from));
   if (open_.size() >= most_ || of_it >= most_of_it) {
     return false;
   }
-  open_.push_back({descriptor, socket_inode(descriptor), std::move(from)});
+  open_.push_back({descriptor, inode, std::move(from)});
   return true;
 }
 

@@ -15,7 +15,8 @@ class OpenConnections {
  public:
   explicit OpenConnections(std::size_t most) : most_(most) {}
 
-  /// False: there are as many as allowed, of all or of this one's address; it is not counted.
+  /// False: there are as many as allowed, of all or of this one's address; or the descriptor
+  /// is no socket's. It is not counted.
   bool add(int descriptor);
 
  private:

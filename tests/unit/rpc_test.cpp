@@ -959,6 +959,17 @@ TEST(OpenConnections, CountsADescriptorUntilItIsAnotherConnection) {
   }
 }
 
+/// Such entries would stay for ever: all of them have the inode 0.
+TEST(OpenConnections, RefusesWhatIsNoSocket) {
+  OpenConnections open(2);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  EXPECT_FALSE(open.add(ends[0]));
+  EXPECT_FALSE(open.add(-1));
+  close(ends[0]);
+  close(ends[1]);
+}
+
 /// A connection to 127.0.0.1:`port` from an address.
 int connection_from(const char* address, std::uint16_t port) {
   const auto at = [](const char* ip, std::uint16_t number) {
