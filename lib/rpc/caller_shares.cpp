@@ -44,9 +44,10 @@ Places::Place CallerShares::take_held_ring(const Caller& caller, const config::C
 
 void CallerShares::expect_room_for_answer(const Caller& caller, const config::Config& config) {
   if (!share_of(caller).answer_bytes.has_room(caller.name, names_of(caller.kind, config))) {
-    throw TooMany(fmt::format("found this caller's part of {} MiB full of answers that he has not "
-                              "read; allowed: read these first",
-                              kMostAnswerBytes >> 20U));
+    throw TooMany(
+        fmt::format("found this caller's part of {} MiB full of answers that he has not "
+                    "read; allowed: read these first, or end the client that does not read",
+                    kMostAnswerBytes >> 20U));
   }
 }
 

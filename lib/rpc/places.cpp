@@ -24,7 +24,15 @@ std::optional<Places::Place> Places::take(const std::string& name,
 bool Places::has_room(const std::string& name, std::optional<std::size_t> names) {
   const std::lock_guard lock(mutex_);
   const auto known = taken_.find(name);
-  return known == taken_.end() || (all_taken_ < most_ && known->second < most_of_one(names));
+  if (known == taken_.end()) {
+    return true;
+  }
+  const std::size_t part = most_of_one(names);
+  std::size_t of_all = 0; // of each name its part at most
+  for (const auto& [other, taken] : taken_) {
+    of_all += std::min(taken, part);
+  }
+  return known->second < part && of_all < most_;
 }
 
 Places::Place Places::take_some(const std::string& name, std::size_t amount) {

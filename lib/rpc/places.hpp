@@ -45,8 +45,8 @@ class Places {
   /// are taken.
   std::optional<Place> take(const std::string& name, std::optional<std::size_t> names);
 
-  /// Whether the name has less than its part while not all are taken, or has none: so nobody is
-  /// kept out by others.
+  /// Whether the name has less than its part while others' parts are not all taken, or has none.
+  /// What another one has beyond its part keeps nobody out.
   bool has_room(const std::string& name, std::optional<std::size_t> names);
 
   /// So many, even if there are not as many: for a thing whose size shows when it is there.

@@ -184,7 +184,14 @@ TEST(Places, HaveRoomForWhoHasNoneOrLessThanHisPart) {
   EXPECT_FALSE(places.has_room("a", 4));
   EXPECT_TRUE(places.has_room("b", 4)) << "however much another one has";
   taken.push_back(places.take_some("b", 1));
-  EXPECT_FALSE(places.has_room("b", 4)) << "no more while all are taken";
+  EXPECT_TRUE(places.has_room("b", 4)) << "while its part is not full";
+  taken.push_back(places.take_some("b", 24));
+  EXPECT_FALSE(places.has_room("b", 4));
+  for (const char* const name : {"c", "d"}) {
+    taken.push_back(places.take_some(name, 25));
+  }
+  taken.push_back(places.take_some("e", 1));
+  EXPECT_FALSE(places.has_room("e", std::nullopt)) << "four parts are taken";
   taken.clear();
   EXPECT_TRUE(places.has_room("a", 4));
   taken.push_back(places.take_some("only", 99));

@@ -804,8 +804,10 @@ TEST_F(Control, AnswersThatNobodyReadsAreBounded) {
   };
   const grpc::Status refused = ask();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(refused.error_message(), "found this caller's part of 64 MiB full of answers that he "
-                                     "has not read; allowed: read these first");
+  EXPECT_EQ(refused.error_message(),
+            "found this caller's part of 64 MiB full of answers that he "
+            "has not read; allowed: read these first, or end the client that does "
+            "not read");
   EXPECT_LE(answers, 64 / 6 + 1) << "nothing is done whose answer is refused";
   Watch watch(*other);
   EXPECT_FALSE(watch.read());
