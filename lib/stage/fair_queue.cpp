@@ -97,21 +97,38 @@ bool FairQueue::passes(std::uint16_t group, frame::Instant now) {
 
 bool FairQueue::may_send_again(std::uint16_t group, frame::Instant now) {
   Line& line = lines_[group];
-  if (Tenant* tenant = limited_tenant_of(line); tenant != nullptr) {
+  Tenant* tenant = limited_tenant_of(line);
+  if (tenant != nullptr) {
     tenant->bucket->refill(now.ns);
   }
-  return has_token(line) && (is_empty() || line.debt < kQuantum);
+  if (!line.has_kept_token && !has_token(line)) {
+    wait_for_token(group, *tenant);
+    return false;
+  }
+  return is_empty() || line.debt < kQuantum;
+}
+
+/// Otherwise the tenant's other lines would spend each token before the worker looks for something
+/// to send again.
+void FairQueue::wait_for_token(std::uint16_t group, Tenant& tenant) {
+  Line& line = lines_[group];
+  if (line.is_nowhere()) {
+    push(tenant.aside, group);
+  }
+  line.wants_token = true;
 }
 
 void FairQueue::charge(std::uint16_t group, std::uint32_t bytes) {
   Line& line = lines_[group];
-  if (Tenant* tenant = limited_tenant_of(line); tenant != nullptr && tenant->bucket->has_token()) {
+  Tenant* tenant = limited_tenant_of(line);
+  if (!std::exchange(line.has_kept_token, false) && tenant != nullptr &&
+      tenant->bucket->has_token()) {
     tenant->bucket->take();
   }
   if (is_empty()) {
     return;
   }
-  if (line.frames == 0 && line.debt == 0) {
+  if (line.is_nowhere()) {
     join(group);
   }
   line.debt += cost_of(bytes);
@@ -139,9 +156,10 @@ void FairQueue::append(frame::Frame& frame, std::uint32_t group) {
   places_[place] = {&frame, kNone, cost_of(frame.length)};
   (line.frames == 0 ? line.first : places_[line.last].next) = place;
   line.last = place;
-  if (line.frames++ == 0 && line.debt == 0) {
+  if (line.is_nowhere()) {
     join(group);
   }
+  ++line.frames;
   ++size_;
 }
 
@@ -180,8 +198,24 @@ void FairQueue::call_back(frame::Instant now) {
     tenant.bucket->refill(now.ns);
     for (std::uint64_t tokens = tenant.bucket->tokens(); tokens != 0 && !tenant.aside.is_empty();
          --tokens) {
-      push(circle_, pop(tenant.aside));
+      give_token(tenant);
     }
+  }
+}
+
+/// To the first line that stands aside. It keeps the token for what is to be sent again, or comes
+/// back to the circle; each in turn where it has both.
+void FairQueue::give_token(Tenant& tenant) {
+  const std::uint32_t group = pop(tenant.aside);
+  Line& line = lines_[group];
+  if (!line.wants_token || (line.frames != 0 && std::exchange(line.kept_last_token, false))) {
+    return push(circle_, group);
+  }
+  tenant.bucket->take();
+  line.has_kept_token = line.kept_last_token = true;
+  line.wants_token = false;
+  if (!line.is_nowhere()) {
+    push(line.debt != 0 ? circle_ : tenant.aside, group);
   }
 }
 
@@ -219,6 +253,8 @@ unsigned FairQueue::serve_first(std::span<frame::Frame*> frames) {
   in_turn_ = false;
   if (line.frames != 0) {
     join(group);
+  } else if (line.wants_token) {
+    push(tenant->aside, group);
   }
   return served;
 }
@@ -243,7 +279,7 @@ frame::Frame* FairQueue::take_any() {
   return frame;
 }
 
-/// Debts are forgotten with the last frame of a line.
+/// Debts and wishes are forgotten with the last frame of a line.
 frame::Frame* FairQueue::take_any_of(Row& row) {
   frame::Frame* frame = nullptr;
   while (frame == nullptr && !row.is_empty()) {
@@ -251,6 +287,7 @@ frame::Frame* FairQueue::take_any_of(Row& row) {
     frame = line.frames == 0 ? nullptr : pop(line);
     if (line.frames == 0) {
       line.debt = 0;
+      line.wants_token = false;
       pop(row);
     }
   }

@@ -80,7 +80,9 @@ class FairQueue {
   bool passes(std::uint16_t group, frame::Instant now);
 
   /// Whether the worker may send something again for the group: always while no frame waits, except
-  /// that a tenant's packets per second count; otherwise until the group owes a turn.
+  /// that a tenant's packets per second count; otherwise until the group owes a turn. Where a token
+  /// is lacking, the group stands aside like a line that has frames, and keeps the token that it
+  /// gets in its turn.
   bool may_send_again(std::uint16_t group, frame::Instant now);
 
   /// The worker has sent a frame of so many bytes again for the group. Its line pays where others
@@ -121,8 +123,8 @@ class FairQueue {
     std::uint32_t cost = 0; // here, because the frame is in no cache any more when its turn comes
   };
 
-  /// First in, first out. While it has frames or a debt it is in the circle of lines to be served,
-  /// or it stands aside with others of its tenant.
+  /// First in, first out. While it has frames or a debt, or wants a token, it is in the circle of
+  /// lines to be served, or it stands aside with others of its tenant.
   struct Line {
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -131,7 +133,12 @@ class FairQueue {
     std::uint32_t debt = 0;     // what was sent again for it cost, and it has not paid
     std::uint32_t next = kNone; // line in the circle, or aside
     std::uint16_t tenant = kNoTenant;
+    bool wants_token = false;     // to send something again
+    bool has_kept_token = false;  // the same, and has got it
+    bool kept_last_token = false; // and so its frames come next
     LineCounters counters;
+
+    bool is_nowhere() const { return frames == 0 && debt == 0 && !wants_token; }
   };
 
   /// Lines one after another.
@@ -157,7 +164,9 @@ class FairQueue {
   frame::Frame* pop(Line& line);
   frame::Frame* take_any_of(Row& row);
   void pay(Line& line) const;
+  void wait_for_token(std::uint16_t group, Tenant& tenant);
   void call_back(frame::Instant now);
+  void give_token(Tenant& tenant);
   unsigned serve_first(std::span<frame::Frame*> frames);
   void join(std::uint32_t group);
 

@@ -282,6 +282,57 @@ TEST(FairQueue, ATenantsLinesShareItsRate) {
   EXPECT_EQ(queue.counters_of(2).over_rate + queue.counters_of(2).queue_full, 0U);
 }
 
+/// Line 0 always has frames; group 1 has something to send again, and group 2 both, as the worker's
+/// rounds are: lines first.
+TEST(FairQueue, WhatIsSentAgainGetsItsTurnOfATenantsTokens) {
+  constexpr std::uint64_t rate = 10'000;
+  Frames frames;
+  FairQueue queue(4096);
+  queue.resize(3);
+  queue.set_rate(0, rate, at(0));
+  std::array<std::uint64_t, 3> served{};
+  std::array<std::uint64_t, 3> again{};
+  for (std::uint16_t group = 0; group < 3; ++group) {
+    queue.set_tenant(group, 0);
+  }
+  for (std::uint64_t ns = 0; ns < kSecond; ns += 20'000) { // five rounds for each token
+    for (const std::uint16_t group : {0, 2}) {
+      queue.put(frames.make(100U + group), group);
+    }
+    for (const frame::Frame* frame : take_all(queue, ns)) {
+      ++served[frame->length - 100];
+    }
+    for (const std::uint16_t group : {1, 2}) {
+      if (queue.may_send_again(group, at(ns))) {
+        queue.charge(group, 1000);
+        ++again[group];
+      }
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(served[0]), rate / 3., 70) << "the burst is line 0's and 2's";
+  EXPECT_NEAR(static_cast<double>(again[1]), rate / 3., 70);
+  EXPECT_NEAR(static_cast<double>(again[2]), rate / 6., 70) << "in turn with its frames";
+  EXPECT_NEAR(static_cast<double>(served[2]), rate / 6., 70);
+}
+
+TEST(FairQueue, WhoWaitsToSendAgainIsForgottenWithItsGroup) {
+  Frames frames;
+  FairQueue queue(64);
+  queue.resize(2);
+  queue.set_rate(0, 1000, at(0));
+  queue.set_tenant(0, 0);
+  while (queue.passes(0, at(0))) {
+  }
+  EXPECT_FALSE(queue.may_send_again(0, at(0)));
+  queue.set_tenant(0, FairQueue::kNoTenant);
+  queue.regroup([](const frame::Frame&) { return std::uint16_t{0}; });
+  EXPECT_TRUE(queue.may_send_again(0, at(0)));
+  queue.charge(0, 100);
+  EXPECT_FALSE(queue.put(frames.make(100), 0));
+  EXPECT_FALSE(queue.put(frames.make(100), 1));
+  EXPECT_EQ(take_all(queue, 0).size(), 2U);
+}
+
 /// 20 ms of 10,000 a second are 200 frames; the 201st is one too many.
 TEST(FairQueue, ALineOverItsRateIsShort) {
   Frames frames;

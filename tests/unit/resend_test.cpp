@@ -231,6 +231,28 @@ TEST(Resend, CostsATenantsPackets) {
   EXPECT_EQ(results_in(wait(one.bench, 100 * kUs), one.window.job), 10U);
 }
 
+/// Two rings of one tenant, one of which sends more than the tenant may.
+TEST(Resend, GetsItsTurnOfATenantsPackets) {
+  Crowd crowd;
+  const auto busy = [&] { crowd.bench.send(crowd.other.job.hello(0), crowd.other.job.port_of(0)); };
+  for (const std::uint16_t rank : {0, 1}) {
+    crowd.other.acknowledge(rank);
+  }
+  crowd.greedy.acknowledge(1);
+  crowd.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0, 0}}, crowd.bench.now);
+  for (unsigned i = 0; i < 250; ++i) { // of 200 that it has at first
+    busy();
+  }
+  crowd.greedy.nak();
+  for (unsigned i = 0; i < 500; ++i) {
+    busy();
+    crowd.bench.now.ns += 8 * kUs; // 125,000 a second
+    crowd.bench.serve(64);
+    crowd.bench.look();
+  }
+  EXPECT_NEAR(static_cast<double>(crowd.resent()), 200, 10) << "half of 4 ms' packets";
+}
+
 // ---- What a packet makes the switch send. ----
 
 /// A kind of packet that makes the switch send without having received as much.
