@@ -33,7 +33,7 @@ void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
   progress_at = now_ns;
   asks = 0;
   resends = 0;
-  answers = 0;
+  answers = wire::psn_before(next, enough) ? answers : 0;
   had_no_buffer = false;
   is_answer_due = false;
   if (is_timing && wire::psn_before(timed, next)) {
@@ -75,6 +75,15 @@ std::uint64_t Flow::may_answer_at() const {
 std::uint64_t Flow::answer_pause() const {
   const std::uint64_t told = ack_timeout == 0 ? UINT64_MAX : kAckTimeoutUnit << ack_timeout;
   return std::min(round_trip_timer(), told / 2);
+}
+
+void Flow::answer() {
+  if (answers == 0) {
+    const std::int32_t outstanding = wire::psn_distance(unacknowledged, next_out);
+    enough = wire::psn_add(unacknowledged, (outstanding + kShareOfProgress - 1) / kShareOfProgress);
+  }
+  answers += answers < UINT8_MAX ? 1 : 0;
+  had_no_buffer = false;
 }
 
 std::uint64_t Flow::keep_alive_at() const {

@@ -21,6 +21,9 @@ inline constexpr std::uint64_t kLongestAnswerPause = 15'000'000; // below an ACK
 inline constexpr std::uint64_t kAckTimeoutUnit = 4096;           // IBTA §9.9
 /// A requester tries so often (IBTA §9.7.5: three bits), or without end.
 inline constexpr std::uint32_t kTries = 7;
+/// A receiver that has taken this part of what was outstanding when it was answered is answered at
+/// once again. With no less, it could have the window sent again for each packet that it takes.
+inline constexpr std::int32_t kShareOfProgress = 8;
 
 /// What the switch did about one connection. One lcore writes it.
 struct FlowCounters {
@@ -62,6 +65,7 @@ struct Flow {
   std::uint32_t asked_for = 0;      // e when the switch asked last
   std::uint32_t timed = 0;          // PSN whose acknowledgement is timed
   std::uint32_t resend_next = 0;    // the result to leave again next, while is_resending
+  std::uint32_t enough = 0;         // a that ends the pauses, while answers != 0
   std::uint8_t ack_timeout = 0;     // exponent; 0: no keep-alive wanted
   bool is_live = false;
   bool is_timing = false;
@@ -71,7 +75,7 @@ struct Flow {
   std::uint8_t resends = 0;   // by the timer, since a moved
   std::uint8_t doublings = 0; // of the timer, since a round trip was measured
   std::uint8_t asks = 0;      // of the sender, since a moved: one NAK, then RNR NAKs
-  std::uint8_t answers = 0;   // to a receiver or sender that wants a … s-1 again, since a moved
+  std::uint8_t answers = 0; // to a receiver or sender that wants a … s-1 again, until a is `enough`
   bool is_resending : 1 = false;  // results leave again, some in each look
   bool is_answer_due : 1 = false; // somebody wanted a … s-1 again, too soon
   bool had_no_buffer : 1 = false; // the receiver, since the last answer
@@ -183,9 +187,9 @@ struct Flow {
   /// SIGCOMM'87).
   std::uint64_t timer() const { return round_trip_timer() << doublings; }
 
-  /// When a receiver or a sender that wants a … s-1 again may get them: at once after a moved. As
-  /// often as a requester tries, answer_pause() after they left last, or at once where the sender
-  /// has waited for a buffer. Then each pause is twice as long as the one before.
+  /// When a receiver or a sender that wants a … s-1 again may get them: at once when a is `enough`.
+  /// As often as a requester tries, answer_pause() after a moved or they left last, or at once
+  /// where the sender has waited for a buffer. Then each pause is twice as long as the one before.
   std::uint64_t may_answer_at() const;
 
   /// The least time between two answers: a round trip, or half the sender's ACK timeout if that is
@@ -193,10 +197,7 @@ struct Flow {
   std::uint64_t answer_pause() const;
 
   /// They leave again because somebody wants them.
-  void answer() {
-    answers += answers < UINT8_MAX ? 1 : 0;
-    had_no_buffer = false;
-  }
+  void answer();
 
   /// The receiver has no buffer for a, and the sender is to wait so long.
   void hold(std::uint64_t now_ns, std::uint64_t wait_ns) {

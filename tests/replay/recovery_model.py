@@ -18,6 +18,7 @@ LONGEST_PAUSE_NS = 100_000_000
 RESENDS_WITHOUT_PROGRESS = 5
 MOST_DOUBLINGS = 16
 TRIES = 7  # of a requester
+SHARE_OF_PROGRESS = 8
 LONGEST_ANSWER_PAUSE_NS = 15_000_000
 RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN = 256, 8
 RESEND_PAUSE_NS = 1_000
@@ -189,7 +190,8 @@ class Flow:
     answers_us: bool = False  # the pass is what the question asked for
     asks: int = 0  # since a moved
     resends: int = 0  # by the timer, since a moved
-    answers: int = 0  # to who wants a ... s-1 again, since a moved
+    answers: int = 0  # to who wants a ... s-1 again, until a is `enough`
+    enough: int = 0
     answer_due: bool = False  # who wants it came too soon
     no_buffer: bool = False  # said the receiver, since the last answer
     again_from: int | None = None  # results from here on leave again
@@ -252,7 +254,8 @@ class Flow:
             return False
         if upto != self.a:
             self.a, self.progress_ns, self.asks, self.resends = upto, now, 0, 0
-            self.answers, self.answer_due, self.no_buffer = 0, False, False
+            self.answers = self.answers if follows(self.enough, upto) else 0
+            self.answer_due, self.no_buffer = False, False
             if self.timed and follows(upto, self.timed[0]):
                 self.round_trip.take(now - self.timed[1])
                 self.timed, self.doublings = None, 0
@@ -283,6 +286,11 @@ class Flow:
     def answer_pause(self) -> int:
         told = [(4096 << self.ack_timeout) // 2] if self.ack_timeout else []
         return min([self.round_trip.timer(), *told])
+
+    def answered(self) -> None:
+        if self.answers == 0:
+            self.enough = plus(self.a, -(-serial(self.s, self.a, 24) // SHARE_OF_PROGRESS))
+        self.answers, self.no_buffer = self.answers + 1, False
 
     def asked(self, now: int) -> None:
         self.question, self.went_back = Question(now, self.e), False

@@ -93,7 +93,7 @@ class Rules:
         if self.now < flow.may_answer_at():
             flow.answer_due = True
             return
-        flow.answers, flow.no_buffer = flow.answers + 1, False
+        flow.answered()
         self.resend(rank)
 
     def resend(self, rank: int) -> None:

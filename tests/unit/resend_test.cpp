@@ -170,6 +170,28 @@ TEST(Resend, AnAcknowledgementEndsThePause) {
   EXPECT_EQ(results_in(sent, one.window.job), kPacketsOfMessage - 280);
 }
 
+/// An eighth of what was outstanding ends it.
+TEST(Resend, ASmallAdvanceDoesNotEndThePause) {
+  OneRing one;
+  one.window.nak();
+  wait(one.bench, 2 * kUs);
+  for (std::uint32_t has = 1; has < 38; ++has) {
+    EXPECT_LE(one.window.answer(0, kNak, one.window.first(0) + 1 + has).size(), 1U) << "the ACK";
+  }
+  const std::vector<Sent> sent = one.window.answer(0, kNak, one.window.first(0) + 1 + 38);
+  EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
+}
+
+TEST(Resend, AfterASmallAdvanceTheAnswerComesAfterARoundTrip) {
+  OneRing one;
+  one.window.acknowledge(1);
+  one.window.nak();
+  wait(one.bench, 2 * kUs);
+  one.window.answer(0, kNak, one.window.first(0) + 2);
+  EXPECT_TRUE(wait(one.bench, kFirstTimer - 2 * kUs).empty());
+  EXPECT_EQ(results_in(wait(one.bench, 5 * kUs), one.window.job), kPacketsOfMessage - 1);
+}
+
 TEST(Resend, ASenderThatHasWaitedForABufferIsAnsweredAtOnce) {
   OneRing one;
   one.window.nak();
@@ -296,6 +318,10 @@ std::vector<Kind> kinds() {
   };
   return {
       {"NAK(a)", [](OneRing& one, unsigned) { return one.window.nak(); }},
+      {"NAK(a+1), NAK(a+2), …",
+       [](OneRing& one, unsigned n) {
+         return one.window.answer(0, kNak, one.window.first(0) + 1 + n % kPacketsOfMessage);
+       }},
       {"NAK below a",
        [](OneRing& one, unsigned) { return one.window.answer(0, kNak, one.window.first(0)); }},
       {"RNR NAK(a) and a repeat, in turn",
