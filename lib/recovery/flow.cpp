@@ -73,6 +73,8 @@ std::uint64_t Flow::may_answer_at() const {
 }
 
 std::uint64_t Flow::answer_pause() const {
+  // As it was told, without the least one of ack_timeout_ns(): a sender that has a shorter timeout
+  // would use up its tries before the pause ends.
   const std::uint64_t told = ack_timeout == 0 ? UINT64_MAX : kAckTimeoutUnit << ack_timeout;
   return std::min(round_trip_timer(), told / 2);
 }

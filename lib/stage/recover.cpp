@@ -283,11 +283,15 @@ void Recover::resend(const RingChild& sender, frame::Instant now) {
   schedule_.hurry(now.ns + kResendPause);
 }
 
-void Recover::resend_some(frame::Instant now) {
+void Recover::renew_allowance(frame::Instant now) {
   if (now.ns != allowed_at_) {
     allowed_at_ = now.ns;
     allowed_ = kResendsPerLook;
   }
+}
+
+void Recover::resend_some(frame::Instant now) {
+  renew_allowance(now);
   std::size_t in_vain = 0;
   while (allowed_ != 0 && in_vain < turns_.size()) {
     const std::uint16_t ring = turns_.pop();
@@ -357,9 +361,12 @@ void Recover::resend_late(const RingChild& sender, frame::Instant now) {
 /// The result that left last, from which the receiver's acknowledgement tells everything.
 bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
   Flow& flow = classifier_.flow_of(sender);
-  if (now.ns < flow.kept_alive_at + flow.answer_pause()) {
+  renew_allowance(now);
+  if (now.ns < flow.kept_alive_at + flow.answer_pause() || allowed_ == 0 ||
+      !lines_.may_send_again(current_->group_of_ring(sender.ring), now)) {
     return false;
   }
+  --allowed_;
   flow.kept_alive_at = now.ns;
   const std::uint32_t last = wire::psn_add(flow.next_out, -1);
   const auto located = classifier_.history_of(sender).locate(last);

@@ -117,6 +117,7 @@ class Recover {
   void send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
                 std::optional<std::uint16_t> port);
   void resend(const ring::RingChild& sender, frame::Instant now);
+  void renew_allowance(frame::Instant now);
   unsigned take_turn(std::uint16_t ring, frame::Instant now);
   unsigned resend_from_next(const ring::RingChild& sender, unsigned most, frame::Instant now);
   bool send_last_again(const ring::RingChild& sender, frame::Instant now);

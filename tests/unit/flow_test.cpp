@@ -159,6 +159,14 @@ TEST(AckTimeout, IsAPowerOfTwoAndNoLessThanCode12) {
   EXPECT_EQ(ack_timeout_ns(31), 8'796'093'022'208u);
 }
 
+/// A sender with a shorter timeout than code 12 would use up its tries before the pause ends.
+TEST(Flow, APauseIsHalfTheAckTimeoutAsToldIfThatIsLess) {
+  Flow flow = begun();
+  EXPECT_EQ(flow.answer_pause(), 1'000'000U) << "half of code 14 is more";
+  flow.ack_timeout = 4;
+  EXPECT_EQ(flow.answer_pause(), 32'768U);
+}
+
 TEST(Schedule, NamesTheRingsWhoseTimeHasCome) {
   stage::Schedule schedule(3);
   EXPECT_EQ(schedule.next(), stage::Schedule::kNever);

@@ -275,6 +275,28 @@ TEST(Resend, GetsItsTurnOfATenantsPackets) {
   EXPECT_NEAR(static_cast<double>(crowd.resent()), 200, 10) << "half of 4 ms' packets";
 }
 
+constexpr std::uint64_t kPatience = 600 * kSecond; // unless configured
+
+TEST(Resend, TheLastResultBeyondPatienceCostsATenantsPacketsToo) {
+  OneRing one;
+  one.bench.now.ns += kPatience + kSecond;
+  one.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, one.bench.now);
+  for (unsigned i = 0; i < 250; ++i) { // of 200 that it has at first
+    one.bench.send(one.window.job.hello(1), one.window.job.port_of(1));
+  }
+  const auto repeat = [&] { return one.bench.send(one.window.job.hello(0), 0); };
+  repeat();
+  std::size_t results = 0;
+  for (unsigned i = 0; i < 51; ++i) {
+    one.bench.now.ns += 10 * kUs; // a token for each that waits
+    results += results_in(one.bench.serve(1), one.window.job);
+  }
+  EXPECT_TRUE(one.bench.inside().queue().lines().is_empty());
+  EXPECT_EQ(results, 0U);
+  one.bench.now.ns += kMs;
+  EXPECT_EQ(results_in(repeat(), one.window.job), 1U);
+}
+
 // ---- What a packet makes the switch send. ----
 
 /// A kind of packet that makes the switch send without having received as much.
@@ -333,6 +355,11 @@ std::vector<Kind> kinds() {
        [=](OneRing& one, unsigned n) { return repeat(one, 5 * (n % 2)); }},
       {"a repeat below a",
        [](OneRing& one, unsigned) { return one.bench.send(one.window.job.hello(0), 0); }},
+      {"a repeat below a, beyond patience",
+       [](OneRing& one, unsigned n) {
+         one.bench.now.ns += n == 0 ? kPatience + kSecond : 0;
+         return one.bench.send(one.window.job.hello(0), 0);
+       }},
       {"a packet behind a gap",
        [](OneRing& one, unsigned) { return one.bench.send(one.behind_gap, 0); }},
   };
