@@ -313,7 +313,7 @@ unsigned Recover::take_turn(std::uint16_t ring, frame::Instant now) {
   Turns& children = rings_[ring]->resending;
   const RingChild sender{ring, children.pop()};
   const unsigned tried = resend_from_next(sender, std::min(kResendsPerTurn, allowed_), now);
-  allowed_ -= tried;
+  allowed_ -= std::max(tried, 1U); // a turn in vain takes its time too
   if (classifier_.flow_of(sender).is_resending) {
     children.push(sender.child);
   }

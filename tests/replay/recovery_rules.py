@@ -121,6 +121,7 @@ class Rules:
         """Whether more is to leave."""
         flow = self.flow(rank)
         if flow.again_from is None:
+            self.allowed = (self.now, self.allowed[1] - 1)
             return False
         released = [slot.packets[rank].roce.psn for slot in self.switch.slots.values() if slot.released]
         first = flow.a if follows(flow.a, flow.again_from) else flow.again_from
@@ -131,7 +132,7 @@ class Rules:
         for psn in wanted[:count]:
             self.send_again(rank, psn)
             flow.progress_ns = self.now
-        self.allowed = (self.now, self.allowed[1] - len(wanted[:count]))
+        self.allowed = (self.now, self.allowed[1] - max(len(wanted[:count]), 1))
         return flow.again_from is not None
 
     # -- R2

@@ -286,6 +286,21 @@ TEST(Resend, TheLastResultBeyondPatienceCostsATenantsPacketsToo) {
   }
   const auto repeat = [&] { return one.bench.send(one.window.job.hello(0), 0); };
   repeat();
+/// 28 turns of 8 results and 29 in vain are 253 of 256; 3 results are left.
+TEST(Resend, ATurnInVainCounts) {
+  Crowd crowd;
+  crowd.greedy.acknowledge(1);
+  crowd.other.acknowledge(1);
+  crowd.bench.inside().queue().set_shares({.rates = {1}, .tenants = {0}}, crowd.bench.now);
+  for (unsigned i = 0; i + 1 < FairQueue::kSmallestBurst; ++i) {
+    crowd.bench.send(crowd.greedy.job.hello(1), crowd.greedy.job.port_of(1));
+  }
+  EXPECT_EQ(results_in(crowd.greedy.nak(), crowd.greedy.job), 0U) << "the last packet was the NAK";
+  crowd.other.nak();
+  const std::vector<Sent> sent = wait(crowd.bench, 1 * kUs);
+  EXPECT_EQ(results_in(sent, crowd.other.job), 28U * 8 + 3);
+}
+
   std::size_t results = 0;
   for (unsigned i = 0; i < 51; ++i) {
     one.bench.now.ns += 10 * kUs; // a token for each that waits
