@@ -199,10 +199,12 @@ struct Flow {
   /// They leave again because somebody wants them.
   void answer();
 
-  /// The receiver has no buffer for a, and the sender is to wait so long.
+  /// The receiver has no buffer for a, and the sender is to wait so long. Then it comes again, and
+  /// all leaves again from a on.
   void hold(std::uint64_t now_ns, std::uint64_t wait_ns) {
     had_no_buffer = true;
     is_answer_due = false;
+    is_resending = false;
     held_until = now_ns + 2 * wait_ns;
     hushed_until = hushed_until < held_until ? held_until : hushed_until;
   }

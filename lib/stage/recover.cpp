@@ -328,6 +328,9 @@ unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame
                                  ? flow.unacknowledged
                                  : flow.resend_next;
   unsigned tried = 0;
+  if (!flow.is_resending) {
+    return 0; // its receiver has no buffer
+  }
   flow.is_resending = false;
   classifier_.history_of(sender).for_each_known_from(from, [&](const conn::MessageRecord& record) {
     const std::int32_t begun = std::max(wire::psn_distance(record.first_psn, from), 0);

@@ -183,7 +183,7 @@ class Rules:
         if syndrome >> 5 == ACK:
             self.take(answer, syndrome, flow, plus(answer.psn, 1))
         elif syndrome >> 5 == RNR and self.take(answer, syndrome, flow, answer.psn):
-            flow.no_buffer, flow.answer_due = True, False
+            flow.no_buffer, flow.answer_due, flow.again_from = True, False, None
             flow.held_until_ns = self.now + 2 * rnr_wait_ns(syndrome)
             flow.hushed_until_ns = max(flow.hushed_until_ns, flow.held_until_ns)
         return syndrome == SEQUENCE_ERROR and self.mends(answer, rank, flow)

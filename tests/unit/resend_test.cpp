@@ -202,6 +202,17 @@ TEST(Resend, ASenderThatHasWaitedForABufferIsAnsweredAtOnce) {
   EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
 }
 
+TEST(Resend, EndsWhereTheReceiverHasNoBuffer) {
+  OneRing one;
+  one.window.acknowledge(1);
+  one.window.nak();
+  EXPECT_EQ(one.window.answer(0, kRnr, one.window.first(0) + 1).size(), 1U) << "it passes";
+  EXPECT_TRUE(wait(one.bench, 19 * kUs).empty()) << "twice its 10 us";
+  auto sent = one.bench.send(one.window.made.packets[0][0], one.window.job.port_of(0));
+  EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
+  EXPECT_EQ(results_in(wait(one.bench, 2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
+}
+
 // ---- Shares. ----
 
 /// Two rings of one worker.
@@ -275,17 +286,6 @@ TEST(Resend, GetsItsTurnOfATenantsPackets) {
   EXPECT_NEAR(static_cast<double>(crowd.resent()), 200, 10) << "half of 4 ms' packets";
 }
 
-constexpr std::uint64_t kPatience = 600 * kSecond; // unless configured
-
-TEST(Resend, TheLastResultBeyondPatienceCostsATenantsPacketsToo) {
-  OneRing one;
-  one.bench.now.ns += kPatience + kSecond;
-  one.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, one.bench.now);
-  for (unsigned i = 0; i < 250; ++i) { // of 200 that it has at first
-    one.bench.send(one.window.job.hello(1), one.window.job.port_of(1));
-  }
-  const auto repeat = [&] { return one.bench.send(one.window.job.hello(0), 0); };
-  repeat();
 /// 28 turns of 8 results and 29 in vain are 253 of 256; 3 results are left.
 TEST(Resend, ATurnInVainCounts) {
   Crowd crowd;
@@ -301,6 +301,17 @@ TEST(Resend, ATurnInVainCounts) {
   EXPECT_EQ(results_in(sent, crowd.other.job), 28U * 8 + 3);
 }
 
+constexpr std::uint64_t kPatience = 600 * kSecond; // unless configured
+
+TEST(Resend, TheLastResultBeyondPatienceCostsATenantsPacketsToo) {
+  OneRing one;
+  one.bench.now.ns += kPatience + kSecond;
+  one.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, one.bench.now);
+  for (unsigned i = 0; i < 250; ++i) { // of 200 that it has at first
+    one.bench.send(one.window.job.hello(1), one.window.job.port_of(1));
+  }
+  const auto repeat = [&] { return one.bench.send(one.window.job.hello(0), 0); };
+  repeat();
   std::size_t results = 0;
   for (unsigned i = 0; i < 51; ++i) {
     one.bench.now.ns += 10 * kUs; // a token for each that waits
