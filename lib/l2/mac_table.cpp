@@ -230,8 +230,8 @@ bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) co
          station.pins() != 0;
 }
 
-/// An empty or aged cell, else that of the oldest station of the port with the most. None when all
-/// are pinned.
+/// An empty or aged cell, else that of the oldest station of the port with the most, of those that
+/// are not pinned. None when all are pinned, or the newcomer's port would have more than that one.
 MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
                                            std::uint64_t now) const {
   std::array<Sighting, kWays> sightings;
@@ -243,9 +243,9 @@ MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
     if (station.is_nobody() || !is_fresh(cell, station, now)) {
       return {&cell, station};
     }
+    ++stations[station.port()];
     if (station.pins() == 0) {
       sightings[count++] = {&cell, station};
-      ++stations[station.port()];
     }
   }
   const auto rank = [&](const Sighting& sighting) {
@@ -258,7 +258,8 @@ MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
       std::max_element(sightings.begin(), end, [&](const Sighting& one, const Sighting& other) {
         return rank(one) < rank(other);
       });
-  return found == end ? Sighting() : *found;
+  const bool is_taken = found != end && stations[found->station.port()] >= stations[port];
+  return is_taken ? *found : Sighting();
 }
 
 } // namespace weir::l2

@@ -35,8 +35,9 @@ class MacTable {
   static std::size_t bytes_for(std::uint32_t entries);
 
   /// `now` in milliseconds. A full bucket gives up the longest silent station of the port that
-  /// would otherwise have the most there; the newcomer's own if it is one of these. So no port
-  /// displaces the stations of one that has fewer.
+  /// would otherwise have the most there; the newcomer's own if it is one of these. Pinned stations
+  /// count, but are not given up. So no port displaces the stations of one that has fewer, and
+  /// eight pins close a bucket: its other stations are not learnt, and frames to them are flooded.
   void learn(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   std::optional<std::uint16_t> port_of(const wire::MacAddress& station, std::uint64_t now) const;
   /// The same; `otherwise` when the station is not known.
@@ -44,8 +45,8 @@ class MacTable {
                         std::uint16_t otherwise) const;
 
   /// False when the station is pinned to another port, when it was heard at another port within the
-  /// aging time, also while it was pinned, or when there is no room. It stays pinned until each
-  /// pin() that returned true has had its unpin().
+  /// aging time, also while it was pinned, or when there is no room, as in learn(). It stays pinned
+  /// until each pin() that returned true has had its unpin().
   bool pin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   void unpin(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
   /// Takes a pin from one port to another, wherever the station is heard. False when others have

@@ -128,6 +128,22 @@ TEST(MacTable, APortKeepsWhatAnotherWithFewerDoesNotNeed) {
   EXPECT_EQ(kept, 4u) << "half of the bucket";
 }
 
+TEST(MacTable, PinnedStationsCountForTheirPort) {
+  MacTable table(8, 1000);
+  for (std::uint32_t i = 1; i <= 4; ++i) {
+    ASSERT_TRUE(table.pin(station(i), 1, 0));
+    table.learn(station(10 + i), 2, 0);
+  }
+  table.learn(station(5), 1, 1);
+  EXPECT_EQ(table.port_of(station(5), 1), std::nullopt) << "it would be port 1's fifth";
+  EXPECT_FALSE(table.pin(station(5), 1, 1));
+  for (std::uint32_t i = 1; i <= 4; ++i) {
+    EXPECT_EQ(table.port_of(station(10 + i), 1), 2) << i;
+  }
+  table.learn(station(20), 3, 1);
+  EXPECT_EQ(table.port_of(station(20), 1), 3) << "who has fewer gets a place";
+}
+
 /// Who does not know the secret cannot choose stations of one bucket of 128.
 TEST(MacTable, StationsThatCollideUnderOneSecretDoNotUnderAnother) {
   constexpr wire::HashKey one{0x0123456789abcdef, 0xfedcba9876543210};
