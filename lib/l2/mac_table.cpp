@@ -117,11 +117,9 @@ bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port, std::uin
     if (!place) {
       return false;
     }
-    if (!found) {
-      place.cell->heard.store(Heard::at(now).word);
-    }
     const std::uint64_t pins = found ? found.station.pins() : 0;
-    if (replace(place, Station::at(address, port, pins + 1))) {
+    const Station pinned = Station::at(address, port, pins + 1);
+    if (found ? replace(place, pinned) : settle(place, pinned, now)) {
       forget_others(bucket, *place.cell, address);
       return true;
     }
@@ -193,10 +191,21 @@ void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
   if (!known) {
     return;
   }
-  known.cell->heard.store(Heard::at(now).word, std::memory_order_relaxed);
-  if (replace(known, station) && is_pinned_beside(bucket, *known.cell, station.address())) {
+  if (settle(known, station, now) && is_pinned_beside(bucket, *known.cell, station.address())) {
     replace(*known.cell, station, {});
   }
+}
+
+/// The station first: otherwise a cell that another lcore has taken meanwhile would lose when its
+/// station was heard, and its contest. Who reads in between sees a station that is silent, or
+/// contested, as the former one was. What others have written since stays.
+bool MacTable::settle(const Sighting& place, Station station, std::uint64_t now) {
+  Heard before = heard_of(*place.cell);
+  if (!replace(place, station)) {
+    return false;
+  }
+  place.cell->heard.compare_exchange_strong(before.word, Heard::at(now).word);
+  return true;
 }
 
 bool MacTable::is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address) {

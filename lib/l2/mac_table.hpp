@@ -155,6 +155,7 @@ class MacTable {
     return replace(*sighting.cell, sighting.station, by);
   }
 
+  static bool settle(const Sighting& place, Station station, std::uint64_t now);
   static Sighting find(Bucket& bucket, std::uint64_t address);
   static bool is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address);
   static void forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address);
