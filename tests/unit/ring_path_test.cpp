@@ -123,6 +123,15 @@ class Twins {
     return waiting;
   }
 
+  /// In the switch that is not traced.
+  std::uint64_t pins_of(const wire::MacAddress& station) {
+    std::uint64_t found = 0;
+    fast_.inside().stations().for_each(
+        fast_.now.ms(), [&](const wire::MacAddress& mac, std::uint16_t, std::uint64_t,
+                            std::uint64_t pins) { found = mac == station ? pins : found; });
+    return found;
+  }
+
   bool is_far() { return fast_.inside().worker().ring_path().is_far(); }
 
   std::uint64_t dropped(DropReason reason) const {
@@ -486,6 +495,32 @@ TEST(RingPath, LearnsItsStationsAnew) {
   }
   const std::size_t packets = hosts.message(0, 1).size();
   EXPECT_EQ(hosts.twins().taken(), 7 * packets * kWorld) << "all but the first message's";
+}
+
+/// It starts again with the same queue pairs, so its lane stays; but a stranger has used its
+/// address meanwhile.
+TEST(RingPath, LearnsAHostThatIsNotPinnedAgainWithEachPacket) {
+  Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
+  const wire::MacAddress mac = hosts.job().mac_of(0);
+  Bytes stolen(60, 0xff);
+  std::copy(mac.bytes.begin(), mac.bytes.end(), stolen.begin() + 6);
+  test::put16(stolen, 12, 0x0806);
+  const Incoming stranger{stolen, kPorts - 1};
+  hosts.say_hello();
+  hosts.send_from_all(1);
+  hosts.send_from_all(2);
+  EXPECT_EQ(hosts.twins().pins_of(mac), 1U);
+  hosts.twins().send({stranger});
+  const std::uint32_t first_qp = hosts.job().spec().first_qp;
+  hosts.job().restart(2);
+  hosts.job().spec().first_qp = first_qp;
+  hosts.say_hello();
+  EXPECT_EQ(hosts.twins().pins_of(mac), 0U);
+  hosts.send_from_all(1);
+  ASSERT_NO_FATAL_FAILURE(hosts.twins().send({stranger}));
+  const std::uint64_t taken = hosts.twins().taken();
+  ASSERT_NO_FATAL_FAILURE(hosts.send_from_all(2)) << "the address is the host's again";
+  EXPECT_GT(hosts.twins().taken(), taken);
 }
 
 /// Both switches drop the same results, those with an INA header and those without.
