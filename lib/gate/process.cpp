@@ -153,8 +153,17 @@ std::optional<int> Process::take() {
   return std::nullopt;
 }
 
+/// One that has been taken over may leave its channel to a child and exit.
+bool Process::has_exited() {
+  if (process_ <= 0 || waitpid(process_, nullptr, WNOHANG) != process_) {
+    return false;
+  }
+  process_ = 0;
+  return true;
+}
+
 void Process::look_after(Clock::time_point now) {
-  if (channel_ >= 0 && has_hung_up(channel_)) {
+  if (channel_ >= 0 && (has_exited() || has_hung_up(channel_))) {
     end();
     tell_(Incident::acceptor_ended,
           "the control service's gate has ended, and is started again; connections go on");

@@ -41,6 +41,7 @@ class Process {
  private:
   void start();
   void end();
+  bool has_exited();
   void tell_of_signal(std::string_view number);
 
   const std::vector<net::ListeningSocket> doors_;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// What weir-gate, perhaps taken over, can say to the switch.
+/// What weir-gate, perhaps taken over, can say to the switch, and how it can end.
 
 #include "gate/channel.hpp"
+#include "gate/process.hpp"
+#include "support/comes_true.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -103,6 +107,39 @@ TEST(GateChannel, LeavesNoDescriptorsBehind) {
     }
     EXPECT_EQ(open_descriptors(), before) << count << " descriptors";
   }
+}
+
+/// A program that Process takes for weir-gate, because it is beside this one.
+class FalseGate {
+ public:
+  explicit FalseGate(std::string_view script) {
+    std::ofstream(path_) << "#!/bin/sh\n" << script << '\n';
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+
+  ~FalseGate() { std::filesystem::remove(path_); }
+
+  FalseGate(const FalseGate&) = delete;
+  FalseGate& operator=(const FalseGate&) = delete;
+
+ private:
+  const std::filesystem::path path_ =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "weir-gate";
+};
+
+/// Its child has the channel, which so does not hang up.
+TEST(GateProcess, ThatLeavesItsChannelToAChildIsSeenToEnd) {
+  const FalseGate gate("sleep 5 & exit 0");
+  std::vector<Incident> told;
+  Process process({}, {}, [&](Incident incident, const std::string&) { told.push_back(incident); });
+  EXPECT_TRUE(test::comes_true(
+      [&] {
+        process.look_after(Process::Clock::now());
+        return !told.empty();
+      },
+      std::chrono::seconds(3)));
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.front(), Incident::acceptor_ended);
 }
 
 } // namespace
