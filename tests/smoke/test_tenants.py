@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -146,6 +148,9 @@ def packets_per_second(lab: Lab) -> None:
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, of_a_tenant(f"packets_per_second: {RATE}"))
     hosts.say_hello()
+    # It finds a whole window when it goes on, however slowly the hosts send.
+    terminal.switch.process.send_signal(signal.SIGSTOP)
+    threading.Timer(0.5, terminal.switch.process.send_signal, [signal.SIGCONT]).start()
     Job(hosts).run()
 
     def red() -> dict[str, Any]:
