@@ -15,7 +15,6 @@ constexpr auto kAnswerTime = std::chrono::seconds(1); // a rank polls every mill
 constexpr auto kRankZeroSlack =
     2 * kAnswerTime;                    // more time for rank 0, which knows best who is missing
 constexpr std::size_t kMostFrames = 64; // of one rank in one poll
-constexpr std::size_t kMostUntold = CallLedger::kMostAhead * sizeof(NumberedCall);
 
 std::vector<std::uint8_t> encode(Suspicion::Kind kind, const Error& error) {
   std::vector<std::uint8_t> body = encode(error);
@@ -109,10 +108,6 @@ bool JobControl::is_timing() const {
 }
 
 // ------------------------------------------------------------------------------------------ calls
-
-bool JobControl::has_room() const {
-  return rank_ == 0 ? ledger_.has_room() : untold_.size() < kMostUntold;
-}
 
 std::string JobControl::waits_for() const {
   if (has_room()) {

@@ -38,7 +38,9 @@ class JobControl {
 
   /// Whether this rank may make a call now. Otherwise so many are kept that the last rank lacks, or
   /// that rank 0 has not read, that it must wait: poll() until it may.
-  bool has_room() const;
+  bool has_room() const {
+    return rank_ == 0 ? ledger_.has_room() : untold_.size() < kMostUntoldBytes;
+  }
 
   /// This rank makes a call; its number is one more than the last one's. Throws Error: mismatch on
   /// rank 0 when another rank calls something else, transport_failure when there is no room.
@@ -113,8 +115,9 @@ class JobControl {
 
   const std::uint16_t rank_;
   const Patience patience_;
-  std::vector<Peer> peers_;          // by rank
-  CallLedger ledger_;                // only on rank 0
+  std::vector<Peer> peers_; // by rank
+  CallLedger ledger_;       // only on rank 0
+  static constexpr std::size_t kMostUntoldBytes = CallLedger::kMostAhead * sizeof(NumberedCall);
   std::vector<std::uint8_t> untold_; // calls that rank 0 has not heard of, as NumberedCalls
   bool is_asked_ = false;            // by rank 0, since our last answer
   bool has_unread_ = false;          // poll() left frames for the next one
