@@ -3,11 +3,11 @@
 
 #include "gate/metadata.hpp"
 #include "rpc/certificate.hpp"
+#include "rpc/connection_limits.hpp"
 #include "rpc/request_shares.hpp"
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <fcntl.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/log.h>
@@ -27,17 +27,10 @@ namespace weir::gate {
 namespace {
 
 using grpc::ByteBuffer;
-using Milliseconds = std::chrono::milliseconds;
 
 // What a connection can take.
-constexpr int kMostCalls = 64; // at once
 constexpr double kMostCallsPerSecond = 200;
-constexpr int kMostRequestBytes = 65536;
 constexpr std::size_t kMostBytes = std::size_t{32} << 20; // in gRPC's account
-constexpr Milliseconds kHandshake{5000};
-/// Less than the switch's own, so that a call does not meet the end of the switch's side.
-constexpr Milliseconds kIdleConnection{50'000};
-constexpr Milliseconds kSignOfLife{30'000};
 
 /// A call of the client's and the switch's call for it. Deletes itself when both are done.
 class Call {
@@ -194,7 +187,7 @@ class Service : public grpc::CallbackGenericService {
     if (!rate_.lets_pass("", rpc::RequestShares::Clock::now())) {
       return new Refused;
     }
-    if (++calls_ > kMostCalls) {
+    if (++calls_ > rpc::kMostCalls) {
       --calls_;
       return new Refused;
     }
@@ -222,17 +215,8 @@ std::shared_ptr<grpc::ServerCredentials> mutual_tls(const rpc::PemTexts& texts) 
 }
 
 void set_limits(grpc::ServerBuilder& builder) {
-  const auto set = [&builder](const char* argument, auto value) {
-    builder.AddChannelArgument(argument, static_cast<int>(value));
-  };
   builder.SetResourceQuota(grpc::ResourceQuota("weir.gate").Resize(kMostBytes));
-  builder.SetMaxReceiveMessageSize(kMostRequestBytes);
-  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
-  set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshake.count());
-  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnection.count());
-  set(GRPC_ARG_KEEPALIVE_TIME_MS, kSignOfLife.count());
-  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSignOfLife.count());
-  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  rpc::bound_connections(builder, rpc::kIdleAtGate);
 }
 
 /// gRPC shuts a connection down before it closes it, and so does the other end.

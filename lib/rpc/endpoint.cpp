@@ -4,6 +4,7 @@
 #include "gate/process.hpp"
 #include "net/listening_socket.hpp"
 #include "net/open_connections.hpp"
+#include "rpc/connection_limits.hpp"
 #include "rpc/service.hpp"
 #include "rpc/tls_files.hpp"
 
@@ -38,15 +39,10 @@ using net::ListeningSocket;
 using net::OpenConnections;
 using Milliseconds = std::chrono::milliseconds;
 
-// What a client can take: each message, each connection, all of them.
-constexpr int kMostRequestBytes = 65536;
-constexpr int kMostStreams = 64;             // of a connection
+// What all clients can take together.
 constexpr std::size_t kMostConnections = 64; // of local clients, and of the gate
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 constexpr int kMostThreads = 8; // for reflection, whose calls hold one each
-constexpr Milliseconds kHandshake{5000};
-constexpr Milliseconds kIdleConnection{60'000};
-constexpr Milliseconds kSignOfLife{30'000}; // a client that does not answer is gone
 // Calls under way get so long at the end.
 constexpr Milliseconds kLastCalls{500};
 // How often the lcores are asked whether they work, and which held rings are still there.
@@ -68,21 +64,12 @@ void silence_library() {
 }
 
 void set_limits(grpc::ServerBuilder& builder) {
-  const auto set = [&builder](const char* argument, auto value) {
-    builder.AddChannelArgument(argument, static_cast<int>(value));
-  };
   builder.SetResourceQuota(
       grpc::ResourceQuota("weir.control").Resize(kMostBytes).SetMaxThreads(kMostThreads));
-  builder.SetMaxReceiveMessageSize(kMostRequestBytes);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
-  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
-  set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshake.count());
-  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnection.count());
-  set(GRPC_ARG_KEEPALIVE_TIME_MS, kSignOfLife.count());
-  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSignOfLife.count());
-  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  bound_connections(builder, kIdleAtSwitch);
 }
 
 } // namespace
