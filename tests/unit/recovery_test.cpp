@@ -94,16 +94,7 @@ struct Ring {
     return result_sent(job, rank, made.packets[rank][k], made.reduced[k]);
   }
 
-  /// Lets time pass, and looks at the timers when they are due.
-  Frames wait(std::uint64_t ns) {
-    const std::uint64_t end = bench.now.ns + ns;
-    while (bench.inside().next_look() <= end) {
-      bench.now = frame::Instant{std::max(bench.now.ns, bench.inside().next_look())};
-      bench.inside().look(bench.now);
-    }
-    bench.now = frame::Instant{end};
-    return bench.collect();
-  }
+  Frames wait(std::uint64_t ns) { return bench.wait(ns); }
 
   const recovery::FlowCounters& counters(std::uint16_t rank) {
     return bench.inside().worker().classifier().flow_of({0, rank}).counters;

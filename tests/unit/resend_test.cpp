@@ -81,17 +81,6 @@ std::size_t results_in(const std::vector<Sent>& sent, const RingJob& job) {
   }));
 }
 
-/// Lets time pass. The frames that leave meanwhile.
-std::vector<Sent> wait(Bench& bench, std::uint64_t ns) {
-  const std::uint64_t end = bench.now.ns + ns;
-  while (bench.inside().next_look() <= end) {
-    bench.now = frame::Instant{std::max(bench.now.ns, bench.inside().next_look())};
-    bench.inside().look(bench.now);
-  }
-  bench.now = frame::Instant{end};
-  return bench.collect();
-}
-
 struct OneRing {
   OneRing() {
     window.begin();
@@ -109,13 +98,13 @@ struct OneRing {
 TEST(Resend, TheFirstNakIsAnsweredAtOnceAndTheRestFollows) {
   OneRing one;
   EXPECT_EQ(results_in(one.window.nak(), one.window.job), kAtOnce);
-  EXPECT_EQ(results_in(wait(one.bench, 2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
+  EXPECT_EQ(results_in(one.bench.wait(2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
 }
 
 TEST(Resend, WhatLeavesAgainIsWhatLeftBefore) {
   OneRing one;
   std::vector<Sent> sent = one.window.nak();
-  const std::vector<Sent> rest = wait(one.bench, 2 * kUs);
+  const std::vector<Sent> rest = one.bench.wait(2 * kUs);
   sent.insert(sent.end(), rest.begin(), rest.end());
   ASSERT_EQ(sent.size(), kPacketsOfMessage);
   for (std::size_t k = 0; k < kPacketsOfMessage; ++k) {
@@ -129,7 +118,7 @@ TEST(Resend, WhatTheReceiverHasByNowIsLeftOut) {
   OneRing one;
   one.window.nak();
   one.window.answer(0, kAck, one.window.first(0) + 290);
-  EXPECT_EQ(results_in(wait(one.bench, 2 * kUs), one.window.job), kPacketsOfMessage - 290);
+  EXPECT_EQ(results_in(one.bench.wait(2 * kUs), one.window.job), kPacketsOfMessage - 290);
 }
 
 /// How many of the first 32 are results to the receiver of rank 0.
@@ -143,21 +132,21 @@ TEST(Resend, ConnectionsTakeTurns) {
   OneRing one;
   one.window.nak(0);
   one.window.nak(1);
-  EXPECT_EQ(results_in_beginning(wait(one.bench, 1 * kUs), one.window.job), 16U);
+  EXPECT_EQ(results_in_beginning(one.bench.wait(1 * kUs), one.window.job), 16U);
 }
 
 TEST(Resend, EndsWithItsIncarnation) {
   OneRing one;
   one.window.nak();
   one.bench.reset(0);
-  EXPECT_TRUE(wait(one.bench, kMs).empty());
+  EXPECT_TRUE(one.bench.wait(kMs).empty());
 }
 
 TEST(Resend, EndsWithItsRing) {
   OneRing one;
   one.window.nak();
   one.bench.withdraw(0);
-  EXPECT_TRUE(wait(one.bench, kMs).empty());
+  EXPECT_TRUE(one.bench.wait(kMs).empty());
 }
 
 // ---- Pauses. ----
@@ -166,18 +155,18 @@ TEST(Resend, AskedAgainTooSoonIsAnsweredAfterARoundTrip) {
   OneRing one;
   one.window.acknowledge(1);
   one.window.nak();
-  wait(one.bench, 2 * kUs); // the rest leaves after 1 us
+  one.bench.wait(2 * kUs); // the rest leaves after 1 us
   for (unsigned times = 0; times < 100; ++times) {
     EXPECT_TRUE(one.window.nak().empty());
   }
-  EXPECT_TRUE(wait(one.bench, kFirstTimer - 2 * kUs).empty());
-  EXPECT_EQ(results_in(wait(one.bench, 3 * kUs), one.window.job), kPacketsOfMessage) << "once";
+  EXPECT_TRUE(one.bench.wait(kFirstTimer - 2 * kUs).empty());
+  EXPECT_EQ(results_in(one.bench.wait(3 * kUs), one.window.job), kPacketsOfMessage) << "once";
 }
 
 TEST(Resend, AnAcknowledgementEndsThePause) {
   OneRing one;
   one.window.nak();
-  wait(one.bench, 2 * kUs);
+  one.bench.wait(2 * kUs);
   const std::vector<Sent> sent = one.window.answer(0, kNak, one.window.first(0) + 281);
   EXPECT_EQ(results_in(sent, one.window.job), kPacketsOfMessage - 280);
 }
@@ -186,7 +175,7 @@ TEST(Resend, AnAcknowledgementEndsThePause) {
 TEST(Resend, ASmallAdvanceDoesNotEndThePause) {
   OneRing one;
   one.window.nak();
-  wait(one.bench, 2 * kUs);
+  one.bench.wait(2 * kUs);
   for (std::uint32_t has = 1; has < 38; ++has) {
     EXPECT_LE(one.window.answer(0, kNak, one.window.first(0) + 1 + has).size(), 1U) << "the ACK";
   }
@@ -198,18 +187,18 @@ TEST(Resend, AfterASmallAdvanceTheAnswerComesAfterARoundTrip) {
   OneRing one;
   one.window.acknowledge(1);
   one.window.nak();
-  wait(one.bench, 2 * kUs);
+  one.bench.wait(2 * kUs);
   one.window.answer(0, kNak, one.window.first(0) + 2);
-  EXPECT_TRUE(wait(one.bench, kFirstTimer - 2 * kUs).empty());
-  EXPECT_EQ(results_in(wait(one.bench, 5 * kUs), one.window.job), kPacketsOfMessage - 1);
+  EXPECT_TRUE(one.bench.wait(kFirstTimer - 2 * kUs).empty());
+  EXPECT_EQ(results_in(one.bench.wait(5 * kUs), one.window.job), kPacketsOfMessage - 1);
 }
 
 TEST(Resend, ASenderThatHasWaitedForABufferIsAnsweredAtOnce) {
   OneRing one;
   one.window.nak();
-  wait(one.bench, 2 * kUs);
+  one.bench.wait(2 * kUs);
   EXPECT_EQ(one.window.answer(0, kRnr, one.window.first(0) + 1).size(), 1U) << "it passes";
-  wait(one.bench, 10 * kUs);
+  one.bench.wait(10 * kUs);
   const auto sent = one.bench.send(one.window.made.packets[0][0], one.window.job.port_of(0));
   EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
 }
@@ -219,10 +208,10 @@ TEST(Resend, EndsWhereTheReceiverHasNoBuffer) {
   one.window.acknowledge(1);
   one.window.nak();
   EXPECT_EQ(one.window.answer(0, kRnr, one.window.first(0) + 1).size(), 1U) << "it passes";
-  EXPECT_TRUE(wait(one.bench, 19 * kUs).empty()) << "twice its 10 us";
+  EXPECT_TRUE(one.bench.wait(19 * kUs).empty()) << "twice its 10 us";
   auto sent = one.bench.send(one.window.made.packets[0][0], one.window.job.port_of(0));
   EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
-  EXPECT_EQ(results_in(wait(one.bench, 2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
+  EXPECT_EQ(results_in(one.bench.wait(2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
 }
 
 // ---- Shares. ----
@@ -250,7 +239,7 @@ TEST(Resend, RingsTakeTurns) {
   Crowd crowd;
   crowd.greedy.nak(0);
   crowd.other.nak(1);
-  EXPECT_EQ(results_in_beginning(wait(crowd.bench, 1 * kUs), crowd.greedy.job), 16U);
+  EXPECT_EQ(results_in_beginning(crowd.bench.wait(1 * kUs), crowd.greedy.job), 16U);
 }
 
 TEST(Resend, CostsTheRingsShareWhereOthersWait) {
@@ -269,7 +258,7 @@ TEST(Resend, CostsTheRingsShareWhereOthersWait) {
   EXPECT_GE(crowd.resent(), 15U);
   EXPECT_LE(crowd.resent(), 40U);
   crowd.bench.serve(10);
-  wait(crowd.bench, 10 * kUs);
+  crowd.bench.wait(10 * kUs);
   EXPECT_EQ(crowd.resent(), kPacketsOfMessage) << "the rest when nobody waits";
 }
 
@@ -281,7 +270,7 @@ TEST(Resend, CostsATenantsPackets) {
     one.bench.send(one.window.job.hello(1), one.window.job.port_of(1));
   }
   EXPECT_EQ(results_in(one.window.nak(), one.window.job), 9U) << "one was the NAK's";
-  EXPECT_EQ(results_in(wait(one.bench, 100 * kUs), one.window.job), 10U);
+  EXPECT_EQ(results_in(one.bench.wait(100 * kUs), one.window.job), 10U);
 }
 
 /// Two rings of one tenant, one of which sends more than the tenant may.
@@ -317,7 +306,7 @@ TEST(Resend, ATurnInVainCounts) {
   }
   EXPECT_EQ(results_in(crowd.greedy.nak(), crowd.greedy.job), 0U) << "the last packet was the NAK";
   crowd.other.nak();
-  const std::vector<Sent> sent = wait(crowd.bench, 1 * kUs);
+  const std::vector<Sent> sent = crowd.bench.wait(1 * kUs);
   EXPECT_EQ(results_in(sent, crowd.other.job), 28U * 8 + 3);
 }
 
@@ -371,7 +360,7 @@ std::string row_of(const Kind& kind) {
   };
   for (unsigned n = 0; n < times; ++n) {
     count(kind.send(one, n));
-    count(wait(one.bench, kSecond / times));
+    count(one.bench.wait(kSecond / times));
   }
   const auto in = static_cast<double>(one.bench.received_bytes() - before);
   return fmt::format("| {} | {} | {:.2f} |", kind.about, results / kPacketsOfMessage,

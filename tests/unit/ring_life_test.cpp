@@ -40,17 +40,6 @@ struct Scene {
     }
   }
 
-  /// Lets time pass, and looks at the timers when they are due.
-  void wait(std::uint64_t ns) {
-    const std::uint64_t end = bench.now.ns + ns;
-    while (bench.inside().next_look() <= end) {
-      bench.now = frame::Instant{std::max(bench.now.ns, bench.inside().next_look())};
-      bench.inside().look(bench.now);
-    }
-    bench.now = frame::Instant{end};
-    bench.collect();
-  }
-
   std::mt19937 random{80};
   RingJob job{telling({.world = 3})};
   Bench bench{{&job}};
@@ -107,10 +96,10 @@ TEST(RingLife, WhatIsNotOfItsQueuePairsIsNotHeard) {
 TEST(RingLife, IsRememberedWhenTheJobIsOver) {
   Scene s;
   s.bench.start(s.job);
-  s.wait(kS);
+  s.bench.wait(kS);
   s.send(0, random_exchange(s.random, s.job, 1, 4).packets[0][0]);
   const std::uint64_t heard = s.bench.now.ns;
-  s.wait(kS);
+  s.bench.wait(kS);
   s.bench.reset(0);
   EXPECT_EQ(s.life().heard_ns, heard);
   EXPECT_FALSE(s.life().has_incarnation);
@@ -146,9 +135,9 @@ TEST(RingLife, IsBusyWhileASlotFillsOrAResultIsNotAcknowledged) {
 TEST(RingLife, ADeadReceiverOwesNothing) {
   Scene s;
   s.bench.start(s.job);
-  s.wait(kS / 2);
+  s.bench.wait(kS / 2);
   EXPECT_TRUE(s.life().is_busy()) << "it may still answer";
-  s.wait(kS);
+  s.bench.wait(kS);
   EXPECT_FALSE(s.life().is_busy());
 }
 
@@ -164,9 +153,9 @@ TEST(RingLife, IsNotBusyWhenPatienceIsOver) {
   s.bench.start(s.job);
   s.acknowledge_all(1);
   s.send(0, random_exchange(s.random, s.job, 1, 4).packets[0][0]);
-  s.wait(600 * kS);
+  s.bench.wait(600 * kS);
   EXPECT_TRUE(s.life().is_busy());
-  s.wait(1);
+  s.bench.wait(1);
   EXPECT_FALSE(s.life().is_busy());
   EXPECT_EQ(s.life().filling, 1u);
 }
@@ -225,7 +214,7 @@ TEST(Drain, ASecondTimeChangesNothing) {
   EXPECT_EQ(s.life().draining_since_ns, std::nullopt);
   s.bench.drain(0);
   const std::uint64_t since = s.bench.now.ns;
-  s.wait(kS);
+  s.bench.wait(kS);
   s.bench.drain(0);
   EXPECT_EQ(s.life().draining_since_ns, since);
   s.bench.reset(0);

@@ -93,6 +93,17 @@ class Bench {
     return sink_.take();
   }
 
+  /// Lets time pass, and looks at the timers when they are due. The frames that leave meanwhile.
+  std::vector<Sent> wait(std::uint64_t ns) {
+    const std::uint64_t end = now.ns + ns;
+    while (switch_.next_look() <= end) {
+      now = frame::Instant{std::max(now.ns, switch_.next_look())};
+      switch_.look(now);
+    }
+    now = frame::Instant{end};
+    return collect();
+  }
+
   /// Lets the switch learn where each host is.
   void announce(const RingJob& job) {
     for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
