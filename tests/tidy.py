@@ -37,7 +37,7 @@ class Piece:
 
 def is_ours(source: Path) -> bool:
     below = [source.is_relative_to(ROOT / folder) for folder in ("lib", "app")]
-    is_kernel = source.parent == ROOT / "lib" / "op" and source.name.startswith("kernel_")
+    is_kernel = source.parent == ROOT / "lib" / "core" / "op" and source.name.startswith("kernel_")
     return any(below) and not is_kernel
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Events per second of lib/netsim on one core, by what it simulates.
+/// Events per second of lib/plan/netsim on one core, by what it simulates.
 
 #include "measurement.hpp"
 #include "netsim/region_run.hpp"

@@ -43,28 +43,28 @@ class Mutation:
 
 
 # The first of two: the other is for readers that change nothing.
-ONE_SHARE = Edit("lib/conn/port_tables.hpp", "{ return tables_[port & (tables_.size() - 1)]; }", "{ return tables_[port & 0]; }")
-CLASSIFY = "lib/conn/classifier.cpp"
-TABLE = "lib/conn/connection_table.hpp"
-HISTORY = "lib/conn/message_history.cpp"
-SLOTS = "lib/slot/slot_table.cpp"
-SLOTS_INLINE = "lib/slot/slot_table.hpp"
-DISPATCH = "lib/stage/dispatch.cpp"
-CLASSIFY_STAGE = "lib/stage/classify.cpp"
-AGGREGATE = "lib/stage/aggregate.cpp"
-AGGREGATE_INLINE = "lib/stage/aggregate.hpp"
-EMIT = "lib/stage/emit.cpp"
-RING_STATE = "lib/stage/ring_state.cpp"
-REDUCE = "lib/stage/reduce.cpp"
-OPENING = "lib/conn/opening.cpp"
+ONE_SHARE = Edit("lib/datapath/conn/port_tables.hpp", "{ return tables_[port & (tables_.size() - 1)]; }", "{ return tables_[port & 0]; }")
+CLASSIFY = "lib/datapath/conn/classifier.cpp"
+TABLE = "lib/datapath/conn/connection_table.hpp"
+HISTORY = "lib/datapath/conn/message_history.cpp"
+SLOTS = "lib/datapath/slot/slot_table.cpp"
+SLOTS_INLINE = "lib/datapath/slot/slot_table.hpp"
+DISPATCH = "lib/datapath/stage/dispatch.cpp"
+CLASSIFY_STAGE = "lib/datapath/stage/classify.cpp"
+AGGREGATE = "lib/datapath/stage/aggregate.cpp"
+AGGREGATE_INLINE = "lib/datapath/stage/aggregate.hpp"
+EMIT = "lib/datapath/stage/emit.cpp"
+RING_STATE = "lib/datapath/stage/ring_state.cpp"
+REDUCE = "lib/datapath/stage/reduce.cpp"
+OPENING = "lib/datapath/conn/opening.cpp"
 WINDOW = "lib/host/collective/message_window.cpp"
 SLICE = "lib/host/collective/slice.cpp"
 REDUCER = "lib/host/collective/switch_reducer.cpp"
-RECOVER = "lib/stage/recover.cpp"
-RECOVER_INLINE = "lib/stage/recover.hpp"
-RING_PATH = "lib/stage/ring_path.cpp"
-TIMERS = "lib/stage/timers.cpp"
-FLOW = "lib/recovery/flow.cpp"
+RECOVER = "lib/datapath/stage/recover.cpp"
+RECOVER_INLINE = "lib/datapath/stage/recover.hpp"
+RING_PATH = "lib/datapath/stage/ring_path.cpp"
+TIMERS = "lib/datapath/stage/timers.cpp"
+FLOW = "lib/datapath/recovery/flow.cpp"
 SAID = "                 classifier_.flow_of(sender).unacknowledged);"
 KEPT_ALIVE = "if (frame::Frame* frame = compose(sender, syndrome)) {"
 RARE = 1_000_000
@@ -120,8 +120,8 @@ MUTATIONS = [
     Mutation("begin-dead", "a new incarnation leaves the old connections as they are", [
         Edit(CLASSIFY, "  connection.state = ConnectionState::dead;\n", "")]),
     Mutation("icrc", "ICRCs are not verified", [
-        Edit("lib/wire/icrc.hpp", "return frame.icrc == IcrcState::valid;", "return true;"),
-        Edit("lib/wire/icrc.hpp", "    return is_valid;\n", "    frame.icrc = IcrcState::valid;\n    return true;\n")]),
+        Edit("lib/core/wire/icrc.hpp", "return frame.icrc == IcrcState::valid;", "return true;"),
+        Edit("lib/core/wire/icrc.hpp", "    return is_valid;\n", "    frame.icrc = IcrcState::valid;\n    return true;\n")]),
     Mutation("icrc-first", "ICRCs of FIRST and ONLY are not verified", [
         Edit(CLASSIFY, "if (!wire::verify_icrc(frame)) {", "if (false) {"),
         Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
@@ -131,7 +131,7 @@ MUTATIONS = [
         Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
              "if (!wire::verify_icrc(frame) && frame.packet.opcode.starts_message()) {")]),
     Mutation("history-depth", "the history remembers one message (NetReduce)", [
-        Edit("lib/conn/message_history.hpp", "return packet < last_found_->packets ? Located{",
+        Edit("lib/datapath/conn/message_history.hpp", "return packet < last_found_->packets ? Located{",
              "return last_found_->message == newest_ && packet < last_found_->packets ? Located{"),
         Edit(HISTORY, "if (packet >= candidate.packets) {",
              "if (candidate.message != newest_ || packet >= candidate.packets) {")]),
@@ -151,7 +151,7 @@ MUTATIONS = [
         Edit(TABLE, "    return std::uint64_t{port} << 40 | std::uint64_t{name.pair} << 24 | name.qp;",
              "    return std::uint64_t{port} * 0 + (std::uint64_t{name.pair} << 24 | name.qp);"), ONE_SHARE]),
     Mutation("magic-by-port", "... between addresses that are no neighbours", [
-        Edit("lib/conn/magic_rule.cpp", "std::uint64_t{frame.ingress} << 24 | frame", "frame"), ONE_SHARE],
+        Edit("lib/datapath/conn/magic_rule.cpp", "std::uint64_t{frame.ingress} << 24 | frame", "frame"), ONE_SHARE],
         "the rings here are between neighbours; magic_rule_test holds the rule by itself"),
     Mutation("magic-ends-plain", "what was plain stays plain when a message with the magic starts", [
         Edit(CLASSIFY, "if (connection != nullptr && connection->state == ConnectionState::plain) {", "if (false) {")],
@@ -176,7 +176,7 @@ MUTATIONS = [
         Edit(HISTORY, "return {Entry::stale, nullptr};", "return {Entry::too_far, nullptr};")],
         WHOLE_FLIGHT),
     Mutation("floor", "packets before the floor are dropped", [
-        Edit("lib/conn/message_history.hpp", "{ return floor_ && wire::psn_before(psn, *floor_); }",
+        Edit("lib/datapath/conn/message_history.hpp", "{ return floor_ && wire::psn_before(psn, *floor_); }",
              "{ return floor_ && wire::psn_before(psn, *floor_) && psn == 0; }")],
         WHOLE_FLIGHT),
     Mutation("window-violation", "a newer message takes over a slot that is still filling", [
@@ -216,24 +216,24 @@ MUTATIONS = [
              "  std::reverse(payloads.begin(), payloads.begin() + static_cast<std::ptrdiff_t>(frames.size()));\n"
              "  fold(reinterpret_cast<std::byte*>")]),
     Mutation("withdrawn", "a withdrawn ring stays in the set", [
-        Edit("lib/ring/ring_set.cpp", "  less.ring_by_id_.erase(rings_[ring].spec().id);\n", "")],
+        Edit("lib/datapath/ring/ring_set.cpp", "  less.ring_by_id_.erase(rings_[ring].spec().id);\n", "")],
         "its hosts form again, and their sums are right; ring_set_test and switch_test hold the rule by themselves"),
     Mutation("rank-missing", "a slot is complete when one rank is still missing", [
         Edit(SLOTS_INLINE, "slot.arrived == dimensions_.children ?", "slot.arrived + 1 >= dimensions_.children ?")]),
     Mutation("ingress", "floods reach the ingress too", [
-        Edit("lib/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
+        Edit("lib/datapath/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
              "return {all_, DropReason::no_egress};")]),
     Mutation("flush-leak", "a flush forgets the frames of the last rank", [
-        Edit("lib/slot/slot_table.hpp", "cell(index, child); frame != nullptr) {",
+        Edit("lib/datapath/slot/slot_table.hpp", "cell(index, child); frame != nullptr) {",
              "cell(index, child); frame != nullptr && child + 1 != dimensions_.children) {")]),
     Mutation("hello-session", "a hello's result lacks the session", [
-        Edit("lib/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
+        Edit("lib/datapath/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
-        Edit("lib/slot/result_packet.cpp", "    ina.message_id.set(ina.session.get()); // the nonce tells whose hello this is\n", "")]),
+        Edit("lib/datapath/slot/result_packet.cpp", "    ina.message_id.set(ina.session.get()); // the nonce tells whose hello this is\n", "")]),
     Mutation("result-flag", "a result lacks RESULT", [
-        Edit("lib/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
+        Edit("lib/datapath/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
-        Edit("lib/slot/result_packet.cpp", "  clear_udp_checksum(frame);\n", "")]),
+        Edit("lib/datapath/slot/result_packet.cpp", "  clear_udp_checksum(frame);\n", "")]),
     Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
         Edit(EMIT, "  drain_connection_of(frame, now);\n", "")],
         "when a ring's packets come in order, nothing else of its connections passes while sums are made; switch_test "
@@ -273,14 +273,14 @@ MUTATIONS = [
              "    ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);\n  }\n")],
         "answers go to the last run's queue pair, which nobody has, until the first acknowledgement passes"),
     Mutation("e-stays", "e stays where it was", [
-        Edit("lib/recovery/flow.hpp", "    next_in = furthest_in = wire::psn_add(psn, 1);\n", ""),
+        Edit("lib/datapath/recovery/flow.hpp", "    next_in = furthest_in = wire::psn_add(psn, 1);\n", ""),
         Edit(RECOVER, "    flow.next_in = wire::psn_add(flow.next_in, 1);\n", "    break;\n")],
         "e decides only who is asked; asks too many cost packets"),
     Mutation("below-floor", "the switch speaks although a is below the history's floor", [
         Edit(CLASSIFY, "         !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&\n", "")],
         "a host gets no acknowledgement here that does not pass the switch, so a stays within the history"),
     Mutation("qp-claimed-twice", "the switch speaks to a queue pair that two connections call their own", [
-        Edit("lib/conn/queue_pair_claims.cpp", "claimants != nullptr && *claimants == 1;", "claimants != nullptr;")]),
+        Edit("lib/datapath/conn/queue_pair_claims.cpp", "claimants != nullptr && *claimants == 1;", "claimants != nullptr;")]),
     Mutation("patience", "the switch speaks for ever", [
         Edit(RECOVER, "now.ns - rings_[ring]->news_at_ns <= patience;", "(patience != 0 || now.ns == 0);")]),
     Mutation("patience-hello", "the switch speaks for ever to the sender of a waiting hello", [
@@ -294,7 +294,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "  flow.is_live = false;\n", "")],
         "the claim of the queue pair ends with the incarnation, and without a claim the switch does not speak"),
     Mutation("originated", "frames of the switch's own are not counted", [
-        Edit("lib/stage/forward.hpp", "    counters_.originated += frame == nullptr ? 0 : 1;\n", "")]),
+        Edit("lib/datapath/stage/forward.hpp", "    counters_.originated += frame == nullptr ? 0 : 1;\n", "")]),
 
     # I9: nothing above a
     Mutation("nak-e", "NAK(e) in place of NAK(a): what the switch has counts as acknowledged", [
@@ -352,7 +352,7 @@ MUTATIONS = [
     Mutation("rnr-wait-ours", "the switch asks and resends while the sender waits out its RNR NAK", [
         Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")], FASTER),
     Mutation("rnr-wait-receivers", "the switch asks and resends while the sender waits out the receiver's RNR NAK", [
-        Edit("lib/recovery/flow.hpp", "    hushed_until = hushed_until < held_until ? held_until : hushed_until;\n", "")], FASTER),
+        Edit("lib/datapath/recovery/flow.hpp", "    hushed_until = hushed_until < held_until ? held_until : hushed_until;\n", "")], FASTER),
 
     # R3: mend from the cache
     Mutation("mend-never", "a receiver's NAK passes", [
@@ -381,7 +381,7 @@ MUTATIONS = [
     Mutation("resend-session", "what is sent again lacks the session", [
         Edit(RECOVER, ".session = classifier_.session_of(sender.ring),", ".session = 0,")]),
     Mutation("resend-raw", "what is sent again lacks RESULT", [
-        Edit("lib/recovery/result_template.cpp", "  ina.flags = kInaFlagResult;\n", "")]),
+        Edit("lib/datapath/recovery/result_template.cpp", "  ina.flags = kInaFlagResult;\n", "")]),
     Mutation("resend-ackreq", "the last result sent again does not ask for an acknowledgement", [
         Edit(RECOVER, "is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no", 
              "is_last ? ResultTemplate::AckRequest::no : ResultTemplate::AckRequest::no")], FASTER),
@@ -434,9 +434,9 @@ MUTATIONS = [
     Mutation("timer-karn", "repeats are timed", [
         Edit(RECOVER, "  flow.is_timing = false; // Karn: an acknowledgement may be for either copy\n", "")], FASTER),
     Mutation("timer-doubling", "T is not doubled", [
-        Edit("lib/recovery/flow.hpp", "doublings += doublings < kMostDoublings ? 1 : 0;", "")], FASTER),
+        Edit("lib/datapath/recovery/flow.hpp", "doublings += doublings < kMostDoublings ? 1 : 0;", "")], FASTER),
     Mutation("timer-floor", "T has no floor", [
-        Edit("lib/recovery/flow.hpp", "std::max(measured, kTimerFloor);", "measured;")], FASTER),
+        Edit("lib/datapath/recovery/flow.hpp", "std::max(measured, kTimerFloor);", "measured;")], FASTER),
     Mutation("timer-resends", "the timer sends again for ever", [
         Edit(TIMERS, "flow.resends == recovery::kMostResends", "flow.resends == UINT8_MAX")], FASTER),
 
@@ -444,7 +444,7 @@ MUTATIONS = [
     Mutation("keep-alive-off", "no waiting sender is kept alive", [
         Edit(TIMERS, "      expect(keep_alive(sender, *stall, now));\n", "")]),
     Mutation("keep-alive-rare", "a waiting sender is kept alive once in four of its timeouts", [
-        Edit("lib/recovery/flow.hpp", "return ack_timeout_ns(ack_timeout) / 4;", "return ack_timeout_ns(ack_timeout) * 4;")]),
+        Edit("lib/datapath/recovery/flow.hpp", "return ack_timeout_ns(ack_timeout) / 4;", "return ack_timeout_ns(ack_timeout) * 4;")]),
     Mutation("keep-alive-outstanding", "a sender is kept alive while its receiver has not acknowledged all", [
         Edit(TIMERS, "    } else if (stall && !is_late) {", "    }\n    if (stall && !is_late) {")]),
     Mutation("keep-alive-late", "the rank that is waited for is kept alive, too", [
@@ -457,7 +457,7 @@ MUTATIONS = [
     Mutation("broadcast-first", "a broadcast's result is rank 0's data, whoever its root is", [
         Edit(REDUCE, "child_of_rank(shape.root)", "child_of_rank(0)")]),
     Mutation("broadcast-folded", "a broadcast's result is the fold of all ranks' data", [
-        Edit("lib/slot/fold.hpp", "return {bitwise_or_of_bytes, root, 1};", "return {bitwise_or_of_bytes};")]),
+        Edit("lib/datapath/slot/fold.hpp", "return {bitwise_or_of_bytes, root, 1};", "return {bitwise_or_of_bytes};")]),
     Mutation("broadcast-bits", "a broadcast makes NaNs canonical", [
         Edit(REDUCE, "operators_.kernel(DataType::u8, Operation::bitwise_or)", "operators_.kernel(shape.data_type, Operation::min)")]),
     Mutation("broadcast-early", "a broadcast is complete when its root's packet is here", [
@@ -482,12 +482,12 @@ MUTATIONS = [
         Edit(OPENING, "return may_have_data || opening.shape.data_bytes == 0 ?",
              "return may_have_data || opening.shape.data_bytes != UINT32_MAX ?")]),
     Mutation("resend-root", "what is sent again lacks the root", [
-        Edit("lib/recovery/result_template.cpp", "  ina.root.set(result.shape.root);\n", "")]),
+        Edit("lib/datapath/recovery/result_template.cpp", "  ina.root.set(result.shape.root);\n", "")]),
     Mutation("resend-collective", "what is sent again is an all-reduce's", [
-        Edit("lib/recovery/result_template.cpp", "  ina.collective = static_cast<std::uint8_t>(result.shape.collective);\n",
+        Edit("lib/datapath/recovery/result_template.cpp", "  ina.collective = static_cast<std::uint8_t>(result.shape.collective);\n",
              "  ina.collective = 0;\n")]),
     Mutation("resend-opcode", "what is sent again is an RDMA WRITE's but for the last packet", [
-        Edit("lib/recovery/result_template.cpp", "static_cast<std::uint8_t>(result.headers.first);",
+        Edit("lib/datapath/recovery/result_template.cpp", "static_cast<std::uint8_t>(result.headers.first);",
              "static_cast<std::uint8_t>(wire::Opcode::write_first);")]),
 
     # Calls in the host library

@@ -23,7 +23,7 @@ struct DataKey {
 void fill(std::span<std::uint8_t> data, DataType type, const DataKey& key);
 
 /// docs/protocol.md §2, "Arithmetic": a plain loop over the ranks and the elements, one at a time.
-/// Shares no code with lib/op.
+/// Shares no code with lib/core/op.
 std::vector<std::uint8_t> fold(std::size_t bytes, DataType type, Operation operation, DataKey key,
                                std::uint16_t world);
 

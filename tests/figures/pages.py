@@ -184,7 +184,7 @@ def paper_page(paper: Paper, outcomes: list[Outcome]) -> str:
 def planning_page(paper: Paper, outcomes: list[Outcome], command: str) -> str:
     """The page for whoever plans a fabric: conclusions first, then the figures that support them."""
     lines = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->", f"# {paper.title}", "", paper.about, "",
-             f"Made by `{command}` from the planner (`lib/plan`) and the simulator (`lib/netsim`); [figures.md](figures.md)",
+             f"Made by `{command}` from the planner (`lib/plan/plan`) and the simulator (`lib/plan/netsim`); [figures.md](figures.md)",
              "shows how near both come to what five papers report. For your own topology: `weir-plan compare`.", ""]
     lines += [f"- {filled(outcome.figure.note, outcome)} ([{outcome.figure.id}](#{outcome.figure.id.lower()}))"
               for outcome in outcomes]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the graph of stages (lib/stage/graph.hpp) with the packets' ways, and the pages with the graph.
+"""Compares the graph of stages (lib/datapath/stage/graph.hpp) with the packets' ways, and the pages with the graph.
 
     tests/graph/run.py            checks
     tests/graph/run.py --write    writes README.md's picture and docs/drops.md's stages
@@ -67,15 +67,15 @@ def check_every_reason_has_a_stage(graph: Graph) -> list[str]:
 
 
 def check_files(graph: Graph) -> list[str]:
-    return [f"{row['name']} names lib/{row['file']}, which is not there" for row in graph
-            if not (ROOT / "lib" / row["file"]).exists()]
+    return [f"{row['name']} names lib/datapath/{row['file']}, which is not there" for row in graph
+            if not (ROOT / "lib" / "datapath" / row["file"]).exists()]
 
 
 def picture(graph: Graph) -> str:
     """The graph for README.md: a picture, then a table of files."""
     nodes = [f"  {row['name']}[\"{row['name']}<br/><i>{row['file']}</i>\"]" for row in graph]
     arrows = [f"  {row['name']} --> {to}" for row in graph for to in row["next"]]
-    table = [f"| {row['name']} | [`lib/{row['file']}`](lib/{row['file']}) | {row['about']} | "
+    table = [f"| {row['name']} | [`lib/datapath/{row['file']}`](lib/datapath/{row['file']}) | {row['about']} | "
              f"{', '.join(row['next']) or 'the link'} | {len(row['drops']) or ''} |" for row in graph]
     return "\n".join(["```mermaid", "flowchart LR", "  port([port]) --> receive", *nodes, *arrows,
                       "  transmit --> out([port])", "```", "",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// lib/netsim compared with the real code: the same all-reduces by the real queue pairs and switch
+/// lib/plan/netsim compared with the real code: the same all-reduces by the real queue pairs and switch
 /// (tests/bench/allreduce_job.hpp) and by their model.
 
 #include "allreduce_job.hpp"

@@ -161,7 +161,7 @@ struct Queued {
   EgressQueue<Packet> queue;
 };
 
-// lib/lcore/tx_arbiter.hpp: other traffic has an eighth of the bytes while ring frames wait.
+// lib/datapath/lcore/tx_arbiter.hpp: other traffic has an eighth of the bytes while ring frames wait.
 TEST(EgressQueue, LetsRingFramesGoFirst) {
   Queued queued(kFrameBytes);
   for (unsigned i = 0; i < 16; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// What parse() finds in frames, and the small types of lib/wire. Offsets and numbers here are
-/// counted by hand from the header layouts, not taken from lib/wire's structs.
+/// What parse() finds in frames, and the small types of lib/core/wire. Offsets and numbers here are
+/// counted by hand from the header layouts, not taken from lib/core/wire's structs.
 
 #include "support/frame_builder.hpp"
 #include "weir/ina.hpp"

@@ -22,7 +22,7 @@ struct SoftwareTransportOptions {
   std::uint64_t seed = 1;
 };
 
-/// The transport over lib/endpoint's queue pairs and raw frames.
+/// The transport over lib/core/endpoint's queue pairs and raw frames.
 class SoftwareTransport : public Transport, private FrameReader {
  public:
   SoftwareTransport(const TransportPlan& plan, const SoftwareTransportOptions& options,
