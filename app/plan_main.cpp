@@ -3,8 +3,6 @@
 /// weir-plan: plans for a topology.
 
 #include "complaint.hpp"
-#include "config/config_error.hpp"
-#include "config/yaml_reader.hpp"
 #include "graphviz.hpp"
 #include "output.hpp"
 #include "plan/algorithms.hpp"
@@ -15,6 +13,8 @@
 #include "plan_compare.hpp"
 #include "plan_options.hpp"
 #include "progress_bar.hpp"
+#include "yaml/error.hpp"
+#include "yaml/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -43,7 +43,7 @@ plan::VertexId node_named(const plan::Topology& topology, const std::string& opt
       names.push_back(topology.name(known));
     }
     throw app::UsageError(fmt::format("--{}: found '{}'; allowed: a node of the topology{}", option,
-                                      name, config::did_you_mean(name, names)));
+                                      name, yaml::did_you_mean(name, names)));
   }
   return node;
 }
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   } catch (const app::UsageError& error) {
     app::complain("weir-plan", error.what());
     return kExitUsage;
-  } catch (const config::ConfigError& error) {
+  } catch (const yaml::Error& error) {
     app::complain("weir-plan", error.what());
     return kExitUsage;
   } catch (const std::bad_alloc&) {

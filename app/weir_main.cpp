@@ -165,11 +165,10 @@ void check_cpus(const Options& options, const config::Config& config) {
   for (std::size_t i = 0; i < config.lcores.size(); ++i) {
     const config::LcoreConfig& lcore = config.lcores[i];
     if (!std::filesystem::exists(fmt::format("/sys/devices/system/cpu/cpu{}", lcore.id))) {
-      const std::string place =
-          lcore.line == 0 ? ": lcores" : fmt::format(":{}: lcores[{}].id", lcore.line, i);
-      throw config::ConfigError(
-          fmt::format("{}{}: found {}; allowed: a CPU of this machine, 0 to {}", options.config,
-                      place, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
+      const std::string key = config.has_own_lcores ? fmt::format("lcores[{}].id", i) : "lcores";
+      throw config::ConfigError(fmt::format(
+          "{}:{}: {}: found {}; allowed: a CPU of this machine, 0 to {}", options.config,
+          lcore.line, key, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
     }
   }
 }

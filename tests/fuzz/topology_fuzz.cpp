@@ -3,12 +3,12 @@
 /// Any text gives a topology or a ConfigError. For a small topology every plan is made and written,
 /// or gives a PlanError.
 
-#include "config/config_error.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/topology_file.hpp"
+#include "yaml/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       write_plans(topology);
       write_rings(topology);
     }
-  } catch (const weir::config::ConfigError&) {
+  } catch (const weir::yaml::Error&) {
     return 0;
   }
   return 0;

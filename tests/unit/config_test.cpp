@@ -931,6 +931,8 @@ TEST(Config, LeastFileTakesEveryDefault) {
   EXPECT_EQ(config.lcores[1].id, 1U);
   EXPECT_EQ(config.lcores[1].roles, (std::vector{Role::rx, Role::worker, Role::tx}));
   EXPECT_EQ(config.lcores[1].idle, Idle::spin);
+  EXPECT_FALSE(config.has_own_lcores);
+  EXPECT_EQ(config.lcores[1].line, 1) << "an error about them has a place in the file";
   EXPECT_EQ(config.l2.aging_s, 300U);
   EXPECT_EQ(config.l2.entries, 8192U);
   EXPECT_EQ(config.connections.plain_entries, 4096U);

@@ -2,7 +2,6 @@
 
 /// Topologies and plans as text.
 
-#include "config/config_error.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
@@ -10,6 +9,7 @@
 #include "plan/node_names.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/topology_file.hpp"
+#include "yaml/error.hpp"
 
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -106,7 +106,7 @@ TEST_P(Mistakes, AreToldInWords) {
   try {
     parse_topology(GetParam().yaml, "t.yaml");
     FAIL() << "accepted";
-  } catch (const config::ConfigError& error) {
+  } catch (const yaml::Error& error) {
     EXPECT_EQ(error.what(), GetParam().complaint);
   }
 }
@@ -177,7 +177,7 @@ TEST(TopologyFile, AMissingFileIsNamed) {
   try {
     load_topology("/no/such/file.yaml");
     FAIL();
-  } catch (const config::ConfigError& error) {
+  } catch (const yaml::Error& error) {
     EXPECT_STREQ(error.what(), "/no/such/file.yaml:1: (document): found no file that can be read; "
                                "allowed: a topology");
   }

@@ -3,10 +3,10 @@
 
 #include "config/devargs.hpp"
 #include "config/keys.hpp"
-#include "config/yaml_reader.hpp"
 #include "ring/ring_set.hpp"
 #include "text/number.hpp"
 #include "weir/limits.hpp"
+#include "yaml/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -21,6 +21,10 @@
 
 namespace weir::config {
 namespace {
+
+using yaml::in_quotes;
+using yaml::join_or;
+using yaml::Reader;
 
 using Words = std::span<const std::string_view>;
 
@@ -47,7 +51,7 @@ constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
 
 // Reading as the table of keys says.
 
-std::uint64_t read_number(const YamlReader& node) {
+std::uint64_t read_number(const Reader& node) {
   const Value& value = key_of(node.place()).value;
   if (const auto* one = std::get_if<OneNumberOf>(&value)) {
     return node.one_of(one->numbers);
@@ -59,29 +63,29 @@ std::uint64_t read_number(const YamlReader& node) {
 }
 
 /// The index of the word.
-std::size_t read_word(const YamlReader& node) {
+std::size_t read_word(const Reader& node) {
   return node.one_of(std::get<OneWordOf>(key_of(node.place()).value).words);
 }
 
-std::string_view form_of(const YamlReader& node) {
+std::string_view form_of(const Reader& node) {
   return std::get<Text>(key_of(node.place()).value).form;
 }
 
-std::string read_text(const YamlReader& node) {
+std::string read_text(const Reader& node) {
   return node.text(form_of(node));
 }
 
-std::vector<YamlReader> read_items(const YamlReader& node) {
+std::vector<Reader> read_items(const Reader& node) {
   const auto& list = std::get<List>(key_of(node.place()).value);
   return node.items(list.count, list.things);
 }
 
-void expect_map(const YamlReader& node) {
+void expect_map(const Reader& node) {
   node.expect_map(names_in(node.place()));
 }
 
 template <typename T>
-void read_optional(const YamlReader& node, T& value) {
+void read_optional(const Reader& node, T& value) {
   if (node.is_present()) {
     value = static_cast<T>(read_number(node));
   }
@@ -92,8 +96,7 @@ template <typename T>
 class Once {
  public:
   /// The error text prints `found` and `allowed`.
-  void add(const T& value, const YamlReader& node, std::string_view found,
-           std::string_view allowed) {
+  void add(const T& value, const Reader& node, std::string_view found, std::string_view allowed) {
     const auto [first, is_new] = seen_.emplace(value, std::pair{node.key(), node.line()});
     if (!is_new) {
       const auto& [key, line] = first->second;
@@ -105,17 +108,17 @@ class Once {
   std::map<T, std::pair<std::string, int>> seen_;
 };
 
-std::vector<std::string> read_eal(const YamlReader& node) {
+std::vector<std::string> read_eal(const Reader& node) {
   std::vector<std::string> options;
   if (!node.is_present()) {
     return options;
   }
   expect_map(node);
-  const YamlReader list = node.at("options");
+  const Reader list = node.at("options");
   if (!list.is_present()) {
     return options;
   }
-  for (const YamlReader& option : read_items(list)) {
+  for (const Reader& option : read_items(list)) {
     options.push_back(read_text(option));
     if (sets_lcores(options.back())) {
       option.fail(option.found(), kAllowedEalOptions);
@@ -127,22 +130,22 @@ std::vector<std::string> read_eal(const YamlReader& node) {
 /// Reads `ports`.
 class PortsReader {
  public:
-  std::vector<PortConfig> read(const YamlReader& node) {
+  std::vector<PortConfig> read(const Reader& node) {
     std::vector<PortConfig> ports;
-    for (const YamlReader& item : read_items(node)) {
+    for (const Reader& item : read_items(node)) {
       ports.push_back(read_port(item));
     }
     return ports;
   }
 
  private:
-  PortConfig read_port(const YamlReader& node) {
+  PortConfig read_port(const Reader& node) {
     expect_map(node);
     PortConfig port;
     port.name = read_name(node.at("name"));
     read_device(node.at("device"), port);
-    if (const YamlReader macs = node.at("macs"); macs.is_present()) {
-      for (const YamlReader& item : read_items(macs)) {
+    if (const Reader macs = node.at("macs"); macs.is_present()) {
+      for (const Reader& item : read_items(macs)) {
         port.macs.push_back(read_mac(item));
       }
     }
@@ -156,7 +159,7 @@ class PortsReader {
   }
 
   /// After its queues.
-  static void read_rx_steering(const YamlReader& node, PortConfig& port) {
+  static void read_rx_steering(const Reader& node, PortConfig& port) {
     if (!node.is_present()) {
       return;
     }
@@ -166,13 +169,13 @@ class PortsReader {
     }
   }
 
-  static void read_outer_tag(const YamlReader& node, PortConfig& port) {
+  static void read_outer_tag(const Reader& node, PortConfig& port) {
     if (node.is_present()) {
       port.outer_tag = read_word(node) == 0 ? wire::EtherType::vlan : wire::EtherType::service_vlan;
     }
   }
 
-  std::string read_name(const YamlReader& node) {
+  std::string read_name(const Reader& node) {
     constexpr std::string_view letters =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     std::string name = read_text(node);
@@ -184,7 +187,7 @@ class PortsReader {
     return name;
   }
 
-  void read_device(const YamlReader& node, PortConfig& port) {
+  void read_device(const Reader& node, PortConfig& port) {
     port.device = read_text(node);
     const std::string id = port.device_name();
     if (id.empty()) {
@@ -196,14 +199,14 @@ class PortsReader {
   }
 
   /// Everybody on the machine can reach such a socket, and can listen on it first.
-  static void refuse_abstract_socket(const YamlReader& node, std::string_view devargs) {
+  static void refuse_abstract_socket(const Reader& node, std::string_view devargs) {
     if (devargs.starts_with("net_memif") && argument_of(devargs, "socket-abstract") != "no") {
       node.fail(node.found(), "socket=/PATH,socket-abstract=no: a file, in a folder that only the "
                               "switch's user can change");
     }
   }
 
-  static void refuse_long_socket(const YamlReader& node, std::string_view devargs) {
+  static void refuse_long_socket(const Reader& node, std::string_view devargs) {
     for (const char* name : {"socket", "iface", "path"}) {
       const std::size_t bytes = argument_of(devargs, name).size();
       if (bytes > kLongestSocketPath) {
@@ -213,7 +216,7 @@ class PortsReader {
     }
   }
 
-  wire::MacAddress read_mac(const YamlReader& node) {
+  wire::MacAddress read_mac(const Reader& node) {
     const auto mac = wire::parse_mac(read_text(node));
     if (!mac || mac->is_group() || *mac == wire::MacAddress{}) {
       node.fail(node.found(), form_of(node));
@@ -227,17 +230,17 @@ class PortsReader {
   Once<wire::MacAddress> macs_;
 };
 
-std::vector<LcoreConfig> default_lcores() {
-  return {{.id = 0, .roles = {Role::control}, .idle = Idle::spin},
-          {.id = 1, .roles = {Role::rx, Role::worker, Role::tx}, .idle = Idle::spin}};
+std::vector<LcoreConfig> default_lcores(int line) {
+  return {{.id = 0, .roles = {Role::control}, .idle = Idle::spin, .line = line},
+          {.id = 1, .roles = {Role::rx, Role::worker, Role::tx}, .idle = Idle::spin, .line = line}};
 }
 
 /// Reads `lcores`.
 class LcoresReader {
  public:
-  std::vector<LcoreConfig> read(const YamlReader& node) {
+  std::vector<LcoreConfig> read(const Reader& node) {
     std::vector<LcoreConfig> lcores;
-    for (const YamlReader& item : read_items(node)) {
+    for (const Reader& item : read_items(node)) {
       lcores.push_back(read_lcore(item));
     }
     for (const Role role : {Role::rx, Role::worker, Role::tx}) {
@@ -250,15 +253,15 @@ class LcoresReader {
   }
 
  private:
-  LcoreConfig read_lcore(const YamlReader& node) {
+  LcoreConfig read_lcore(const Reader& node) {
     expect_map(node);
     LcoreConfig lcore;
-    const YamlReader id = node.at("id");
+    const Reader id = node.at("id");
     lcore.id = static_cast<unsigned>(read_number(id));
     lcore.line = id.line();
     ids_.add(lcore.id, id, id.found(), "each lcore once");
     Once<Role> own;
-    for (const YamlReader& item : read_items(node.at("roles"))) {
+    for (const Reader& item : read_items(node.at("roles"))) {
       const auto role = static_cast<Role>(read_word(item));
       own.add(role, item, item.found(), "each role once per lcore");
       if (role == Role::control) {
@@ -267,7 +270,7 @@ class LcoresReader {
       players_.emplace(role, lcore.id);
       lcore.roles.push_back(role);
     }
-    if (const YamlReader idle = node.at("idle"); idle.is_present()) {
+    if (const Reader idle = node.at("idle"); idle.is_present()) {
       lcore.idle = static_cast<Idle>(read_word(idle));
     }
     return lcore;
@@ -278,7 +281,7 @@ class LcoresReader {
   std::map<Role, unsigned> players_; // an lcore with that role
 };
 
-L2Config read_l2(const YamlReader& node) {
+L2Config read_l2(const Reader& node) {
   L2Config l2;
   if (node.is_present()) {
     expect_map(node);
@@ -288,7 +291,7 @@ L2Config read_l2(const YamlReader& node) {
   return l2;
 }
 
-ConnectionsConfig read_connections(const YamlReader& node) {
+ConnectionsConfig read_connections(const Reader& node) {
   ConnectionsConfig connections;
   if (node.is_present()) {
     expect_map(node);
@@ -298,14 +301,14 @@ ConnectionsConfig read_connections(const YamlReader& node) {
   return connections;
 }
 
-void check_spare_ports(const YamlReader& node, std::size_t ports, const SpareConfig& spare) {
+void check_spare_ports(const Reader& node, std::size_t ports, const SpareConfig& spare) {
   if (ports + spare.ports > kMostPorts) {
     node.at("ports").fail(fmt::format("{}, beside {} ports", spare.ports, ports),
                           fmt::format("at most {} ports in all", kMostPorts));
   }
 }
 
-SpareConfig read_spare(const YamlReader& node) {
+SpareConfig read_spare(const Reader& node) {
   SpareConfig spare;
   if (node.is_present()) {
     expect_map(node);
@@ -318,7 +321,7 @@ SpareConfig read_spare(const YamlReader& node) {
 }
 
 /// Rings that are made at run time must be remembered somewhere (docs/protocol.md §2a).
-std::string read_state_directory(const YamlReader& node, const SpareConfig& spare) {
+std::string read_state_directory(const Reader& node, const SpareConfig& spare) {
   if (!node.is_present() && spare.rings == 0) {
     return {};
   }
@@ -350,11 +353,11 @@ bool can_be_listened_at(std::string_view text) {
   return ip && ip->is_v4() != has_brackets;
 }
 
-MetricsConfig read_metrics(const YamlReader& node) {
+MetricsConfig read_metrics(const Reader& node) {
   MetricsConfig metrics;
   if (node.is_present()) {
     expect_map(node);
-    const YamlReader listen = node.at("listen");
+    const Reader listen = node.at("listen");
     metrics.listen = read_text(listen);
     if (!can_be_listened_at(metrics.listen)) {
       listen.fail(listen.found(), form_of(listen));
@@ -364,7 +367,7 @@ MetricsConfig read_metrics(const YamlReader& node) {
 }
 
 /// A common name as certificates have it, of which nobody has to wonder what is in it.
-std::string read_certificate_name(const YamlReader& node) {
+std::string read_certificate_name(const Reader& node) {
   constexpr std::string_view letters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-";
   std::string name = read_text(node);
@@ -375,18 +378,18 @@ std::string read_certificate_name(const YamlReader& node) {
 }
 
 template <typename T>
-void read_limit(const YamlReader& node, std::optional<T>& limit) {
+void read_limit(const Reader& node, std::optional<T>& limit) {
   if (node.is_present()) {
     limit = static_cast<T>(read_number(node));
   }
 }
 
-std::vector<AddressBlock> read_hosts(const YamlReader& node) {
+std::vector<AddressBlock> read_hosts(const Reader& node) {
   std::vector<AddressBlock> blocks;
   if (!node.is_present()) {
     return blocks;
   }
-  for (const YamlReader& item : read_items(node)) {
+  for (const Reader& item : read_items(node)) {
     const auto block = parse_block(read_text(item));
     if (!block) {
       item.fail(item.found(), form_of(item));
@@ -396,16 +399,16 @@ std::vector<AddressBlock> read_hosts(const YamlReader& node) {
   return blocks;
 }
 
-std::vector<TenantConfig> read_tenants(const YamlReader& node) {
+std::vector<TenantConfig> read_tenants(const Reader& node) {
   std::vector<TenantConfig> tenants;
   if (!node.is_present()) {
     return tenants;
   }
   Once<std::string> names;
-  for (const YamlReader& item : read_items(node)) {
+  for (const Reader& item : read_items(node)) {
     expect_map(item);
     TenantConfig& tenant = tenants.emplace_back();
-    const YamlReader name = item.at("name");
+    const Reader name = item.at("name");
     tenant.name = read_certificate_name(name);
     names.add(tenant.name, name, name.found(), "each tenant once");
     read_limit(item.at("rings"), tenant.rings);
@@ -420,25 +423,25 @@ std::vector<TenantConfig> read_tenants(const YamlReader& node) {
 /// Reads `control`.
 class ControlReader {
  public:
-  static ControlConfig read(const YamlReader& node, const std::vector<TenantConfig>& tenants) {
+  static ControlConfig read(const Reader& node, const std::vector<TenantConfig>& tenants) {
     ControlConfig control;
     if (!node.is_present()) {
       return control;
     }
     expect_map(node);
     control.is_default = false;
-    const YamlReader tls = node.at("tls");
+    const Reader tls = node.at("tls");
     if (tls.is_present()) {
       control.tls = read_tls(tls);
     }
-    for (const YamlReader& item : read_items(node.at("listen"))) {
+    for (const Reader& item : read_items(node.at("listen"))) {
       add_address(item, control);
     }
     if (tls.is_present() && control.remote.empty()) {
       tls.fail("certificates, but no address to use them at",
                "tls: with an ADDRESS:PORT in listen:");
     }
-    if (const YamlReader operators = node.at("operators"); operators.is_present()) {
+    if (const Reader operators = node.at("operators"); operators.is_present()) {
       control.operators = read_operators(operators, tenants);
       if (control.remote.empty()) {
         operators.fail("names of certificates, but no address to use them at",
@@ -449,7 +452,7 @@ class ControlReader {
   }
 
  private:
-  static void add_address(const YamlReader& node, ControlConfig& control) {
+  static void add_address(const Reader& node, ControlConfig& control) {
     const std::string address = read_text(node);
     if (address.starts_with(kUnix) && address.size() > kLongestUnixAddress) {
       node.fail(fmt::format("a path of {} bytes", address.size() - kUnix.size()),
@@ -473,10 +476,10 @@ class ControlReader {
     return is_path ? std::optional<std::string>(address.substr(kUnix.size())) : std::nullopt;
   }
 
-  static std::vector<std::string> read_operators(const YamlReader& node,
+  static std::vector<std::string> read_operators(const Reader& node,
                                                  const std::vector<TenantConfig>& tenants) {
     std::vector<std::string> names;
-    for (const YamlReader& item : read_items(node)) {
+    for (const Reader& item : read_items(node)) {
       names.push_back(read_certificate_name(item));
       if (std::ranges::count(tenants, names.back(), &TenantConfig::name) != 0) {
         item.fail(item.found() + ", which is a tenant's name", "a name that no tenant has");
@@ -485,7 +488,7 @@ class ControlReader {
     return names;
   }
 
-  static TlsFiles read_tls(const YamlReader& node) {
+  static TlsFiles read_tls(const Reader& node) {
     expect_map(node);
     return {.certificate = read_text(node.at("certificate")),
             .key = read_text(node.at("key")),
@@ -524,29 +527,29 @@ class RingsReader {
     }
   }
 
-  std::vector<ring::RingSpec> read(const YamlReader& node) {
+  std::vector<ring::RingSpec> read(const Reader& node) {
     std::vector<ring::RingSpec> rings;
-    for (const YamlReader& item : read_items(node)) {
+    for (const Reader& item : read_items(node)) {
       rings.push_back(read_ring(item));
     }
     return rings;
   }
 
-  ring::RingSpec read_ring(const YamlReader& node) {
+  ring::RingSpec read_ring(const Reader& node) {
     expect_map(node);
     ring::RingSpec ring;
-    const YamlReader id = node.at("id");
+    const Reader id = node.at("id");
     ring.id = static_cast<std::uint32_t>(read_number(id));
     ids_.add(ring.id, id, id.found(), "each ring id once");
     ring.window = static_cast<std::uint32_t>(read_number(node.at("window")));
     ring.max_message_bytes = static_cast<std::uint32_t>(read_number(node.at("max_message_bytes")));
-    if (const YamlReader mtu = node.at("mtu"); mtu.is_present()) {
+    if (const Reader mtu = node.at("mtu"); mtu.is_present()) {
       ring.mtu = static_cast<std::uint16_t>(read_number(mtu));
     }
-    if (const YamlReader patience = node.at("patience"); patience.is_present()) {
+    if (const Reader patience = node.at("patience"); patience.is_present()) {
       ring.patience_ms = 1000 * read_number(patience);
     }
-    if (const YamlReader keep_alive = node.at("keep_alive"); keep_alive.is_present()) {
+    if (const Reader keep_alive = node.at("keep_alive"); keep_alive.is_present()) {
       ring.keep_alive = static_cast<ring::KeepAlive>(read_word(keep_alive));
     }
     ring.lease_ms = read_lease(node.at("lease"), ring);
@@ -559,7 +562,7 @@ class RingsReader {
           fmt::format("at most {} members in all rings", ring::RingSet::kMostMembers));
     }
     check_mtu(node.at("mtu"), ring);
-    if (const YamlReader tenant = node.at("tenant"); tenant.is_present()) {
+    if (const Reader tenant = node.at("tenant"); tenant.is_present()) {
       ring.tenant = read_tenant(tenant);
       check_hosts(node.at("members"), ring);
     }
@@ -567,7 +570,7 @@ class RingsReader {
   }
 
  private:
-  std::string read_tenant(const YamlReader& node) const {
+  std::string read_tenant(const Reader& node) const {
     if (tenant_names_.empty()) {
       node.fail(node.found(), "a name under tenants:, of which there is none");
     }
@@ -575,24 +578,24 @@ class RingsReader {
   }
 
   /// The ring has a tenant.
-  void check_hosts(const YamlReader& node, const ring::RingSpec& ring) const {
+  void check_hosts(const Reader& node, const ring::RingSpec& ring) const {
     const TenantConfig& tenant = *std::ranges::find(tenants_, ring.tenant, &TenantConfig::name);
-    const std::vector<YamlReader> items = read_items(node);
+    const std::vector<Reader> items = read_items(node);
     for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
       if (!tenant.may_have(ring.members[rank].ip)) {
-        const YamlReader ip = items[rank].at("ip");
+        const Reader ip = items[rank].at("ip");
         ip.fail(fmt::format("{}, which is no host of tenant {}", ip.found(), tenant.name),
                 fmt::format("an address in its hosts:, {}", fmt::join(hosts_of(tenant), ", ")));
       }
     }
   }
 
-  std::vector<ring::Member> read_members(const YamlReader& node) {
+  std::vector<ring::Member> read_members(const Reader& node) {
     std::vector<ring::Member> members;
     Once<wire::IpAddress> addresses;
-    for (const YamlReader& item : read_items(node)) {
+    for (const Reader& item : read_items(node)) {
       members.push_back(read_member(item));
-      const YamlReader ip = item.at("ip");
+      const Reader ip = item.at("ip");
       addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
       check_one_port(members.back(), item.at("port"));
       if (members.back().ip.is_v4() != members.front().ip.is_v4()) {
@@ -606,7 +609,7 @@ class RingsReader {
   }
 
   /// A ring whose ranks the switch itself keeps silent must not be taken for a dead one.
-  static std::uint64_t read_lease(const YamlReader& node, const ring::RingSpec& ring) {
+  static std::uint64_t read_lease(const Reader& node, const ring::RingSpec& ring) {
     if (!node.is_present()) {
       return std::max(ring.lease_ms, ring.patience_ms);
     }
@@ -620,22 +623,22 @@ class RingsReader {
     return lease_ms;
   }
 
-  ring::Member read_member(const YamlReader& node) const {
+  ring::Member read_member(const Reader& node) const {
     expect_map(node);
-    const YamlReader ip = node.at("ip");
+    const Reader ip = node.at("ip");
     const auto address = wire::parse_ip(read_text(ip));
     if (!address || !is_host_address(*address)) {
       ip.fail(ip.found(), form_of(ip));
     }
     ring::Member member{.ip = *address, .port = std::nullopt};
-    if (const YamlReader port = node.at("port"); port.is_present()) {
+    if (const Reader port = node.at("port"); port.is_present()) {
       member.port = places_[port.one_of(Words(port_names_))];
     }
     return member;
   }
 
   /// All traffic to an address leaves by one port (docs/protocol.md §3, "Ports").
-  void check_one_port(const ring::Member& member, const YamlReader& node) {
+  void check_one_port(const ring::Member& member, const Reader& node) {
     if (!member.port) {
       return;
     }
@@ -649,7 +652,7 @@ class RingsReader {
     }
   }
 
-  static void check_history(const YamlReader& node, const ring::RingSpec& ring) {
+  static void check_history(const Reader& node, const ring::RingSpec& ring) {
     const std::uint64_t per_window = 2ULL * ring.packets_per_message();
     const std::uint64_t packets = per_window * ring.window;
     if (packets <= kHistoryPackets) {
@@ -669,7 +672,7 @@ class RingsReader {
   }
 
   /// A member without a port may be behind any port.
-  void check_mtu(const YamlReader& node, const ring::RingSpec& ring) const {
+  void check_mtu(const Reader& node, const ring::RingSpec& ring) const {
     for (const ring::Member& member : ring.members) {
       for (const std::uint16_t place : places_) {
         if (member.port.value_or(place) == place) {
@@ -679,8 +682,8 @@ class RingsReader {
     }
   }
 
-  void check_mtu_on_port(const YamlReader& node, const ring::RingSpec& ring,
-                         const ring::Member& member, std::size_t index) const {
+  void check_mtu_on_port(const Reader& node, const ring::RingSpec& ring, const ring::Member& member,
+                         std::size_t index) const {
     const PortConfig& port = ports_[index];
     const unsigned needed = packet_bytes(member.ip, ring.mtu);
     if (needed <= port.mtu) {
@@ -713,13 +716,14 @@ class RingsReader {
   std::map<wire::IpAddress, Tie> ties_;
 };
 
-Config read_config(const YamlReader& root) {
+Config read_config(const Reader& root) {
   expect_map(root);
   Config config;
   config.eal_options = read_eal(root.at("eal"));
   config.ports = PortsReader().read(root.at("ports"));
-  const YamlReader lcores = root.at("lcores");
-  config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores();
+  const Reader lcores = root.at("lcores");
+  config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores(lcores.line());
+  config.has_own_lcores = lcores.is_present();
   config.l2 = read_l2(root.at("l2"));
   config.connections = read_connections(root.at("connections"));
   config.metrics = read_metrics(root.at("metrics"));
@@ -732,8 +736,8 @@ Config read_config(const YamlReader& root) {
   return config;
 }
 
-void read_rings(const YamlReader& root, const std::vector<PortConfig>& ports, Config& config) {
-  if (const YamlReader rings = root.at("rings"); rings.is_present()) {
+void read_rings(const Reader& root, const std::vector<PortConfig>& ports, Config& config) {
+  if (const Reader rings = root.at("rings"); rings.is_present()) {
     config.rings = RingsReader(ports, config.tenants).read(rings);
   }
 }
@@ -763,13 +767,13 @@ std::string read_file(const std::filesystem::path& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    YamlReader::fail_file(file.string(), "no such file", allowed);
+    Reader::fail_file(file.string(), "no such file", allowed);
   }
   if (error) {
-    YamlReader::fail_file(file.string(), error.message(), allowed);
+    Reader::fail_file(file.string(), error.message(), allowed);
   }
   if (std::filesystem::is_directory(status)) {
-    YamlReader::fail_file(file.string(), "a directory", allowed);
+    Reader::fail_file(file.string(), "a directory", allowed);
   }
   std::ifstream stream(file, std::ios::binary);
   std::string text;
@@ -777,11 +781,11 @@ std::string read_file(const std::filesystem::path& file) {
   while (stream.read(chunk.data(), chunk.size()) || stream.gcount() > 0) {
     text.append(chunk.data(), static_cast<std::size_t>(stream.gcount()));
     if (text.size() > kLargestFile) {
-      YamlReader::fail_file(file.string(), "more than 16 MiB", allowed);
+      Reader::fail_file(file.string(), "more than 16 MiB", allowed);
     }
   }
   if (!stream.eof()) {
-    YamlReader::fail_file(file.string(), "a file that cannot be read", allowed);
+    Reader::fail_file(file.string(), "a file that cannot be read", allowed);
   }
   return text;
 }
@@ -793,7 +797,7 @@ Config load_config(const std::filesystem::path& file) {
 }
 
 Config parse_config(std::string_view yaml, std::string_view name) {
-  const YamlReader root = YamlReader::parse(yaml, name);
+  const Reader root = Reader::parse(yaml, name);
   Config config = read_config(root);
   read_rings(root, config.ports, config);
   return config;
@@ -801,7 +805,7 @@ Config parse_config(std::string_view yaml, std::string_view name) {
 
 Config parse_config(std::string_view yaml, std::string_view name,
                     const std::vector<PortConfig>& running) {
-  const YamlReader root = YamlReader::parse(yaml, name);
+  const Reader root = Reader::parse(yaml, name);
   Config config = read_config(root);
   read_rings(root, running, config);
   return config;
@@ -813,7 +817,7 @@ std::vector<ring::RingSpec> load_rings(const std::filesystem::path& file, const 
 
 std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view name,
                                         const Config& config) {
-  const YamlReader root = YamlReader::parse(yaml, name);
+  const Reader root = Reader::parse(yaml, name);
   RingsReader reader(config.ports, config.tenants);
   return root.is_list() ? reader.read(root.standing_for("rings"))
                         : std::vector{reader.read_ring(root.standing_for("rings[0]"))};

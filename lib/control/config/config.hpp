@@ -6,7 +6,6 @@
 
 #include "config/address_block.hpp"
 #include "config/config_error.hpp"
-#include "lcore/idle.hpp"
 #include "ring/ring_spec.hpp"
 #include "wire/address.hpp"
 #include "wire/headers.hpp"
@@ -47,13 +46,14 @@ struct PortConfig {
 
 enum class Role : std::uint8_t { control, rx, worker, tx };
 
-using lcore::Idle;
+/// What an lcore does after a round without work.
+enum class Idle : std::uint8_t { spin, yield, sleep };
 
 struct LcoreConfig {
   unsigned id = 0;         // CPU number, 0 .. 1023; unique
   std::vector<Role> roles; // at least one, each once
   Idle idle = Idle::spin;
-  int line = 0; // of the id in the file; 0: the file has no lcores
+  int line = 0; // of the id in the file, or the one on which `lcores` is missing
 };
 
 struct L2Config {
@@ -122,6 +122,7 @@ struct Config {
   // At most one lcore has the role control; rx, worker and tx have one or more each. Without
   // `lcores` in the file, lcore 0 is control and lcore 1 is rx, worker and tx; both spin.
   std::vector<LcoreConfig> lcores;
+  bool has_own_lcores = false; // whether the file has `lcores`
   L2Config l2;
   ConnectionsConfig connections;
   MetricsConfig metrics;

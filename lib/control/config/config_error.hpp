@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <stdexcept>
+#include "yaml/error.hpp"
 
 namespace weir::config {
 
-/// One error in a file that a person wrote. what() reads "FILE:LINE: KEY: found …; allowed: …".
-/// LINE counts from 1. KEY is the path to the value ("rings[0].members[2].ip"), or "(document)" for
-/// the whole file.
-class ConfigError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+/// What is wrong with a configuration, in its file or in what it asks of this machine.
+using ConfigError = yaml::Error;
 
 } // namespace weir::config

@@ -214,16 +214,17 @@ std::vector<std::string_view> names_in(std::string_view place) {
 }
 
 std::string allowed(const Value& value) {
-  return std::visit(Overloaded{
-                        [](const Map&) { return std::string("a map"); },
-                        [](const List& list) { return allowed_length(list.count, list.things); },
-                        [](const WholeNumber& number) { return allowed_number(number.range); },
-                        [](const PowerOfTwo& number) { return allowed_power(number.range); },
-                        [](const OneNumberOf& one) { return join_or(one.numbers); },
-                        [](const OneWordOf& one) { return join_or(one.words); },
-                        [](const Text& text) { return std::string(text.form); },
-                    },
-                    value);
+  return std::visit(
+      Overloaded{
+          [](const Map&) { return std::string("a map"); },
+          [](const List& list) { return yaml::allowed_length(list.count, list.things); },
+          [](const WholeNumber& number) { return yaml::allowed_number(number.range); },
+          [](const PowerOfTwo& number) { return yaml::allowed_power(number.range); },
+          [](const OneNumberOf& one) { return yaml::join_or(one.numbers); },
+          [](const OneWordOf& one) { return yaml::join_or(one.words); },
+          [](const Text& text) { return std::string(text.form); },
+      },
+      value);
 }
 
 std::string keys_as_text() {

@@ -4,7 +4,7 @@
 /// Every key of the configuration, once. What is read, what errors call allowed, `weir --keys` and
 /// the manual page weir.yaml(5) come from this table.
 
-#include "config/yaml_reader.hpp"
+#include "yaml/reader.hpp"
 
 #include <array>
 #include <cstdint>
@@ -15,6 +15,8 @@
 #include <vector>
 
 namespace weir::config {
+
+using yaml::Range;
 
 /// DPDK on Debian has no more (RTE_MAX_ETHPORTS).
 inline constexpr std::uint64_t kMostPorts = 32;

@@ -12,6 +12,18 @@ stage::Worker::Settings with_own_sessions(stage::Worker::Settings settings) {
   return settings;
 }
 
+lcore::Idle idle_of(config::Idle configured) {
+  switch (configured) {
+  case config::Idle::yield:
+    return lcore::Idle::yield;
+  case config::Idle::sleep:
+    return lcore::Idle::sleep;
+  case config::Idle::spin:
+    break;
+  }
+  return lcore::Idle::spin;
+}
+
 } // namespace
 
 std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
@@ -21,8 +33,8 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
                                                 std::span<EalMemory> memories) {
   std::vector<std::unique_ptr<Lcore>> lcores;
   for (const Placement::DataLcore& place : placement.lcores) {
-    auto& lcore =
-        *lcores.emplace_back(std::make_unique<Lcore>(place.id, place.idle, shared, place.node));
+    auto& lcore = *lcores.emplace_back(
+        std::make_unique<Lcore>(place.id, idle_of(place.idle), shared, place.node));
     for (const Placement::Queue& queue : place.receives) {
       lcore.add_rx_queue({queue.port, queues_of_port[queue.port].device, queue.queue});
     }

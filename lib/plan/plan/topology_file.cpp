@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/topology_file.hpp"
 
-#include "config/config_error.hpp"
-#include "config/yaml_reader.hpp"
 #include "plan/generators.hpp"
 #include "plan/node_names.hpp"
 #include "text/quantity.hpp"
+#include "yaml/error.hpp"
+#include "yaml/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -20,13 +20,13 @@
 namespace weir::plan {
 namespace {
 
-using config::Range;
-using config::YamlReader;
+using yaml::Range;
+using yaml::Reader;
 
 constexpr Range kCount{1, kMostVertices};
 constexpr std::size_t kLongestFile = std::size_t{16} << 20;
 
-std::uint64_t read_rate(const YamlReader& reader) {
+std::uint64_t read_rate(const Reader& reader) {
   const auto rate = text::parse_rate(reader.text(text::kRateForm));
   if (!rate || *rate == 0) {
     reader.fail(reader.found(), text::kRateForm);
@@ -34,7 +34,7 @@ std::uint64_t read_rate(const YamlReader& reader) {
   return *rate;
 }
 
-std::uint64_t read_latency(const YamlReader& reader) {
+std::uint64_t read_latency(const Reader& reader) {
   const auto latency = text::parse_latency(reader.text(text::kLatencyForm));
   if (!latency) {
     reader.fail(reader.found(), text::kLatencyForm);
@@ -42,11 +42,11 @@ std::uint64_t read_latency(const YamlReader& reader) {
   return *latency;
 }
 
-LinkTraits read_traits(const YamlReader& map) {
+LinkTraits read_traits(const Reader& map) {
   return {read_rate(map.at("rate")), read_latency(map.at("latency"))};
 }
 
-std::uint32_t read_count(const YamlReader& map, std::string_view key) {
+std::uint32_t read_count(const Reader& map, std::string_view key) {
   return static_cast<std::uint32_t>(map.at(key).whole_number(kCount));
 }
 
@@ -54,10 +54,10 @@ std::uint32_t read_count(const YamlReader& map, std::string_view key) {
 struct Generator {
   std::string_view kind;
   std::vector<std::string_view> keys;
-  std::function<Topology(const YamlReader&)> make;
+  std::function<Topology(const Reader&)> make;
 };
 
-Topology read_spine_leaf(const YamlReader& map) {
+Topology read_spine_leaf(const Reader& map) {
   const LinkTraits host = read_traits(map);
   LinkTraits uplink = host;
   if (map.at("uplink_rate").is_present()) {
@@ -74,17 +74,17 @@ const std::vector<Generator>& generators() {
   static const std::vector<Generator> table{
       {"torus",
        {"rows", "columns"},
-       [](const YamlReader& map) {
+       [](const Reader& map) {
          return make_torus(read_count(map, "rows"), read_count(map, "columns"), read_traits(map));
        }},
       {"mesh",
        {"rows", "columns"},
-       [](const YamlReader& map) {
+       [](const Reader& map) {
          return make_mesh(read_count(map, "rows"), read_count(map, "columns"), read_traits(map));
        }},
       {"fat-tree",
        {"leaves", "nodes_per_leaf"},
-       [](const YamlReader& map) {
+       [](const Reader& map) {
          return make_fat_tree(read_count(map, "leaves"), read_count(map, "nodes_per_leaf"),
                               read_traits(map));
        }},
@@ -93,25 +93,25 @@ const std::vector<Generator>& generators() {
        read_spine_leaf},
       {"bigraph",
        {"nodes_per_switch", "switches"},
-       [](const YamlReader& map) {
+       [](const Reader& map) {
          const LinkTraits link = read_traits(map);
          return make_bigraph(read_count(map, "nodes_per_switch"), read_count(map, "switches"), link,
                              link);
        }},
       {"dgx2",
        {},
-       [](const YamlReader& map) {
+       [](const Reader& map) {
          const LinkTraits link = read_traits(map);
          return make_dgx2(link, link);
        }},
       {"star",
        {"nodes"},
-       [](const YamlReader& map) { return make_star(read_count(map, "nodes"), read_traits(map)); }},
+       [](const Reader& map) { return make_star(read_count(map, "nodes"), read_traits(map)); }},
   };
   return table;
 }
 
-Topology read_generator(const YamlReader& map) {
+Topology read_generator(const Reader& map) {
   std::vector<std::string_view> kinds;
   std::vector<std::string_view> keys{"kind", "rate", "latency"};
   for (const Generator& generator : generators()) {
@@ -134,9 +134,9 @@ Topology read_generator(const YamlReader& map) {
 /// Names by pattern; each may appear once in the file.
 class NameList {
  public:
-  std::vector<std::string> read(const YamlReader& list, Range count, std::string_view what) {
+  std::vector<std::string> read(const Reader& list, Range count, std::string_view what) {
     std::vector<std::string> names;
-    for (const YamlReader& item : list.items(count, what)) {
+    for (const Reader& item : list.items(count, what)) {
       const std::string pattern = item.text("a name, or several as n[0-15]");
       const auto expanded = expand_names(pattern, kMostVertices);
       if (!expanded || line_of_.size() + expanded->size() > kMostVertices) {
@@ -146,7 +146,7 @@ class NameList {
       for (const std::string& name : *expanded) {
         const auto [first, is_new] = line_of_.emplace(name, item.line());
         if (!is_new) {
-          item.fail(fmt::format("{} a second time (first on line {})", config::in_quotes(name),
+          item.fail(fmt::format("{} a second time (first on line {})", yaml::in_quotes(name),
                                 first->second),
                     "each name once among nodes and switches");
         }
@@ -169,14 +169,14 @@ class LinkReader {
     }
   }
 
-  void read(const YamlReader& link) {
+  void read(const Reader& link) {
     constexpr std::array<std::string_view, 5> keys{"between", "rate", "latency", "count", "ports"};
     link.expect_map(keys);
     const LinkTraits traits = read_traits(link);
     const auto ends = link.at("between").items({2, 2}, "names");
     const std::vector<VertexId> left = read_end(ends[0]);
     const std::vector<VertexId> right = read_end(ends[1]);
-    const YamlReader count = link.at("count");
+    const Reader count = link.at("count");
     const std::uint64_t cables = count.is_present() ? count.whole_number({1, 1024}) : 1;
     if (topology_.links().size() + 2 * cables * left.size() * right.size() >
         2 * std::size_t{kMostLinks}) {
@@ -197,7 +197,7 @@ class LinkReader {
   }
 
  private:
-  std::vector<VertexId> read_end(const YamlReader& end) const {
+  std::vector<VertexId> read_end(const Reader& end) const {
     constexpr std::string_view allowed = "a node or switch of this file, or several as n[0-15]";
     const auto names = expand_names(end.text(allowed), kMostVertices);
     if (!names) {
@@ -207,16 +207,16 @@ class LinkReader {
     for (const std::string& name : *names) {
       const VertexId vertex = topology_.find(name);
       if (vertex == kNone) {
-        end.fail(config::in_quotes(name),
-                 fmt::format("{}{}", allowed, config::did_you_mean(name, names_)));
+        end.fail(yaml::in_quotes(name),
+                 fmt::format("{}{}", allowed, yaml::did_you_mean(name, names_)));
       }
       vertices.push_back(vertex);
     }
     return vertices;
   }
 
-  void read_ports(const YamlReader& link, std::uint64_t cables) {
-    const YamlReader ports = link.at("ports");
+  void read_ports(const Reader& link, std::uint64_t cables) {
+    const Reader ports = link.at("ports");
     if (!ports.is_present()) {
       return;
     }
@@ -233,7 +233,7 @@ class LinkReader {
   std::vector<std::string_view> names_;
 };
 
-Topology read_lists(const YamlReader& root) {
+Topology read_lists(const Reader& root) {
   NameList lists;
   std::vector<std::string> nodes = lists.read(root.at("nodes"), kCount, "nodes");
   std::vector<std::string> switches;
@@ -242,7 +242,7 @@ Topology read_lists(const YamlReader& root) {
   }
   Topology topology(std::move(nodes), std::move(switches));
   LinkReader links(topology);
-  for (const YamlReader& link : root.at("links").items({1, kMostLinks}, "links")) {
+  for (const Reader& link : root.at("links").items({1, kMostLinks}, "links")) {
     links.read(link);
   }
   return topology;
@@ -252,7 +252,7 @@ std::string text_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(stream)), {});
   if (!stream || std::filesystem::is_directory(file)) {
-    YamlReader::fail_file(file.string(), "no file that can be read", "a topology");
+    Reader::fail_file(file.string(), "no file that can be read", "a topology");
   }
   return text;
 }
@@ -261,10 +261,10 @@ std::string text_of(const std::filesystem::path& file) {
 
 Topology parse_topology(std::string_view yaml, std::string_view name) {
   if (yaml.size() > kLongestFile) {
-    YamlReader::fail_file(name, fmt::format("{} bytes", yaml.size()),
-                          fmt::format("at most {}", kLongestFile));
+    Reader::fail_file(name, fmt::format("{} bytes", yaml.size()),
+                      fmt::format("at most {}", kLongestFile));
   }
-  const YamlReader root = YamlReader::parse(yaml, name);
+  const Reader root = Reader::parse(yaml, name);
   constexpr std::array<std::string_view, 4> keys{"generator", "nodes", "switches", "links"};
   root.expect_map(keys);
   const bool is_generated = root.at("generator").is_present();
@@ -274,10 +274,10 @@ Topology parse_topology(std::string_view yaml, std::string_view name) {
   }
   Topology topology = is_generated ? read_generator(root.at("generator")) : read_lists(root);
   if (const VertexId cut_off = topology.find_cut_off(); cut_off != kNone) {
-    YamlReader::fail_file(name,
-                          fmt::format("no way from {} to {}", config::in_quotes(topology.name(0)),
-                                      config::in_quotes(topology.name(cut_off))),
-                          "links by which every node and switch reaches every other");
+    Reader::fail_file(name,
+                      fmt::format("no way from {} to {}", yaml::in_quotes(topology.name(0)),
+                                  yaml::in_quotes(topology.name(cut_off))),
+                      "links by which every node and switch reaches every other");
   }
   return topology;
 }

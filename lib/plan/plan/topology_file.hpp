@@ -13,7 +13,7 @@
 
 namespace weir::plan {
 
-/// Errors: config::ConfigError, "FILE:LINE: KEY: found …; allowed: …", for a file that cannot be
+/// Errors: yaml::Error, "FILE:LINE: KEY: found …; allowed: …", for a file that cannot be
 /// read; invalid YAML; unknown, missing or mistyped keys; names used twice or unknown; rates of 0;
 /// values out of range; a topology that is not connected.
 Topology load_topology(const std::filesystem::path& file);

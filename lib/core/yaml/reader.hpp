@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::config {
+namespace weir::yaml {
 
 /// Both ends included.
 struct Range {
@@ -27,12 +27,12 @@ struct Range {
 /// One place in a YAML file: a value, or the place where a key is missing. It remembers file, line
 /// and key path ("rings[0].members[2].ip"), so that each error fits in one line: "FILE:LINE: KEY:
 /// found X; allowed: Y". Copies are cheap and share the file's text. Every reading function throws
-/// ConfigError (config/config_error.hpp) when the value is not of the kind that it reads.
-class YamlReader {
+/// Error (yaml/error.hpp) when the value is not of the kind that it reads.
+class Reader {
  public:
   /// The root of the only document in `text`. `file` stands for the text in errors. Throws
-  /// ConfigError for: invalid YAML, control characters, no document, more than one document.
-  static YamlReader parse(std::string_view text, std::string_view file);
+  /// Error for: invalid YAML, control characters, no document, more than one document.
+  static Reader parse(std::string_view text, std::string_view file);
 
   /// Throws an error about the whole file, at its first line.
   [[noreturn]] static void fail_file(std::string_view file, std::string_view found,
@@ -44,7 +44,7 @@ class YamlReader {
 
   /// The same document, read as if it were the value at `place` of a larger one: place() tells so,
   /// and errors do not.
-  YamlReader standing_for(std::string_view place) const;
+  Reader standing_for(std::string_view place) const;
 
   /// The key as seen from the larger document.
   std::string place() const;
@@ -63,9 +63,9 @@ class YamlReader {
   /// Rejects anything but a map whose keys are all in `known` and appear once.
   void expect_map(std::span<const std::string_view> known) const;
   /// The value of `name` in this map, or the place where it is missing.
-  YamlReader at(std::string_view name) const;
+  Reader at(std::string_view name) const;
   /// The entries of this list. `what` is their name in errors ("ports").
-  std::vector<YamlReader> items(Range count, std::string_view what) const;
+  std::vector<Reader> items(Range count, std::string_view what) const;
 
   /// A non-empty scalar of printable characters. `allowed` describes it in errors.
   std::string text(std::string_view allowed) const;
@@ -81,11 +81,11 @@ class YamlReader {
   /// The whole file: its text, and its name for errors.
   struct Source;
 
-  YamlReader(std::shared_ptr<const Source> source, std::string outside, std::string key, int line)
+  Reader(std::shared_ptr<const Source> source, std::string outside, std::string key, int line)
       : source_(std::move(source)), outside_(std::move(outside)), key_(std::move(key)),
         line_(line) {}
 
-  YamlReader child(const YAML::Node& node, std::string key, int line) const;
+  Reader child(const YAML::Node& node, std::string key, int line) const;
   std::string path_of(std::string_view name) const;
   void check_key(const YAML::Node& key, const YAML::Node& value,
                  std::span<const std::string_view> known) const;
@@ -115,4 +115,4 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 /// `text` in double quotes. Unprintable bytes are escaped; long text is cut.
 std::string in_quotes(std::string_view text);
 
-} // namespace weir::config
+} // namespace weir::yaml

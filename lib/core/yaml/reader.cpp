@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "config/yaml_reader.hpp"
+#include "yaml/reader.hpp"
 
-#include "config/config_error.hpp"
 #include "text/printable.hpp"
+#include "yaml/error.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
@@ -18,9 +18,9 @@
 #include <optional>
 #include <sstream>
 
-namespace weir::config {
+namespace weir::yaml {
 
-struct YamlReader::Source {
+struct Reader::Source {
   std::string file;
   std::string text;
 };
@@ -61,7 +61,7 @@ bool has_leading_zero(std::string_view text) {
   return text.size() > 1 && text[0] == '0' && is_all_digits(text, 10);
 }
 
-/// The number in `text`, in the notation of YamlReader::whole_number. 2^64-1 for a larger one.
+/// The number in `text`, in the notation of Reader::whole_number. 2^64-1 for a larger one.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   const int base = is_hexadecimal(text) ? 16 : 10;
   const std::string_view digits = base == 16 ? text.substr(2) : text;
@@ -126,7 +126,7 @@ void check_characters(std::string_view text, std::string_view file) {
     if (c == '\n') {
       ++line;
     } else if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f) {
-      throw ConfigError(
+      throw Error(
           fmt::format("{}:{}: {}: found the byte {:#04x}; allowed: UTF-8 text without control "
                       "characters",
                       file, line, kWholeDocument, c));
@@ -136,8 +136,8 @@ void check_characters(std::string_view text, std::string_view file) {
 
 [[noreturn]] void fail_document(std::string_view file, const YAML::Mark& mark,
                                 std::string_view found) {
-  throw ConfigError(fmt::format("{}:{}: {}: found {}; allowed: one YAML document", file,
-                                line_of(mark), kWholeDocument, found));
+  throw Error(fmt::format("{}:{}: {}: found {}; allowed: one YAML document", file, line_of(mark),
+                          kWholeDocument, found));
 }
 
 /// Notes where documents start; ignores all else.
@@ -245,37 +245,35 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return closest.empty() ? std::string() : fmt::format("; did you mean {}?", closest);
 }
 
-YamlReader YamlReader::parse(std::string_view text, std::string_view file) {
+Reader Reader::parse(std::string_view text, std::string_view file) {
   check_characters(text, file);
   const auto source = std::make_shared<const Source>(Source{std::string(file), std::string(text)});
   const auto [document, start] = load_document(source->text, file);
   const int line = line_of(document.IsNull() ? start : document.Mark());
-  return YamlReader(source, "", "", line).child(document, "", line);
+  return Reader(source, "", "", line).child(document, "", line);
 }
 
-void YamlReader::fail_file(std::string_view file, std::string_view found,
-                           std::string_view allowed) {
-  throw ConfigError(
-      fmt::format("{}:1: {}: found {}; allowed: {}", file, kWholeDocument, found, allowed));
+void Reader::fail_file(std::string_view file, std::string_view found, std::string_view allowed) {
+  throw Error(fmt::format("{}:1: {}: found {}; allowed: {}", file, kWholeDocument, found, allowed));
 }
 
-void YamlReader::fail(std::string_view found, std::string_view allowed) const {
-  throw ConfigError(fmt::format("{}:{}: {}: found {}; allowed: {}", source_->file, line_,
-                                key_.empty() ? kWholeDocument : key_, found, allowed));
+void Reader::fail(std::string_view found, std::string_view allowed) const {
+  throw Error(fmt::format("{}:{}: {}: found {}; allowed: {}", source_->file, line_,
+                          key_.empty() ? kWholeDocument : key_, found, allowed));
 }
 
-YamlReader YamlReader::standing_for(std::string_view place) const {
-  YamlReader reader(*this);
+Reader Reader::standing_for(std::string_view place) const {
+  Reader reader(*this);
   reader.outside_ = place;
   return reader;
 }
 
-std::string YamlReader::place() const {
+std::string Reader::place() const {
   const bool needs_dot = !outside_.empty() && !key_.empty() && !key_.starts_with('[');
   return fmt::format("{}{}{}", outside_, needs_dot ? "." : "", key_);
 }
 
-std::string YamlReader::found() const {
+std::string Reader::found() const {
   if (!present_) {
     return std::string(kMissing);
   }
@@ -293,20 +291,20 @@ std::string YamlReader::found() const {
   }
 }
 
-YamlReader YamlReader::child(const YAML::Node& node, std::string key, int line) const {
-  YamlReader reader(source_, outside_, std::move(key), line);
+Reader Reader::child(const YAML::Node& node, std::string key, int line) const {
+  Reader reader(source_, outside_, std::move(key), line);
   reader.present_ = true;
   reader.node_.reset(node);
   return reader;
 }
 
-std::string YamlReader::path_of(std::string_view name) const {
+std::string Reader::path_of(std::string_view name) const {
   const std::string shown = is_plain_key(name) ? std::string(name) : in_quotes(name);
   return key_.empty() ? shown : fmt::format("{}.{}", key_, shown);
 }
 
-void YamlReader::check_key(const YAML::Node& key, const YAML::Node& value,
-                           std::span<const std::string_view> known) const {
+void Reader::check_key(const YAML::Node& key, const YAML::Node& value,
+                       std::span<const std::string_view> known) const {
   const int line = line_of(key.Mark());
   if (!key.IsScalar()) {
     child(key, key_, line)
@@ -325,7 +323,7 @@ void YamlReader::check_key(const YAML::Node& key, const YAML::Node& value,
             fmt::format("{}{}", fmt::join(known, ", "), did_you_mean(name, known)));
 }
 
-void YamlReader::expect_map(std::span<const std::string_view> known) const {
+void Reader::expect_map(std::span<const std::string_view> known) const {
   if (!present_ || !node_.IsMap()) {
     fail(found(), fmt::format("a map with keys out of {}", fmt::join(known, ", ")));
   }
@@ -343,7 +341,7 @@ void YamlReader::expect_map(std::span<const std::string_view> known) const {
   }
 }
 
-YamlReader YamlReader::at(std::string_view name) const {
+Reader Reader::at(std::string_view name) const {
   for (const auto& entry : node_) {
     if (entry.first.Scalar() == name) {
       // yaml-cpp places a key without a value where the next item is.
@@ -351,10 +349,10 @@ YamlReader YamlReader::at(std::string_view name) const {
       return child(entry.second, path_of(name), line_of(mark));
     }
   }
-  return YamlReader(source_, outside_, path_of(name), line_);
+  return Reader(source_, outside_, path_of(name), line_);
 }
 
-int YamlReader::line_of_item(const YAML::Node& item) const {
+int Reader::line_of_item(const YAML::Node& item) const {
   const int marked = line_of(item.Mark());
   if (!item.IsNull() || node_.Style() != YAML::EmitterStyle::Block) {
     return marked;
@@ -376,7 +374,7 @@ int YamlReader::line_of_item(const YAML::Node& item) const {
   return line_;
 }
 
-std::vector<YamlReader> YamlReader::items(Range count, std::string_view what) const {
+std::vector<Reader> Reader::items(Range count, std::string_view what) const {
   const std::string allowed = allowed_length(count, what);
   if (!present_ || !node_.IsSequence()) {
     fail(found(), allowed);
@@ -384,7 +382,7 @@ std::vector<YamlReader> YamlReader::items(Range count, std::string_view what) co
   if (node_.size() < count.least || node_.size() > count.most) {
     fail(fmt::format("a list of {}", node_.size()), allowed);
   }
-  std::vector<YamlReader> readers;
+  std::vector<Reader> readers;
   readers.reserve(node_.size());
   for (const YAML::Node& item : node_) {
     readers.push_back(child(item, fmt::format("{}[{}]", key_, readers.size()), line_of_item(item)));
@@ -392,7 +390,7 @@ std::vector<YamlReader> YamlReader::items(Range count, std::string_view what) co
   return readers;
 }
 
-std::string YamlReader::text(std::string_view allowed) const {
+std::string Reader::text(std::string_view allowed) const {
   if (!present_ || !node_.IsScalar() || node_.Scalar().empty()) {
     fail(found(), allowed);
   }
@@ -402,11 +400,11 @@ std::string YamlReader::text(std::string_view allowed) const {
   return node_.Scalar();
 }
 
-std::optional<std::uint64_t> YamlReader::number() const {
+std::optional<std::uint64_t> Reader::number() const {
   return present_ && node_.IsScalar() ? number_in(node_.Scalar()) : std::nullopt;
 }
 
-std::uint64_t YamlReader::whole_number(Range range) const {
+std::uint64_t Reader::whole_number(Range range) const {
   const std::optional<std::uint64_t> value = number();
   if (!value || *value < range.least || *value > range.most) {
     fail(found_for_number(found()), allowed_number(range));
@@ -414,7 +412,7 @@ std::uint64_t YamlReader::whole_number(Range range) const {
   return *value;
 }
 
-std::uint64_t YamlReader::power_of_two(Range range) const {
+std::uint64_t Reader::power_of_two(Range range) const {
   const std::optional<std::uint64_t> value = number();
   if (!value || *value < range.least || *value > range.most || !std::has_single_bit(*value)) {
     fail(found_for_number(found()), allowed_power(range));
@@ -422,7 +420,7 @@ std::uint64_t YamlReader::power_of_two(Range range) const {
   return *value;
 }
 
-std::uint64_t YamlReader::one_of(std::span<const std::uint64_t> numbers) const {
+std::uint64_t Reader::one_of(std::span<const std::uint64_t> numbers) const {
   const std::optional<std::uint64_t> value = number();
   if (!value || std::ranges::find(numbers, *value) == numbers.end()) {
     fail(found_for_number(found()), join_or(numbers));
@@ -430,7 +428,7 @@ std::uint64_t YamlReader::one_of(std::span<const std::uint64_t> numbers) const {
   return *value;
 }
 
-std::size_t YamlReader::one_of(std::span<const std::string_view> words) const {
+std::size_t Reader::one_of(std::span<const std::string_view> words) const {
   if (!present_ || !node_.IsScalar()) {
     fail(found(), join_or(words));
   }
@@ -441,4 +439,4 @@ std::size_t YamlReader::one_of(std::span<const std::string_view> words) const {
   return static_cast<std::size_t>(word - words.begin());
 }
 
-} // namespace weir::config
+} // namespace weir::yaml
