@@ -80,7 +80,8 @@ def is_there(page: Path, target: str) -> bool:
 def check_links() -> list[str]:
     mistakes = []
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^) ]+)\)", page.read_text()):
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^) ]+)\)", text):
             if "://" not in target and not is_there(page, target):
                 mistakes.append(f"{page.relative_to(ROOT)} links to {target}, which is not there")
     return mistakes

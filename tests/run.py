@@ -111,6 +111,7 @@ STAGES = [
     computing("expectation", "the replay model's own checks",
               ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
     computing("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
+    computing("worked-diffs", "the diffs that CONTRIBUTING.md shows", ["tests/worked_diffs.py"], quick=True),
     computing("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
     computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
     computing("wireshark", "what the dissector shows of captures and made frames", ["tests/wireshark/run.py"], quick=True),
