@@ -89,12 +89,13 @@ def check_links() -> list[str]:
 
 def check_keys() -> list[str]:
     """docs/configuration.md has exactly the configuration's keys, word by word."""
-    known = set(re.findall(r"\w+", " ".join(re.findall(r'\{"([a-z]\S*)",', read("lib/control/config/keys.cpp")))))
+    rows = r'(?:key|key_by|seconds|map|map_of_same|entries)<[\w:&]+>\(\s*"(\w+)",'
+    known = set(re.findall(rows, read("lib/control/config/fields.cpp")))
     table = read("docs/configuration.md")
     keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
     words = {word for key in keys for word in re.findall(r"\w+", key)}
-    mistakes = [f"docs/configuration.md documents the key {word}, which keys.cpp does not know" for word in sorted(words - known)]
-    return mistakes + [f"docs/configuration.md lacks the key {word} of keys.cpp" for word in sorted(known - words)]
+    mistakes = [f"docs/configuration.md documents the key {word}, which fields.cpp does not know" for word in sorted(words - known)]
+    return mistakes + [f"docs/configuration.md lacks the key {word} of fields.cpp" for word in sorted(known - words)]
 
 
 def commands_in_code() -> dict[str, str]:

@@ -9,10 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace weir::config {
 namespace {
@@ -279,12 +280,20 @@ TEST(KeyTable, EachKeyHasAMeaningOrOneAboveOrBelow) {
   }
 }
 
-TEST(KeyTable, PlacesBecomePaths) {
-  EXPECT_EQ(key_of("rings[31].members[255].ip").path, "rings[].members[].ip");
-  EXPECT_EQ(key_of("").path, "");
-  EXPECT_THROW(key_of("ports[0].colour"), std::logic_error);
-  EXPECT_EQ(names_in("rings[3].members[0]"), (std::vector<std::string_view>{"ip", "port"}));
-  EXPECT_EQ(names_in("l2"), (std::vector<std::string_view>{"aging_s", "entries"}));
+/// The order is that of the pages, and of the names that an error about an unknown key has.
+TEST(KeyTable, HasEachKeyOnceBehindTheOneThatItIsIn) {
+  std::vector<std::string> seen;
+  for (const Key& key : keys()) {
+    EXPECT_EQ(std::ranges::count(seen, key.path), 0) << key.path;
+    const std::size_t end = key.path.find_last_of(".[");
+    const std::string above = key.path.substr(0, end == std::string::npos ? 0 : end);
+    EXPECT_TRUE(key.path.empty() || std::ranges::count(seen, above) == 1) << key.path;
+    seen.push_back(key.path);
+  }
+  const auto last = std::span(seen).last(3);
+  EXPECT_EQ(std::vector(last.begin(), last.end()),
+            (std::vector<std::string>{"rings[].members[]", "rings[].members[].ip",
+                                      "rings[].members[].port"}));
 }
 
 } // namespace

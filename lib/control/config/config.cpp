@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
 
-#include "config/devargs.hpp"
-#include "config/keys.hpp"
+#include "config/fields.hpp"
+#include "config/lists.hpp"
 #include "ring/ring_set.hpp"
-#include "text/number.hpp"
 #include "weir/limits.hpp"
-#include "yaml/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +15,6 @@
 #include <map>
 #include <optional>
 #include <utility>
-#include <variant>
 
 namespace weir::config {
 namespace {
@@ -30,66 +27,12 @@ using Words = std::span<const std::string_view>;
 
 constexpr std::uintmax_t kLargestFile = 16U << 20;
 
-/// The history of a connection covers 2N messages (docs/protocol.md §3). A PSN has 24 bits and is
-/// compared as a serial number, so only half of the range has an order. Repeats come from both
-/// sides of the history; that halves the range again.
-constexpr std::uint64_t kHistoryPackets = (1U << 24) / 4;
-
 /// Bytes of Ethernet payload around a full RoCEv2 payload: UDP 8, BTH 12, RETH 16, immediate 4,
 /// ICRC 4 (IBTA §9.2, A17.3.1). This is an RDMA WRITE ONLY with immediate, the longest header that
 /// is aggregated.
 constexpr unsigned kTransportBytes = 8 + 12 + 16 + 4 + 4;
 constexpr unsigned kIpv4Bytes = 20;
 constexpr unsigned kIpv6Bytes = 40;
-
-/// They would mean something else where a port's name is asked for.
-constexpr std::array<std::string_view, 2> kPromptWords{"all", "json"};
-
-constexpr std::size_t kLongestSocketPath = 107; // unix(7), sun_path with its final zero
-
-constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
-
-// Reading as the table of keys says.
-
-std::uint64_t read_number(const Reader& node) {
-  const Value& value = key_of(node.place()).value;
-  if (const auto* one = std::get_if<OneNumberOf>(&value)) {
-    return node.one_of(one->numbers);
-  }
-  if (const auto* power = std::get_if<PowerOfTwo>(&value)) {
-    return node.power_of_two(power->range);
-  }
-  return node.whole_number(std::get<WholeNumber>(value).range);
-}
-
-/// The index of the word.
-std::size_t read_word(const Reader& node) {
-  return node.one_of(std::get<OneWordOf>(key_of(node.place()).value).words);
-}
-
-std::string_view form_of(const Reader& node) {
-  return std::get<Text>(key_of(node.place()).value).form;
-}
-
-std::string read_text(const Reader& node) {
-  return node.text(form_of(node));
-}
-
-std::vector<Reader> read_items(const Reader& node) {
-  const auto& list = std::get<List>(key_of(node.place()).value);
-  return node.items(list.count, list.things);
-}
-
-void expect_map(const Reader& node) {
-  node.expect_map(names_in(node.place()));
-}
-
-template <typename T>
-void read_optional(const Reader& node, T& value) {
-  if (node.is_present()) {
-    value = static_cast<T>(read_number(node));
-  }
-}
 
 /// Remembers where each value was used, and rejects an equal second one.
 template <typename T>
@@ -108,121 +51,28 @@ class Once {
   std::map<T, std::pair<std::string, int>> seen_;
 };
 
-std::vector<std::string> read_eal(const Reader& node) {
-  std::vector<std::string> options;
-  if (!node.is_present()) {
-    return options;
-  }
-  expect_map(node);
-  const Reader list = node.at("options");
-  if (!list.is_present()) {
-    return options;
-  }
-  for (const Reader& option : read_items(list)) {
-    options.push_back(read_text(option));
-    if (sets_lcores(options.back())) {
-      option.fail(option.found(), kAllowedEalOptions);
-    }
-  }
-  return options;
-}
-
 /// Reads `ports`.
 class PortsReader {
  public:
-  std::vector<PortConfig> read(const Reader& node) {
-    std::vector<PortConfig> ports;
-    for (const Reader& item : read_items(node)) {
-      ports.push_back(read_port(item));
-    }
-    return ports;
-  }
-
- private:
   PortConfig read_port(const Reader& node) {
-    expect_map(node);
     PortConfig port;
-    port.name = read_name(node.at("name"));
-    read_device(node.at("device"), port);
-    if (const Reader macs = node.at("macs"); macs.is_present()) {
-      for (const Reader& item : read_items(macs)) {
-        port.macs.push_back(read_mac(item));
-      }
+    read_map(port_fields(), node, port);
+    const Reader name = node.at("name");
+    names_.add(port.name, name, name.found(), "each port name once");
+    const std::string device = port.device_name();
+    devices_.add(device, node.at("device"), fmt::format("the device {}", in_quotes(device)),
+                 "each device once");
+    if (!port.macs.empty()) {
+      add_macs(port, items_of(port_fields(), node, "macs"));
     }
-    read_optional(node.at("rx_queues"), port.rx_queues);
-    read_rx_steering(node.at("rx_steering"), port);
-    read_optional(node.at("mtu"), port.mtu);
-    read_outer_tag(node.at("outer_tag"), port);
-    read_optional(node.at("rx_descriptors"), port.rx_descriptors);
-    read_optional(node.at("tx_descriptors"), port.tx_descriptors);
     return port;
   }
 
-  /// After its queues.
-  static void read_rx_steering(const Reader& node, PortConfig& port) {
-    if (!node.is_present()) {
-      return;
+ private:
+  void add_macs(const PortConfig& port, const std::vector<Reader>& items) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      macs_.add(port.macs[i], items[i], items[i].found(), "each MAC address behind one port");
     }
-    port.rx_steering = static_cast<RxSteering>(read_word(node));
-    if (port.rx_steering == RxSteering::flow && port.rx_queues == 1) {
-      node.fail("flow, and one receive queue", "rss, or flow with rx_queues: 2 to 16");
-    }
-  }
-
-  static void read_outer_tag(const Reader& node, PortConfig& port) {
-    if (node.is_present()) {
-      port.outer_tag = read_word(node) == 0 ? wire::EtherType::vlan : wire::EtherType::service_vlan;
-    }
-  }
-
-  std::string read_name(const Reader& node) {
-    constexpr std::string_view letters =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    std::string name = read_text(node);
-    if (name.find_first_not_of(letters) != std::string::npos ||
-        std::ranges::find(kPromptWords, name) != kPromptWords.end()) {
-      node.fail(node.found(), form_of(node));
-    }
-    names_.add(name, node, node.found(), "each port name once");
-    return name;
-  }
-
-  void read_device(const Reader& node, PortConfig& port) {
-    port.device = read_text(node);
-    const std::string id = port.device_name();
-    if (id.empty()) {
-      node.fail(node.found(), "a device name before the first comma");
-    }
-    refuse_abstract_socket(node, port.device);
-    refuse_long_socket(node, port.device);
-    devices_.add(id, node, fmt::format("the device {}", in_quotes(id)), "each device once");
-  }
-
-  /// Everybody on the machine can reach such a socket, and can listen on it first.
-  static void refuse_abstract_socket(const Reader& node, std::string_view devargs) {
-    if (devargs.starts_with("net_memif") && argument_of(devargs, "socket-abstract") != "no") {
-      node.fail(node.found(), "socket=/PATH,socket-abstract=no: a file, in a folder that only the "
-                              "switch's user can change");
-    }
-  }
-
-  static void refuse_long_socket(const Reader& node, std::string_view devargs) {
-    for (const char* name : {"socket", "iface", "path"}) {
-      const std::size_t bytes = argument_of(devargs, name).size();
-      if (bytes > kLongestSocketPath) {
-        node.fail(fmt::format("{} of {} bytes", name, bytes),
-                  fmt::format("at most {}", kLongestSocketPath));
-      }
-    }
-  }
-
-  wire::MacAddress read_mac(const Reader& node) {
-    const auto mac = wire::parse_mac(read_text(node));
-    if (!mac || mac->is_group() || *mac == wire::MacAddress{}) {
-      node.fail(node.found(), form_of(node));
-    }
-    macs_.add(*mac, node, node.found(), "each MAC address behind one port");
-    return *mac;
   }
 
   Once<std::string> names_;
@@ -230,6 +80,7 @@ class PortsReader {
   Once<wire::MacAddress> macs_;
 };
 
+/// On a missing key's line.
 std::vector<LcoreConfig> default_lcores(int line) {
   return {{.id = 0, .roles = {Role::control}, .idle = Idle::spin, .line = line},
           {.id = 1, .roles = {Role::rx, Role::worker, Role::tx}, .idle = Idle::spin, .line = line}};
@@ -238,278 +89,40 @@ std::vector<LcoreConfig> default_lcores(int line) {
 /// Reads `lcores`.
 class LcoresReader {
  public:
-  std::vector<LcoreConfig> read(const Reader& node) {
-    std::vector<LcoreConfig> lcores;
-    for (const Reader& item : read_items(node)) {
-      lcores.push_back(read_lcore(item));
+  LcoreConfig read_lcore(const Reader& node) {
+    LcoreConfig lcore;
+    read_map(lcore_fields(), node, lcore);
+    const Reader id = node.at("id");
+    lcore.line = id.line();
+    ids_.add(lcore.id, id, id.found(), "each lcore once");
+    Once<Role> own;
+    const std::vector<Reader> items = items_of(lcore_fields(), node, "roles");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Role role = lcore.roles[i];
+      own.add(role, items[i], items[i].found(), "each role once per lcore");
+      if (role == Role::control) {
+        control_.add(role, items[i], items[i].found(), "one control lcore");
+      }
+      players_.emplace(role, lcore.id);
     }
+    return lcore;
+  }
+
+  /// After all.
+  void check_roles(const Reader& node) const {
     for (const Role role : {Role::rx, Role::worker, Role::tx}) {
       if (!players_.contains(role)) {
         node.fail(fmt::format("no lcore with the role {}", name_of(role)),
                   "at least one lcore for each of rx, worker and tx");
       }
     }
-    return lcores;
   }
 
  private:
-  LcoreConfig read_lcore(const Reader& node) {
-    expect_map(node);
-    LcoreConfig lcore;
-    const Reader id = node.at("id");
-    lcore.id = static_cast<unsigned>(read_number(id));
-    lcore.line = id.line();
-    ids_.add(lcore.id, id, id.found(), "each lcore once");
-    Once<Role> own;
-    for (const Reader& item : read_items(node.at("roles"))) {
-      const auto role = static_cast<Role>(read_word(item));
-      own.add(role, item, item.found(), "each role once per lcore");
-      if (role == Role::control) {
-        control_.add(role, item, item.found(), "one control lcore");
-      }
-      players_.emplace(role, lcore.id);
-      lcore.roles.push_back(role);
-    }
-    if (const Reader idle = node.at("idle"); idle.is_present()) {
-      lcore.idle = static_cast<Idle>(read_word(idle));
-    }
-    return lcore;
-  }
-
   Once<unsigned> ids_;
   Once<Role> control_;
   std::map<Role, unsigned> players_; // an lcore with that role
 };
-
-L2Config read_l2(const Reader& node) {
-  L2Config l2;
-  if (node.is_present()) {
-    expect_map(node);
-    read_optional(node.at("aging_s"), l2.aging_s);
-    read_optional(node.at("entries"), l2.entries);
-  }
-  return l2;
-}
-
-ConnectionsConfig read_connections(const Reader& node) {
-  ConnectionsConfig connections;
-  if (node.is_present()) {
-    expect_map(node);
-    read_optional(node.at("plain_entries"), connections.plain_entries);
-    read_optional(node.at("aging_s"), connections.aging_s);
-  }
-  return connections;
-}
-
-void check_spare_ports(const Reader& node, std::size_t ports, const SpareConfig& spare) {
-  if (ports + spare.ports > kMostPorts) {
-    node.at("ports").fail(fmt::format("{}, beside {} ports", spare.ports, ports),
-                          fmt::format("at most {} ports in all", kMostPorts));
-  }
-}
-
-SpareConfig read_spare(const Reader& node) {
-  SpareConfig spare;
-  if (node.is_present()) {
-    expect_map(node);
-    spare.rings = static_cast<std::uint16_t>(read_number(node.at("rings")));
-    spare.members = static_cast<std::uint32_t>(read_number(node.at("members")));
-    spare.frames = static_cast<std::uint32_t>(read_number(node.at("frames")));
-    read_optional(node.at("ports"), spare.ports);
-  }
-  return spare;
-}
-
-/// Rings that are made at run time must be remembered somewhere (docs/protocol.md §2a).
-std::string read_state_directory(const Reader& node, const SpareConfig& spare) {
-  if (!node.is_present() && spare.rings == 0) {
-    return {};
-  }
-  std::string directory = read_text(node);
-  if (!directory.starts_with('/')) {
-    node.fail(node.found(), form_of(node));
-  }
-  return directory;
-}
-
-bool is_port_number(std::string_view digits) {
-  constexpr unsigned most = 65535;
-  const std::optional<unsigned> port = text::parsed<unsigned>(digits);
-  return port && *port != 0 && *port <= most;
-}
-
-/// "ADDRESS:PORT", an IPv6 address in brackets.
-bool can_be_listened_at(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == text.npos || !is_port_number(text.substr(colon + 1))) {
-    return false;
-  }
-  std::string_view address = text.substr(0, colon);
-  const bool has_brackets = address.starts_with('[') && address.ends_with(']');
-  if (has_brackets) {
-    address = address.substr(1, address.size() - 2);
-  }
-  const auto ip = wire::parse_ip(address);
-  return ip && ip->is_v4() != has_brackets;
-}
-
-MetricsConfig read_metrics(const Reader& node) {
-  MetricsConfig metrics;
-  if (node.is_present()) {
-    expect_map(node);
-    const Reader listen = node.at("listen");
-    metrics.listen = read_text(listen);
-    if (!can_be_listened_at(metrics.listen)) {
-      listen.fail(listen.found(), form_of(listen));
-    }
-  }
-  return metrics;
-}
-
-/// A common name as certificates have it, of which nobody has to wonder what is in it.
-std::string read_certificate_name(const Reader& node) {
-  constexpr std::string_view letters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-";
-  std::string name = read_text(node);
-  if (name.size() > kLongestCertificateName || name.find_first_not_of(letters) != name.npos) {
-    node.fail(node.found(), form_of(node));
-  }
-  return name;
-}
-
-template <typename T>
-void read_limit(const Reader& node, std::optional<T>& limit) {
-  if (node.is_present()) {
-    limit = static_cast<T>(read_number(node));
-  }
-}
-
-std::vector<AddressBlock> read_hosts(const Reader& node) {
-  std::vector<AddressBlock> blocks;
-  if (!node.is_present()) {
-    return blocks;
-  }
-  for (const Reader& item : read_items(node)) {
-    const auto block = parse_block(read_text(item));
-    if (!block) {
-      item.fail(item.found(), form_of(item));
-    }
-    blocks.push_back(*block);
-  }
-  return blocks;
-}
-
-std::vector<TenantConfig> read_tenants(const Reader& node) {
-  std::vector<TenantConfig> tenants;
-  if (!node.is_present()) {
-    return tenants;
-  }
-  Once<std::string> names;
-  for (const Reader& item : read_items(node)) {
-    expect_map(item);
-    TenantConfig& tenant = tenants.emplace_back();
-    const Reader name = item.at("name");
-    tenant.name = read_certificate_name(name);
-    names.add(tenant.name, name, name.found(), "each tenant once");
-    read_limit(item.at("rings"), tenant.rings);
-    read_limit(item.at("memory_mib"), tenant.memory_mib);
-    read_limit(item.at("neighbours"), tenant.neighbours);
-    read_limit(item.at("packets_per_second"), tenant.packets_per_second);
-    tenant.hosts = read_hosts(item.at("hosts"));
-  }
-  return tenants;
-}
-
-/// Reads `control`.
-class ControlReader {
- public:
-  static ControlConfig read(const Reader& node, const std::vector<TenantConfig>& tenants) {
-    ControlConfig control;
-    if (!node.is_present()) {
-      return control;
-    }
-    expect_map(node);
-    control.is_default = false;
-    const Reader tls = node.at("tls");
-    if (tls.is_present()) {
-      control.tls = read_tls(tls);
-    }
-    for (const Reader& item : read_items(node.at("listen"))) {
-      add_address(item, control);
-    }
-    if (tls.is_present() && control.remote.empty()) {
-      tls.fail("certificates, but no address to use them at",
-               "tls: with an ADDRESS:PORT in listen:");
-    }
-    if (const Reader operators = node.at("operators"); operators.is_present()) {
-      control.operators = read_operators(operators, tenants);
-      if (control.remote.empty()) {
-        operators.fail("names of certificates, but no address to use them at",
-                       "operators: with an ADDRESS:PORT in listen:");
-      }
-    }
-    return control;
-  }
-
- private:
-  static void add_address(const Reader& node, ControlConfig& control) {
-    const std::string address = read_text(node);
-    if (address.starts_with(kUnix) && address.size() > kLongestUnixAddress) {
-      node.fail(fmt::format("a path of {} bytes", address.size() - kUnix.size()),
-                fmt::format("at most {}", kLongestSocketPath));
-    }
-    if (const auto path = unix_path_of(address)) {
-      control.local.push_back(*path);
-    } else if (!can_be_listened_at(address)) {
-      node.fail(node.found(), form_of(node));
-    } else if (!control.tls) {
-      node.fail(node.found() + " without control.tls",
-                "unix:/PATH, or an ADDRESS:PORT together with control.tls: only who has a "
-                "certificate may control a switch over a network");
-    } else {
-      control.remote.push_back(address);
-    }
-  }
-
-  static std::optional<std::string> unix_path_of(std::string_view address) {
-    const bool is_path = address.starts_with("unix:/") && address.size() <= kLongestUnixAddress;
-    return is_path ? std::optional<std::string>(address.substr(kUnix.size())) : std::nullopt;
-  }
-
-  static std::vector<std::string> read_operators(const Reader& node,
-                                                 const std::vector<TenantConfig>& tenants) {
-    std::vector<std::string> names;
-    for (const Reader& item : read_items(node)) {
-      names.push_back(read_certificate_name(item));
-      if (std::ranges::count(tenants, names.back(), &TenantConfig::name) != 0) {
-        item.fail(item.found() + ", which is a tenant's name", "a name that no tenant has");
-      }
-    }
-    return names;
-  }
-
-  static TlsFiles read_tls(const Reader& node) {
-    expect_map(node);
-    return {.certificate = read_text(node.at("certificate")),
-            .key = read_text(node.at("key")),
-            .client_authority = read_text(node.at("client_authority"))};
-  }
-
-  static constexpr std::string_view kUnix = "unix:";
-  static constexpr std::size_t kLongestUnixAddress = kUnix.size() + kLongestSocketPath;
-};
-
-/// Whether a host can send from the address: not 0/8, 127/8, 224/3 (RFC 6890), ::, ::1 or ff00::/8
-/// (RFC 4291).
-bool is_host_address(const wire::IpAddress& address) {
-  if (address.is_v4()) {
-    const std::uint8_t first = address.bytes[12];
-    return first != 0 && first != 127 && first < 224;
-  }
-  const bool zero_but_last = std::all_of(address.bytes.begin(), address.bytes.end() - 1,
-                                         [](auto byte) { return byte == 0; });
-  return address.bytes[0] != 0xff && !(zero_but_last && address.bytes[15] <= 1);
-}
 
 /// Reads `rings`.
 class RingsReader {
@@ -529,32 +142,21 @@ class RingsReader {
 
   std::vector<ring::RingSpec> read(const Reader& node) {
     std::vector<ring::RingSpec> rings;
-    for (const Reader& item : read_items(node)) {
+    for (const Reader& item : items_at(node, field_of(config_fields(), "rings").value)) {
       rings.push_back(read_ring(item));
     }
     return rings;
   }
 
   ring::RingSpec read_ring(const Reader& node) {
-    expect_map(node);
     ring::RingSpec ring;
+    read_map(ring_fields(), node, ring);
     const Reader id = node.at("id");
-    ring.id = static_cast<std::uint32_t>(read_number(id));
     ids_.add(ring.id, id, id.found(), "each ring id once");
-    ring.window = static_cast<std::uint32_t>(read_number(node.at("window")));
-    ring.max_message_bytes = static_cast<std::uint32_t>(read_number(node.at("max_message_bytes")));
-    if (const Reader mtu = node.at("mtu"); mtu.is_present()) {
-      ring.mtu = static_cast<std::uint16_t>(read_number(mtu));
+    if (!node.at("lease").is_present()) {
+      ring.lease_ms = std::max(ring.lease_ms, ring.patience_ms);
     }
-    if (const Reader patience = node.at("patience"); patience.is_present()) {
-      ring.patience_ms = 1000 * read_number(patience);
-    }
-    if (const Reader keep_alive = node.at("keep_alive"); keep_alive.is_present()) {
-      ring.keep_alive = static_cast<ring::KeepAlive>(read_word(keep_alive));
-    }
-    ring.lease_ms = read_lease(node.at("lease"), ring);
-    check_history(node, ring);
-    ring.members = read_members(node.at("members"));
+    ring.members = read_members(items_of(ring_fields(), node, "members"));
     members_in_all_ += ring.members.size();
     if (members_in_all_ > ring::RingSet::kMostMembers) {
       node.at("members").fail(
@@ -564,7 +166,7 @@ class RingsReader {
     check_mtu(node.at("mtu"), ring);
     if (const Reader tenant = node.at("tenant"); tenant.is_present()) {
       ring.tenant = read_tenant(tenant);
-      check_hosts(node.at("members"), ring);
+      check_hosts(items_of(ring_fields(), node, "members"), ring);
     }
     return ring;
   }
@@ -578,9 +180,8 @@ class RingsReader {
   }
 
   /// The ring has a tenant.
-  void check_hosts(const Reader& node, const ring::RingSpec& ring) const {
+  void check_hosts(const std::vector<Reader>& items, const ring::RingSpec& ring) const {
     const TenantConfig& tenant = *std::ranges::find(tenants_, ring.tenant, &TenantConfig::name);
-    const std::vector<Reader> items = read_items(node);
     for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
       if (!tenant.may_have(ring.members[rank].ip)) {
         const Reader ip = items[rank].at("ip");
@@ -590,10 +191,10 @@ class RingsReader {
     }
   }
 
-  std::vector<ring::Member> read_members(const Reader& node) {
+  std::vector<ring::Member> read_members(const std::vector<Reader>& items) {
     std::vector<ring::Member> members;
     Once<wire::IpAddress> addresses;
-    for (const Reader& item : read_items(node)) {
+    for (const Reader& item : items) {
       members.push_back(read_member(item));
       const Reader ip = item.at("ip");
       addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
@@ -608,29 +209,9 @@ class RingsReader {
     return members;
   }
 
-  /// A ring whose ranks the switch itself keeps silent must not be taken for a dead one.
-  static std::uint64_t read_lease(const Reader& node, const ring::RingSpec& ring) {
-    if (!node.is_present()) {
-      return std::max(ring.lease_ms, ring.patience_ms);
-    }
-    const std::uint64_t lease_ms = 1000 * read_number(node);
-    if (lease_ms < ring.patience_ms) {
-      node.fail(node.found(),
-                fmt::format("at least the ring's patience, {}: so long may ranks that "
-                            "wait for a slower one be silent",
-                            ring.patience_ms / 1000));
-    }
-    return lease_ms;
-  }
-
   ring::Member read_member(const Reader& node) const {
-    expect_map(node);
-    const Reader ip = node.at("ip");
-    const auto address = wire::parse_ip(read_text(ip));
-    if (!address || !is_host_address(*address)) {
-      ip.fail(ip.found(), form_of(ip));
-    }
-    ring::Member member{.ip = *address, .port = std::nullopt};
+    ring::Member member;
+    read_map(member_fields(), node, member);
     if (const Reader port = node.at("port"); port.is_present()) {
       member.port = places_[port.one_of(Words(port_names_))];
     }
@@ -650,25 +231,6 @@ class RingsReader {
                             to_string(member.ip), known.key, known.line, ports_[known.port].name),
                 "one port for each address");
     }
-  }
-
-  static void check_history(const Reader& node, const ring::RingSpec& ring) {
-    const std::uint64_t per_window = 2ULL * ring.packets_per_message();
-    const std::uint64_t packets = per_window * ring.window;
-    if (packets <= kHistoryPackets) {
-      return;
-    }
-    const std::uint64_t window = kHistoryPackets / per_window;
-    const std::uint64_t bytes = kHistoryPackets / (2ULL * ring.window) * ring.mtu;
-    node.at("max_message_bytes")
-        .fail(fmt::format("{} with window {} and mtu {}: a history of 2 * {} * {} = {} packets",
-                          ring.max_message_bytes, ring.window, ring.mtu, ring.window,
-                          ring.packets_per_message(), packets),
-              fmt::format("at most {} packets, a quarter of the 24-bit PSN space: {}a "
-                          "max_message_bytes of at most {}",
-                          kHistoryPackets,
-                          window == 0 ? "" : fmt::format("a window of at most {} or ", window),
-                          std::min<std::uint64_t>(bytes, kMaxMessageBytes)));
   }
 
   /// A member without a port may be behind any port.
@@ -716,33 +278,52 @@ class RingsReader {
   std::map<wire::IpAddress, Tie> ties_;
 };
 
-Config read_config(const Reader& root) {
-  expect_map(root);
-  Config config;
-  config.eal_options = read_eal(root.at("eal"));
-  config.ports = PortsReader().read(root.at("ports"));
-  const Reader lcores = root.at("lcores");
-  config.lcores = lcores.is_present() ? LcoresReader().read(lcores) : default_lcores(lcores.line());
-  config.has_own_lcores = lcores.is_present();
-  config.l2 = read_l2(root.at("l2"));
-  config.connections = read_connections(root.at("connections"));
-  config.metrics = read_metrics(root.at("metrics"));
-  config.tenants = read_tenants(root.at("tenants"));
-  config.control = ControlReader::read(root.at("control"), config.tenants);
-  config.spare = read_spare(root.at("spare"));
-  check_spare_ports(root.at("spare"), config.ports.size(), config.spare);
-  read_optional(root.at("drain_s"), config.drain_s);
-  config.state_directory = read_state_directory(root.at("state_directory"), config.spare);
-  return config;
-}
-
 void read_rings(const Reader& root, const std::vector<PortConfig>& ports, Config& config) {
   if (const Reader rings = root.at("rings"); rings.is_present()) {
     config.rings = RingsReader(ports, config.tenants).read(rings);
   }
 }
 
+Config read_config(const Reader& root) {
+  Config config;
+  read_map(config_fields(), root, config);
+  return config;
+}
+
 } // namespace
+
+void read_ports(const Reader& node, Config& config) {
+  PortsReader reader;
+  for (const Reader& item : items_at(node, field_of(config_fields(), "ports").value)) {
+    config.ports.push_back(reader.read_port(item));
+  }
+}
+
+void read_lcores(const Reader& node, Config& config) {
+  config.has_own_lcores = node.is_present();
+  if (!config.has_own_lcores) {
+    config.lcores = default_lcores(node.line());
+    return;
+  }
+  LcoresReader reader;
+  for (const Reader& item : items_at(node, field_of(config_fields(), "lcores").value)) {
+    config.lcores.push_back(reader.read_lcore(item));
+  }
+  reader.check_roles(node);
+}
+
+void read_tenants(const Reader& node, Config& config) {
+  if (!node.is_present()) {
+    return;
+  }
+  Once<std::string> names;
+  for (const Reader& item : items_at(node, field_of(config_fields(), "tenants").value)) {
+    TenantConfig& tenant = config.tenants.emplace_back();
+    read_map(tenant_fields(), item, tenant);
+    const Reader name = item.at("name");
+    names.add(tenant.name, name, name.found(), "each tenant once");
+  }
+}
 
 bool TenantConfig::may_have(const wire::IpAddress& host) const {
   return hosts.empty() || std::ranges::any_of(hosts, [&](const AddressBlock& block) {
@@ -819,8 +400,7 @@ std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view 
                                         const Config& config) {
   const Reader root = Reader::parse(yaml, name);
   RingsReader reader(config.ports, config.tenants);
-  return root.is_list() ? reader.read(root.standing_for("rings"))
-                        : std::vector{reader.read_ring(root.standing_for("rings[0]"))};
+  return root.is_list() ? reader.read(root) : std::vector{reader.read_ring(root)};
 }
 
 bool sets_lcores(std::string_view eal_option) {

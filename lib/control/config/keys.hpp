@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Every key of the configuration, once. What is read, what errors call allowed, `weir --keys` and
-/// the manual page weir.yaml(5) come from this table.
+/// What may stand for a key of the configuration, and all keys for a person: what errors call
+/// allowed, `weir --keys` and the manual page weir.yaml(5). They come from the table in fields.cpp.
 
 #include "yaml/reader.hpp"
 
@@ -15,8 +15,6 @@
 #include <vector>
 
 namespace weir::config {
-
-using yaml::Range;
 
 /// DPDK on Debian has no more (RTE_MAX_ETHPORTS).
 inline constexpr std::uint64_t kMostPorts = 32;
@@ -32,17 +30,12 @@ inline constexpr std::array<std::string_view, 2> kOuterTagNames{"802.1Q", "802.1
 
 struct Map {};
 
-struct List {
-  Range count;
-  std::string_view things; // "ports"
-};
-
 struct WholeNumber {
-  Range range;
+  yaml::Range range;
 };
 
 struct PowerOfTwo {
-  Range range;
+  yaml::Range range;
 };
 
 struct OneNumberOf {
@@ -53,28 +46,28 @@ struct OneWordOf {
   std::span<const std::string_view> words;
 };
 
-/// Its reader knows more about it than the table.
 struct Text {
   std::string_view form;
+  bool (*is_right)(std::string_view) = nullptr; // beyond printable; absent: anything is
+};
+
+struct List {
+  yaml::Range count;
+  std::string_view things;                                  // "ports"
+  std::variant<std::monostate, OneWordOf, Text> entry = {}; // of a list of plain values
 };
 
 using Value = std::variant<Map, List, WholeNumber, PowerOfTwo, OneNumberOf, OneWordOf, Text>;
 
 struct Key {
-  std::string_view path; // from the root; "[]" stands for any entry of a list
+  std::string path; // from the root; "[]" stands for any entry of a list
   Value value;
   std::string_view meaning; // empty: the keys below it say all
   std::string without = {}; // what holds when the key is missing; empty: it may not be missing
 };
 
-/// In the order in which the manual page has them.
+/// Every key, in the order in which the manual page has them.
 std::span<const Key> keys();
-
-/// The table's row for a place in a file, "rings[3].members[0].ip". The table must have it.
-const Key& key_of(std::string_view place);
-
-/// Names of the keys in the map at this place.
-std::vector<std::string_view> names_in(std::string_view place);
 
 /// "a whole number, 1 to 16".
 std::string allowed(const Value& value);

@@ -250,7 +250,7 @@ Reader Reader::parse(std::string_view text, std::string_view file) {
   const auto source = std::make_shared<const Source>(Source{std::string(file), std::string(text)});
   const auto [document, start] = load_document(source->text, file);
   const int line = line_of(document.IsNull() ? start : document.Mark());
-  return Reader(source, "", "", line).child(document, "", line);
+  return Reader(source, "", line).child(document, "", line);
 }
 
 void Reader::fail_file(std::string_view file, std::string_view found, std::string_view allowed) {
@@ -260,17 +260,6 @@ void Reader::fail_file(std::string_view file, std::string_view found, std::strin
 void Reader::fail(std::string_view found, std::string_view allowed) const {
   throw Error(fmt::format("{}:{}: {}: found {}; allowed: {}", source_->file, line_,
                           key_.empty() ? kWholeDocument : key_, found, allowed));
-}
-
-Reader Reader::standing_for(std::string_view place) const {
-  Reader reader(*this);
-  reader.outside_ = place;
-  return reader;
-}
-
-std::string Reader::place() const {
-  const bool needs_dot = !outside_.empty() && !key_.empty() && !key_.starts_with('[');
-  return fmt::format("{}{}{}", outside_, needs_dot ? "." : "", key_);
 }
 
 std::string Reader::found() const {
@@ -292,7 +281,7 @@ std::string Reader::found() const {
 }
 
 Reader Reader::child(const YAML::Node& node, std::string key, int line) const {
-  Reader reader(source_, outside_, std::move(key), line);
+  Reader reader(source_, std::move(key), line);
   reader.present_ = true;
   reader.node_.reset(node);
   return reader;
@@ -349,7 +338,7 @@ Reader Reader::at(std::string_view name) const {
       return child(entry.second, path_of(name), line_of(mark));
     }
   }
-  return Reader(source_, outside_, path_of(name), line_);
+  return Reader(source_, path_of(name), line_);
 }
 
 int Reader::line_of_item(const YAML::Node& item) const {

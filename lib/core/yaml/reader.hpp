@@ -42,13 +42,6 @@ class Reader {
 
   const std::string& key() const { return key_; }
 
-  /// The same document, read as if it were the value at `place` of a larger one: place() tells so,
-  /// and errors do not.
-  Reader standing_for(std::string_view place) const;
-
-  /// The key as seen from the larger document.
-  std::string place() const;
-
   /// Counted from 1. For a missing key: the line on which its map begins. For an alias: the line of
   /// its anchor.
   int line() const { return line_; }
@@ -81,9 +74,8 @@ class Reader {
   /// The whole file: its text, and its name for errors.
   struct Source;
 
-  Reader(std::shared_ptr<const Source> source, std::string outside, std::string key, int line)
-      : source_(std::move(source)), outside_(std::move(outside)), key_(std::move(key)),
-        line_(line) {}
+  Reader(std::shared_ptr<const Source> source, std::string key, int line)
+      : source_(std::move(source)), key_(std::move(key)), line_(line) {}
 
   Reader child(const YAML::Node& node, std::string key, int line) const;
   std::string path_of(std::string_view name) const;
@@ -93,7 +85,6 @@ class Reader {
   int line_of_item(const YAML::Node& item) const;
 
   std::shared_ptr<const Source> source_;
-  std::string outside_; // the place that the document stands for
   std::string key_;
   int line_ = 1;
   bool present_ = false;
