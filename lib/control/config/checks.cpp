@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/checks.hpp"
 
-#include "config/devargs.hpp"
 #include "config/fields.hpp"
+#include "ethdev/drivers.hpp"
 #include "text/number.hpp"
 #include "weir/limits.hpp"
 
@@ -47,19 +47,21 @@ bool is_port_number(std::string_view digits) {
 
 /// Everybody on the machine can reach such a socket, and can listen on it first.
 void refuse_abstract_socket(const yaml::Reader& node, std::string_view devargs) {
-  if (devargs.starts_with("net_memif") && argument_of(devargs, "socket-abstract") != "no") {
-    node.fail(node.found(), "socket=/PATH,socket-abstract=no: a file, in a folder that only the "
-                            "switch's user can change");
+  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
+  if (ethdev::is_abstract(socket, devargs)) {
+    node.fail(node.found(),
+              fmt::format("{}=/PATH,socket-abstract=no: a file, in a folder that only "
+                          "the switch's user can change",
+                          socket.argument));
   }
 }
 
 void refuse_long_socket(const yaml::Reader& node, std::string_view devargs) {
-  for (const char* name : {"socket", "iface", "path"}) {
-    const std::size_t bytes = argument_of(devargs, name).size();
-    if (bytes > kLongestSocketPath) {
-      node.fail(fmt::format("{} of {} bytes", name, bytes),
-                fmt::format("at most {}", kLongestSocketPath));
-    }
+  const std::string_view argument = ethdev::driver_of(devargs).socket.argument;
+  const std::size_t bytes = argument.empty() ? 0 : ethdev::argument_of(devargs, argument).size();
+  if (bytes > kLongestSocketPath) {
+    node.fail(fmt::format("{} of {} bytes", argument, bytes),
+              fmt::format("at most {}", kLongestSocketPath));
   }
 }
 

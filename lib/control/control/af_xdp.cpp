@@ -2,6 +2,7 @@
 #include "control/af_xdp.hpp"
 
 #include "control/memory.hpp"
+#include "ethdev/drivers.hpp"
 #include "stage/forward.hpp"
 
 #include <fmt/format.h>
@@ -33,8 +34,8 @@ std::uint32_t longest_mtu(const rte_mempool& pool, std::uint32_t page) {
 
 } // namespace
 
-bool is_af_xdp(const config::PortConfig& port) {
-  return port.device.starts_with("net_af_xdp");
+bool keeps_buffers(const config::PortConfig& port) {
+  return ethdev::driver_of(port.device).buffers == ethdev::Buffers::kept_by_kernel;
 }
 
 /// What is sent is in a ring as long as that for receiving, and then in the driver's own.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/device_socket.hpp"
 
-#include "config/devargs.hpp"
+#include "ethdev/drivers.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace weir::control {
 namespace {
 
-using config::argument_of;
+using ethdev::argument_of;
 
 /// Connects with another socket type than the driver's. If a process listens, the kernel rejects
 /// the type (EPROTOTYPE) and the listener does not notice. A normal connection is not possible:
@@ -34,44 +34,21 @@ bool has_listener(const DeviceSocket& listener) {
   return !refused;
 }
 
-std::string_view memif_server_file(std::string_view devargs) {
-  const std::string_view role = argument_of(devargs, "role");
-  const bool listens = role == "server" || role == "master"; // its name before DPDK 20.11
-  return listens && argument_of(devargs, "socket-abstract") == "no" ? argument_of(devargs, "socket")
-                                                                    : std::string_view();
-}
-
-std::string_view vhost_server_file(std::string_view devargs) {
-  const std::string_view client = argument_of(devargs, "client");
-  return client.empty() || client == "0" ? argument_of(devargs, "iface") : std::string_view();
-}
-
-std::optional<DeviceSocket> socket_of(std::string_view devargs) {
-  if (devargs.starts_with("net_memif")) {
-    return DeviceSocket{std::string(memif_server_file(devargs)), SOCK_SEQPACKET, true};
-  }
-  if (devargs.starts_with("net_vhost")) {
-    return DeviceSocket{std::string(vhost_server_file(devargs)), SOCK_STREAM, false};
-  }
-  return std::nullopt;
-}
-
 } // namespace
 
 std::string socket_file_of(std::string_view devargs) {
-  for (const auto& [driver, name] :
-       {std::pair{"net_memif", "socket"}, std::pair{"net_vhost", "iface"},
-        std::pair{"net_virtio_user", "path"}}) {
-    if (devargs.starts_with(driver)) {
-      return std::string(argument_of(devargs, name));
-    }
-  }
-  return {};
+  const std::string_view argument = ethdev::driver_of(devargs).socket.argument;
+  return argument.empty() ? std::string() : std::string(argument_of(devargs, argument));
 }
 
 std::optional<DeviceSocket> device_socket(std::string_view devargs) {
-  std::optional<DeviceSocket> socket = socket_of(devargs);
-  return socket && !socket->file.empty() ? socket : std::nullopt;
+  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
+  std::string file = socket_file_of(devargs);
+  const bool listens = socket.listens != nullptr && socket.listens(devargs);
+  if (!listens || file.empty() || ethdev::is_abstract(socket, devargs)) {
+    return std::nullopt;
+  }
+  return DeviceSocket{std::move(file), socket.type, socket.is_shared};
 }
 
 Occupant occupant_of(const DeviceSocket& socket) {

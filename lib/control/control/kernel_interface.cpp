@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/kernel_interface.hpp"
 
-#include "config/devargs.hpp"
+#include "ethdev/drivers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -78,12 +78,11 @@ std::string speed_text(std::uint32_t megabits) {
 }
 
 std::optional<std::string> interface_below(std::string_view devargs) {
-  constexpr std::array kDrivers{"net_af_packet", "net_af_xdp", "net_pcap"};
-  if (std::ranges::none_of(kDrivers, [&](const char* name) { return devargs.starts_with(name); })) {
+  if (!ethdev::driver_of(devargs).is_on_interface) {
     return std::nullopt;
   }
   for (const std::string_view key : {"iface", "rx_iface", "tx_iface"}) {
-    if (const std::string_view name = config::argument_of(devargs, key); !name.empty()) {
+    if (const std::string_view name = ethdev::argument_of(devargs, key); !name.empty()) {
       return std::string(name);
     }
   }

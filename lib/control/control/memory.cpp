@@ -83,7 +83,7 @@ std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) 
 std::uint64_t frames_queued_at(const config::PortConfig& port) {
   const std::uint64_t in_queues = std::uint64_t{port.rx_descriptors} * port.rx_queues +
                                   std::uint64_t{port.tx_descriptors} * frame::kTrafficClasses;
-  return (is_af_xdp(port) ? frames_in_af_xdp(port) : in_queues) + sum_of(lcore::kTxBacklogs);
+  return (keeps_buffers(port) ? frames_in_af_xdp(port) : in_queues) + sum_of(lcore::kTxBacklogs);
 }
 
 namespace {

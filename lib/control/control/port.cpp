@@ -5,6 +5,7 @@
 #include "control/device_socket.hpp"
 #include "control/kernel_interface.hpp"
 #include "control/rte_flow_table.hpp"
+#include "ethdev/drivers.hpp"
 #include "files/trusted_folder.hpp"
 #include "frame/frame.hpp"
 
@@ -38,21 +39,9 @@ std::uint16_t find_device(const config::PortConfig& port) {
                                                                                 : kNoDevice;
 }
 
-/// These carry what fits into their slots, but admit only 1518 bytes to the ethdev layer.
-bool carries_more_than_it_admits(std::string_view driver) {
-  return driver == "net_af_packet" || driver == "net_memif";
-}
-
 bool is_pci(const rte_eth_dev_info& info) {
   return info.device != nullptr &&
          std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "pci";
-}
-
-/// False for virtio: it has queues in pairs, so with two transmit queues frames would also come in
-/// by a second receive queue.
-bool is_nic(const rte_eth_dev_info& info) {
-  return is_pci(info) &&
-         std::string_view(info.driver_name).find("virtio") == std::string_view::npos;
 }
 
 /// nullptr for a device that has none.
@@ -164,8 +153,10 @@ void Port::choose_tx_queues() {
   tx_queues_.device = device_;
   rte_eth_dev_info info{};
   check(rte_eth_dev_info_get(device_, &info), "does not tell what it can do");
-  has_paired_queues_ = std::string_view(info.driver_name) == "net_tap";
-  if (info.max_tx_queues >= frame::kTrafficClasses && is_nic(info)) {
+  const ethdev::TxQueues rule = ethdev::driver_of(info.driver_name).tx_queues;
+  has_paired_queues_ = rule == ethdev::TxQueues::as_many_as_rx;
+  const bool has_class_queues = is_pci(info) && rule == ethdev::TxQueues::any;
+  if (info.max_tx_queues >= frame::kTrafficClasses && has_class_queues) {
     std::iota(tx_queues_.queues.begin(), tx_queues_.queues.end(), std::uint16_t{0});
   }
 }
@@ -184,15 +175,15 @@ Port::~Port() {
 void Port::check(int answer, const char* what) const {
   if (answer < 0) {
     const int error = answer == -1 ? rte_errno : -answer;
+    const std::string_view needs = ethdev::driver_of(config_.device).needs;
     throw PortError(fmt::format("port {}: device {} {}: {}{}{}", config_.name, config_.device, what,
-                                rte_strerror(error), is_af_xdp(config_) ? "; " : "",
-                                is_af_xdp(config_) ? kAfXdpNeeds : ""));
+                                rte_strerror(error), needs.empty() ? "" : "; ", needs));
   }
 }
 
 void Port::start(rte_mempool* pool) {
   const std::lock_guard lock(one_user_);
-  if (const std::string why = is_af_xdp(config_) ? why_af_xdp_cannot_use(*pool) : "";
+  if (const std::string why = keeps_buffers(config_) ? why_af_xdp_cannot_use(*pool) : "";
       !why.empty()) {
     throw PortError(fmt::format("port {}: device {}: {}", config_.name, config_.device, why));
   }
@@ -249,7 +240,7 @@ void Port::set_mtu(const char* driver) {
   if (mtu >= config_.mtu) {
     return;
   }
-  if (!carries_more_than_it_admits(driver)) {
+  if (ethdev::driver_of(driver).mtu_limit == ethdev::MtuLimit::held) {
     throw PortError(fmt::format("port {}: mtu: found {}; allowed for {}: up to {}", config_.name,
                                 config_.mtu, driver, mtu));
   }
@@ -342,7 +333,7 @@ std::string Port::remedy() const {
   if (!interface_ || !interface_->has_gone()) {
     return {};
   }
-  if (is_af_xdp(config_)) {
+  if (keeps_buffers(config_)) {
     return "it takes a restart of the switch";
   }
   return why_gone_.empty() ? fmt::format("the switch opens the port again when there is an "
@@ -353,7 +344,7 @@ std::string Port::remedy() const {
 
 bool Port::can_be_replaced() const {
   const std::lock_guard lock(one_user_);
-  return interface_ && !is_af_xdp(config_) && interface_->has_gone() &&
+  return interface_ && !keeps_buffers(config_) && interface_->has_gone() &&
          if_nametoindex(interface_->name().c_str()) != 0;
 }
 

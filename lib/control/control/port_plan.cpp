@@ -31,8 +31,8 @@ std::uint64_t frames_of(const std::vector<PortConfig>& places) {
 
 /// Such a port keeps buffers when it closes, so each one that came and went would leave the rings
 /// less.
-void refuse_af_xdp(const PortConfig& port, std::string_view what) {
-  if (is_af_xdp(port)) {
+void refuse_kept_buffers(const PortConfig& port, std::string_view what) {
+  if (keeps_buffers(port)) {
     throw PortError(fmt::format("port {}: device {} {}; allowed: a restart, for its driver does "
                                 "not give back the buffers of a port that closes",
                                 port.name, port.device_name(), what));
@@ -90,7 +90,7 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<PortConfig
     if (std::ranges::find(all, port.name, &PortConfig::name) != all.end()) {
       continue;
     }
-    refuse_af_xdp(port, "would come by a reload");
+    refuse_kept_buffers(port, "would come by a reload");
     check_device(port, all);
     budget.check(port, all);
     const std::uint16_t place = free_place(all);
@@ -103,7 +103,7 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<PortConfig
     PortConfig& port = plan.places[place];
     if (port.is_there() &&
         std::ranges::find(wanted, port.name, &PortConfig::name) == wanted.end()) {
-      refuse_af_xdp(port, "would go by a reload");
+      refuse_kept_buffers(port, "would go by a reload");
       port = {};
       plan.closed.push_back(place);
     }
