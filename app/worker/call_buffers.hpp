@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/call.hpp"
+#include "host/base/call.hpp"
 #include "host/collective/slice.hpp"
 
 #include <array>

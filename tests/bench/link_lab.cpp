@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "link_lab.hpp"
 
-#include "host/bootstrap/stream.hpp"
+#include "host/base/stream.hpp"
 #include "host/transport/ethdev_io.hpp"
 #include "host/transport/packet_socket.hpp"
 #include "measurement.hpp"

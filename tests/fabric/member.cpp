@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "member.hpp"
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "violation.hpp"
 #include "wire/headers.hpp"
 

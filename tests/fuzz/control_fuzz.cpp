@@ -5,8 +5,8 @@
 /// but an Error comes of it.
 
 #include "frame_script.hpp"
-#include "host/bootstrap/handshake.hpp"
-#include "host/bootstrap/job_control.hpp"
+#include "host/control/job_control.hpp"
+#include "host/rendezvous/handshake.hpp"
 
 #include <algorithm>
 #include <array>

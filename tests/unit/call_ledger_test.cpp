@@ -2,8 +2,8 @@
 
 /// What rank 0 knows of the ranks' calls, in any order of hearing of them.
 
-#include "host/bootstrap/call_ledger.hpp"
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
+#include "host/control/call_ledger.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 /// The engine between a transport that the test plays and a rank 0 that never says anything: calls
 /// need nobody's leave.
 
-#include "host/bootstrap/control_note.hpp"
+#include "host/base/control_note.hpp"
 #include "host/collective/engine.hpp"
 #include "host/collective/switch_reducer.hpp"
 #include "support/comes_true.hpp"

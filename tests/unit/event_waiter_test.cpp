@@ -2,7 +2,7 @@
 
 /// What ends a sleep, and whose.
 
-#include "host/bootstrap/event_waiter.hpp"
+#include "host/base/event_waiter.hpp"
 #include "support/comes_true.hpp"
 #include "support/stream_pair.hpp"
 

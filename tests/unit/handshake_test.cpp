@@ -3,7 +3,7 @@
 /// The bytes of the handshake, and the codes at the end of frames. Expected codes are those of
 /// RFC 4231 and of Python's hmac.
 
-#include "host/bootstrap/handshake.hpp"
+#include "host/rendezvous/handshake.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

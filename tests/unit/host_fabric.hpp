@@ -4,7 +4,7 @@
 /// The simulated network for the threads of one process: what the host library's tests plug into.
 /// A frame that is sent has arrived when the call returns; otherwise its time is the real one.
 
-#include "host/bootstrap/stream.hpp"
+#include "host/base/stream.hpp"
 #include "host/transport/frame_io.hpp"
 #include "network/simulated_network.hpp"
 #include "support/frame_builder.hpp"

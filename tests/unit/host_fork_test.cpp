@@ -2,7 +2,7 @@
 
 /// The host library in a process that forks.
 
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/rendezvous/rendezvous.hpp"
 #include "host_job.hpp"
 #include "support/sanitized.hpp"
 

@@ -5,7 +5,7 @@
 /// ended.
 
 #include "host/api/group.hpp"
-#include "host/bootstrap/stream.hpp"
+#include "host/base/stream.hpp"
 #include "host/transport/frame_io.hpp"
 #include "host_fabric.hpp"
 #include "support/free_address.hpp"

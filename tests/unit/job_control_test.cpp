@@ -3,8 +3,8 @@
 /// The job's ranks over sockets whose other ends the test has: which ranks errors name while ranks
 /// close.
 
-#include "host/bootstrap/control_note.hpp"
-#include "host/bootstrap/job_control.hpp"
+#include "host/base/control_note.hpp"
+#include "host/control/job_control.hpp"
 #include "support/comes_true.hpp"
 #include "support/stream_pair.hpp"
 

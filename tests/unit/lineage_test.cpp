@@ -2,9 +2,9 @@
 
 /// What the ranks of a new group open and tell one another for the day on which one of them dies.
 
-#include "host/bootstrap/host_addresses.hpp"
-#include "host/bootstrap/lineage.hpp"
-#include "host/bootstrap/reach.hpp"
+#include "host/base/host_addresses.hpp"
+#include "host/shrink/lineage.hpp"
+#include "host/shrink/reach.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
 #include "support/sanitized.hpp"

@@ -2,9 +2,9 @@
 
 /// Ranks that find rank 0 by an all-gather of their own.
 
-#include "host/bootstrap/host_addresses.hpp"
-#include "host/bootstrap/meeting_place.hpp"
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/base/host_addresses.hpp"
+#include "host/rendezvous/meeting_place.hpp"
+#include "host/rendezvous/rendezvous.hpp"
 #include "host_job.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 /// Rank 0 of a rendezvous, and callers that know its protocol byte by byte.
 
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/rendezvous/rendezvous.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
 

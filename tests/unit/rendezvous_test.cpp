@@ -3,8 +3,8 @@
 /// The rendezvous over loopback: ranks that come, and ranks that do not come. Strangers:
 /// strangers_test.cpp.
 
-#include "host/bootstrap/joining.hpp"
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/rendezvous/joining.hpp"
+#include "host/rendezvous/rendezvous.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
 #include "support/comes_true.hpp"

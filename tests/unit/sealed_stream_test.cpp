@@ -2,7 +2,7 @@
 
 /// Frames with codes, over a link whose owner changes them.
 
-#include "host/bootstrap/stream.hpp"
+#include "host/base/stream.hpp"
 
 #include <gtest/gtest.h>
 

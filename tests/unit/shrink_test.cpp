@@ -6,7 +6,7 @@
 #include "host/api/group_formation.hpp"
 #include "host/api/membership.hpp"
 #include "host/api/transport_options.hpp"
-#include "host/bootstrap/roster.hpp"
+#include "host/shrink/roster.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
 #include "support/comes_true.hpp"

@@ -3,7 +3,7 @@
 /// What a sparse all-reduce is made of, without a network: bitmaps, counts, the choice, merged
 /// input. sparse_test.cpp has whole jobs.
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
 #include "host/collective/sparse_bitmap.hpp"
 #include "host/collective/sparse_choice.hpp"

@@ -2,7 +2,7 @@
 
 /// Whom rank 0 blames, as tables of what the ranks answer.
 
-#include "host/bootstrap/stall_search.hpp"
+#include "host/control/stall_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "host/bootstrap/stall_timer.hpp"
+#include "host/base/stall_timer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,10 +3,10 @@
 /// Callers that are none of the job's ranks: they harm nobody, are closed in bounded time, and are
 /// counted. And listeners that are not rank 0.
 
-#include "host/bootstrap/admission.hpp"
-#include "host/bootstrap/control_note.hpp"
-#include "host/bootstrap/joining.hpp"
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/base/control_note.hpp"
+#include "host/rendezvous/admission.hpp"
+#include "host/rendezvous/joining.hpp"
+#include "host/rendezvous/rendezvous.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
 #include "support/comes_true.hpp"

@@ -2,9 +2,9 @@
 
 /// How the ranks of a group find out who is left, without groups: lineages that the tests make.
 
-#include "host/bootstrap/admission.hpp"
-#include "host/bootstrap/joining.hpp"
-#include "host/bootstrap/survivors.hpp"
+#include "host/rendezvous/admission.hpp"
+#include "host/rendezvous/joining.hpp"
+#include "host/shrink/survivors.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
 

@@ -3,7 +3,7 @@
 /// Data go from the caller's memory to the wire and back without a stop: which results have one
 /// place, which memory a device knows, and that the software transport stores where it was told.
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/collective/slice.hpp"
 #include "host/transport/inline_data.hpp"
 #include "host/transport/registered_ranges.hpp"

@@ -2,7 +2,7 @@
 #include "host/api/device.hpp"
 
 #include "host/api/transport_options.hpp"
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/transport/packet_socket.hpp"
 
 #include <fmt/format.h>

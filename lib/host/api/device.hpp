@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/fork_watch.hpp"
-#include "host/bootstrap/group_options.hpp"
+#include "host/base/fork_watch.hpp"
+#include "host/base/group_options.hpp"
 #include "host/transport/nic.hpp"
 #include "host/transport/transport.hpp"
 #include "host/transport/user_memory.hpp"

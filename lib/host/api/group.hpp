@@ -4,9 +4,9 @@
 /// One rank's part in a job: collectives over a ring of RoCEv2 connections that a Weir switch
 /// aggregates (docs/protocol.md §7).
 
-#include "host/bootstrap/call.hpp"
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/group_options.hpp"
+#include "host/base/call.hpp"
+#include "host/base/error.hpp"
+#include "host/base/group_options.hpp"
 #include "host/collective/scaling.hpp"
 #include "weir/ina.hpp"
 

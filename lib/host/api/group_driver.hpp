@@ -4,8 +4,8 @@
 #include "host/api/group.hpp"
 #include "host/api/membership.hpp"
 #include "host/api/request_queue.hpp"
-#include "host/bootstrap/fork_watch.hpp"
-#include "host/bootstrap/stream.hpp"
+#include "host/base/fork_watch.hpp"
+#include "host/base/stream.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -2,15 +2,15 @@
 #include "host/api/group_formation.hpp"
 
 #include "host/api/transport_options.hpp"
-#include "host/bootstrap/agreement.hpp"
-#include "host/bootstrap/control_note.hpp"
-#include "host/bootstrap/made_rings.hpp"
-#include "host/bootstrap/random_bytes.hpp"
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/base/control_note.hpp"
+#include "host/base/random_bytes.hpp"
 #include "host/collective/lone_reducer.hpp"
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
 #include "host/hold/held_rings.hpp"
+#include "host/rendezvous/agreement.hpp"
+#include "host/rendezvous/made_rings.hpp"
+#include "host/rendezvous/rendezvous.hpp"
 #include "wire/address.hpp"
 
 #include <fmt/format.h>

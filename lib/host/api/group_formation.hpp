@@ -2,8 +2,8 @@
 #pragma once
 
 #include "host/api/membership.hpp"
-#include "host/bootstrap/lineage.hpp"
-#include "host/bootstrap/rendezvous.hpp"
+#include "host/rendezvous/rendezvous.hpp"
+#include "host/shrink/lineage.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -2,7 +2,7 @@
 #include "host/api/group_succession.hpp"
 
 #include "host/api/group_formation.hpp"
-#include "host/bootstrap/survivors.hpp"
+#include "host/shrink/survivors.hpp"
 #include "host/transport/lone_transport.hpp"
 
 #include <fmt/format.h>

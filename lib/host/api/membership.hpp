@@ -3,12 +3,12 @@
 
 #include "host/api/group.hpp"
 #include "host/api/ring_claim.hpp"
-#include "host/bootstrap/agreement.hpp"
-#include "host/bootstrap/event_waiter.hpp"
-#include "host/bootstrap/job_control.hpp"
-#include "host/bootstrap/lineage.hpp"
+#include "host/base/event_waiter.hpp"
 #include "host/collective/engine.hpp"
+#include "host/control/job_control.hpp"
 #include "host/hold/held_rings.hpp"
+#include "host/rendezvous/agreement.hpp"
+#include "host/shrink/lineage.hpp"
 #include "host/transport/transport.hpp"
 
 #include <chrono>

@@ -4,8 +4,8 @@
 
 #include "host/api/group.hpp"
 #include "host/api/transport_options.hpp"
-#include "host/bootstrap/handshake.hpp"
-#include "host/bootstrap/stream.hpp"
+#include "host/base/stream.hpp"
+#include "host/rendezvous/handshake.hpp"
 #include "weir/limits.hpp"
 #include "wire/address.hpp"
 

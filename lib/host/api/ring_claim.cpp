@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/ring_claim.hpp"
 
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/fork_watch.hpp"
+#include "host/base/error.hpp"
+#include "host/base/fork_watch.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/transport_options.hpp"
 
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/host_addresses.hpp"
+#include "host/base/error.hpp"
+#include "host/base/host_addresses.hpp"
 #include "host/transport/software_transport.hpp"
 #include "wire/address.hpp"
 

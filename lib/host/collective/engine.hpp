@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/job_control.hpp"
-#include "host/bootstrap/stall_timer.hpp"
-#include "host/bootstrap/stream.hpp"
+#include "host/base/error.hpp"
+#include "host/base/stall_timer.hpp"
+#include "host/base/stream.hpp"
 #include "host/collective/exchange_series.hpp"
 #include "host/collective/reducer.hpp"
+#include "host/control/job_control.hpp"
 #include "host/transport/transport.hpp"
 
 #include <atomic>

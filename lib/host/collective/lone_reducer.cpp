@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/collective/lone_reducer.hpp"
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "op/float_environment.hpp"
 #include "op/kernel.hpp"
 

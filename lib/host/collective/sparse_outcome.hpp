@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/collective/sparse_choice.hpp"
 
 #include <atomic>

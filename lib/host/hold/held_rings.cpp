@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/hold/held_rings.hpp"
 
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/stream.hpp"
+#include "host/base/error.hpp"
+#include "host/base/stream.hpp"
 #include "host/hold/switch_module.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/group_options.hpp"
+#include "host/base/group_options.hpp"
 #include "host/hold/module.h"
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/ethdev_io.hpp"
 
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/stream.hpp"
+#include "host/base/error.hpp"
+#include "host/base/stream.hpp"
 
 #include <fmt/format.h>
 #include <rte_dev.h>

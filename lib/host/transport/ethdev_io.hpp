@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ethdev/memif_reader.hpp"
-#include "host/bootstrap/fork_watch.hpp"
+#include "host/base/fork_watch.hpp"
 #include "host/transport/frame_io.hpp"
 
 #include <chrono>

@@ -2,7 +2,7 @@
 #include "host/transport/host_eal.hpp"
 
 #include "ethdev/eal.hpp"
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/transport/ethdev_io.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/fork_watch.hpp"
+#include "host/base/fork_watch.hpp"
 #include "host/transport/frame_io.hpp"
 
 #include <chrono>

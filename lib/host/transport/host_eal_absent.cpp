@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/transport/host_eal.hpp"
 
 namespace weir::host {

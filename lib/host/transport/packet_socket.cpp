@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/packet_socket.hpp"
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 
 #include <fmt/format.h>
 

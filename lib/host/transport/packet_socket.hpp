@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/stream.hpp"
+#include "host/base/stream.hpp"
 #include "host/transport/frame_io.hpp"
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/software_transport.hpp"
 
-#include "host/bootstrap/control_note.hpp"
-#include "host/bootstrap/error.hpp"
-#include "host/bootstrap/random_bytes.hpp"
+#include "host/base/control_note.hpp"
+#include "host/base/error.hpp"
+#include "host/base/random_bytes.hpp"
 #include "host/transport/lane_numbers.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/event_waiter.hpp"
+#include "host/base/event_waiter.hpp"
 #include "host/transport/message.hpp"
 #include "wire/address.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/verbs_nic.hpp"
 
-#include "host/bootstrap/error.hpp"
+#include "host/base/error.hpp"
 #include "host/transport/verbs_transport.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/bootstrap/fork_watch.hpp"
+#include "host/base/fork_watch.hpp"
 #include "host/transport/nic.hpp"
 #include "host/transport/registered_ranges.hpp"
 #include "host/transport/verbs_objects.hpp"

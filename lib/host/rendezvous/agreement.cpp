@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/rendezvous/agreement.hpp"
+
+#include "host/base/control_note.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::host {
+namespace {
+
+constexpr std::uint32_t kBlobVersion = 4; // of this blob
+
+/// The options that all ranks share. The ring ids and the address follow it.
+struct IntroductionBody {
+  wire::be32 version;
+  wire::be32 epoch_option;
+  wire::be32 window;
+  wire::be32 message_bytes;
+  wire::be32 path_mtu;
+  wire::be32 transport;
+  wire::be32 fallback;
+  wire::be32 rings;
+  wire::be32 ring_ids;
+  wire::be32 ring_source;
+  wire::be32 epoch;
+  wire::be32 nonce;
+};
+
+IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarnation,
+                         RingSource source) {
+  return {wire::be32(kBlobVersion),
+          wire::be32(options.epoch),
+          wire::be32(options.window),
+          wire::be32(options.message_bytes),
+          wire::be32(options.path_mtu),
+          wire::be32(static_cast<std::uint32_t>(options.transport)),
+          wire::be32(static_cast<std::uint32_t>(options.fallback)),
+          wire::be32(static_cast<std::uint32_t>(options.rings.size())),
+          wire::be32(static_cast<std::uint32_t>(options.ring_ids)),
+          wire::be32(static_cast<std::uint32_t>(source)),
+          wire::be32(incarnation.epoch),
+          wire::be32(incarnation.nonce)};
+}
+
+class Comparison {
+ public:
+  Comparison(std::uint16_t own, std::uint16_t other) : own_(own), other_(other) {}
+
+  void same(std::string_view option, std::uint64_t have, std::uint64_t due) const {
+    if (have != due) {
+      throw Error(ErrorCode::mismatch, other_,
+                  fmt::format("rendezvous: rank {} says {} {}; rank {} says {}", other_, option,
+                              have, own_, due));
+    }
+  }
+
+ private:
+  std::uint16_t own_;
+  std::uint16_t other_;
+};
+
+Introduction read(const GroupOptions& options, std::uint16_t rank,
+                  std::span<const std::uint8_t> blob) {
+  const Comparison compare(options.rank, rank);
+  if (blob.size() < sizeof(IntroductionBody)) {
+    throw Error(ErrorCode::mismatch, rank,
+                fmt::format("rendezvous: rank {} is another version of this library", rank));
+  }
+  const auto& found = wire::view_as<IntroductionBody>(blob.data());
+  const IntroductionBody own = body_of(options, {}, {});
+  compare.same("protocol version", found.version.get(), own.version.get());
+  compare.same("epoch", found.epoch_option.get(), own.epoch_option.get());
+  compare.same("window", found.window.get(), own.window.get());
+  compare.same("message_bytes", found.message_bytes.get(), own.message_bytes.get());
+  compare.same("path_mtu", found.path_mtu.get(), own.path_mtu.get());
+  compare.same("transport", found.transport.get(), own.transport.get());
+  compare.same("fallback", found.fallback.get(), own.fallback.get());
+  compare.same("number of rings", found.rings.get(), own.rings.get());
+  compare.same("ring ids left open", found.ring_ids.get(), own.ring_ids.get());
+  const std::size_t fixed = sizeof(IntroductionBody) + options.rings.size() * sizeof(wire::be32);
+  compare.same("at least bytes of introduction", blob.size() < fixed ? blob.size() : fixed, fixed);
+  const std::uint8_t* at = blob.data() + sizeof(IntroductionBody);
+  for (const std::uint32_t ring : options.rings) {
+    compare.same("ring", wire::view_as<wire::be32>(at).get(), ring);
+    at += sizeof(wire::be32);
+  }
+  return {{found.epoch.get(), found.nonce.get()},
+          found.ring_source.get() == 0 ? RingSource::configuration : RingSource::made_now,
+          Blob(blob.begin() + static_cast<std::ptrdiff_t>(fixed), blob.end())};
+}
+
+} // namespace
+
+Blob introduce(const GroupOptions& options, const Incarnation& incarnation, RingSource source,
+               std::span<const std::uint8_t> address) {
+  const IntroductionBody body = body_of(options, incarnation, source);
+  const auto fields = bytes_of(body);
+  Blob blob(fields.begin(), fields.end());
+  for (const std::uint32_t ring : options.rings) {
+    const wire::be32 id(ring);
+    const auto bytes = bytes_of(id);
+    blob.insert(blob.end(), bytes.begin(), bytes.end());
+  }
+  blob.insert(blob.end(), address.begin(), address.end());
+  return blob;
+}
+
+std::vector<Introduction> agree(const GroupOptions& options, const std::vector<Blob>& blobs) {
+  std::vector<Introduction> introductions;
+  for (std::uint16_t rank = 0; rank < blobs.size(); ++rank) {
+    introductions.push_back(read(options, rank, blobs[rank]));
+  }
+  return introductions;
+}
+
+} // namespace weir::host

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "host/base/control_note.hpp"
+#include "host/base/error.hpp"
+#include "host/base/group_options.hpp"
+#include "host/base/stall_timer.hpp"
+#include "host/base/stream.hpp"
+#include "host/rendezvous/admission.hpp"
+#include "host/rendezvous/meeting_place.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::host {
+
+using Blob = std::vector<std::uint8_t>;
+
+struct RendezvousPlan {
+  std::uint16_t rank = 0;
+  std::uint16_t world = 0;
+  std::string address; // HOST:PORT of rank 0; with an all-gather it may be empty, its port 0
+  std::chrono::milliseconds timeout{10'000};
+  Credentials credentials{};
+  AllGather all_gather{};     // tells the ranks where rank 0 listens
+  std::string preferred_ip{}; // of rank 0, if it is one of its host's
+  std::chrono::milliseconds keep_alive{10'000};
+};
+
+/// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers
+/// are rejected, counted, and do no harm. Until all ranks are there, a rank whose connection has
+/// closed may come again, for example after a restart. Every function ends within the timeout, as
+/// StallTimer counts it, or throws Error, which names the missing rank. Only the way to rank 0 has
+/// a timeout by the clock, because to resolve a name may take seconds.
+class Rendezvous {
+ public:
+  /// Returns when all ranks are there.
+  explicit Rendezvous(const RendezvousPlan& plan);
+
+  /// Of ranks that have met already. `streams` are as release() hands them over.
+  Rendezvous(const RendezvousPlan& plan, std::vector<std::unique_ptr<FramedStream>> streams)
+      : plan_(plan), credentials_(plan.credentials), timer_(plan.timeout, Clock::now()),
+        streams_(std::move(streams)) {}
+
+  /// Called every millisecond while gather() waits. Must not throw.
+  using Meanwhile = std::function<void()>;
+
+  /// Every rank's blob, in rank order. Every rank must make the same number of calls. `what` names
+  /// the blob, for the error when a rank does not send it.
+  std::vector<Blob> gather(std::span<const std::uint8_t> mine, std::string_view what = "a blob",
+                           const Meanwhile& meanwhile = {});
+
+  /// Ends the job: tells every rank the error, then throws it here.
+  [[noreturn]] void abandon(const Error& error);
+
+  /// On rank 0: callers that were none of the job's ranks.
+  std::uint64_t callers_turned_away() const { return callers_turned_away_; }
+
+  /// With the secret that the all-gather brought, if there is one.
+  const Credentials& credentials() const { return credentials_; }
+
+  /// The connection to a rank. Null where there is none.
+  const FramedStream* connection(std::uint16_t rank) const { return streams_[rank].get(); }
+
+  /// Hands over the connections: on rank 0 one per rank with none for itself, on other ranks the
+  /// one to rank 0.
+  std::vector<std::unique_ptr<FramedStream>> release() { return std::move(streams_); }
+
+ private:
+  struct Objection {
+    TurnedAway::As as;
+    std::string text;
+  };
+
+  Claim claim() const { return {plan_.rank, plan_.world}; }
+
+  Socket open_listener();
+  MeetingPlace invite(const Socket& listener) const;
+  void adopt(const MeetingPlace& place);
+  void admit_all();
+  void seat(Admission& admission, PendingPeer peer);
+  std::optional<Objection> objection_to(const Claim& claim);
+  std::optional<std::uint16_t> first_missing();
+  bool is_here(std::uint16_t rank);
+  [[noreturn]] void give_up_on(std::uint16_t first_missing, const TurnedAway& turned_away);
+  void join();
+
+  /// What a rank sends.
+  struct Due {
+    ControlKind kind;
+    std::string_view what;
+  };
+
+  std::uint32_t most_blob_bytes() const;
+  std::vector<Blob> collect(std::span<const std::uint8_t> mine, std::string_view what,
+                            const Meanwhile& meanwhile);
+  ControlFrame await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile);
+  std::string missing_ranks() const;
+  std::string where() const;
+
+  const RendezvousPlan plan_;
+  Credentials credentials_; // with the all-gather's secret, if the plan has none
+  StallTimer timer_;        // since the constructor or gather() began to wait
+  std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
+  std::string last_objection_;
+  std::uint64_t callers_turned_away_ = 0;
+};
+
+} // namespace weir::host

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/shrink/muster.hpp"
+
+#include "host/base/control_note.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fcntl.h>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::host {
+namespace {
+
+/// The admission closes its own; the lineage's goes on to listen.
+Socket second_of(const Socket& listener) {
+  return Socket([&] { return fcntl(listener.get(), F_DUPFD_CLOEXEC, 0); });
+}
+
+} // namespace
+
+/// Time is left to meet those that answer.
+std::chrono::milliseconds silence_limit(const Lineage& lineage, std::chrono::milliseconds timeout) {
+  const auto patience =
+      std::max<std::chrono::milliseconds>(lineage.keep_alive, FramedStream::kShortestSilence);
+  return std::min(patience, timeout / 3);
+}
+
+Muster::Muster(Lineage& lineage, const ShrinkPlan& plan, Absent absent, Deadline deadline)
+    : lineage_(lineage), plan_(plan), absent_(std::move(absent)), deadline_(deadline),
+      admission_(second_of(lineage.listener), lineage.credentials) {
+  for (const std::uint16_t member : plan.members) {
+    if (member > lineage.self.rank) {
+      above_.try_emplace(member, lineage.endpoints[member], silence_limit(lineage, plan.timeout));
+    }
+  }
+}
+
+Survivors Muster::run() {
+  while (true) {
+    hear(kLook);
+    probe();
+    const std::set<std::uint16_t> missing = awaited();
+    if (missing.empty()) {
+      return conclude();
+    }
+    if (Clock::now() >= deadline_) {
+      abandon(
+          plan_.error(ErrorCode::rendezvous_timeout, missing,
+                      fmt::format("lived and did not come within {} ms", plan_.timeout.count())));
+    }
+  }
+}
+
+void Muster::hear(std::chrono::milliseconds time) {
+  try {
+    if (std::optional<PendingPeer> peer = admission_.next(Clock::now() + time)) {
+      seat(std::move(*peer));
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) { // no descriptor is left
+    abandon(plan_.error(ErrorCode::transport_failure, {lineage_.self.rank}, error.what()));
+  }
+}
+
+/// A rank that comes again has given up its earlier connection, though we may not have heard so. No
+/// other process can come as this rank: it would lack the lineage's token.
+void Muster::seat(PendingPeer peer) {
+  const std::uint16_t rank = peer.claim.rank;
+  if (!above_.contains(rank)) {
+    const Error error =
+        plan_.error(ErrorCode::mismatch, {rank}, "was left out by an earlier shrink");
+    peer.stream->send(code(ControlKind::failed), encode(error));
+    admission_.count(TurnedAway::As::no_rank);
+    return;
+  }
+  peer.stream->notice_silence_within(lineage_.keep_alive);
+  peer.stream->send(code(ControlKind::welcome), {});
+  seats_[rank] = std::move(peer.stream);
+}
+
+bool Muster::has_come(std::uint16_t rank) {
+  const auto seat = seats_.find(rank);
+  if (seat == seats_.end()) {
+    return false;
+  }
+  seat->second->read_available();
+  if (!seat->second->is_open()) {
+    seats_.erase(seat);
+    return false;
+  }
+  return true;
+}
+
+void Muster::probe() {
+  absent_.silent.erase(absent_.silent.upper_bound(lineage_.self.rank), absent_.silent.end());
+  for (auto& [rank, reach] : above_) {
+    const Reach::State state = reach.look();
+    if (has_come(rank)) {
+      continue;
+    }
+    if (state == Reach::State::ended) {
+      absent_.ended.insert(rank);
+    } else if (state == Reach::State::silent) {
+      absent_.silent.insert(rank);
+    }
+  }
+}
+
+/// Who has not come, though it may.
+std::set<std::uint16_t> Muster::awaited() {
+  std::set<std::uint16_t> ranks;
+  for (const auto& [rank, reach] : above_) {
+    if (!has_come(rank) && !absent_.ended.contains(rank) && !absent_.silent.contains(rank)) {
+      ranks.insert(rank);
+    }
+  }
+  return ranks;
+}
+
+Roster Muster::who_goes_on() const {
+  Roster roster{.members = {lineage_.self.rank}, .left_out = lineage_.left_out};
+  roster.left_out.insert(absent_.silent.begin(), absent_.silent.end());
+  for (const auto& [rank, stream] : seats_) {
+    roster.members.push_back(rank);
+  }
+  return roster;
+}
+
+/// Nobody proves that it has ended: who sits on the way may refuse in its name. Then each of all
+/// ranks would go on alone.
+void Muster::check(const Roster& roster) const {
+  const std::size_t left = roster.members.size();
+  if (!may_go_on(roster, lineage_.self.world)) {
+    abandon(plan_.error(ErrorCode::rendezvous_timeout, roster.left_out,
+                        fmt::format("did not answer and may be alive; {} of the first {} ranks are "
+                                    "left; needed are more than half, or half with rank 0",
+                                    left, lineage_.self.world)));
+  }
+  if (left == 1) {
+    const std::set<std::uint16_t>& gone = absent_.ended.empty() ? absent_.silent : absent_.ended;
+    throw plan_.error(ErrorCode::peer_died, gone,
+                      "ended, as it seems, so one rank is left; a shrink leaves two at least. Who "
+                      "wants to go on alone forms a group with world 1");
+  }
+}
+
+Survivors Muster::conclude() {
+  Survivors survivors{.roster = who_goes_on(),
+                      .streams = {},
+                      .callers_turned_away = admission_.turned_away().total()};
+  check(survivors.roster);
+  survivors.streams.emplace_back(); // to this rank itself
+  const std::vector<std::uint8_t> body = encode(survivors.roster);
+  for (auto& [rank, stream] : seats_) {
+    stream->send(code(ControlKind::roster), body);
+    survivors.streams.push_back(std::move(stream));
+  }
+  return survivors;
+}
+
+void Muster::abandon(const Error& error) const {
+  for (const auto& [rank, stream] : seats_) {
+    stream->send(code(ControlKind::failed), encode(error));
+  }
+  throw error;
+}
+
+} // namespace weir::host
