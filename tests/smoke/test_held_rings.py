@@ -18,7 +18,7 @@ from test_worker import RENDEZVOUS, WORKER, Process
 from torch_ranks import TorchJob, need_torch
 from weir import BUILD, Weir, configuration, expect, wait_for
 
-MODULE = BUILD / "lib/host/hold/libweir_switch.so"
+MODULE = BUILD / "lib/host/switch_rings/libweir_switch.so"
 LIBRARY = BUILD / "lib/host/package/libweir.so.1"
 CHOSEN = range(1 << 16, 1 << 31)  # docs/control.md
 NETWORK = "10.99.0"

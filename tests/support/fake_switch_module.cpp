@@ -6,7 +6,7 @@
 ///   unix:FILE:refuse    makes one ring and no second
 ///   unix:FILE:end       makes each ring and ends it at once
 
-#include "host/hold/module.h"
+#include "host/switch_rings/module.h"
 
 #include <cstdio>
 #include <cstring>

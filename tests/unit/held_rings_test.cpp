@@ -4,8 +4,8 @@
 /// notes what it is asked; the fabric has the rings.
 
 #include "host/api/group.hpp"
-#include "host/hold/held_rings.hpp"
 #include "host/rendezvous/made_rings.hpp"
+#include "host/switch_rings/held_rings.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
 

@@ -7,10 +7,10 @@
 #include "host/collective/lone_reducer.hpp"
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
-#include "host/hold/held_rings.hpp"
 #include "host/rendezvous/agreement.hpp"
 #include "host/rendezvous/made_rings.hpp"
 #include "host/rendezvous/rendezvous.hpp"
+#include "host/switch_rings/held_rings.hpp"
 #include "wire/address.hpp"
 
 #include <fmt/format.h>

@@ -6,9 +6,9 @@
 #include "host/base/event_waiter.hpp"
 #include "host/collective/engine.hpp"
 #include "host/control/job_control.hpp"
-#include "host/hold/held_rings.hpp"
 #include "host/rendezvous/agreement.hpp"
 #include "host/shrink/lineage.hpp"
+#include "host/switch_rings/held_rings.hpp"
 #include "host/transport/transport.hpp"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "host/hold/module.h"
+#include "host/switch_rings/module.h"
 
 namespace weir::host {
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WEIR_HOST_HOLD_MODULE_H
-#define WEIR_HOST_HOLD_MODULE_H
+#ifndef WEIR_HOST_SWITCH_RINGS_MODULE_H
+#define WEIR_HOST_SWITCH_RINGS_MODULE_H
 
 /* Between libweir.so and its module libweir_switch.so, which alone knows gRPC: a program that makes
  * no ring loads none of it. Both come from the same version of Weir. */

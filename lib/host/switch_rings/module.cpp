@@ -2,7 +2,7 @@
 
 /// The module libweir_switch.so: rings of a switch by its call HoldRing.
 
-#include "host/hold/module.h"
+#include "host/switch_rings/module.h"
 
 #include <fmt/format.h>
 

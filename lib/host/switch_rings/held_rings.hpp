@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/base/group_options.hpp"
-#include "host/hold/module.h"
+#include "host/switch_rings/module.h"
 
 #include <chrono>
 #include <cstdint>

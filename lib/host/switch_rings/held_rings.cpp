@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/hold/held_rings.hpp"
+#include "host/switch_rings/held_rings.hpp"
 
 #include "host/base/error.hpp"
 #include "host/base/stream.hpp"
-#include "host/hold/switch_module.hpp"
+#include "host/switch_rings/switch_module.hpp"
 
 #include <fmt/format.h>
 

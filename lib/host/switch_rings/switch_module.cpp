@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/hold/switch_module.hpp"
+#include "host/switch_rings/switch_module.hpp"
 
 #include <fmt/format.h>
 
