@@ -31,9 +31,9 @@ class LateTransport : public test::EchoTransport {
  public:
   using EchoTransport::EchoTransport;
 
-  bool post(std::size_t lane, const host::OutgoingMessage& message) override {
+  bool post(std::size_t channel, const host::OutgoingMessage& message) override {
     is_late_ = true;
-    return EchoTransport::post(lane, message);
+    return EchoTransport::post(channel, message);
   }
 
   bool poll(host::TransportListener& listener) override {

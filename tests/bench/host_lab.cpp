@@ -83,14 +83,14 @@ class TimedListener : public host::TransportListener {
  public:
   explicit TimedListener(host::TransportListener& listener) : listener_(listener) {}
 
-  host::Arrival arrived(std::size_t lane, const host::IncomingMessage& message) override {
+  host::Arrival arrived(std::size_t channel, const host::IncomingMessage& message) override {
     const Within library(Stage::results);
-    return listener_.arrived(lane, message);
+    return listener_.arrived(channel, message);
   }
 
-  void completed(std::size_t lane) override {
+  void completed(std::size_t channel) override {
     const Within library(Stage::results);
-    listener_.completed(lane);
+    listener_.completed(channel);
   }
 
  private:
@@ -104,7 +104,9 @@ class TimedTransport : public host::Transport {
 
   std::vector<std::uint8_t> address() const override { return transport_->address(); }
 
-  std::uint32_t queue_pair(std::size_t lane) const override { return transport_->queue_pair(lane); }
+  std::uint32_t queue_pair(std::size_t channel) const override {
+    return transport_->queue_pair(channel);
+  }
 
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override {
@@ -115,9 +117,9 @@ class TimedTransport : public host::Transport {
 
   void quiesce() override { transport_->quiesce(); }
 
-  bool post(std::size_t lane, const host::OutgoingMessage& message) override {
+  bool post(std::size_t channel, const host::OutgoingMessage& message) override {
     const Within transport(Stage::post);
-    return transport_->post(lane, message);
+    return transport_->post(channel, message);
   }
 
   bool poll(host::TransportListener& listener) override {
@@ -142,7 +144,7 @@ class TimedTransport : public host::Transport {
 
   host::TransportStatistics statistics() const override { return transport_->statistics(); }
 
-  std::string describe(std::size_t lane) const override { return transport_->describe(lane); }
+  std::string describe(std::size_t channel) const override { return transport_->describe(channel); }
 
  private:
   /// A thread that has slept in a poll's absence was waiting.

@@ -411,23 +411,23 @@ TEST(Average, OfEveryReductionIsTheSameOnAllRanks) {
   }
 }
 
-/// Every byte of every slice is some lane's, once, whatever the call.
-TEST(Slice, LanesShareACallWithoutGapOrOverlap) {
+/// Every byte of every slice is some channel's, once, whatever the call.
+TEST(Slice, ChannelsShareACallWithoutGapOrOverlap) {
   constexpr Place place{.rank = 1, .world = 3};
   std::vector<std::uint8_t> in(1000);
   std::vector<std::uint8_t> out(1000);
   for (std::uint8_t kind = 0; kind < kDenseCallKinds - 1; ++kind) {
-    for (const std::size_t lanes : {1, 2, 3, 7}) {
+    for (const std::size_t channels : {1, 2, 3, 7}) {
       const Call call{.kind = static_cast<CallKind>(kind), .count = 41, .root = 1};
       std::size_t sent = 0;
       std::size_t kept = 0;
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
+      for (std::size_t channel = 0; channel < channels; ++channel) {
         const Slice slice =
-            slice_of(call, place, {.in = in.data(), .out = out.data()}, lane, lanes);
+            slice_of(call, place, {.in = in.data(), .out = out.data()}, channel, channels);
         EXPECT_EQ(slice.segment_bytes % 4, 0) << "cut within an element";
         sent += slice.bytes();
         if (slice.keep_begin != slice.keep_end) {
-          EXPECT_EQ(slice.out, out.data() + kept) << "lane " << lane << " of " << lanes;
+          EXPECT_EQ(slice.out, out.data() + kept) << "channel " << channel << " of " << channels;
         }
         kept += slice.keep_end - slice.keep_begin;
       }

@@ -32,10 +32,10 @@ constexpr WindowConfig kWindow{.ring = 1,
                                .epoch = 5,
                                .nonce = 3};
 
-std::vector<std::unique_ptr<Reducer>> one_lane() {
-  std::vector<std::unique_ptr<Reducer>> lanes;
-  lanes.push_back(std::make_unique<SwitchReducer>(kWindow));
-  return lanes;
+std::vector<std::unique_ptr<Reducer>> one_channel() {
+  std::vector<std::unique_ptr<Reducer>> channels;
+  channels.push_back(std::make_unique<SwitchReducer>(kWindow));
+  return channels;
 }
 
 struct QueuedCalls : testing::Test {
@@ -43,7 +43,7 @@ struct QueuedCalls : testing::Test {
     std::vector<std::unique_ptr<FramedStream>> own(2);
     std::tie(own[0], rank_0) = test::stream_pair();
     control = std::make_unique<JobControl>(1, 2, Patience{}, std::move(own));
-    while (!engine.lanes_are_idle()) { // the hello
+    while (!engine.channels_are_idle()) { // the hello
       engine.step();
     }
     engine.attach(*control);
@@ -61,7 +61,7 @@ struct QueuedCalls : testing::Test {
   }
 
   test::EchoTransport transport;
-  Engine engine{{.rank = 1, .world = 2}, one_lane(), transport, std::chrono::seconds(10)};
+  Engine engine{{.rank = 1, .world = 2}, one_channel(), transport, std::chrono::seconds(10)};
   std::unique_ptr<FramedStream> rank_0;
   std::unique_ptr<JobControl> control;
   std::deque<Job> jobs;

@@ -47,15 +47,17 @@ class CheckedTransport : public Transport {
   CheckedTransport(std::unique_ptr<Transport> transport, const Arena& arena, Seen& seen)
       : transport_(std::move(transport)), arena_(arena), seen_(seen) {}
 
-  bool post(std::size_t lane, const OutgoingMessage& message) override {
+  bool post(std::size_t channel, const OutgoingMessage& message) override {
     check(message.data, message.data_owner, seen_.of_data);
     check(message.result, message.result_owner, seen_.of_results);
-    return transport_->post(lane, message);
+    return transport_->post(channel, message);
   }
 
   std::vector<std::uint8_t> address() const override { return transport_->address(); }
 
-  std::uint32_t queue_pair(std::size_t lane) const override { return transport_->queue_pair(lane); }
+  std::uint32_t queue_pair(std::size_t channel) const override {
+    return transport_->queue_pair(channel);
+  }
 
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override {
@@ -76,7 +78,7 @@ class CheckedTransport : public Transport {
 
   TransportStatistics statistics() const override { return transport_->statistics(); }
 
-  std::string describe(std::size_t lane) const override { return transport_->describe(lane); }
+  std::string describe(std::size_t channel) const override { return transport_->describe(channel); }
 
  private:
   void check(std::span<const std::uint8_t> bytes, Owner owner, std::set<Owner>& seen) const {

@@ -15,10 +15,10 @@ namespace {
 /// run (birthday bound).
 TEST(SoftwareTransport, DrawsQueuePairsThatHardlyMeet) {
   constexpr std::size_t kDraws = 1000;
-  constexpr std::size_t kLanes = 2;
+  constexpr std::size_t kChannels = 2;
   constexpr std::uint32_t kMulticast = 0xffffff; // IBTA §10.5
-  SoftwareTransport transport({.world = 2, .lanes = kLanes, .slots = 1, .slot_bytes = 256}, {},
-                              nullptr);
+  SoftwareTransport transport({.world = 2, .channels = kChannels, .slots = 1, .slot_bytes = 256},
+                              {}, nullptr);
   std::set<std::uint32_t> drawn;
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     transport.renew(Delivery::by_send);

@@ -96,14 +96,14 @@ class GroupFormation {
   std::optional<Error> agree_on_rings(const std::vector<Introduction>& introductions);
   MadeRings make_rings(const std::vector<Introduction>& introductions);
   void connect(const Blob& predecessor, const Blob& successor);
-  WindowConfig window_config(std::size_t lane) const;
+  WindowConfig window_config(std::size_t channel) const;
   void greet();
   std::optional<Error> exchange_hellos(const std::vector<const MessageWindow*>& windows);
   Error with_explanation(const Error& error,
                          const std::vector<const MessageWindow*>& windows) const;
   void step_quietly();
   void fall_back(const Error& error);
-  std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> lanes);
+  std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> channels);
 
   const GroupOptions& options_;
   const TransportPlan plan_;
@@ -188,9 +188,9 @@ void GroupFormation::go_alone() {
   membership_.lineage->epoch = membership_.incarnation.epoch;
   membership_.algorithm = Algorithm::alone;
   membership_.rings = options_.rings;
-  std::vector<std::unique_ptr<Reducer>> lanes;
-  lanes.push_back(std::make_unique<LoneReducer>());
-  membership_.engine = make_engine(std::move(lanes));
+  std::vector<std::unique_ptr<Reducer>> channels;
+  channels.push_back(std::make_unique<LoneReducer>());
+  membership_.engine = make_engine(std::move(channels));
 }
 
 void GroupFormation::meet() {
@@ -270,29 +270,29 @@ void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
   rendezvous_.gather({}, "that it is connected"); // no rank sends before its successor is connected
 }
 
-WindowConfig GroupFormation::window_config(std::size_t lane) const {
-  return {.ring = membership_.rings[lane],
+WindowConfig GroupFormation::window_config(std::size_t channel) const {
+  return {.ring = membership_.rings[channel],
           .rank = options_.rank,
           .world = options_.world,
           .window = options_.window,
           .message_bytes = options_.message_bytes,
           .epoch = membership_.incarnation.epoch,
           .nonce = membership_.incarnation.nonce,
-          .qp = membership_.transport->queue_pair(lane),
+          .qp = membership_.transport->queue_pair(channel),
           .ack_timeout = plan_.ack_timeout_exponent()};
 }
 
-/// Sends a hello on every lane. Every rank learns every rank's outcome, so that all ranks decide
+/// Sends a hello on every channel. Every rank learns every rank's outcome, so that all ranks decide
 /// alike.
 void GroupFormation::greet() {
-  std::vector<std::unique_ptr<Reducer>> lanes;
+  std::vector<std::unique_ptr<Reducer>> channels;
   std::vector<const MessageWindow*> windows;
   for (std::size_t index = 0; index < options_.rings.size(); ++index) {
-    auto lane = std::make_unique<SwitchReducer>(window_config(index));
-    windows.push_back(&lane->window());
-    lanes.push_back(std::move(lane));
+    auto channel = std::make_unique<SwitchReducer>(window_config(index));
+    windows.push_back(&channel->window());
+    channels.push_back(std::move(channel));
   }
-  membership_.engine = make_engine(std::move(lanes));
+  membership_.engine = make_engine(std::move(channels));
   const std::optional<Error> outcome = exchange_hellos(windows);
   const Blob blob = outcome ? encode(*outcome) : Blob();
   // A neighbour may still lack the acknowledgement of its hello.
@@ -303,8 +303,9 @@ void GroupFormation::greet() {
   }
 }
 
-std::unique_ptr<Engine> GroupFormation::make_engine(std::vector<std::unique_ptr<Reducer>> lanes) {
-  return std::make_unique<Engine>(Place{options_.rank, options_.world}, std::move(lanes),
+std::unique_ptr<Engine>
+GroupFormation::make_engine(std::vector<std::unique_ptr<Reducer>> channels) {
+  return std::make_unique<Engine>(Place{options_.rank, options_.world}, std::move(channels),
                                   *membership_.transport, options_.timeout);
 }
 
@@ -329,7 +330,7 @@ Error GroupFormation::with_explanation(const Error& error,
 std::optional<Error>
 GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
   try {
-    while (!membership_.engine->lanes_are_idle()) {
+    while (!membership_.engine->channels_are_idle()) {
       membership_.progress(Deadline::max());
     }
   } catch (const Error& error) {
@@ -365,10 +366,10 @@ void GroupFormation::fall_back(const Error& error) {
   const std::vector<Blob> addresses =
       rendezvous_.gather(membership_.transport->address(), "its new address");
   connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
-  std::vector<std::unique_ptr<Reducer>> lanes;
-  for (std::size_t lane = 0; lane < options_.rings.size(); ++lane) {
-    const WindowConfig window = window_config(lane);
-    lanes.push_back(
+  std::vector<std::unique_ptr<Reducer>> channels;
+  for (std::size_t channel = 0; channel < options_.rings.size(); ++channel) {
+    const WindowConfig window = window_config(channel);
+    channels.push_back(
         std::make_unique<RingCollectives>(RingReducerConfig{.ring = window.ring,
                                                             .rank = options_.rank,
                                                             .world = options_.world,
@@ -376,7 +377,7 @@ void GroupFormation::fall_back(const Error& error) {
                                                             .slots = plan_.slots,
                                                             .data_bytes = window.data_bytes()}));
   }
-  membership_.engine = make_engine(std::move(lanes));
+  membership_.engine = make_engine(std::move(channels));
 }
 
 } // namespace

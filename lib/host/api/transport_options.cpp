@@ -47,7 +47,7 @@ std::uint32_t slots_of(const GroupOptions& options) {
 TransportPlan transport_plan(const GroupOptions& options) {
   return {.rank = options.rank,
           .world = options.world,
-          .lanes = options.rings.size(),
+          .channels = options.rings.size(),
           .slots = slots_of(options),
           .slot_bytes = options.message_bytes,
           .path_mtu = options.path_mtu,

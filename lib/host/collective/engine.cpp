@@ -22,18 +22,18 @@ bool is_symptom(const Error& error) {
 
 } // namespace
 
-Engine::Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> lanes,
+Engine::Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> channels,
                Transport& transport, std::chrono::milliseconds timeout)
-    : place_(place), lanes_(std::move(lanes)), transport_(transport), timeout_(timeout),
+    : place_(place), channels_(std::move(channels)), transport_(transport), timeout_(timeout),
       stall_timer_(timeout, Clock::now()) {}
 
 void Engine::attach(JobControl& control) {
   control_ = &control;
 }
 
-bool Engine::lanes_are_idle() const {
-  return std::all_of(lanes_.begin(), lanes_.end(),
-                     [](const auto& lane) { return lane->is_idle(); });
+bool Engine::channels_are_idle() const {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->is_idle(); });
 }
 
 Deadline Engine::due() const {
@@ -135,8 +135,8 @@ Progress Engine::progress() const {
 }
 
 void Engine::begin_slices(const Job& job) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane]->begin(share_of(job, lane));
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    channels_[channel]->begin(share_of(job, channel));
   }
 }
 
@@ -151,21 +151,21 @@ void Engine::begin_ready() {
 }
 
 /// Of what is under way.
-Slice Engine::share_of(const Job& job, std::size_t lane) const {
+Slice Engine::share_of(const Job& job, std::size_t channel) const {
   if (job.series == nullptr) {
-    return slice_of(job.call, place_, job.buffers, lane, lanes_.size());
+    return slice_of(job.call, place_, job.buffers, channel, channels_.size());
   }
   const Exchange exchange = job.series->current();
-  Slice slice = slice_of(exchange.call, place_, exchange.buffers, lane, lanes_.size());
+  Slice slice = slice_of(exchange.call, place_, exchange.buffers, channel, channels_.size());
   slice.call = job.call; // that is what another rank may have called otherwise
   return slice;
 }
 
 bool Engine::post_messages() {
   bool moved = false;
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    while (const std::optional<OutgoingMessage> message = lanes_[lane]->next()) {
-      if (!transport_.post(lane, *message)) { // the send queue has room for every window
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    while (const std::optional<OutgoingMessage> message = channels_[channel]->next()) {
+      if (!transport_.post(channel, *message)) { // the send queue has room for every window
         throw Error(ErrorCode::transport_failure, std::nullopt,
                     fmt::format("message {} finds the send queue full", message->number));
       }
@@ -176,15 +176,15 @@ bool Engine::post_messages() {
   return moved;
 }
 
-Arrival Engine::arrived(std::size_t lane, const IncomingMessage& message) {
-  const Arrival arrival = lanes_[lane]->accept(message);
+Arrival Engine::arrived(std::size_t channel, const IncomingMessage& message) {
+  const Arrival arrival = channels_[channel]->accept(message);
   ++results_received_;
   note_move();
   return arrival;
 }
 
-void Engine::completed(std::size_t lane) {
-  lanes_[lane]->complete();
+void Engine::completed(std::size_t channel) {
+  channels_[channel]->complete();
   note_move();
 }
 
@@ -201,16 +201,18 @@ std::size_t Engine::bytes_done() const {
 /// Of the first job's exchange that is under way.
 std::size_t Engine::exchanged_bytes() const {
   std::size_t bytes = 0;
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const bool is_here = lanes_[lane]->finished() > exchanges_done_;
-    bytes += is_here ? share_of(*jobs_.front(), lane).bytes() : lanes_[lane]->bytes_done();
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    const bool is_here = channels_[channel]->finished() > exchanges_done_;
+    bytes += is_here ? share_of(*jobs_.front(), channel).bytes() : channels_[channel]->bytes_done();
   }
   return bytes;
 }
 
 void Engine::retire_jobs() {
-  const auto has_finished = [this](const auto& lane) { return lane->finished() > exchanges_done_; };
-  while (!jobs_.empty() && std::ranges::all_of(lanes_, has_finished)) {
+  const auto has_finished = [this](const auto& channel) {
+    return channel->finished() > exchanges_done_;
+  };
+  while (!jobs_.empty() && std::ranges::all_of(channels_, has_finished)) {
     if (!go_on(*jobs_.front())) {
       return;
     }
@@ -268,7 +270,7 @@ void Engine::average(const Job& job) const {
 /// Between jobs there is nothing to wait for. Frames alone are no progress: repeats may go on for
 /// ever.
 void Engine::check_stall() {
-  if (!stall_timer_.is_over() || lanes_are_idle()) {
+  if (!stall_timer_.is_over() || channels_are_idle()) {
     return;
   }
   if (control_ == nullptr) {
@@ -283,9 +285,9 @@ void Engine::check_stall() {
 /// What tells a rank that does not get the CPU from one that gets no frames, and that from frames
 /// that do not help.
 std::string Engine::describe_standstill() const {
-  const auto busy =
-      std::find_if(lanes_.begin(), lanes_.end(), [](const auto& lane) { return !lane->is_idle(); });
-  const auto lane = static_cast<std::size_t>(busy - lanes_.begin());
+  const auto busy = std::find_if(channels_.begin(), channels_.end(),
+                                 [](const auto& channel) { return !channel->is_idle(); });
+  const auto channel = static_cast<std::size_t>(busy - channels_.begin());
   std::string text = fmt::format("nothing moved for {} ms; {}; meanwhile this rank {}",
                                  timeout_.count(), (*busy)->describe(), stall_timer_.describe());
   const auto add = [&](std::string_view what, const std::optional<std::uint64_t>& before,
@@ -298,7 +300,7 @@ std::string Engine::describe_standstill() const {
   add("packets came", when_moved_.received_packets, now.received_packets);
   add("were repeated", when_moved_.retransmitted_packets, now.retransmitted_packets);
   add("ACK timers ran out", when_moved_.ack_timeouts, now.ack_timeouts);
-  const std::string connections = transport_.describe(lane);
+  const std::string connections = transport_.describe(channel);
   return connections.empty() ? text : fmt::format("{}; {}", text, connections);
 }
 

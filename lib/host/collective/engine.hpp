@@ -31,12 +31,12 @@ struct Job {
   std::atomic<bool> done = false;          // written by the engine, last of all
 };
 
-/// Runs jobs over all lanes, in their order and without a gap. Never blocks. The owner calls step()
-/// until they are done, and now and then between jobs, for peers that still need an
+/// Runs jobs over all channels, in their order and without a gap. Never blocks. The owner calls
+/// step() until they are done, and now and then between jobs, for peers that still need an
 /// acknowledgement. One thread at a time.
 class Engine : private TransportListener {
  public:
-  Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> lanes, Transport& transport,
+  Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> channels, Transport& transport,
          std::chrono::milliseconds timeout);
 
   /// From now on jobs may start, and the end of another rank is noticed.
@@ -48,10 +48,10 @@ class Engine : private TransportListener {
   /// Does all work that is possible now; true when there was any. Throws Error.
   bool step();
 
-  /// Whether every lane has its results and acknowledgements.
-  bool lanes_are_idle() const;
+  /// Whether every channel has its results and acknowledgements.
+  bool channels_are_idle() const;
 
-  bool is_waiting() const { return !jobs_.empty() || !lanes_are_idle(); }
+  bool is_waiting() const { return !jobs_.empty() || !channels_are_idle(); }
 
   /// When step() has work even if nothing comes.
   Deadline due() const;
@@ -64,8 +64,8 @@ class Engine : private TransportListener {
   std::uint64_t results_received() const { return results_received_; }
 
  private:
-  Arrival arrived(std::size_t lane, const IncomingMessage& message) override;
-  void completed(std::size_t lane) override;
+  Arrival arrived(std::size_t channel, const IncomingMessage& message) override;
+  void completed(std::size_t channel) override;
   void consult_control(Deadline now);
   void poll_control();
   Progress progress() const;
@@ -73,7 +73,7 @@ class Engine : private TransportListener {
   void drain();
   void begin_slices(const Job& job);
   void begin_ready();
-  Slice share_of(const Job& job, std::size_t lane) const;
+  Slice share_of(const Job& job, std::size_t channel) const;
   bool post_messages();
   std::size_t bytes_done() const;
   std::size_t exchanged_bytes() const;
@@ -86,14 +86,14 @@ class Engine : private TransportListener {
   std::string describe_standstill() const;
 
   const Place place_;
-  std::vector<std::unique_ptr<Reducer>> lanes_;
+  std::vector<std::unique_ptr<Reducer>> channels_;
   Transport& transport_;
   JobControl* control_ = nullptr;
   const std::chrono::milliseconds timeout_;
   std::deque<Job*> jobs_;            // in their order
-  std::size_t begun_ = 0;            // of those: the lanes have them
+  std::size_t begun_ = 0;            // of those: the channels have them
   std::uint64_t jobs_done_ = 0;      // before those
-  std::uint64_t exchanges_done_ = 0; // of all jobs; each is a slice of every lane
+  std::uint64_t exchanges_done_ = 0; // of all jobs; each is a slice of every channel
   std::size_t bytes_of_earlier_ = 0; // of the first job: of its exchanges that are done
   std::optional<Error> lost_; // what ended the exchange of messages, but may not be the cause
   StallTimer stall_timer_;

@@ -7,7 +7,7 @@
 
 namespace weir::host {
 
-/// A collective between all ranks, as the lanes carry it.
+/// A collective between all ranks, as the channels carry it.
 struct Exchange {
   Call call;
   CallBuffers buffers;

@@ -8,7 +8,7 @@
 namespace weir::host {
 
 /// Of a group of one rank: a reduction is the fold of its own elements alone, whatever else is a
-/// copy. Nothing travels, so a slice is done when begin() returns. One lane has all of a call.
+/// copy. Nothing travels, so a slice is done when begin() returns. One channel has all of a call.
 class LoneReducer : public Reducer {
  public:
   LoneReducer();

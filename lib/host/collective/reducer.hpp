@@ -12,7 +12,7 @@
 namespace weir::host {
 
 /// Turns slices into their results, in their order, by messages to the successor and from the
-/// predecessor. One per lane. No I/O, no clock.
+/// predecessor. One per channel. No I/O, no clock.
 class Reducer {
  public:
   virtual ~Reducer() = default;

@@ -15,12 +15,12 @@ struct Range {
   std::size_t end = 0;
 };
 
-/// A lane's share of a segment, cut between elements.
-Range share_of(std::size_t bytes, std::size_t lane, std::size_t lanes) {
+/// A channel's share of a segment, cut between elements.
+Range share_of(std::size_t bytes, std::size_t channel, std::size_t channels) {
   const auto border = [&](std::size_t index) {
-    return index == lanes ? bytes : bytes / lanes * index / kShareAlignment * kShareAlignment;
+    return index == channels ? bytes : bytes / channels * index / kShareAlignment * kShareAlignment;
   };
-  return {border(lane), border(lane + 1)};
+  return {border(channel), border(channel + 1)};
 }
 
 Collective collective_of(CallKind kind) {
@@ -55,13 +55,13 @@ std::size_t kept_bytes(const Call& call, const Place& place) {
   return call.kind == CallKind::barrier ? 0 : kept.end - kept.begin;
 }
 
-Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers, std::size_t lane,
-               std::size_t lanes) {
+Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
+               std::size_t channel, std::size_t channels) {
   const std::size_t rank_bytes =
       call.kind == CallKind::barrier ? 0 : call.count * element_size(call.type);
   const std::size_t segment_bytes =
       call.kind == CallKind::reduce_scatter ? rank_bytes * place.world : rank_bytes;
-  const Range share = share_of(segment_bytes, lane, lanes);
+  const Range share = share_of(segment_bytes, channel, channels);
   const Range kept = kept_of(call, place, rank_bytes);
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};

@@ -27,7 +27,7 @@ struct CallBuffers {
   Owner out_owner = Owner::caller;
 };
 
-/// One lane's share of a call, as messages carry it: segments of equal length, of which an
+/// One channel's share of a call, as messages carry it: segments of equal length, of which an
 /// all-gather has one for each rank and every other call has one.
 struct Slice {
   Call call;                                      // for errors, and for rings of hosts
@@ -84,9 +84,10 @@ struct Slice {
 /// Bytes of the result that a rank keeps.
 std::size_t kept_bytes(const Call& call, const Place& place);
 
-/// The share of lane `lane` of `lanes`. Segments are cut between elements. The ranks that do not
-/// keep a reduction's result may have no `out`, and only the root of a broadcast needs an `in`.
-Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers, std::size_t lane,
-               std::size_t lanes);
+/// The share of channel `channel` of `channels`. Segments are cut between elements. The ranks that
+/// do not keep a reduction's result may have no `out`, and only the root of a broadcast needs an
+/// `in`.
+Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
+               std::size_t channel, std::size_t channels);
 
 } // namespace weir::host

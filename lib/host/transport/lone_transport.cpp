@@ -23,14 +23,14 @@ class LoneTransport : public Transport {
 
   std::vector<std::uint8_t> address() const override { return {}; }
 
-  std::uint32_t queue_pair(std::size_t /*lane*/) const override { return 0; }
+  std::uint32_t queue_pair(std::size_t /*channel*/) const override { return 0; }
 
   void connect(std::span<const std::uint8_t> /*predecessor*/,
                std::span<const std::uint8_t> /*successor*/) override {}
 
   void renew(Delivery /*delivery*/) override {}
 
-  bool post(std::size_t /*lane*/, const OutgoingMessage& /*message*/) override { return false; }
+  bool post(std::size_t /*channel*/, const OutgoingMessage& /*message*/) override { return false; }
 
   void quiesce() override {}
 
@@ -46,7 +46,7 @@ class LoneTransport : public Transport {
     return {.received_packets = 0, .retransmitted_packets = 0, .ack_timeouts = 0};
   }
 
-  std::string describe(std::size_t /*lane*/) const override { return {}; }
+  std::string describe(std::size_t /*channel*/) const override { return {}; }
 
  private:
   Socket silence_{[] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }}; // never readable

@@ -18,7 +18,7 @@ enum class Owner : std::uint8_t { library, caller };
 /// arriving result may overwrite its data in place, because the switch never reads a repeat of
 /// those (docs/protocol.md §4).
 struct OutgoingMessage {
-  std::uint64_t number = 0; // 0, 1, 2, … on its lane; determines immediate and inbox slot
+  std::uint64_t number = 0; // 0, 1, 2, … on its channel; determines immediate and inbox slot
   std::span<const std::uint8_t> header;
   std::span<const std::uint8_t> data;
   /// Where the data of the incoming message with the same number belong, if they lie in one place.

@@ -4,7 +4,7 @@
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
 #include "host/base/random_bytes.hpp"
-#include "host/transport/lane_numbers.hpp"
+#include "host/transport/channel_numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -15,11 +15,11 @@
 namespace weir::host {
 namespace {
 
-/// The blob of a lane: where to write, and which queue pairs to connect to.
-struct SoftwareLaneAddress {
+/// The blob of a channel: where to write, and which queue pairs to connect to.
+struct SoftwareChannelAddress {
   std::array<std::uint8_t, 16> ip;
   wire::MacAddress mac;
-  LaneNumbers numbers;
+  ChannelNumbers numbers;
 };
 
 constexpr std::uint32_t kMaxPacketsInFlight = 128; // one loss makes go-back-N repeat as many
@@ -35,11 +35,11 @@ std::uint32_t packets_in_flight(const TransportPlan& plan) {
 SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
                                      const SoftwareTransportOptions& options,
                                      std::unique_ptr<FrameIo> frames)
-    : plan_(plan), options_(options), frames_(std::move(frames)), lanes_(plan.lanes),
+    : plan_(plan), options_(options), frames_(std::move(frames)), channels_(plan.channels),
       dice_(options.seed) {
-  for (Lane& lane : lanes_) {
-    lane.inbox.resize(plan.slots_bytes());
-    lane.receives.resize(plan.slots);
+  for (Channel& channel : channels_) {
+    channel.inbox.resize(plan.slots_bytes());
+    channel.receives.resize(plan.slots);
   }
   renew(Delivery::by_send);
 }
@@ -48,36 +48,36 @@ void SoftwareTransport::renew(Delivery delivery) {
   delivery_ = delivery;
   constexpr std::uint32_t k24Bits = 0xffffff;
   constexpr std::uint32_t kFirstNumber = 2; // 0 and 1 are for management, 0xffffff for multicast
-  const auto numbers = static_cast<std::uint32_t>(2 * lanes_.size());
+  const auto numbers = static_cast<std::uint32_t>(2 * channels_.size());
   // Other groups of this host draw theirs too. Equal ones would take one another's packets.
   const std::uint32_t first = random_number(kFirstNumber, k24Bits - numbers);
   device_ = std::make_unique<endpoint::Device>();
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = lanes_[i];
-    lane.outgoing_number = first + static_cast<std::uint32_t>(2 * i);
-    lane.incoming_number = lane.outgoing_number + 1;
-    lane.outgoing_psn = random_number(0, k24Bits);
-    lane.incoming_psn = random_number(0, k24Bits);
-    lane.inbox_key = (random_number(0, k24Bits) << 8) | static_cast<std::uint32_t>(i);
-    lane.outgoing = lane.incoming = nullptr;
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    Channel& channel = channels_[i];
+    channel.outgoing_number = first + static_cast<std::uint32_t>(2 * i);
+    channel.incoming_number = channel.outgoing_number + 1;
+    channel.outgoing_psn = random_number(0, k24Bits);
+    channel.incoming_psn = random_number(0, k24Bits);
+    channel.inbox_key = (random_number(0, k24Bits) << 8) | static_cast<std::uint32_t>(i);
+    channel.outgoing = channel.incoming = nullptr;
     if (delivery == Delivery::by_write) {
-      device_->memory().add(lane.inbox_key, lane.inbox);
+      device_->memory().add(channel.inbox_key, channel.inbox);
     }
   }
 }
 
 std::vector<std::uint8_t> SoftwareTransport::address() const {
   std::vector<std::uint8_t> blob;
-  for (const Lane& lane : lanes_) {
-    SoftwareLaneAddress address{};
+  for (const Channel& channel : channels_) {
+    SoftwareChannelAddress address{};
     address.ip = options_.ip.bytes;
     address.mac = options_.mac;
-    address.numbers.outgoing_number.set(lane.outgoing_number);
-    address.numbers.outgoing_psn.set(lane.outgoing_psn);
-    address.numbers.incoming_number.set(lane.incoming_number);
-    address.numbers.incoming_psn.set(lane.incoming_psn);
-    address.numbers.inbox_key.set(lane.inbox_key);
-    address.numbers.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
+    address.numbers.outgoing_number.set(channel.outgoing_number);
+    address.numbers.outgoing_psn.set(channel.outgoing_psn);
+    address.numbers.incoming_number.set(channel.incoming_number);
+    address.numbers.incoming_psn.set(channel.incoming_psn);
+    address.numbers.inbox_key.set(channel.inbox_key);
+    address.numbers.inbox_base.set(reinterpret_cast<std::uint64_t>(channel.inbox.data()));
     const auto bytes = bytes_of(address);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
@@ -101,66 +101,67 @@ endpoint::QueuePairConfig SoftwareTransport::common_config() const {
 
 void SoftwareTransport::connect(std::span<const std::uint8_t> predecessor,
                                 std::span<const std::uint8_t> successor) {
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    connect_lane(lane, predecessor, successor);
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    connect_channel(channel, predecessor, successor);
   }
 }
 
-void SoftwareTransport::connect_lane(std::size_t index, std::span<const std::uint8_t> predecessor,
-                                     std::span<const std::uint8_t> successor) {
-  Lane& lane = lanes_[index];
-  const SoftwareLaneAddress& behind =
-      lane_address<SoftwareLaneAddress>(predecessor, index, plan_.lanes, plan_.predecessor());
-  const SoftwareLaneAddress& ahead =
-      lane_address<SoftwareLaneAddress>(successor, index, plan_.lanes, plan_.successor());
+void SoftwareTransport::connect_channel(std::size_t index,
+                                        std::span<const std::uint8_t> predecessor,
+                                        std::span<const std::uint8_t> successor) {
+  Channel& channel = channels_[index];
+  const SoftwareChannelAddress& behind = channel_address<SoftwareChannelAddress>(
+      predecessor, index, plan_.channels, plan_.predecessor());
+  const SoftwareChannelAddress& ahead =
+      channel_address<SoftwareChannelAddress>(successor, index, plan_.channels, plan_.successor());
   const auto entropy_port = [](std::uint32_t number) {
     return static_cast<std::uint16_t>(0xc000 | (number & 0x3fff)); // IBTA annex A17.4.2
   };
 
   endpoint::QueuePairConfig outgoing = common_config();
-  outgoing.local_qp = lane.outgoing_number;
-  outgoing.send_psn = lane.outgoing_psn;
+  outgoing.local_qp = channel.outgoing_number;
+  outgoing.send_psn = channel.outgoing_psn;
   outgoing.remote_mac = ahead.mac;
   outgoing.remote_ip.bytes = ahead.ip;
   outgoing.remote_qp = ahead.numbers.incoming_number.get();
   outgoing.receive_psn = ahead.numbers.incoming_psn.get();
-  outgoing.udp_source_port = entropy_port(lane.outgoing_number);
-  lane.outgoing = &device_->create(outgoing);
-  lane.successor_key = ahead.numbers.inbox_key.get();
-  lane.successor_base = ahead.numbers.inbox_base.get();
+  outgoing.udp_source_port = entropy_port(channel.outgoing_number);
+  channel.outgoing = &device_->create(outgoing);
+  channel.successor_key = ahead.numbers.inbox_key.get();
+  channel.successor_base = ahead.numbers.inbox_base.get();
 
   endpoint::QueuePairConfig incoming = common_config();
-  incoming.local_qp = lane.incoming_number;
-  incoming.send_psn = lane.incoming_psn;
+  incoming.local_qp = channel.incoming_number;
+  incoming.send_psn = channel.incoming_psn;
   incoming.remote_mac = behind.mac;
   incoming.remote_ip.bytes = behind.ip;
   incoming.remote_qp = behind.numbers.outgoing_number.get();
   incoming.receive_psn = behind.numbers.outgoing_psn.get();
-  incoming.udp_source_port = entropy_port(lane.incoming_number);
-  lane.incoming = &device_->create(incoming);
+  incoming.udp_source_port = entropy_port(channel.incoming_number);
+  channel.incoming = &device_->create(incoming);
   if (delivery_ == Delivery::by_write) {
-    post_for_writes(lane);
+    post_for_writes(channel);
   }
 }
 
-void SoftwareTransport::post_for_writes(Lane& lane) const {
+void SoftwareTransport::post_for_writes(Channel& channel) const {
   for (std::uint32_t i = 0; i < plan_.slots; ++i) {
-    lane.incoming->post(endpoint::ReceiveRequest{});
+    channel.incoming->post(endpoint::ReceiveRequest{});
   }
 }
 
 /// For the message with the same number of the predecessor.
-void SoftwareTransport::post_receive(Lane& lane, const OutgoingMessage& message) const {
-  const std::span<std::uint8_t> slot = plan_.slot_of(lane.inbox, message.number);
-  endpoint::ReceiveRequest& receive = lane.receives[message.number % plan_.slots];
+void SoftwareTransport::post_receive(Channel& channel, const OutgoingMessage& message) const {
+  const std::span<std::uint8_t> slot = plan_.slot_of(channel.inbox, message.number);
+  endpoint::ReceiveRequest& receive = channel.receives[message.number % plan_.slots];
   receive.id = message.number;
   receive.header = slot.first(kInaHeaderBytes);
   receive.buffer = message.result.empty() ? slot.subspan(kInaHeaderBytes) : message.result;
-  lane.incoming->post(receive);
+  channel.incoming->post(receive);
 }
 
 bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) {
-  Lane& lane = lanes_[index];
+  Channel& channel = channels_[index];
   endpoint::SendRequest request;
   request.id = message.number;
   request.kind = endpoint::SendKind::send_immediate;
@@ -168,13 +169,13 @@ bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) 
   request.data = message.data;
   request.immediate = static_cast<std::uint32_t>(message.number);
   if (delivery_ == Delivery::by_send) {
-    post_receive(lane, message);
+    post_receive(channel, message);
   } else {
     request.kind = endpoint::SendKind::write_immediate;
-    request.remote_address = lane.successor_base + plan_.slot_offset(message.number);
-    request.remote_key = lane.successor_key;
+    request.remote_address = channel.successor_base + plan_.slot_offset(message.number);
+    request.remote_key = channel.successor_key;
   }
-  return lane.outgoing->post(request) == endpoint::PostResult::posted;
+  return channel.outgoing->post(request) == endpoint::PostResult::posted;
 }
 
 /// A closed queue pair drops what comes. Nobody but poll() would store it.
@@ -196,13 +197,13 @@ bool SoftwareTransport::poll(TransportListener& listener) {
   now_ = now();
   bool moved = frames_->receive(*this) != 0;
   device_->expire(now_);
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    moved |= drain_incoming(lane, listener);
-    moved |= drain_outgoing(lane, listener);
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    moved |= drain_incoming(channel, listener);
+    moved |= drain_outgoing(channel, listener);
   }
   moved |= transmit();
-  for (const Lane& lane : lanes_) {
-    throw_if_failed(lane);
+  for (const Channel& channel : channels_) {
+    throw_if_failed(channel);
   }
   if (moved) {
     spins_.restart();
@@ -211,32 +212,32 @@ bool SoftwareTransport::poll(TransportListener& listener) {
 }
 
 bool SoftwareTransport::drain_incoming(std::size_t index, TransportListener& listener) {
-  Lane& lane = lanes_[index];
+  Channel& channel = channels_[index];
   bool moved = false;
-  while (const std::optional<endpoint::Completion> completion = lane.incoming->poll()) {
+  while (const std::optional<endpoint::Completion> completion = channel.incoming->poll()) {
     if (completion->status != endpoint::Status::success) {
       continue; // throw_if_failed has the cause
     }
-    const Arrival arrival = listener.arrived(index, message_of(lane, *completion));
+    const Arrival arrival = listener.arrived(index, message_of(channel, *completion));
     if (delivery_ == Delivery::by_write) {
-      lane.incoming->post(endpoint::ReceiveRequest{});
+      channel.incoming->post(endpoint::ReceiveRequest{});
     } else if (arrival == Arrival::ignored) {
-      lane.incoming->post(lane.receives[completion->id % plan_.slots]);
+      channel.incoming->post(channel.receives[completion->id % plan_.slots]);
     }
     moved = true;
   }
   return moved;
 }
 
-IncomingMessage SoftwareTransport::message_of(Lane& lane,
+IncomingMessage SoftwareTransport::message_of(Channel& channel,
                                               const endpoint::Completion& completion) const {
   const std::uint32_t immediate = completion.immediate.value_or(0);
   if (delivery_ == Delivery::by_write) {
     return message_in_one_piece(
-        immediate, plan_.slot_of(lane.inbox, immediate)
+        immediate, plan_.slot_of(channel.inbox, immediate)
                        .first(std::min(completion.bytes, std::size_t{plan_.slot_bytes})));
   }
-  const endpoint::ReceiveRequest& receive = lane.receives[completion.id % plan_.slots];
+  const endpoint::ReceiveRequest& receive = channel.receives[completion.id % plan_.slots];
   const std::size_t header_bytes = std::min(completion.bytes, receive.header.size());
   return {immediate, receive.header.first(header_bytes),
           receive.buffer.first(completion.bytes - header_bytes)};
@@ -244,7 +245,7 @@ IncomingMessage SoftwareTransport::message_of(Lane& lane,
 
 bool SoftwareTransport::drain_outgoing(std::size_t index, TransportListener& listener) {
   bool moved = false;
-  while (const std::optional<endpoint::Completion> completion = lanes_[index].outgoing->poll()) {
+  while (const std::optional<endpoint::Completion> completion = channels_[index].outgoing->poll()) {
     if (completion->status == endpoint::Status::success) {
       listener.completed(index);
       moved = true;
@@ -280,7 +281,7 @@ bool SoftwareTransport::transmit() {
   return moved;
 }
 
-void SoftwareTransport::throw_if_failed(const Lane& lane) const {
+void SoftwareTransport::throw_if_failed(const Channel& channel) const {
   const auto tell = [&](const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
                         std::string_view direction) {
     if (!queue_pair.failure()) {
@@ -303,8 +304,8 @@ void SoftwareTransport::throw_if_failed(const Lane& lane) const {
                             direction, neighbour, wire::to_string(queue_pair.config().remote_ip),
                             endpoint::name_of(status)));
   };
-  tell(*lane.incoming, plan_.predecessor(), "from");
-  tell(*lane.outgoing, plan_.successor(), "to");
+  tell(*channel.incoming, plan_.predecessor(), "from");
+  tell(*channel.outgoing, plan_.successor(), "to");
 }
 
 Deadline SoftwareTransport::due() const {
@@ -316,8 +317,8 @@ TransportStatistics SoftwareTransport::statistics() const {
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
   std::uint64_t timeouts = 0;
-  for (const Lane& lane : lanes_) {
-    for (const endpoint::QueuePair* queue_pair : {lane.outgoing, lane.incoming}) {
+  for (const Channel& channel : channels_) {
+    for (const endpoint::QueuePair* queue_pair : {channel.outgoing, channel.incoming}) {
       if (queue_pair != nullptr) {
         received += queue_pair->statistics().packets_received;
         retransmitted += queue_pair->statistics().packets_retransmitted;
@@ -332,13 +333,14 @@ TransportStatistics SoftwareTransport::statistics() const {
 }
 
 std::string SoftwareTransport::describe(std::size_t index) const {
-  const Lane& lane = lanes_[index];
-  if (lane.outgoing == nullptr || lane.incoming == nullptr) {
+  const Channel& channel = channels_[index];
+  if (channel.outgoing == nullptr || channel.incoming == nullptr) {
     return {};
   }
   return fmt::format("rank {} has acknowledged up to PSN {} of {} sent, PSN {} is due from rank {}",
-                     plan_.successor(), lane.outgoing->acknowledged_psn(),
-                     lane.outgoing->sent_psn(), lane.incoming->expected_psn(), plan_.predecessor());
+                     plan_.successor(), channel.outgoing->acknowledged_psn(),
+                     channel.outgoing->sent_psn(), channel.incoming->expected_psn(),
+                     plan_.predecessor());
 }
 
 } // namespace weir::host

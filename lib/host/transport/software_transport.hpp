@@ -30,12 +30,14 @@ class SoftwareTransport : public Transport, private FrameReader {
 
   std::vector<std::uint8_t> address() const override;
 
-  std::uint32_t queue_pair(std::size_t lane) const override { return lanes_[lane].outgoing_number; }
+  std::uint32_t queue_pair(std::size_t channel) const override {
+    return channels_[channel].outgoing_number;
+  }
 
   void renew(Delivery delivery) override;
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
-  bool post(std::size_t lane, const OutgoingMessage& message) override;
+  bool post(std::size_t channel, const OutgoingMessage& message) override;
   void quiesce() override;
   bool poll(TransportListener& listener) override;
 
@@ -45,11 +47,11 @@ class SoftwareTransport : public Transport, private FrameReader {
 
   Deadline due() const override;
   TransportStatistics statistics() const override;
-  std::string describe(std::size_t lane) const override;
+  std::string describe(std::size_t channel) const override;
 
  private:
   /// This rank's two ends of one ring.
-  struct Lane {
+  struct Channel {
     // QP numbers and first PSNs are random, so that a restarted job takes no old job's frames.
     std::uint32_t outgoing_number = 0;
     std::uint32_t incoming_number = 0;
@@ -65,17 +67,17 @@ class SoftwareTransport : public Transport, private FrameReader {
     endpoint::QueuePair* incoming = nullptr;
   };
 
-  void post_receive(Lane& lane, const OutgoingMessage& message) const;
-  void post_for_writes(Lane& lane) const;
-  IncomingMessage message_of(Lane& lane, const endpoint::Completion& completion) const;
+  void post_receive(Channel& channel, const OutgoingMessage& message) const;
+  void post_for_writes(Channel& channel) const;
+  IncomingMessage message_of(Channel& channel, const endpoint::Completion& completion) const;
   void accept(std::span<std::uint8_t> frame) override;
   endpoint::QueuePairConfig common_config() const;
-  void connect_lane(std::size_t lane, std::span<const std::uint8_t> predecessor,
-                    std::span<const std::uint8_t> successor);
+  void connect_channel(std::size_t channel, std::span<const std::uint8_t> predecessor,
+                       std::span<const std::uint8_t> successor);
   bool transmit();
-  bool drain_outgoing(std::size_t lane, TransportListener& listener);
-  bool drain_incoming(std::size_t lane, TransportListener& listener);
-  void throw_if_failed(const Lane& lane) const;
+  bool drain_outgoing(std::size_t channel, TransportListener& listener);
+  bool drain_incoming(std::size_t channel, TransportListener& listener);
+  void throw_if_failed(const Channel& channel) const;
   bool is_lost();
   endpoint::TimePoint now() const;
 
@@ -84,7 +86,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   std::unique_ptr<FrameIo> frames_;
   std::unique_ptr<endpoint::Device> device_;
   Delivery delivery_ = Delivery::by_send;
-  std::vector<Lane> lanes_;
+  std::vector<Channel> channels_;
   std::mt19937_64 dice_;
   std::uint64_t frames_lost_ = 0;
   endpoint::TimePoint now_; // of the current poll

@@ -21,9 +21,9 @@ class TransportListener {
   virtual ~TransportListener() = default;
   /// The predecessor's next message is here. The transport's memory for it is free again when the
   /// call returns.
-  virtual Arrival arrived(std::size_t lane, const IncomingMessage& message) = 0;
-  /// The lane's oldest unacknowledged message has been acknowledged.
-  virtual void completed(std::size_t lane) = 0;
+  virtual Arrival arrived(std::size_t channel, const IncomingMessage& message) = 0;
+  /// The channel's oldest unacknowledged message has been acknowledged.
+  virtual void completed(std::size_t channel) = 0;
 };
 
 struct TransportStatistics {
@@ -46,18 +46,18 @@ enum class Delivery : std::uint8_t {
 /// `rank` for fewer bytes.
 wire::IpAddress ip_of(std::span<const std::uint8_t> address, std::uint16_t rank);
 
-/// Reliable connections from the predecessor and to the successor, one of each per lane (a lane is
-/// a ring of the job). Each lane has an inbox of equal slots, used in turn. Messages go by_send
-/// until renew() says otherwise. Throws Error with the neighbour's rank and the cause when a
-/// connection fails. One thread at a time.
+/// Reliable connections from the predecessor and to the successor, one of each per channel (a
+/// channel is a ring of the job). Each channel has an inbox of equal slots, used in turn. Messages
+/// go by_send until renew() says otherwise. Throws Error with the neighbour's rank and the cause
+/// when a connection fails. One thread at a time.
 class Transport {
  public:
   virtual ~Transport() = default;
 
   /// What the neighbours need in order to connect.
   virtual std::vector<std::uint8_t> address() const = 0;
-  /// The number of the lane's queue pair to the successor. It receives the acknowledgements.
-  virtual std::uint32_t queue_pair(std::size_t lane) const = 0;
+  /// The number of the channel's queue pair to the successor. It receives the acknowledgements.
+  virtual std::uint32_t queue_pair(std::size_t channel) const = 0;
   /// Call once, with the neighbours' address(); with two ranks both are the same blob.
   virtual void connect(std::span<const std::uint8_t> predecessor,
                        std::span<const std::uint8_t> successor) = 0;
@@ -66,8 +66,8 @@ class Transport {
   /// Messages are numbered from 0 again.
   virtual void renew(Delivery delivery) = 0;
 
-  /// False when the lane's send queue is full of messages that are not completed.
-  virtual bool post(std::size_t lane, const OutgoingMessage& message) = 0;
+  /// False when the channel's send queue is full of messages that are not completed.
+  virtual bool post(std::size_t channel, const OutgoingMessage& message) = 0;
   /// Ends the connections. When it returns, nothing reads or writes callers' memory any more. Only
   /// statistics(), describe() and another quiesce(), which does nothing, may follow. Does not
   /// throw.
@@ -83,8 +83,8 @@ class Transport {
   virtual Deadline due() const = 0;
 
   virtual TransportStatistics statistics() const = 0;
-  /// Where the lane's connections stand, for an error's text; empty when that is not known.
-  virtual std::string describe(std::size_t lane) const = 0;
+  /// Where the channel's connections stand, for an error's text; empty when that is not known.
+  virtual std::string describe(std::size_t channel) const = 0;
 };
 
 /// Polls in vain before a transport lets its caller sleep: a NIC's answer comes sooner than a sleep
@@ -109,7 +109,7 @@ inline constexpr std::uint8_t kMostRetries = 7;
 struct TransportPlan {
   std::uint16_t rank = 0; // our own, for errors
   std::uint16_t world = 0;
-  std::size_t lanes = 1;
+  std::size_t channels = 1;
   std::uint32_t slots = 0;      // of each inbox; also the depth of the send queue
   std::uint32_t slot_bytes = 0; // longest message
   std::uint32_t path_mtu = 1024;

@@ -4,8 +4,8 @@
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
 #include "host/base/random_bytes.hpp"
+#include "host/transport/channel_numbers.hpp"
 #include "host/transport/inline_data.hpp"
-#include "host/transport/lane_numbers.hpp"
 #include "wire/address.hpp"
 #include "wire/psn.hpp"
 
@@ -45,10 +45,10 @@ constexpr std::size_t kBatch = 16;           // completions
 constexpr auto kDrainLimit = std::chrono::seconds(1);
 constexpr auto kDrainNap = std::chrono::microseconds(20);
 
-/// What neighbours must know about a lane.
-struct VerbsLaneAddress {
+/// What neighbours must know about a channel.
+struct VerbsChannelAddress {
   std::array<std::uint8_t, 16> gid;
-  LaneNumbers numbers;
+  ChannelNumbers numbers;
 };
 
 ibv_mtu mtu_of(std::uint32_t bytes) {
@@ -105,14 +105,14 @@ class VerbsTransport : public Transport {
 
   std::vector<std::uint8_t> address() const override;
 
-  std::uint32_t queue_pair(std::size_t lane) const override {
-    return lanes_[lane].outgoing->qp_num;
+  std::uint32_t queue_pair(std::size_t channel) const override {
+    return channels_[channel].outgoing->qp_num;
   }
 
   void renew(Delivery delivery) override;
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
-  bool post(std::size_t lane, const OutgoingMessage& message) override;
+  bool post(std::size_t channel, const OutgoingMessage& message) override;
   void quiesce() override;
   bool poll(TransportListener& listener) override;
 
@@ -124,7 +124,7 @@ class VerbsTransport : public Transport {
 
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
-  std::string describe(std::size_t lane) const override;
+  std::string describe(std::size_t channel) const override;
 
  private:
   using Pieces = std::array<ibv_sge, kPieces>;
@@ -136,7 +136,7 @@ class VerbsTransport : public Transport {
   };
 
   /// This rank's two ends of one ring. A member is declared after those that it uses.
-  struct Lane {
+  struct Channel {
     std::vector<std::uint8_t> inbox; // slots
     // Slots: headers of outgoing messages, and copies of data that the device cannot read where
     // they are.
@@ -158,14 +158,14 @@ class VerbsTransport : public Transport {
 
   enum class Direction : std::uint64_t { outgoing = 0, incoming = 1 };
 
-  static std::uint64_t work_id(std::size_t lane, Direction direction) {
-    return std::uint64_t{lane} << 1 | static_cast<std::uint64_t>(direction);
+  static std::uint64_t work_id(std::size_t channel, Direction direction) {
+    return std::uint64_t{channel} << 1 | static_cast<std::uint64_t>(direction);
   }
 
   void check_port();
   void open_event_channel();
   bool take_events();
-  void make_slots(Lane& lane);
+  void make_slots(Channel& channel);
 
   /// What the predecessor may do with our memory.
   int peers_access() const { return delivery_ == Delivery::by_write ? IBV_ACCESS_REMOTE_WRITE : 0; }
@@ -179,7 +179,7 @@ class VerbsTransport : public Transport {
   std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes, Owner owner) const;
   void post_receive(std::size_t index, const OutgoingMessage& message);
   void post_receive(std::size_t index, std::span<ibv_sge> pieces);
-  Pieces pieces_of(Lane& lane, const OutgoingMessage& message) const;
+  Pieces pieces_of(Channel& channel, const OutgoingMessage& message) const;
   std::span<const ibv_wc> take_completions(std::span<ibv_wc, kBatch> room);
   void take(const ibv_wc& completion, TransportListener& listener);
   void take_send(std::size_t index, const ibv_wc& completion, TransportListener& listener);
@@ -193,7 +193,7 @@ class VerbsTransport : public Transport {
   CompletionChannel events_;
   CompletionQueue completions_;
   ibv_gid gid_{};
-  std::vector<Lane> lanes_;
+  std::vector<Channel> channels_;
   Delivery delivery_ = Delivery::by_send;
   std::uint32_t inline_bytes_ = kWantedInline; // of a message, at most
   std::size_t under_way_ = 0;                  // requests posted and not completed
@@ -206,9 +206,9 @@ VerbsTransport::VerbsTransport(const TransportPlan& plan, std::shared_ptr<VerbsN
     : plan_(plan), nic_(std::move(nic)), gid_index_(gid_index) {
   check_port();
   open_event_channel();
-  lanes_.resize(plan.lanes);
-  for (Lane& lane : lanes_) {
-    make_slots(lane);
+  channels_.resize(plan.channels);
+  for (Channel& channel : channels_) {
+    make_slots(channel);
   }
   renew(Delivery::by_send);
 }
@@ -217,22 +217,23 @@ VerbsTransport::VerbsTransport(const TransportPlan& plan, std::shared_ptr<VerbsN
 void VerbsTransport::renew(Delivery delivery) {
   delivery_ = delivery;
   destroy_queue_pairs();
-  const std::size_t depth = 2 * plan_.lanes * plan_.slots;
+  const std::size_t depth = 2 * plan_.channels * plan_.slots;
   take_events(); // the queue's end waits for them
   completions_.reset();
   is_armed_ = false;
   completions_.reset(nic_->made(
       ibv_create_cq(&nic_->context(), static_cast<int>(depth), nullptr, events_.get(), 0),
       fmt::format("no completion queue of {}", depth)));
-  for (Lane& lane : lanes_) {
-    lane.outgoing = make_queue_pair();
-    lane.incoming = make_queue_pair();
-    lane.outgoing_psn = random_number(0, 0xffffff);
-    lane.incoming_psn = random_number(0, 0xffffff);
-    lane.posted_psn = lane.outgoing_psn;
-    lane.posted = lane.completed = lane.received = 0;
-    lane.inbox_region.reset(); // both at once may exceed the limit of locked memory
-    lane.inbox_region = nic_->make_region(lane.inbox, IBV_ACCESS_LOCAL_WRITE | peers_access());
+  for (Channel& channel : channels_) {
+    channel.outgoing = make_queue_pair();
+    channel.incoming = make_queue_pair();
+    channel.outgoing_psn = random_number(0, 0xffffff);
+    channel.incoming_psn = random_number(0, 0xffffff);
+    channel.posted_psn = channel.outgoing_psn;
+    channel.posted = channel.completed = channel.received = 0;
+    channel.inbox_region.reset(); // both at once may exceed the limit of locked memory
+    channel.inbox_region =
+        nic_->make_region(channel.inbox, IBV_ACCESS_LOCAL_WRITE | peers_access());
   }
 }
 
@@ -258,11 +259,11 @@ void VerbsTransport::check_port() {
   }
 }
 
-void VerbsTransport::make_slots(Lane& lane) {
-  lane.inbox.resize(plan_.slots_bytes());
-  lane.outbox.resize(plan_.slots_bytes());
-  lane.receives.resize(plan_.slots);
-  lane.outbox_region = nic_->make_region(lane.outbox, IBV_ACCESS_LOCAL_WRITE);
+void VerbsTransport::make_slots(Channel& channel) {
+  channel.inbox.resize(plan_.slots_bytes());
+  channel.outbox.resize(plan_.slots_bytes());
+  channel.receives.resize(plan_.slots);
+  channel.outbox_region = nic_->make_region(channel.outbox, IBV_ACCESS_LOCAL_WRITE);
 }
 
 /// Queue pairs of many devices send short messages faster when the CPU hands over the bytes with
@@ -353,15 +354,15 @@ void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t,
 
 std::vector<std::uint8_t> VerbsTransport::address() const {
   std::vector<std::uint8_t> blob;
-  for (const Lane& lane : lanes_) {
-    VerbsLaneAddress address{};
+  for (const Channel& channel : channels_) {
+    VerbsChannelAddress address{};
     std::memcpy(address.gid.data(), gid_.raw, address.gid.size());
-    address.numbers.outgoing_number.set(lane.outgoing->qp_num);
-    address.numbers.outgoing_psn.set(lane.outgoing_psn);
-    address.numbers.incoming_number.set(lane.incoming->qp_num);
-    address.numbers.incoming_psn.set(lane.incoming_psn);
-    address.numbers.inbox_key.set(lane.inbox_region->rkey);
-    address.numbers.inbox_base.set(reinterpret_cast<std::uint64_t>(lane.inbox.data()));
+    address.numbers.outgoing_number.set(channel.outgoing->qp_num);
+    address.numbers.outgoing_psn.set(channel.outgoing_psn);
+    address.numbers.incoming_number.set(channel.incoming->qp_num);
+    address.numbers.incoming_psn.set(channel.incoming_psn);
+    address.numbers.inbox_key.set(channel.inbox_region->rkey);
+    address.numbers.inbox_base.set(reinterpret_cast<std::uint64_t>(channel.inbox.data()));
     const auto bytes = bytes_of(address);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
@@ -370,21 +371,21 @@ std::vector<std::uint8_t> VerbsTransport::address() const {
 
 void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
                              std::span<const std::uint8_t> successor) {
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = lanes_[i];
-    const VerbsLaneAddress& behind =
-        lane_address<VerbsLaneAddress>(predecessor, i, lanes_.size(), plan_.predecessor());
-    const VerbsLaneAddress& ahead =
-        lane_address<VerbsLaneAddress>(successor, i, lanes_.size(), plan_.successor());
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    Channel& channel = channels_[i];
+    const VerbsChannelAddress& behind =
+        channel_address<VerbsChannelAddress>(predecessor, i, channels_.size(), plan_.predecessor());
+    const VerbsChannelAddress& ahead =
+        channel_address<VerbsChannelAddress>(successor, i, channels_.size(), plan_.successor());
     for (std::uint32_t slot = 0; delivery_ == Delivery::by_write && slot < plan_.slots; ++slot) {
       post_receive(i, std::span<ibv_sge>());
     }
-    bring_up(*lane.incoming, behind.gid, behind.numbers.outgoing_number.get(),
-             behind.numbers.outgoing_psn.get(), lane.incoming_psn);
-    bring_up(*lane.outgoing, ahead.gid, ahead.numbers.incoming_number.get(),
-             ahead.numbers.incoming_psn.get(), lane.outgoing_psn);
-    lane.successor_key = ahead.numbers.inbox_key.get();
-    lane.successor_base = ahead.numbers.inbox_base.get();
+    bring_up(*channel.incoming, behind.gid, behind.numbers.outgoing_number.get(),
+             behind.numbers.outgoing_psn.get(), channel.incoming_psn);
+    bring_up(*channel.outgoing, ahead.gid, ahead.numbers.incoming_number.get(),
+             ahead.numbers.incoming_psn.get(), channel.outgoing_psn);
+    channel.successor_key = ahead.numbers.inbox_key.get();
+    channel.successor_base = ahead.numbers.inbox_base.get();
   }
 }
 
@@ -401,12 +402,12 @@ std::optional<std::uint32_t> VerbsTransport::user_key(std::span<const std::uint8
 
 /// For the message with the same number of the predecessor.
 void VerbsTransport::post_receive(std::size_t index, const OutgoingMessage& message) {
-  Lane& lane = lanes_[index];
-  const std::span<std::uint8_t> slot = plan_.slot_of(lane.inbox, message.number);
-  const std::uint32_t inbox_key = lane.inbox_region->lkey;
+  Channel& channel = channels_[index];
+  const std::span<std::uint8_t> slot = plan_.slot_of(channel.inbox, message.number);
+  const std::uint32_t inbox_key = channel.inbox_region->lkey;
   const std::optional<std::uint32_t> key = user_key(message.result, message.result_owner);
   const std::span<std::uint8_t> data = key ? message.result : slot.subspan(kInaHeaderBytes);
-  Receive& receive = lane.receives[message.number % plan_.slots];
+  Receive& receive = channel.receives[message.number % plan_.slots];
   receive = {.data = data,
              .pieces = {piece_of(slot.first(kInaHeaderBytes), inbox_key),
                         piece_of(data, key.value_or(inbox_key))}};
@@ -420,7 +421,7 @@ void VerbsTransport::post_receive(std::size_t index, std::span<ibv_sge> pieces) 
   request.sg_list = pieces.data();
   request.num_sge = static_cast<int>(pieces.size());
   ibv_recv_wr* bad = nullptr;
-  const int error = ibv_post_recv(lanes_[index].incoming.get(), &request, &bad);
+  const int error = ibv_post_recv(channels_[index].incoming.get(), &request, &bad);
   if (error != 0) {
     nic_->fail("posting a receive", error);
   }
@@ -428,8 +429,8 @@ void VerbsTransport::post_receive(std::size_t index, std::span<ibv_sge> pieces) 
 }
 
 bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
-  Lane& lane = lanes_[index];
-  if (lane.posted - lane.completed == plan_.slots) {
+  Channel& channel = channels_[index];
+  if (channel.posted - channel.completed == plan_.slots) {
     return false;
   }
   if (delivery_ == Delivery::by_send) {
@@ -444,31 +445,32 @@ bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
     request.send_flags |= IBV_SEND_INLINE; // copied by the call, whatever memory it is in
     pieces = {piece_of(message.header, 0), piece_of(message.data, 0)};
   } else {
-    pieces = pieces_of(lane, message);
+    pieces = pieces_of(channel, message);
   }
   request.num_sge = message.data.empty() ? 1 : static_cast<int>(pieces.size());
   request.imm_data = htonl(static_cast<std::uint32_t>(message.number));
   request.opcode = IBV_WR_SEND_WITH_IMM;
   if (delivery_ == Delivery::by_write) {
     request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    request.wr.rdma.remote_addr = lane.successor_base + plan_.slot_offset(message.number);
-    request.wr.rdma.rkey = lane.successor_key;
+    request.wr.rdma.remote_addr = channel.successor_base + plan_.slot_offset(message.number);
+    request.wr.rdma.rkey = channel.successor_key;
   }
   ibv_send_wr* bad = nullptr;
-  const int error = ibv_post_send(lane.outgoing.get(), &request, &bad);
+  const int error = ibv_post_send(channel.outgoing.get(), &request, &bad);
   if (error != 0) {
     nic_->fail(fmt::format("posting message {}", message.number), error);
   }
-  ++lane.posted;
-  lane.posted_psn = wire::psn_add(lane.posted_psn, packets_of(message));
+  ++channel.posted;
+  channel.posted_psn = wire::psn_add(channel.posted_psn, packets_of(message));
   ++under_way_;
   return true;
 }
 
 /// The header's copy, and the data: where they are, or their copy.
-VerbsTransport::Pieces VerbsTransport::pieces_of(Lane& lane, const OutgoingMessage& message) const {
-  const std::span<std::uint8_t> slot = plan_.slot_of(lane.outbox, message.number);
-  const std::uint32_t outbox_key = lane.outbox_region->lkey;
+VerbsTransport::Pieces VerbsTransport::pieces_of(Channel& channel,
+                                                 const OutgoingMessage& message) const {
+  const std::span<std::uint8_t> slot = plan_.slot_of(channel.outbox, message.number);
+  const std::uint32_t outbox_key = channel.outbox_region->lkey;
   std::ranges::copy(message.header, slot.begin());
   const auto header = piece_of(slot.first(message.header.size()), outbox_key);
   if (const std::optional<std::uint32_t> key = user_key(message.data, message.data_owner)) {
@@ -515,17 +517,17 @@ void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener)
   if (completion.status != IBV_WC_SUCCESS) {
     fail_connection(completion, direction);
   }
-  Lane& lane = lanes_[index];
+  Channel& channel = channels_[index];
   if (direction == Direction::outgoing) {
-    ++lane.completed;
+    ++channel.completed;
     listener.completed(index);
   } else if (delivery_ == Delivery::by_send) {
     take_send(index, completion, listener);
   } else {
     const std::uint32_t immediate = ntohl(completion.imm_data);
     const std::size_t bytes = std::min(completion.byte_len, plan_.slot_bytes);
-    listener.arrived(
-        index, message_in_one_piece(immediate, plan_.slot_of(lane.inbox, immediate).first(bytes)));
+    listener.arrived(index, message_in_one_piece(
+                                immediate, plan_.slot_of(channel.inbox, immediate).first(bytes)));
     post_receive(index, std::span<ibv_sge>());
   }
 }
@@ -533,19 +535,19 @@ void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener)
 /// Receives end in the order of their posting.
 void VerbsTransport::take_send(std::size_t index, const ibv_wc& completion,
                                TransportListener& listener) {
-  Lane& lane = lanes_[index];
-  Receive& receive = lane.receives[lane.received % plan_.slots];
+  Channel& channel = channels_[index];
+  Receive& receive = channel.receives[channel.received % plan_.slots];
   const std::size_t header_bytes = std::min<std::size_t>(completion.byte_len, kInaHeaderBytes);
   const std::size_t data_bytes =
       std::min<std::size_t>(completion.byte_len - header_bytes, receive.data.size());
   const Arrival arrival = listener.arrived(
       index, {.immediate = ntohl(completion.imm_data),
-              .header = plan_.slot_of(lane.inbox, lane.received).first(header_bytes),
+              .header = plan_.slot_of(channel.inbox, channel.received).first(header_bytes),
               .data = receive.data.first(data_bytes)});
   if (arrival == Arrival::ignored) {
     post_receive(index, receive.pieces);
   } else {
-    ++lane.received;
+    ++channel.received;
   }
 }
 
@@ -554,8 +556,8 @@ void VerbsTransport::take_send(std::size_t index, const ibv_wc& completion,
 void VerbsTransport::quiesce() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  for (const Lane& lane : lanes_) {
-    for (ibv_qp* queue_pair : {lane.outgoing.get(), lane.incoming.get()}) {
+  for (const Channel& channel : channels_) {
+    for (ibv_qp* queue_pair : {channel.outgoing.get(), channel.incoming.get()}) {
       if (queue_pair != nullptr) {                            // not destroyed by an earlier call
         ibv_modify_qp(queue_pair, &attributes, IBV_QP_STATE); // a refusal shows below
       }
@@ -583,9 +585,9 @@ bool VerbsTransport::drain() {
 }
 
 void VerbsTransport::destroy_queue_pairs() {
-  for (Lane& lane : lanes_) {
-    lane.outgoing.reset();
-    lane.incoming.reset();
+  for (Channel& channel : channels_) {
+    channel.outgoing.reset();
+    channel.incoming.reset();
   }
   under_way_ = 0; // their requests have ended with them
 }
@@ -613,17 +615,17 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
 }
 
 std::string VerbsTransport::describe(std::size_t index) const {
-  const Lane& lane = lanes_[index];
-  const std::optional<ibv_qp_attr> outgoing = query(lane.outgoing.get());
-  const std::optional<ibv_qp_attr> incoming = query(lane.incoming.get());
+  const Channel& channel = channels_[index];
+  const std::optional<ibv_qp_attr> outgoing = query(channel.outgoing.get());
+  const std::optional<ibv_qp_attr> incoming = query(channel.incoming.get());
   if (!outgoing || !incoming) {
     return {};
   }
-  const bool is_lost = wire::psn_before(lane.posted_psn, outgoing->sq_psn);
+  const bool is_lost = wire::psn_before(channel.posted_psn, outgoing->sq_psn);
   return fmt::format(
       "the queue pair to rank {} is in {}, its messages end before PSN {}, and it sends PSN {} "
       "next{}; the one from rank {} is in {} and waits for PSN {}",
-      plan_.successor(), name_of(outgoing->qp_state), lane.posted_psn, outgoing->sq_psn,
+      plan_.successor(), name_of(outgoing->qp_state), channel.posted_psn, outgoing->sq_psn,
       is_lost ? ", so the device has lost count (docs/transports.md)" : "", plan_.predecessor(),
       name_of(incoming->qp_state), incoming->rq_psn);
 }
