@@ -4,7 +4,7 @@
 /// notes what it is asked; the fabric has the rings.
 
 #include "host/api/group.hpp"
-#include "host/rendezvous/made_rings.hpp"
+#include "host/rendezvous/allocated_rings.hpp"
 #include "host/switch_rings/held_rings.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
@@ -339,19 +339,19 @@ TEST_F(HeldRingsJob, RanksAgreeWhoNamesTheRings) {
   EXPECT_THAT(asked(), ElementsAre()) << "nothing is made before they agree";
 }
 
-TEST(MadeRings, TravelAsIdsOrAsAnError) {
+TEST(AllocatedRings, TravelAsIdsOrAsAnError) {
   const Ids ids{0, 65536, UINT32_MAX};
-  EXPECT_EQ(std::get<Ids>(decode_made_rings(encode(MadeRings(ids)), 3, 4)), ids);
-  const MadeRings refused = Error(ErrorCode::not_aggregated, std::nullopt, "no room");
-  const Error error = std::get<Error>(decode_made_rings(encode(refused), 3, 4));
+  EXPECT_EQ(std::get<Ids>(decode_allocated_rings(encode(AllocatedRings(ids)), 3, 4)), ids);
+  const AllocatedRings refused = Error(ErrorCode::not_aggregated, std::nullopt, "no room");
+  const Error error = std::get<Error>(decode_allocated_rings(encode(refused), 3, 4));
   EXPECT_EQ(error.code(), ErrorCode::not_aggregated);
   EXPECT_STREQ(error.what(), "no room");
 }
 
-TEST(MadeRings, ThatCannotBeReadAreAnError) {
-  const Blob two = encode(MadeRings(Ids{1, 2}));
+TEST(AllocatedRings, ThatCannotBeReadAreAnError) {
+  const Blob two = encode(AllocatedRings(Ids{1, 2}));
   for (const Blob& blob : {Blob{}, Blob{0}, Blob{2}, Blob(9, 2), two}) {
-    const Error error = std::get<Error>(decode_made_rings(blob, 3, 4));
+    const Error error = std::get<Error>(decode_allocated_rings(blob, 3, 4));
     EXPECT_EQ(error.code(), ErrorCode::transport_failure);
     EXPECT_EQ(error.rank(), 0);
   }

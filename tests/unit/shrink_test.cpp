@@ -6,7 +6,7 @@
 #include "host/api/group_formation.hpp"
 #include "host/api/membership.hpp"
 #include "host/api/transport_options.hpp"
-#include "host/shrink/roster.hpp"
+#include "host/shrink/shrink_membership.hpp"
 #include "host_job.hpp"
 #include "rank_zero.hpp"
 #include "support/comes_true.hpp"
@@ -190,7 +190,7 @@ TEST_F(Shrink, CallersWaitNotUntilTheShrink) {
   expect_none(run_ranks(2, [&](std::uint16_t rank) {
     const GroupOptions own = options(rank);
     Membership membership = form_group(own, open_software_transport(own, fabric_.open(rank)));
-    const std::string port = std::to_string(port_of(membership.lineage->listener));
+    const std::string port = std::to_string(port_of(membership.history->listener));
     for (int caller = 0; caller < 3; ++caller) {
       const Socket stranger = connected_to("127.0.0.1:" + port);
       char byte = 0;
@@ -268,9 +268,9 @@ TEST(ShrinkInTheSwitch, GoesOnWithARingOfFewerRanks) {
   }));
 }
 
-// ----------------------------------------------------------------------------------------- roster
+// -------------------------------------------------------------------------------------- membership
 
-TEST(Roster, TellsWhoMayGoOn) {
+TEST(ShrinkMembership, TellsWhoMayGoOn) {
   struct Row {
     std::vector<std::uint16_t> members;
     std::set<std::uint16_t> left_out;
@@ -296,12 +296,12 @@ TEST(Roster, TellsWhoMayGoOn) {
 }
 
 /// Of all ways to cut five ranks in two parts that do not hear each other, while some have died.
-TEST(Roster, NeverLetsTwoPartsGoOn) {
+TEST(ShrinkMembership, NeverLetsTwoPartsGoOn) {
   constexpr std::uint16_t kRanks = 5;
   for (unsigned dead = 0; dead < 1U << kRanks; ++dead) {
     for (unsigned side = 0; side < 1U << kRanks; ++side) {
-      Roster one;
-      Roster other;
+      ShrinkMembership one;
+      ShrinkMembership other;
       for (std::uint16_t rank = 0; rank < kRanks; ++rank) {
         const bool lives = (dead >> rank & 1U) == 0;
         const bool is_in_one = (side >> rank & 1U) != 0;
@@ -318,21 +318,21 @@ TEST(Roster, NeverLetsTwoPartsGoOn) {
   }
 }
 
-TEST(Roster, IsReadAsWritten) {
-  const Roster roster{.members = {0, 2, 255}, .left_out = {1, 7}};
+TEST(ShrinkMembership, IsReadAsWritten) {
+  const ShrinkMembership membership{.members = {0, 2, 255}, .left_out = {1, 7}};
   const std::vector<std::uint8_t> bytes{0, 3, 0, 0, 0, 2, 0, 255, 0, 1, 0, 7};
-  EXPECT_EQ(encode(roster), bytes);
-  const std::optional<Roster> read = decode_roster(bytes);
+  EXPECT_EQ(encode(membership), bytes);
+  const std::optional<ShrinkMembership> read = decode_membership(bytes);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->members, roster.members);
-  EXPECT_EQ(read->left_out, roster.left_out);
+  EXPECT_EQ(read->members, membership.members);
+  EXPECT_EQ(read->left_out, membership.left_out);
 }
 
-TEST(Roster, IsNotReadFromOtherBytes) {
+TEST(ShrinkMembership, IsNotReadFromOtherBytes) {
   using Body = std::vector<std::uint8_t>;
   for (const Body& body : {Body{}, Body{0}, Body{0, 1}, Body{0, 2, 0, 1}, Body{0, 1, 0, 1, 0},
                            Body{0, 2, 0, 1, 0, 1}, Body{0, 2, 0, 2, 0, 1}}) {
-    EXPECT_FALSE(decode_roster(body)) << testing::PrintToString(body);
+    EXPECT_FALSE(decode_membership(body)) << testing::PrintToString(body);
   }
 }
 

@@ -149,7 +149,7 @@ TEST(Strangers, AreClosedWhenTheyAreTooSlow) {
     EXPECT_TRUE(is_closed(*stranger));
   }
   EXPECT_EQ(heard(unanswering, 26).size(), 25) << "a challenge, and then the end";
-  EXPECT_EQ(acceptor.admission.turned_away().total(), 3);
+  EXPECT_EQ(acceptor.admission.rejections().total(), 3);
 }
 
 TEST(Strangers, AreClosedWhenTheySpeakOutOfTurn) {
@@ -184,7 +184,7 @@ TEST(Strangers, AreClosedWhenTheySpeakOutOfTurn) {
     const Socket stranger = connected_to(acceptor.address);
     say(stranger, row.said);
     EXPECT_FALSE(acceptor.next(milliseconds(50))) << row.text;
-    EXPECT_EQ(acceptor.admission.turned_away().total(), 1) << row.text;
+    EXPECT_EQ(acceptor.admission.rejections().total(), 1) << row.text;
   }
 }
 
@@ -221,7 +221,7 @@ TEST(Strangers, GiveWayWhenTheyAreTooManyTheSilentFirst) {
   };
   EXPECT_EQ(answer(silent[0]), 0) << "still open";
   EXPECT_EQ(answer(silent[1]), -1) << "closed";
-  EXPECT_EQ(acceptor.admission.turned_away().total(), 1);
+  EXPECT_EQ(acceptor.admission.rejections().total(), 1);
   answer_challenge(challenged);
   const std::optional<PendingPeer> peer = acceptor.next(milliseconds(2000));
   ASSERT_TRUE(peer);
@@ -265,7 +265,7 @@ TEST(Strangers, FromOneAddressTakeNobodysPlaceFromAnother) {
     }
   }
   EXPECT_FALSE(acceptor.next(milliseconds(200)));
-  EXPECT_EQ(acceptor.admission.turned_away().total(), 101) << "all of the flood";
+  EXPECT_EQ(acceptor.admission.rejections().total(), 101) << "all of the flood";
   say(rank, raw_join(3, 5));
   EXPECT_FALSE(acceptor.next(milliseconds(100)));
   answer_challenge(rank);
@@ -348,7 +348,7 @@ TEST(Strangers, AdmitNobodyByTheNonceInAFrameOfAnotherKind) {
   const std::string nonce = heard(caller, 9 + 16).substr(9);
   say(caller, raw_frame(4, nonce));
   EXPECT_FALSE(acceptor.next(milliseconds(50)));
-  EXPECT_EQ(acceptor.admission.turned_away().total(), 1);
+  EXPECT_EQ(acceptor.admission.rejections().total(), 1);
 }
 
 // -- with a job name and a secret
@@ -446,7 +446,7 @@ TEST(Secret, AHandshakeWorksOnceOnly) {
   EXPECT_FALSE(acceptor.next(milliseconds(50)));
   say(replayer, said.answer);
   EXPECT_FALSE(acceptor.next());
-  EXPECT_EQ(acceptor.admission.turned_away().total(), 1);
+  EXPECT_EQ(acceptor.admission.rejections().total(), 1);
 }
 
 TEST(Secret, AnAnswerWithoutItsCodeAdmitsNobody) {
@@ -457,7 +457,7 @@ TEST(Secret, AnAnswerWithoutItsCodeAdmitsNobody) {
   changed.back() = static_cast<char>(changed.back() ^ 1);
   say(rank, changed);
   EXPECT_FALSE(acceptor.next());
-  EXPECT_EQ(acceptor.admission.turned_away().total(), 1);
+  EXPECT_EQ(acceptor.admission.rejections().total(), 1);
 }
 
 // -- listeners that are not rank 0

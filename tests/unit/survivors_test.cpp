@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// How the ranks of a group find out who is left, without groups: lineages that the tests make.
+/// How the ranks of a group find out who is left, without groups: histories that the tests make.
 
 #include "host/rendezvous/admission.hpp"
 #include "host/rendezvous/joining.hpp"
@@ -45,21 +45,21 @@ class SilentAddress {
   std::vector<Socket> callers_;
 };
 
-/// The lineages of the ranks of one group, by rank.
-std::vector<std::unique_ptr<Lineage>> lineages_of(std::uint16_t world) {
-  std::vector<std::unique_ptr<Lineage>> all;
+/// The histories of the ranks of one group, by rank.
+std::vector<std::unique_ptr<GroupHistory>> histories_of(std::uint16_t world) {
+  std::vector<std::unique_ptr<GroupHistory>> all;
   std::vector<std::vector<Endpoint>> endpoints;
   for (std::uint16_t rank = 0; rank < world; ++rank) {
-    auto lineage = std::make_unique<Lineage>();
-    lineage->self = {rank, world};
-    lineage->credentials = {"job", "0123456789abcdef"};
-    lineage->keep_alive = milliseconds(10'000);
-    lineage->listener = listen_at({"127.0.0.1", "0"});
-    endpoints.push_back({{"127.0.0.1", std::to_string(port_of(lineage->listener))}});
-    all.push_back(std::move(lineage));
+    auto history = std::make_unique<GroupHistory>();
+    history->self = {rank, world};
+    history->credentials = {"job", "0123456789abcdef"};
+    history->keep_alive = milliseconds(10'000);
+    history->listener = listen_at({"127.0.0.1", "0"});
+    endpoints.push_back({{"127.0.0.1", std::to_string(port_of(history->listener))}});
+    all.push_back(std::move(history));
   }
-  for (const auto& lineage : all) {
-    lineage->endpoints = endpoints;
+  for (const auto& history : all) {
+    history->endpoints = endpoints;
   }
   return all;
 }
@@ -72,46 +72,49 @@ Ranks all_of(std::uint16_t world) {
   return ranks;
 }
 
-Survivors find(Lineage& lineage, milliseconds timeout = kTimeout) {
-  return find_survivors(lineage, {all_of(lineage.self.world), timeout});
+Survivors find(GroupHistory& history, milliseconds timeout = kTimeout) {
+  return find_survivors(history, {all_of(history.self.world), timeout});
 }
 
 /// These ranks look for the rest; the others' processes have ended.
-std::vector<Ending> find_without(std::vector<std::unique_ptr<Lineage>>& lineages,
-                                 const std::set<std::uint16_t>& ended,
-                                 const std::function<void(std::uint16_t, const Roster&)>& body) {
+std::vector<Ending>
+find_without(std::vector<std::unique_ptr<GroupHistory>>& histories,
+             const std::set<std::uint16_t>& ended,
+             const std::function<void(std::uint16_t, const ShrinkMembership&)>& body) {
   for (const std::uint16_t rank : ended) {
-    lineages[rank]->listener = {};
+    histories[rank]->listener = {};
   }
-  return run_ranks(static_cast<std::uint16_t>(lineages.size()), [&](std::uint16_t rank) {
+  return run_ranks(static_cast<std::uint16_t>(histories.size()), [&](std::uint16_t rank) {
     if (!ended.contains(rank)) {
-      body(rank, find(*lineages[rank]).roster);
+      body(rank, find(*histories[rank]).membership);
     }
   });
 }
 
 TEST(Survivors, AllLearnTheSame) {
-  auto lineages = lineages_of(5);
-  expect_none(find_without(lineages, {0, 3}, [](std::uint16_t, const Roster& roster) {
-    EXPECT_EQ(roster.members, (Ranks{1, 2, 4}));
-    EXPECT_TRUE(roster.left_out.empty());
-  }));
+  auto histories = histories_of(5);
+  expect_none(
+      find_without(histories, {0, 3}, [](std::uint16_t, const ShrinkMembership& membership) {
+        EXPECT_EQ(membership.members, (Ranks{1, 2, 4}));
+        EXPECT_TRUE(membership.left_out.empty());
+      }));
 }
 
 /// Rank `silent` of four does not answer, and two have ended or not.
 void expect_silence(std::uint16_t silent, const std::set<std::uint16_t>& ended, bool may_go_on) {
   const SilentAddress address;
-  auto lineages = lineages_of(4);
-  for (const auto& lineage : lineages) {
-    lineage->endpoints[silent] = {address.endpoint()};
+  auto histories = histories_of(4);
+  for (const auto& history : histories) {
+    history->endpoints[silent] = {address.endpoint()};
   }
   std::set<std::uint16_t> absent = ended;
   absent.insert(silent);
-  const auto endings = find_without(lineages, absent, [&](std::uint16_t, const Roster& roster) {
-    EXPECT_TRUE(may_go_on);
-    EXPECT_EQ(roster.left_out, std::set<std::uint16_t>{silent});
-    EXPECT_EQ(roster.members.size(), 4 - absent.size());
-  });
+  const auto endings =
+      find_without(histories, absent, [&](std::uint16_t, const ShrinkMembership& membership) {
+        EXPECT_TRUE(may_go_on);
+        EXPECT_EQ(membership.left_out, std::set<std::uint16_t>{silent});
+        EXPECT_EQ(membership.members.size(), 4 - absent.size());
+      });
   for (std::uint16_t rank = 0; rank < 4; ++rank) {
     if (!may_go_on && !absent.contains(rank)) {
       EXPECT_EQ(endings[rank].code, ErrorCode::rendezvous_timeout) << endings[rank].text;
@@ -136,12 +139,12 @@ TEST(Survivors, HalfGoesOnOnlyWithRankZero) {
 }
 
 TEST(Survivors, WhoWasLeftOutBeforeStillCounts) {
-  auto lineages = lineages_of(4);
-  lineages[1]->left_out = {0};
-  lineages[2]->left_out = {0};
+  auto histories = histories_of(4);
+  histories[1]->left_out = {0};
+  histories[2]->left_out = {0};
   const auto endings = run_ranks(4, [&](std::uint16_t rank) {
     if (rank == 1 || rank == 2) {
-      find_survivors(*lineages[rank], {{1, 2}, kTimeout});
+      find_survivors(*histories[rank], {{1, 2}, kTimeout});
     }
   });
   EXPECT_EQ(endings[1].code, ErrorCode::rendezvous_timeout) << endings[1].text;
@@ -150,22 +153,22 @@ TEST(Survivors, WhoWasLeftOutBeforeStillCounts) {
 }
 
 TEST(Survivors, StrangersAreTurnedAwayAndCounted) {
-  auto lineages = lineages_of(3);
-  lineages[2]->listener = {};
-  const std::string address = lineages[0]->endpoints[0].front().text();
+  auto histories = histories_of(3);
+  histories[2]->listener = {};
+  const std::string address = histories[0]->endpoints[0].front().text();
   const Socket stranger = connected_to(address);
   say(stranger, "GET / HTTP/1.1\r\n\r\n");
-  auto thief = lineages_of(3);
-  thief[1]->endpoints = lineages[0]->endpoints;
+  auto thief = histories_of(3);
+  thief[1]->endpoints = histories[0]->endpoints;
   thief[1]->credentials.secret = "0123456789abcdeF";
   const auto endings = run_ranks(3, [&](std::uint16_t rank) {
     if (rank == 0) {
-      EXPECT_EQ(find(*lineages[0]).callers_turned_away, 2);
+      EXPECT_EQ(find(*histories[0]).callers_turned_away, 2);
     } else if (rank == 1) {
       const Ending ending = ending_of([&] { find(*thief[1]); });
       EXPECT_EQ(ending.code, ErrorCode::rendezvous_timeout) << ending.text;
       EXPECT_EQ(ending.rank, 0) << "it refuses, and that proves nothing";
-      find(*lineages[1]);
+      find(*histories[1]);
     }
   });
   expect_none(endings);
@@ -176,33 +179,33 @@ TEST(Survivors, StrangersAreTurnedAwayAndCounted) {
 TEST(Survivors, ARankHasEndedOnlyIfAllItsAddressesRefuse) {
   const Socket closed = listen_at({"127.0.0.1", "0"});
   const Endpoint refusing{"127.0.0.2", std::to_string(port_of(closed))};
-  auto lineages = lineages_of(3);
-  for (const auto& lineage : lineages) {
-    for (std::vector<Endpoint>& endpoints : lineage->endpoints) {
+  auto histories = histories_of(3);
+  for (const auto& history : histories) {
+    for (std::vector<Endpoint>& endpoints : history->endpoints) {
       endpoints.insert(endpoints.begin(), refusing);
     }
   }
-  expect_none(find_without(lineages, {2}, [](std::uint16_t, const Roster& roster) {
-    EXPECT_EQ(roster.members, (Ranks{0, 1}));
-    EXPECT_TRUE(roster.left_out.empty());
+  expect_none(find_without(histories, {2}, [](std::uint16_t, const ShrinkMembership& membership) {
+    EXPECT_EQ(membership.members, (Ranks{0, 1}));
+    EXPECT_TRUE(membership.left_out.empty());
   }));
 }
 
 TEST(Survivors, ARankMayLiveIfOneOfItsAddressesDoesNotAnswer) {
   const SilentAddress silent;
-  auto lineages = lineages_of(3);
-  for (const auto& lineage : lineages) {
-    lineage->endpoints[2].push_back(silent.endpoint());
+  auto histories = histories_of(3);
+  for (const auto& history : histories) {
+    history->endpoints[2].push_back(silent.endpoint());
   }
-  expect_none(find_without(lineages, {2}, [](std::uint16_t, const Roster& roster) {
-    EXPECT_EQ(roster.left_out, std::set<std::uint16_t>{2});
+  expect_none(find_without(histories, {2}, [](std::uint16_t, const ShrinkMembership& membership) {
+    EXPECT_EQ(membership.left_out, std::set<std::uint16_t>{2});
   }));
 }
 
 /// Another group's process listens at the port of rank 0, or who sits on the way says so.
 TEST(Survivors, ARankAtWhosePortAnotherJobAnswersIsLeftOutAndMayLive) {
-  auto lineages = lineages_of(3);
-  Admission others(std::move(lineages[0]->listener), {"another job", "0123456789abcdef"});
+  auto histories = histories_of(3);
+  Admission others(std::move(histories[0]->listener), {"another job", "0123456789abcdef"});
   std::atomic<bool> is_found = false;
   expect_none(run_ranks(3, [&](std::uint16_t rank) {
     if (rank == 0) {
@@ -211,9 +214,9 @@ TEST(Survivors, ARankAtWhosePortAnotherJobAnswersIsLeftOutAndMayLive) {
       }
     } else {
       const Ending ending = ending_of([&] {
-        const Roster roster = find(*lineages[rank], kAmple).roster;
-        EXPECT_EQ(roster.members, (Ranks{1, 2}));
-        EXPECT_EQ(roster.left_out, std::set<std::uint16_t>{0});
+        const ShrinkMembership membership = find(*histories[rank], kAmple).membership;
+        EXPECT_EQ(membership.members, (Ranks{1, 2}));
+        EXPECT_EQ(membership.left_out, std::set<std::uint16_t>{0});
       });
       is_found = true;
       EXPECT_EQ(ending.text, "");
@@ -225,15 +228,15 @@ TEST(Survivors, ARankAtWhosePortAnotherJobAnswersIsLeftOutAndMayLive) {
 TEST(Survivors, NobodyGoesOnAloneWhenAllOthersAreRefused) {
   const Socket closed = listen_at({"127.0.0.1", "0"});
   const Endpoint refusing{"127.0.0.2", std::to_string(port_of(closed))};
-  auto lineages = lineages_of(3);
+  auto histories = histories_of(3);
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     for (std::uint16_t other = 0; other < 3; ++other) {
       if (other != rank) {
-        lineages[rank]->endpoints[other] = {refusing};
+        histories[rank]->endpoints[other] = {refusing};
       }
     }
   }
-  const auto endings = run_ranks(3, [&](std::uint16_t rank) { find(*lineages[rank]); });
+  const auto endings = run_ranks(3, [&](std::uint16_t rank) { find(*histories[rank]); });
   expect_all(endings, ErrorCode::peer_died);
   EXPECT_EQ(endings[1].rank, 0);
   EXPECT_EQ(endings[1].text, "shrink: ranks 0, 2 ended, as it seems, so one rank is left; a shrink "
@@ -243,10 +246,10 @@ TEST(Survivors, NobodyGoesOnAloneWhenAllOthersAreRefused) {
 
 /// Rank 1 lives, leads nobody, and follows nobody: its ranks must not wait for ever.
 TEST(Survivors, ARankThatDoesNotComeIsNamed) {
-  auto lineages = lineages_of(3);
+  auto histories = histories_of(3);
   const auto endings = run_ranks(3, [&](std::uint16_t rank) {
     if (rank != 1) {
-      find(*lineages[rank]);
+      find(*histories[rank]);
     }
   });
   for (const std::size_t rank : {0, 2}) {
@@ -257,49 +260,49 @@ TEST(Survivors, ARankThatDoesNotComeIsNamed) {
 }
 
 /// A rank whose process is at this place, for one handshake with the rank that leads.
-std::unique_ptr<FramedStream> joined(const Lineage& lineage, std::uint16_t leader) {
-  return join_on(connected_to(lineage.endpoints[leader].front().text()),
-                 {.claim = lineage.self,
-                  .credentials = lineage.credentials,
-                  .endpoints = lineage.endpoints[leader],
+std::unique_ptr<FramedStream> joined(const GroupHistory& history, std::uint16_t leader) {
+  return join_on(connected_to(history.endpoints[leader].front().text()),
+                 {.claim = history.self,
+                  .credentials = history.credentials,
+                  .endpoints = history.endpoints[leader],
                   .timeout = kAmple,
-                  .keep_alive = lineage.keep_alive})
+                  .keep_alive = history.keep_alive})
       .stream;
 }
 
 /// The leader has not heard that the first connection is over.
 TEST(Survivors, ARankThatComesAgainTakesItsSeat) {
-  auto lineages = lineages_of(3);
+  auto histories = histories_of(3);
   std::latch is_seated(1);
   expect_none(run_ranks(3, [&](std::uint16_t rank) {
     if (rank == 0) {
-      EXPECT_EQ(find(*lineages[0], kAmple).roster.members, (Ranks{0, 1, 2}));
+      EXPECT_EQ(find(*histories[0], kAmple).membership.members, (Ranks{0, 1, 2}));
     } else if (rank == 1) {
-      const auto first = joined(*lineages[1], 0);
+      const auto first = joined(*histories[1], 0);
       std::unique_ptr<FramedStream> second;
-      EXPECT_EQ(ending_of([&] { second = joined(*lineages[1], 0); }).text, "");
+      EXPECT_EQ(ending_of([&] { second = joined(*histories[1], 0); }).text, "");
       is_seated.count_down();
       ASSERT_TRUE(first && second);
       EXPECT_TRUE(test::comes_true([&] {
         const auto frame = second->receive();
-        return frame && frame->kind == code(ControlKind::roster);
+        return frame && frame->kind == code(ControlKind::membership);
       }));
     } else {
       is_seated.wait();
-      find(*lineages[2], kAmple);
+      find(*histories[2], kAmple);
     }
   }));
 }
 
 /// It admits rank 1, and ends when rank 1 has no time to begin again.
 TEST(Survivors, ALeaderThatEndsLateIsNotTakenForALateRank) {
-  auto lineages = lineages_of(2);
+  auto histories = histories_of(2);
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     if (rank == 1) {
-      find(*lineages[1]);
+      find(*histories[1]);
       return;
     }
-    Admission admission(std::move(lineages[0]->listener), lineages[0]->credentials);
+    Admission admission(std::move(histories[0]->listener), histories[0]->credentials);
     const std::optional<PendingPeer> peer = admission.next(Clock::now() + kTimeout);
     ASSERT_TRUE(peer);
     peer->stream->send(code(ControlKind::welcome), {});

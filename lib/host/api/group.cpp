@@ -8,7 +8,7 @@
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
-#include "host/rendezvous/meeting_place.hpp"
+#include "host/rendezvous/rendezvous_point.hpp"
 #include "host/transport/lone_transport.hpp"
 #include "weir/limits.hpp"
 

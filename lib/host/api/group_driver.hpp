@@ -55,12 +55,12 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   const GroupOptions& options() const { return options_; }
 
   /// Does not change.
-  const std::shared_ptr<Lineage>& lineage() const { return membership_.lineage; }
+  const std::shared_ptr<GroupHistory>& history() const { return membership_.history; }
 
   /// By rank, the original ranks. Does not change.
   const std::vector<std::uint16_t>& members() const { return membership_.members; }
 
-  /// Whether the group's survivors are a group now. For who has the lineage's turn.
+  /// Whether the group's survivors are a group now. For who has the history's turn.
   bool is_succeeded() const { return is_succeeded_; }
 
   void note_succeeded() { is_succeeded_ = true; }
@@ -115,7 +115,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   Membership
       membership_; // the driving thread uses it; at other times, the thread that holds the lock
 
-  bool is_succeeded_ = false; // guarded by the lineage's turn
+  bool is_succeeded_ = false; // guarded by the history's turn
 
   std::mutex mutex_; // guards all below
   RequestQueue requests_;

@@ -8,7 +8,7 @@
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
 #include "host/rendezvous/agreement.hpp"
-#include "host/rendezvous/made_rings.hpp"
+#include "host/rendezvous/allocated_rings.hpp"
 #include "host/rendezvous/rendezvous.hpp"
 #include "host/switch_rings/held_rings.hpp"
 #include "wire/address.hpp"
@@ -75,7 +75,7 @@ class GroupFormation {
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
         rendezvous_(std::move(successors.rendezvous)) {
     watch_frames();
-    membership_.lineage = std::move(successors.lineage);
+    membership_.history = std::move(successors.history);
     membership_.members = std::move(successors.members);
     membership_.callers_turned_away = successors.callers_turned_away;
   }
@@ -94,7 +94,7 @@ class GroupFormation {
   void claim_rings(const std::vector<Introduction>& introductions);
   Incarnation agreed(const std::vector<Introduction>& introductions);
   std::optional<Error> agree_on_rings(const std::vector<Introduction>& introductions);
-  MadeRings make_rings(const std::vector<Introduction>& introductions);
+  AllocatedRings make_rings(const std::vector<Introduction>& introductions);
   void connect(const Blob& predecessor, const Blob& successor);
   WindowConfig window_config(std::size_t channel) const;
   void greet();
@@ -128,11 +128,11 @@ void GroupFormation::watch_frames() {
 /// Later than that of the groups before, as far as this rank knows them.
 std::uint32_t GroupFormation::least_epoch() const {
   constexpr std::uint32_t last = UINT32_MAX;
-  return membership_.lineage ? std::min(membership_.lineage->epoch, last - 1) + 1 : 0;
+  return membership_.history ? std::min(membership_.history->epoch, last - 1) + 1 : 0;
 }
 
 Error GroupFormation::too_early(std::uint32_t epoch) const {
-  const std::uint32_t had = membership_.lineage->epoch;
+  const std::uint32_t had = membership_.history->epoch;
   const std::string text =
       had == UINT32_MAX
           ? fmt::format("epoch: the ranks have had {}, the last there is; allowed: to form a new "
@@ -157,7 +157,7 @@ Incarnation GroupFormation::agreed(const std::vector<Introduction>& introduction
   for (const Introduction& introduction : introductions) {
     incarnation.epoch = std::max(incarnation.epoch, introduction.incarnation.epoch);
   }
-  if (membership_.lineage && incarnation.epoch <= membership_.lineage->epoch) {
+  if (membership_.history && incarnation.epoch <= membership_.history->epoch) {
     rendezvous_.abandon(too_early(incarnation.epoch));
   }
   return incarnation;
@@ -181,11 +181,11 @@ Membership GroupFormation::form() {
 
 void GroupFormation::go_alone() {
   membership_.incarnation = agreed({Introduction{.incarnation = suggestion()}});
-  if (!membership_.lineage) {
-    membership_.lineage = std::make_shared<Lineage>();
-    membership_.lineage->self = {options_.rank, options_.world};
+  if (!membership_.history) {
+    membership_.history = std::make_shared<GroupHistory>();
+    membership_.history->self = {options_.rank, options_.world};
   }
-  membership_.lineage->epoch = membership_.incarnation.epoch;
+  membership_.history->epoch = membership_.incarnation.epoch;
   membership_.algorithm = Algorithm::alone;
   membership_.rings = options_.rings;
   std::vector<std::unique_ptr<Reducer>> channels;
@@ -200,12 +200,12 @@ void GroupFormation::meet() {
   const auto introductions = agree(options_, blobs);
   claim_rings(introductions);
   membership_.incarnation = agreed(introductions);
-  if (!membership_.lineage) {
+  if (!membership_.history) {
     membership_.callers_turned_away = rendezvous_.callers_turned_away();
-    membership_.lineage = found_lineage(rendezvous_, rendezvous_plan(options_));
+    membership_.history = begin_history(rendezvous_, rendezvous_plan(options_));
   }
-  membership_.lineage->epoch = membership_.incarnation.epoch;
-  membership_.waiter->turn_callers_away(membership_.lineage->listener);
+  membership_.history->epoch = membership_.incarnation.epoch;
+  membership_.waiter->turn_callers_away(membership_.history->listener);
   if (const std::optional<Error> refusal = agree_on_rings(introductions)) {
     fall_back(*refusal);
   } else {
@@ -234,7 +234,7 @@ void GroupFormation::claim_rings(const std::vector<Introduction>& introductions)
 }
 
 /// On rank 0. The rings must be there before the first hello.
-MadeRings GroupFormation::make_rings(const std::vector<Introduction>& introductions) {
+AllocatedRings GroupFormation::make_rings(const std::vector<Introduction>& introductions) {
   try {
     std::vector<std::string> members;
     for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
@@ -256,8 +256,8 @@ GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
     return std::nullopt;
   }
   const Blob mine = options_.rank == 0 ? encode(make_rings(introductions)) : Blob();
-  const MadeRings made = decode_made_rings(rendezvous_.gather(mine, "the rings' ids")[0],
-                                           options_.rings.size(), options_.world);
+  const AllocatedRings made = decode_allocated_rings(rendezvous_.gather(mine, "the rings' ids")[0],
+                                                     options_.rings.size(), options_.world);
   if (const auto* const refusal = std::get_if<Error>(&made)) {
     return *refusal;
   }

@@ -3,7 +3,7 @@
 
 #include "host/api/membership.hpp"
 #include "host/rendezvous/rendezvous.hpp"
-#include "host/shrink/lineage.hpp"
+#include "host/shrink/group_history.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> tr
 
 /// Ranks of a group that is over, which have found one another.
 struct Successors {
-  std::shared_ptr<Lineage> lineage;
+  std::shared_ptr<GroupHistory> history;
   std::vector<std::uint16_t> members; // original ranks, by new rank
   Rendezvous rendezvous;
   std::uint64_t callers_turned_away = 0;

@@ -22,7 +22,7 @@ std::uint16_t place_of(std::uint16_t original_rank, const std::vector<std::uint1
   return static_cast<std::uint16_t>(place - members.begin());
 }
 
-/// What the lineage has agreed on for good.
+/// What the history has agreed on for good.
 void keep_meeting_options(GroupOptions& options, const GroupOptions& over) {
   options.rank = over.rank;
   options.world = over.world;
@@ -73,8 +73,8 @@ auto with_parent_ranks(const std::vector<std::uint16_t>& parent_ranks, Body&& bo
 Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpening& open) {
   keep_meeting_options(options, over.options());
   throw_if_defective(options);
-  Lineage& lineage = *over.lineage();
-  const std::unique_lock turn(lineage.turn, std::try_to_lock);
+  GroupHistory& history = *over.history();
+  const std::unique_lock turn(history.turn, std::try_to_lock);
   if (!turn || over.is_succeeded()) {
     throw std::invalid_argument(turn ? "shrink: this group was shrunk already; shrink the new one"
                                      : "shrink: another thread shrinks this group, or one that "
@@ -82,9 +82,9 @@ Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpeni
   }
   over.abort();
   over.release_rings();
-  Survivors survivors = find_survivors(lineage, {over.members(), options.form_timeout});
-  const std::vector<std::uint16_t>& members = survivors.roster.members;
-  options.rank = place_of(lineage.self.rank, members);
+  Survivors survivors = find_survivors(history, {over.members(), options.form_timeout});
+  const std::vector<std::uint16_t>& members = survivors.membership.members;
+  options.rank = place_of(history.self.rank, members);
   options.world = static_cast<std::uint16_t>(members.size());
   Rendezvous rendezvous(rendezvous_plan(options), std::move(survivors.streams));
   std::unique_ptr<Transport> transport = opened(options, open, rendezvous);
@@ -95,10 +95,10 @@ Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpeni
   Membership membership = with_parent_ranks(next.parent_ranks, [&] {
     return form_group(
         options, std::move(transport),
-        {over.lineage(), members, std::move(rendezvous), survivors.callers_turned_away});
+        {over.history(), members, std::move(rendezvous), survivors.callers_turned_away});
   });
   next.driver = std::make_shared<GroupDriver>(options, std::move(membership));
-  lineage.left_out = std::move(survivors.roster.left_out);
+  history.left_out = std::move(survivors.membership.left_out);
   over.note_succeeded();
   return next;
 }

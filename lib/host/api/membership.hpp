@@ -7,7 +7,7 @@
 #include "host/collective/engine.hpp"
 #include "host/control/job_control.hpp"
 #include "host/rendezvous/agreement.hpp"
-#include "host/shrink/lineage.hpp"
+#include "host/shrink/group_history.hpp"
 #include "host/switch_rings/held_rings.hpp"
 #include "host/transport/transport.hpp"
 
@@ -26,7 +26,7 @@ struct Membership {
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
   std::uint64_t callers_turned_away = 0;
-  std::shared_ptr<Lineage> lineage;      // before the waiter, which knows its listener
+  std::shared_ptr<GroupHistory> history; // before the waiter, which knows its listener
   std::vector<std::uint16_t> members;    // original ranks, by rank
   std::vector<std::uint32_t> rings;      // ids
   std::unique_ptr<HeldRings> held_rings; // on rank 0, if it had them made

@@ -25,18 +25,18 @@ enum class ControlKind : std::uint8_t {
   welcome,   // from rank 0: the caller is admitted
   refused,   // from rank 0 instead of a challenge
 
-  blob,      // to rank 0: one rank's part of a gather
-  blobs,     // from rank 0: all parts in rank order
-  calls,     // to rank 0: what a rank has called since the last; bodies: NumberedCall
-  failed,    // body: an error's code, rank and text; from rank 0: the job's error
-  leave,     // a rank makes no more calls; body: LeaveBody
-  all_left,  // from rank 0
-  suspect,   // to rank 0: a rank sees no progress; body: its error
-  question,  // from rank 0: how far are you?
-  progress,  // to rank 0: ProgressBody
-  patience,  // from rank 0: no rank is to blame yet; body: whom they wait for, as text
-  withdrawn, // from a caller that needs nobody here; instead of a join
-  roster,    // from the rank that leads a shrink: who goes on; body: encode(Roster)
+  blob,       // to rank 0: one rank's part of a gather
+  blobs,      // from rank 0: all parts in rank order
+  calls,      // to rank 0: what a rank has called since the last; bodies: NumberedCall
+  failed,     // body: an error's code, rank and text; from rank 0: the job's error
+  leave,      // a rank makes no more calls; body: LeaveBody
+  all_left,   // from rank 0
+  suspect,    // to rank 0: a rank sees no progress; body: its error
+  question,   // from rank 0: how far are you?
+  progress,   // to rank 0: ProgressBody
+  patience,   // from rank 0: no rank is to blame yet; body: whom they wait for, as text
+  withdrawn,  // from a caller that needs nobody here; instead of a join
+  membership, // from the rank that leads a shrink: who goes on; body: encode(ShrinkMembership)
 };
 
 constexpr std::uint8_t code(ControlKind kind) {

@@ -16,18 +16,18 @@
 namespace weir::host {
 namespace {
 
-TurnedAway::As kind_of(Refusal refusal) {
+Rejections::Reason kind_of(Refusal refusal) {
   switch (refusal) {
   case Refusal::another_job:
-    return TurnedAway::As::of_another_job;
+    return Rejections::Reason::of_another_job;
   case Refusal::another_secret:
-    return TurnedAway::As::with_another_secret;
+    return Rejections::Reason::with_another_secret;
   case Refusal::secret_missing:
-    return TurnedAway::As::without_secret;
+    return Rejections::Reason::without_secret;
   case Refusal::secret_unexpected:
-    return TurnedAway::As::with_unexpected_secret;
+    return Rejections::Reason::with_unexpected_secret;
   }
-  return TurnedAway::As::stranger;
+  return Rejections::Reason::stranger;
 }
 
 } // namespace
@@ -124,7 +124,7 @@ void Admission::forget_one() {
     waiting.push_back({caller.host, caller.network, caller.claim.has_value()});
   }
   callers_.erase(callers_.begin() + static_cast<std::ptrdiff_t>(who_gives_way(waiting)));
-  turned_away_.count(TurnedAway::As::stranger);
+  rejections_.count(Rejections::Reason::stranger);
 }
 
 std::optional<PendingPeer> Admission::hear_callers() {
@@ -151,11 +151,11 @@ Admission::Hearing Admission::hear(Caller& caller) {
     }
   }
   const bool may_go_on = caller.stream->is_open() && Clock::now() < caller.deadline;
-  return may_go_on ? Hearing::waiting : turn_away(TurnedAway::As::stranger);
+  return may_go_on ? Hearing::waiting : reject(Rejections::Reason::stranger);
 }
 
-Admission::Hearing Admission::turn_away(TurnedAway::As caller) {
-  turned_away_.count(caller);
+Admission::Hearing Admission::reject(Rejections::Reason reason) {
+  rejections_.count(reason);
   return Hearing::over;
 }
 
@@ -166,12 +166,12 @@ Admission::Hearing Admission::hear_join(Caller& caller, const ControlFrame& fram
   const std::optional<Claim> claim =
       frame.kind == code(ControlKind::join) ? read_join(frame.body) : std::nullopt;
   if (!claim) {
-    return turn_away(TurnedAway::As::stranger);
+    return reject(Rejections::Reason::stranger);
   }
   if (const std::optional<Refusal> refusal = objection_to(frame.body, credentials_)) {
     const std::array body{static_cast<std::uint8_t>(*refusal)};
     caller.stream->send(code(ControlKind::refused), body);
-    return turn_away(kind_of(*refusal));
+    return reject(kind_of(*refusal));
   }
   caller.claim = claim;
   caller.nonce = random_bytes<sizeof(Nonce)>();
@@ -188,7 +188,7 @@ Admission::Hearing Admission::hear_join(Caller& caller, const ControlFrame& fram
 Admission::Hearing Admission::hear_answer(Caller& caller, const ControlFrame& frame) {
   const bool is_right =
       frame.kind == code(ControlKind::answer) && std::ranges::equal(frame.body, caller.nonce);
-  return is_right ? Hearing::met : turn_away(TurnedAway::As::stranger);
+  return is_right ? Hearing::met : reject(Rejections::Reason::stranger);
 }
 
 } // namespace weir::host

@@ -3,7 +3,7 @@
 
 #include "host/base/stream.hpp"
 #include "host/rendezvous/handshake.hpp"
-#include "host/rendezvous/turned_away.hpp"
+#include "host/rendezvous/rejections.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -63,10 +63,10 @@ class Admission {
   /// Throws std::runtime_error when the process can open no connection, though no caller waits.
   std::optional<PendingPeer> next(Deadline deadline);
 
-  const TurnedAway& turned_away() const { return turned_away_; }
+  const Rejections& rejections() const { return rejections_; }
 
   /// For who was admitted and then was none of the job's ranks.
-  void count(TurnedAway::As caller) { turned_away_.count(caller); }
+  void count(Rejections::Reason reason) { rejections_.count(reason); }
 
  private:
   /// A connection that is not admitted yet.
@@ -89,12 +89,12 @@ class Admission {
   Hearing hear(Caller& caller);
   Hearing hear_join(Caller& caller, const ControlFrame& frame);
   Hearing hear_answer(Caller& caller, const ControlFrame& frame);
-  Hearing turn_away(TurnedAway::As caller);
+  Hearing reject(Rejections::Reason reason);
 
   const Socket listener_;
   const Credentials credentials_;
   const std::chrono::milliseconds patience_;
-  TurnedAway turned_away_;
+  Rejections rejections_;
   std::vector<Caller> callers_; // oldest first
 };
 

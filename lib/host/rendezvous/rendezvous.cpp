@@ -95,7 +95,7 @@ Socket Rendezvous::open_listener() {
     return listen_at(*Endpoint::parse(plan_.address));
   }
   Socket listener;
-  MeetingPlace place;
+  RendezvousPoint place;
   try {
     listener =
         plan_.address.empty() ? listen_everywhere() : listen_at(*Endpoint::parse(plan_.address));
@@ -104,14 +104,14 @@ Socket Rendezvous::open_listener() {
     share_failure(plan_.all_gather, claim(), error.what());
     throw;
   }
-  adopt(share_meeting_place(plan_.all_gather, claim(), place));
+  adopt(share_rendezvous_point(plan_.all_gather, claim(), place));
   return listener;
 }
 
-MeetingPlace Rendezvous::invite(const Socket& listener) const {
+RendezvousPoint Rendezvous::invite(const Socket& listener) const {
   const auto secret = random_bytes<32>();
   const std::string port = std::to_string(port_of(listener));
-  MeetingPlace place{{}, std::string(secret.begin(), secret.end())};
+  RendezvousPoint place{{}, std::string(secret.begin(), secret.end())};
   const std::optional<Endpoint> given = Endpoint::parse(plan_.address);
   if (given && !is_wildcard(given->host)) {
     place.endpoints.push_back({given->host, port});
@@ -124,7 +124,7 @@ MeetingPlace Rendezvous::invite(const Socket& listener) const {
 }
 
 /// The job's own secret is the better one: the all-gather may be overheard.
-void Rendezvous::adopt(const MeetingPlace& place) {
+void Rendezvous::adopt(const RendezvousPoint& place) {
   if (credentials_.secret.empty()) {
     credentials_.secret = place.secret;
   }
@@ -140,10 +140,10 @@ void Rendezvous::admit_all() {
     if (peer) {
       seat(admission, std::move(*peer));
     } else if (timer_.is_over()) {
-      give_up_on(*missing, admission.turned_away());
+      give_up_on(*missing, admission.rejections());
     }
   }
-  callers_turned_away_ = admission.turned_away().total();
+  callers_turned_away_ = admission.rejections().total();
 }
 
 /// A rank that came and closed counts as missing: another process may still come in its place.
@@ -168,8 +168,8 @@ bool Rendezvous::is_here(std::uint16_t rank) {
   return stream != nullptr;
 }
 
-void Rendezvous::give_up_on(std::uint16_t first_missing, const TurnedAway& turned_away) {
-  const std::string callers = turned_away.describe();
+void Rendezvous::give_up_on(std::uint16_t first_missing, const Rejections& rejections) {
+  const std::string callers = rejections.describe();
   const std::string objection =
       last_objection_.empty() ? "" : fmt::format("; the last said {}", last_objection_);
   abandon(Error(ErrorCode::rendezvous_timeout, first_missing,
@@ -188,15 +188,15 @@ std::string Rendezvous::where() const {
 std::optional<Rendezvous::Objection> Rendezvous::objection_to(const Claim& claim) {
   const std::string said = fmt::format("rank {} of {}", claim.rank, claim.world);
   if (claim.world != plan_.world) {
-    return Objection{TurnedAway::As::no_rank,
+    return Objection{Rejections::Reason::no_rank,
                      fmt::format("{}; rank 0 says world {}", said, plan_.world)};
   }
   if (claim.rank == 0 || claim.rank >= plan_.world) {
-    return Objection{TurnedAway::As::no_rank,
+    return Objection{Rejections::Reason::no_rank,
                      fmt::format("{}; ranks 1 to {} may come", said, plan_.world - 1)};
   }
   if (is_here(claim.rank)) {
-    return Objection{TurnedAway::As::rank_taken,
+    return Objection{Rejections::Reason::rank_taken,
                      fmt::format("{}; another process is here as this rank", said)};
   }
   return std::nullopt;
@@ -209,7 +209,7 @@ void Rendezvous::seat(Admission& admission, PendingPeer peer) {
     const Error error(ErrorCode::mismatch, rank,
                       fmt::format("rendezvous: found {}", objection->text));
     peer.stream->send(code(ControlKind::failed), encode(error));
-    admission.count(objection->as);
+    admission.count(objection->reason);
     last_objection_ = objection->text;
     return;
   }
@@ -222,7 +222,7 @@ void Rendezvous::seat(Admission& admission, PendingPeer peer) {
 void Rendezvous::join() {
   std::vector<Endpoint> endpoints;
   if (plan_.all_gather) {
-    const MeetingPlace place = share_meeting_place(plan_.all_gather, claim(), {});
+    const RendezvousPoint place = share_rendezvous_point(plan_.all_gather, claim(), {});
     adopt(place);
     endpoints = place.endpoints;
   } else {

@@ -7,7 +7,7 @@
 #include "host/base/stall_timer.hpp"
 #include "host/base/stream.hpp"
 #include "host/rendezvous/admission.hpp"
-#include "host/rendezvous/meeting_place.hpp"
+#include "host/rendezvous/rendezvous_point.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -76,21 +76,21 @@ class Rendezvous {
 
  private:
   struct Objection {
-    TurnedAway::As as;
+    Rejections::Reason reason;
     std::string text;
   };
 
   Claim claim() const { return {plan_.rank, plan_.world}; }
 
   Socket open_listener();
-  MeetingPlace invite(const Socket& listener) const;
-  void adopt(const MeetingPlace& place);
+  RendezvousPoint invite(const Socket& listener) const;
+  void adopt(const RendezvousPoint& place);
   void admit_all();
   void seat(Admission& admission, PendingPeer peer);
   std::optional<Objection> objection_to(const Claim& claim);
   std::optional<std::uint16_t> first_missing();
   bool is_here(std::uint16_t rank);
-  [[noreturn]] void give_up_on(std::uint16_t first_missing, const TurnedAway& turned_away);
+  [[noreturn]] void give_up_on(std::uint16_t first_missing, const Rejections& rejections);
   void join();
 
   /// What a rank sends.

@@ -3,8 +3,8 @@
 
 #include "host/base/control_note.hpp"
 #include "host/rendezvous/joining.hpp"
-#include "host/shrink/muster.hpp"
-#include "host/shrink/reach.hpp"
+#include "host/shrink/liveness_probe.hpp"
+#include "host/shrink/shrink_leader.hpp"
 
 #include <fmt/format.h>
 
@@ -24,26 +24,28 @@ constexpr auto kLeaderSlack = std::chrono::seconds(1); // more time for the rank
 /// One rank's way to the rank that leads.
 class Search {
  public:
-  Search(Lineage& lineage, const ShrinkPlan& plan)
-      : lineage_(lineage), plan_(plan), deadline_(deadline_after(Clock::now(), plan.timeout)) {}
+  Search(GroupHistory& history, const ShrinkPlan& plan)
+      : history_(history), plan_(plan), deadline_(deadline_after(Clock::now(), plan.timeout)) {}
 
   Survivors run();
 
  private:
-  void reach_all_below();
+  void probe_all_below();
   std::vector<Endpoint> endpoints_of(std::uint16_t member) const;
   bool is_turned_away_by(std::uint16_t member) const;
   std::optional<std::uint16_t> lowest_alive();
   std::optional<Survivors> follow(std::uint16_t leader);
-  std::optional<Roster> await_roster(FramedStream& stream, std::uint16_t leader) const;
-  void check(const Roster& roster, std::uint16_t leader) const;
+  std::optional<ShrinkMembership> await_membership(FramedStream& stream,
+                                                   std::uint16_t leader) const;
+  void check(const ShrinkMembership& membership, std::uint16_t leader) const;
   [[noreturn]] void give_up_on(std::uint16_t leader);
   std::chrono::milliseconds time_left() const;
 
-  Lineage& lineage_;
+  GroupHistory& history_;
   const ShrinkPlan& plan_;
   const Deadline deadline_;
-  std::map<std::uint16_t, Reach> below_; // the members with lower ranks, but for those that ended
+  /// Of the members with lower ranks, but for those that ended.
+  std::map<std::uint16_t, LivenessProbe> below_;
   std::set<std::uint16_t> ended_;
   std::set<std::string> strangers_; // endpoints where we were turned away
 };
@@ -54,14 +56,14 @@ std::chrono::milliseconds Search::time_left() const {
 
 Survivors Search::run() {
   while (true) {
-    reach_all_below();
+    probe_all_below();
     const std::optional<std::uint16_t> leader = lowest_alive();
     if (!leader) {
       std::set<std::uint16_t> silent;
-      for (const auto& [rank, reach] : below_) {
+      for (const auto& [rank, liveness] : below_) {
         silent.insert(rank);
       }
-      return Muster(lineage_, plan_, {ended_, silent}, deadline_).run();
+      return ShrinkLeader(history_, plan_, {ended_, silent}, deadline_).run();
     }
     if (std::optional<Survivors> survivors = follow(*leader)) {
       return std::move(*survivors);
@@ -69,20 +71,21 @@ Survivors Search::run() {
     if (Clock::now() >= deadline_) {
       give_up_on(*leader);
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollPeriod);
   }
 }
 
 /// It closed our connection, and there is no time left to find another one.
 void Search::give_up_on(std::uint16_t leader) {
-  Reach reach(endpoints_of(leader), silence_limit(lineage_, plan_.timeout));
+  LivenessProbe liveness(endpoints_of(leader), silence_limit(history_, plan_.timeout));
   const Deadline closed = Clock::now() + kClosingTime;
-  for (auto state = reach.look();
-       state == Reach::State::trying || (state == Reach::State::alive && Clock::now() < closed);
-       state = reach.look()) {
-    std::this_thread::sleep_for(kLook);
+  for (auto state = liveness.check();
+       state == LivenessProbe::State::trying ||
+       (state == LivenessProbe::State::alive && Clock::now() < closed);
+       state = liveness.check()) {
+    std::this_thread::sleep_for(kPollPeriod);
   }
-  if (reach.look() == Reach::State::ended) {
+  if (liveness.check() == LivenessProbe::State::ended) {
     throw plan_.error(ErrorCode::peer_died, {leader}, "ended while it led");
   }
   throw plan_.error(ErrorCode::rendezvous_timeout, {leader},
@@ -90,18 +93,18 @@ void Search::give_up_on(std::uint16_t leader) {
 }
 
 /// All at the same time, because one that does not answer costs seconds.
-void Search::reach_all_below() {
+void Search::probe_all_below() {
   below_.clear();
   for (const std::uint16_t member : plan_.members) {
-    if (member < lineage_.self.rank && !ended_.contains(member)) {
-      below_.try_emplace(member, endpoints_of(member), silence_limit(lineage_, plan_.timeout));
+    if (member < history_.self.rank && !ended_.contains(member)) {
+      below_.try_emplace(member, endpoints_of(member), silence_limit(history_, plan_.timeout));
     }
   }
 }
 
 /// Where no other job listens. A port that another one has got is not the rank's any more.
 std::vector<Endpoint> Search::endpoints_of(std::uint16_t member) const {
-  std::vector<Endpoint> endpoints = lineage_.endpoints[member];
+  std::vector<Endpoint> endpoints = history_.endpoints[member];
   std::erase_if(endpoints,
                 [&](const Endpoint& endpoint) { return strangers_.contains(endpoint.text()); });
   return endpoints;
@@ -109,19 +112,19 @@ std::vector<Endpoint> Search::endpoints_of(std::uint16_t member) const {
 
 /// Who turned us away has proved nothing, so the rank may live: it counts as silent.
 bool Search::is_turned_away_by(std::uint16_t member) const {
-  return endpoints_of(member).size() < lineage_.endpoints[member].size();
+  return endpoints_of(member).size() < history_.endpoints[member].size();
 }
 
 /// None if all are known to have ended or do not answer.
 std::optional<std::uint16_t> Search::lowest_alive() {
   for (auto entry = below_.begin(); entry != below_.end();) {
-    const Reach::State state = entry->second.look();
-    if (state == Reach::State::alive) {
+    const LivenessProbe::State state = entry->second.check();
+    if (state == LivenessProbe::State::alive) {
       return entry->first;
     }
-    if (state == Reach::State::trying && Clock::now() < deadline_) {
-      std::this_thread::sleep_for(kLook);
-    } else if (state == Reach::State::ended && !is_turned_away_by(entry->first)) {
+    if (state == LivenessProbe::State::trying && Clock::now() < deadline_) {
+      std::this_thread::sleep_for(kPollPeriod);
+    } else if (state == LivenessProbe::State::ended && !is_turned_away_by(entry->first)) {
       ended_.insert(entry->first);
       entry = below_.erase(entry);
     } else {
@@ -136,11 +139,11 @@ std::optional<std::uint16_t> Search::lowest_alive() {
 std::optional<Survivors> Search::follow(std::uint16_t leader) {
   auto [endpoint, connection] = below_.at(leader).take();
   below_.clear();
-  auto [stream, is_refused] = join_on(std::move(connection), {.claim = lineage_.self,
-                                                              .credentials = lineage_.credentials,
+  auto [stream, is_refused] = join_on(std::move(connection), {.claim = history_.self,
+                                                              .credentials = history_.credentials,
                                                               .endpoints = {endpoint},
                                                               .timeout = time_left(),
-                                                              .keep_alive = lineage_.keep_alive,
+                                                              .keep_alive = history_.keep_alive,
                                                               .leader = plan_.sender(leader)});
   if (is_refused) {
     strangers_.insert(endpoint.text());
@@ -148,18 +151,19 @@ std::optional<Survivors> Search::follow(std::uint16_t leader) {
   if (!stream) {
     return std::nullopt;
   }
-  const std::optional<Roster> roster = await_roster(*stream, leader);
-  if (!roster) {
+  const std::optional<ShrinkMembership> membership = await_membership(*stream, leader);
+  if (!membership) {
     return std::nullopt;
   }
-  check(*roster, leader);
-  Survivors survivors{.roster = *roster, .streams = {}};
-  survivors.streams.resize(roster->members.size());
+  check(*membership, leader);
+  Survivors survivors{.membership = *membership, .streams = {}};
+  survivors.streams.resize(membership->members.size());
   survivors.streams[0] = std::move(stream);
   return survivors;
 }
 
-std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t leader) const {
+std::optional<ShrinkMembership> Search::await_membership(FramedStream& stream,
+                                                         std::uint16_t leader) const {
   const Deadline deadline =
       deadline_after(deadline_after(Clock::now(), plan_.timeout), kLeaderSlack);
   while (true) {
@@ -167,13 +171,14 @@ std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t l
       if (frame->kind == code(ControlKind::failed)) {
         throw decode_error(frame->body, plan_.sender(leader));
       }
-      std::optional<Roster> roster =
-          frame->kind == code(ControlKind::roster) ? decode_roster(frame->body) : std::nullopt;
-      if (!roster) {
+      std::optional<ShrinkMembership> membership = frame->kind == code(ControlKind::membership)
+                                                       ? decode_membership(frame->body)
+                                                       : std::nullopt;
+      if (!membership) {
         throw plan_.error(ErrorCode::transport_failure, {leader},
                           fmt::format("sent a frame of kind {}; due is a roster", frame->kind));
       }
-      return roster;
+      return membership;
     }
     if (!stream.is_open()) {
       return std::nullopt;
@@ -187,14 +192,14 @@ std::optional<Roster> Search::await_roster(FramedStream& stream, std::uint16_t l
 }
 
 /// A rank that an earlier shrink left out may lead ranks that did not take part in it.
-void Search::check(const Roster& roster, std::uint16_t leader) const {
+void Search::check(const ShrinkMembership& membership, std::uint16_t leader) const {
   const auto is_ours = [&](std::uint16_t rank) {
     return std::ranges::binary_search(plan_.members, rank);
   };
-  const auto stranger = std::ranges::find_if_not(roster.members, is_ours);
-  if (roster.members.empty() || roster.members.front() != leader ||
-      stranger != roster.members.end() ||
-      !std::ranges::binary_search(roster.members, lineage_.self.rank)) {
+  const auto stranger = std::ranges::find_if_not(membership.members, is_ours);
+  if (membership.members.empty() || membership.members.front() != leader ||
+      stranger != membership.members.end() ||
+      !std::ranges::binary_search(membership.members, history_.self.rank)) {
     throw plan_.error(ErrorCode::mismatch, {leader},
                       "leads ranks that are not all of this group, or without this one");
   }
@@ -221,18 +226,18 @@ Sender ShrinkPlan::sender(std::uint16_t leader) const {
   return {static_cast<std::uint16_t>(place), static_cast<std::uint16_t>(members.size())};
 }
 
-Survivors find_survivors(Lineage& lineage, const ShrinkPlan& plan) {
+Survivors find_survivors(GroupHistory& history, const ShrinkPlan& plan) {
   if (plan.members.size() == 1) { // formed as a group of one: nobody to look for
-    Survivors alone{.roster = {plan.members, lineage.left_out}, .streams = {}};
+    Survivors alone{.membership = {plan.members, history.left_out}, .streams = {}};
     alone.streams.emplace_back();
     return alone;
   }
   try {
-    return Search(lineage, plan).run();
+    return Search(history, plan).run();
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& error) { // this process has no descriptor left
-    throw plan.error(ErrorCode::transport_failure, {lineage.self.rank}, error.what());
+    throw plan.error(ErrorCode::transport_failure, {history.self.rank}, error.what());
   }
 }
 

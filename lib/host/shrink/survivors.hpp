@@ -6,8 +6,8 @@
 
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
-#include "host/shrink/lineage.hpp"
-#include "host/shrink/roster.hpp"
+#include "host/shrink/group_history.hpp"
+#include "host/shrink/shrink_membership.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -30,15 +30,15 @@ struct ShrinkPlan {
 };
 
 struct Survivors {
-  Roster roster;
+  ShrinkMembership membership;
   std::vector<std::unique_ptr<FramedStream>> streams; // by new rank, as of Rendezvous::release()
   std::uint64_t callers_turned_away = 0;              // by the rank that leads
 };
 
 /// Waits until every rank of the group has come, or is known to have ended or not to answer. The
-/// caller holds the lineage's turn. Throws Error: a rank that lives did not come within the
+/// caller holds the history's turn. Throws Error: a rank that lives did not come within the
 /// timeout, too few are left, or another rank's error. Ends within the timeout, and as much again
 /// once a rank that leads has admitted this one.
-Survivors find_survivors(Lineage& lineage, const ShrinkPlan& plan);
+Survivors find_survivors(GroupHistory& history, const ShrinkPlan& plan);
 
 } // namespace weir::host

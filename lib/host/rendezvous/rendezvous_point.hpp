@@ -15,7 +15,7 @@
 
 namespace weir::host {
 
-struct MeetingPlace {
+struct RendezvousPoint {
   std::vector<Endpoint> endpoints; // one of them suits a rank that can reach rank 0 at all
   std::string secret;              // drawn for this group
 };
@@ -26,8 +26,8 @@ inline constexpr std::size_t kMeetingNoteBytes = 1024;
 /// Calls the all-gather once, as every rank must. `own` is what rank 0 says, and unused elsewhere.
 /// Returns rank 0's. Throws Error: about the rank that could not come, or that the all-gather
 /// failed or has mixed up the ranks.
-MeetingPlace share_meeting_place(const AllGather& all_gather, const Claim& claim,
-                                 const MeetingPlace& own);
+RendezvousPoint share_rendezvous_point(const AllGather& all_gather, const Claim& claim,
+                                       const RendezvousPoint& own);
 
 /// Calls it once, to tell the others that this rank cannot come. Ignores what they say, and whether
 /// they can be told.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/shrink/reach.hpp"
+#include "host/shrink/liveness_probe.hpp"
 
 #include <fmt/format.h>
 
@@ -13,16 +13,17 @@
 
 namespace weir::host {
 
-Reach::Reach(const std::vector<Endpoint>& endpoints, std::chrono::milliseconds patience) {
+LivenessProbe::LivenessProbe(const std::vector<Endpoint>& endpoints,
+                             std::chrono::milliseconds patience) {
   for (const Endpoint& endpoint : endpoints) {
-    probes_.push_back(std::make_unique<Probe>(endpoint, patience));
+    attempts_.push_back(std::make_unique<Attempt>(endpoint, patience));
   }
 }
 
-Reach::State Reach::look() {
-  std::array<unsigned, 4> counts{}; // of the probes' states
-  for (const std::unique_ptr<Probe>& probe : probes_) {
-    ++counts[static_cast<std::size_t>(probe->look())];
+LivenessProbe::State LivenessProbe::check() {
+  std::array<unsigned, 4> counts{}; // of the attempts' states
+  for (const std::unique_ptr<Attempt>& attempt : attempts_) {
+    ++counts[static_cast<std::size_t>(attempt->check())];
   }
   for (const State state : {State::alive, State::trying, State::silent}) {
     if (counts[static_cast<std::size_t>(state)] != 0) {
@@ -32,24 +33,24 @@ Reach::State Reach::look() {
   return State::ended;
 }
 
-std::pair<Endpoint, Socket> Reach::take() {
-  const auto alive =
-      std::ranges::find(probes_, State::alive, [](const auto& probe) { return probe->state(); });
+std::pair<Endpoint, Socket> LivenessProbe::take() {
+  const auto alive = std::ranges::find(attempts_, State::alive,
+                                       [](const auto& attempt) { return attempt->state(); });
   return (*alive)->take();
 }
 
-Reach::Probe::Probe(const Endpoint& endpoint, std::chrono::milliseconds patience)
+LivenessProbe::Attempt::Attempt(const Endpoint& endpoint, std::chrono::milliseconds patience)
     : endpoint_(endpoint), patience_(patience) {
   begin();
 }
 
-Reach::Probe::~Probe() {
+LivenessProbe::Attempt::~Attempt() {
   if (socket_) {
     withdraw(std::move(socket_));
   }
 }
 
-Reach::State Reach::Probe::look() {
+LivenessProbe::State LivenessProbe::Attempt::check() {
   switch (state_) {
   case State::trying:
     return state_ = finish();
@@ -62,18 +63,18 @@ Reach::State Reach::Probe::look() {
   return state_;
 }
 
-void Reach::Probe::begin() {
+void LivenessProbe::Attempt::begin() {
   deadline_ = deadline_after(Clock::now(), patience_);
   connect();
 }
 
-void Reach::Probe::connect() {
+void LivenessProbe::Attempt::connect() {
   int error = 0;
   socket_ = connecting_to(endpoint_, error);
   state_ = socket_ ? State::trying : judge(error);
 }
 
-Reach::State Reach::Probe::finish() {
+LivenessProbe::State LivenessProbe::Attempt::finish() {
   const State in_vain = Clock::now() < deadline_ ? State::trying : State::silent;
   pollfd entry{socket_.get(), POLLOUT, 0};
   if (poll(&entry, 1, 0) <= 0) {
@@ -92,7 +93,7 @@ Reach::State Reach::Probe::finish() {
 
 /// A kernel that refuses is alive, and its process is not. What this process lacks says nothing of
 /// the other one.
-Reach::State Reach::Probe::judge(int error) {
+LivenessProbe::State LivenessProbe::Attempt::judge(int error) {
   switch (error) {
   case 0:
     return State::alive;
@@ -109,7 +110,7 @@ Reach::State Reach::Probe::judge(int error) {
   }
 }
 
-Reach::State Reach::Probe::watch() {
+LivenessProbe::State LivenessProbe::Attempt::watch() {
   char byte = 0;
   const ssize_t count = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))) {

@@ -3,8 +3,8 @@
 /// What the ranks of a new group open and tell one another for the day on which one of them dies.
 
 #include "host/base/host_addresses.hpp"
-#include "host/shrink/lineage.hpp"
-#include "host/shrink/reach.hpp"
+#include "host/shrink/group_history.hpp"
+#include "host/shrink/liveness_probe.hpp"
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
 #include "support/sanitized.hpp"
@@ -46,7 +46,7 @@ class DescriptorLimit {
 };
 
 /// Rank 1 has no descriptor for a listener. The other rank has one already, and waits.
-TEST(Lineage, ARankThatCannotListenIsNamedOnAllRanks) {
+TEST(GroupHistory, ARankThatCannotListenIsNamedOnAllRanks) {
   if (test::kIsSanitized) {
     GTEST_SKIP() << kNoDescriptors;
   }
@@ -59,7 +59,7 @@ TEST(Lineage, ARankThatCannotListenIsNamedOnAllRanks) {
       rendezvous.gather(Blob{});
     } else {
       const DescriptorLimit none(3);
-      found_lineage(rendezvous, plan);
+      begin_history(rendezvous, plan);
     }
   });
   for (const Ending& ending : endings) {
@@ -70,7 +70,7 @@ TEST(Lineage, ARankThatCannotListenIsNamedOnAllRanks) {
   }
 }
 
-TEST(Lineage, SaysWhyItCannotListen) {
+TEST(GroupHistory, SaysWhyItCannotListen) {
   if (test::kIsSanitized) {
     GTEST_SKIP() << kNoDescriptors;
   }
@@ -83,14 +83,14 @@ TEST(Lineage, SaysWhyItCannotListen) {
   }
 }
 
-Reach::State state_of(const std::vector<Endpoint>& endpoints) {
-  Reach reach(endpoints, milliseconds(2000));
-  test::comes_true([&] { return reach.look() != Reach::State::trying; });
-  return reach.look();
+LivenessProbe::State state_of(const std::vector<Endpoint>& endpoints) {
+  LivenessProbe liveness(endpoints, milliseconds(2000));
+  test::comes_true([&] { return liveness.check() != LivenessProbe::State::trying; });
+  return liveness.check();
 }
 
 /// The kernel tells of a reset once. It may come when that has been asked already.
-TEST(Lineage, AResetIsAResetWheneverItComes) {
+TEST(GroupHistory, AResetIsAResetWheneverItComes) {
   std::optional<Socket> listener(listen_at({"127.0.0.1", "0"}));
   int error = 0;
   const Socket connection = connecting_to({"127.0.0.1", std::to_string(port_of(*listener))}, error);
@@ -101,7 +101,7 @@ TEST(Lineage, AResetIsAResetWheneverItComes) {
 }
 
 /// Rank 1 is on the host of rank 0 and met it by the loopback; rank 2 came by the network.
-TEST(Lineage, RanksThatMetByTheLoopbackAreReachedByTheNetwork) {
+TEST(GroupHistory, RanksThatMetByTheLoopbackAreReachedByTheNetwork) {
   const std::vector<HostAddress> addresses = read_host_addresses();
   const auto network = std::ranges::find(addresses, HostAddress::Reach::network,
                                          [](const HostAddress& address) { return address.reach; });
@@ -111,28 +111,28 @@ TEST(Lineage, RanksThatMetByTheLoopbackAreReachedByTheNetwork) {
   const std::string port = Endpoint::parse(free_address())->port;
   const std::vector<std::string> addresses_of_rank_0{"[::]:" + port, "127.0.0.1:" + port,
                                                      Endpoint{network->text, port}.text()};
-  std::vector<std::shared_ptr<Lineage>> lineages(3);
+  std::vector<std::shared_ptr<GroupHistory>> histories(3);
   expect_none(run_ranks(3, [&](std::uint16_t rank) {
     RendezvousPlan plan = plan_of(rank, addresses_of_rank_0[rank]);
     plan.world = 3;
     Rendezvous rendezvous(plan);
-    lineages[rank] = found_lineage(rendezvous, plan);
+    histories[rank] = begin_history(rendezvous, plan);
   }));
-  for (const Endpoint& endpoint : lineages[2]->endpoints[1]) {
+  for (const Endpoint& endpoint : histories[2]->endpoints[1]) {
     EXPECT_NE(endpoint.host, "127.0.0.1") << "for rank 2 it is another host";
   }
   for (std::uint16_t ended = 0; ended < 3; ++ended) {
     for (std::uint16_t other = 0; other < 3; ++other) {
       if (other > ended) {
-        EXPECT_EQ(state_of(lineages[other]->endpoints[ended]), Reach::State::alive)
+        EXPECT_EQ(state_of(histories[other]->endpoints[ended]), LivenessProbe::State::alive)
             << other << " looks for " << ended;
-        EXPECT_EQ(state_of(lineages[ended]->endpoints[other]), Reach::State::alive)
+        EXPECT_EQ(state_of(histories[ended]->endpoints[other]), LivenessProbe::State::alive)
             << ended << " looks for " << other;
       }
     }
-    lineages[ended]->listener = {};
-    for (const auto& lineage : lineages) {
-      EXPECT_EQ(state_of(lineage->endpoints[ended]), Reach::State::ended);
+    histories[ended]->listener = {};
+    for (const auto& history : histories) {
+      EXPECT_EQ(state_of(history->endpoints[ended]), LivenessProbe::State::ended);
     }
   }
 }

@@ -9,9 +9,9 @@
 namespace weir::host {
 
 /// Callers that rank 0 has not admitted, or not kept.
-class TurnedAway {
+class Rejections {
  public:
-  enum class As : std::uint8_t {
+  enum class Reason : std::uint8_t {
     stranger, // closed, was silent for too long, or spoke another protocol
     of_another_job,
     with_another_secret,
@@ -21,7 +21,7 @@ class TurnedAway {
     rank_taken, // the rank is here already
   };
 
-  void count(As caller) { ++counts_[static_cast<std::size_t>(caller)]; }
+  void count(Reason reason) { ++counts_[static_cast<std::size_t>(reason)]; }
 
   std::uint64_t total() const;
 

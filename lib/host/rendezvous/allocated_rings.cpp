@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/rendezvous/made_rings.hpp"
+#include "host/rendezvous/allocated_rings.hpp"
 
 #include "host/base/control_note.hpp"
 
@@ -12,14 +12,14 @@ constexpr std::uint8_t kRefusal = 1;
 
 } // namespace
 
-Blob encode(const MadeRings& made) {
-  if (const auto* const refusal = std::get_if<Error>(&made)) {
+Blob encode(const AllocatedRings& rings) {
+  if (const auto* const refusal = std::get_if<Error>(&rings)) {
     Blob blob = encode(*refusal);
     blob.insert(blob.begin(), kRefusal);
     return blob;
   }
   Blob blob{kIds};
-  for (const std::uint32_t ring : std::get<std::vector<std::uint32_t>>(made)) {
+  for (const std::uint32_t ring : std::get<std::vector<std::uint32_t>>(rings)) {
     const wire::be32 id(ring);
     const auto bytes = bytes_of(id);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
@@ -27,8 +27,8 @@ Blob encode(const MadeRings& made) {
   return blob;
 }
 
-MadeRings decode_made_rings(std::span<const std::uint8_t> blob, std::size_t rings,
-                            std::uint16_t world) {
+AllocatedRings decode_allocated_rings(std::span<const std::uint8_t> blob, std::size_t rings,
+                                      std::uint16_t world) {
   if (!blob.empty() && blob[0] == kRefusal) {
     return decode_error(blob.subspan(1), {0, world});
   }

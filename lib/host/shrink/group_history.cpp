@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/shrink/lineage.hpp"
+#include "host/shrink/group_history.hpp"
 
 #include "host/base/frame_seal.hpp"
 #include "host/base/host_addresses.hpp"
@@ -87,14 +87,14 @@ std::string secret_from(const std::string& job_secret, ByteView token) {
 
 } // namespace
 
-std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousPlan& plan) {
-  auto lineage = std::make_shared<Lineage>();
-  lineage->self = {plan.rank, plan.world};
-  lineage->keep_alive = plan.keep_alive;
+std::shared_ptr<GroupHistory> begin_history(Rendezvous& rendezvous, const RendezvousPlan& plan) {
+  auto history = std::make_shared<GroupHistory>();
+  history->self = {plan.rank, plan.world};
+  history->keep_alive = plan.keep_alive;
   const std::set<std::string> met = own_hosts(rendezvous, plan.world);
   const std::vector<std::string> hosts = choose_hosts(rendezvous, plan.rank, met);
-  lineage->listener = told(rendezvous, plan.rank, [&] { return open_listener(hosts, met); });
-  const std::string text = join_endpoints(hosts, port_of(lineage->listener));
+  history->listener = told(rendezvous, plan.rank, [&] { return open_listener(hosts, met); });
+  const std::string text = join_endpoints(hosts, port_of(history->listener));
   Blob blob(text.begin(), text.end());
   if (plan.rank == 0) {
     const Token token = random_bytes<sizeof(Token)>();
@@ -105,17 +105,17 @@ std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousP
   if (first.size() < sizeof(Token)) {
     throw Error(ErrorCode::mismatch, 0, "rendezvous: rank 0 drew no token");
   }
-  lineage->credentials = {rendezvous.credentials().job,
+  history->credentials = {rendezvous.credentials().job,
                           secret_from(rendezvous.credentials().secret, first.first(sizeof(Token)))};
   for (std::uint16_t rank = 0; rank < plan.world; ++rank) {
     const ByteView part = rank == 0 ? first.subspan(sizeof(Token)) : ByteView(all[rank]);
-    lineage->endpoints.push_back(read_endpoints(rank, part));
+    history->endpoints.push_back(read_endpoints(rank, part));
   }
   if (plan.rank != 0) { // where this rank has reached rank 0 is where it is, whatever others know
-    lineage->endpoints[0] = {
-        {rendezvous.connection(0)->peer_host(), lineage->endpoints[0][0].port}};
+    history->endpoints[0] = {
+        {rendezvous.connection(0)->peer_host(), history->endpoints[0][0].port}};
   }
-  return lineage;
+  return history;
 }
 
 } // namespace weir::host

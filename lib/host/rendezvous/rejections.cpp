@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/rendezvous/turned_away.hpp"
+#include "host/rendezvous/rejections.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 
 namespace weir::host {
 
-std::uint64_t TurnedAway::total() const {
+std::uint64_t Rejections::total() const {
   return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
-std::string TurnedAway::describe() const {
+std::string Rejections::describe() const {
   constexpr std::array<std::string_view, kKinds> words{"that did not speak this protocol",
                                                        "of another job",
                                                        "with another secret",

@@ -3,8 +3,8 @@
 /// Ranks that find rank 0 by an all-gather of their own.
 
 #include "host/base/host_addresses.hpp"
-#include "host/rendezvous/meeting_place.hpp"
 #include "host/rendezvous/rendezvous.hpp"
+#include "host/rendezvous/rendezvous_point.hpp"
 #include "host_job.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ RendezvousPlan plan_with(const AllGather& all_gather, std::uint16_t rank, std::u
   return plan;
 }
 
-TEST(MeetingPlace, NeedsNoPortThatWasAgreed) {
+TEST(RendezvousPoint, NeedsNoPortThatWasAgreed) {
   SharedMemory memory(4);
   const auto endings = run_ranks(4, [&](std::uint16_t rank) {
     Rendezvous rendezvous(plan_with(memory.of(rank), rank, 4));
@@ -69,7 +69,7 @@ TEST(MeetingPlace, NeedsNoPortThatWasAgreed) {
 }
 
 /// Rank 0 draws a secret, so who finds its port is still a stranger.
-TEST(MeetingPlace, GivesTheRanksASecret) {
+TEST(RendezvousPoint, GivesTheRanksASecret) {
   SharedMemory memory(2);
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     if (rank == 0) {
@@ -78,7 +78,7 @@ TEST(MeetingPlace, GivesTheRanksASecret) {
       EXPECT_EQ(rendezvous.callers_turned_away(), 1);
       return;
     }
-    const MeetingPlace place = share_meeting_place(memory.of(1), {1, 2}, {});
+    const RendezvousPoint place = share_rendezvous_point(memory.of(1), {1, 2}, {});
     ASSERT_EQ(place.endpoints.size(), 1);
     const std::string address = place.endpoints[0].text();
     EXPECT_EQ(address.find("127.0.0.1:"), 0) << address;
@@ -91,7 +91,7 @@ TEST(MeetingPlace, GivesTheRanksASecret) {
   expect_none(endings);
 }
 
-TEST(MeetingPlace, TheJobsOwnSecretStays) {
+TEST(RendezvousPoint, TheJobsOwnSecretStays) {
   SharedMemory memory(2);
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     RendezvousPlan plan = plan_with(memory.of(rank), rank, 2);
@@ -104,7 +104,7 @@ TEST(MeetingPlace, TheJobsOwnSecretStays) {
   EXPECT_EQ(endings[0].code, ErrorCode::rendezvous_timeout) << endings[0].text;
 }
 
-TEST(MeetingPlace, AnAllGatherThatFailsIsAnError) {
+TEST(RendezvousPoint, AnAllGatherThatFailsIsAnError) {
   const AllGather failing = [](const void*, std::size_t, void*) { return -7; };
   for (const std::uint16_t rank : {0, 1}) {
     const Ending ending = ending_of([&] { Rendezvous(plan_with(failing, rank, 2)); });
@@ -114,7 +114,7 @@ TEST(MeetingPlace, AnAllGatherThatFailsIsAnError) {
   }
 }
 
-TEST(MeetingPlace, ARankThatCannotComeTellsTheOthers) {
+TEST(RendezvousPoint, ARankThatCannotComeTellsTheOthers) {
   SharedMemory memory(3);
   const auto endings = run_ranks(3, [&](std::uint16_t rank) {
     if (rank == 2) {
@@ -130,7 +130,7 @@ TEST(MeetingPlace, ARankThatCannotComeTellsTheOthers) {
   }
 }
 
-TEST(MeetingPlace, RankZeroTellsThatItCannotListen) {
+TEST(RendezvousPoint, RankZeroTellsThatItCannotListen) {
   SharedMemory memory(2);
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     RendezvousPlan plan = plan_with(memory.of(rank), rank, 2);
@@ -144,7 +144,7 @@ TEST(MeetingPlace, RankZeroTellsThatItCannotListen) {
 }
 
 /// The same rank twice, as when the caller's group is not this group.
-TEST(MeetingPlace, RanksInAnotherOrderAreAMistake) {
+TEST(RendezvousPoint, RanksInAnotherOrderAreAMistake) {
   SharedMemory memory(2);
   const auto endings = run_ranks(2, [&](std::uint16_t rank) {
     const AllGather all_gather = memory.of(rank);
@@ -164,7 +164,7 @@ TEST(MeetingPlace, RanksInAnotherOrderAreAMistake) {
 }
 
 /// A note that says more bytes of text than there are, from a rank with other memory.
-TEST(MeetingPlace, ReadsNothingBehindANote) {
+TEST(RendezvousPoint, ReadsNothingBehindANote) {
   const AllGather forged = [](const void* in, std::size_t bytes, void* out) {
     auto* parts = static_cast<std::uint8_t*>(out);
     std::memcpy(parts, in, bytes);
@@ -174,10 +174,10 @@ TEST(MeetingPlace, ReadsNothingBehindANote) {
     parts[bytes + 5] = 1;
     return 0;
   };
-  EXPECT_NO_THROW(share_meeting_place(forged, {0, 2}, {{{"127.0.0.1", "1"}}, "secret"}));
+  EXPECT_NO_THROW(share_rendezvous_point(forged, {0, 2}, {{{"127.0.0.1", "1"}}, "secret"}));
 }
 
-TEST(MeetingPlace, WholeGroupsMeetAtIt) {
+TEST(RendezvousPoint, WholeGroupsMeetAtIt) {
   const JobPlan plan{.world = 3};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   SharedMemory memory(plan.world);

@@ -13,7 +13,7 @@ namespace weir::host {
 
 /// Finds out by TCP connections whether a process lives that listens somewhere. Nothing is said on
 /// them, and the process need not accept them: its kernel answers. Never blocks.
-class Reach {
+class LivenessProbe {
  public:
   enum class State : std::uint8_t {
     trying,
@@ -24,30 +24,30 @@ class Reach {
 
   /// Tries all endpoints, which are the process's own, as far as it knows. Some of them may mean
   /// other machines here. Who does not answer within `patience` is silent.
-  Reach(const std::vector<Endpoint>& endpoints, std::chrono::milliseconds patience);
+  LivenessProbe(const std::vector<Endpoint>& endpoints, std::chrono::milliseconds patience);
 
   /// Tries again when a connection has closed: only a refusal shows that nobody listens. Throws
   /// std::runtime_error when this process has no descriptor or memory left.
-  State look();
+  State check();
 
   /// Where the process is alive, and the connection to it. Nothing else may be called after it.
   std::pair<Endpoint, Socket> take();
 
  private:
-  class Probe;
+  class Attempt;
 
-  std::vector<std::unique_ptr<Probe>> probes_; // one for each endpoint
+  std::vector<std::unique_ptr<Attempt>> attempts_; // one for each endpoint
 };
 
 /// One endpoint's part of it.
-class Reach::Probe {
+class LivenessProbe::Attempt {
  public:
-  Probe(const Endpoint& endpoint, std::chrono::milliseconds patience);
-  ~Probe();
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
+  Attempt(const Endpoint& endpoint, std::chrono::milliseconds patience);
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
 
-  State look();
+  State check();
 
   State state() const { return state_; }
 

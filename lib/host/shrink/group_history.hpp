@@ -20,7 +20,7 @@ namespace weir::host {
 
 /// A group that was formed, and all that it has been shrunk to since. Here a rank always has the
 /// number that it had in the group that was formed: its original rank.
-struct Lineage {
+struct GroupHistory {
   Claim self;              // the original rank and world
   Credentials credentials; // no other group's, so that its ranks count as strangers
   std::chrono::milliseconds keep_alive{};
@@ -34,6 +34,6 @@ struct Lineage {
 
 /// Opens this rank's listener at the address that its connections have, and learns the others'.
 /// Every rank calls it once. Throws Error.
-std::shared_ptr<Lineage> found_lineage(Rendezvous& rendezvous, const RendezvousPlan& plan);
+std::shared_ptr<GroupHistory> begin_history(Rendezvous& rendezvous, const RendezvousPlan& plan);
 
 } // namespace weir::host

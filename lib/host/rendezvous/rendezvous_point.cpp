@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/rendezvous/meeting_place.hpp"
+#include "host/rendezvous/rendezvous_point.hpp"
 
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
@@ -98,8 +98,8 @@ void check_note(const Note& note, std::uint16_t place, const Claim& own) {
 
 } // namespace
 
-MeetingPlace share_meeting_place(const AllGather& all_gather, const Claim& claim,
-                                 const MeetingPlace& own) {
+RendezvousPoint share_rendezvous_point(const AllGather& all_gather, const Claim& claim,
+                                       const RendezvousPoint& own) {
   Note note = note_of(claim);
   write_text(note, joined(own.endpoints));
   std::copy_n(own.secret.begin(), std::min(own.secret.size(), kSecretBytes),

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/rendezvous/admission.hpp"
-#include "host/shrink/reach.hpp"
+#include "host/shrink/liveness_probe.hpp"
 #include "host/shrink/survivors.hpp"
 
 #include <chrono>
@@ -14,14 +14,15 @@
 namespace weir::host {
 
 /// The pause between two looks of a rank that waits for others in a shrink.
-inline constexpr std::chrono::milliseconds kLook{10};
+inline constexpr std::chrono::milliseconds kPollPeriod{10};
 
 /// Who does not answer within this time is left out.
-std::chrono::milliseconds silence_limit(const Lineage& lineage, std::chrono::milliseconds timeout);
+std::chrono::milliseconds silence_limit(const GroupHistory& history,
+                                        std::chrono::milliseconds timeout);
 
 /// The part of the rank that leads a shrink: it waits for every other rank, and says who goes on.
 /// Ranks are original ranks.
-class Muster {
+class ShrinkLeader {
  public:
   /// What the way to lead has shown of the lower ranks.
   struct Absent {
@@ -29,7 +30,7 @@ class Muster {
     std::set<std::uint16_t> silent;
   };
 
-  Muster(Lineage& lineage, const ShrinkPlan& plan, Absent absent, Deadline deadline);
+  ShrinkLeader(GroupHistory& history, const ShrinkPlan& plan, Absent absent, Deadline deadline);
 
   /// Throws Error, and tells it to the ranks that have come.
   Survivors run();
@@ -40,17 +41,17 @@ class Muster {
   void probe();
   bool has_come(std::uint16_t rank);
   std::set<std::uint16_t> awaited();
-  Roster who_goes_on() const;
-  void check(const Roster& roster) const;
+  ShrinkMembership who_goes_on() const;
+  void check(const ShrinkMembership& membership) const;
   Survivors conclude();
   [[noreturn]] void abandon(const Error& error) const;
 
-  Lineage& lineage_;
+  GroupHistory& history_;
   const ShrinkPlan& plan_;
   Absent absent_;
   const Deadline deadline_;
   Admission admission_;
-  std::map<std::uint16_t, Reach> above_; // members with higher ranks
+  std::map<std::uint16_t, LivenessProbe> above_; // members with higher ranks
   std::map<std::uint16_t, std::unique_ptr<FramedStream>> seats_;
 };
 
