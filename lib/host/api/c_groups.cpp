@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/api/c_errors.hpp"
+#include "host/api/c_objects.hpp"
+#include "host/api/c_options.hpp"
+#include "host/api/c_structs.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+/// Contexts, memory and the life of groups.
+
+using namespace weir;
+using namespace weir::host::c;
+
+namespace {
+
+/// The memory that a caller wants to register.
+std::span<std::uint8_t> memory_at(void* address, std::size_t bytes) {
+  const std::size_t most = UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(address);
+  if (bytes == 0 || bytes > most) {
+    throw std::invalid_argument(fmt::format("bytes: found {}; allowed: 1 .. {}", bytes, most));
+  }
+  return {&object_at(static_cast<std::uint8_t*>(address), "address"), bytes};
+}
+
+} // namespace
+
+weir_status weir_context_open(const weir_context_options* options, weir_context** context) {
+  return guarded([&] {
+    object_at(context, "context") = nullptr;
+    const host::GroupOptions device = read_options(options);
+    if (const std::string defect = host::find_device_defect(device); !defect.empty()) {
+      throw std::invalid_argument(defect);
+    }
+    *context = new weir_context{std::make_shared<host::Device>(device)};
+    return WEIR_OK;
+  });
+}
+
+void weir_context_close(weir_context* context) {
+  delete context;
+}
+
+weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, void* address,
+                                 size_t bytes, weir_memory** memory) {
+  return guarded([&] {
+    object_at(memory, "memory") = nullptr;
+    host::Device& device = *object_at(context, "context").device;
+    if (const unsigned number = number_of(kind); number != WEIR_MEMORY_HOST) {
+      throw std::invalid_argument(fmt::format("kind: found {}; allowed: WEIR_MEMORY_HOST", number));
+    }
+    *memory = new weir_memory{device.register_memory(memory_at(address, bytes))};
+    return WEIR_OK;
+  });
+}
+
+void weir_memory_release(weir_memory* memory) {
+  delete memory;
+}
+
+weir_status weir_group_form(weir_context* context, const weir_group_options* options,
+                            weir_group** group) {
+  return guarded([&] {
+    object_at(group, "group") = nullptr;
+    const std::shared_ptr<host::Device>& device = object_at(context, "context").device;
+    *group = new weir_group(device, host::Group(read_options(options, device->options()), *device));
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
+                              weir_group** shrunk) {
+  return guarded([&] {
+    object_at(shrunk, "shrunk") = nullptr;
+    host::Group& over = object_at(group, "group").group;
+    host::GroupOptions next = over.options();
+    next.epoch = 0;
+    if (options != nullptr) {
+      next = read_options(options, next);
+    }
+    *shrunk = new weir_group(group->device, over.shrink(next, *group->device));
+    return WEIR_OK;
+  });
+}
+
+int weir_group_parent_rank(const weir_group* group, uint16_t rank) {
+  const bool is_known = group != nullptr && rank < group->group.world();
+  return is_known ? group->group.parent_rank(rank) : -1;
+}
+
+weir_status weir_group_abort(weir_group* group) {
+  return guarded([&] {
+    object_at(group, "group").group.abort();
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_group_abort_because(weir_group* group, const char* why) {
+  constexpr std::size_t kMostBytes = 1000;
+  return guarded([&] {
+    object_at(group, "group").group.abort({why, strnlen(&object_at(why, "why"), kMostBytes)});
+    return WEIR_OK;
+  });
+}
+
+weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics* statistics) {
+  return guarded([&] {
+    const std::size_t size = size_of("statistics", statistics);
+    const host::GroupStatistics counted = object_at(group, "group").group.statistics();
+    const weir_group_statistics known{sizeof(weir_group_statistics),
+                                      counted.messages_sent,
+                                      counted.results_received,
+                                      counted.retransmitted_packets.value_or(UINT64_MAX),
+                                      counted.ack_timeouts.value_or(UINT64_MAX),
+                                      counted.callers_turned_away};
+    write_struct(statistics, size, known);
+    return WEIR_OK;
+  });
+}
+
+void weir_group_close(weir_group* group) {
+  delete group;
+}
+
+uint16_t weir_group_rank(const weir_group* group) {
+  return group != nullptr ? group->group.rank() : 0;
+}
+
+uint16_t weir_group_world(const weir_group* group) {
+  return group != nullptr ? group->group.world() : 0;
+}
+
+uint32_t weir_group_epoch(const weir_group* group) {
+  return group != nullptr ? group->group.epoch() : 0;
+}
+
+const char* weir_group_algorithm(const weir_group* group) {
+  return group != nullptr ? host::name_of(group->group.algorithm()).data() : "";
+}
+
+const char* weir_group_fallback_reason(const weir_group* group) {
+  return group != nullptr ? group->fallback_reason.c_str() : "";
+}
+
+int weir_group_descriptor(weir_group* group) {
+  int descriptor = -1;
+  guarded([&] {
+    descriptor = object_at(group, "group").group.descriptor();
+    return WEIR_OK;
+  });
+  return descriptor;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What C programs hold pointers to.
+
+#include "host/api/device.hpp"
+#include "host/api/group.hpp"
+#include "host/api/scaled_sums.hpp"
+#include "host/collective/sparse_outcome.hpp"
+#include "weir/weir.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+struct weir_context {
+  std::shared_ptr<weir::host::Device> device;
+};
+
+struct weir_memory {
+  std::unique_ptr<weir::host::UserMemory> registered;
+};
+
+struct weir_group {
+  weir_group(std::shared_ptr<weir::host::Device> its_device, weir::host::Group formed)
+      : device(std::move(its_device)), group(std::move(formed)),
+        fallback_reason(group.fallback_reason()) {}
+
+  std::shared_ptr<weir::host::Device> device; // for a group that is shrunk to
+  weir::host::Group group;
+  std::string fallback_reason;
+  weir::host::ScaledSums scaled_sums;
+};
+
+struct weir_request {
+  weir::host::Pending pending;
+};
+
+struct weir_sparse_result {
+  std::shared_ptr<const weir::host::SparseOutcome> outcome;
+};
