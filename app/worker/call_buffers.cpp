@@ -20,12 +20,12 @@ std::vector<std::byte> allocate(std::uint64_t bytes) {
 
 /// Bytes of the shorter buffer.
 std::uint64_t part_of(const host::Call& call, std::uint16_t world) {
-  return bytes_of(call, world) / shares_of(call.kind, world);
+  return bytes_of(call, world) / call.shares(world);
 }
 
 /// Bytes of the buffer that is used out of place alone.
 std::uint64_t other_part_of(const host::Call& call, std::uint16_t world) {
-  return can_be_out_of_place(call.kind) ? part_of(call, world) : 0;
+  return can_be_out_of_place(call) ? part_of(call, world) : 0;
 }
 
 std::uint64_t most_of(std::span<const host::Call> calls, std::uint16_t world,
@@ -43,20 +43,12 @@ std::string_view name_of(Placement placement) {
   return placement == Placement::in_place ? "in-place" : "out-of-place";
 }
 
-bool can_be_out_of_place(host::CallKind kind) {
-  return kind != host::CallKind::broadcast && kind != host::CallKind::barrier;
-}
-
-std::uint16_t shares_of(host::CallKind kind, std::uint16_t world) {
-  const bool is_shared =
-      kind == host::CallKind::all_gather || kind == host::CallKind::reduce_scatter;
-  return is_shared ? world : std::uint16_t{1};
+bool can_be_out_of_place(const host::Call& call) {
+  return call.row().contributes == op::Who::everybody;
 }
 
 std::uint64_t bytes_of(const host::Call& call, std::uint16_t world) {
-  return call.kind == host::CallKind::barrier
-             ? 0
-             : call.count * element_size(call.type) * shares_of(call.kind, world);
+  return call.has_data() ? call.count * element_size(call.type) * call.shares(world) : 0;
 }
 
 TensorMemory::TensorMemory(std::span<const host::Call> calls, std::span<const Placement> placements,
@@ -72,13 +64,13 @@ CallBuffers TensorMemory::buffers_of(const host::Call& call, Placement placement
   const std::size_t part = part_of(call, place_.world);
   std::span<std::byte> ours =
       part == whole.size() ? whole : whole.subspan(place_.rank * part, part);
-  if (placement == Placement::out_of_place && can_be_out_of_place(call.kind)) {
+  if (placement == Placement::out_of_place && can_be_out_of_place(call)) {
     ours = std::span(other_).first(part);
   }
-  if (call.kind == host::CallKind::all_gather) {
+  if (call.row().gets == host::Amount::share_of_each) {
     return {ours, whole};
   }
-  const bool gets_nothing = call.kind == host::CallKind::reduce && place_.rank != call.root;
+  const bool gets_nothing = call.row().receives == op::Who::root && place_.rank != call.root;
   return {whole, gets_nothing ? std::span<std::byte>() : ours};
 }
 

@@ -23,10 +23,7 @@ std::string_view name_of(Placement placement);
 
 /// False for a broadcast, which has one buffer, and a barrier, which has none. Both count as in
 /// place.
-bool can_be_out_of_place(host::CallKind kind);
-
-/// Into how many ranks' shares the longer buffer of a call is cut.
-std::uint16_t shares_of(host::CallKind kind, std::uint16_t world);
+bool can_be_out_of_place(const host::Call& call);
 
 /// Bytes of a call's longer buffer, as nccl-tests count them: the tensor of an all-reduce, reduce
 /// or broadcast, the result of an all-gather, the input of a reduce-scatter. 0 for a barrier.

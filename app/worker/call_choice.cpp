@@ -22,7 +22,7 @@ void add_reductions(std::vector<host::Call>& calls, host::Call call,
 std::vector<host::Call> kinds_of_calls(const CallChoice& choice) {
   std::vector<host::Call> calls;
   for (const host::CallKind kind : choice.kinds) {
-    if (kind == host::CallKind::barrier) {
+    if (!host::Call{.kind = kind}.has_data()) {
       calls.push_back({.kind = kind});
       continue;
     }
@@ -40,12 +40,12 @@ std::vector<host::Call> kinds_of_calls(const CallChoice& choice) {
 }
 
 std::uint64_t count_within(const host::Call& call, std::uint16_t world, std::uint64_t bytes) {
-  return bytes / element_size(call.type) / shares_of(call.kind, world);
+  return bytes / element_size(call.type) / call.shares(world);
 }
 
 std::vector<host::Call> with_sizes(const host::Call& call, std::uint16_t world,
                                    std::span<const std::uint64_t> sizes) {
-  if (call.kind == host::CallKind::barrier) {
+  if (!call.has_data()) {
     return {call};
   }
   std::vector<host::Call> calls;

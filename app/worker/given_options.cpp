@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 namespace weir::app {
 namespace {
@@ -16,10 +17,25 @@ namespace {
 constexpr std::uint64_t kMostTensorBytes = std::uint64_t{1} << 46;
 constexpr std::uint32_t kMostIterations = 1'000'000;
 constexpr std::string_view kAll = "all";
-constexpr std::string_view kCollectiveNames =
-    "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier, sparse-all-reduce";
 constexpr std::string_view kTypeNames =
     "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64";
+
+/// With commas between.
+const std::string& collective_names() {
+  static const std::string names = [] {
+    std::string joined;
+    for (const host::CallRow& row : host::kCallRows) {
+      joined += fmt::format("{}{}", joined.empty() ? "" : ", ", row.name);
+    }
+    return joined;
+  }();
+  return names;
+}
+
+const std::string& collective_meaning() {
+  static const std::string meaning = collective_names() + " (default all-reduce)";
+  return meaning;
+}
 
 /// The enumerators 0 .. count - 1.
 template <typename Enum>
@@ -52,14 +68,11 @@ std::vector<Thing> things_named(std::string_view option, std::string_view text,
 
 std::vector<Option> call_option_rows(GivenOptions& o) {
   return {
-      {"collective", "NAME",
-       "all-reduce, reduce, broadcast, all-gather, reduce-scatter, barrier, sparse-all-reduce "
-       "(default "
-       "all-reduce)",
+      {"collective", "NAME", collective_meaning().c_str(),
        [&](auto v) {
          o.choice.kinds =
              things_named("collective", v, host::call_kind_named,
-                          enumerators<host::CallKind>(host::kDenseCallKinds), kCollectiveNames);
+                          enumerators<host::CallKind>(host::kDenseCallKinds), collective_names());
        }},
       {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
        [&](auto v) {

@@ -116,7 +116,7 @@ void run(const WorkerOptions& options) {
   const auto* const job = std::get_if<app::JobOptions>(&options.work);
   if (job == nullptr) {
     run_sweep(options, std::get<app::SweepOptions>(options.work));
-  } else if (job->call.kind == host::CallKind::sparse_all_reduce) {
+  } else if (job->call.is_sparse()) {
     run_sparse_job(options, *job);
   } else {
     run_job(options, *job);

@@ -116,15 +116,14 @@ JobOptions job_of(const GivenOptions& given) {
   if (!given.placements.empty()) {
     job.placement = given.placements.back();
   }
-  const std::uint64_t unit =
-      element_size(job.call.type) * shares_of(job.call.kind, given.group.world);
+  const std::uint64_t unit = element_size(job.call.type) * job.call.shares(given.group.world);
   if (given.bytes % unit != 0) {
     throw UsageError(fmt::format("--size: found {}; allowed: multiples of {} bytes for {} of {}",
                                  given.bytes, unit, name_of(job.call.kind),
                                  name_of(job.call.type)));
   }
   job.call.count = count_within(job.call, given.group.world, given.bytes);
-  if (job.call.kind == host::CallKind::sparse_all_reduce) {
+  if (job.call.is_sparse()) {
     job.call.block = given.block; // ranks compare it, and other calls do not carry it
     job.density = given.density;
   }
@@ -152,7 +151,7 @@ std::vector<host::Call> sweep_calls(const CallChoice& choice, std::span<const st
     if (sized.empty()) {
       refuse("end", text::size_text(sizes.back()),
              fmt::format("{} bytes or more, an element for each rank in {} of {}",
-                         element_size(kind.type) * shares_of(kind.kind, world), name_of(kind.kind),
+                         element_size(kind.type) * kind.shares(world), name_of(kind.kind),
                          name_of(kind.type)));
     }
     calls.insert(calls.end(), sized.begin(), sized.end());
@@ -166,7 +165,7 @@ std::vector<Placement> sweep_placements(const GivenOptions& given) {
   }
   if (std::ranges::find(given.placements, Placement::in_place) == given.placements.end()) {
     for (const host::CallKind kind : given.choice.kinds) {
-      if (!can_be_out_of_place(kind)) {
+      if (!can_be_out_of_place({.kind = kind})) {
         throw UsageError(fmt::format("--out-of-place: a {} is in place only", name_of(kind)));
       }
     }

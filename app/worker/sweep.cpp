@@ -30,7 +30,7 @@ std::optional<Measurement> Sweep::measured_if_possible(const host::Call& call,
                                                        Placement placement) {
   const bool is_wanted =
       std::ranges::find(options_.placements, placement) != options_.placements.end();
-  if (!is_wanted || (placement == Placement::out_of_place && !can_be_out_of_place(call.kind))) {
+  if (!is_wanted || (placement == Placement::out_of_place && !can_be_out_of_place(call))) {
     return std::nullopt;
   }
   return measure(call, placement);

@@ -16,7 +16,7 @@ std::size_t measurements_of(const SweepOptions& options) {
   std::size_t measurements = 0;
   for (const host::Call& call : options.calls) {
     for (const Placement placement : options.placements) {
-      measurements += placement == Placement::in_place || can_be_out_of_place(call.kind) ? 1 : 0;
+      measurements += placement == Placement::in_place || can_be_out_of_place(call) ? 1 : 0;
     }
   }
   return measurements;

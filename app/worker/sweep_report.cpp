@@ -39,7 +39,7 @@ const std::optional<Measurement>& measurement_of(const SweepRow& row, Placement 
 }
 
 std::string_view type_name(const host::Call& call) {
-  return call.kind == host::CallKind::barrier ? "none" : name_of(call.type);
+  return call.has_data() ? name_of(call.type) : "none";
 }
 
 Bandwidth mean_bandwidth_of(const SweepRow& row, const Measurement& measurement,
@@ -86,13 +86,13 @@ std::string latency_cells(const std::optional<Measurement>& measurement) {
                      text(of.max));
 }
 
-/// Over all measurements but the barrier's, as nccl-tests do.
+/// Over all measurements of calls that have data, as nccl-tests do.
 double average_bus_bandwidth(std::span<const SweepRow> rows, std::uint16_t world) {
   double sum = 0;
   std::size_t count = 0;
   for (const SweepRow& row : rows) {
     for (const auto& measurement : {row.out_of_place, row.in_place}) {
-      if (measurement && row.call.kind != host::CallKind::barrier) {
+      if (measurement && row.call.has_data()) {
         sum += mean_bandwidth_of(row, *measurement, world).bus;
         ++count;
       }

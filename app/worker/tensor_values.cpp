@@ -108,16 +108,15 @@ class Reference {
 
   /// Elements first, first+1, … of the result, as many as fit into `bytes`.
   void write(std::span<std::byte> bytes, std::uint64_t first) {
-    switch (call_.kind) {
-    case host::CallKind::broadcast:
+    const host::CallRow& row = call_.row();
+    if (row.contributes == op::Who::root) {
       return fill_tensor(bytes, id_, call_.root, first, call_.type);
-    case host::CallKind::all_gather:
-      return gather(bytes, first);
-    case host::CallKind::reduce_scatter:
-      return reduce(bytes, first + place_.rank * call_.count);
-    default:
-      return reduce(bytes, first);
     }
+    if (row.gets == host::Amount::share_of_each) {
+      return gather(bytes, first);
+    }
+    const bool is_cut = row.brings == host::Amount::share_of_each;
+    return reduce(bytes, first + (is_cut ? place_.rank * call_.count : 0));
   }
 
  private:

@@ -502,11 +502,9 @@ MUTATIONS = [
     Mutation("gather-source", "an all-gather sends from where the results go", [
         Edit(SLICE, "= is_ours(segment) ? in", "= segments == 1 ? in")]),
     Mutation("scatter-share", "a reduce-scatter keeps the predecessor's share", [
-        Edit(SLICE, "return {place.rank * rank_bytes, (place.rank + 1u) * rank_bytes};",
-             "return {(place.rank + place.world - 1u) % place.world * rank_bytes,\n"
-             "            ((place.rank + place.world - 1u) % place.world + 1u) * rank_bytes};")]),
+        Edit(SLICE, "Amount::share_of_each ? place.rank : 0", "Amount::share_of_each ? (place.rank + place.world - 1u) % place.world : 0")]),
     Mutation("reduce-keeps", "every rank keeps a reduce's result", [
-        Edit(SLICE, "return {0, place.rank == call.root ? rank_bytes : 0};", "return {0, rank_bytes};")]),
+        Edit(SLICE, "if (call.row().receives == op::Who::root && place.rank != call.root)", "if (call.row().receives == op::Who::nobody)")]),
     Mutation("list-room", "messages of several tensors share one buffer", [
         Edit(REDUCER, "gathered_[message.number % gathered_.size()]", "gathered_[message.number % 1]")]),
     Mutation("list-place", "parts of a list are stored as if it began with this message", [

@@ -185,7 +185,7 @@ void Group::check(const Call& call) const {
 
 Pending Group::start(const void* in, void* out, const Call& call) {
   check(call);
-  if (call.kind == CallKind::sparse_all_reduce) {
+  if (call.is_sparse()) {
     throw std::invalid_argument("a sparse all-reduce has indices; allowed: start_sparse");
   }
   auto request = std::make_shared<Request>();
@@ -231,9 +231,9 @@ Pending Group::start_scaled(const void* in, void* out, const Call& call, const F
   auto request = std::make_shared<Request>();
   const auto* const from = static_cast<const std::uint8_t*>(in);
   auto* const to = static_cast<std::uint8_t*>(out);
-  const std::size_t ranks = call.kind == CallKind::reduce_scatter ? world() : 1;
-  std::span<std::uint8_t> scaled(to, ranks * call.count * element_size(call.type));
-  const bool has_room = call.kind == CallKind::all_reduce; // else the result has less, or none
+  std::span<std::uint8_t> scaled(to, call.shares(world()) * call.count * element_size(call.type));
+  const CallRow& row = call.row(); // the result may have less than the input, or go to one rank
+  const bool has_room = row.gets == row.brings && row.receives == row.contributes;
   if (!has_room) {
     request->scaled.resize(scaled.size());
     scaled = request->scaled;

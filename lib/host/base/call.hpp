@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "op/collectives.hpp"
 #include "weir/ina.hpp"
 #include "wire/big_endian.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,20 +19,83 @@ namespace weir::host {
 /// of these (docs/protocol.md §2).
 enum class CallKind : std::uint8_t {
   all_reduce = 0,
-  reduce = 1,         // all-reduce, of which the root alone keeps the result
-  broadcast = 2,      //
-  all_gather = 3,     // broadcasts whose root is each rank in turn
-  reduce_scatter = 4, // all-reduce, of which each rank keeps its share
+  reduce = 1,
+  broadcast = 2,
+  all_gather = 3,
+  reduce_scatter = 4,
   barrier = 5,
-  sparse_all_reduce = 6, // all-reduces of a bitmap and of the blocks that some rank has
+  sparse_all_reduce = 6,
 };
 
-inline constexpr std::uint8_t kCallKinds = 7;
-inline constexpr std::uint8_t kDenseCallKinds =
-    6; // the first ones, whose ranks bring whole tensors
+/// How much of a tensor a rank brings to a call, or gets from it.
+enum class Amount : std::uint8_t {
+  nothing,
+  share,           // the call's count of elements
+  share_of_each,   // as many for each rank, in the order of the ranks
+  share_in_blocks, // those blocks of a share that are not 0
+};
+
+/// Describes a call. A new one is a new row.
+struct CallRow {
+  CallKind kind{};
+  std::string_view name;
+  Collective collective{}; // of its messages; several roots in turn if each rank brings a share
+  op::Who contributes{};   // whose data make the result
+  op::Who receives{};      // who keeps it, or a part of it
+  Amount brings{};         // of each rank that contributes
+  Amount gets{};           // of each rank that receives
+};
+
+inline constexpr auto kCallRows = [] {
+  using enum op::Who;
+  using enum Amount;
+  using Kind = CallKind;
+  using On = Collective;
+  return std::to_array<CallRow>({
+      {Kind::all_reduce, "all-reduce", On::all_reduce, everybody, everybody, share, share},
+      {Kind::reduce, "reduce", On::all_reduce, everybody, root, share, share},
+      {Kind::broadcast, "broadcast", On::broadcast, root, everybody, share, share},
+      {Kind::all_gather, "all-gather", On::broadcast, everybody, everybody, share, share_of_each},
+      {Kind::reduce_scatter, "reduce-scatter", On::all_reduce, everybody, everybody, share_of_each,
+       share},
+      {Kind::barrier, "barrier", On::barrier, nobody, nobody, nothing, nothing},
+      {Kind::sparse_all_reduce, "sparse-all-reduce", On::all_reduce, everybody, everybody,
+       share_in_blocks, share},
+  });
+}();
+
+inline constexpr std::uint8_t kCallKinds = kCallRows.size();
+
+/// The first ones, whose ranks bring whole tensors.
+inline constexpr std::uint8_t kDenseCallKinds = kCallKinds - 1;
+
+static_assert(std::ranges::all_of(kCallRows,
+                                  [](const CallRow& row) {
+                                    return &row == &kCallRows[static_cast<std::size_t>(row.kind)];
+                                  }),
+              "a row stands at its call's number");
+static_assert(std::ranges::all_of(kCallRows,
+                                  [](const CallRow& row) {
+                                    const bool is_last = row.kind == kCallRows.back().kind;
+                                    return (row.brings == Amount::share_in_blocks) == is_last;
+                                  }),
+              "the sparse call is the last");
+
+/// Of a number that is no call, which another rank may send: one that has a count and moves
+/// nothing.
+inline constexpr CallRow kUnknownCall{
+    .name = "unknown call", .brings = Amount::share, .gets = Amount::share};
+
+constexpr const CallRow& row_of(CallKind kind) {
+  const auto number = static_cast<std::size_t>(kind);
+  return number < kCallRows.size() ? kCallRows[number] : kUnknownCall;
+}
 
 /// "all-reduce" and so on.
-std::string_view name_of(CallKind kind);
+constexpr std::string_view name_of(CallKind kind) {
+  return row_of(kind).name;
+}
+
 std::optional<CallKind> call_kind_named(std::string_view name);
 
 /// What becomes of a reduction's result on the hosts.
@@ -50,12 +117,27 @@ struct Call {
 
   bool operator==(const Call&) const = default;
 
+  const CallRow& row() const { return row_of(kind); }
+
+  /// Whether an operation combines the ranks' data.
   bool reduces() const {
-    return kind == CallKind::all_reduce || kind == CallKind::reduce ||
-           kind == CallKind::reduce_scatter || kind == CallKind::sparse_all_reduce;
+    return row().collective == Collective::all_reduce && row().contributes == op::Who::everybody;
   }
 
-  bool has_root() const { return kind == CallKind::reduce || kind == CallKind::broadcast; }
+  bool has_root() const {
+    return row().contributes == op::Who::root || row().receives == op::Who::root;
+  }
+
+  bool has_data() const { return row().brings != Amount::nothing; }
+
+  bool is_sparse() const { return row().brings == Amount::share_in_blocks; }
+
+  /// In the longer of input and result: one, or one of each rank.
+  std::uint16_t shares(std::uint16_t world) const {
+    const bool is_of_each =
+        row().brings == Amount::share_of_each || row().gets == Amount::share_of_each;
+    return is_of_each ? world : std::uint16_t{1};
+  }
 };
 
 /// A call between hosts, without its number.

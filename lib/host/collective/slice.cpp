@@ -23,56 +23,50 @@ Range share_of(std::size_t bytes, std::size_t channel, std::size_t channels) {
   return {border(channel), border(channel + 1)};
 }
 
-Collective collective_of(CallKind kind) {
-  switch (kind) {
-  case CallKind::broadcast:
-  case CallKind::all_gather:
-    return Collective::broadcast;
-  case CallKind::barrier:
-    return Collective::barrier;
-  default:
-    return Collective::all_reduce;
-  }
+/// Bytes of a share, in a call that has data.
+std::size_t share_bytes(const Call& call) {
+  return call.has_data() ? call.count * element_size(call.type) : 0;
 }
 
-/// What this rank keeps of the result, in bytes of the whole call.
+/// What this rank keeps of a segment's result.
 Range kept_of(const Call& call, const Place& place, std::size_t rank_bytes) {
-  switch (call.kind) {
-  case CallKind::reduce:
-    return {0, place.rank == call.root ? rank_bytes : 0};
-  case CallKind::reduce_scatter:
-    return {place.rank * rank_bytes, (place.rank + 1u) * rank_bytes};
-  default:
-    return {0, rank_bytes};
+  if (call.row().receives == op::Who::root && place.rank != call.root) {
+    return {};
   }
+  const std::size_t before = call.row().brings == Amount::share_of_each ? place.rank : 0;
+  return {before * rank_bytes, (before + 1) * rank_bytes};
+}
+
+/// Each rank's share is broadcast for itself if all get those of all.
+std::uint16_t segments_of(const Call& call, const Place& place) {
+  return call.row().gets == Amount::share_of_each ? place.world : std::uint16_t{1};
 }
 
 } // namespace
 
 std::size_t kept_bytes(const Call& call, const Place& place) {
-  const std::size_t shares = call.kind == CallKind::all_gather ? place.world : 1;
-  const Range kept = kept_of(call, place, shares * call.count * element_size(call.type));
-  return call.kind == CallKind::barrier ? 0 : kept.end - kept.begin;
+  const Range kept = kept_of(call, place, share_bytes(call));
+  return segments_of(call, place) * (kept.end - kept.begin);
 }
 
 Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
                std::size_t channel, std::size_t channels) {
-  const std::size_t rank_bytes =
-      call.kind == CallKind::barrier ? 0 : call.count * element_size(call.type);
+  const CallRow& row = call.row();
+  const std::size_t rank_bytes = share_bytes(call);
   const std::size_t segment_bytes =
-      call.kind == CallKind::reduce_scatter ? rank_bytes * place.world : rank_bytes;
+      row.brings == Amount::share_of_each ? rank_bytes * place.world : rank_bytes;
   const Range share = share_of(segment_bytes, channel, channels);
   const Range kept = kept_of(call, place, rank_bytes);
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};
-  const bool is_others = call.kind == CallKind::broadcast && place.rank != call.root;
+  const bool is_others = row.contributes == op::Who::root && place.rank != call.root;
   Slice slice{.call = call,
-              .collective = collective_of(call.kind),
+              .collective = row.collective,
               .type = call.type,
               .operation = call.operation,
               .rank = place.rank,
-              .root = call.kind == CallKind::broadcast ? call.root : std::uint16_t{0},
-              .segments = call.kind == CallKind::all_gather ? place.world : std::uint16_t{1},
+              .root = row.contributes == op::Who::root ? call.root : std::uint16_t{0},
+              .segments = segments_of(call, place),
               .segment_bytes = share.end - share.begin,
               .stride = rank_bytes,
               .list = buffers.list,
