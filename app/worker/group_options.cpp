@@ -55,10 +55,8 @@ void set_device(host::GroupOptions& group, std::string& devargs, std::string_vie
   }
 }
 
-} // namespace
-
-std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& devargs) {
-  group.ring_ids = host::RingIds::open; // until --ring names them
+/// Who this rank is, and how it meets the others.
+std::vector<Option> rank_rows(host::GroupOptions& group) {
   return {
       {"rank", "R", "this worker's rank, from 0",
        [&](auto v) { group.rank = number<std::uint16_t>("rank", v, 0, 255); }},
@@ -71,6 +69,12 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
       {"secret-file", "FILE",
        "a secret of 16 .. 1024 bytes that all ranks have; who lacks it is turned away",
        [&](auto v) { group.secret = secret_in(v); }},
+  };
+}
+
+/// Which rings, and who makes them.
+std::vector<Option> ring_rows(host::GroupOptions& group) {
+  return {
       {"ring", "ID[,ID]", "the switch's ring or rings; several share the tensor (default 1)",
        [&](auto v) {
          group.rings = ring_ids("ring", v);
@@ -94,6 +98,12 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
        [&](auto v) { group.switch_access.authority = v; }},
       {"switch-name", "NAME", "the switch's name in its certificate, if it is not HOST",
        [&](auto v) { group.switch_access.name = v; }},
+  };
+}
+
+/// How this rank reaches the network, and what if nobody aggregates there.
+std::vector<Option> device_rows(host::GroupOptions& group, std::string& devargs) {
+  return {
       {"transport", "software|verbs",
        "who speaks RoCEv2: this process, or a NIC (default software)",
        [&](auto v) {
@@ -121,6 +131,12 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
          }
          group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
        }},
+  };
+}
+
+/// What a ring and its connections are allowed.
+std::vector<Option> connection_rows(host::GroupOptions& group) {
+  return {
       {"window", "N", "messages under way, as the ring is configured (default 8)",
        [&](auto v) { group.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
       {"message-bytes", "N", "longest message, 40-byte header included (default 65536)",
@@ -140,6 +156,12 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
       {"retries", "N",
        "without progress before the connection fails (default 7; software: for ever)",
        [&](auto v) { group.retry_count = number<std::uint8_t>("retries", v, 0, 7); }},
+  };
+}
+
+/// One run of the job, and how long its ranks wait for one another.
+std::vector<Option> run_rows(host::GroupOptions& group) {
+  return {
       {"epoch", "N", "incarnation of the job; must grow (default: rank 0's wall clock)",
        [&](auto v) { group.epoch = number<std::uint32_t>("epoch", v, 1, UINT32_MAX); }},
       {"loss", "P", "software: drop this share of our own frames, to watch recovery (default 0)",
@@ -155,6 +177,19 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
        "until a machine or network that is gone is noticed, at least 3 (default --timeout)",
        [&](auto v) { group.keep_alive = seconds("keep-alive", v); }},
   };
+}
+
+} // namespace
+
+std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& devargs) {
+  group.ring_ids = host::RingIds::open; // until --ring names them
+  std::vector<Option> rows;
+  for (const std::vector<Option>& more :
+       {rank_rows(group), ring_rows(group), device_rows(group, devargs), connection_rows(group),
+        run_rows(group)}) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows;
 }
 
 } // namespace weir::app
