@@ -133,6 +133,33 @@ def check_torch_options() -> list[str]:
            ([] if len(due) > 5 else ["hardly any option was found in options.py"])
 
 
+def words_of(table: str) -> list[str]:
+    """The first column, word by word. A word with its use in brackets has other uses, so it counts as none."""
+    cells = [re.sub(r"\([^|]*\)", "()", cell) for cell in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)]
+    words = [word.strip("` ") for cell in cells for word in cell.split(",")]
+    return [word for word in words if "()" not in word and word not in ("word", "not")]
+
+
+def named_types() -> dict[str, str]:
+    """The types of lib/ and app/, each with a file."""
+    declaration = re.compile(r"\b(?:class|struct|union|enum class) (\w+)(?: final)?(?= *[:{])|\busing (\w+) =")
+    return {"".join(found): str(file.relative_to(ROOT)) for folder in ("lib", "app") for file in (ROOT / folder).rglob("*.[ch]pp")
+            for found in declaration.findall(re.sub(r"//.*", "", file.read_text()))}
+
+
+def check_glossary() -> list[str]:
+    """A word has one row, and no type has the name of a word that the last table bans."""
+    used, banned = map(words_of, read("docs/glossary.md").split("## Words we do not use"))
+    types = named_types()
+    mistakes = [f"docs/glossary.md has {word} in {used.count(word)} rows" for word in sorted(set(used)) if used.count(word) > 1]
+    mistakes += [f"docs/glossary.md bans {word}, and explains it" for word in banned if word in used]
+    for word in banned:
+        name = "".join(part.capitalize() for part in re.split("[ _]", word))
+        if name in types:
+            mistakes.append(f"{types[name]} has the type {name}; docs/glossary.md bans the word")
+    return mistakes + ([] if len(banned) > 20 and len(types) > 500 else ["hardly any banned word or type was found"])
+
+
 def check_mutations() -> list[str]:
     """The mutations of the simulation still fit the code, and docs/mutations.md tells of each."""
     told = re.findall(r"^\| `([\w-]+)` \|", read("docs/mutations.md"), re.MULTILINE)
@@ -143,7 +170,7 @@ def check_mutations() -> list[str]:
 def main() -> int:
     failed = 0
     checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options,
-              check_mutations]
+              check_glossary, check_mutations]
     for check in checks:
         mistakes = check()
         failed += bool(mistakes)
