@@ -4,12 +4,13 @@
 
 A worked diff stands under a heading of its own: a line `Places: 2 in lib, 1 in docs.` with the hunks that each folder may
 have, a line `Tests: ` with what tries it in backquotes, then a block of the language diff. A test is a program of the build
-folder (`tests/unit/keys_test`), or a command for the root of the copy (`python3 tests/docs.py`). With --build they are built
-and run, each diff in a copy of its own. Ends in "worked-diffs: N passed, …"."""
+folder (`tests/unit/keys_test`), or a command for the root of the copy (`python3 tests/docs.py`). With --build programs are
+built, tests are run, each diff in a copy of its own; a program that is no test (`app/weir`) only has to build. Ends in "worked-diffs: N passed, …"."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import shutil
@@ -78,7 +79,8 @@ def copy_tree(to: Path) -> None:
 
 
 def run(command: list[str], where: Path, stdin: str | None = None) -> None:
-    result = subprocess.run(command, cwd=where, input=stdin, capture_output=True, text=True)
+    environment = os.environ | {"CCACHE_BASEDIR": str(where), "CCACHE_NOHASHDIR": "1"}  # objects of another tree are as good
+    result = subprocess.run(command, cwd=where, input=stdin, capture_output=True, text=True, env=environment)
     if result.returncode != 0:
         raise Mistake(f"{shlex.join(command)} fails: {(result.stdout + result.stderr).strip()[-4000:]}")
 
@@ -88,7 +90,8 @@ def build_and_test(diff: WorkedDiff, copy: Path) -> None:
     for test in diff.tests:
         if (copy / test).parent.is_dir() and " " not in test:
             run(["ninja", "-C", "build", test], copy)
-            run([f"build/{test}"], copy)
+            if test.startswith("tests/"):
+                run([f"build/{test}"], copy)
         else:
             run(shlex.split(test), copy)
 
