@@ -33,9 +33,9 @@ void tell_wait(const std::vector<control::TendedRing>& busy, std::chrono::second
 
 void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<bool>& at_once,
            ServiceManager& service, events::EventLog& log) {
-  weir.drain_all();
+  weir.rings().drain_all();
   const auto deadline = Clock::now() + limit;
-  auto busy = control::busy_of(weir.tended_rings().rings);
+  auto busy = control::busy_of(weir.inspector().tended_rings().rings);
   if (!busy.empty() && limit.count() != 0) {
     tell_wait(busy, limit, service, log);
   }
@@ -44,7 +44,7 @@ void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<
       service.give_sign_of_life(Clock::now());
     }
     std::this_thread::sleep_for(kBetweenChecks);
-    busy = control::busy_of(weir.tended_rings().rings);
+    busy = control::busy_of(weir.inspector().tended_rings().rings);
   }
   for (const control::TendedRing& ring : busy) {
     log.write(cut_off_event(ring));

@@ -33,18 +33,18 @@ LookOut::LookOut(control::Switch& weir, events::EventLog& log)
 void LookOut::look_again() {
   try {
     look();
-  } catch (const control::LcoreError&) { // the watchdog tells of it
+  } catch (const lcore::LcoreError&) { // the watchdog tells of it
   }
   log_.tell_left_out();
 }
 
 void LookOut::look() {
-  weir_.replace_ports();
-  const control::RingsSeen seen = weir_.ring_snapshots_in_parts();
+  weir_.ports().replace_gone();
+  const control::RingsSeen seen = weir_.inspector().rings_in_parts();
   write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
   std::vector<events::PortLink> links;
   std::vector<events::RefusedSetting> refused;
-  for (const auto& port : weir_.ports()) {
+  for (const auto& port : weir_.inspector().ports()) {
     if (port) {
       const control::PortInformation information = port->information();
       links.push_back({port->name(), information.link, information.remedy});
@@ -53,8 +53,8 @@ void LookOut::look() {
   }
   write(ports_.look(links));
   write(settings_.look(refused));
-  write(buffers_.look({weir_.free_mbufs(), weir_.all_mbufs()}));
-  write(neighbours_.look(remembered_by(*seen.set, weir_.tenants())));
+  write(buffers_.look({weir_.inspector().free_mbufs(), weir_.inspector().all_mbufs()}));
+  write(neighbours_.look(remembered_by(*seen.set, weir_.inspector().tenants())));
 }
 
 void LookOut::write(const std::vector<events::Event>& news) {

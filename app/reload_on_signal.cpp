@@ -31,7 +31,7 @@ void tell(const std::vector<config::Change>& changes, const std::string& file,
 
 void reload(control::Switch& weir, events::EventLog& log) {
   try {
-    tell(weir.reload(), weir.config()->file, log);
+    tell(weir.reload().apply(), weir.inspector().config()->file, log);
   } catch (const control::ReloadUnfinished& error) {
     log.write({events::EventKind::reload_refused, fmt::format("reload: {}", error.what()), {}});
   } catch (const std::exception& error) {

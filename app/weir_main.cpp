@@ -251,10 +251,10 @@ void look_after_lcores(control::Switch& weir, app::ServiceManager& service, even
     return;
   }
   try {
-    weir.accounting();
+    weir.inspector().accounting();
     service.tell_status("forwards");
     service.give_sign_of_life(now);
-  } catch (const control::LcoreError& error) {
+  } catch (const lcore::LcoreError& error) {
     log.write({events::EventKind::lcore_hangs,
                fmt::format("{}; systemd ends this process unless it soon does", error.what()),
                {{"lcore", fmt::format("{}", error.lcore())}}});
@@ -285,7 +285,7 @@ report::Report everything(control::Switch& weir) {
 }
 
 void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
-  for (const auto& port : weir.ports()) {
+  for (const auto& port : weir.inspector().ports()) {
     for (const std::string& warning : port->warnings()) {
       log.write({events::EventKind::setting_refused, warning, {{"port", port->name()}}});
     }
@@ -293,7 +293,7 @@ void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
 }
 
 void tell_numa_crossings(const control::Switch& weir, events::EventLog& log) {
-  for (const std::string& warning : weir.numa_warnings()) {
+  for (const std::string& warning : weir.inspector().numa_warnings()) {
     log.write({events::EventKind::numa_crossing, warning, {}});
   }
 }
@@ -314,8 +314,8 @@ void stop(control::Switch& weir) {
   app::say(fmt::format("\n{}\n{}\n{}", to_text(last_seen), to_text(report::show_accounting(weir)),
                        to_text(report::show_drops(weir))));
   weir.close_ports();
-  app::say(
-      fmt::format("\nweir: stopped, {} of {} mbufs free\n", weir.free_mbufs(), weir.all_mbufs()));
+  app::say(fmt::format("\nweir: stopped, {} of {} mbufs free\n", weir.inspector().free_mbufs(),
+                       weir.inspector().all_mbufs()));
 }
 
 void run_switch(const Options& options, const config::Config& config,
@@ -324,7 +324,7 @@ void run_switch(const Options& options, const config::Config& config,
   app::PromptLog prompt_log;
   events::EventLog log(has_prompt ? prompt_log.sink() : events::sink_of_this_process());
   control::Switch weir(config);
-  weir.tell_reclaims_to(
+  weir.rings().tell_reclaims_to(
       [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });
   std::optional<report::Telemetry> telemetry(std::in_place, weir);
   command::Commands commands(weir);
@@ -351,7 +351,8 @@ void run_switch(const Options& options, const config::Config& config,
   wait_for_signal(weir, service, log, metrics, control);
   service.tell_stopping();
   caretaker.reset();
-  app::drain(weir, weir.drain_time(), stop_at_once, service, log);
+  app::drain(weir, std::chrono::seconds(weir.inspector().config()->drain_s), stop_at_once, service,
+             log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();

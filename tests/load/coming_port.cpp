@@ -17,20 +17,20 @@ constexpr unsigned kStopsToClose = 3;
 } // namespace
 
 ComingPort let_a_port_come_and_go(control::Switch& weir) {
-  const std::string file = weir.config()->file;
+  const std::string file = weir.inspector().config()->file;
   const std::string text = config::read_file(file);
-  const std::uint64_t before = weir.stop_times().stops;
+  const std::uint64_t before = weir.inspector().stop_times().stops;
   ComingPort seen;
   for (unsigned turn = 0; turn < kTurns; ++turn) {
     std::ofstream(file) << kPortsKey << kPort << text.substr(kPortsKey.size());
-    weir.reload();
+    weir.reload().apply();
     std::ofstream(file) << text;
-    weir.reload();
+    weir.reload().apply();
     seen.reloads += 2;
     seen.stops_needed += kStopsToOpen + kStopsToClose;
   }
-  seen.stops = weir.stop_times().stops - before;
-  seen.is_gone = weir.rehearse_reload().empty() && weir.ports().back() == nullptr;
+  seen.stops = weir.inspector().stop_times().stops - before;
+  seen.is_gone = weir.reload().rehearse().empty() && weir.inspector().ports().back() == nullptr;
   return seen;
 }
 

@@ -54,18 +54,18 @@ std::string in_yaml(std::string_view keys) {
 }
 
 unsigned stops_to_add(control::Switch& weir, const ring::RingSpec& ring) {
-  const std::uint64_t before = weir.stop_times().stops;
-  weir.add_ring(ring);
-  return static_cast<unsigned>(weir.stop_times().stops - before);
+  const std::uint64_t before = weir.inspector().stop_times().stops;
+  weir.rings().add(ring);
+  return static_cast<unsigned>(weir.inspector().stop_times().stops - before);
 }
 
 /// Every other ring as one whose lease has run out; its fate is the same.
 void take_away(control::Switch& weir, std::uint32_t id) {
   if (id % 2 == 0) {
-    weir.withdraw_ring(id, {});
+    weir.rings().withdraw(id, {});
     return;
   }
-  weir.reclaim_if(id, [](const control::TendedRing&, std::uint64_t) {
+  weir.rings().reclaim_if(id, [](const control::TendedRing&, std::uint64_t) {
     return control::Grounds{control::ReclaimReason::lease};
   });
 }
@@ -93,27 +93,27 @@ Reloads reload_again_and_again(control::Switch& weir) {
       {"", 0},
   };
   const std::size_t memory = control::available_memory();
-  const std::string file = weir.config()->file;
+  const std::string file = weir.inspector().config()->file;
   const std::string text = config::read_file(file);
-  const std::uint64_t before = weir.stop_times().stops;
+  const std::uint64_t before = weir.inspector().stop_times().stops;
   Reloads seen;
   for (unsigned round = 0; round < kRounds; ++round) {
     for (const Step& step : steps) {
       std::ofstream(file) << text << step.rings;
-      weir.reload();
+      weir.reload().apply();
       ++seen.reloads;
       seen.stops_needed += step.stops;
     }
   }
-  seen.stops = weir.stop_times().stops - before;
-  seen.are_as_before = weir.rehearse_reload().empty() && control::available_memory() == memory;
+  seen.stops = weir.inspector().stop_times().stops - before;
+  seen.are_as_before = weir.reload().rehearse().empty() && control::available_memory() == memory;
   return seen;
 }
 
 ComingRings let_rings_come_and_go(control::Switch& weir) {
   std::mt19937 random(kSeed);
   const std::size_t memory = control::available_memory();
-  const std::size_t rings = weir.ring_set()->present().size();
+  const std::size_t rings = weir.inspector().ring_set()->present().size();
   ComingRings seen;
   for (unsigned round = 0; round < kRounds; ++round) {
     std::vector<std::uint32_t> ids;
@@ -128,8 +128,8 @@ ComingRings let_rings_come_and_go(control::Switch& weir) {
       take_away(weir, id);
     }
   }
-  seen.are_gone =
-      weir.ring_set()->present().size() == rings && control::available_memory() == memory;
+  seen.are_gone = weir.inspector().ring_set()->present().size() == rings &&
+                  control::available_memory() == memory;
   return seen;
 }
 

@@ -136,13 +136,13 @@ void make_pools_resident() {
 }
 
 std::uint64_t drops_of(control::Switch& weir, DropReason reason) {
-  return weir.accounting().frames.dropped[static_cast<std::size_t>(reason)];
+  return weir.inspector().accounting().frames.dropped[static_cast<std::size_t>(reason)];
 }
 
 /// Prints all drops; returns those with a reason that overload does not explain.
 std::string unexpected_drops(control::Switch& weir) {
   std::string names;
-  const auto frames = weir.accounting().frames;
+  const auto frames = weir.inspector().accounting().frames;
   for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
     if (frames.dropped[reason] != 0) {
       fmt::print("  dropped {} {}\n", frames.dropped[reason],
@@ -160,26 +160,26 @@ std::string unexpected_drops(control::Switch& weir) {
 
 /// Asks every question while the switch runs.
 void ask_everything(control::Switch& weir) {
-  weir.trace_on();
-  weir.ring_snapshots();
-  weir.connections();
-  weir.stuck_slots(kRing, 4);
-  weir.lcores();
-  weir.stations();
-  weir.port_counters(0);
-  weir.trace();
-  weir.trace_off();
+  weir.traces().switch_on();
+  weir.inspector().rings();
+  weir.inspector().connections();
+  weir.inspector().stuck_slots(kRing, 4);
+  weir.inspector().lcores();
+  weir.inspector().stations();
+  weir.inspector().port_counters(0);
+  weir.traces().records();
+  weir.traces().switch_off();
 }
 
 /// Writes packets to a file for a while; whether it has what it says.
 bool captures(control::Switch& weir) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / fmt::format("weir_load_{}.pcapng", getpid());
-  weir.start_capture({.file = file, .what = "port all", .filter = {}, .count = kCaptured});
+  weir.captures().start({.file = file, .what = "port all", .filter = {}, .count = kCaptured});
   std::this_thread::sleep_for(kCapture);
-  weir.stop_capture();
+  weir.captures().stop();
   std::filesystem::remove(file);
-  const capture::Status status = *weir.capture();
+  const capture::Status status = *weir.captures().last();
   return status.state != capture::State::failed && status.written > 0 &&
          (status.state == capture::State::complete) == (status.written == kCaptured);
 }
@@ -195,7 +195,7 @@ bool captures_again_and_again(control::Switch& weir) {
 /// The sum of a counter over all lcores.
 std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounters::*count) {
   std::uint64_t sum = 0;
-  for (const control::LcoreSnapshot& lcore : weir.lcores()) {
+  for (const control::LcoreSnapshot& lcore : weir.inspector().lcores()) {
     sum += lcore.rounds.*count;
   }
   return sum;
@@ -203,9 +203,9 @@ std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounte
 
 std::uint64_t stops_for(control::Switch& weir, const report::Question& question,
                         std::string_view argument) {
-  const std::uint64_t before = weir.stop_times().stops;
+  const std::uint64_t before = weir.inspector().stop_times().stops;
   question.ask(weir, argument);
-  return weir.stop_times().stops - before;
+  return weir.inspector().stop_times().stops - before;
 }
 
 bool is_as_declared(report::Stops declared, std::uint64_t stops) {
@@ -246,9 +246,9 @@ void print_times(std::string_view what, const frame::Histogram& ns) {
 
 /// Only printed: where threads share CPUs, the scheduler decides these times.
 void print_stop_times(control::Switch& weir) {
-  const control::StopTimes times = weir.stop_times();
+  const lcore::StopTimes times = weir.inspector().stop_times();
   frame::Histogram stood_still;
-  for (const control::LcoreSnapshot& lcore : weir.lcores()) {
+  for (const control::LcoreSnapshot& lcore : weir.inspector().lcores()) {
     stood_still += lcore.rounds.quiescent_ns;
   }
   fmt::print("  everybody stood still {} times\n", times.stops);
@@ -266,7 +266,7 @@ struct Watch {
     const std::uint64_t before = stream.received();
     std::this_thread::sleep_for(kLook);
     least_progress = std::min(least_progress, stream.received() - before);
-    balances = balances && weir.accounting().balances();
+    balances = balances && weir.inspector().accounting().balances();
     ask_everything(weir);
   }
 };
@@ -324,7 +324,7 @@ void overload(control::Switch& weir, Hosts& hosts, unsigned seconds, Checks& che
 /// Sends as much other traffic as possible to one member of the ring.
 void share_a_link(control::Switch& weir, Hosts& hosts, Checks& checks) {
   const auto of = [&](frame::TrafficClass traffic) {
-    return weir.port_counters(kBulkMember).sent(traffic);
+    return weir.inspector().port_counters(kBulkMember).sent(traffic);
   };
   const auto ring_before = of(frame::TrafficClass::ring);
   const auto other_before = of(frame::TrafficClass::other);
@@ -363,7 +363,7 @@ void depart(const Lab& lab, Hosts& hosts, Checks& checks) {
 /// What was dropped since then, but for repeats of what had come: "2 ring_withdrawn, ".
 std::string lost_since(const std::array<std::uint64_t, kDropReasons>& before,
                        control::Switch& weir) {
-  const auto frames = weir.accounting().frames;
+  const auto frames = weir.inspector().accounting().frames;
   std::string lost;
   for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
     const auto name = static_cast<DropReason>(reason);
@@ -379,7 +379,7 @@ std::string lost_since(const std::array<std::uint64_t, kDropReasons>& before,
 /// Does `work` while the job and other traffic run: nobody loses a packet by it.
 template <typename Work>
 void beside_the_job(control::Switch& weir, Hosts& hosts, Checks& checks, Work&& work) {
-  const auto drops = weir.accounting().frames.dropped;
+  const auto drops = weir.inspector().accounting().frames.dropped;
   const std::uint64_t received = hosts.stream.received();
   work();
   const std::string lost = lost_since(drops, weir);
@@ -414,15 +414,16 @@ void open_and_close_a_port(control::Switch& weir, Checks& checks) {
 void keep_the_ring(control::Switch& weir, std::uint32_t ring, Hosts& hosts, Checks& checks) {
   constexpr unsigned times = 100;
   constexpr std::uint64_t lease_ms = 30'000; // shorter than any machine has been up
-  const control::ReclaimLog::Counts before = weir.reclaim_log().counts();
+  const control::ReclaimLog::Counts before = weir.rings().reclaim_log().counts();
   const control::Caretaker caretaker(weir);
   for (unsigned i = 0; i < times; ++i) {
-    weir.reclaim_if(ring, [](control::TendedRing seen, std::uint64_t now_ns) {
+    weir.rings().reclaim_if(ring, [](control::TendedRing seen, std::uint64_t now_ns) {
       seen.spec.lease_ms = lease_ms;
       return control::grounds_to_reclaim(seen, control::Listening(), now_ns);
     });
   }
-  checks.expect(weir.reclaim_log().counts() == before, "a ring that is in use is not reclaimed");
+  checks.expect(weir.rings().reclaim_log().counts() == before,
+                "a ring that is in use is not reclaimed");
   recover(hosts, checks);
 }
 
@@ -439,7 +440,7 @@ void run_dry(control::Switch& weir, Hosts& hosts, Checks& checks) {
       drainer.grab();
       watch.look(weir, hosts.stream);
     }
-    fmt::print("  {} of {} mbufs taken away\n", drainer.grab(), weir.all_mbufs());
+    fmt::print("  {} of {} mbufs taken away\n", drainer.grab(), weir.inspector().all_mbufs());
   }
   checks.expect(watch.balances, "the accounting balanced whenever it was asked");
   checks.expect(all_lcores(weir, &lcore::RoundCounters::starved_rounds) > starved,
@@ -451,12 +452,13 @@ void stop(control::Switch& weir, Checks& checks) {
   const std::string unexpected = unexpected_drops(weir);
   checks.expect(unexpected.empty(), "every drop has an expected name " + unexpected);
   weir.stop();
-  const auto accounting = weir.accounting();
+  const auto accounting = weir.inspector().accounting();
   checks.expect(accounting.balances() && accounting.held == 0 && accounting.queued == 0,
                 fmt::format("{} frames are accounted for", accounting.frames.received));
   weir.close_ports();
-  checks.expect(weir.free_mbufs() == weir.all_mbufs(),
-                fmt::format("{} of {} mbufs are free", weir.free_mbufs(), weir.all_mbufs()));
+  checks.expect(weir.inspector().free_mbufs() == weir.inspector().all_mbufs(),
+                fmt::format("{} of {} mbufs are free", weir.inspector().free_mbufs(),
+                            weir.inspector().all_mbufs()));
 }
 
 int run(const Options& options) {

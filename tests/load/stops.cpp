@@ -26,12 +26,12 @@ struct Question {
 };
 
 constexpr std::array kQuestions{
-    Question{"accounting", [](control::Switch& weir) { weir.accounting(); }},
-    Question{"lcores", [](control::Switch& weir) { weir.lcores(); }},
-    Question{"ring all", [](control::Switch& weir) { weir.ring_snapshots(); }},
-    Question{"ring 1 stuck", [](control::Switch& weir) { weir.stuck_slots(kRing, 4); }},
-    Question{"conn all", [](control::Switch& weir) { weir.connections(); }},
-    Question{"trace", [](control::Switch& weir) { weir.trace(); }},
+    Question{"accounting", [](control::Switch& weir) { weir.inspector().accounting(); }},
+    Question{"lcores", [](control::Switch& weir) { weir.inspector().lcores(); }},
+    Question{"ring all", [](control::Switch& weir) { weir.inspector().rings(); }},
+    Question{"ring 1 stuck", [](control::Switch& weir) { weir.inspector().stuck_slots(kRing, 4); }},
+    Question{"conn all", [](control::Switch& weir) { weir.inspector().connections(); }},
+    Question{"trace", [](control::Switch& weir) { weir.traces().records(); }},
 };
 
 /// Nanoseconds, one value for each stop and lcore.
@@ -43,8 +43,8 @@ struct Durations {
 
 void ask_once(control::Switch& weir, const Question& question, Durations& durations) {
   question.ask(weir);
-  bool all_ran = weir.stop_times().kept_cpu;
-  const std::vector<control::LcoreSnapshot> lcores = weir.lcores();
+  bool all_ran = weir.inspector().stop_times().kept_cpu;
+  const std::vector<control::LcoreSnapshot> lcores = weir.inspector().lcores();
   for (const control::LcoreSnapshot& lcore : lcores) {
     all_ran = all_ran && lcore.rounds.last_stop.kept_cpu;
   }
@@ -74,7 +74,7 @@ void print(std::string_view which, std::vector<std::uint64_t>& ns) {
 } // namespace
 
 void print_stops(control::Switch& weir) {
-  weir.trace_on();
+  weir.traces().switch_on();
   for (const Question& question : kQuestions) {
     Durations durations;
     const auto end = std::chrono::steady_clock::now() + kQuestionTimeout;
@@ -87,7 +87,7 @@ void print_stops(control::Switch& weir) {
     print("another one did", durations.others_not);
     print("it did itself", durations.itself_not);
   }
-  weir.trace_off();
+  weir.traces().switch_off();
 }
 
 } // namespace weir::load

@@ -4,7 +4,7 @@
 
 #include "control/memory.hpp"
 #include "control/placement.hpp"
-#include "control/reload.hpp"
+#include "control/reload_plan.hpp"
 #include "control/ring_budget.hpp"
 #include "control/ring_forecast.hpp"
 

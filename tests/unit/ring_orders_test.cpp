@@ -269,18 +269,18 @@ TEST(RingOrders, OfTheFormerTenantAreRefusedWhileAReloadGivesTheRingAway) {
   int host = 0;
   for (const NamedOrder& ordered : kOrders) {
     lab().write(Lab::ring_50_of("red") + others);
-    lab().weir().reload();
+    lab().weir().reload().apply();
     others += fmt::format("  - {{ id: {0}, window: 1, max_message_bytes: 1024, members: [{{ ip: "
                           "10.51.{0}.1 }}, {{ ip: 10.51.{0}.2 }}] }}\n",
                           ++host); // whose hosts the journal does not have
     lab().write(Lab::ring_50_of("blue") + others);
     const std::string outcome =
-        outcome_beside([] { lab().weir().reload(); }, [&] { ordered.order(red, 50); });
+        outcome_beside([] { lab().weir().reload().apply(); }, [&] { ordered.order(red, 50); });
     EXPECT_NE(outcome, "done") << ordered.name;
     expect_untouched(50, "blue", ordered.name);
   }
   lab().write(Lab::ring_50_of("red"));
-  lab().weir().reload();
+  lab().weir().reload().apply();
 }
 
 TEST(RingOrders, OfTheOwnerAndOfAnOperatorAreCarriedOut) {

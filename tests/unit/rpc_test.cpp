@@ -193,7 +193,7 @@ class Desk : public Backend {
   void remove_orphan(ring::RingBirth birth) override {
     if (!lcores_work) {
       tried.release();
-      throw control::LcoreError(1, "lcore 1 hangs");
+      throw lcore::LcoreError(1, "lcore 1 hangs");
     }
     made.remove(birth);
   }
@@ -211,7 +211,7 @@ class Desk : public Backend {
 
   void check_lcores() override {
     if (!lcores_work) {
-      throw control::LcoreError(1, "lcore 1 hangs");
+      throw lcore::LcoreError(1, "lcore 1 hangs");
     }
   }
 
@@ -289,7 +289,7 @@ TEST_F(Control, EachExceptionHasItsStatusAndItsWords) {
       {StatusCode::NOT_FOUND, [] { throw report::UnknownName("why"); }},
       {StatusCode::FAILED_PRECONDITION, [] { throw control::CaptureRuns("why"); }},
       {StatusCode::FAILED_PRECONDITION, [] { throw capture::FileError("why"); }},
-      {StatusCode::UNAVAILABLE, [] { throw control::LcoreError(1, "why"); }},
+      {StatusCode::UNAVAILABLE, [] { throw lcore::LcoreError(1, "why"); }},
       {StatusCode::INTERNAL, [] { throw std::runtime_error("why"); }},
   };
   for (const Row& row : rows) {

@@ -97,9 +97,9 @@ void Commands::add_actions() {
                        "write down what becomes of every frame (the last 4096 per lcore)",
                        [this](const Words& values) {
                          if (values[0] == "on") {
-                           weir_.trace_on();
+                           weir_.traces().switch_on();
                          } else {
-                           weir_.trace_off();
+                           weir_.traces().switch_off();
                          }
                          return fmt::format("trace is {}\n", values[0]);
                        }});
@@ -153,12 +153,12 @@ using StartCapture = void (*)(control::Switch&, std::string_view, const report::
 std::string started(control::Switch& weir, StartCapture start, const Words& values) {
   start(weir, values[0], target_of(values));
   return fmt::format("capture to {}: at most {} packets; `show capture` tells how far it is\n",
-                     values[1], weir.capture()->count);
+                     values[1], weir.captures().last()->count);
 }
 
 std::string ended(control::Switch& weir) {
-  weir.stop_capture();
-  const auto status = weir.capture();
+  weir.captures().stop();
+  const auto status = weir.captures().last();
   if (!status) {
     return "no capture runs\n";
   }

@@ -74,6 +74,12 @@ struct TendedRing {
   stage::RingLife life;
 };
 
+/// All rings as they are looked at.
+struct TendedRings {
+  std::uint64_t now_ns = 0; // of the switch's clock
+  std::vector<TendedRing> rings;
+};
+
 /// What becomes of a ring that is reclaimed.
 enum class Fate : std::uint8_t {
   withdrawn,
@@ -104,6 +110,9 @@ struct Grounds {
   ReclaimReason reason{};
   std::uint64_t silence_ns = 0; // of all members
 };
+
+/// Whether a ring, as it is at that moment, is to be reclaimed.
+using ReclaimJudge = std::function<std::optional<Grounds>(const TendedRing&, std::uint64_t now_ns)>;
 
 /// Why the ring is to be reclaimed now; none: it is not. A configured ring that holds nothing has
 /// nothing to give back.

@@ -1,138 +1,223 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/reload.hpp"
 
-#include "control/ring_budget.hpp"
+#include "control/captures.hpp"
+#include "control/chassis.hpp"
+#include "control/port_admin.hpp"
+#include "control/port_rules.hpp"
+#include "control/ring_admin.hpp"
+#include "control/settings.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace weir::control {
 
-using config::Change;
-using config::Config;
-using config::Effect;
+using lcore::Quiesce;
 
 namespace {
 
-/// The configuration with one of its rings, or one that it lacks, alone.
-Config with_only(Config config, const ring::RingSpec& ring) {
-  config.rings = {ring};
-  return config;
-}
-
-const ring::RingSpec& ring_of(const std::vector<ring::RingSpec>& rings, std::uint32_t id) {
-  return *std::ranges::find(rings, id, &ring::RingSpec::id);
-}
-
-/// For a ring that the file has and that was made while the switch ran. Appends what keeping it
-/// changes.
-void keep(const Change& made, const Config& before, const Config& after,
-          std::vector<Change>& changes) {
-  changes.push_back(made);
-  changes.back().effect = Effect::ring_kept;
-  for (Change& change : config::difference(before, after)) {
-    if (change.effect == Effect::ring_made_anew) {
-      throw RingRefused(fmt::format(
-          "ring {}: a ring with this id was made while the switch runs, and the file has another "
-          "one ({}: found {}, running: {}); allowed: withdraw ring {}, or another id in the file",
-          *made.ring, change.place, change.to, change.from, *made.ring));
-    }
-    if (change.ring) {
-      changes.push_back(std::move(change));
-    }
+/// "rings[8], l2.aging_s"
+std::string places_not_in_force(const std::vector<config::Change>& changes) {
+  std::vector<std::string_view> places;
+  for (const config::Change& change : changes) {
+    places.push_back(change.place);
   }
-}
-
-/// Tells rings that are made from those that are there already.
-std::vector<Change> with_rings_kept(std::vector<Change> changes, const Config& in_force,
-                                    const Config& wanted, const ring::RingSet& present) {
-  std::vector<Change> all;
-  for (Change& change : changes) {
-    const auto index =
-        change.effect == Effect::ring_made ? present.ring_with_id(*change.ring) : std::nullopt;
-    if (index) {
-      keep(change, with_only(in_force, present.rings()[*index].spec()),
-           with_only(wanted, ring_of(wanted.rings, *change.ring)), all);
-    } else {
-      all.push_back(std::move(change));
-    }
-  }
-  return all;
-}
-
-/// What comes of a ring altogether: the gravest of its changes.
-std::map<std::uint32_t, Effect> effects_on_rings(const std::vector<Change>& changes) {
-  std::map<std::uint32_t, Effect> effects;
-  for (const Change& change : changes) {
-    if (change.ring) {
-      Effect& effect = effects.try_emplace(*change.ring, change.effect).first->second;
-      effect = std::max(effect, change.effect);
-    }
-  }
-  return effects;
+  return fmt::format("{}", fmt::join(places, ", "));
 }
 
 } // namespace
 
-bool ReloadPlan::changes_in_place() const {
-  return !changed.empty() || std::ranges::any_of(changes, [](const Change& change) {
-    return change.effect == Effect::in_place && !change.ring;
-  });
-}
-
-std::vector<ring::RingSpec> ReloadPlan::staying(const ring::RingSet& present) const {
-  const auto find = [](const std::vector<ring::RingSpec>& rings, std::uint32_t id) {
-    return std::ranges::find(rings, id, &ring::RingSpec::id);
-  };
-  std::vector<ring::RingSpec> rings;
-  for (const std::uint16_t index : present.present()) {
-    const ring::RingSpec& ring = present.rings()[index].spec();
-    if (find(withdrawn, ring.id) == withdrawn.end()) {
-      const auto next = find(changed, ring.id);
-      rings.push_back(next == changed.end() ? ring : *next);
+/// The ports that a reload opens, started, before the switch takes them. Those that it has not
+/// taken are closed and detached when this object goes.
+class Reload::NewPorts {
+ public:
+  /// Throws PortError; no device is open then.
+  NewPorts(const PortPlan& plan, rte_mempool* pool) {
+    try {
+      for (auto place = plan.opened.rbegin(); place != plan.opened.rend(); ++place) {
+        ports_.push_back(std::make_shared<Port>(plan.places[*place]));
+        ports_.back()->start(pool);
+      }
+    } catch (const PortError&) {
+      detach_all();
+      throw;
     }
   }
-  return rings;
+
+  ~NewPorts() { detach_all(); }
+
+  NewPorts(const NewPorts&) = delete;
+  NewPorts& operator=(const NewPorts&) = delete;
+
+  /// The next one that is not taken, in the plan's order.
+  std::shared_ptr<Port> next() const { return ports_.back(); }
+
+  /// The switch has the next one now.
+  void take_next() { ports_.pop_back(); }
+
+ private:
+  void detach_all() {
+    for (const auto& port : ports_) {
+      try {
+        port->detach();
+      } catch (const PortError&) { // it is closed: the next try says what is wrong with the device
+      }
+    }
+    ports_.clear();
+  }
+
+  std::vector<std::shared_ptr<Port>> ports_; // the next one last
+};
+
+Reload::Reload(const Parts& parts)
+    : chassis_(parts.chassis), captures_(parts.captures), rings_(parts.rings), ports_(parts.ports),
+      port_budget_(parts.chassis.at_start) {}
+
+std::vector<config::Change> Reload::rehearse() {
+  const std::lock_guard one(one_reload_);
+  const WantedConfig wanted = read_file();
+  const WriterLock lock(chassis_.one_writer);
+  return plan_for(wanted, lock).plan.changes;
 }
 
-WantedConfig read_wanted(const Config& in_force, const PortBudget& budget) {
-  if (in_force.file.empty()) {
-    throw config::ConfigError("reload: this switch was not started with a file");
-  }
-  const std::string text = config::read_file(in_force.file);
-  WantedConfig wanted{
-      .config = config::parse_config(text, in_force.file), .ports = {}, .rings = {}};
-  wanted.config.file = in_force.file;
-  wanted.ports = plan_ports(in_force, wanted.config.ports, budget);
+std::vector<config::Change> Reload::apply() {
+  const std::lock_guard one(one_reload_);
+  const WantedConfig wanted = read_file();
+  const WriterLock lock(chassis_.one_writer);
+  Fitted fitted = plan_for(wanted, lock);
+  NewPorts ports(wanted.ports, chassis_.pool);
+  remember(fitted.plan, lock);
   try {
-    wanted.rings = config::parse_config(text, in_force.file, wanted.ports.places).rings;
-  } catch (const config::ConfigError& error) {
-    throw config::ConfigError(
-        fmt::format("{}; until it is started again, the switch has its ports as they were opened",
-                    error.what()));
+    carry_out(fitted, wanted, ports, lock);
+  } catch (const std::exception& error) {
+    throw ReloadUnfinished(fmt::format(
+        "{}; not in force: {}", error.what(),
+        places_not_in_force(config::difference(rings_.config_in_force(lock), wanted.config))));
   }
-  return wanted;
+  return std::move(fitted.plan.changes);
 }
 
-ReloadPlan plan_reload(const Config& in_force, const WantedConfig& wanted,
-                       const ring::RingSet& present) {
-  ReloadPlan plan;
-  plan.changes = with_rings_kept(config::difference(in_force, wanted.config), in_force,
-                                 wanted.config, present);
-  for (const auto& [id, effect] : effects_on_rings(plan.changes)) {
-    if (effect == Effect::ring_withdrawn || effect == Effect::ring_made_anew) {
-      plan.withdrawn.push_back(ring_of(in_force.rings, id));
+/// Without the writer's lock: it may take long. Only a reload changes what is compared.
+WantedConfig Reload::read_file() const {
+  return read_wanted(*chassis_.config.share(), port_budget_);
+}
+
+Reload::Fitted Reload::plan_for(const WantedConfig& wanted, const WriterLock& lock) const {
+  const ring::RingSet& present = chassis_.rings.read(lock);
+  Fitted fitted{.plan = plan_reload(rings_.config_in_force(lock), wanted, present), .lcores = {}};
+  RingForecast rings = rings_.forecast(lock);
+  for (const ring::RingSpec& spec : fitted.plan.withdrawn) {
+    rings.withdraw(index_of(present, spec.id));
+  }
+  rings.change(fitted.plan.changed);
+  for (const ring::RingSpec& spec : fitted.plan.added) {
+    rings_.check_may_add(spec, lock);
+    fitted.lcores.push_back(rings.add(spec));
+  }
+  check_opened(wanted.ports, fitted.plan, lock);
+  check_closed(wanted.ports, fitted.plan, lock);
+  return fitted;
+}
+
+/// The file's rings suit the ports already.
+void Reload::check_opened(const PortPlan& ports, const ReloadPlan& rings,
+                          const WriterLock& lock) const {
+  const auto capture = captures_.last();
+  for (const std::uint16_t place : ports.opened) {
+    const config::PortConfig& port = ports.places[place];
+    if (capture && capture->state == capture::State::running) {
+      throw PortError(fmt::format("port {}: {} is being written with the ports that there are; "
+                                  "allowed: `capture stop` before it",
+                                  port.name, capture->file));
     }
-    if (effect == Effect::ring_made || effect == Effect::ring_made_anew) {
-      plan.added.push_back(ring_of(wanted.rings, id));
-    }
-    if (effect == Effect::in_place || effect == Effect::ring_kept) {
-      plan.changed.push_back(ring_of(wanted.rings, id));
+    for (const ring::RingSpec& ring : rings.staying(chassis_.rings.read(lock))) {
+      check_mtu(port, ring);
     }
   }
-  return plan;
+}
+
+void Reload::check_closed(const PortPlan& ports, const ReloadPlan& rings,
+                          const WriterLock& lock) const {
+  if (ports.closed.empty()) {
+    return;
+  }
+  const ring::RingSet& present = chassis_.rings.read(lock);
+  const std::vector<ring::RingSpec> staying = rings.staying(present);
+  const config::Config& running = chassis_.config.read(lock);
+  const Quiesce quiesced(chassis_.lcores);
+  for (const std::uint16_t place : ports.closed) {
+    for (const ring::RingSpec& ring : staying) {
+      if (ports_.speaks_by(index_of(present, ring.id), ring, place, quiesced)) {
+        throw PortError(fmt::format("port {}: a member of ring {} is behind it; allowed: `reset "
+                                    "ring {}` when its job has ended, or `withdraw ring {}`",
+                                    running.ports[place].name, ring.id, ring.id, ring.id));
+      }
+    }
+  }
+}
+
+/// The file of the next start may have none of these rings.
+void Reload::remember(const ReloadPlan& plan, const WriterLock& lock) {
+  for (const auto* rings : {&plan.withdrawn, &plan.added}) {
+    for (const ring::RingSpec& spec : *rings) {
+      rings_.remember(spec, lock);
+    }
+  }
+}
+
+/// Ports are open, and rooms are made where memory suffices, before the first ring goes: whatever
+/// has failed by then has changed nothing.
+void Reload::carry_out(const Fitted& fitted, const WantedConfig& wanted, NewPorts& ports,
+                       const WriterLock& lock) {
+  const ReloadPlan& plan = fitted.plan;
+  std::vector<std::unique_ptr<stage::RingRoom>> rooms;
+  for (std::size_t i = 0; i < plan.added.size(); ++i) {
+    rooms.push_back(rings_.room_if_any(plan.added[i], fitted.lcores[i]));
+  }
+  for (const std::uint16_t place : wanted.ports.opened) {
+    ports_.open(place, ports.next(), lock);
+    ports.take_next();
+  }
+  for (const ring::RingSpec& spec : plan.withdrawn) {
+    rings_.withdraw(spec.id, lock);
+  }
+  if (plan.changes_in_place()) {
+    change_in_place(plan, wanted.config, lock);
+  }
+  for (std::size_t i = 0; i < plan.added.size(); ++i) {
+    rings_.enter_configured(plan.added[i], fitted.lcores[i], std::move(rooms[i]), lock);
+  }
+  for (const std::uint16_t place : wanted.ports.closed) {
+    ports_.close(place, lock);
+  }
+}
+
+void Reload::change_in_place(const ReloadPlan& plan, const config::Config& wanted,
+                             const WriterLock& lock) {
+  auto next =
+      std::make_shared<const ring::RingSet>(chassis_.rings.read(lock).with_changed(plan.changed));
+  auto changed = std::make_shared<const config::Config>(
+      config::changed_in_place(chassis_.config.read(lock), wanted));
+  const RuleSweep sweep(chassis_, lock);
+  install_rules(chassis_.ports.read(lock), *next, chassis_.placement.read(lock));
+  {
+    const Quiesce quiesced(chassis_.lcores);
+    changed = chassis_.config.swap(std::move(changed), lock, quiesced);
+    next = chassis_.rings.swap(std::move(next), lock, quiesced);
+    for (const ring::RingSpec& spec : plan.changed) {
+      rings_.note_change(index_of(chassis_.rings.read(quiesced), spec.id), lock, quiesced);
+    }
+    for (const auto& lcore : chassis_.lcores) {
+      lcore->set_aging(milliseconds(wanted.connections.aging_s));
+    }
+  }
+  chassis_.stations.set_aging(milliseconds(wanted.l2.aging_s));
 }
 
 } // namespace weir::control

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// What a running switch makes of its changed configuration file. Nothing here touches the switch.
-
-#include "config/config.hpp"
-#include "config/difference.hpp"
 #include "control/port_plan.hpp"
-#include "ring/ring_set.hpp"
+#include "control/reload_plan.hpp"
+#include "control/writer_lock.hpp"
+#include "lcore/lock_order.hpp"
 
-#include <cstdint>
+#include <cstddef>
 #include <stdexcept>
 #include <vector>
 
 namespace weir::control {
+
+struct Chassis;
+class Captures;
+class PortAdmin;
+class RingAdmin;
 
 /// A reload failed between its first change and its last. what() says why, and what of the file is
 /// not in force.
@@ -21,35 +24,54 @@ class ReloadUnfinished : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What the file says now.
-struct WantedConfig {
-  config::Config config;
-  PortPlan ports;
-  std::vector<ring::RingSpec> rings; // the same; members' ports are places of the plan
+/// Reads the configuration file again and applies what has changed and can change while the switch
+/// runs. Rings that were made while it runs stay. Any thread may use it.
+class Reload {
+ public:
+  /// What it works with. All outlive it.
+  struct Parts {
+    Chassis& chassis;
+    const Captures& captures;
+    RingAdmin& rings;
+    PortAdmin& ports;
+  };
+
+  explicit Reload(const Parts& parts);
+
+  /// Returns all changes, also those that wait for a restart. Throws ConfigError, PortError,
+  /// RingRefused and JournalError; nothing has changed then. Throws ReloadUnfinished when memory, a
+  /// device or an lcore fails in the middle.
+  std::vector<config::Change> apply();
+  /// The same, but nothing changes.
+  std::vector<config::Change> rehearse();
+
+ private:
+  using Mutex = lcore::RankedMutex<lcore::LockRank::reload>;
+
+  class NewPorts;
+
+  /// A plan that fits, and which lcore is to work for each ring that it adds.
+  struct Fitted {
+    ReloadPlan plan;
+    std::vector<std::size_t> lcores;
+  };
+
+  WantedConfig read_file() const;
+  Fitted plan_for(const WantedConfig& wanted, const WriterLock& lock) const;
+  void check_opened(const PortPlan& ports, const ReloadPlan& rings, const WriterLock& lock) const;
+  void check_closed(const PortPlan& ports, const ReloadPlan& rings, const WriterLock& lock) const;
+  void remember(const ReloadPlan& plan, const WriterLock& lock);
+  void carry_out(const Fitted& fitted, const WantedConfig& wanted, NewPorts& ports,
+                 const WriterLock& lock);
+  void change_in_place(const ReloadPlan& plan, const config::Config& wanted,
+                       const WriterLock& lock);
+
+  Chassis& chassis_;
+  const Captures& captures_;
+  RingAdmin& rings_;
+  PortAdmin& ports_;
+  const PortBudget port_budget_;
+  Mutex one_reload_;
 };
-
-/// Reads the file that `in_force` was read from. Throws ConfigError, also for a ring that does not
-/// suit the ports that there will be, and PortError for ports that do not fit.
-WantedConfig read_wanted(const config::Config& in_force, const PortBudget& budget);
-
-/// Rings first go, then change in place, then come.
-struct ReloadPlan {
-  std::vector<config::Change> changes;
-  std::vector<ring::RingSpec> withdrawn; // those made anew too
-  std::vector<ring::RingSpec> changed;   // as they are to be; ring::RingSet::with_changed
-  std::vector<ring::RingSpec> added;     // those made anew too
-
-  /// Whether something changes that stays.
-  bool changes_in_place() const;
-
-  /// The rings of `present` that are not withdrawn, as they are to be.
-  std::vector<ring::RingSpec> staying(const ring::RingSet& present) const;
-};
-
-/// `in_force` has the rings of the file; `present` also those that were made while the switch runs.
-/// These stay, and one that the file now has as it is becomes the file's. Throws RingRefused when
-/// the file has another ring with the id of one of these.
-ReloadPlan plan_reload(const config::Config& in_force, const WantedConfig& wanted,
-                       const ring::RingSet& present);
 
 } // namespace weir::control

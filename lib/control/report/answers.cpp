@@ -42,7 +42,7 @@ std::uint16_t place_named(const Ports& ports, std::string_view name) {
 /// Calls visit(place, port).
 template <typename Visitor>
 void for_ports(const control::Switch& weir, std::string_view name, Visitor&& visit) {
-  const Ports ports = weir.ports();
+  const Ports ports = weir.inspector().ports();
   if (name != kAll) {
     const std::uint16_t place = place_named(ports, name);
     visit(place, *ports[place]);
@@ -59,7 +59,7 @@ void for_ports(const control::Switch& weir, std::string_view name, Visitor&& vis
 /// gone.
 class PortNames {
  public:
-  explicit PortNames(const control::Switch& weir) : config_(weir.config()) {}
+  explicit PortNames(const control::Switch& weir) : config_(weir.inspector().config()) {}
 
   std::string of(std::uint16_t place) const {
     const bool is_there = place < config_->ports.size() && config_->ports[place].is_there();
@@ -112,12 +112,12 @@ Report changes_report(std::span<const config::Change> changes, std::string note)
 } // namespace
 
 std::vector<std::string> port_names(const control::Switch& weir) {
-  return names_in(weir.ports());
+  return names_in(weir.inspector().ports());
 }
 
 std::vector<std::string> ring_ids(const control::Switch& weir) {
   std::vector<std::string> ids;
-  const auto set = weir.ring_set();
+  const auto set = weir.inspector().ring_set();
   for (const std::uint16_t ring : set->present()) {
     ids.push_back(std::to_string(set->rings()[ring].spec().id));
   }
@@ -126,7 +126,7 @@ std::vector<std::string> ring_ids(const control::Switch& weir) {
 
 std::uint32_t ring_id(const control::Switch& weir, std::string_view name) {
   const auto id = text::parsed<std::uint32_t>(name);
-  if (id && weir.ring_set()->ring_with_id(*id)) {
+  if (id && weir.inspector().ring_set()->ring_with_id(*id)) {
     return *id;
   }
   const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
@@ -135,7 +135,7 @@ std::uint32_t ring_id(const control::Switch& weir, std::string_view name) {
 }
 
 std::uint16_t port_named(const control::Switch& weir, std::string_view name) {
-  return place_named(weir.ports(), name);
+  return place_named(weir.inspector().ports(), name);
 }
 
 Report show_port_information(control::Switch& weir, std::string_view name) {
@@ -167,7 +167,7 @@ Report show_port_steering(control::Switch& weir, std::string_view name) {
 Report show_port_statistics(control::Switch& weir, std::string_view name) {
   Table table(tables::kPortStats);
   for_ports(weir, name, [&](std::uint16_t index, const control::Port& port) {
-    const frame::PortCounters counters = weir.port_counters(index);
+    const frame::PortCounters counters = weir.inspector().port_counters(index);
     const control::DeviceLosses losses = port.losses();
     const frame::ClassCounters& ring = counters.sent(frame::TrafficClass::ring);
     const frame::ClassCounters& other = counters.sent(frame::TrafficClass::other);
@@ -191,15 +191,15 @@ Report show_port_extended(control::Switch& weir, std::string_view name) {
 
 void clear_port_statistics(control::Switch& weir, std::string_view name) {
   for_ports(weir, name,
-            [&](std::uint16_t index, const control::Port&) { weir.clear_port_counters(index); });
+            [&](std::uint16_t index, const control::Port&) { weir.ports().clear_counters(index); });
 }
 
 Report show_rings(control::Switch& weir, std::string_view name) {
   if (name == kAll) {
-    const control::RingsSeen seen = weir.ring_snapshots();
+    const control::RingsSeen seen = weir.inspector().rings();
     return {rings_table(*seen.set, seen.rings)};
   }
-  const control::RingsSeen seen = weir.ring_snapshot(ring_id(weir, name));
+  const control::RingsSeen seen = weir.inspector().ring(ring_id(weir, name));
   const stage::RingSnapshot& snapshot = seen.rings.front();
   return {rings_table(*seen.set, seen.rings),
           members_table(seen.set->rings()[snapshot.ring].spec(), snapshot),
@@ -210,57 +210,57 @@ Report show_rings(control::Switch& weir, std::string_view name) {
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {
-  const auto [spec, stuck] = weir.stuck_slots(ring_id(weir, name), kStuckShown);
+  const auto [spec, stuck] = weir.inspector().stuck_slots(ring_id(weir, name), kStuckShown);
   return {stuck_table(spec, stuck.slots), waited_for_table(spec, stuck)};
 }
 
 void reset_ring(control::Switch& weir, std::string_view name, const control::Principal& principal) {
-  weir.reset_ring(ring_id(weir, name), principal);
+  weir.rings().reset(ring_id(weir, name), principal);
 }
 
 void withdraw_ring(control::Switch& weir, std::string_view name,
                    const control::Principal& principal) {
-  weir.withdraw_ring(ring_id(weir, name), principal);
+  weir.rings().withdraw(ring_id(weir, name), principal);
 }
 
 std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file) {
   std::vector<std::uint32_t> added;
-  for (const ring::RingSpec& ring : config::load_rings(file, *weir.config())) {
-    weir.add_ring(ring);
+  for (const ring::RingSpec& ring : config::load_rings(file, *weir.inspector().config())) {
+    weir.rings().add(ring);
     added.push_back(ring.id);
   }
   return added;
 }
 
 Report reload(control::Switch& weir) {
-  return changes_report(weir.reload(), "in force, but for what takes a restart");
+  return changes_report(weir.reload().apply(), "in force, but for what takes a restart");
 }
 
 Report rehearse_reload(control::Switch& weir) {
-  return changes_report(weir.rehearse_reload(), "nothing has changed: this was a dry run");
+  return changes_report(weir.reload().rehearse(), "nothing has changed: this was a dry run");
 }
 
 Report show_connections(control::Switch& weir) {
-  return {connections_table(weir.connections())};
+  return {connections_table(weir.inspector().connections())};
 }
 
 Report show_drops(control::Switch& weir) {
-  const stage::Accounting accounting = weir.accounting();
+  const stage::Accounting accounting = weir.inspector().accounting();
   return {drops_table(accounting.frames), foreign_table(accounting.frames)};
 }
 
 Report show_graph(control::Switch& weir) {
-  return {graph_table(weir.accounting().frames)};
+  return {graph_table(weir.inspector().accounting().frames)};
 }
 
 Report show_accounting(control::Switch& weir) {
-  return {accounting_table(weir.accounting())};
+  return {accounting_table(weir.inspector().accounting())};
 }
 
 Report show_stations(control::Switch& weir) {
   Table table(tables::kFdb);
   const PortNames names(weir);
-  for (const control::Station& station : weir.stations()) {
+  for (const control::Station& station : weir.inspector().stations()) {
     table.rows.push_back({wire::to_string(station.mac), names.of(station.port),
                           static_cast<double>(station.age_ms) / 1000.0, station.pins});
   }
@@ -269,7 +269,7 @@ Report show_stations(control::Switch& weir) {
 }
 
 Report show_lcores(control::Switch& weir) {
-  const auto lcores = weir.lcores();
+  const auto lcores = weir.inspector().lcores();
   frame::Histogram bursts;
   frame::Histogram stood_still;
   for (const control::LcoreSnapshot& lcore : lcores) {
@@ -281,10 +281,10 @@ Report show_lcores(control::Switch& weir) {
 }
 
 Report show_memory(control::Switch& weir) {
-  const control::MemoryPlan& plan = weir.memory_plan();
+  const control::MemoryPlan& plan = weir.inspector().memory_plan();
   Table table(tables::kMemory);
   table.note = plan.explanation;
-  table.rows.push_back({std::uint64_t{plan.mbufs}, std::uint64_t{weir.free_mbufs()},
+  table.rows.push_back({std::uint64_t{plan.mbufs}, std::uint64_t{weir.inspector().free_mbufs()},
                         std::uint64_t{plan.data_room},
                         static_cast<double>(plan.pool_bytes) / control::kMiB,
                         static_cast<double>(plan.ring_bytes) / control::kMiB});
@@ -293,8 +293,8 @@ Report show_memory(control::Switch& weir) {
 
 Report show_trace(control::Switch& weir) {
   Table table(tables::kTrace);
-  const auto records = weir.trace();
-  const auto set = weir.ring_set();
+  const auto records = weir.traces().records();
+  const auto set = weir.inspector().ring_set();
   const PortNames names(weir);
   const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
   for (const frame::TraceRecord& record : records) {

@@ -46,7 +46,7 @@ void withdraw_ring(control::Switch& weir, std::string_view ring,
 /// control::JournalError for a ring, when those before it are added.
 std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view file);
 /// The changes of the configuration file, applied as far as that is possible while the switch runs.
-/// Throws as control::Switch::reload().
+/// Throws as control::Reload::apply().
 Report reload(control::Switch& weir);
 /// The same, but nothing changes.
 Report rehearse_reload(control::Switch& weir);

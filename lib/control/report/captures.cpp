@@ -29,17 +29,17 @@ std::uint64_t count_of(std::string_view typed) {
 
 void start(control::Switch& weir, std::string what, frame::CaptureFilter filter,
            const CaptureTarget& target) {
-  weir.start_capture({.file = std::string(target.file),
-                      .what = std::move(what),
-                      .filter = std::move(filter),
-                      .count = count_of(target.count)});
+  weir.captures().start({.file = std::string(target.file),
+                         .what = std::move(what),
+                         .filter = std::move(filter),
+                         .count = count_of(target.count)});
 }
 
 stage::ConnectionSnapshot connection_named(control::Switch& weir, std::string_view name) {
   const auto colon = std::min(name.find(':'), name.size());
   const auto pair = text::parsed<std::uint16_t>(name.substr(0, colon));
   const auto qp = text::parsed<std::uint32_t>(name.substr(std::min(colon + 1, name.size())));
-  for (const stage::ConnectionSnapshot& row : weir.connections()) {
+  for (const stage::ConnectionSnapshot& row : weir.inspector().connections()) {
     if (pair == row.connection.pair && qp == row.connection.qp) {
       return row;
     }
@@ -55,7 +55,7 @@ std::optional<std::uint32_t> own_qp_of(control::Switch& weir,
   if (row.connection.state != conn::ConnectionState::live || !row.ring_id) {
     return std::nullopt;
   }
-  const std::uint32_t qp = weir.senders(*row.ring_id)[row.connection.child].flow.own_qp;
+  const std::uint32_t qp = weir.inspector().senders(*row.ring_id)[row.connection.child].flow.own_qp;
   return qp == 0 ? std::nullopt : std::optional(qp);
 }
 
@@ -77,7 +77,7 @@ std::string text_of(const capture::Status& status) {
 
 void capture_ring(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
   const std::uint32_t id = ring_id(weir, name);
-  const auto set = weir.ring_set();
+  const auto set = weir.inspector().ring_set();
   const auto ring = set->ring_with_id(id);
   if (!ring) { // withdrawn meanwhile
     throw UnknownName(fmt::format("ring: {} was just withdrawn", id));
@@ -87,7 +87,7 @@ void capture_ring(control::Switch& weir, std::string_view name, const CaptureTar
 
 void capture_connection(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
   const stage::ConnectionSnapshot row = connection_named(weir, name);
-  const auto set = weir.ring_set();
+  const auto set = weir.inspector().ring_set();
   start(weir, fmt::format("conn {}", name),
         capture::of_connection({.source = set->source_of(row.connection.pair),
                                 .destination = set->destination_of(row.connection.pair),
@@ -106,7 +106,7 @@ void capture_ports(control::Switch& weir, std::string_view name, const CaptureTa
 
 Report show_capture(control::Switch& weir) {
   Table table(tables::kCapture);
-  if (const auto status = weir.capture()) {
+  if (const auto status = weir.captures().last()) {
     table.rows.push_back({status->what, status->file, text_of(*status), status->count,
                           status->written, status->left_out});
   }

@@ -19,7 +19,7 @@ struct CaptureTarget {
 };
 
 // The prompt's actions on captures. Each throws UnknownName for what it does not know, and as
-// control::Switch::start_capture.
+// control::Captures::start.
 
 void capture_ring(control::Switch& weir, std::string_view ring, const CaptureTarget& target);
 /// `connection` is a row of `show conn all`: its pair and queue pair as "pair:qp".

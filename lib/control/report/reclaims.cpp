@@ -63,12 +63,13 @@ std::chrono::seconds drain_ring(control::Switch& weir, std::string_view ring,
                                 std::string_view seconds, const control::Principal& principal) {
   const std::uint32_t id = ring_id(weir, ring);
   const std::chrono::seconds quiet = quiet_of(seconds);
-  weir.drain_ring(id, quiet, principal);
+  weir.rings().drain(id, quiet, principal);
   return quiet;
 }
 
 Report show_reclaimed(control::Switch& weir) {
-  return {reclaimed_table(weir.reclaim_log()), reclaims_table(weir.reclaim_log().counts())};
+  return {reclaimed_table(weir.rings().reclaim_log()),
+          reclaims_table(weir.rings().reclaim_log().counts())};
 }
 
 } // namespace weir::report

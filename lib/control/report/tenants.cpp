@@ -43,9 +43,9 @@ stage::LineSnapshot lines_of(const control::TenantUse& use, const control::Rings
 } // namespace
 
 Report show_tenants(control::Switch& weir) {
-  const control::RingsSeen seen = weir.ring_snapshots();
+  const control::RingsSeen seen = weir.inspector().rings();
   Table table(tables::kTenants);
-  for (const control::TenantUse& use : weir.tenants().uses(*seen.set)) {
+  for (const control::TenantUse& use : weir.inspector().tenants().uses(*seen.set)) {
     const stage::LineSnapshot lines = lines_of(use, seen);
     table.rows.push_back(
         {use.tenant.name, std::uint64_t{use.rings.size()}, limit_cell(use.tenant.rings),

@@ -80,7 +80,7 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::PERMISSION_DENIED, error.what()};
   } catch (const TooMany& error) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
-  } catch (const control::LcoreError& error) {
+  } catch (const lcore::LcoreError& error) {
     return {grpc::StatusCode::UNAVAILABLE, error.what()};
   } catch (const std::exception& error) {
     return {grpc::StatusCode::INTERNAL, error.what()};

@@ -6,7 +6,7 @@
 namespace weir::rpc {
 
 std::vector<ListedRing> SwitchBackend::rings() {
-  const control::RingsSeen seen = weir_.ring_snapshots();
+  const control::RingsSeen seen = weir_.inspector().rings();
   std::vector<ListedRing> rings;
   for (const stage::RingSnapshot& ring : seen.rings) {
     rings.push_back(
@@ -22,7 +22,7 @@ std::vector<ListedRing> SwitchBackend::rings() {
 }
 
 void SwitchBackend::check_lcores() {
-  weir_.accounting();
+  weir_.inspector().accounting();
 }
 
 } // namespace weir::rpc

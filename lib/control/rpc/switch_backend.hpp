@@ -23,24 +23,24 @@ class SwitchBackend : public Backend {
 
   std::vector<ListedRing> rings() override;
 
-  void add_ring(const ring::RingSpec& ring) override { weir_.add_ring(ring); }
+  void add_ring(const ring::RingSpec& ring) override { weir_.rings().add(ring); }
 
-  ring::RingBirth hold_ring(ring::RingSpec& ring) override { return weir_.hold_ring(ring); }
+  ring::RingBirth hold_ring(ring::RingSpec& ring) override { return weir_.rings().hold(ring); }
 
   void remove_ring(std::uint32_t id, const Principal& principal) override {
-    weir_.withdraw_ring(id, principal);
+    weir_.rings().withdraw(id, principal);
   }
 
   void drain_ring(std::uint32_t id, std::chrono::seconds quiet,
                   const Principal& principal) override {
-    weir_.drain_ring(id, quiet, principal);
+    weir_.rings().drain(id, quiet, principal);
   }
 
-  void remove_orphan(ring::RingBirth birth) override { weir_.reclaim_orphan(birth); }
+  void remove_orphan(ring::RingBirth birth) override { weir_.rings().reclaim_orphan(birth); }
 
-  bool has_ring(ring::RingBirth birth) override { return weir_.has_ring_born(birth); }
+  bool has_ring(ring::RingBirth birth) override { return weir_.rings().has(birth); }
 
-  std::shared_ptr<const config::Config> config() override { return weir_.config(); }
+  std::shared_ptr<const config::Config> config() override { return weir_.inspector().config(); }
 
   void check_lcores() override;
 
