@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::c_api_test {
 namespace {
 
 using testing::HasSubstr;
@@ -577,4 +577,4 @@ TEST(CppApi, ThrowsWhatTheCApiReturns) {
 }
 
 } // namespace
-} // namespace weir
+} // namespace weir::c_api_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::call_ledger_test {
 namespace {
 
 using Ranks = std::vector<std::uint16_t>;
@@ -118,4 +118,4 @@ TEST(CallLedger, RefusesACallThatIsNotTheNext) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::call_ledger_test

@@ -20,7 +20,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace weir::capture {
+namespace weir::capture::capture_test {
 namespace {
 
 using frame::CapturedFrame;
@@ -556,4 +556,4 @@ TEST_F(CaptureFile, LosesNoPacketUnnamedWhileFramesCome) {
 }
 
 } // namespace
-} // namespace weir::capture
+} // namespace weir::capture::capture_test

@@ -5,7 +5,7 @@
 
 #include "classifier_bench.hpp"
 
-namespace weir::conn {
+namespace weir::conn::classify_foreign_test {
 namespace {
 
 using test::Built;
@@ -87,14 +87,14 @@ struct OtherRing {
   Bench bench{{job.ring()}};
 };
 
-TEST(Magic, DataThatNoHelloAnnouncedGoesNowhere) {
+TEST(ForeignMagic, DataThatNoHelloAnnouncedGoesNowhere) {
   OtherRing other;
   expect_steps(other.bench, {{"unknown QP", other.first(), "drop unannounced"},
                              {"its middle", other.middle(), "drop unclassified"},
                              {"even a result", other.result(), "drop unannounced"}});
 }
 
-TEST(Magic, AHelloAloneOpensNothing) {
+TEST(ForeignMagic, AHelloAloneOpensNothing) {
   OtherRing other;
   expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
                              {"the middle of a message", other.middle(), "drop unannounced"},
@@ -106,7 +106,7 @@ TEST(Magic, AHelloAloneOpensNothing) {
                              {"its middle", other.middle(), "drop unannounced"}});
 }
 
-TEST(Magic, AnAnsweredHelloOpensItsConnection) {
+TEST(ForeignMagic, AnAnsweredHelloOpensItsConnection) {
   OtherRing other;
   expect_steps(other.bench,
                {{"an answer to nothing", other.answer(), "forward unknown_ring"},
@@ -123,14 +123,14 @@ TEST(Magic, AnAnsweredHelloOpensItsConnection) {
                 {"which bars it", other.middle(), "drop unannounced"}});
 }
 
-TEST(Magic, AnotherSwitchesResultPassesOnAnAnnouncedConnection) {
+TEST(ForeignMagic, AnotherSwitchesResultPassesOnAnAnnouncedConnection) {
   OtherRing other;
   expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
                              {"result", other.result(), "forward unknown_ring"},
                              {"the rest", other.middle(), "forward"}});
 }
 
-TEST(Magic, RefusedDataBarsUntilAPlainMessage) {
+TEST(ForeignMagic, RefusedDataBarsUntilAPlainMessage) {
   OtherRing other;
   expect_steps(other.bench, {{"plain", plain(other.job, 0, kOnly), "forward"},
                              {"the magic makes nothing plain", other.first(), "drop unannounced"},
@@ -140,7 +140,7 @@ TEST(Magic, RefusedDataBarsUntilAPlainMessage) {
                              {"plain again", plain(other.job, 0, kMiddle), "forward"}});
 }
 
-TEST(Magic, ALiveConnectionStaysLive) {
+TEST(ForeignMagic, ALiveConnectionStaysLive) {
   OtherRing other;
   other.bench.admit(other.job);
   const auto message = other.job.message(0, 1, three_packets());
@@ -151,7 +151,7 @@ TEST(Magic, ALiveConnectionStaysLive) {
                              {"own data", message[2], "0.0 message 1 packet 2"}});
 }
 
-TEST(Magic, ADeadConnectionStaysDead) {
+TEST(ForeignMagic, ADeadConnectionStaysDead) {
   OtherRing other;
   other.bench.admit(other.job);
   other.bench.classifier().reset(0);
@@ -160,7 +160,7 @@ TEST(Magic, ADeadConnectionStaysDead) {
                              {"a middle", other.middle(), "drop dead_connection"}});
 }
 
-TEST(Magic, ForeignConnectionsAgeWhenSilent) {
+TEST(ForeignMagic, ForeignConnectionsAgeWhenSilent) {
   OtherRing other;
   expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
                              {"answer", other.answer(), "forward unknown_ring"},
@@ -173,7 +173,7 @@ TEST(Magic, ForeignConnectionsAgeWhenSilent) {
 }
 
 /// Otherwise a ring withdrawn during a message would let raw data through.
-TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
+TEST(ForeignMagic, AWithdrawnRingsDataNeedsAnotherSwitch) {
   OtherRing other;
   RingJob& job = other.job;
   other.bench.admit(job);
@@ -189,7 +189,7 @@ TEST(Magic, AWithdrawnRingsDataNeedsAnotherSwitch) {
                              {"on the old QP never", message[1], "drop dead_connection"}});
 }
 
-TEST(Magic, HoldsAgainstARingsDirectionToo) {
+TEST(ForeignMagic, HoldsAgainstARingsDirectionToo) {
   OtherRing other;
   const RingJob& job = other.job;
   const auto back = [&](const Built& frame) { return backwards(job, frame); };
@@ -203,4 +203,4 @@ TEST(Magic, HoldsAgainstARingsDirectionToo) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::classify_foreign_test

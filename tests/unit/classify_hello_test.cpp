@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace weir::conn {
+namespace weir::conn::classify_hello_test {
 namespace {
 
 using test::Built;
@@ -522,4 +522,4 @@ TEST(Connections, AStateAgesWhileAHelloWaits) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::classify_hello_test

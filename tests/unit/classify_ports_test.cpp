@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace weir::conn {
+namespace weir::conn::classify_ports_test {
 namespace {
 
 using test::Built;
@@ -305,4 +305,4 @@ TEST(Claims, AClaimMovesWithItsMember) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::classify_ports_test

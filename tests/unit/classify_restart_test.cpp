@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace weir::conn {
+namespace weir::conn::classify_restart_test {
 namespace {
 
 using test::Built;
@@ -199,4 +199,4 @@ TEST(Restart, WhatWasPlainBeforeARingCountsNoMore) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::classify_restart_test

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace weir::conn {
+namespace weir::conn::classify_test {
 namespace {
 
 using test::Built;
@@ -583,4 +583,4 @@ TEST(Classifier, WaitingHellosOnManyQpsDoNotCrowdOutARing) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::classify_test

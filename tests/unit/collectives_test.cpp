@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::collectives_test {
 namespace {
 
 using Values = std::vector<std::int32_t>;
@@ -441,4 +441,4 @@ TEST(Slice, ChannelsShareACallWithoutGapOrOverlap) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::collectives_test

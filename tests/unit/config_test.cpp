@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::config {
+namespace weir::config::config_test {
 namespace {
 
 /// Has every key once. The rows below change one thing in it. Line numbers in the expected errors
@@ -1203,4 +1203,4 @@ TEST(ReadyConfigurations, LabWindowsFillTheLink) {
 }
 
 } // namespace
-} // namespace weir::config
+} // namespace weir::config::config_test

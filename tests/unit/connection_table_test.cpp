@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::conn {
+namespace weir::conn::connection_table_test {
 namespace {
 
 // ---- Buckets. ----
@@ -436,4 +436,4 @@ TEST(ConnectionTable, ShowsAll) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::connection_table_test

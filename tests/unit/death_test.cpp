@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::death_test {
 namespace {
 
 constexpr std::uint16_t kMostRanks = 5;
@@ -469,4 +469,4 @@ TEST(Killed, AtAnyTime) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::death_test

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::config {
+namespace weir::config::difference_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -122,4 +122,4 @@ TEST(Difference, WhatHasChangedInPlaceDiffersNoMore) {
 }
 
 } // namespace
-} // namespace weir::config
+} // namespace weir::config::difference_test

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::ethdev {
+namespace weir::ethdev::drivers_test {
 namespace {
 
 struct Row {
@@ -91,4 +91,4 @@ TEST(Devargs, ArgumentsAreFoundByTheirWholeNames) {
 }
 
 } // namespace
-} // namespace weir::ethdev
+} // namespace weir::ethdev::drivers_test

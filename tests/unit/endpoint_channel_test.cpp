@@ -18,7 +18,7 @@
 #include <numeric>
 #include <vector>
 
-namespace weir::endpoint {
+namespace weir::endpoint::endpoint_channel_test {
 namespace {
 
 using network::Dice;
@@ -467,4 +467,4 @@ TEST(Channel, SeedsReplay) {
 }
 
 } // namespace
-} // namespace weir::endpoint
+} // namespace weir::endpoint::endpoint_channel_test

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace weir::endpoint {
+namespace weir::endpoint::endpoint_stack_test {
 namespace {
 
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
@@ -198,4 +198,4 @@ TEST_P(Stacks, PacketsAfterOneThatFoundNoReceive) {
 }
 
 } // namespace
-} // namespace weir::endpoint
+} // namespace weir::endpoint::endpoint_stack_test

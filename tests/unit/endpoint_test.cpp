@@ -25,7 +25,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace weir::endpoint {
+namespace weir::endpoint::endpoint_test {
 namespace {
 
 using wire::Opcode;
@@ -552,7 +552,7 @@ TEST(Requester, TooShortABufferGetsNothing) {
 
 // --- responder ----------------------------------------------------------------------------------
 
-TEST(Responder, WritesLandWhereTheyShould) {
+TEST(SoftwareResponder, WritesLandWhereTheyShould) {
   Pair pair;
   const Bytes data = pattern(1000);
   SendRequest request = request_of(SendKind::write, data);
@@ -567,7 +567,7 @@ TEST(Responder, WritesLandWhereTheyShould) {
   EXPECT_EQ(pair.b.statistics().messages_received, 1U);
 }
 
-TEST(Responder, SendsFillReceivesInOrder) {
+TEST(SoftwareResponder, SendsFillReceivesInOrder) {
   Pair pair;
   Bytes first(600);
   Bytes second(600);
@@ -593,7 +593,7 @@ TEST(Responder, SendsFillReceivesInOrder) {
 }
 
 /// A header's end within a packet, at a packet's end and in a later packet.
-TEST(Responder, StoresASendInHeaderAndBufferWhereverThePacketsEnd) {
+TEST(SoftwareResponder, StoresASendInHeaderAndBufferWhereverThePacketsEnd) {
   for (const std::size_t header_bytes : {1U, 40U, 256U, 300U, 512U, 599U, 600U}) {
     Pair pair; // of path MTU 256
     const Bytes data = pattern(600);
@@ -612,7 +612,7 @@ TEST(Responder, StoresASendInHeaderAndBufferWhereverThePacketsEnd) {
   }
 }
 
-TEST(Responder, RefusesASendThatIsLongerThanHeaderAndBuffer) {
+TEST(SoftwareResponder, RefusesASendThatIsLongerThanHeaderAndBuffer) {
   Pair pair;
   const Bytes data = pattern(600);
   Bytes header(40);
@@ -625,7 +625,7 @@ TEST(Responder, RefusesASendThatIsLongerThanHeaderAndBuffer) {
   EXPECT_EQ(done[0].status, Status::local_length);
 }
 
-TEST(Responder, WriteWithImmediateConsumesAReceiveAndLeavesItsBuffer) {
+TEST(SoftwareResponder, WriteWithImmediateConsumesAReceiveAndLeavesItsBuffer) {
   Pair pair;
   Bytes buffer(600);
   pair.b.post(ReceiveRequest{.id = 5, .buffer = buffer});
@@ -642,7 +642,7 @@ TEST(Responder, WriteWithImmediateConsumesAReceiveAndLeavesItsBuffer) {
   EXPECT_TRUE(std::equal(data.begin(), data.end(), pair.memory.begin()));
 }
 
-TEST(Responder, DuplicatesAreAcknowledgedAndNotExecuted) {
+TEST(SoftwareResponder, DuplicatesAreAcknowledgedAndNotExecuted) {
   Pair pair;
   Bytes buffer(300);
   pair.b.post(ReceiveRequest{.id = 1, .buffer = buffer});
@@ -670,7 +670,7 @@ TEST(Responder, DuplicatesAreAcknowledgedAndNotExecuted) {
   EXPECT_EQ(pair.b.statistics().messages_received, 1U);
 }
 
-TEST(Responder, OneNakForAGap) {
+TEST(SoftwareResponder, OneNakForAGap) {
   Pair pair;
   const Bytes data = pattern(8 * 256);
   pair.a.post(request_of(SendKind::write, data));
@@ -700,7 +700,7 @@ TEST(Responder, OneNakForAGap) {
   EXPECT_EQ(pair.b.statistics().out_of_sequence, 5U);
 }
 
-TEST(Responder, NakNotSentYetIsWithdrawnWhenTheGapCloses) {
+TEST(SoftwareResponder, NakNotSentYetIsWithdrawnWhenTheGapCloses) {
   Pair pair;
   const Bytes data = pattern(4 * 256);
   pair.a.post(request_of(SendKind::write, data));
@@ -714,7 +714,7 @@ TEST(Responder, NakNotSentYetIsWithdrawnWhenTheGapCloses) {
   EXPECT_EQ(psn_of(replies[0]), 0x101U);
 }
 
-TEST(Responder, AcknowledgesEveryFewPacketsEvenUnasked) {
+TEST(SoftwareResponder, AcknowledgesEveryFewPacketsEvenUnasked) {
   QueuePairConfig config = local_config();
   config.acknowledge_every = 3;
   config.ack_request_every = 1000;
@@ -732,7 +732,7 @@ TEST(Responder, AcknowledgesEveryFewPacketsEvenUnasked) {
   EXPECT_EQ(acknowledged, (std::vector<std::uint32_t>{0x102, 0x105, 0x107}));
 }
 
-TEST(Responder, SeveralPacketsReceivedAtOnceShareOneAck) {
+TEST(SoftwareResponder, SeveralPacketsReceivedAtOnceShareOneAck) {
   Pair pair;
   const Bytes data = pattern(10);
   for (int i = 0; i < 5; ++i) {
@@ -744,7 +744,7 @@ TEST(Responder, SeveralPacketsReceivedAtOnceShareOneAck) {
   EXPECT_EQ(psns_of(drain(pair.b)), psns(0x104, 1));
 }
 
-TEST(Responder, RnrUntilAReceiveIsPosted) {
+TEST(SoftwareResponder, RnrUntilAReceiveIsPosted) {
   for (const SendKind kind : {SendKind::send, SendKind::write_immediate}) {
     Pair pair;
     const Bytes data = pattern(2 * 256 + 1);
@@ -769,7 +769,7 @@ TEST(Responder, RnrUntilAReceiveIsPosted) {
   }
 }
 
-TEST(Responder, RnrEachTimeTheRequestComes) {
+TEST(SoftwareResponder, RnrEachTimeTheRequestComes) {
   Pair pair;
   const Bytes data = pattern(1);
   pair.a.post(request_of(SendKind::send, data));
@@ -781,7 +781,7 @@ TEST(Responder, RnrEachTimeTheRequestComes) {
   EXPECT_EQ(pair.b.statistics().rnr_naks_sent, 3U);
 }
 
-TEST(Responder, TooLongASendFailsItsReceive) {
+TEST(SoftwareResponder, TooLongASendFailsItsReceive) {
   Pair pair;
   Bytes buffer(300);
   Bytes canary(300, 0xaa);
@@ -804,7 +804,7 @@ struct AccessRow {
   bool allowed = false;
 };
 
-TEST(Responder, WritesStayInsideTheirRegion) {
+TEST(SoftwareResponder, WritesStayInsideTheirRegion) {
   const std::uint64_t end = kRemoteBase + 65536;
   for (const AccessRow& row : {
            AccessRow{"whole region", kRemoteBase, 65536, kRemoteKey, true},
@@ -833,7 +833,7 @@ TEST(Responder, WritesStayInsideTheirRegion) {
   }
 }
 
-TEST(Responder, RegionWithdrawnInsideAMessage) {
+TEST(SoftwareResponder, RegionWithdrawnInsideAMessage) {
   Pair pair;
   const Bytes data = pattern(3 * 256);
   pair.a.post(request_of(SendKind::write, data));
@@ -850,7 +850,7 @@ struct InvalidRow {
   std::uint32_t message_bytes = 512;
 };
 
-TEST(Responder, RefusesWhatMakesNoSense) {
+TEST(SoftwareResponder, RefusesWhatMakesNoSense) {
   const std::vector<InvalidRow> rows{
       {"middle without first", {{Opcode::write_middle, 256}}},
       {"last without first", {{Opcode::send_last, 4}}},
@@ -1457,4 +1457,4 @@ INSTANTIATE_TEST_SUITE_P(
                     CaptureRow{"ring3-i32-mtu1024-broadcast.pcap", 1024, 9, false}));
 
 } // namespace
-} // namespace weir::endpoint
+} // namespace weir::endpoint::endpoint_test

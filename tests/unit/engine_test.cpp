@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::engine_test {
 namespace {
 
 constexpr std::uint32_t kWindowMessages = 4;
@@ -193,4 +193,4 @@ TEST_F(QueuedCalls, GoOnceTheLastExchangeOfASeriesHasBegun) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::engine_test

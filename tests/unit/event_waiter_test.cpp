@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <thread>
 
-namespace weir::host {
+namespace weir::host::event_waiter_test {
 namespace {
 
 constexpr Deadline kNever = Deadline::max();
@@ -101,4 +101,4 @@ TEST(EventWaiter, TellsAConnectionFromOtherDescriptors) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::event_waiter_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::events {
+namespace weir::events::events_test {
 namespace {
 
 using testing::ElementsAre;
@@ -371,4 +371,4 @@ TEST(EventLog, BoundsAKindHoweverManyRingsThereAre) {
 }
 
 } // namespace
-} // namespace weir::events
+} // namespace weir::events::events_test

@@ -18,7 +18,7 @@
 #include <random>
 #include <vector>
 
-namespace weir::stage {
+namespace weir::stage::fair_queue_test {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -537,4 +537,4 @@ TEST(FairShares, ATenantsRateHoldsForItsRing) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::fair_queue_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::stage {
+namespace weir::stage::fast_path_test {
 namespace {
 
 using test::Bytes;
@@ -412,4 +412,4 @@ TEST_F(FastPathTest, DoesWhatTheStagesDo) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::fast_path_test

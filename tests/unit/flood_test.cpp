@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::stage {
+namespace weir::stage::flood_test {
 namespace {
 
 using conn::poked;
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(Between, Flood,
                          });
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::flood_test

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::flow_pattern_test {
 namespace {
 
 using testing::Each;
@@ -77,4 +77,4 @@ TEST(FlowPattern, OfIpv6) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::flow_pattern_test

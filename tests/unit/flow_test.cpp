@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-namespace weir::recovery {
+namespace weir::recovery::flow_test {
 namespace {
 
 constexpr std::uint32_t kHello = 0xfffffe; // PSNs wrap at once
@@ -254,4 +254,4 @@ TEST(QueuePairClaims, TwoClaimantsOnOneHostAreNotSole) {
 }
 
 } // namespace
-} // namespace weir::recovery
+} // namespace weir::recovery::flow_test

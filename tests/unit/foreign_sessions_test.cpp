@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::conn {
+namespace weir::conn::foreign_sessions_test {
 namespace {
 
 constexpr std::uint32_t kRing = 9;
@@ -198,4 +198,4 @@ TEST_F(ForeignSessionsTest, OfOnePortTheOldestMakeRoom) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::foreign_sessions_test

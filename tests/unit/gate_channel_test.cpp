@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::gate {
+namespace weir::gate::gate_channel_test {
 namespace {
 
 /// Both ends, as Process makes them.
@@ -143,4 +143,4 @@ TEST(GateProcess, ThatLeavesItsChannelToAChildIsSeenToEnd) {
 }
 
 } // namespace
-} // namespace weir::gate
+} // namespace weir::gate::gate_channel_test

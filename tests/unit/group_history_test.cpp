@@ -17,7 +17,7 @@
 #include <string>
 #include <sys/resource.h>
 
-namespace weir::host {
+namespace weir::host::group_history_test {
 namespace {
 
 constexpr const char* kNoDescriptors =
@@ -138,4 +138,4 @@ TEST(GroupHistory, RanksThatMetByTheLoopbackAreReachedByTheNetwork) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::group_history_test

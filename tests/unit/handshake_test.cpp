@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::handshake_test {
 namespace {
 
 using Message = std::vector<std::uint8_t>;
@@ -183,4 +183,4 @@ TEST(Handshake, ReadsOnlyRefusalsThatThereAre) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::handshake_test

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::wire {
+namespace weir::wire::header_prediction_test {
 namespace {
 
 using Outcome = HeaderPrediction::Outcome;
@@ -219,4 +219,4 @@ TEST(HeaderPrediction, ReceiveLooksForThePairInTheRingsOfTheMoment) {
 }
 
 } // namespace
-} // namespace weir::wire
+} // namespace weir::wire::header_prediction_test

@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::held_rings_test {
 namespace {
 
 using testing::ElementsAre;
@@ -358,4 +358,4 @@ TEST(AllocatedRings, ThatCannotBeReadAreAnError) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::held_rings_test

@@ -29,7 +29,7 @@ extern "C" int __lsan_is_turned_off() {
   return getpid() != kParent ? 1 : 0;
 }
 
-namespace weir::host {
+namespace weir::host::host_fork_test {
 namespace {
 
 /// Forks a child that runs the body and exits with its result. Returns the exit status, or nullopt
@@ -182,4 +182,4 @@ TEST(Fork, AHelperThatOutlivesItsParentHoldsNoConnection) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::host_fork_test

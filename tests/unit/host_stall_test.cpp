@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::host_stall_test {
 namespace {
 
 /// Stops the thread that polls it, from the first frame after `is_due` on. This is like a rank that
@@ -268,4 +268,4 @@ TEST(Stall, ARankThatReceivesNothingIsTheOneThatErrorsName) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::host_stall_test

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::host_test {
 namespace {
 
 /// Every rank's tensor, from a seed.
@@ -1177,4 +1177,4 @@ TEST(Group, OptionsOutOfRangeAreNamed) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::host_test

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace weir::net {
+namespace weir::net::http_responder_test {
 namespace {
 
 using testing::EndsWith;
@@ -160,4 +160,4 @@ TEST_F(Responder, OneWhoHasBegunIsNotPutOutByOthers) {
 }
 
 } // namespace
-} // namespace weir::net
+} // namespace weir::net::http_responder_test

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::wire {
+namespace weir::wire::icrc_test {
 namespace {
 
 using test::build;
@@ -469,4 +469,4 @@ TEST(Captures, EveryFrameVerifiesAndAnyFlippedBitIsNoticed) {
 }
 
 } // namespace
-} // namespace weir::wire
+} // namespace weir::wire::icrc_test

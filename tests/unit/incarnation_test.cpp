@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <set>
 
-namespace weir::conn {
+namespace weir::conn::incarnation_test {
 namespace {
 
 TEST(RetiredNonces, RemembersTheLastSixteen) {
@@ -75,4 +75,4 @@ TEST(SessionSource, DrawsOthersFromAnotherKey) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::incarnation_test

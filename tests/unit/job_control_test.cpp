@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::job_control_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -510,4 +510,4 @@ TEST(JobControl, APauseOfRank0IsNotTheOthersSilence) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::job_control_test

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-namespace weir::config {
+namespace weir::config::keys_test {
 namespace {
 
 /// Every key, the first entry of each list.
@@ -297,4 +297,4 @@ TEST(KeyTable, HasEachKeyOnceBehindTheOneThatItIsIn) {
 }
 
 } // namespace
-} // namespace weir::config
+} // namespace weir::config::keys_test

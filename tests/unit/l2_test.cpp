@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::l2 {
+namespace weir::l2::l2_test {
 namespace {
 
 using Frame = std::vector<std::uint8_t>;
@@ -602,4 +602,4 @@ TEST(Bridge, PortsComeAndGo) {
 }
 
 } // namespace
-} // namespace weir::l2
+} // namespace weir::l2::l2_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::leases_test {
 namespace {
 
 constexpr std::uint64_t kS = 1'000'000'000;
@@ -221,4 +221,4 @@ TEST(CutOff, IsWhatStillRuns) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::leases_test

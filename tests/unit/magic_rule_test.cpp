@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::conn {
+namespace weir::conn::magic_rule_test {
 namespace {
 
 using test::Built;
@@ -297,4 +297,4 @@ TEST_F(Magic, APortWithoutPlacesPassesNoRestOfUnknownMessages) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::magic_rule_test

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::many_groups_test {
 namespace {
 
 /// Every rank gives its number plus one.
@@ -372,4 +372,4 @@ TEST(ManyGroups, AreUsedAtRandomByManyThreads) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::many_groups_test

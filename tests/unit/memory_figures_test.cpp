@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::memory_figures_test {
 namespace {
 
 const std::filesystem::path kRoot = WEIR_SOURCE_ROOT;
@@ -125,4 +125,4 @@ TEST(MemoryFigures, NoOtherCommentOfAConfigurationSaysHowMuch) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::memory_figures_test

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::memory_owner_test {
 namespace {
 
 /// The one memory of a caller, in which all its tensors lie.
@@ -205,4 +205,4 @@ TEST(MemoryOwner, IsToldToTheDeviceOnTheHostsRing) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::memory_owner_test

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::conn {
+namespace weir::conn::message_history_test {
 namespace {
 
 /// No test can send 2^32 messages one by one, so tests of the id's wrap start just before it. An
@@ -396,4 +396,4 @@ TEST(MessageHistory, LocateFindsWhatAScanOfAllRecordsFinds) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::message_history_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::message_window_test {
 namespace {
 
 constexpr WindowConfig kWindow{.ring = 9,
@@ -282,4 +282,4 @@ TEST(MessageWindow, APlainHelloMayComeBeforeOurOwnLeft) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::message_window_test

@@ -12,7 +12,7 @@
 #include <regex>
 #include <set>
 
-namespace weir::metrics {
+namespace weir::metrics::metrics_test {
 namespace {
 
 using prometheus::ClientMetric;
@@ -173,4 +173,4 @@ TEST(Catalogue, NamesAreAsPrometheusWantsThem) {
 }
 
 } // namespace
-} // namespace weir::metrics
+} // namespace weir::metrics::metrics_test

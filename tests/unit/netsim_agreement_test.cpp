@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// lib/plan/netsim compared with the real code: the same all-reduces by the real queue pairs and switch
-/// (tests/bench/allreduce_job.hpp) and by their model.
+/// lib/plan/netsim compared with the real code: the same all-reduces by the real queue pairs and
+/// switch (tests/bench/allreduce_job.hpp) and by their model.
 
 #include "allreduce_job.hpp"
 #include "netsim/weir_run.hpp"

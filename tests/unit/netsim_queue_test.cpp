@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-namespace weir::netsim {
+namespace weir::netsim::netsim_queue_test {
 namespace {
 
 /// Compared with a search for the smallest. Most events are soon, some at the same time, some
@@ -136,4 +136,4 @@ TEST(MessageList, NumbersPacketsThrough) {
 }
 
 } // namespace
-} // namespace weir::netsim
+} // namespace weir::netsim::netsim_queue_test

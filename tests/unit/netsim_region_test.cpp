@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::netsim {
+namespace weir::netsim::netsim_region_test {
 namespace {
 
 // One packet at 25 GB/s: 144 bytes take 5.76 ns, a header 0.64; a switch 150 ns, memory 120 ns.
@@ -129,4 +129,4 @@ TEST(Region, RefusesATableWithoutAnEntry) {
 }
 
 } // namespace
-} // namespace weir::netsim
+} // namespace weir::netsim::netsim_region_test

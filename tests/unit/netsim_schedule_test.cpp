@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-namespace weir::netsim {
+namespace weir::netsim::netsim_schedule_test {
 namespace {
 
 using plan::Operation;
@@ -383,4 +383,4 @@ TEST(Schedule, MultiTreeDriftsApartWithoutArbitrationByStep) {
 }
 
 } // namespace
-} // namespace weir::netsim
+} // namespace weir::netsim::netsim_schedule_test

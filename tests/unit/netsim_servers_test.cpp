@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::netsim {
+namespace weir::netsim::netsim_servers_test {
 namespace {
 
 /// One block of two packets, the second 10 after the first; folding takes 100.
@@ -87,4 +87,4 @@ TEST(FoldServers, RefusesServersThatDoNotDivide) {
 }
 
 } // namespace
-} // namespace weir::netsim
+} // namespace weir::netsim::netsim_servers_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::netsim {
+namespace weir::netsim::netsim_weir_test {
 namespace {
 
 /// One byte per nanosecond, a microsecond of cable.
@@ -193,4 +193,4 @@ TEST(HostRing, TwoStepsOfTwoHosts) {
 }
 
 } // namespace
-} // namespace weir::netsim
+} // namespace weir::netsim::netsim_weir_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::network {
+namespace weir::network::network_test {
 namespace {
 
 constexpr std::uint32_t kFrameBytes =
@@ -161,7 +161,8 @@ struct Queued {
   EgressQueue<Packet> queue;
 };
 
-// lib/datapath/lcore/tx_arbiter.hpp: other traffic has an eighth of the bytes while ring frames wait.
+// lib/datapath/lcore/tx_arbiter.hpp: other traffic has an eighth of the bytes while ring frames
+// wait.
 TEST(EgressQueue, LetsRingFramesGoFirst) {
   Queued queued(kFrameBytes);
   for (unsigned i = 0; i < 16; ++i) {
@@ -258,4 +259,4 @@ TEST(DeadlineTimer, AsksForAnEventWhereNoneComesEarlyEnough) {
 }
 
 } // namespace
-} // namespace weir::network
+} // namespace weir::network::network_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::numa_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -109,4 +109,4 @@ TEST(Misplaced, SaysWhereAndWhatHelps) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::numa_test

@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-namespace weir::op {
+namespace weir::op::operators_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -152,4 +152,4 @@ TEST(Collectives, AreWhatTheProtocolSays) {
 }
 
 } // namespace
-} // namespace weir::op
+} // namespace weir::op::operators_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::placement_test {
 namespace {
 
 const std::vector<config::Role> kControl{config::Role::control};
@@ -132,4 +132,4 @@ TEST(Placement, EalNumbersLcoresFromControlOn) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::placement_test

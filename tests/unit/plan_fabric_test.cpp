@@ -13,9 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace weir::plan::plan_fabric_test {
 namespace {
-
-using namespace weir::plan;
 
 constexpr LinkTraits kLink{25'000'000'000, 600};
 
@@ -183,3 +182,4 @@ TEST(Fabric, SaysWhereNoTreeCanBe) {
 }
 
 } // namespace
+} // namespace weir::plan::plan_fabric_test

@@ -21,10 +21,8 @@
 #include <string>
 #include <vector>
 
+namespace weir::plan::plan_file_test {
 namespace {
-
-using namespace weir;
-using namespace weir::plan;
 
 TEST(Names, Expand) {
   EXPECT_EQ(expand_names("n[8-10]", 8), (std::vector<std::string>{"n8", "n9", "n10"}));
@@ -267,3 +265,4 @@ TEST(Drawings, QuoteNamesAndSayWhoLaysThemOut) {
 }
 
 } // namespace
+} // namespace weir::plan::plan_file_test

@@ -16,9 +16,8 @@
 #include <utility>
 #include <vector>
 
+namespace weir::plan::plan_multitree_test {
 namespace {
-
-using namespace weir::plan;
 
 constexpr LinkTraits kLink{128'000'000'000, 150};
 
@@ -217,3 +216,4 @@ TEST(MultiTree, LinksUsedByStepOnTori) {
 }
 
 } // namespace
+} // namespace weir::plan::plan_multitree_test

@@ -20,9 +20,8 @@
 #include <utility>
 #include <vector>
 
+namespace weir::plan::plan_schedule_test {
 namespace {
-
-using namespace weir::plan;
 
 constexpr LinkTraits kLink{128'000'000'000, 150};
 
@@ -465,3 +464,4 @@ TEST(Topologies, SayWhatIsWrongWithThem) {
 }
 
 } // namespace
+} // namespace weir::plan::plan_schedule_test

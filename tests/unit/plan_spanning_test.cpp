@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace weir::plan {
+namespace weir::plan::plan_spanning_test {
 namespace {
 
 using Parts = std::vector<std::uint32_t>; // by vertex: its part
@@ -84,4 +84,4 @@ TEST(SpanningTrees, AreNoMoreThanAsked) {
 }
 
 } // namespace
-} // namespace weir::plan
+} // namespace weir::plan::plan_spanning_test

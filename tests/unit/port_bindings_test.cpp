@@ -14,7 +14,7 @@
 #include <set>
 #include <vector>
 
-namespace weir::conn {
+namespace weir::conn::port_bindings_test {
 namespace {
 
 using Port = std::optional<std::uint16_t>;
@@ -172,4 +172,4 @@ TEST(PortBindings, TheLastOfSixtyFourPorts) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::port_bindings_test

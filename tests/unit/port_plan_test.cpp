@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::port_plan_test {
 namespace {
 
 using config::Config;
@@ -183,4 +183,4 @@ TEST(PortLink, HasASpeedOrItIsUnknown) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::port_plan_test

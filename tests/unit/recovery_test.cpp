@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace weir::stage {
+namespace weir::stage::recovery_test {
 namespace {
 
 constexpr std::uint8_t kAck = 0x1f; // no limit of credits
@@ -402,4 +402,4 @@ TEST(KeepAlive, AWaitingHelloIsKeptAliveToo) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::recovery_test

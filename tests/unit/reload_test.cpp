@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::reload_test {
 namespace {
 
 using config::Config;
@@ -290,4 +290,4 @@ TEST(RingForecast, AnAddressWithTwoPortsIsRefused) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::reload_test

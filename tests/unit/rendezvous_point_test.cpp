@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::rendezvous_point_test {
 namespace {
 
 /// The all-gather of threads.
@@ -272,4 +272,4 @@ TEST(HostAddresses, AreReadFromTheKernel) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::rendezvous_point_test

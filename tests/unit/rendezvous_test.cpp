@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::rendezvous_test {
 namespace {
 
 TEST(Rendezvous, GathersBlobsInRankOrder) {
@@ -214,4 +214,4 @@ TEST(Rendezvous, ARankWhoseBlobIsTooLongIsNamed) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::rendezvous_test

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string>
 
-namespace weir::stage {
+namespace weir::stage::resend_test {
 namespace {
 
 constexpr std::uint8_t kAck = 0x1f;
@@ -408,4 +408,4 @@ TEST(Resend, WhatAPacketMakesTheSwitchSendIsAsThePageSays) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::resend_test

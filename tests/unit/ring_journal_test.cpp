@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::ring_journal_test {
 namespace {
 
 using Addresses = std::vector<std::string>;
@@ -379,4 +379,4 @@ TEST_F(RingJournalTest, TakesNoFileOfOthers) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::ring_journal_test

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace weir::stage {
+namespace weir::stage::ring_life_test {
 namespace {
 
 constexpr std::uint8_t kAck = 0x1f; // no limit of credits
@@ -233,4 +233,4 @@ TEST(Drain, EndsWithTheRing) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::ring_life_test

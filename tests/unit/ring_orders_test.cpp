@@ -76,7 +76,7 @@ extern "C" int fsync(int file) {
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 
-namespace weir::rpc {
+namespace weir::rpc::ring_orders_test {
 namespace {
 
 constexpr std::chrono::milliseconds kForTheQuestion{100}; // an order's, whose the ring is
@@ -346,4 +346,4 @@ TEST(RingOrders, AnIdIsGivenOnceHoweverManyAskForIt) {
 }
 
 } // namespace
-} // namespace weir::rpc
+} // namespace weir::rpc::ring_orders_test

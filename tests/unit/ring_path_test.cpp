@@ -16,7 +16,7 @@
 #include <random>
 #include <string>
 
-namespace weir::stage {
+namespace weir::stage::ring_path_test {
 namespace {
 
 using test::Network;
@@ -676,4 +676,4 @@ TEST(RingPath, DoesNotUseWhatAWithdrawnRingHad) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::ring_path_test

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::ring {
+namespace weir::ring::ring_set_test {
 namespace {
 
 using test::RingJob;
@@ -445,4 +445,4 @@ TEST(RingSet, FindsEveryPairOfAsManyMembersAsItTakes) {
 }
 
 } // namespace
-} // namespace weir::ring
+} // namespace weir::ring::ring_set_test

@@ -11,7 +11,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace weir::ring {
+namespace weir::ring::ring_test {
 namespace {
 
 /// Rank r has the address 10.0.0.(r + 1), and rank 2 is bound to port 5.
@@ -75,4 +75,4 @@ TEST(Ring, RefusesChildrenThatAreNoPartOfARing) {
 }
 
 } // namespace
-} // namespace weir::ring
+} // namespace weir::ring::ring_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::rpc {
+namespace weir::rpc::rpc_tenants_test {
 namespace {
 
 using testing::ElementsAre;
@@ -323,4 +323,4 @@ TEST(RingMessages, HaveTheTenant) {
 }
 
 } // namespace
-} // namespace weir::rpc
+} // namespace weir::rpc::rpc_tenants_test

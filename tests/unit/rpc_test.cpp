@@ -35,7 +35,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace weir::rpc {
+namespace weir::rpc::rpc_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -1059,4 +1059,4 @@ TEST(ReceivedReport, WantsACellForEachColumn) {
 }
 
 } // namespace
-} // namespace weir::rpc
+} // namespace weir::rpc::rpc_test

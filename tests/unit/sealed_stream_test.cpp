@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::sealed_stream_test {
 namespace {
 
 void seal_something() {
@@ -199,4 +199,4 @@ TEST(SealedStream, ReadsTheLongestBodyThatIsAllowed) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::sealed_stream_test

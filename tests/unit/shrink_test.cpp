@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::shrink_test {
 namespace {
 
 /// A job on the hosts' ring, whose ranks can shrink.
@@ -337,4 +337,4 @@ TEST(ShrinkMembership, IsNotReadFromOtherBytes) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::shrink_test

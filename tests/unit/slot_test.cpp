@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::slot {
+namespace weir::slot::slot_test {
 namespace {
 
 using test::Bytes;
@@ -626,4 +626,4 @@ TEST(SlotTable, EqualsAModelUnderRandomTraffic) {
 }
 
 } // namespace
-} // namespace weir::slot
+} // namespace weir::slot::slot_test

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <set>
 
-namespace weir::host {
+namespace weir::host::software_transport_test {
 namespace {
 
 /// Groups of one host find their packets by the queue pair, and none knows of the others. Of 1000
@@ -31,4 +31,4 @@ TEST(SoftwareTransport, DrawsQueuePairsThatHardlyMeet) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::software_transport_test

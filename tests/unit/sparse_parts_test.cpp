@@ -20,7 +20,7 @@
 #include <set>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::sparse_parts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -212,4 +212,4 @@ TEST(Choice, HasTheBlocksOfTheRuns) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::sparse_parts_test

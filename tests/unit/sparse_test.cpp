@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::sparse_test {
 namespace {
 
 using testing::ElementsAre;
@@ -467,4 +467,4 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, SparseDisagreements,
                          testing::Values(Fallback::none, Fallback::ring));
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::sparse_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::stall_search_test {
 namespace {
 
 using Kind = Suspicion::Kind;
@@ -161,4 +161,4 @@ TEST(StallSearch, TheSuspicionThatLeavesTheLeastHopeCounts) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::stall_search_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::host {
+namespace weir::host::stall_timer_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -88,4 +88,4 @@ TEST(StallTimer, TellsALongPauseAlsoWhenSomethingMovedSinceThenButNotForEver) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::stall_timer_test

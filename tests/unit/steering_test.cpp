@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::steering_test {
 namespace {
 
 using testing::ElementsAre;
@@ -256,4 +256,4 @@ TEST(Steering, SaysInWordsWhatIsNotSteered) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::steering_test

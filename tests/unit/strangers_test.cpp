@@ -27,7 +27,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::strangers_test {
 namespace {
 
 const Credentials kOurs{"job-a", "0123456789abcdef"};
@@ -566,4 +566,4 @@ TEST(Join, ComesAgainWhenItsConnectionClosed) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::strangers_test

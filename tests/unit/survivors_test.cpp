@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::survivors_test {
 namespace {
 
 using Ranks = std::vector<std::uint16_t>;
@@ -314,4 +314,4 @@ TEST(Survivors, ALeaderThatEndsLateIsNotTakenForALateRank) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::survivors_test

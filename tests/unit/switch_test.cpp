@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::stage {
+namespace weir::stage::switch_test {
 namespace {
 
 using test::kNetworks;
@@ -1744,4 +1744,4 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
 }
 
 } // namespace
-} // namespace weir::stage
+} // namespace weir::stage::switch_test

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::control {
+namespace weir::control::tenants_test {
 namespace {
 
 using testing::ElementsAre;
@@ -278,4 +278,4 @@ TEST(Placement, HasRoomWhereRingsWaitForOneAnother) {
 }
 
 } // namespace
-} // namespace weir::control
+} // namespace weir::control::tenants_test

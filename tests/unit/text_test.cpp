@@ -17,9 +17,8 @@
 #include <string_view>
 #include <vector>
 
+namespace weir::text::text_test {
 namespace {
-
-using namespace weir::text;
 
 TEST(Quantities, RatesAreExact) {
   EXPECT_EQ(parse_rate("100Gbit/s"), 100'000'000'000U);
@@ -131,3 +130,4 @@ TEST(Printable, KeepsLinesWhereAnAnswerHasSome) {
 }
 
 } // namespace
+} // namespace weir::text::text_test

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace weir::files {
+namespace weir::files::trusted_folder_test {
 namespace {
 
 using testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST_F(TrustedFolder, BelongsToItsUserOrRoot) {
 }
 
 } // namespace
-} // namespace weir::files
+} // namespace weir::files::trusted_folder_test

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-namespace weir::conn {
+namespace weir::conn::waiting_hellos_test {
 namespace {
 
 /// Hellos of a ring of three, each in a frame of its own.
@@ -116,4 +116,4 @@ TEST(WaitingHellos, AreCompleteWhenEveryRankHasOneOfTheSameIncarnation) {
 }
 
 } // namespace
-} // namespace weir::conn
+} // namespace weir::conn::waiting_hellos_test

@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::wire {
+namespace weir::wire::wire_test {
 namespace {
 
 using test::build;
@@ -811,4 +811,4 @@ TEST(Reasons, HaveNamesOfTheirOwn) {
 }
 
 } // namespace
-} // namespace weir::wire
+} // namespace weir::wire::wire_test

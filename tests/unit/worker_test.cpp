@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::app {
+namespace weir::app::worker_test {
 namespace {
 
 using host::Call;
@@ -390,4 +390,4 @@ TEST(Sweep, MeetsInABarrierBeforeEachCall) {
 }
 
 } // namespace
-} // namespace weir::app
+} // namespace weir::app::worker_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::host {
+namespace weir::host::zero_copy_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -378,4 +378,4 @@ TEST_F(TwoPeers, NothingIsStoredAfterTheEnd) {
 }
 
 } // namespace
-} // namespace weir::host
+} // namespace weir::host::zero_copy_test
