@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Builds RoCE frames from their fields and computes their ICRC without lib/core/wire's parse or icrc.
-/// So an error in either shows.
+/// Builds RoCE frames from their fields and computes their ICRC without lib/core/wire's parse or
+/// icrc. So an error in either shows.
 
 #include "wire/address.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Both ends of an RC connection, as in lib/core/endpoint (IBTA §9.7) but without bytes: what is sent,
-/// acknowledged, refused and sent again, and when.
+/// Both ends of an RC connection, as in lib/core/endpoint (IBTA §9.7) but without bytes: what is
+/// sent, acknowledged, refused and sent again, and when.
 
 #include "netsim/message_list.hpp"
 #include "netsim/time.hpp"
