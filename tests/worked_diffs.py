@@ -4,8 +4,9 @@
 
 A worked diff stands under a heading of its own: a line `Places: 2 in lib, 1 in docs.` with the hunks that each folder may
 have, a line `Tests: ` with what tries it in backquotes, then a block of the language diff. A test is a program of the build
-folder (`tests/unit/keys_test`), or a command for the root of the copy (`python3 tests/docs.py`). With --build programs are
-built, tests are run, each diff in a copy of its own; a program that is no test (`app/weir`) only has to build. Ends in "worked-diffs: N passed, …"."""
+folder, perhaps with arguments (`tests/unit/control_test --gtest_filter=KeyTable*`), or a command for the root of the copy
+(`tests/docs.py`). With --build programs are built and tests are run, each diff in a copy of its own; a program that is no
+test (`app/weir`) only has to build. Ends in "worked-diffs: N passed, …"."""
 
 from __future__ import annotations
 
@@ -88,12 +89,12 @@ def run(command: list[str], where: Path, stdin: str | None = None) -> None:
 def build_and_test(diff: WorkedDiff, copy: Path) -> None:
     run(["meson", "setup", "build", "-Dcpp_args=-g1"], copy)
     for test in diff.tests:
-        if (copy / test).parent.is_dir() and " " not in test:
-            run(["ninja", "-C", "build", test], copy)
-            if test.startswith("tests/"):
-                run([f"build/{test}"], copy)
-        else:
-            run(shlex.split(test), copy)
+        program, *arguments = shlex.split(test)
+        is_built = program.startswith(("app/", "tests/")) and not (copy / program).exists()
+        if is_built:
+            run(["ninja", "-C", "build", program], copy)
+        if not is_built or program.startswith("tests/"):
+            run([f"build/{program}" if is_built else program, *arguments], copy)
 
 
 def try_diff(diff: WorkedDiff, with_build: bool) -> None:
