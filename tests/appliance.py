@@ -84,7 +84,7 @@ class RingShape:
 
     @property
     def frames(self) -> int:
-        """2N x L x (H-1), and four hellos of each rank (docs/rings.md)."""
+        """2N x L x (H-1), and four hellos of each rank (docs/operating.md)."""
         packets = -(-self.max_message_bytes // 1024)
         return 2 * self.window * packets * (len(self.members) - 1) + 4 * len(self.members)
 

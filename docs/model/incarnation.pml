@@ -2,7 +2,7 @@
 /*
  * Incarnations of a ring's job (docs/protocol.md, version 2), for spin: who may end one, who may begin one, and whose
  * data meets whose. weir.pml looks at one incarnation from inside; here each message has slots of its own, and its
- * window and history are not looked at again. docs/model.md says what this leaves out. tools/model runs every
+ * window and history are not looked at again. docs/lab/model.md says what this leaves out. tools/model runs every
  * configuration.
  *
  * A run is one start of the job on all ranks: run i has an epoch, a nonce, and a queue pair and a first PSN for every

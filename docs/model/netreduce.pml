@@ -6,7 +6,7 @@
  * are the same.
  *
  * The paper does not say whether all H packets leave again on a repeat; here they do, as a full bitmap "outputs the
- * packets". Nor does it mention a tag; docs/model.md says which counterexamples need its absence.
+ * packets". Nor does it mention a tag; docs/lab/model.md says which counterexamples need its absence.
  */
 #ifndef CACHING
 #define CACHING 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The slot and window protocol of docs/protocol.md (sections 3 and 4), for spin. What it says and what it leaves out:
- * docs/model.md. tools/model runs every configuration. The rules that the mutants change are the preprocessor switches
+ * docs/lab/model.md. tools/model runs every configuration. The rules that the mutants change are the preprocessor switches
  * below; netreduce.pml is this file with NetReduce's switches.
  *
  * Ranks 0..H-1 in a ring: rank r sends on connection r to rank r+1. A packet is its PSN p = m*L + k (message m,

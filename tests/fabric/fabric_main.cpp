@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Runs many seeds, or one with a trace. docs/simulation.md says what is simulated.
+/// Runs many seeds, or one with a trace. docs/lab/simulation.md says what is simulated.
 
 #include "campaign.hpp"
 

@@ -109,7 +109,7 @@ MUTATIONS = [
              "state.session = state.session != 0 ? state.session : sessions_.draw(0);")], seeds=RARE),
     Mutation("overtaken", "a hello waits on although its sender went on", [
         Edit(CLASSIFY, "    take_out_overtaken(frame, epoch);\n", "")],
-        "with one switch no sum and no job depends on it (docs/model.md); classify_test holds the rule by itself"),
+        "with one switch no sum and no job depends on it (docs/lab/model.md); classify_test holds the rule by itself"),
     Mutation("nonce-of-result", "a host takes any run's hello result", [
         Edit("lib/host/collective/message_window.cpp", "if (is_greeting_ && nonce_in(header) != config_.nonce) {",
              "if (false) {")],
@@ -633,7 +633,7 @@ def write_page(findings: list[Finding], seeds: int) -> None:
         "",
         "`tests/fabric/mutations.py` writes this page: it breaks the switch in one place at a time and runs the seeds of",
         f"`fabric_sim` from 1 on, {seeds} at most ({RARE} for what shows rarely), until an invariant of `protocol.md` §8 fails.",
-        "The seed is also the number of seeds that it took; seconds are of the run alone. `docs/simulation.md` says what is",
+        "The seed is also the number of seeds that it took; seconds are of the run alone. `docs/lab/simulation.md` says what is",
         "simulated.",
         "",
         "| mutation | what is broken | caught by | seed | s | what the simulation said |",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the all-reduce through the switch with the hosts' own ring, and writes docs/numbers.md.
+"""Compares the all-reduce through the switch with the hosts' own ring, and writes docs/lab/numbers.md.
 
-    tests/guest/measure.py                     2 to 6 ranks, medians of three, docs/numbers.md
+    tests/guest/measure.py                     2 to 6 ranks, medians of three, docs/lab/numbers.md
     tests/guest/measure.py --rate 20 --size 4096 --runs 5 --output FILE
 
 Six guests around one Weir, each port limited by tc tbf in its guest. Both ways use the same links, the same soft-RoCE
@@ -190,7 +190,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=2.0, metavar="MBIT", help="of each port (default 2)")
     parser.add_argument("--size", type=int, default=512, metavar="KIB", help="of the tensor (default 512)")
     parser.add_argument("--runs", type=int, default=3, help="jobs of which the median is taken (default 3)")
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "docs" / "numbers.md")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "docs" / "lab" / "numbers.md")
     options = parser.parse_args()
     command = " ".join(["tests/guest/measure.py", *sys.argv[1:]])
     remove_leftovers()

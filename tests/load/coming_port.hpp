@@ -11,7 +11,7 @@ namespace weir::load {
 struct ComingPort {
   unsigned reloads = 0;
   std::uint64_t stops = 0;        // of all lcores
-  std::uint64_t stops_needed = 0; // as docs/reload.md has them
+  std::uint64_t stops_needed = 0; // as docs/operating.md has them
   bool is_gone = false;
 };
 

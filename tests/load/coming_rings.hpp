@@ -21,7 +21,7 @@ struct ComingRings {
 struct Reloads {
   unsigned reloads = 0;
   std::uint64_t stops = 0;        // of all lcores
-  std::uint64_t stops_needed = 0; // as docs/reload.md has them
+  std::uint64_t stops_needed = 0; // as docs/operating.md has them
   bool are_as_before = false;     // rings, and the memory that EAL gave them
 };
 

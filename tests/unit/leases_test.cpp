@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// docs/rings.md, "Gone by themselves", on rings that are only values.
+/// docs/operating.md, "Gone by themselves", on rings that are only values.
 
 #include "control/cut_off.hpp"
 #include "control/leases.hpp"

@@ -88,7 +88,7 @@ TEST(Tenants, LeaveSoManyNeighbours) {
             "ring 3: has 1 new neighbours; tenant red may leave 2 in the switch's memory and has "
             "left 2, those of withdrawn rings included; allowed: hosts in the order of an earlier "
             "ring, or configure more neighbours: for the tenant, or have them forgotten "
-            "(docs/tenants.md)");
+            "(docs/operating.md)");
   EXPECT_NE(refusal(with(2), set.without(0), ring_of(3, "red", 3)), "") << "withdrawn ones count";
   EXPECT_EQ(refusal(with(2), set.without(0), ring_of(3, "red", 1)), "") << "it is known";
   EXPECT_EQ(refusal(with(3), set, ring_of(3, "red", 3)), "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// How the rules of steered ports (docs/steering.md) follow the rings.
+/// How the rules of steered ports (docs/operating.md) follow the rings.
 
 #include "control/chassis.hpp"
 

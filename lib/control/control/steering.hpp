@@ -2,7 +2,7 @@
 #pragma once
 
 /// Which frames a port's NIC is to put on the receive queue of the lcore that works for their ring
-/// (docs/steering.md), and how that follows the rings. No EAL, so that tests can ask.
+/// (docs/operating.md), and how that follows the rings. No EAL, so that tests can ask.
 
 #include "control/placement.hpp"
 #include "ring/ring_set.hpp"

@@ -198,7 +198,7 @@ void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const 
         "ring {}: has {} new neighbours; tenant {} may leave {} in the switch's memory and has "
         "left {}, those of withdrawn rings included; allowed: hosts in the order of an earlier "
         "ring, or configure more neighbours: for the tenant, or have them forgotten "
-        "(docs/tenants.md)",
+        "(docs/operating.md)",
         ring.spec().id, unknown, tenant->name, *tenant->neighbours, use.neighbours));
   }
 }

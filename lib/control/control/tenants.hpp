@@ -21,7 +21,7 @@ struct TenantUse {
   std::size_t neighbours = 0;       // ring::RingSet::neighbours_of()
 };
 
-/// What tenants may have of the switch (docs/tenants.md).
+/// What tenants may have of the switch (docs/operating.md).
 class Tenants {
  public:
   /// `mbuf_bytes`: what a frame takes. Throws config::ConfigError if the rings of a tenant take
