@@ -19,7 +19,8 @@ namespace weir::bench {
 /// Which lcore receives a host's frames.
 enum class Reception : std::uint8_t {
   by_port, // one lcore all of the port's
-  by_ring, // the worker of the frame's ring: the port has a queue for each lcore (docs/operating.md)
+  by_ring, // the worker of the frame's ring: the port has a queue for each lcore
+           // (docs/operating.md)
 };
 
 /// The roles of each data lcore.
