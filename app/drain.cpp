@@ -40,9 +40,6 @@ void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<
     tell_wait(busy, limit, service, log);
   }
   while (!busy.empty() && !at_once && Clock::now() < deadline) {
-    if (service.wants_sign_of_life(Clock::now())) {
-      service.give_sign_of_life(Clock::now());
-    }
     std::this_thread::sleep_for(kBetweenChecks);
     busy = control::busy_of(weir.inspector().tended_rings().rings);
   }

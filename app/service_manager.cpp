@@ -16,7 +16,7 @@ void tell(const std::string& state) {
 ServiceManager::ServiceManager() {
   std::uint64_t limit_us = 0;
   if (sd_watchdog_enabled(0, &limit_us) > 0) {
-    period_ = std::chrono::microseconds(limit_us) / 3;
+    watchdog_period_ = std::chrono::milliseconds(limit_us / 3000);
   }
 }
 
@@ -40,17 +40,8 @@ void ServiceManager::tell_status(const std::string& text) {
   tell("STATUS=" + text);
 }
 
-bool ServiceManager::wants_sign_of_life(Clock::time_point now) const {
-  return period_ && now >= due_;
-}
-
-void ServiceManager::give_sign_of_life(Clock::time_point now) {
+void ServiceManager::give_sign_of_life() {
   tell("WATCHDOG=1");
-  withhold_sign_of_life(now);
-}
-
-void ServiceManager::withhold_sign_of_life(Clock::time_point now) {
-  due_ = now + period_.value_or(Clock::duration::zero());
 }
 
 } // namespace weir::app

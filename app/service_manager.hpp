@@ -8,11 +8,9 @@
 namespace weir::app {
 
 /// Tells systemd what this process does (sd_notify(3)). Without systemd, or in a build without
-/// libsystemd, nobody is told.
+/// libsystemd, nobody is told. Any thread may use it.
 class ServiceManager {
  public:
-  using Clock = std::chrono::steady_clock;
-
   ServiceManager();
 
   void tell_ready();
@@ -24,16 +22,14 @@ class ServiceManager {
   /// For `systemctl status`.
   void tell_status(const std::string& text);
 
-  /// Whether systemd should hear soon that the process is alive: three times within the time after
-  /// which it would end it (WatchdogSec=). Never, if that is not set.
-  bool wants_sign_of_life(Clock::time_point now) const;
-  void give_sign_of_life(Clock::time_point now);
-  /// The next sign is due a third of the time later.
-  void withhold_sign_of_life(Clock::time_point now);
+  /// How often systemd wants to hear that the process is alive: three times within the time after
+  /// which it would end it (WatchdogSec=). None: nobody waits for that.
+  std::optional<std::chrono::milliseconds> watchdog_period() const { return watchdog_period_; }
+
+  void give_sign_of_life();
 
  private:
-  std::optional<Clock::duration> period_; // of signs of life; none: nobody waits for them
-  Clock::time_point due_{};
+  std::optional<std::chrono::milliseconds> watchdog_period_;
 };
 
 } // namespace weir::app

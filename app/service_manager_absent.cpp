@@ -15,12 +15,6 @@ void ServiceManager::ask_for_time_to_stop(std::chrono::seconds) {}
 
 void ServiceManager::tell_status(const std::string&) {}
 
-bool ServiceManager::wants_sign_of_life(Clock::time_point) const {
-  return false;
-}
-
-void ServiceManager::give_sign_of_life(Clock::time_point) {}
-
-void ServiceManager::withhold_sign_of_life(Clock::time_point) {}
+void ServiceManager::give_sign_of_life() {}
 
 } // namespace weir::app

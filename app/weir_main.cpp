@@ -6,16 +6,18 @@
 #include "complaint.hpp"
 #include "config/config.hpp"
 #include "config/keys.hpp"
-#include "control/caretaker.hpp"
 #include "control/forgotten_rings.hpp"
+#include "control/lease_monitor.hpp"
+#include "control/monitor.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
 #include "control_events.hpp"
 #include "drain.hpp"
 #include "ethdev/eal.hpp"
+#include "event_monitor.hpp"
+#include "feed_watchdog.hpp"
 #include "late_control.hpp"
 #include "late_metrics.hpp"
-#include "look_out.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
@@ -243,30 +245,9 @@ void run_lines(const command::Commands& commands, const std::vector<std::string>
   }
 }
 
-/// An lcore that hangs does not stop for a question either. Then systemd hears nothing more, and
-/// starts the switch again.
-void look_after_lcores(control::Switch& weir, app::ServiceManager& service, events::EventLog& log) {
-  const auto now = app::ServiceManager::Clock::now();
-  if (!service.wants_sign_of_life(now)) {
-    return;
-  }
-  try {
-    weir.inspector().accounting();
-    service.tell_status("forwards");
-    service.give_sign_of_life(now);
-  } catch (const lcore::LcoreError& error) {
-    log.write({events::EventKind::lcore_hangs,
-               fmt::format("{}; systemd ends this process unless it soon does", error.what()),
-               {{"lcore", fmt::format("{}", error.lcore())}}});
-    service.tell_status(error.what());
-    service.withhold_sign_of_life(now);
-  }
-}
-
 void wait_for_signal(control::Switch& weir, app::ServiceManager& service, events::EventLog& log,
                      app::LateMetrics& metrics, app::LateControl& control) {
   while (!stop_requested) {
-    look_after_lcores(weir, service, log);
     app::reload_if_asked(weir, service, log);
     metrics.try_to_listen();
     control.try_to_listen();
@@ -334,11 +315,18 @@ void run_switch(const Options& options, const config::Config& config,
   tell_numa_crossings(weir, log);
   app::LateMetrics metrics(weir, config.metrics.listen, log);
   app::LateControl control(weir, config.control, log);
-  std::optional<app::LookOut> look_out(std::in_place, weir, log);
-  std::optional<control::Caretaker> caretaker(std::in_place, weir);
   app::ServiceManager service;
+  app::FeedWatchdog watchdog(service, log);
+  control::LeaseMonitor leases(weir.rings());
+  app::EventMonitor events(weir, log);
   app::say("weir: ready\n");
   service.tell_ready();
+  std::optional<control::Monitor> monitor;
+  const auto show_to = [&](control::Monitor::Readers readers) {
+    monitor.emplace(weir.inspector(), std::move(readers),
+                    watchdog.period_within(control::Monitor::kPeriod));
+  };
+  show_to({&watchdog, &leases, &events});
   run_lines(commands, first_commands);
   if (has_prompt) {
     const app::PromptEnd end = app::run_prompt(commands, stop_requested, [&] {
@@ -350,13 +338,13 @@ void run_switch(const Options& options, const config::Config& config,
   }
   wait_for_signal(weir, service, log, metrics, control);
   service.tell_stopping();
-  caretaker.reset();
+  show_to({&watchdog, &events}); // a ring that drains is not reclaimed
   app::drain(weir, std::chrono::seconds(weir.inspector().config()->drain_s), stop_at_once, service,
              log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();
-  look_out.reset();
+  monitor.reset();
   stop(weir);
 }
 

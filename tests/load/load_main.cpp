@@ -6,7 +6,8 @@
 
 #include "coming_port.hpp"
 #include "coming_rings.hpp"
-#include "control/caretaker.hpp"
+#include "control/lease_monitor.hpp"
+#include "control/monitor.hpp"
 #include "frame/frame.hpp"
 #include "grace_check.hpp"
 #include "handoff_check.hpp"
@@ -415,7 +416,8 @@ void keep_the_ring(control::Switch& weir, std::uint32_t ring, Hosts& hosts, Chec
   constexpr unsigned times = 100;
   constexpr std::uint64_t lease_ms = 30'000; // shorter than any machine has been up
   const control::ReclaimLog::Counts before = weir.rings().reclaim_log().counts();
-  const control::Caretaker caretaker(weir);
+  control::LeaseMonitor leases(weir.rings());
+  const control::Monitor monitor(weir.inspector(), {&leases});
   for (unsigned i = 0; i < times; ++i) {
     weir.rings().reclaim_if(ring, [](control::TendedRing seen, std::uint64_t now_ns) {
       seen.spec.lease_ms = lease_ms;

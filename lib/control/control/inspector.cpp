@@ -22,12 +22,21 @@ using lcore::Quiesce;
 namespace {
 
 constexpr std::size_t kPlacesAtOnce = 256;              // connections in one stop
-constexpr std::size_t kRingsAtOnce = 16;                // that are looked at in one stop
+constexpr std::size_t kRingsAtOnce = 16;                // whose lives are copied in one stop
+constexpr std::size_t kRingsInLook = 8;                 // copied with their lives in one stop
 constexpr std::chrono::microseconds kBetweenParts{100}; // time for lcores to work off what has come
 
 std::size_t places_of(Lcore& lcore) {
   const stage::Worker* worker = lcore.worker();
   return worker != nullptr ? worker->classifier().connections().places() : 0;
+}
+
+/// After the stops: they take time to copy. All rings of the set, in its order.
+void add_specs(const ring::RingSet& set, std::vector<TendedRing>& rings) {
+  const std::vector<std::uint16_t> indices = set.present();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    rings[i].spec = set.rings()[indices[i]].spec();
+  }
 }
 
 /// What an lcore has to do.
@@ -174,49 +183,52 @@ RingsSeen Inspector::rings() const {
   return seen;
 }
 
-/// Visits the set's rings, some in each stop. False if there is another set by then.
+/// Visits the set's rings, some in each stop; one stop if there is none. False if there is another
+/// set by then.
 template <typename Visit>
-bool Inspector::visit_in_parts(const std::shared_ptr<const ring::RingSet>& set,
+bool Inspector::visit_in_parts(const std::shared_ptr<const ring::RingSet>& set, std::size_t at_once,
                                Visit&& visit) const {
   const std::vector<std::uint16_t> rings = set->present();
-  for (std::size_t first = 0; first < rings.size(); first += kRingsAtOnce) {
-    if (first != 0) {
+  std::size_t next = 0;
+  do {
+    if (next != 0) {
       std::this_thread::sleep_for(kBetweenParts);
     }
     const Quiesce quiesced(chassis_.lcores);
     if (chassis_.rings.share() != set) {
       return false;
     }
-    for (std::size_t i = first; i < std::min(first + kRingsAtOnce, rings.size()); ++i) {
-      visit(rings[i], quiesced);
+    for (const std::size_t end = std::min(next + at_once, rings.size()); next < end; ++next) {
+      visit(rings[next], quiesced);
     }
-  }
+  } while (next < rings.size());
   return true;
 }
 
-RingsSeen Inspector::rings_in_parts() const {
-  RingsSeen seen;
-  do {
-    seen = {ring_set(), {}};
-  } while (!visit_in_parts(seen.set, [&](std::uint16_t ring, const Quiesce& quiesced) {
+Look Inspector::look() const {
+  Look seen;
+  const auto see = [&](std::uint16_t ring, const Quiesce& quiesced) {
     seen.rings.push_back(snapshot_of(ring, quiesced));
-  }));
+    seen.tended.push_back(rings_.tended(ring, lcore::Clock().now(), quiesced));
+  };
+  do {
+    seen = {.now_ns = lcore::Clock().now().ns, .set = ring_set(), .rings = {}, .tended = {}};
+  } while (!visit_in_parts(seen.set, kRingsInLook, see));
+  add_specs(*seen.set, seen.tended);
   return seen;
 }
 
 TendedRings Inspector::tended_rings() const {
   TendedRings seen;
   std::shared_ptr<const ring::RingSet> set;
+  const auto see = [&](std::uint16_t ring, const Quiesce& quiesced) {
+    seen.rings.push_back(rings_.tended(ring, lcore::Clock().now(), quiesced));
+  };
   do {
     set = ring_set();
     seen = {.now_ns = lcore::Clock().now().ns, .rings = {}};
-  } while (!visit_in_parts(set, [&](std::uint16_t ring, const Quiesce& quiesced) {
-    seen.rings.push_back(rings_.tended(ring, lcore::Clock().now(), quiesced));
-  }));
-  const std::vector<std::uint16_t> indices = set->present();
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    seen.rings[i].spec = set->rings()[indices[i]].spec();
-  }
+  } while (!visit_in_parts(set, kRingsAtOnce, see));
+  add_specs(*set, seen.rings);
   return seen;
 }
 

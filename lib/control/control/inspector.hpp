@@ -61,8 +61,6 @@ class Inspector {
   std::vector<LcoreSnapshot> lcores() const;
   /// All rings that are not withdrawn.
   RingsSeen rings() const;
-  /// The same, a part of the rings in each stop, for who looks again and again.
-  RingsSeen rings_in_parts() const;
   /// One ring. Throws NoSuchRing, as all that takes a ring's id.
   RingsSeen ring(std::uint32_t id) const;
   /// At most `limit` slots.
@@ -74,11 +72,14 @@ class Inspector {
   std::vector<stage::ConnectionSnapshot> connections() const;
   /// What decides whether rings are reclaimed. A part of the rings in each stop.
   TendedRings tended_rings() const;
+  /// For control::Monitor. Stops the lcores even if there is no ring.
+  Look look() const;
 
  private:
   stage::RingSnapshot snapshot_of(std::uint16_t ring, const lcore::Quiesce& quiesced) const;
   template <typename Visit>
-  bool visit_in_parts(const std::shared_ptr<const ring::RingSet>& set, Visit&& visit) const;
+  bool visit_in_parts(const std::shared_ptr<const ring::RingSet>& set, std::size_t at_once,
+                      Visit&& visit) const;
 
   const Chassis& chassis_;
   const RingAdmin& rings_;

@@ -3,6 +3,7 @@
 
 /// What Inspector says of the switch, as values.
 
+#include "control/leases.hpp"
 #include "control/placement.hpp"
 #include "lcore/lcore.hpp"
 #include "ring/ring_set.hpp"
@@ -21,6 +22,15 @@ namespace weir::control {
 struct RingsSeen {
   std::shared_ptr<const ring::RingSet> set;
   std::vector<stage::RingSnapshot> rings;
+};
+
+/// All rings and their lives, for who looks again and again: copied a part in each stop, and at
+/// least in one.
+struct Look {
+  std::uint64_t now_ns = 0; // of the switch's clock, when the first stop began
+  std::shared_ptr<const ring::RingSet> set;
+  std::vector<stage::RingSnapshot> rings;
+  std::vector<TendedRing> tended; // the same rings
 };
 
 /// What holds up one ring.

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "look_out.hpp"
+#include "event_monitor.hpp"
 
 #include "lcore/clock.hpp"
 
-#include <chrono>
-
 namespace weir::app {
 namespace {
-
-constexpr std::chrono::seconds kBetweenLooks{1};
 
 events::RefusedSetting steering_of(const control::Port& port, std::string_view driver) {
   const control::SteeringState state = port.steering().value_or(control::SteeringState{});
@@ -27,21 +23,22 @@ std::vector<events::RememberedNeighbours> remembered_by(const ring::RingSet& set
 
 } // namespace
 
-LookOut::LookOut(control::Switch& weir, events::EventLog& log)
-    : weir_(weir), log_(log), looks_(kBetweenLooks, [this] { look_again(); }) {}
-
-void LookOut::look_again() {
-  try {
-    look();
-  } catch (const lcore::LcoreError&) { // the watchdog tells of it
-  }
+void EventMonitor::see(const control::Look& look) {
+  weir_.ports().replace_gone();
+  write(rings_.look(*look.set, look.rings, lcore::Clock().now().ns));
+  look_at_ports();
+  const control::Inspector& inspector = weir_.inspector();
+  write(buffers_.look({inspector.free_mbufs(), inspector.all_mbufs()}));
+  write(neighbours_.look(remembered_by(*look.set, inspector.tenants())));
   log_.tell_left_out();
 }
 
-void LookOut::look() {
-  weir_.ports().replace_gone();
-  const control::RingsSeen seen = weir_.inspector().rings_in_parts();
-  write(rings_.look(*seen.set, seen.rings, lcore::Clock().now().ns));
+/// The watchdog tells of the lcore.
+void EventMonitor::miss(const lcore::LcoreError&) {
+  log_.tell_left_out();
+}
+
+void EventMonitor::look_at_ports() {
   std::vector<events::PortLink> links;
   std::vector<events::RefusedSetting> refused;
   for (const auto& port : weir_.inspector().ports()) {
@@ -53,11 +50,9 @@ void LookOut::look() {
   }
   write(ports_.look(links));
   write(settings_.look(refused));
-  write(buffers_.look({weir_.inspector().free_mbufs(), weir_.inspector().all_mbufs()}));
-  write(neighbours_.look(remembered_by(*seen.set, weir_.inspector().tenants())));
 }
 
-void LookOut::write(const std::vector<events::Event>& news) {
+void EventMonitor::write(const std::vector<events::Event>& news) {
   for (const events::Event& event : news) {
     log_.write(event);
   }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/periodic.hpp"
+#include "control/monitor.hpp"
 #include "control/switch.hpp"
 #include "events/event_log.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
 
+#include <vector>
+
 namespace weir::app {
 
-/// Looks once a second at rings, ports and buffers, and writes down what has happened. It has a
-/// thread of its own: a prompt may keep the main one. A look stops the lcores for a
-/// part of the rings at a time.
-class LookOut {
+/// Writes down what has happened to rings, ports and buffers between two looks. Opens ports again
+/// whose interfaces are back.
+class EventMonitor : public control::MonitorReader {
  public:
   /// Both outlive it.
-  LookOut(control::Switch& weir, events::EventLog& log);
+  EventMonitor(control::Switch& weir, events::EventLog& log) : weir_(weir), log_(log) {}
+
+  void see(const control::Look& look) override;
+  void miss(const lcore::LcoreError& error) override;
 
  private:
-  void look_again();
-  void look();
+  void look_at_ports();
   void write(const std::vector<events::Event>& news);
 
   control::Switch& weir_;
@@ -29,7 +32,6 @@ class LookOut {
   events::SettingWatch settings_;
   events::BufferWatch buffers_;
   events::NeighbourWatch neighbours_;
-  control::Periodic looks_; // the last one: it uses the others
 };
 
 } // namespace weir::app
