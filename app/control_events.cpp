@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control_events.hpp"
 
-#include "control/cut_off.hpp"
+#include "control/unfinished_rings.hpp"
 
 #include <fmt/format.h>
 

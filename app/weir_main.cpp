@@ -16,8 +16,7 @@
 #include "ethdev/eal.hpp"
 #include "event_monitor.hpp"
 #include "feed_watchdog.hpp"
-#include "late_control.hpp"
-#include "late_metrics.hpp"
+#include "listeners.hpp"
 #include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
@@ -246,7 +245,7 @@ void run_lines(const command::Commands& commands, const std::vector<std::string>
 }
 
 void wait_for_signal(control::Switch& weir, app::ServiceManager& service, events::EventLog& log,
-                     app::LateMetrics& metrics, app::LateControl& control) {
+                     app::MetricsListener& metrics, app::ControlListener& control) {
   while (!stop_requested) {
     app::reload_if_asked(weir, service, log);
     metrics.try_to_listen();
@@ -313,8 +312,8 @@ void run_switch(const Options& options, const config::Config& config,
   weir.start();
   tell_refused_settings(weir, log);
   tell_numa_crossings(weir, log);
-  app::LateMetrics metrics(weir, config.metrics.listen, log);
-  app::LateControl control(weir, config.control, log);
+  auto metrics = app::metrics_listener(weir, config.metrics.listen, log);
+  auto control = app::control_listener(weir, config.control, log);
   app::ServiceManager service;
   app::FeedWatchdog watchdog(service, log);
   control::LeaseMonitor leases(weir.rings());

@@ -3,10 +3,10 @@
 /// weir-worker: one rank of a job.
 
 #include "complaint.hpp"
+#include "fatal_signals.hpp"
 #include "host/api/device.hpp"
 #include "host/api/group.hpp"
 #include "host/transport/host_eal.hpp"
-#include "last_words.hpp"
 #include "output.hpp"
 #include "usage_error.hpp"
 #include "worker/group_lines.hpp"

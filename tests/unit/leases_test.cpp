@@ -2,8 +2,8 @@
 
 /// docs/operating.md, "Gone by themselves", on rings that are only values.
 
-#include "control/cut_off.hpp"
 #include "control/leases.hpp"
+#include "control/unfinished_rings.hpp"
 
 #include <gtest/gtest.h>
 

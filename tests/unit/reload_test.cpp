@@ -5,8 +5,8 @@
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "control/reload_plan.hpp"
+#include "control/ring_admission.hpp"
 #include "control/ring_budget.hpp"
-#include "control/ring_forecast.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -190,14 +190,14 @@ struct Desk {
     free.memory = kMuchMemory;
   }
 
-  RingForecast forecast() const { return {set, placement, {budget, tenants}, free}; }
+  RingAdmission admission() const { return {set, placement, {budget, tenants}, free}; }
 
   ring::RingSpec spec(const std::string& text) const { return config_of(text).rings[0]; }
 
   /// What is said to rings that come when others have gone.
   std::string answer(const std::vector<std::uint32_t>& gone,
                      const std::vector<std::string>& come) const {
-    RingForecast rings = forecast();
+    RingAdmission rings = admission();
     for (const std::uint32_t id : gone) {
       rings.withdraw(*set.ring_with_id(id));
     }
@@ -216,12 +216,12 @@ struct Desk {
   Placement placement;
   RingBudget budget;
   Tenants tenants;
-  RingForecast::Free free;
+  RingAdmission::Free free;
 };
 
 constexpr std::string_view kNoSpare = "spare: { rings: 0, members: 0, frames: 0 }\n";
 
-TEST(RingForecast, AWithdrawnRingGivesRoom) {
+TEST(RingAdmission, AWithdrawnRingGivesRoom) {
   const Desk desk(ring(1, 1) + ring(2, 2), std::string(kNoSpare));
   EXPECT_NE(desk.answer({}, {ring(3, 3)}).find("there are 2 rings, as many as"), std::string::npos);
   EXPECT_EQ(desk.answer({1}, {ring(3, 3)}), "they fit");
@@ -235,18 +235,18 @@ TEST(RingForecast, AWithdrawnRingGivesRoom) {
 }
 
 /// Also a ring that a reload would make, whose file may name more hosts than are in force.
-TEST(RingForecast, ATenantsRingHasItsOwnHosts) {
+TEST(RingAdmission, ATenantsRingHasItsOwnHosts) {
   Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n");
   desk.tenants = Tenants({{.name = "red", .hosts = {*config::parse_block("192.0.2.0/24")}}},
                          kFrameBytes, desk.set);
-  RingForecast rings = desk.forecast();
+  RingAdmission rings = desk.admission();
   ring::RingSpec spec = desk.spec(ring(2, 2));
-  EXPECT_NO_THROW(desk.forecast().add(spec));
+  EXPECT_NO_THROW(desk.admission().add(spec));
   spec.tenant = "red";
   EXPECT_THROW(rings.add(spec), RingRefused);
 }
 
-TEST(RingForecast, MemoryComesBackAndIsTaken) {
+TEST(RingAdmission, MemoryComesBackAndIsTaken) {
   Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n");
   const std::size_t of_one = plan_memory(desk.config, desk.set, desk.placement).ring_bytes;
   desk.free.memory = of_one;
@@ -255,7 +255,7 @@ TEST(RingForecast, MemoryComesBackAndIsTaken) {
   EXPECT_EQ(desk.answer({1}, {ring(2, 2), ring(3, 3)}), "they fit");
 }
 
-TEST(RingForecast, PlacesForMembersComeBackAndAreTaken) {
+TEST(RingAdmission, PlacesForMembersComeBackAndAreTaken) {
   Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n");
   desk.free.places.assign(desk.placement.lcores.size(), 2);
   EXPECT_EQ(desk.answer({}, {ring(2, 2)}), "they fit");
@@ -265,9 +265,9 @@ TEST(RingForecast, PlacesForMembersComeBackAndAreTaken) {
 }
 
 /// Rings with the same neighbours go to one lcore, whether these are there or are only to come.
-TEST(RingForecast, RememberWhoWorksForWhom) {
+TEST(RingAdmission, RememberWhoWorksForWhom) {
   const Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n", 2);
-  RingForecast rings = desk.forecast();
+  RingAdmission rings = desk.admission();
   const std::size_t second = rings.add(desk.spec(ring(2, 2)));
   EXPECT_NE(second, desk.placement.worker_of_ring[0]);
   EXPECT_EQ(rings.add(desk.spec(ring(3, 2))), second);
@@ -278,9 +278,9 @@ TEST(RingForecast, RememberWhoWorksForWhom) {
   EXPECT_THROW(rings.add(both), RingRefused) << "two lcores know its neighbours";
 }
 
-TEST(RingForecast, AnAddressWithTwoPortsIsRefused) {
+TEST(RingAdmission, AnAddressWithTwoPortsIsRefused) {
   const Desk desk(ring(1, 1), "spare: { rings: 9, members: 90, frames: 9000 }\n");
-  RingForecast rings = desk.forecast();
+  RingAdmission rings = desk.admission();
   ring::RingSpec tied = desk.config.rings[0];
   tied.members[0].port = 0;
   rings.change(std::vector{tied});

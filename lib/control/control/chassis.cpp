@@ -3,7 +3,7 @@
 
 #include "control/lcores.hpp"
 #include "control/no_such_ring.hpp"
-#include "control/ring_forecast.hpp"
+#include "control/ring_admission.hpp"
 #include "control/settings.hpp"
 #include "lcore/clock.hpp"
 #include "lcore/mbuf_frame.hpp"

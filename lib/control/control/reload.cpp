@@ -111,7 +111,7 @@ WantedConfig Reload::read_file() const {
 Reload::Fitted Reload::plan_for(const WantedConfig& wanted, const WriterLock& lock) const {
   const ring::RingSet& present = chassis_.rings.read(lock);
   Fitted fitted{.plan = plan_reload(rings_.config_in_force(lock), wanted, present), .lcores = {}};
-  RingForecast rings = rings_.forecast(lock);
+  RingAdmission rings = rings_.admission(lock);
   for (const ring::RingSpec& spec : fitted.plan.withdrawn) {
     rings.withdraw(index_of(present, spec.id));
   }

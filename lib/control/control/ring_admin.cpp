@@ -84,7 +84,7 @@ ring::RingBirth RingAdmin::add(const ring::RingSpec& spec, Keeper keeper) {
   check_may_add(spec, lock);
   check_id(spec, lock);
   check_ports_are_there(spec, chassis_.config.read(lock).ports);
-  const std::size_t lcore = forecast(lock).add(spec);
+  const std::size_t lcore = admission(lock).add(spec);
   auto room = room_for(spec, lcore, lock);
   remember(spec, lock);
   enter(spec, lcore, std::move(*room),
@@ -113,8 +113,8 @@ void RingAdmin::check_id(const ring::RingSpec& spec, const WriterLock& lock) con
   }
 }
 
-RingForecast RingAdmin::forecast(const WriterLock& lock) const {
-  RingForecast::Free free{.places = {}, .memory = available_memory()};
+RingAdmission RingAdmin::admission(const WriterLock& lock) const {
+  RingAdmission::Free free{.places = {}, .memory = available_memory()};
   for (const auto& lcore : chassis_.lcores) {
     const stage::Worker* worker = lcore->worker();
     free.places.push_back(worker != nullptr ? worker->classifier().spare_children() : 0);

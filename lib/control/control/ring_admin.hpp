@@ -4,9 +4,9 @@
 #include "config/config.hpp"
 #include "control/leases.hpp"
 #include "control/principal.hpp"
+#include "control/ring_admission.hpp"
 #include "control/ring_budget.hpp"
 #include "control/ring_exists.hpp"
-#include "control/ring_forecast.hpp"
 #include "control/ring_journal.hpp"
 #include "control/writer_lock.hpp"
 
@@ -81,10 +81,10 @@ class RingAdmin {
   /// were made while the switch runs.
   config::Config config_in_force(const WriterLock& lock) const;
 
-  // For a reload. `lcore` is where the forecast has put the ring.
+  // For a reload. `lcore` is where the admission has put the ring.
 
   /// What other rings would come to.
-  RingForecast forecast(const WriterLock& lock) const;
+  RingAdmission admission(const WriterLock& lock) const;
   /// Throws RingRefused where no ring may come.
   void check_may_add(const ring::RingSpec& spec, const WriterLock& lock) const;
   /// nullptr when there is no memory for the ring now.

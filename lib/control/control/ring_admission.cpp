@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "control/ring_forecast.hpp"
+#include "control/ring_admission.hpp"
 
 #include "stage/ring_state.hpp"
 
@@ -36,18 +36,18 @@ std::string ids_of(const ring::RingSet& set) {
   return ids.empty() ? "there is none" : fmt::format("{}", fmt::join(ids, ", "));
 }
 
-RingForecast::RingForecast(const ring::RingSet& now, const Placement& placement,
-                           const Bounds& bounds, Free free)
+RingAdmission::RingAdmission(const ring::RingSet& now, const Placement& placement,
+                             const Bounds& bounds, Free free)
     : rings_(now), placement_(placement), bounds_(bounds), free_(std::move(free)) {}
 
-void RingForecast::withdraw(std::uint16_t ring) {
+void RingAdmission::withdraw(std::uint16_t ring) {
   const ring::Ring& gone = rings_.rings()[ring];
   free_.places[placement_.worker_of_ring[ring]] += gone.children();
   free_.memory += slot_bytes_of(gone);
   rings_ = rings_.without(ring);
 }
 
-void RingForecast::change(std::span<const ring::RingSpec> specs) {
+void RingAdmission::change(std::span<const ring::RingSpec> specs) {
   try {
     rings_ = rings_.with_changed(specs);
   } catch (const std::invalid_argument& error) {
@@ -55,7 +55,7 @@ void RingForecast::change(std::span<const ring::RingSpec> specs) {
   }
 }
 
-std::size_t RingForecast::add(const ring::RingSpec& spec) {
+std::size_t RingAdmission::add(const ring::RingSpec& spec) {
   const ring::Ring ring(spec);
   ring::RingSet next = set_with(rings_, spec);
   bounds_.tenants.check(ring, rings_);
@@ -70,7 +70,7 @@ std::size_t RingForecast::add(const ring::RingSpec& spec) {
   return lcore;
 }
 
-std::size_t RingForecast::worker_for(const ring::Ring& ring) const {
+std::size_t RingAdmission::worker_for(const ring::Ring& ring) const {
   try {
     const std::size_t lcore = control::worker_for(placement_, rings_, ring);
     if (free_.places[lcore] < ring.children()) {

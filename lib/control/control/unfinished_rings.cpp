@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "control/cut_off.hpp"
+#include "control/unfinished_rings.hpp"
 
 #include <fmt/format.h>
 

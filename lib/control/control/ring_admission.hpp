@@ -15,7 +15,7 @@ namespace weir::control {
 
 /// The rings as they would be if some went and others came, in this order. It finds what does not
 /// fit before the first of them is touched.
-class RingForecast {
+class RingAdmission {
  public:
   /// What is free before.
   struct Free {
@@ -23,14 +23,14 @@ class RingForecast {
     std::size_t memory = 0;            // bytes that EAL can give
   };
 
-  /// What bounds rings. Both outlive the forecast.
+  /// What bounds rings. Both outlive the admission.
   struct Bounds {
     const RingBudget& budget;
     const Tenants& tenants;
   };
 
-  RingForecast(const ring::RingSet& now, const Placement& placement, const Bounds& bounds,
-               Free free);
+  RingAdmission(const ring::RingSet& now, const Placement& placement, const Bounds& bounds,
+                Free free);
 
   /// The ring with this index goes.
   void withdraw(std::uint16_t ring);

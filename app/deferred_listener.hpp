@@ -16,13 +16,13 @@ namespace weir::app {
 /// An endpoint whose address may come later than the switch, or which another process may have;
 /// forwarding does not wait for that.
 template <typename Endpoint, typename CannotListen>
-class LateEndpoint {
+class DeferredListener {
  public:
   using Open = std::function<std::unique_ptr<Endpoint>()>;
 
   /// `open` begins to listen, or throws CannotListen; empty: no endpoint is wanted. The switch
   /// forwards without `what` until then. `log` outlives it.
-  LateEndpoint(std::string what, Open open, events::EventLog& log)
+  DeferredListener(std::string what, Open open, events::EventLog& log)
       : what_(std::move(what)), open_(std::move(open)), log_(log) {
     try_to_listen();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "last_words.hpp"
+#include "fatal_signals.hpp"
 
 #include <csignal>
 #include <cstring>

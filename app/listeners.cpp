@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "late_control.hpp"
+#include "listeners.hpp"
 
 #include "rpc/switch_backend.hpp"
 
 #include <rte_eal.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,8 +43,8 @@ void note(gate::Incident incident, control::GateLog& log) {
   }
 }
 
-LateControl::Open opening(control::Switch& weir, config::ControlConfig where,
-                          events::EventLog& log) {
+ControlListener::Open opening(control::Switch& weir, config::ControlConfig where,
+                              events::EventLog& log) {
   if (where.is_default && rpc::has_endpoint()) {
     where.local = {socket_folder() + "/control.sock"};
   }
@@ -62,7 +63,18 @@ LateControl::Open opening(control::Switch& weir, config::ControlConfig where,
 
 } // namespace
 
-LateControl::LateControl(control::Switch& weir, config::ControlConfig where, events::EventLog& log)
-    : LateEndpoint("a control service", opening(weir, std::move(where), log), log) {}
+ControlListener control_listener(control::Switch& weir, config::ControlConfig where,
+                                 events::EventLog& log) {
+  return {"a control service", opening(weir, std::move(where), log), log};
+}
+
+MetricsListener metrics_listener(control::Switch& weir, const std::string& listen,
+                                 events::EventLog& log) {
+  MetricsListener::Open open;
+  if (!listen.empty()) {
+    open = [&weir, listen] { return std::make_unique<metrics::Endpoint>(weir, listen); };
+  }
+  return {"metrics", std::move(open), log};
+}
 
 } // namespace weir::app
