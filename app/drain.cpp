@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -31,17 +32,18 @@ void tell_wait(const std::vector<control::TendedRing>& busy, std::chrono::second
 
 } // namespace
 
-void drain(control::Switch& weir, std::chrono::seconds limit, const std::atomic<bool>& at_once,
-           ServiceManager& service, events::EventLog& log) {
-  weir.rings().drain_all();
+void drain(control::RingAdmin& rings, const control::Inspector& inspector,
+           const std::atomic<bool>& at_once, ServiceManager& service, events::EventLog& log) {
+  rings.drain_all();
+  const std::chrono::seconds limit(inspector.config()->drain_s);
   const auto deadline = Clock::now() + limit;
-  auto busy = control::busy_of(weir.inspector().tended_rings().rings);
+  auto busy = control::busy_of(inspector.tended_rings().rings);
   if (!busy.empty() && limit.count() != 0) {
     tell_wait(busy, limit, service, log);
   }
   while (!busy.empty() && !at_once && Clock::now() < deadline) {
     std::this_thread::sleep_for(kBetweenChecks);
-    busy = control::busy_of(weir.inspector().tended_rings().rings);
+    busy = control::busy_of(inspector.tended_rings().rings);
   }
   for (const control::TendedRing& ring : busy) {
     log.write(cut_off_event(ring));

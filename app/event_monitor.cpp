@@ -24,12 +24,11 @@ std::vector<events::RememberedNeighbours> remembered_by(const ring::RingSet& set
 } // namespace
 
 void EventMonitor::see(const control::Look& look) {
-  weir_.ports().replace_gone();
+  admin_.replace_gone();
   write(rings_.look(*look.set, look.rings, lcore::Clock().now().ns));
   look_at_ports();
-  const control::Inspector& inspector = weir_.inspector();
-  write(buffers_.look({inspector.free_mbufs(), inspector.all_mbufs()}));
-  write(neighbours_.look(remembered_by(*look.set, inspector.tenants())));
+  write(buffers_.look({inspector_.free_mbufs(), inspector_.all_mbufs()}));
+  write(neighbours_.look(remembered_by(*look.set, inspector_.tenants())));
   log_.tell_left_out();
 }
 
@@ -41,7 +40,7 @@ void EventMonitor::miss(const lcore::LcoreError&) {
 void EventMonitor::look_at_ports() {
   std::vector<events::PortLink> links;
   std::vector<events::RefusedSetting> refused;
-  for (const auto& port : weir_.inspector().ports()) {
+  for (const auto& port : inspector_.ports()) {
     if (port) {
       const control::PortInformation information = port->information();
       links.push_back({port->name(), information.link, information.remedy});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "control/inspector.hpp"
 #include "control/monitor.hpp"
-#include "control/switch.hpp"
+#include "control/port_admin.hpp"
 #include "events/event_log.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
@@ -15,8 +16,10 @@ namespace weir::app {
 /// whose interfaces are back.
 class EventMonitor : public control::MonitorReader {
  public:
-  /// Both outlive it.
-  EventMonitor(control::Switch& weir, events::EventLog& log) : weir_(weir), log_(log) {}
+  /// All outlive it.
+  EventMonitor(control::PortAdmin& ports, const control::Inspector& inspector,
+               events::EventLog& log)
+      : admin_(ports), inspector_(inspector), log_(log) {}
 
   void see(const control::Look& look) override;
   void miss(const lcore::LcoreError& error) override;
@@ -25,7 +28,8 @@ class EventMonitor : public control::MonitorReader {
   void look_at_ports();
   void write(const std::vector<events::Event>& news);
 
-  control::Switch& weir_;
+  control::PortAdmin& admin_;
+  const control::Inspector& inspector_;
   events::EventLog& log_;
   events::RingWatch rings_;
   events::PortWatch ports_;

@@ -29,9 +29,9 @@ void tell(const std::vector<config::Change>& changes, const std::string& file,
   }
 }
 
-void reload(control::Switch& weir, events::EventLog& log) {
+void apply(control::Reload& reload, events::EventLog& log) {
   try {
-    tell(weir.reload().apply(), weir.inspector().config()->file, log);
+    tell(reload.apply(), reload.file(), log);
   } catch (const control::ReloadUnfinished& error) {
     log.write({events::EventKind::reload_refused, fmt::format("reload: {}", error.what()), {}});
   } catch (const std::exception& error) {
@@ -56,12 +56,12 @@ void catch_reload_signal() {
 }
 
 /// A signal that comes while the file is read asks for one reload more.
-void reload_if_asked(control::Switch& weir, ServiceManager& service, events::EventLog& log) {
+void reload_if_asked(control::Reload& reload, ServiceManager& service, events::EventLog& log) {
   if (!is_asked.exchange(false)) {
     return;
   }
   service.tell_reloading();
-  reload(weir, log);
+  apply(reload, log);
   service.tell_ready();
 }
 

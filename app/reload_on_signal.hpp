@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/switch.hpp"
+#include "control/reload.hpp"
 #include "events/event_log.hpp"
 #include "service_manager.hpp"
 
@@ -13,6 +13,6 @@ void catch_reload_signal();
 
 /// Reloads it if SIGHUP has come since the last call. Logs a line for each change, or one that says
 /// why there is none.
-void reload_if_asked(control::Switch& weir, ServiceManager& service, events::EventLog& log);
+void reload_if_asked(control::Reload& reload, ServiceManager& service, events::EventLog& log);
 
 } // namespace weir::app

@@ -244,10 +244,10 @@ void run_lines(const command::Commands& commands, const std::vector<std::string>
   }
 }
 
-void wait_for_signal(control::Switch& weir, app::ServiceManager& service, events::EventLog& log,
+void wait_for_signal(control::Reload& reload, app::ServiceManager& service, events::EventLog& log,
                      app::MetricsListener& metrics, app::ControlListener& control) {
   while (!stop_requested) {
-    app::reload_if_asked(weir, service, log);
+    app::reload_if_asked(reload, service, log);
     metrics.try_to_listen();
     control.try_to_listen();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -264,16 +264,16 @@ report::Report everything(control::Switch& weir) {
   return report;
 }
 
-void tell_refused_settings(control::Switch& weir, events::EventLog& log) {
-  for (const auto& port : weir.inspector().ports()) {
+void tell_refused_settings(const control::Inspector& inspector, events::EventLog& log) {
+  for (const auto& port : inspector.ports()) {
     for (const std::string& warning : port->warnings()) {
       log.write({events::EventKind::setting_refused, warning, {{"port", port->name()}}});
     }
   }
 }
 
-void tell_numa_crossings(const control::Switch& weir, events::EventLog& log) {
-  for (const std::string& warning : weir.inspector().numa_warnings()) {
+void tell_numa_crossings(const control::Inspector& inspector, events::EventLog& log) {
+  for (const std::string& warning : inspector.numa_warnings()) {
     log.write({events::EventKind::numa_crossing, warning, {}});
   }
 }
@@ -310,14 +310,14 @@ void run_switch(const Options& options, const config::Config& config,
   command::Commands commands(weir);
   add_quit(commands);
   weir.start();
-  tell_refused_settings(weir, log);
-  tell_numa_crossings(weir, log);
+  tell_refused_settings(weir.inspector(), log);
+  tell_numa_crossings(weir.inspector(), log);
   auto metrics = app::metrics_listener(weir, config.metrics.listen, log);
   auto control = app::control_listener(weir, config.control, log);
   app::ServiceManager service;
   app::FeedWatchdog watchdog(service, log);
   control::LeaseMonitor leases(weir.rings());
-  app::EventMonitor events(weir, log);
+  app::EventMonitor events(weir.ports(), weir.inspector(), log);
   app::say("weir: ready\n");
   service.tell_ready();
   std::optional<control::Monitor> monitor;
@@ -329,17 +329,16 @@ void run_switch(const Options& options, const config::Config& config,
   run_lines(commands, first_commands);
   if (has_prompt) {
     const app::PromptEnd end = app::run_prompt(commands, stop_requested, [&] {
-      app::reload_if_asked(weir, service, log);
+      app::reload_if_asked(weir.reload(), service, log);
       return prompt_log.take();
     });
     prompt_log.close();
     tell_end(end, log);
   }
-  wait_for_signal(weir, service, log, metrics, control);
+  wait_for_signal(weir.reload(), service, log, metrics, control);
   service.tell_stopping();
   show_to({&watchdog, &events}); // a ring that drains is not reclaimed
-  app::drain(weir, std::chrono::seconds(weir.inspector().config()->drain_s), stop_at_once, service,
-             log);
+  app::drain(weir.rings(), weir.inspector(), stop_at_once, service, log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();

@@ -103,6 +103,10 @@ std::vector<config::Change> Reload::apply() {
   return std::move(fitted.plan.changes);
 }
 
+const std::string& Reload::file() const {
+  return chassis_.at_start.file;
+}
+
 /// Without the writer's lock: it may take long. Only a reload changes what is compared.
 WantedConfig Reload::read_file() const {
   return read_wanted(*chassis_.config.share(), port_budget_);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace weir::control {
@@ -44,6 +45,9 @@ class Reload {
   std::vector<config::Change> apply();
   /// The same, but nothing changes.
   std::vector<config::Change> rehearse();
+
+  /// The one that it reads.
+  const std::string& file() const;
 
  private:
   using Mutex = lcore::RankedMutex<lcore::LockRank::reload>;
