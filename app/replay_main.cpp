@@ -414,10 +414,10 @@ class Replay {
   /// Lets the switch's timers run out at their own times. What is due at `now` leaves before the
   /// frame that comes then.
   void look_until(frame::Instant now) {
-    while (switch_.next_look() <= now.ns) {
-      const auto due = frame::Instant{switch_.next_look()};
+    while (switch_.next_timer() <= now.ns) {
+      const auto due = frame::Instant{switch_.next_timer()};
       sink_.set_time(due);
-      switch_.look(due);
+      switch_.poll_timers(due);
     }
   }
 

@@ -47,8 +47,8 @@ class CodePath:
 
 
 PACKET_STAGES = {
-    # What RingPath does for several packets is inlined in the switch.
-    "short way": ("weir::stage::RingPath::", "weir::stage::Lanes::", "weir::stage::InlineSwitch::"),
+    # What CachedPath does for several packets is inlined in the switch.
+    "short way": ("weir::stage::CachedPath::", "weir::stage::FlowCache::", "weir::stage::InlineSwitch::"),
     "receive": ("weir::stage::Receive::", "weir::stage::Dispatch::"),
     "learn": ("weir::l2::Bridge::learn(",),
     "parse": ("weir::wire::HeaderPrediction::", "weir::wire::parse("),

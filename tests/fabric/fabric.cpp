@@ -166,20 +166,20 @@ void Fabric::send_from(std::uint16_t host, Packet& packet) {
   send(host, packet);
 }
 
-void Fabric::look() {
+void Fabric::poll_timers() {
   if (switch_timer_.goes_off(world_.now)) {
     answers_.before_look(engine().worker().classifier());
-    installed().look(frame::Instant{world_.now});
+    installed().poll_timers(frame::Instant{world_.now});
     if (world_.tracing == Tracing::on) {
       tell_verdict();
     }
     check_balance();
-    expect_look();
+    expect_timer();
   }
 }
 
-void Fabric::expect_look() {
-  if (const auto time = switch_timer_.set(installed().next_look())) {
+void Fabric::expect_timer() {
+  if (const auto time = switch_timer_.set(installed().next_timer())) {
     world_.events.push({.time = std::max(*time, world_.now), .kind = EventKind::look});
   }
 }
@@ -245,7 +245,7 @@ void Fabric::accept(Packet& packet) {
     tell_verdict();
   }
   check_balance();
-  expect_look();
+  expect_timer();
 }
 
 void Fabric::note_news() {
@@ -267,7 +267,7 @@ void Fabric::let_helper_sum() {
     tell_verdict();
   }
   check_balance();
-  expect_look();
+  expect_timer();
 }
 
 void Fabric::depart(Packet& packet, l2::PortSet ports) {

@@ -62,7 +62,7 @@ class Fabric : public network::Star<PacketPool> {
   std::uint64_t lost_of(std::uint16_t ring) const { return lost_[ring]; }
 
   /// The switch looks at its timers.
-  void look();
+  void poll_timers();
 
   /// Of the ring with this number, as the switch has it.
   std::uint32_t session_of(std::uint32_t ring_id) const;
@@ -93,7 +93,7 @@ class Fabric : public network::Star<PacketPool> {
   void check_result(const Packet& packet) const;
   void check_order(const Packet& packet);
   void check_own(const Packet& packet);
-  void expect_look();
+  void expect_timer();
   void note_news();
   void check_balance() const;
   void tell_verdict();

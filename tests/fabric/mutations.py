@@ -62,7 +62,7 @@ SLICE = "lib/host/collective/slice.cpp"
 REDUCER = "lib/host/collective/switch_reducer.cpp"
 RECOVER = "lib/datapath/stage/recover.cpp"
 RECOVER_INLINE = "lib/datapath/stage/recover.hpp"
-RING_PATH = "lib/datapath/stage/ring_path.cpp"
+CACHED_PATH = "lib/datapath/stage/cached_path.cpp"
 TIMERS = "lib/datapath/stage/timers.cpp"
 FLOW = "lib/datapath/recovery/flow.cpp"
 SAID = "                 classifier_.flow_of(sender).unacknowledged);"
@@ -126,7 +126,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (!wire::verify_icrc(frame)) {", "if (false) {"),
         Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
              "if (!wire::verify_icrc(frame) && !frame.packet.opcode.starts_message()) {"),
-        Edit(RING_PATH, "  if (!verify(frame, lane) || !differ", "  if (!differ")]),
+        Edit(CACHED_PATH, "  if (!verify(frame, entry) || !differ", "  if (!differ")]),
     Mutation("icrc-other", "ICRCs of MIDDLE and LAST are not verified", [
         Edit(AGGREGATE_INLINE, "if (!wire::verify_icrc(frame)) [[unlikely]] {",
              "if (!wire::verify_icrc(frame) && frame.packet.opcode.starts_message()) {")]),

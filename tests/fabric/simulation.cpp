@@ -151,7 +151,7 @@ void Simulation::dispatch(const Event& event) {
   case EventKind::stream:
     return send_stream_frame(event.place);
   case EventKind::look:
-    return fabric_.look();
+    return fabric_.poll_timers();
   case EventKind::helper:
     return fabric_.let_helper_sum();
   }

@@ -109,21 +109,21 @@ void SimulatedNetwork::happen(const Event& event) {
     take(*event.packet, event.place);
     break;
   case EventKind::look:
-    look();
+    poll_timers();
     break;
   }
 }
 
-void SimulatedNetwork::look() {
+void SimulatedNetwork::poll_timers() {
   if (switch_timer_.goes_off(now_)) {
-    installed().look(frame::Instant{now_});
-    expect_look();
+    installed().poll_timers(frame::Instant{now_});
+    expect_timer();
   }
 }
 
 /// The switch's timers are looked at when they are due.
-void SimulatedNetwork::expect_look() {
-  if (const auto time = switch_timer_.set(installed().next_look())) {
+void SimulatedNetwork::expect_timer() {
+  if (const auto time = switch_timer_.set(installed().next_timer())) {
     events_.push(std::max(*time, now_), {EventKind::look});
   }
 }
@@ -132,7 +132,7 @@ void SimulatedNetwork::take(Packet& packet, const StarPlace& place) {
   if (place.end == StarPlace::End::at_switch) {
     packet.ingress = place.port;
     installed().accept(packet, frame::Instant{now_});
-    return expect_look();
+    return expect_timer();
   }
   stations_[place.port]->receive({packet.data, packet.length});
   packets().free(packet);

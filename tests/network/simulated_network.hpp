@@ -86,8 +86,8 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
                      const stage::InlineSwitch::Settings& settings);
 
   void happen(const Event& event);
-  void look();
-  void expect_look();
+  void poll_timers();
+  void expect_timer();
 
   const std::uint32_t longest_frame_;
   Time now_ = 0;

@@ -197,7 +197,7 @@ TEST(Verdict, OfAFrameThatCouldNotLeave) {
                    .ingress = 0,
                    .event = TraceEvent::dropped,
                    .drop = DropReason::tx_backlog_full,
-                   .dropped_by = stage::StageId::transmit});
+                   .dropped_by = stage::number_of(stage::StageId::transmit)});
   std::string verdict;
   tap.drain([&](const CapturedFrame& captured, std::span<const std::uint8_t>) {
     EXPECT_EQ(captured.inbound, frame::kNoPort) << "the verdict on its arrival is another one";

@@ -129,31 +129,31 @@ std::uint32_t cost(const frame::Frame& frame) {
 /// The paper's Dequeue, a packet at a time.
 class SlowQueue {
  public:
-  void put(frame::Frame& frame, std::uint16_t group) {
-    if (lines_[group].empty()) {
-      active_.push_back(group);
-      deficit_[group] = 0;
+  void put(frame::Frame& frame, std::uint16_t ring_group) {
+    if (lines_[ring_group].empty()) {
+      active_.push_back(ring_group);
+      deficit_[ring_group] = 0;
     }
-    lines_[group].push_back(&frame);
+    lines_[ring_group].push_back(&frame);
   }
 
   frame::Frame* take() {
     if (active_.empty()) {
       return nullptr;
     }
-    const std::uint16_t group = active_.front();
+    const std::uint16_t ring_group = active_.front();
     if (!in_turn_) {
-      deficit_[group] += FairQueue::kQuantum;
+      deficit_[ring_group] += FairQueue::kQuantum;
     }
-    std::deque<frame::Frame*>& line = lines_[group];
+    std::deque<frame::Frame*>& line = lines_[ring_group];
     frame::Frame* frame = line.front();
-    deficit_[group] -= cost(*frame);
+    deficit_[ring_group] -= cost(*frame);
     line.pop_front();
-    in_turn_ = !line.empty() && cost(*line.front()) <= deficit_[group];
+    in_turn_ = !line.empty() && cost(*line.front()) <= deficit_[ring_group];
     if (!in_turn_) {
       active_.pop_front();
       if (!line.empty()) {
-        active_.push_back(group);
+        active_.push_back(ring_group);
       }
     }
     return frame;
@@ -175,10 +175,10 @@ TEST(FairQueue, TakesInTheOrderOfTheSlowOne) {
     SlowQueue slow;
     for (unsigned i = 0; i < 600; ++i) {
       for (unsigned put = random() % 40; put != 0; --put) {
-        const auto group = static_cast<std::uint16_t>(random() % (1 + random() % 20));
+        const auto ring_group = static_cast<std::uint16_t>(random() % (1 + random() % 20));
         frame::Frame& frame = frames.make(64 + random() % 9000);
-        ASSERT_EQ(queue.put(frame, group), std::nullopt);
-        slow.put(frame, group);
+        ASSERT_EQ(queue.put(frame, ring_group), std::nullopt);
+        slow.put(frame, ring_group);
       }
       std::vector<frame::Frame*> taken(1 + random() % 37);
       taken.resize(queue.take(taken, {}));
@@ -192,15 +192,15 @@ TEST(FairQueue, TakesInTheOrderOfTheSlowOne) {
 /// Lemma 2 of the paper: over any time in which two lines always have frames, what they cost
 /// differs by less than three quanta.
 TEST(FairQueue, SharesCostNotFrames) {
-  constexpr std::array<std::uint32_t, 3> lengths{64, 1100, 9000}; // by group
+  constexpr std::array<std::uint32_t, 3> lengths{64, 1100, 9000}; // by ring group
   Frames frames;
   FairQueue queue(1U << 15);
   queue.resize(lengths.size());
   std::map<std::uint32_t, std::uint64_t> served; // cost by length
   const auto fill = [&] {
-    for (std::uint16_t group = 0; group < lengths.size(); ++group) {
-      while (queue.waiting(group) < 1000) {
-        ASSERT_EQ(queue.put(frames.make(lengths[group]), group), std::nullopt);
+    for (std::uint16_t ring_group = 0; ring_group < lengths.size(); ++ring_group) {
+      while (queue.waiting(ring_group) < 1000) {
+        ASSERT_EQ(queue.put(frames.make(lengths[ring_group]), ring_group), std::nullopt);
       }
     }
   };
@@ -264,12 +264,12 @@ TEST(FairQueue, ATenantsLinesShareItsRate) {
   queue.resize(3);
   queue.set_rate(7, rate, at(0));
   queue.set_tenant(0, 7);
-  queue.set_tenant(1, 7); // group 2 has no tenant
+  queue.set_tenant(1, 7); // ring group 2 has no tenant
   std::array<std::uint64_t, 3> served{};
   for (std::uint64_t ns = 0; ns < kSecond; ns += 100'000) {
-    for (std::uint16_t group = 0; group < 3; ++group) {
+    for (std::uint16_t ring_group = 0; ring_group < 3; ++ring_group) {
       for (unsigned i = 0; i < 4; ++i) { // 40,000 a second
-        queue.put(frames.make(100U + group), group);
+        queue.put(frames.make(100U + ring_group), ring_group);
       }
     }
     for (const frame::Frame* frame : take_all(queue, ns)) {
@@ -282,8 +282,8 @@ TEST(FairQueue, ATenantsLinesShareItsRate) {
   EXPECT_EQ(queue.counters_of(2).over_rate + queue.counters_of(2).queue_full, 0U);
 }
 
-/// Line 0 always has frames; group 1 has something to send again, and group 2 both, as the worker's
-/// rounds are: lines first.
+/// Line 0 always has frames; ring group 1 has something to send again, and ring group 2 both, as
+/// the worker's rounds are: lines first.
 TEST(FairQueue, WhatIsSentAgainGetsItsTurnOfATenantsTokens) {
   constexpr std::uint64_t rate = 10'000;
   Frames frames;
@@ -292,20 +292,20 @@ TEST(FairQueue, WhatIsSentAgainGetsItsTurnOfATenantsTokens) {
   queue.set_rate(0, rate, at(0));
   std::array<std::uint64_t, 3> served{};
   std::array<std::uint64_t, 3> again{};
-  for (std::uint16_t group = 0; group < 3; ++group) {
-    queue.set_tenant(group, 0);
+  for (std::uint16_t ring_group = 0; ring_group < 3; ++ring_group) {
+    queue.set_tenant(ring_group, 0);
   }
   for (std::uint64_t ns = 0; ns < kSecond; ns += 20'000) { // five rounds for each token
-    for (const std::uint16_t group : {0, 2}) {
-      queue.put(frames.make(100U + group), group);
+    for (const std::uint16_t ring_group : {0, 2}) {
+      queue.put(frames.make(100U + ring_group), ring_group);
     }
     for (const frame::Frame* frame : take_all(queue, ns)) {
       ++served[frame->length - 100];
     }
-    for (const std::uint16_t group : {1, 2}) {
-      if (queue.may_send_again(group, at(ns))) {
-        queue.charge(group, 1000);
-        ++again[group];
+    for (const std::uint16_t ring_group : {1, 2}) {
+      if (queue.may_send_again(ring_group, at(ns))) {
+        queue.charge(ring_group, 1000);
+        ++again[ring_group];
       }
     }
   }
@@ -372,14 +372,14 @@ TEST(FairQueue, AllLinesComeBackForWhomThereIsAToken) {
   FairQueue queue(64);
   queue.resize(3);
   queue.set_rate(0, 1000, at(0));
-  for (std::uint16_t group = 0; group < 3; ++group) {
-    queue.set_tenant(group, 0);
+  for (std::uint16_t ring_group = 0; ring_group < 3; ++ring_group) {
+    queue.set_tenant(ring_group, 0);
   }
   while (queue.passes(0, at(0))) {
   }
-  for (std::uint16_t group = 0; group < 3; ++group) {
-    EXPECT_FALSE(queue.put(frames.make(100), group));
-    EXPECT_FALSE(queue.put(frames.make(100), group));
+  for (std::uint16_t ring_group = 0; ring_group < 3; ++ring_group) {
+    EXPECT_FALSE(queue.put(frames.make(100), ring_group));
+    EXPECT_FALSE(queue.put(frames.make(100), ring_group));
   }
   EXPECT_EQ(take_all(queue, 0).size(), 0U);
   EXPECT_EQ(take_all(queue, 2'000'000).size(), 2U);
@@ -510,9 +510,9 @@ TEST(FairShares, FramesWaitOnWhenAnotherRingJoinsTwoGroups) {
   both.members.resize(2);
   both.members.push_back(jobs.flooder.ring().members[0]);
   both.members.push_back(jobs.flooder.ring().members[1]);
-  ASSERT_EQ(jobs.bench.inside().rings().group_of_ring(1), 1U);
+  ASSERT_EQ(jobs.bench.inside().rings().ring_group_of(1), 1U);
   jobs.bench.inside().add_ring(both);
-  ASSERT_EQ(jobs.bench.inside().rings().group_of_ring(1), 0U) << "a test of packets that move";
+  ASSERT_EQ(jobs.bench.inside().rings().ring_group_of(1), 0U) << "a test of packets that move";
   jobs.bench.send(packets[1], jobs.victim.port_of(0));
   EXPECT_EQ(jobs.bench.accounting().queued, 5U);
   jobs.bench.serve(10);
@@ -522,7 +522,7 @@ TEST(FairShares, FramesWaitOnWhenAnotherRingJoinsTwoGroups) {
 
 TEST(FairShares, ATenantsRateHoldsForItsRing) {
   TwoJobs jobs;
-  ASSERT_EQ(jobs.bench.inside().rings().group_of_ring(0), 0U);
+  ASSERT_EQ(jobs.bench.inside().rings().ring_group_of(0), 0U);
   jobs.bench.inside().queue().set_shares({.rates = {1000}, .tenants = {0}}, jobs.bench.now);
   jobs.flood(500);
   EXPECT_EQ(jobs.bench.accounting().queued, FairQueue::kShortestLine);

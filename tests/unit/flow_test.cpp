@@ -174,25 +174,25 @@ TEST(Schedule, NamesTheRingsWhoseTimeHasCome) {
   schedule.expect(2, 30);
   schedule.expect(2, 40); // the earlier time holds
   EXPECT_EQ(schedule.next(), 30u);
-  std::vector<std::uint16_t> looked;
-  const auto look = [&](std::uint16_t ring) {
-    looked.push_back(ring);
+  std::vector<std::uint16_t> polled;
+  const auto act = [&](std::uint16_t ring) {
+    polled.push_back(ring);
     return std::uint64_t{90};
   };
-  schedule.look(29, look);
-  EXPECT_TRUE(looked.empty());
-  schedule.look(30, look);
-  EXPECT_EQ(looked, (std::vector<std::uint16_t>{2}));
+  schedule.poll(29, act);
+  EXPECT_TRUE(polled.empty());
+  schedule.poll(30, act);
+  EXPECT_EQ(polled, (std::vector<std::uint16_t>{2}));
   EXPECT_EQ(schedule.next(), 50u);
-  schedule.look(60, look);
-  EXPECT_EQ(looked, (std::vector<std::uint16_t>{2, 1}));
+  schedule.poll(60, act);
+  EXPECT_EQ(polled, (std::vector<std::uint16_t>{2, 1}));
   EXPECT_EQ(schedule.next(), 90u);
   schedule.resize(4);
   schedule.expect(3, 10);
   EXPECT_EQ(schedule.next(), 10u);
 }
 
-/// Which rings are looked at does not depend on how many there are, nor on their neighbours.
+/// Which rings are polled does not depend on how many there are, nor on their neighbours.
 TEST(Schedule, FindsEveryRingAmongMany) {
   constexpr std::uint16_t rings = 1000;
   std::mt19937 random(1);
@@ -215,9 +215,9 @@ TEST(Schedule, FindsEveryRingAmongMany) {
       ASSERT_GT(*std::ranges::min_element(expected), now);
       continue;
     }
-    std::vector<std::uint16_t> looked;
-    schedule.look(now, [&](std::uint16_t ring) {
-      looked.push_back(ring);
+    std::vector<std::uint16_t> polled;
+    schedule.poll(now, [&](std::uint16_t ring) {
+      polled.push_back(ring);
       schedule.expect(static_cast<std::uint16_t>((ring + 31) % rings), now + 7);
       return ring % 3 == 0 ? now + 40 : stage::Schedule::kNever;
     });
@@ -229,7 +229,7 @@ TEST(Schedule, FindsEveryRingAmongMany) {
         expected[ring] = ring % 3 == 0 ? now + 40 : stage::Schedule::kNever;
       }
     }
-    ASSERT_EQ(looked, due) << now;
+    ASSERT_EQ(polled, due) << now;
   }
 }
 

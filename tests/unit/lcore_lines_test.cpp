@@ -594,7 +594,7 @@ TEST(LcoreLines, ResultsOfABurstLeaveBeforeItsOtherTraffic) {
     ASSERT_GT(left.size(), plain) << id;
     EXPECT_EQ((std::vector<Bytes>{left.end() - plain, left.end()}), stream.sent()) << id;
   }
-  EXPECT_NE(weir.lcore().worker()->ring_path().taken(), 0U);
+  EXPECT_NE(weir.lcore().worker()->cached_path().taken(), 0U);
 }
 
 /// Each contribution comes alone, so that its results leave at once: by the lcore whose port it is.

@@ -253,7 +253,7 @@ TEST(Resend, CostsTheRingsShareWhereOthersWait) {
   for (unsigned served = 0; served < 28; ++served) {
     crowd.bench.serve(1);
     crowd.bench.now.ns += kUs;
-    crowd.bench.look();
+    crowd.bench.poll_timers();
   }
   EXPECT_GE(crowd.resent(), 15U);
   EXPECT_LE(crowd.resent(), 40U);
@@ -290,7 +290,7 @@ TEST(Resend, GetsItsTurnOfATenantsPackets) {
     busy();
     crowd.bench.now.ns += 8 * kUs; // 125,000 a second
     crowd.bench.serve(64);
-    crowd.bench.look();
+    crowd.bench.poll_timers();
   }
   EXPECT_NEAR(static_cast<double>(crowd.resent()), 200, 10) << "half of 4 ms' packets";
 }

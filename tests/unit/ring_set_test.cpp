@@ -42,12 +42,12 @@ TEST(RingSet, NumbersNeighboursBothWays) {
       EXPECT_TRUE(numbers.insert(reverse).second);
       EXPECT_EQ(set.reverse_of(forward), reverse);
       EXPECT_EQ(set.reverse_of(reverse), forward);
-      const auto group = set.group_of_ring(job == &three ? 0 : 1);
-      EXPECT_EQ(set.group_of_pair(forward), group);
-      EXPECT_EQ(set.group_of_pair(reverse), group);
+      const auto ring_group = set.ring_group_of(job == &three ? 0 : 1);
+      EXPECT_EQ(set.ring_group_of_pair(forward), ring_group);
+      EXPECT_EQ(set.ring_group_of_pair(reverse), ring_group);
     }
   }
-  EXPECT_NE(set.group_of_ring(0), set.group_of_ring(1));
+  EXPECT_NE(set.ring_group_of(0), set.ring_group_of(1));
 }
 
 TEST(RingSet, KnowsNobodyElse) {
@@ -227,30 +227,30 @@ TEST(RingSet, RefusesAnAddressWithTwoPorts) {
 
 using Groups = std::vector<std::vector<std::uint16_t>>;
 
-/// Which rings are in one group. A ring's pairs must be in its own.
+/// Which rings are in one ring group. A ring's pairs must be in its own.
 Groups groups_of(const RingSet& set) {
   std::map<std::uint16_t, std::vector<std::uint16_t>> by_group;
   for (std::uint16_t ring = 0; ring < set.rings().size(); ++ring) {
-    by_group[set.group_of_ring(ring)].push_back(ring);
+    by_group[set.ring_group_of(ring)].push_back(ring);
     for (std::uint16_t rank = 0; rank < set.rings()[ring].children(); ++rank) {
       const std::uint16_t pair = set.pair_of(RingChild{ring, rank});
-      EXPECT_EQ(set.group_of_pair(pair), set.group_of_ring(ring));
-      EXPECT_EQ(set.group_of_pair(set.reverse_of(pair)), set.group_of_ring(ring));
+      EXPECT_EQ(set.ring_group_of_pair(pair), set.ring_group_of(ring));
+      EXPECT_EQ(set.ring_group_of_pair(set.reverse_of(pair)), set.ring_group_of(ring));
     }
   }
-  Groups groups;
+  Groups ring_groups;
   for (const auto& [_, members] : by_group) {
-    groups.push_back(members);
+    ring_groups.push_back(members);
   }
-  std::sort(groups.begin(), groups.end());
-  return groups;
+  std::sort(ring_groups.begin(), ring_groups.end());
+  return ring_groups;
 }
 
 TEST(RingSet, GroupsRingsThatShareAPair) {
   struct Row {
     const char* description;
     std::vector<std::vector<int>> rings;
-    std::vector<std::vector<std::uint16_t>> groups;
+    std::vector<std::vector<std::uint16_t>> ring_groups;
   };
 
   const std::vector<Row> rows{
@@ -273,7 +273,7 @@ TEST(RingSet, GroupsRingsThatShareAPair) {
     for (const auto& members : row.rings) {
       rings.push_back(ring_of(static_cast<std::uint32_t>(rings.size()), members));
     }
-    EXPECT_EQ(groups_of(RingSet(rings)), row.groups) << row.description;
+    EXPECT_EQ(groups_of(RingSet(rings)), row.ring_groups) << row.description;
   }
 }
 
@@ -294,17 +294,17 @@ TEST(RingSet, KeepsItsNumbersWhenARingJoins) {
     const wire::IpAddress next = three.ip_of(three.successor_of(rank));
     EXPECT_EQ(after.pair_of(own, next), before.pair_of(own, next));
     EXPECT_EQ(after.pair_of(next, own), before.pair_of(next, own));
-    EXPECT_EQ(after.group_of_pair(after.pair_of(own, next)), 0);
+    EXPECT_EQ(after.ring_group_of_pair(after.pair_of(own, next)), 0);
   }
-  EXPECT_EQ(after.group_of_pair(after.pair_of(four.ip_of(3), four.ip_of(0))), 1);
+  EXPECT_EQ(after.ring_group_of_pair(after.pair_of(four.ip_of(3), four.ip_of(0))), 1);
 }
 
 TEST(RingSet, JoinsGroupsThatANewRingTouches) {
   const RingSet before({ring_of(1, {1, 2, 3}), ring_of(2, {4, 5, 6})});
-  EXPECT_NE(before.group_of_ring(0), before.group_of_ring(1));
+  EXPECT_NE(before.ring_group_of(0), before.ring_group_of(1));
   const RingSet after = before.with(ring_of(3, {1, 2, 4, 5}));
-  EXPECT_EQ(after.group_of_ring(0), after.group_of_ring(1));
-  EXPECT_EQ(after.group_of_ring(0), after.group_of_ring(2));
+  EXPECT_EQ(after.ring_group_of(0), after.ring_group_of(1));
+  EXPECT_EQ(after.ring_group_of(0), after.ring_group_of(2));
 }
 
 TEST(RingSet, FreesTheIdOfAWithdrawnRingAndKeepsItsNeighbours) {
@@ -437,7 +437,7 @@ TEST(RingSet, FindsEveryPairOfAsManyMembersAsItTakes) {
       ASSERT_NE(pair, 0);
       ASSERT_FALSE(seen[pair]);
       seen[pair] = true;
-      ASSERT_EQ(set.group_of_pair(pair), ring);
+      ASSERT_EQ(set.ring_group_of_pair(pair), ring);
       ASSERT_EQ(set.pair_of(RingChild{ring, rank}), pair);
       ASSERT_EQ(set.reverse_of(pair), set.pair_of(next, own));
     }

@@ -73,8 +73,8 @@ class Bench {
   }
 
   /// The frames that leave when the timers are looked at.
-  std::vector<Sent> look() {
-    switch_.look(now);
+  std::vector<Sent> poll_timers() {
+    switch_.poll_timers(now);
     expect_balance();
     return sink_.take();
   }
@@ -96,9 +96,9 @@ class Bench {
   /// Lets time pass, and looks at the timers when they are due. The frames that leave meanwhile.
   std::vector<Sent> wait(std::uint64_t ns) {
     const std::uint64_t end = now.ns + ns;
-    while (switch_.next_look() <= end) {
-      now = frame::Instant{std::max(now.ns, switch_.next_look())};
-      switch_.look(now);
+    while (switch_.next_timer() <= end) {
+      now = frame::Instant{std::max(now.ns, switch_.next_timer())};
+      switch_.poll_timers(now);
     }
     now = frame::Instant{end};
     return collect();

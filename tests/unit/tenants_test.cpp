@@ -221,17 +221,17 @@ TEST(Tenants, ShareTheirRateByGroups) {
   Placement placement;
   placement.lcores.resize(2);
   placement.worker_of_ring = {0, 0, 1, 0, 1};
-  placement.worker_of_group = {0, 0, 1, 0, 1};
+  placement.worker_of_ring_group = {0, 0, 1, 0, 1};
   const Tenants tenants({{.name = "blue"}, {.name = "red", .packets_per_second = 1000}}, kMbufBytes,
                         set);
   const auto shares = tenants.shares(set, placement);
   ASSERT_EQ(shares.size(), 2U);
   EXPECT_THAT(shares[0].rates, ElementsAre(0, 666));
   EXPECT_THAT(shares[1].rates, ElementsAre(0, 333));
-  EXPECT_EQ(shares[0].tenants[set.group_of_ring(0)], 1);
-  EXPECT_EQ(shares[0].tenants[set.group_of_ring(3)], 1);
-  EXPECT_EQ(shares[0].tenants[set.group_of_ring(4)], stage::FairQueue::kNoTenant);
-  EXPECT_EQ(shares[1].tenants[set.group_of_ring(4)], 0);
+  EXPECT_EQ(shares[0].tenants[set.ring_group_of(0)], 1);
+  EXPECT_EQ(shares[0].tenants[set.ring_group_of(3)], 1);
+  EXPECT_EQ(shares[0].tenants[set.ring_group_of(4)], stage::FairQueue::kNoTenant);
+  EXPECT_EQ(shares[1].tenants[set.ring_group_of(4)], 0);
   const auto later = tenants.shares(set.without(2), placement);
   EXPECT_THAT(later[0].rates, ElementsAre(0, 1000));
   EXPECT_THAT(later[1].rates, ElementsAre(0, 0));

@@ -43,7 +43,7 @@ std::string packet_of(const TraceRecord& record, const Names& names) {
 
 std::string drop_of(const TraceRecord& record) {
   return fmt::format("dropped: {} in {} ({})", name_of(record.drop),
-                     stage::row_of(record.dropped_by).name, text_of(record.drop));
+                     stage::row_of(stage::stage_of(record)).name, text_of(record.drop));
 }
 
 /// "ACK", "NAK" or "RNR NAK".

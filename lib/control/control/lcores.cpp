@@ -60,8 +60,9 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     for (std::uint16_t port = 0; port < queues_of_port.size(); ++port) {
       lcore->route_port(port, *lcores[placement.transmitter_of_port[port]]);
     }
-    for (std::uint16_t group = 0; group < placement.worker_of_group.size(); ++group) {
-      lcore->route_group(group, *lcores[placement.worker_of_group[group]]);
+    for (std::uint16_t ring_group = 0; ring_group < placement.worker_of_ring_group.size();
+         ++ring_group) {
+      lcore->route_ring_group(ring_group, *lcores[placement.worker_of_ring_group[ring_group]]);
     }
     for (std::size_t i = 0; i < lcores.size() && settings.classifier.spare_rings != 0; ++i) {
       if (placement.lcores[i].works) {

@@ -37,26 +37,26 @@ int node_at(const std::vector<int>& nodes, std::size_t index) {
   return index < nodes.size() ? nodes[index] : kNoNode;
 }
 
-/// Deals each group once. The groups of withdrawn rings too: their neighbours' packets need a
-/// worker.
+/// Deals each ring group once. The ring groups of withdrawn rings too: their neighbours' packets
+/// need a worker.
 void deal_rings(Placement& placement, const ring::RingSet& rings, Dealer& workers) {
   std::map<std::uint16_t, std::size_t> dealt;
-  const auto worker_of = [&](std::uint16_t group) {
-    const auto known = dealt.find(group);
-    return known != dealt.end() ? known->second : dealt[group] = workers.next();
+  const auto worker_of = [&](std::uint16_t ring_group) {
+    const auto known = dealt.find(ring_group);
+    return known != dealt.end() ? known->second : dealt[ring_group] = workers.next();
   };
   placement.worker_of_ring.resize(rings.rings().size());
   for (const std::uint16_t ring : rings.present()) {
-    const std::size_t worker = worker_of(rings.group_of_ring(ring));
+    const std::size_t worker = worker_of(rings.ring_group_of(ring));
     placement.worker_of_ring[ring] = worker;
     placement.lcores[worker].rings.push_back(ring);
   }
   for (std::uint16_t pair = 1; pair <= rings.pairs(); ++pair) {
-    worker_of(rings.group_of_pair(pair));
+    worker_of(rings.ring_group_of_pair(pair));
   }
-  placement.worker_of_group.resize(dealt.empty() ? 0 : dealt.rbegin()->first + 1u);
-  for (const auto& [group, worker] : dealt) {
-    placement.worker_of_group[group] = worker;
+  placement.worker_of_ring_group.resize(dealt.empty() ? 0 : dealt.rbegin()->first + 1u);
+  for (const auto& [ring_group, worker] : dealt) {
+    placement.worker_of_ring_group[ring_group] = worker;
   }
 }
 
@@ -161,11 +161,11 @@ void Placement::close_port(std::uint16_t port) {
   }
 }
 
-void Placement::assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore) {
+void Placement::assign(std::uint16_t ring, std::uint16_t ring_group, std::size_t lcore) {
   worker_of_ring.resize(std::max<std::size_t>(worker_of_ring.size(), ring + 1u));
-  worker_of_group.resize(std::max<std::size_t>(worker_of_group.size(), group + 1u));
+  worker_of_ring_group.resize(std::max<std::size_t>(worker_of_ring_group.size(), ring_group + 1u));
   worker_of_ring[ring] = lcore;
-  worker_of_group[group] = lcore;
+  worker_of_ring_group[ring_group] = lcore;
 }
 
 std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
@@ -174,7 +174,7 @@ std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
   for (std::uint16_t child = 0; child < ring.children(); ++child) {
     const std::uint16_t pair = present.pair_of(ring.source_of(child), ring.destination_of(child));
     if (pair != 0) {
-      known.insert(placement.worker_of_group[present.group_of_pair(pair)]);
+      known.insert(placement.worker_of_ring_group[present.ring_group_of_pair(pair)]);
     }
   }
   if (known.size() == 1) {

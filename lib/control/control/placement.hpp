@@ -45,18 +45,19 @@ struct Placement {
   std::vector<std::size_t> receivers;    // lcores with the role rx
   std::vector<std::size_t> transmitters; // lcores with the role tx
   std::vector<std::size_t> transmitter_of_port;
-  std::vector<std::size_t> worker_of_group; // by group number, those of withdrawn rings included
-  std::vector<std::size_t> worker_of_ring;  // by index in the set
+  std::vector<std::size_t>
+      worker_of_ring_group; // by ring group number, those of withdrawn rings included
+  std::vector<std::size_t> worker_of_ring; // by index in the set
 
-  /// The lcore works for one ring more, in this group.
-  void assign(std::uint16_t ring, std::uint16_t group, std::size_t lcore);
+  /// The lcore works for one ring more, in this ring group.
+  void assign(std::uint16_t ring, std::uint16_t ring_group, std::size_t lcore);
   /// Deals a port's queues out to the receivers with the fewest, and the port to the transmitter
   /// with the fewest. Where lcores of the port's NUMA node have the role, only they get any.
   void open_port(std::uint16_t port, std::uint16_t rx_queues, int node);
   void close_port(std::uint16_t port);
 };
 
-/// Deals receive queues, ports and groups of rings out to the lcores with the role, in turn.
+/// Deals receive queues, ports and ring groups out to the lcores with the role, in turn.
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
 Placement place(const config::Config& config, const ring::RingSet& rings,
                 const NumaNodes& nodes = {});

@@ -180,7 +180,7 @@ void Reload::remember(const ReloadPlan& plan, const WriterLock& lock) {
 void Reload::carry_out(const Fitted& fitted, const WantedConfig& wanted, NewPorts& ports,
                        const WriterLock& lock) {
   const ReloadPlan& plan = fitted.plan;
-  std::vector<std::unique_ptr<stage::RingRoom>> rooms;
+  std::vector<std::unique_ptr<stage::WorkerRing>> rooms;
   for (std::size_t i = 0; i < plan.added.size(); ++i) {
     rooms.push_back(rings_.room_if_any(plan.added[i], fitted.lcores[i]));
   }

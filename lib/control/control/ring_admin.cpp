@@ -51,7 +51,7 @@ std::vector<RingCare> first_care(const ring::RingSet& rings, const config::Spare
 } // namespace
 
 struct RingAdmin::Withdrawn {
-  stage::RingRoom room;
+  stage::WorkerRing room;
   stage::Worker& worker;
 };
 
@@ -125,17 +125,17 @@ RingAdmission RingAdmin::admission(const WriterLock& lock) const {
           std::move(free)};
 }
 
-std::unique_ptr<stage::RingRoom> RingAdmin::room_if_any(const ring::RingSpec& spec,
-                                                        std::size_t lcore) const {
+std::unique_ptr<stage::WorkerRing> RingAdmin::room_if_any(const ring::RingSpec& spec,
+                                                          std::size_t lcore) const {
   try {
-    return std::make_unique<stage::RingRoom>(ring::Ring(spec), &chassis_.memories[lcore]);
+    return std::make_unique<stage::WorkerRing>(ring::Ring(spec), &chassis_.memories[lcore]);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-std::unique_ptr<stage::RingRoom> RingAdmin::room_for(const ring::RingSpec& spec, std::size_t lcore,
-                                                     const WriterLock& lock) const {
+std::unique_ptr<stage::WorkerRing>
+RingAdmin::room_for(const ring::RingSpec& spec, std::size_t lcore, const WriterLock& lock) const {
   auto room = room_if_any(spec, lcore);
   if (!room) { // in pieces that are too small
     RingBudget::check_memory(ring::Ring(spec), chassis_.rings.read(lock), 0);
@@ -150,22 +150,22 @@ void RingAdmin::remember(const ring::RingSpec& spec, const WriterLock&) {
 }
 
 void RingAdmin::enter_configured(const ring::RingSpec& spec, std::size_t lcore,
-                                 std::unique_ptr<stage::RingRoom> room, const WriterLock& lock) {
+                                 std::unique_ptr<stage::WorkerRing> room, const WriterLock& lock) {
   if (!room) {
     room = room_for(spec, lcore, lock);
   }
   enter(spec, lcore, std::move(*room), {.origin = Origin::configuration}, lock);
 }
 
-void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
+void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::WorkerRing room,
                       const RingCare& care, const WriterLock& lock) {
   const ring::RingSet& rings = chassis_.rings.read(lock);
   auto next = std::make_shared<const ring::RingSet>(rings.with(spec));
   const std::uint16_t index = rings.next_index();
-  const std::uint16_t group = next->group_of_ring(index);
+  const std::uint16_t ring_group = next->ring_group_of(index);
   captures_.learn(index, spec, lock);
   Placement placement = chassis_.placement.read(lock);
-  placement.assign(index, group, lcore);
+  placement.assign(index, ring_group, lcore);
   auto placed = std::make_shared<const Placement>(std::move(placement));
   const auto shares = chassis_.tenants.shares(*next, *placed);
   const RuleSweep sweep(chassis_, lock);
@@ -180,7 +180,7 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Ring
   placed = chassis_.placement.swap(std::move(placed), lock, quiesced);
   chassis_.give(shares, quiesced);
   for (const auto& other : chassis_.lcores) {
-    other->route_group(group, chassis_.lcores[lcore]);
+    other->route_ring_group(ring_group, chassis_.lcores[lcore]);
   }
 }
 

@@ -88,12 +88,13 @@ class RingAdmin {
   /// Throws RingRefused where no ring may come.
   void check_may_add(const ring::RingSpec& spec, const WriterLock& lock) const;
   /// nullptr when there is no memory for the ring now.
-  std::unique_ptr<stage::RingRoom> room_if_any(const ring::RingSpec& spec, std::size_t lcore) const;
+  std::unique_ptr<stage::WorkerRing> room_if_any(const ring::RingSpec& spec,
+                                                 std::size_t lcore) const;
   /// The next start's file may lack the ring. Throws JournalError.
   void remember(const ring::RingSpec& spec, const WriterLock& lock);
   /// `room`: nullptr: it is made now. Throws NoRoomForRing.
   void enter_configured(const ring::RingSpec& spec, std::size_t lcore,
-                        std::unique_ptr<stage::RingRoom> room, const WriterLock& lock);
+                        std::unique_ptr<stage::WorkerRing> room, const WriterLock& lock);
   void withdraw(std::uint32_t id, const WriterLock& lock);
   /// The set in force has changed the ring, and it is the file's, whoever has made it.
   void note_change(std::uint16_t ring, const WriterLock& lock, const lcore::Quiesce& quiesced);
@@ -106,10 +107,10 @@ class RingAdmin {
                              const WriterLock& lock) const;
   ring::RingBirth add(const ring::RingSpec& spec, Keeper keeper);
   void check_id(const ring::RingSpec& spec, const WriterLock& lock) const;
-  void enter(const ring::RingSpec& spec, std::size_t lcore, stage::RingRoom room,
+  void enter(const ring::RingSpec& spec, std::size_t lcore, stage::WorkerRing room,
              const RingCare& care, const WriterLock& lock);
-  std::unique_ptr<stage::RingRoom> room_for(const ring::RingSpec& spec, std::size_t lcore,
-                                            const WriterLock& lock) const;
+  std::unique_ptr<stage::WorkerRing> room_for(const ring::RingSpec& spec, std::size_t lcore,
+                                              const WriterLock& lock) const;
   void withdraw_index(std::uint16_t ring, const WriterLock& lock);
   std::shared_ptr<const ring::RingSet> take_out(std::uint16_t ring,
                                                 std::shared_ptr<const ring::RingSet> set_without,

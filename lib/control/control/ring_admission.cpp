@@ -63,7 +63,7 @@ std::size_t RingAdmission::add(const ring::RingSpec& spec) {
   const std::size_t lcore = worker_for(ring);
   RingBudget::check_memory(ring, rings_, free_.memory);
   const std::uint16_t index = rings_.next_index();
-  placement_.assign(index, next.group_of_ring(index), lcore);
+  placement_.assign(index, next.ring_group_of(index), lcore);
   free_.places[lcore] -= ring.children();
   free_.memory -= slot_bytes_of(ring);
   rings_ = std::move(next);

@@ -31,15 +31,15 @@ std::string owner_of(const ring::RingSpec& ring) {
 
 /// A present ring of another tenant with two neighbours of this one.
 std::optional<std::uint16_t> stranger_beside(const ring::Ring& ring, const ring::RingSet& present) {
-  std::set<std::uint16_t> groups;
+  std::set<std::uint16_t> ring_groups;
   for (std::uint16_t child = 0; child < ring.children(); ++child) {
     const std::uint16_t pair = present.pair_of(ring.source_of(child), ring.destination_of(child));
     if (pair != 0) {
-      groups.insert(present.group_of_pair(pair));
+      ring_groups.insert(present.ring_group_of_pair(pair));
     }
   }
   for (const std::uint16_t other : present.present()) {
-    if (groups.contains(present.group_of_ring(other)) &&
+    if (ring_groups.contains(present.ring_group_of(other)) &&
         spec_of(present, other).tenant != ring.spec().tenant) {
       return other;
     }
@@ -211,21 +211,21 @@ std::vector<stage::TenantShares> Tenants::shares(const ring::RingSet& present,
   }
   stage::TenantShares none;
   none.rates.resize(tenants_.size());
-  none.tenants.resize(placement.worker_of_group.size(), stage::FairQueue::kNoTenant);
+  none.tenants.resize(placement.worker_of_ring_group.size(), stage::FairQueue::kNoTenant);
   shares.resize(placement.lcores.size(), none);
   for (std::uint16_t tenant = 0; tenant < tenants_.size(); ++tenant) {
-    std::map<std::uint16_t, std::size_t> groups; // and the lcore of each
+    std::map<std::uint16_t, std::size_t> ring_groups; // and the lcore of each
     for (const std::uint16_t ring : use_of(tenants_[tenant], present).rings) {
-      groups[present.group_of_ring(ring)] = placement.worker_of_ring[ring];
+      ring_groups[present.ring_group_of(ring)] = placement.worker_of_ring[ring];
     }
     const std::uint64_t rate = tenants_[tenant].packets_per_second.value_or(0);
-    for (const auto& [group, lcore] : groups) {
-      shares[lcore].tenants[group] = tenant;
+    for (const auto& [ring_group, lcore] : ring_groups) {
+      shares[lcore].tenants[ring_group] = tenant;
       shares[lcore].rates[tenant] += rate;
     }
     for (stage::TenantShares& share : shares) {
-      std::uint64_t& part = share.rates[tenant]; // so far times its groups
-      part = part == 0 ? 0 : std::max<std::uint64_t>(part / groups.size(), 1);
+      std::uint64_t& part = share.rates[tenant]; // so far times its ring groups
+      part = part == 0 ? 0 : std::max<std::uint64_t>(part / ring_groups.size(), 1);
     }
   }
   return shares;

@@ -40,8 +40,9 @@ class Tenants {
   std::vector<TenantUse> uses(const ring::RingSet& present) const;
 
   /// By lcore of the placement: each worker's part of the tenants' packets per second. A tenant's
-  /// rate is split by the groups of its rings, so all workers together let no more pass; a worker's
-  /// part is lost for the others while its rings are silent. Empty if there are no tenants.
+  /// rate is split by the ring groups of its rings, so all workers together let no more pass; a
+  /// worker's part is lost for the others while its rings are silent. Empty if there are no
+  /// tenants.
   std::vector<stage::TenantShares> shares(const ring::RingSet& present,
                                           const Placement& placement) const;
 

@@ -30,7 +30,7 @@ stage::LineSnapshot lines_of(const control::TenantUse& use, const control::Rings
   std::set<std::uint16_t> counted;
   for (const stage::RingSnapshot& ring : seen.rings) {
     if (std::ranges::count(use.rings, ring.ring) != 0 &&
-        counted.insert(seen.set->group_of_ring(ring.ring)).second) {
+        counted.insert(seen.set->ring_group_of(ring.ring)).second) {
       sum.waiting += ring.line.waiting;
       sum.counters.waited += ring.line.counters.waited;
       sum.counters.queue_full += ring.line.counters.queue_full;

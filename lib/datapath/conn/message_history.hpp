@@ -147,7 +147,7 @@ class MessageHistory {
   std::span<MessageRecord> records_; // message m at m mod 2N
   std::uint32_t packets_per_message_;
   std::uint64_t newest_ = 0;
-  MessageRecord* last_found_; // where locate() looks first
+  MessageRecord* last_found_; // which locate() tries first
   std::optional<std::uint32_t> floor_;
 };
 

@@ -9,10 +9,6 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::stage {
-enum class StageId : std::uint8_t; // stage/graph.hpp
-}
-
 namespace weir::frame {
 
 /// What the switch did with a frame last.
@@ -33,6 +29,9 @@ enum class TraceEvent : std::uint8_t {
 
 inline constexpr std::size_t kTraceEvents = 12;
 
+/// The number of the stage that acted on a frame. What stages there are, only their callers know.
+enum class StageNumber : std::uint8_t {};
+
 struct TraceRecord {
   std::uint64_t now_ns = 0;
   std::uint64_t message = 0; // for ring events
@@ -46,8 +45,8 @@ struct TraceRecord {
   std::uint16_t child = 0;
   wire::Parsed parsed{};
   TraceEvent event{};
-  DropReason drop{};           // for dropped
-  stage::StageId dropped_by{}; // likewise
+  DropReason drop{};        // for dropped
+  StageNumber dropped_by{}; // likewise
 };
 
 std::string_view name_of(TraceEvent event);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lcore/prefetch.hpp"
-#include "stage/lanes.hpp"
+#include "stage/flow_cache.hpp"
 
 #include <rte_mbuf.h>
 
@@ -21,9 +21,9 @@ inline constexpr unsigned kBurst = 32;
 /// of these would be cleared each time.
 struct Kept {
   rte_mbuf* mbuf;
-  stage::Lane* lane;         // that it goes in; nullptr: it is parsed
-  const std::uint8_t* bytes; // of the frame, if its payload will be read
-  std::size_t size;          // likewise; else 0
+  stage::FlowCacheEntry* entry; // of its connection; nullptr: it is parsed
+  const std::uint8_t* bytes;    // of the frame, if its payload will be read
+  std::size_t size;             // likewise; else 0
 
   std::span<const std::uint8_t> payload() const { return {bytes, size}; }
 };
@@ -36,12 +36,12 @@ struct Burst {
   std::array<rte_mbuf*, kBurst + kMbufsAhead> mbufs; // `received` of them, then the last one again
   std::array<Kept, kBurst> kept;                     // in the order of arrival
   PayloadsAhead payloads;                            // of those that are kept
-  bool loads_slots = false;                          // of those that have lanes
+  bool loads_slots = false;                          // of those that have flow cache entries
 
   std::span<rte_mbuf* const> all() const { return std::span(mbufs).first(received); }
 
-  /// For mbufs that have come by this port. The last one is repeated, so that looks ahead need not
-  /// know where the burst ends.
+  /// For mbufs that have come by this port. The last one is repeated, so that who prefetches need
+  /// not know where the burst ends.
   void begin(std::uint16_t from) {
     port = from;
     kept_size = 0;
@@ -50,8 +50,8 @@ struct Burst {
     std::fill_n(mbufs.begin() + received, kMbufsAhead, mbufs[received - 1]);
   }
 
-  void keep(rte_mbuf* mbuf, stage::Lane* lane, std::span<const std::uint8_t> payload) {
-    kept[kept_size++] = {mbuf, lane, payload.data(), payload.size()};
+  void keep(rte_mbuf* mbuf, stage::FlowCacheEntry* entry, std::span<const std::uint8_t> payload) {
+    kept[kept_size++] = {mbuf, entry, payload.data(), payload.size()};
   }
 };
 

@@ -89,7 +89,7 @@ Lcore::Lcore(unsigned id, Idle idle, const Shared& shared, int node)
       forward_(shared.bridge, shared.max_frame_bytes, *this, counters_, trace_),
       receive_(shared.rings, shared.bridge, counters_),
       dispatch_(shared.rings, shared.magic_rule, forward_, *this),
-      fast_path_(shared.rings, shared.bridge, dispatch_, forward_),
+      l2_fast_path_(shared.rings, shared.bridge, dispatch_, forward_),
       worker_routes_(shared.rings->rings().size()) {}
 
 void Lcore::remove_rx_queues(std::uint16_t port) {
@@ -151,9 +151,9 @@ Outbox<rte_mbuf*>* Lcore::outbox_to(Lcore& worker) {
                     worker.worker_inbox_, worker_outboxes_);
 }
 
-void Lcore::route_group(std::uint16_t group, Lcore& worker) {
-  worker_routes_.resize(std::max<std::size_t>(worker_routes_.size(), group + 1u));
-  worker_routes_[group] = &worker == this ? nullptr : outbox_to(worker);
+void Lcore::route_ring_group(std::uint16_t ring_group, Lcore& worker) {
+  worker_routes_.resize(std::max<std::size_t>(worker_routes_.size(), ring_group + 1u));
+  worker_routes_[ring_group] = &worker == this ? nullptr : outbox_to(worker);
 }
 
 void Lcore::set_aging(std::uint64_t milliseconds) {
@@ -197,14 +197,14 @@ void Lcore::run() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     const unsigned work = round(clock.now());
     reader_.between_bursts();
-    switch (wish_.load(std::memory_order_acquire)) {
-    case Wish::run:
+    switch (request_.load(std::memory_order_acquire)) {
+    case Request::run:
       rest_after(work);
       break;
-    case Wish::stay_awake:
-      come_awake();
+    case Request::stay_awake:
+      wake();
       break;
-    case Wish::quiesce:
+    case Request::quiesce:
       wait_for_resume(clock);
       break;
     }
@@ -235,7 +235,7 @@ unsigned Lcore::round(frame::Instant now) {
   if (worker_) {
     work += serve(now);
     work += worker_->collect(now);
-    worker_->look(now);
+    worker_->poll_timers(now);
   }
   work += make_reductions_for_others();
   hand_on(now);
@@ -251,9 +251,9 @@ unsigned Lcore::receive_all(frame::Instant now) {
   for (const RxQueue& queue : rx_queues_) {
     frames += take_bursts([&] { return receive(queue, now); });
   }
-  const bool is_due = rounds_.rounds % kRoundsPerLook == 0 && !rx_queues_.empty();
+  const bool is_due = rounds_.rounds % kRoundsPerPoolCheck == 0 && !rx_queues_.empty();
   if (frames == 0 && is_due && shared_.pool != nullptr) {
-    look_for_mbufs();
+    check_mempool();
   }
   return frames;
 }
@@ -295,7 +295,7 @@ unsigned Lcore::serve(frame::Instant now) {
 
 /// Looks whether the mempool is empty. Not every driver counts frames that it lost for lack of an
 /// mbuf; an empty pool would then look like idle ports.
-void Lcore::look_for_mbufs() {
+void Lcore::check_mempool() {
   std::array<void*, kBurst> mbufs;
   if (rte_mempool_get_bulk(shared_.pool, mbufs.data(), kBurst) == 0) {
     rte_mempool_put_bulk(shared_.pool, mbufs.data(), kBurst);
@@ -319,38 +319,39 @@ void Lcore::look_for_mbufs() {
   rounds_.rx_burst.add(burst.received);
   send_or_keep(burst, now);
   expect(burst.received);
-  if (burst.kept_size != 0 && burst.kept.front().lane != nullptr) {
-    last_in_lane_ = burst.kept.front().size;
+  if (burst.kept_size != 0 && burst.kept.front().entry != nullptr) {
+    last_cached_bytes_ = burst.kept.front().size;
   }
-  is_alone_ = burst.received == 1;
+  is_single_frame_ = burst.received == 1;
   serve(burst, now);
-  is_alone_ = false;
+  is_single_frame_ = false;
 }
 
 /// Sends the frames of the fast path, and keeps the others.
 void Lcore::send_or_keep(Burst& burst, frame::Instant now) {
-  const bool has_lanes = start(burst);
+  const bool may_be_cached = start(burst);
   bool parses = false;
   Run run;
   run.ingress = burst.port;
   for (std::size_t place = 0; place < burst.received;) {
-    rte_mbuf* mbuf = look_at(place, burst);
+    rte_mbuf* mbuf = mbuf_at(place, burst);
     const bool follows_run = run.size != 0; // frames of one kind often follow one another
-    stage::Lane* lane = has_lanes && !follows_run ? lane_of(mbuf, burst.port) : nullptr;
-    if (lane == nullptr && add_to(run, mbuf, now)) {
+    stage::FlowCacheEntry* entry =
+        may_be_cached && !follows_run ? entry_of(mbuf, burst.port) : nullptr;
+    if (entry == nullptr && add_to(run, mbuf, now)) {
       ++place;
       continue;
     }
-    if (has_lanes && follows_run) {
-      lane = lane_of(mbuf, burst.port);
+    if (may_be_cached && follows_run) {
+      entry = entry_of(mbuf, burst.port);
     }
-    if (lane != nullptr) {
-      place = keep_all_of(*lane, place, burst);
-      run.has_company = true;
+    if (entry != nullptr) {
+      place = keep_all_of(*entry, place, burst);
+      run.may_follow_results = true;
     } else {
       ++place;
       if (keep_parsed(mbuf, burst, now)) {
-        parses = run.has_company = true;
+        parses = run.may_follow_results = true;
       }
     }
   }
@@ -358,40 +359,40 @@ void Lcore::send_or_keep(Burst& burst, frame::Instant now) {
   parses_frames_ = parses;
 }
 
-/// Returns whether its frames may have lanes.
+/// Returns whether its frames may have entries.
 bool Lcore::start(Burst& burst) {
   for (rte_mbuf* mbuf : burst.all().first(std::min(kMbufsAhead, burst.received))) {
     frame::prefetch(mbuf);
   }
-  fast_path_.begin_burst();
-  const bool has_lanes = worker_ && start_worker(burst);
+  l2_fast_path_.begin_burst();
+  const bool may_be_cached = worker_ && start_worker(burst);
   for (rte_mbuf* mbuf : burst.all().first(std::min(kFramesAhead, burst.received))) {
     load_header(mbuf);
   }
-  return has_lanes;
+  return may_be_cached;
 }
 
 /// The worker's part of start().
 bool Lcore::start_worker(Burst& burst) {
-  const bool has_few = burst.received <= kFewFrames;
-  burst.loads_slots = has_few || worker_->ring_path().is_far();
+  const bool has_few = burst.received <= kSmallBurst;
+  burst.loads_slots = has_few || worker_->cached_path().is_far();
   if (has_few) {
     for (rte_mbuf* mbuf : burst.all()) {
       prefetch_frame(mbuf);
-      prefetch_probable_bytes(mbuf, last_in_lane_);
+      prefetch_probable_bytes(mbuf, last_cached_bytes_);
     }
   }
-  worker_->ring_path().begin_burst();
-  // A tag that is rewritten after a frame has found its lane would leave with the frame.
-  const bool has_lanes = outer_tag_of(burst.port) != wire::EtherType::service_vlan;
-  if (has_lanes && worker_->ring_path().is_far()) {
+  worker_->cached_path().begin_burst();
+  // A tag that is rewritten after a frame has found its entry would leave with the frame.
+  const bool may_be_cached = outer_tag_of(burst.port) != wire::EtherType::service_vlan;
+  if (may_be_cached && worker_->cached_path().is_far()) {
     load_connections(burst);
   }
-  return has_lanes;
+  return may_be_cached;
 }
 
-/// The mbuf at this place. Loads what the look at a later one will read.
-[[gnu::always_inline]] inline rte_mbuf* Lcore::look_at(std::size_t place,
+/// The mbuf at this place. Loads what is read first of a later one.
+[[gnu::always_inline]] inline rte_mbuf* Lcore::mbuf_at(std::size_t place,
                                                        const Burst& burst) const {
   takes_over(burst.mbufs[place]);
   load_ahead_of(place, burst);
@@ -417,22 +418,22 @@ bool Lcore::start_worker(Burst& burst) {
   });
 }
 
-/// Keeps the frame at this place, whose lane it is, and those behind it that go in it as well.
+/// Keeps the frame at this place, whose entry this is, and those behind it that have the same one.
 /// Returns the place of the next one. Not inline: it needs all registers for itself.
-[[gnu::noinline]] std::size_t Lcore::keep_all_of(stage::Lane& lane, std::size_t place,
+[[gnu::noinline]] std::size_t Lcore::keep_all_of(stage::FlowCacheEntry& entry, std::size_t place,
                                                  Burst& burst) const {
   rte_mbuf* mbuf = burst.mbufs[place];
   burst.payloads.expect(mbuf->pkt_len); // of all of them
   const std::size_t most = burst.payloads.far_frames();
   for (;;) {
-    burst.keep(mbuf, &lane, bytes_of(mbuf));
+    burst.keep(mbuf, &entry, bytes_of(mbuf));
     load_next(std::min(most, burst.kept_size), burst);
     if (++place == burst.received) {
       return place;
     }
     mbuf = burst.mbufs[place];
     takes_over(mbuf);
-    if (!is_as_it_came(mbuf) || !lane.headers.matches(bytes_of(mbuf))) {
+    if (!is_as_it_came(mbuf) || !entry.headers.matches(bytes_of(mbuf))) {
       return place;
     }
     load_ahead_of(place, burst);
@@ -452,7 +453,8 @@ bool Lcore::keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now) {
   return true;
 }
 
-/// Loads what the look for the frame's way reads, and the place that parse() writes.
+/// Loads what the search for the frame's entry and egress port reads, and the place that parse()
+/// writes.
 void Lcore::load_header(rte_mbuf* mbuf) const {
   prefetch_header_of(mbuf);
   if (parses_frames_) { // as in the burst before
@@ -462,10 +464,10 @@ void Lcore::load_header(rte_mbuf* mbuf) const {
 
 /// Loads what serving the frame reads and writes.
 void Lcore::load(const Kept& frame, const Burst& burst) const {
-  if (frame.lane != nullptr) {
+  if (frame.entry != nullptr) {
     prefetch_frame(frame.mbuf);
     if (burst.loads_slots) {
-      stage::RingPath::load_slot(*frame.lane, frame.payload());
+      stage::CachedPath::load_slot(*frame.entry, frame.payload());
     }
   }
   prefetch_payload<frame::Cache::second>(frame.payload());
@@ -475,27 +477,28 @@ void Lcore::load_connections(const Burst& burst) {
   prefetch_headers(burst.all());
   std::array<std::span<const std::uint8_t>, kBurst> frames;
   std::ranges::transform(burst.all(), frames.begin(), first_piece_of);
-  worker_->ring_path().load(std::span(frames).first(burst.received), burst.port);
+  worker_->cached_path().load(std::span(frames).first(burst.received), burst.port);
 }
 
-/// The frames of a burst that go in one lane, as RingPath::take() asks for them.
-struct Lcore::FramesOfLane {
+/// The frames of a burst that follow one another and have one entry, as CachedPath::take() asks for
+/// them.
+struct Lcore::FramesOfEntry {
   const Lcore& lcore;
   Burst& burst;
   std::size_t place; // of the next one
-  const stage::Lane* lane;
+  const stage::FlowCacheEntry* entry;
 
   frame::Frame* next() {
-    if (place == burst.kept_size || burst.kept[place].lane != lane) {
+    if (place == burst.kept_size || burst.kept[place].entry != entry) {
       return nullptr;
     }
     lcore.load_next_to_serve(burst);
-    return &make_frame(burst.kept[place++].mbuf, burst.port, lane->headers.packet());
+    return &make_frame(burst.kept[place++].mbuf, burst.port, entry->headers.packet());
   }
 };
 
-/// What is kept, in the order of arrival. Payloads are loaded while those before them are worked
-/// on. Not inline: it needs all registers for itself.
+/// Serves the kept frames in the order of arrival. Payloads are loaded while the frames before them
+/// are worked on. Not inline: it needs all registers for itself.
 [[gnu::noinline]] void Lcore::serve(Burst& burst, frame::Instant now) {
   frame::PortCounters& port = ports_[burst.port];
   const std::span kept = std::span(burst.kept).first(burst.kept_size);
@@ -504,26 +507,26 @@ struct Lcore::FramesOfLane {
       [&](std::size_t soon) { prefetch_start_of_payload(kept[soon].payload()); });
   for (std::size_t place = 0; place < kept.size();) {
     const Kept& first = kept[place];
-    if (first.lane == nullptr) {
+    if (first.entry == nullptr) {
       load_next_to_serve(burst);
       dispatch_.accept(frame_of(first.mbuf), now);
       ++place;
       continue;
     }
-    const unsigned taken =
-        worker_->ring_path().take(*first.lane, now, FramesOfLane{*this, burst, place, first.lane});
+    const unsigned taken = worker_->cached_path().take(
+        *first.entry, now, FramesOfEntry{*this, burst, place, first.entry});
     port.rx_packets += taken;
-    port.rx_bytes += taken * first.size; // a lane's frames are of one length
+    port.rx_bytes += taken * first.size; // an entry's frames are of one length
     place += taken;
-    if (place < kept.size() && kept[place].lane == first.lane) {
+    if (place < kept.size() && kept[place].entry == first.entry) {
       dispatch_.accept(*parse(kept[place++].mbuf, burst.port, now), now);
     }
   }
 }
 
 /// nullptr when the frame must take another way.
-stage::Lane* Lcore::lane_of(const rte_mbuf* mbuf, std::uint16_t port) {
-  return is_as_it_came(mbuf) ? worker_->ring_path().lane_of(bytes_of(mbuf), port) : nullptr;
+stage::FlowCacheEntry* Lcore::entry_of(const rte_mbuf* mbuf, std::uint16_t port) {
+  return is_as_it_came(mbuf) ? worker_->cached_path().entry_of(bytes_of(mbuf), port) : nullptr;
 }
 
 /// False when the frame must take the stages.
@@ -532,7 +535,7 @@ bool Lcore::add_to(Run& run, rte_mbuf* mbuf, frame::Instant now) {
     return false;
   }
   const std::span<const std::uint8_t> bytes = bytes_of(mbuf);
-  const std::uint16_t egress = fast_path_.egress_of(bytes, run.ingress, now.ms());
+  const std::uint16_t egress = l2_fast_path_.egress_of(bytes, run.ingress, now.ms());
   if (egress == frame::kNoPort) {
     return false;
   }
@@ -556,7 +559,7 @@ void Lcore::send(Run& run) {
   ports_[run.ingress].rx_bytes += run.bytes;
   if (leaves_here(traffic, run.egress)) {
     TxPort& port = *tx_ports_[run.egress];
-    if (run.size >= kWorthPassing && !run.has_company) {
+    if (run.size >= kMinBurstToDevice && !run.may_follow_results) {
       mbufs = mbufs.subspan(port.pass(mbufs, run.bytes, counters_, ports_[run.egress]));
     }
     if (!mbufs.empty()) {
@@ -593,14 +596,14 @@ frame::Frame* Lcore::parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant no
   }
   receive_.accept(frame, now);
   if (frame.pair == 0) {
-    fast_path_.close();
+    l2_fast_path_.close();
   }
   return &frame;
 }
 
 bool Lcore::ask(slot::Reduction& reduction) {
   const slot::Reduction::Task& task = reduction.task();
-  if (helpers_.empty() || task.frames.size() * task.result.size() < kWorthAsking) {
+  if (helpers_.empty() || task.frames.size() * task.result.size() < kMinBytesToOffload) {
     return false;
   }
   next_helper_ = next_helper_ + 1 < helpers_.size() ? next_helper_ + 1 : 0;
@@ -620,8 +623,8 @@ unsigned Lcore::take_worker_handoff(WorkerHandoff& inbox, frame::Instant now) {
   const unsigned count = inbox.pop(burst);
   expect(count);
   for_each_parsed(std::span(burst).first(count), [&](frame::Frame& frame) {
-    ++taken_up_;
-    worker_->accept(frame, shared_.rings->group_of_pair(frame.pair), now);
+    ++handoff_in_;
+    worker_->accept(frame, shared_.rings->ring_group_of_pair(frame.pair), now);
   });
   return count;
 }
@@ -640,7 +643,7 @@ unsigned Lcore::take_tx_handoffs() {
       std::array<TxRequest, kBurst> burst;
       const unsigned count = inbox->pop(burst);
       for (const TxRequest& request : std::span(burst).first(count)) {
-        taken_up_ += request.departure == frame::Departure::copy ? 0 : 1;
+        handoff_in_ += request.departure == frame::Departure::copy ? 0 : 1;
         queue_on(request);
       }
       work += count;
@@ -693,7 +696,7 @@ void Lcore::transmit(frame::Frame& frame, l2::PortSet ports) {
 
 void Lcore::transmit_results(std::span<frame::Frame* const> results,
                              std::span<const std::optional<std::uint16_t>> ports) {
-  if (is_alone_) {
+  if (is_single_frame_) {
     return transmit_at_once(results, ports);
   }
   for (std::size_t place = 0; place < results.size(); ++place) {
@@ -707,7 +710,7 @@ void Lcore::transmit_results(std::span<frame::Frame* const> results,
 [[gnu::noinline]] void
 Lcore::transmit_at_once(std::span<frame::Frame* const> results,
                         std::span<const std::optional<std::uint16_t>> ports) {
-  is_alone_ = false;
+  is_single_frame_ = false;
   for (const std::optional<std::uint16_t>& port : ports) {
     if (is_idle(*port)) {
       tx_ports_[*port]->load_queue(frame::TrafficClass::ring);
@@ -763,19 +766,19 @@ Lcore::transmit_at_once(std::span<frame::Frame* const> results,
   if (next == nullptr) {
     return queue_on(request);
   }
-  handed_on_ += request.departure == frame::Departure::copy ? 0 : 1;
+  handoff_out_ += request.departure == frame::Departure::copy ? 0 : 1;
   next->put(request, [this](const TxRequest& refused) { take_back(refused); });
 }
 
 /// For a request that the transmitting lcore is too slow to take.
 void Lcore::take_back(const TxRequest& request) {
-  handed_on_ -= request.departure == frame::Departure::copy ? 0 : 1;
+  handoff_out_ -= request.departure == frame::Departure::copy ? 0 : 1;
   could_not_leave(request, queue_full(request.traffic));
 }
 
 /// For a frame that the worker is too slow to take.
 void Lcore::take_back(rte_mbuf* mbuf, frame::Instant now) {
-  --handed_on_;
+  --handoff_out_;
   --rounds_.handed_over;
   forward_.drop<stage::StageId::dispatch>(frame_of(mbuf), DropReason::worker_queue_full, now);
 }
@@ -810,7 +813,7 @@ void Lcore::could_not_leave(const TxRequest& request, DropReason reason) {
     return frame::TraceRecord{.egress = l2::PortSet{1} << request.port,
                               .event = frame::TraceEvent::dropped,
                               .drop = reason,
-                              .dropped_by = stage::StageId::transmit};
+                              .dropped_by = stage::number_of(stage::StageId::transmit)};
   });
   count_undelivered(request.departure, reason, counters_);
   ports_[request.port].count_dropped(request.traffic);
@@ -833,16 +836,16 @@ frame::Frame* Lcore::originate(std::uint32_t bytes) {
   return &make_frame(mbuf, frame::kNoPort);
 }
 
-void Lcore::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
-  Outbox<rte_mbuf*>* next = worker_routes_[group];
+void Lcore::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
+  Outbox<rte_mbuf*>* next = worker_routes_[ring_group];
   if (next == nullptr) {
-    return worker_->accept(frame, group, now);
+    return worker_->accept(frame, ring_group, now);
   }
   if (frame.packet.parsed == wire::Parsed::message) {
     // Here, because any lcore can verify, and the ring has only one worker.
     wire::verify_icrc(frame);
   }
-  ++handed_on_;
+  ++handoff_out_;
   ++rounds_.handed_over;
   next->put(mbuf_of(frame), [&](rte_mbuf* mbuf) { take_back(mbuf, now); });
 }
@@ -865,7 +868,7 @@ void Lcore::rest_after(unsigned work) {
 }
 
 /// Called before a stop. Does the stop's other work at a time when nobody waits for it.
-void Lcore::come_awake() {
+void Lcore::wake() {
   if (state_.load(std::memory_order_relaxed) != State::awake) {
     switches_when_awake_ = context_switches();
     state_.store(State::awake, std::memory_order_release);
@@ -878,7 +881,7 @@ void Lcore::wait_for_resume(const Clock& clock) {
   const std::uint64_t start = clock.now().ns;
   state_.store(State::quiescent, std::memory_order_release);
   std::uint64_t spins = 0;
-  for (; wish_.load(std::memory_order_acquire) == Wish::quiesce; ++spins) {
+  for (; request_.load(std::memory_order_acquire) == Request::quiesce; ++spins) {
     if (spins < kSpinsBeforeYield) {
       rte_pause();
     } else {
@@ -886,15 +889,15 @@ void Lcore::wait_for_resume(const Clock& clock) {
     }
   }
   state_.store(State::running, std::memory_order_release);
-  const std::uint64_t stood_still = clock.now().ns - start;
-  rounds_.quiescent_ns.add(stood_still);
-  const std::uint64_t gave_way = std::max(spins, kSpinsBeforeYield) - kSpinsBeforeYield;
-  rounds_.last_stop = {stood_still, context_switches() - switches_when_awake_ <= gave_way};
+  const std::uint64_t quiesced_ns = clock.now().ns - start;
+  rounds_.quiescent_ns.add(quiesced_ns);
+  const std::uint64_t yields = std::max(spins, kSpinsBeforeYield) - kSpinsBeforeYield;
+  rounds_.last_stop = {quiesced_ns, context_switches() - switches_when_awake_ <= yields};
 }
 
 std::uint64_t Lcore::queued() const {
   // May be negative on one lcore; the sum over all lcores is right.
-  std::uint64_t frames = handed_on_ - taken_up_;
+  std::uint64_t frames = handoff_out_ - handoff_in_;
   for (const auto& port : tx_ports_) {
     frames += port ? port->frames_waiting() : 0;
   }
@@ -923,7 +926,7 @@ void Lcore::discard_handed_on() {
   rte_mbuf* mbuf = nullptr;
   for (const auto& inbox : worker_inbox_) {
     while (inbox->pop({&mbuf, 1}) != 0) {
-      ++taken_up_;
+      ++handoff_in_;
       counters_.count(DropReason::worker_queue_full);
       free_mbuf(mbuf);
     }
@@ -932,7 +935,7 @@ void Lcore::discard_handed_on() {
   for (const auto& inboxes : tx_inbox_) {
     for (const auto& inbox : inboxes) {
       while (inbox->pop({&request, 1}) != 0) {
-        taken_up_ += request.departure == frame::Departure::copy ? 0 : 1;
+        handoff_in_ += request.departure == frame::Departure::copy ? 0 : 1;
         could_not_leave(request, queue_full(request.traffic));
       }
     }

@@ -11,8 +11,8 @@
 #include "lcore/transmit.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/dispatch.hpp"
-#include "stage/fast_path.hpp"
 #include "stage/forward.hpp"
+#include "stage/l2_fast_path.hpp"
 #include "stage/receive.hpp"
 #include "stage/worker.hpp"
 
@@ -63,7 +63,7 @@ struct RoundCounters {
   std::uint64_t idle_rounds = 0;
   std::uint64_t reductions_for_others = 0; // slots reduced for other lcores' workers
   std::uint64_t handed_over = 0;           // frames for other lcores' workers
-  std::uint64_t starved_rounds = 0;        // of the rounds that looked: the mempool was empty
+  std::uint64_t starved_rounds = 0;        // of the rounds that checked: the mempool was empty
   frame::Histogram rx_burst;               // packets in each receive burst that is not empty
   frame::Histogram quiescent_ns;           // length of each stop, time without the CPU included
   Stop last_stop;                          // the last one before the stop in which this is read
@@ -83,7 +83,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     l2::Bridge& bridge;
     std::vector<std::uint32_t> max_frame_bytes; // by port
     conn::MagicRule::Settings magic_rule;
-    rte_mempool* pool = nullptr; // the ports' mempool; nullptr: do not look whether it is empty
+    rte_mempool* pool = nullptr; // the ports' mempool; nullptr: do not check whether it is empty
     std::vector<wire::EtherType> outer_tags; // by port; those that it lacks: 802.1Q
   };
 
@@ -115,8 +115,8 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void add_helper(Lcore& helper);
   /// Makes the hand-off ring to `worker`, before it is needed.
   void reach(Lcore& worker);
-  /// Packets of this group of rings go to `worker`, which may be this lcore.
-  void route_group(std::uint16_t group, Lcore& worker);
+  /// Packets of this ring group go to `worker`, which may be this lcore.
+  void route_ring_group(std::uint16_t ring_group, Lcore& worker);
   /// Makes the hand-off rings to `transmitter`, before they are needed.
   void reach_transmitter(Lcore& transmitter);
   /// Frames for this port go to `transmitter`, which may be this lcore.
@@ -125,7 +125,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   /// Runs until stop().
   void run();
 
-  /// One round, for callers that drive the lcore themselves: looks at every queue and hand-off ring
+  /// One round, for callers that drive the lcore themselves: polls every queue and hand-off ring
   /// once. Returns the number of frames it moved.
   unsigned round(frame::Instant now);
 
@@ -141,15 +141,15 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   // For one thread at a time that wants to read several lcores at once. First all lcores stay
   // awake, so that none sleeps while others are stopped for it. Then all stop between two rounds.
   // Each call returns at once. Until resume(), the caller may read and change anything.
-  void stay_awake() { wish_.store(Wish::stay_awake, std::memory_order_release); }
+  void stay_awake() { request_.store(Request::stay_awake, std::memory_order_release); }
 
   bool is_awake() const { return has_come_to(State::awake); }
 
-  void quiesce() { wish_.store(Wish::quiesce, std::memory_order_release); }
+  void quiesce() { request_.store(Request::quiesce, std::memory_order_release); }
 
   bool is_quiescent() const { return has_come_to(State::quiescent); }
 
-  void resume() { wish_.store(Wish::run, std::memory_order_release); }
+  void resume() { request_.store(Request::run, std::memory_order_release); }
 
   unsigned id() const { return id_; }
 
@@ -180,23 +180,25 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   bool transmits() const;
 
  private:
-  enum class Wish : std::uint8_t { run, stay_awake, quiesce };
+  enum class Request : std::uint8_t { run, stay_awake, quiesce };
   enum class State : std::uint8_t { running, awake, quiescent };
 
   // Bursts from one place in a round, while frames wait for the worker. More than it serves, so
   // that what a ring sends too much is dropped from its own line and not where all rings' frames
   // arrive; not much more, so that time is left to serve.
   static constexpr unsigned kMostBursts = 4;
-  static constexpr unsigned kWorthPassing = 8;   // frames, for a burst of their own to the device
-  static constexpr unsigned kReductionBurst = 4; // slots
-  static constexpr std::size_t kWorthAsking = 2048; // bytes of a slot, all ranks
+  static constexpr unsigned kMinBurstToDevice = 8; // frames, for a burst of their own to the device
+  static constexpr unsigned kReductionBurst = 4;   // slots
+  static constexpr std::size_t kMinBytesToOffload = 2048; // bytes of a slot, all ranks
   static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
-  /// So few of a burst are asked for before it is known what they are: nothing else waits.
-  static constexpr unsigned kFewFrames = 2;
-  static constexpr std::uint64_t kRoundsPerLook = 64; // rounds between two looks at the mempool
+  /// A burst of so few frames is short: nothing else waits. So what its frames probably need is
+  /// loaded before anybody has checked what they are.
+  static constexpr unsigned kSmallBurst = 2;
+  static constexpr std::uint64_t kRoundsPerPoolCheck =
+      64; // rounds between two checks of the mempool
 
-  struct FramesOfLane;
+  struct FramesOfEntry;
 
   /// Frames of a burst that go the fast path one after the other, by one egress port.
   struct Run {
@@ -204,7 +206,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
     std::uint16_t egress = frame::kNoPort;
     unsigned size = 0;
     std::uint64_t bytes = 0;
-    bool has_company = false; // of frames that take the stages: their results may have to go first
+    bool may_follow_results = false; // Frames before these in the burst take the stages. Their
+                                     // results may have to leave first, so
+    // these go through the backlog.
     std::array<rte_mbuf*, kBurst> mbufs;
   };
 
@@ -219,7 +223,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
                         std::span<const std::optional<std::uint16_t>> ports) override;
   void release(frame::Frame& frame) override;
   frame::Frame* originate(std::uint32_t bytes) override;
-  void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
+  void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
   bool ask(slot::Reduction& reduction) override;
 
   Outbox<rte_mbuf*>* outbox_to(Lcore& worker);
@@ -232,9 +236,9 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void send_or_keep(Burst& burst, frame::Instant now);
   bool start(Burst& burst);
   bool start_worker(Burst& burst);
-  rte_mbuf* look_at(std::size_t place, const Burst& burst) const;
-  stage::Lane* lane_of(const rte_mbuf* mbuf, std::uint16_t port);
-  std::size_t keep_all_of(stage::Lane& lane, std::size_t place, Burst& burst) const;
+  rte_mbuf* mbuf_at(std::size_t place, const Burst& burst) const;
+  stage::FlowCacheEntry* entry_of(const rte_mbuf* mbuf, std::uint16_t port);
+  std::size_t keep_all_of(stage::FlowCacheEntry& entry, std::size_t place, Burst& burst) const;
   bool keep_parsed(rte_mbuf* mbuf, Burst& burst, frame::Instant now);
   void load_connections(const Burst& burst);
   void load_header(rte_mbuf* mbuf) const;
@@ -246,7 +250,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void send(Run& run);
   unsigned serve(frame::Instant now);
   void serve(Burst& burst, frame::Instant now);
-  void look_for_mbufs();
+  void check_mempool();
   void expect(std::size_t frames);
   wire::EtherType outer_tag_of(std::uint16_t port) const;
   frame::Frame* parse(rte_mbuf* mbuf, std::uint16_t port, frame::Instant now);
@@ -281,7 +285,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   void could_not_leave(const TxRequest& request, DropReason reason);
   void discard_handed_on();
   void rest_after(unsigned work);
-  void come_awake();
+  void wake();
   void wait_for_resume(const Clock& clock);
 
   unsigned id_;
@@ -296,14 +300,14 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   stage::Forward forward_;
   stage::Receive receive_;
   stage::Dispatch dispatch_;
-  stage::FastPath fast_path_;
+  stage::L2FastPath l2_fast_path_;
   std::optional<stage::Worker> worker_;
 
   std::vector<RxQueue> rx_queues_;
-  bool parses_frames_ = false;   // some of the last burst: neither fast path nor lane was theirs
-  Burst burst_;                  // the last one; here, so that an empty queue takes no time for it
-  std::size_t last_in_lane_ = 0; // bytes of the last frame that had a lane
-  bool is_alone_ = false;        // the frame that is served, in its burst; no results have left
+  bool parses_frames_ = false; // some frames of the last burst took the stages
+  Burst burst_;                // the last one; here, so that an empty queue takes no time for it
+  std::size_t last_cached_bytes_ = 0; // bytes of the last frame that had an entry
+  bool is_single_frame_ = false; // the frame that is served, in its burst; no results have left
   bool is_receiving_ = true;
   std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
       tx_ports_;                 // set for the ports on which this lcore transmits
@@ -313,7 +317,7 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
   l2::PortSet idle_tx_ports_ = 0;
 
   // Where frames go next. nullptr: this lcore has the next stage too.
-  std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by group
+  std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by ring group
   std::array<std::array<Outbox<TxRequest>*, l2::kMaxPorts>, frame::kTrafficClasses> tx_routes_{};
   std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<rte_mbuf*>>>> worker_outboxes_;
   using TxOutboxes = std::vector<std::pair<const Lcore*, std::unique_ptr<Outbox<TxRequest>>>>;
@@ -328,16 +332,16 @@ class Lcore : private stage::FrameSink, private stage::WorkerSink, private slot:
 
   // Frames that this lcore put into and took out of hand-off rings; copies of flooded frames
   // excluded.
-  std::uint64_t handed_on_ = 0;
-  std::uint64_t taken_up_ = 0;
+  std::uint64_t handoff_out_ = 0;
+  std::uint64_t handoff_in_ = 0;
 
   ethdev::MemifReader reader_;
   unsigned empty_rounds_ = 0;
   std::uint64_t switches_when_awake_ = 0;
-  std::atomic<bool> stopping_{false};        // written by control
-  std::atomic<bool> running_{false};         // written by this lcore
-  std::atomic<Wish> wish_{Wish::run};        // written by control
-  std::atomic<State> state_{State::running}; // written by this lcore
+  std::atomic<bool> stopping_{false};          // written by control
+  std::atomic<bool> running_{false};           // written by this lcore
+  std::atomic<Request> request_{Request::run}; // written by control
+  std::atomic<State> state_{State::running};   // written by this lcore
 };
 
 } // namespace weir::lcore

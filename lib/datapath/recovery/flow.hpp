@@ -76,7 +76,7 @@ struct Flow {
   std::uint8_t doublings = 0; // of the timer, since a round trip was measured
   std::uint8_t asks = 0;      // of the sender, since a moved: one NAK, then RNR NAKs
   std::uint8_t answers = 0; // to a receiver or sender that wants a … s-1 again, until a is `enough`
-  bool is_resending : 1 = false;  // results leave again, some in each look
+  bool is_resending : 1 = false;  // results leave again, some at each poll
   bool is_answer_due : 1 = false; // somebody wanted a … s-1 again, too soon
   bool had_no_buffer : 1 = false; // the receiver, since the last answer
   std::uint64_t heard_at = 0;

@@ -77,27 +77,27 @@ void RingSet::add(Ring ring) {
   }
   bind_addresses(ring.spec());
   members_ += ring.spec().members.size();
-  const std::uint16_t group = unused_group(index);
-  groups_ = std::max<std::size_t>(groups_, group + 1u);
+  const std::uint16_t ring_group = unused_group(index);
+  groups_ = std::max<std::size_t>(groups_, ring_group + 1u);
   if (index < rings_.size()) {
     withdrawn_.pop_front();
     rings_[index] = std::move(ring);
-    ring_groups_[index] = group;
+    ring_groups_[index] = ring_group;
     sender_pairs_[index].clear();
   } else {
     rings_.push_back(std::move(ring));
-    ring_groups_.push_back(group);
+    ring_groups_.push_back(ring_group);
     sender_pairs_.emplace_back();
   }
   add_neighbours(index);
 }
 
-/// A number that no pair's group has; `wanted` if it is one.
+/// A number that no pair's ring group has; `wanted` if it is one.
 std::uint16_t RingSet::unused_group(std::uint16_t wanted) const {
   std::vector<bool> is_used(pairs_.size() + wanted + 1u);
   for (const Pair& pair : pairs_) {
-    if (pair.group < is_used.size()) {
-      is_used[pair.group] = true;
+    if (pair.ring_group < is_used.size()) {
+      is_used[pair.ring_group] = true;
     }
   }
   return is_used[wanted]
@@ -210,10 +210,11 @@ void RingSet::bind_sources(std::uint16_t index) {
 std::uint16_t RingSet::add_pair(std::uint16_t ring, const wire::IpAddress& source,
                                 const wire::IpAddress& destination) {
   if (const std::uint16_t known = pair_of(source, destination); known != 0) {
-    merge_groups(pairs_[known - 1u].group, ring_groups_[ring]);
+    merge_groups(pairs_[known - 1u].ring_group, ring_groups_[ring]);
     return known;
   }
-  pairs_.push_back({.source = source, .destination = destination, .group = ring_groups_[ring]});
+  pairs_.push_back(
+      {.source = source, .destination = destination, .ring_group = ring_groups_[ring]});
   const auto added = static_cast<std::uint16_t>(pairs_.size());
   enter(added);
   return added;
@@ -255,11 +256,11 @@ void RingSet::merge_groups(std::uint16_t keep, std::uint16_t give_up) {
   if (keep == give_up) {
     return;
   }
-  for (std::uint16_t& group : ring_groups_) {
-    group = group == give_up ? keep : group;
+  for (std::uint16_t& ring_group : ring_groups_) {
+    ring_group = ring_group == give_up ? keep : ring_group;
   }
   for (Pair& pair : pairs_) {
-    pair.group = pair.group == give_up ? keep : pair.group;
+    pair.ring_group = pair.ring_group == give_up ? keep : pair.ring_group;
   }
 }
 

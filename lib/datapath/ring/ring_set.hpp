@@ -105,21 +105,23 @@ class RingSet {
     return sender_pairs_[sender.ring][sender.child];
   }
 
-  /// The number of the pair's group. Rings that share two neighbours, in either direction, form a
-  /// group and must share a worker: every packet has its addresses, but only some have their ring.
-  /// Groups are independent of each other.
-  std::uint16_t group_of_pair(std::uint16_t pair) const { return pairs_[pair - 1u].group; }
+  /// The number of the pair's ring group. Rings that share two neighbours, in either direction,
+  /// form a ring group and must share a worker: every packet has its addresses, but only some have
+  /// their ring. Groups are independent of each other.
+  std::uint16_t ring_group_of_pair(std::uint16_t pair) const {
+    return pairs_[pair - 1u].ring_group;
+  }
 
-  std::uint16_t group_of_ring(std::uint16_t ring) const { return ring_groups_[ring]; }
+  std::uint16_t ring_group_of(std::uint16_t ring) const { return ring_groups_[ring]; }
 
-  /// More than every group's number.
-  std::size_t groups() const { return groups_; }
+  /// More than every ring group's number.
+  std::size_t ring_groups() const { return groups_; }
 
  private:
   struct Pair {
     wire::IpAddress source;
     wire::IpAddress destination;
-    std::uint16_t group = 0;
+    std::uint16_t ring_group = 0;
     std::uint16_t reverse = 0;
     bool carries_messages = false;
     std::optional<std::uint16_t> source_port;

@@ -50,7 +50,7 @@ class ReductionHelpers {
  public:
   virtual ~ReductionHelpers() = default;
 
-  /// False when no helper will look at it. A helper may also come too late.
+  /// False when no helper will take it. A helper may also come too late.
   virtual bool ask(Reduction& reduction) = 0;
 };
 

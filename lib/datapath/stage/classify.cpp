@@ -22,10 +22,11 @@ frame::TraceRecord hello_record(frame::TraceEvent event, const Verdict& verdict)
 } // namespace
 
 Classify::Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
-                   Lanes& lanes, Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers,
-                   Forward& forward, frame::FrameCounters& counters)
-    : classifier_(classifier), rings_(rings), bridge_(bridge), lanes_(lanes), aggregate_(aggregate),
-      emit_(emit), recover_(recover), timers_(timers), forward_(forward), counters_(counters) {}
+                   FlowCache& entries, Aggregate& aggregate, Emit& emit, Recover& recover,
+                   Timers& timers, Forward& forward, frame::FrameCounters& counters)
+    : classifier_(classifier), rings_(rings), bridge_(bridge), flow_cache_(entries),
+      aggregate_(aggregate), emit_(emit), recover_(recover), timers_(timers), forward_(forward),
+      counters_(counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());
@@ -52,8 +53,8 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
   case Verdict::Step::drop:
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
-    lanes_.learn(frame, verdict, classifier_.live_connection_of({verdict.ring, verdict.child}),
-                 rings_[verdict.ring]->slots, now.ms());
+    flow_cache_.learn(frame, verdict, classifier_.live_connection_of({verdict.ring, verdict.child}),
+                      rings_[verdict.ring]->slots, now.ms());
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
   case Verdict::Step::wait:

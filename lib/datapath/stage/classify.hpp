@@ -4,7 +4,7 @@
 #include "conn/classifier.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
-#include "stage/lanes.hpp"
+#include "stage/flow_cache.hpp"
 #include "stage/timers.hpp"
 
 namespace weir::stage {
@@ -13,7 +13,7 @@ namespace weir::stage {
 /// a ring's incarnation when every child has said hello.
 class Classify {
  public:
-  Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge, Lanes& lanes,
+  Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge, FlowCache& entries,
            Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers, Forward& forward,
            frame::FrameCounters& counters);
 
@@ -44,7 +44,7 @@ class Classify {
   conn::Classifier& classifier_;
   RingStates& rings_;
   l2::Bridge& bridge_;
-  Lanes& lanes_;
+  FlowCache& flow_cache_;
   Aggregate& aggregate_;
   Emit& emit_;
   Recover& recover_;

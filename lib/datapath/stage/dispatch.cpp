@@ -17,7 +17,7 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
     return forward_.drop<StageId::dispatch>(frame, DropReason::wrong_port, now);
   }
   passes<StageId::dispatch, StageId::queue>();
-  workers_.to_worker(frame, current_->group_of_pair(frame.pair), now);
+  workers_.to_worker(frame, current_->ring_group_of_pair(frame.pair), now);
 }
 
 void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {

@@ -13,8 +13,8 @@ class WorkerSink {
  public:
   virtual ~WorkerSink() = default;
 
-  /// `group` names the rings concerned (ring::RingSet::group_of_pair).
-  virtual void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) = 0;
+  /// `ring_group` names the rings concerned (ring::RingSet::ring_group_of_pair).
+  virtual void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) = 0;
 };
 
 static_assert(conn::kMostPorts == l2::kMaxPorts);

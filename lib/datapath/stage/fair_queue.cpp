@@ -26,8 +26,8 @@ FairQueue::FairQueue(std::uint32_t room) : places_(room), free_(room == 0 ? kNon
   }
 }
 
-void FairQueue::resize(std::size_t groups) {
-  lines_.resize(std::max(groups, lines_.size()));
+void FairQueue::resize(std::size_t ring_groups) {
+  lines_.resize(std::max(ring_groups, lines_.size()));
 }
 
 void FairQueue::set_rate(std::uint16_t tenant, std::uint64_t rate, frame::Instant now) {
@@ -54,8 +54,9 @@ FairQueue::Tenant* FairQueue::limited_tenant_of(const Line& line) {
   return const_cast<Tenant*>(std::as_const(*this).limited_tenant_of(line));
 }
 
-std::uint64_t FairQueue::rate_of(std::uint16_t group) const {
-  const Tenant* tenant = group < lines_.size() ? limited_tenant_of(lines_[group]) : nullptr;
+std::uint64_t FairQueue::rate_of(std::uint16_t ring_group) const {
+  const Tenant* tenant =
+      ring_group < lines_.size() ? limited_tenant_of(lines_[ring_group]) : nullptr;
   return tenant == nullptr ? 0 : tenant->bucket->rate();
 }
 
@@ -71,21 +72,21 @@ std::uint64_t FairQueue::longest(const Line& line) const {
              : std::max(kShortestLine, tenant->bucket->rate() * kLongestWaitMs / kMsPerSecond);
 }
 
-void FairQueue::push(Row& row, std::uint32_t group) {
-  lines_[group].next = kNone;
-  (row.is_empty() ? row.first : lines_[row.last].next) = group;
-  row.last = group;
+void FairQueue::push(Row& row, std::uint32_t ring_group) {
+  lines_[ring_group].next = kNone;
+  (row.is_empty() ? row.first : lines_[row.last].next) = ring_group;
+  row.last = ring_group;
 }
 
 std::uint32_t FairQueue::pop(Row& row) {
   return std::exchange(row.first, lines_[row.first].next);
 }
 
-bool FairQueue::passes(std::uint16_t group, frame::Instant now) {
+bool FairQueue::passes(std::uint16_t ring_group, frame::Instant now) {
   if (!circle_.is_empty()) {
     return false;
   }
-  if (Tenant* tenant = limited_tenant_of(lines_[group]); tenant != nullptr) {
+  if (Tenant* tenant = limited_tenant_of(lines_[ring_group]); tenant != nullptr) {
     tenant->bucket->refill(now.ns);
     if (!tenant->aside.is_empty() || !tenant->bucket->has_token()) {
       return false;
@@ -95,14 +96,14 @@ bool FairQueue::passes(std::uint16_t group, frame::Instant now) {
   return true;
 }
 
-bool FairQueue::may_send_again(std::uint16_t group, frame::Instant now) {
-  Line& line = lines_[group];
+bool FairQueue::may_send_again(std::uint16_t ring_group, frame::Instant now) {
+  Line& line = lines_[ring_group];
   Tenant* tenant = limited_tenant_of(line);
   if (tenant != nullptr) {
     tenant->bucket->refill(now.ns);
   }
   if (!line.has_kept_token && !has_token(line)) {
-    wait_for_token(group, *tenant);
+    wait_for_token(ring_group, *tenant);
     return false;
   }
   return is_empty() || line.debt < kQuantum;
@@ -110,16 +111,16 @@ bool FairQueue::may_send_again(std::uint16_t group, frame::Instant now) {
 
 /// Otherwise the tenant's other lines would spend each token before the worker looks for something
 /// to send again.
-void FairQueue::wait_for_token(std::uint16_t group, Tenant& tenant) {
-  Line& line = lines_[group];
+void FairQueue::wait_for_token(std::uint16_t ring_group, Tenant& tenant) {
+  Line& line = lines_[ring_group];
   if (line.is_nowhere()) {
-    push(tenant.aside, group);
+    push(tenant.aside, ring_group);
   }
   line.wants_token = true;
 }
 
-void FairQueue::charge(std::uint16_t group, std::uint32_t bytes) {
-  Line& line = lines_[group];
+void FairQueue::charge(std::uint16_t ring_group, std::uint32_t bytes) {
+  Line& line = lines_[ring_group];
   Tenant* tenant = limited_tenant_of(line);
   if (!std::exchange(line.has_kept_token, false) && tenant != nullptr &&
       tenant->bucket->has_token()) {
@@ -129,13 +130,13 @@ void FairQueue::charge(std::uint16_t group, std::uint32_t bytes) {
     return;
   }
   if (line.is_nowhere()) {
-    join(group);
+    join(ring_group);
   }
   line.debt += cost_of(bytes);
 }
 
-std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t group) {
-  Line& line = lines_[group];
+std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t ring_group) {
+  Line& line = lines_[ring_group];
   const bool is_full = line.frames >= 2 * (room() - size_);
   if (line.frames >= longest(line) || (is_full && !has_token(line))) {
     ++line.counters.over_rate;
@@ -146,18 +147,18 @@ std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t grou
     return DropReason::ring_queue_full;
   }
   ++line.counters.waited;
-  append(frame, group);
+  append(frame, ring_group);
   return std::nullopt;
 }
 
-void FairQueue::append(frame::Frame& frame, std::uint32_t group) {
-  Line& line = lines_[group];
+void FairQueue::append(frame::Frame& frame, std::uint32_t ring_group) {
+  Line& line = lines_[ring_group];
   const std::uint32_t place = std::exchange(free_, places_[free_].next);
   places_[place] = {&frame, kNone, cost_of(frame.length)};
   (line.frames == 0 ? line.first : places_[line.last].next) = place;
   line.last = place;
   if (line.is_nowhere()) {
-    join(group);
+    join(ring_group);
   }
   ++line.frames;
   ++size_;
@@ -173,9 +174,10 @@ frame::Frame* FairQueue::pop(Line& line) {
 }
 
 /// For a line that is nowhere.
-void FairQueue::join(std::uint32_t group) {
-  lines_[group].deficit = 0;
-  push(has_token(lines_[group]) ? circle_ : limited_tenant_of(lines_[group])->aside, group);
+void FairQueue::join(std::uint32_t ring_group) {
+  lines_[ring_group].deficit = 0;
+  push(has_token(lines_[ring_group]) ? circle_ : limited_tenant_of(lines_[ring_group])->aside,
+       ring_group);
 }
 
 unsigned FairQueue::take(std::span<frame::Frame*> frames, frame::Instant now) {
@@ -206,16 +208,16 @@ void FairQueue::call_back(frame::Instant now) {
 /// To the first line that stands aside. It keeps the token for what is to be sent again, or comes
 /// back to the circle; each in turn where it has both.
 void FairQueue::give_token(Tenant& tenant) {
-  const std::uint32_t group = pop(tenant.aside);
-  Line& line = lines_[group];
+  const std::uint32_t ring_group = pop(tenant.aside);
+  Line& line = lines_[ring_group];
   if (!line.wants_token || (line.frames != 0 && std::exchange(line.kept_last_token, false))) {
-    return push(circle_, group);
+    return push(circle_, ring_group);
   }
   tenant.bucket->take();
   line.has_kept_token = line.kept_last_token = true;
   line.wants_token = false;
   if (!line.is_nowhere()) {
-    push(line.debt != 0 ? circle_ : tenant.aside, group);
+    push(line.debt != 0 ? circle_ : tenant.aside, ring_group);
   }
 }
 
@@ -249,24 +251,24 @@ unsigned FairQueue::serve_first(std::span<frame::Frame*> frames) {
     }
     frames[served++] = pop(line);
   }
-  const std::uint32_t group = pop(circle_);
+  const std::uint32_t ring_group = pop(circle_);
   in_turn_ = false;
   if (line.frames != 0) {
-    join(group);
+    join(ring_group);
   } else if (line.wants_token) {
-    push(tenant->aside, group);
+    push(tenant->aside, ring_group);
   }
   return served;
 }
 
-void FairQueue::regroup(const std::function<std::uint16_t(const frame::Frame&)>& group_of) {
+void FairQueue::regroup(const std::function<std::uint16_t(const frame::Frame&)>& ring_group_of) {
   std::vector<frame::Frame*> frames;
   frames.reserve(size_);
   while (frame::Frame* frame = take_any()) {
     frames.push_back(frame);
   }
   for (frame::Frame* frame : frames) {
-    append(*frame, group_of(*frame));
+    append(*frame, ring_group_of(*frame));
   }
 }
 

@@ -15,14 +15,14 @@
 
 namespace weir::stage {
 
-/// What the queue of a group of rings has and did.
+/// What the queue of a ring group has and did.
 struct LineCounters {
   std::uint64_t waited = 0;     // frames that had to wait
   std::uint64_t queue_full = 0; // dropped as ring_queue_full
   std::uint64_t over_rate = 0;  // dropped as tenant_rate
 };
 
-/// Frames that wait for one worker: a line for each group of rings. Lines are served in turn by
+/// Frames that wait for one worker: a line for each ring group. Lines are served in turn by
 /// deficit round robin (Shreedhar and Varghese, SIGCOMM'95), so each gets the same share of the
 /// worker's time however many frames stand in the others. A line whose tenant has spent its packets
 /// per second stands aside until there is a token; the tenant's lines get tokens in turn. put() and
@@ -61,56 +61,58 @@ class FairQueue {
 
   bool is_empty() const { return size_ == 0; }
 
-  /// Lines for the groups 0 .. groups - 1. It never has fewer than before.
-  void resize(std::size_t groups);
+  /// Lines for the ring groups 0 .. ring groups - 1. It never has fewer than before.
+  void resize(std::size_t ring_groups);
 
-  std::size_t groups() const { return lines_.size(); }
+  std::size_t ring_groups() const { return lines_.size(); }
 
   /// The tenant's packets per second here; 0: no limit. Call regroup() afterwards.
   void set_rate(std::uint16_t tenant, std::uint64_t rate, frame::Instant now);
 
   /// Call regroup() afterwards.
-  void set_tenant(std::uint16_t group, std::uint16_t tenant) { lines_[group].tenant = tenant; }
+  void set_tenant(std::uint16_t ring_group, std::uint16_t tenant) {
+    lines_[ring_group].tenant = tenant;
+  }
 
   /// Whether some tenant has a limit.
   bool has_rates() const { return rates_ != 0; }
 
-  /// True if the group's next frame need not wait: no frame waits for its turn, none of its tenant
-  /// waits for a token, and there is a token, which is then taken.
-  bool passes(std::uint16_t group, frame::Instant now);
+  /// True if the ring group's next frame need not wait: no frame waits for its turn, none of its
+  /// tenant waits for a token, and there is a token, which is then taken.
+  bool passes(std::uint16_t ring_group, frame::Instant now);
 
-  /// Whether the worker may send something again for the group: always while no frame waits, except
-  /// that a tenant's packets per second count; otherwise until the group owes a turn. Where a token
-  /// is lacking, the group stands aside like a line that has frames, and keeps the token that it
-  /// gets in its turn.
-  bool may_send_again(std::uint16_t group, frame::Instant now);
+  /// Whether the worker may send something again for the ring group: always while no frame waits,
+  /// except that a tenant's packets per second count; otherwise until the ring group owes a turn.
+  /// Where a token is lacking, the ring group stands aside like a line that has frames, and keeps
+  /// the token that it gets in its turn.
+  bool may_send_again(std::uint16_t ring_group, frame::Instant now);
 
-  /// The worker has sent a frame of so many bytes again for the group. Its line pays where others
-  /// wait, from its next turns.
-  void charge(std::uint16_t group, std::uint32_t bytes);
+  /// The worker has sent a frame of so many bytes again for the ring group. Its line pays where
+  /// others wait, from its next turns.
+  void charge(std::uint16_t ring_group, std::uint32_t bytes);
 
   /// Puts the frame at the end of its line. Otherwise the reason to drop it.
-  std::optional<DropReason> put(frame::Frame& frame, std::uint16_t group);
+  std::optional<DropReason> put(frame::Frame& frame, std::uint16_t ring_group);
 
   /// Fills the front of `frames` with those whose turn it is; returns how many.
   unsigned take(std::span<frame::Frame*> frames, frame::Instant now);
 
-  /// Groups have new numbers or other tenants. Frames go to the line that `group_of` gives for
+  /// Groups have new numbers or other tenants. Frames go to the line that `ring_group_of` gives for
   /// them; those of one line stay in order.
-  void regroup(const std::function<std::uint16_t(const frame::Frame&)>& group_of);
+  void regroup(const std::function<std::uint16_t(const frame::Frame&)>& ring_group_of);
 
   /// Takes out any frame, without turns; nullptr when there is none.
   frame::Frame* take_any();
 
-  std::uint32_t waiting(std::uint16_t group) const {
-    return group < lines_.size() ? lines_[group].frames : 0;
+  std::uint32_t waiting(std::uint16_t ring_group) const {
+    return ring_group < lines_.size() ? lines_[ring_group].frames : 0;
   }
 
-  /// The packets per second of the group's tenant; 0: no limit.
-  std::uint64_t rate_of(std::uint16_t group) const;
+  /// The packets per second of the ring group's tenant; 0: no limit.
+  std::uint64_t rate_of(std::uint16_t ring_group) const;
 
-  LineCounters counters_of(std::uint16_t group) const {
-    return group < lines_.size() ? lines_[group].counters : LineCounters{};
+  LineCounters counters_of(std::uint16_t ring_group) const {
+    return ring_group < lines_.size() ? lines_[ring_group].counters : LineCounters{};
   }
 
  private:
@@ -158,22 +160,22 @@ class FairQueue {
   Tenant* limited_tenant_of(const Line& line);
   bool has_token(const Line& line) const;
   std::uint64_t longest(const Line& line) const;
-  void push(Row& row, std::uint32_t group);
+  void push(Row& row, std::uint32_t ring_group);
   std::uint32_t pop(Row& row);
-  void append(frame::Frame& frame, std::uint32_t group);
+  void append(frame::Frame& frame, std::uint32_t ring_group);
   frame::Frame* pop(Line& line);
   frame::Frame* take_any_of(Row& row);
   void pay(Line& line) const;
-  void wait_for_token(std::uint16_t group, Tenant& tenant);
+  void wait_for_token(std::uint16_t ring_group, Tenant& tenant);
   void call_back(frame::Instant now);
   void give_token(Tenant& tenant);
   unsigned serve_first(std::span<frame::Frame*> frames);
-  void join(std::uint32_t group);
+  void join(std::uint32_t ring_group);
 
   std::vector<Place> places_;
   std::uint32_t free_ = kNone; // first free place
   std::uint32_t size_ = 0;
-  std::vector<Line> lines_;     // by group
+  std::vector<Line> lines_;     // by ring group
   Row circle_;                  // lines whose turn will come; the first one's has come
   bool in_turn_ = false;        // the first line has got its quantum
   std::vector<Tenant> tenants_; // by number

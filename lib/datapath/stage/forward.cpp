@@ -56,7 +56,7 @@ void Forward::end(frame::Frame& frame, StageId stage, DropReason reason, frame::
   counters_.count(reason);
   note(frame, now, [&] {
     return frame::TraceRecord{
-        .event = frame::TraceEvent::dropped, .drop = reason, .dropped_by = stage};
+        .event = frame::TraceEvent::dropped, .drop = reason, .dropped_by = number_of(stage)};
   });
   sink_.release(frame);
 }

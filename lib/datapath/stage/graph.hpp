@@ -162,10 +162,15 @@ constexpr bool is_declared(StageId stage, DropReason reason) {
   return row_of(stage).drops.has(reason);
 }
 
+/// As trace records name the stage.
+constexpr frame::StageNumber number_of(StageId stage) {
+  return static_cast<frame::StageNumber>(stage);
+}
+
 /// The stage that wrote the record.
 constexpr StageId stage_of(const frame::TraceRecord& record) {
   if (record.event == frame::TraceEvent::dropped) {
-    return record.dropped_by;
+    return static_cast<StageId>(record.dropped_by);
   }
   return std::find_if(kGraph.begin(), kGraph.end(),
                       [&](const StageRow& row) { return row.traces.has(record.event); })

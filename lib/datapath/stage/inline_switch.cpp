@@ -45,59 +45,60 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
 }
 
 void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
-  RingPath& ring_path = worker_.ring_path();
-  ring_path.begin_burst();
-  std::array<Lane*, kBurst> lanes;
-  Lane* lane = nullptr;
-  std::ranges::transform(burst, lanes.begin(), [&](const frame::Frame* frame) {
+  CachedPath& cached_path = worker_.cached_path();
+  cached_path.begin_burst();
+  std::array<FlowCacheEntry*, kBurst> entries;
+  FlowCacheEntry* entry = nullptr;
+  std::ranges::transform(burst, entries.begin(), [&](const frame::Frame* frame) {
     const std::span<const std::uint8_t> bytes = frame->bytes();
-    if (ring_path.is_far()) {
-      ring_path.load({&bytes, 1}, frame->ingress);
+    if (cached_path.is_far()) {
+      cached_path.load({&bytes, 1}, frame->ingress);
     }
     const bool follows =
-        lane != nullptr && lane->port == frame->ingress && lane->headers.matches(bytes);
-    lane = follows ? lane : ring_path.lane_of(bytes, frame->ingress);
-    return lane;
+        entry != nullptr && entry->port == frame->ingress && entry->headers.matches(bytes);
+    entry = follows ? entry : cached_path.entry_of(bytes, frame->ingress);
+    return entry;
   });
-  for (std::size_t place = 0; place < burst.size() && ring_path.is_far(); ++place) {
-    if (lanes[place] != nullptr) {
-      RingPath::load_slot(*lanes[place], burst[place]->bytes());
+  for (std::size_t place = 0; place < burst.size() && cached_path.is_far(); ++place) {
+    if (entries[place] != nullptr) {
+      CachedPath::load_slot(*entries[place], burst[place]->bytes());
     }
   }
-  serve(burst, std::span(lanes).first(burst.size()), now);
+  serve(burst, std::span(entries).first(burst.size()), now);
 }
 
 namespace {
 
-/// The frames of a burst that go in one lane, as RingPath::take() asks for them.
-struct FramesOfLane {
-  const Lane* lane;
+/// The frames of a burst that follow one another and have one entry, as CachedPath::take() asks for
+/// them.
+struct FramesOfEntry {
+  const FlowCacheEntry* entry;
   std::span<frame::Frame* const> frames;
-  std::span<Lane* const> lanes; // of the frames
+  std::span<FlowCacheEntry* const> entries; // of the frames
 
   frame::Frame* next() {
-    if (frames.empty() || lanes.front() != lane) {
+    if (frames.empty() || entries.front() != entry) {
       return nullptr;
     }
     frame::Frame* frame = frames.front();
-    frame->packet = lane->headers.packet();
+    frame->packet = entry->headers.packet();
     frames = frames.subspan(1);
-    lanes = lanes.subspan(1);
+    entries = entries.subspan(1);
     return frame;
   }
 };
 
 } // namespace
 
-void InlineSwitch::serve(std::span<frame::Frame* const> burst, std::span<Lane* const> lanes,
-                         frame::Instant now) {
+void InlineSwitch::serve(std::span<frame::Frame* const> burst,
+                         std::span<FlowCacheEntry* const> entries, frame::Instant now) {
   for (std::size_t place = 0; place < burst.size();) {
-    Lane* lane = lanes[place];
-    if (lane != nullptr) {
-      place += worker_.ring_path().take(
-          *lane, now, FramesOfLane{lane, burst.subspan(place), lanes.subspan(place)});
+    FlowCacheEntry* entry = entries[place];
+    if (entry != nullptr) {
+      place += worker_.cached_path().take(
+          *entry, now, FramesOfEntry{entry, burst.subspan(place), entries.subspan(place)});
     }
-    if (place < burst.size() && lanes[place] == lane) {
+    if (place < burst.size() && entries[place] == entry) {
       take_stages(*burst[place++], now);
     }
   }
@@ -109,7 +110,7 @@ void InlineSwitch::take_stages(frame::Frame& frame, frame::Instant now) {
 }
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
-  RingRoom room = worker_.withdraw_ring(ring, now);
+  WorkerRing room = worker_.withdraw_ring(ring, now);
   current_.swap(std::make_shared<const ring::RingSet>(current_->without(ring)));
   while (worker_.drop_some(room, 1, now)) {
   }
@@ -129,7 +130,7 @@ std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
     throw std::length_error("no room for the connections of one ring more");
   }
   const std::uint16_t index = current_->next_index();
-  RingRoom room(ring, worker_settings_.memory);
+  WorkerRing room(ring, worker_settings_.memory);
   current_.swap(std::move(next));
   worker_.adopt(index, std::move(room));
   return index;
@@ -145,8 +146,8 @@ unsigned InlineSwitch::serve(unsigned frames, frame::Instant now) {
   return served;
 }
 
-void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
-  worker_.accept(frame, group, now);
+void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
+  worker_.accept(frame, ring_group, now);
 }
 
 } // namespace weir::stage

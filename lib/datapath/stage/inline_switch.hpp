@@ -33,13 +33,13 @@ class InlineSwitch : private WorkerSink {
 
   /// Takes a frame with data, length and ingress set.
   void accept(frame::Frame& frame, frame::Instant now) {
-    worker_.ring_path().begin_burst();
-    Lane* const lane = worker_.ring_path().lane_of(frame.bytes(), frame.ingress);
-    if (lane == nullptr) {
+    worker_.cached_path().begin_burst();
+    FlowCacheEntry* const entry = worker_.cached_path().entry_of(frame.bytes(), frame.ingress);
+    if (entry == nullptr) {
       return take_stages(frame, now);
     }
     frame::Frame* const burst = &frame;
-    serve({&burst, 1}, {&lane, 1}, now);
+    serve({&burst, 1}, {&entry, 1}, now);
   }
 
   /// Takes at most kBurst frames that have come together, as an lcore does.
@@ -54,11 +54,11 @@ class InlineSwitch : private WorkerSink {
   /// Sends the results of reductions that helpers have made.
   void collect(frame::Instant now) { worker_.collect(now); }
 
-  /// Looks at the timers of the rings.
-  void look(frame::Instant now) { worker_.look(now); }
+  /// Acts on the timers of the rings that are due.
+  void poll_timers(frame::Instant now) { worker_.poll_timers(now); }
 
-  /// When look() is worth calling, in ns.
-  std::uint64_t next_look() const { return worker_.next_look(); }
+  /// When poll_timers() is worth calling, in ns.
+  std::uint64_t next_timer() const { return worker_.next_timer(); }
 
   /// For the sink: a frame has left.
   void count(frame::Departure departure) { counters_.count(departure); }
@@ -95,10 +95,10 @@ class InlineSwitch : private WorkerSink {
   }
 
  private:
-  void serve(std::span<frame::Frame* const> burst, std::span<Lane* const> lanes,
+  void serve(std::span<frame::Frame* const> burst, std::span<FlowCacheEntry* const> entries,
              frame::Instant now);
   void take_stages(frame::Frame& frame, frame::Instant now);
-  void to_worker(frame::Frame& frame, std::uint16_t group, frame::Instant now) override;
+  void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
 
   ring::CurrentRings current_;
   conn::ForeignSessions foreign_sessions_;

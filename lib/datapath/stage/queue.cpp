@@ -27,24 +27,26 @@ std::optional<std::uint16_t> only_ring_of(const ring::RingSet& set, std::uint16_
 Queue::Queue(FairQueue& lines, const ring::CurrentRings& current, RingStates& rings,
              Classify& classify, Forward& forward)
     : lines_(lines), current_(current), rings_(rings), classify_(classify), forward_(forward) {
-  follow_groups();
+  follow_ring_groups();
 }
 
-void Queue::follow_groups() {
-  lines_.resize(current_->groups());
-  lines_.regroup([this](const frame::Frame& frame) { return current_->group_of_pair(frame.pair); });
+void Queue::follow_ring_groups() {
+  lines_.resize(current_->ring_groups());
+  lines_.regroup(
+      [this](const frame::Frame& frame) { return current_->ring_group_of_pair(frame.pair); });
 }
 
 void Queue::set_shares(const TenantShares& shares, frame::Instant now) {
   lines_.resize(shares.tenants.size());
-  for (std::size_t group = 0; group < lines_.groups(); ++group) {
-    lines_.set_tenant(static_cast<std::uint16_t>(group),
-                      group < shares.tenants.size() ? shares.tenants[group] : FairQueue::kNoTenant);
+  for (std::size_t ring_group = 0; ring_group < lines_.ring_groups(); ++ring_group) {
+    lines_.set_tenant(static_cast<std::uint16_t>(ring_group), ring_group < shares.tenants.size()
+                                                                  ? shares.tenants[ring_group]
+                                                                  : FairQueue::kNoTenant);
   }
   for (std::size_t tenant = 0; tenant < shares.rates.size(); ++tenant) {
     lines_.set_rate(static_cast<std::uint16_t>(tenant), shares.rates[tenant], now);
   }
-  follow_groups();
+  follow_ring_groups();
   update();
 }
 
@@ -54,11 +56,11 @@ unsigned Queue::take(std::span<frame::Frame*> frames, frame::Instant now) {
   return taken;
 }
 
-void Queue::line_up(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
-  if (!is_crowded_ && lines_.passes(group, now)) {
+void Queue::line_up(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
+  if (!is_crowded_ && lines_.passes(ring_group, now)) {
     return pass(frame, now);
   }
-  const auto reason = lines_.put(frame, group);
+  const auto reason = lines_.put(frame, ring_group);
   is_open_ = false;
   if (reason) {
     drop(frame, *reason, now);

@@ -16,13 +16,13 @@ enum class Backlog : std::uint8_t { none, likely };
 /// What tenants may send to the rings of one worker.
 struct TenantShares {
   std::vector<std::uint64_t> rates; // by tenant, in packets a second; 0: no limit
-  // By group of rings; FairQueue::kNoTenant, also for groups beyond the last one.
+  // By ring group; FairQueue::kNoTenant, also for ring groups beyond the last one.
   std::vector<std::uint16_t> tenants;
 };
 
 /// The way of a ring's frames from dispatch to classify. While the worker keeps up, they go
-/// straight through. Otherwise they wait in a line for each group of rings (FairQueue), and the
-/// worker's rings get equal shares of its time. Frames of one group never overtake one another
+/// straight through. Otherwise they wait in a line for each ring group (FairQueue), and the
+/// worker's rings get equal shares of its time. Frames of one ring group never overtake one another
 /// (protocol I7).
 class Queue {
  public:
@@ -30,7 +30,8 @@ class Queue {
   Queue(FairQueue& lines, const ring::CurrentRings& current, RingStates& rings, Classify& classify,
         Forward& forward);
 
-  /// Said before the frames of a burst. Only where several groups share the worker does it matter.
+  /// Said before the frames of a burst. Only where several ring groups share the worker does it
+  /// matter.
   void expect(Backlog backlog) {
     is_crowded_ = backlog == Backlog::likely && sharers_ > 1;
     update();
@@ -39,11 +40,11 @@ class Queue {
   /// Whether frames go straight through.
   bool is_open() const { return is_open_; }
 
-  void accept(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
+  void accept(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
     if (is_open_) [[likely]] {
       return pass(frame, now);
     }
-    line_up(frame, group, now);
+    line_up(frame, ring_group, now);
   }
 
   /// A frame whose turn it is.
@@ -55,11 +56,11 @@ class Queue {
   /// As FairQueue::take.
   unsigned take(std::span<frame::Frame*> frames, frame::Instant now);
 
-  /// So many groups have rings of this worker.
-  void share_among(std::size_t groups) { sharers_ = lines_.room() == 0 ? 0 : groups; }
+  /// So many ring groups have rings of this worker.
+  void share_among(std::size_t ring_groups) { sharers_ = lines_.room() == 0 ? 0 : ring_groups; }
 
-  /// The set of rings has changed, and perhaps which group a pair is in.
-  void follow_groups();
+  /// The set of rings has changed, and perhaps which ring group a pair is in.
+  void follow_ring_groups();
 
   /// Whose rings share which rates from now on. Called when the set of rings has changed too.
   void set_shares(const TenantShares& shares, frame::Instant now);
@@ -70,7 +71,7 @@ class Queue {
   const FairQueue& lines() const { return lines_; }
 
  private:
-  void line_up(frame::Frame& frame, std::uint16_t group, frame::Instant now);
+  void line_up(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now);
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
 
   void update() { is_open_ = !is_crowded_ && lines_.is_empty() && !lines_.has_rates(); }

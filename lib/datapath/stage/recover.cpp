@@ -323,7 +323,7 @@ unsigned Recover::take_turn(std::uint16_t ring, frame::Instant now) {
 /// Sends `most` results again at most, and fewer where others wait for the worker.
 unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame::Instant now) {
   Flow& flow = classifier_.flow_of(sender);
-  const std::uint16_t group = current_->group_of_ring(sender.ring);
+  const std::uint16_t ring_group = current_->ring_group_of(sender.ring);
   const std::uint32_t from = wire::psn_before(flow.resend_next, flow.unacknowledged)
                                  ? flow.unacknowledged
                                  : flow.resend_next;
@@ -339,7 +339,7 @@ unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame
       if (!flow.is_past(psn)) {
         return false;
       }
-      if (tried == most || !lines_.may_send_again(group, now)) {
+      if (tried == most || !lines_.may_send_again(ring_group, now)) {
         flow.is_resending = true;
         flow.resend_next = psn;
         return false;
@@ -366,7 +366,7 @@ bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
   Flow& flow = classifier_.flow_of(sender);
   renew_allowance(now);
   if (now.ns < flow.kept_alive_at + flow.answer_pause() || allowed_ == 0 ||
-      !lines_.may_send_again(current_->group_of_ring(sender.ring), now)) {
+      !lines_.may_send_again(current_->ring_group_of(sender.ring), now)) {
     return false;
   }
   --allowed_;
@@ -405,7 +405,7 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
                  .data = result.data,
                  .data_crc = result.crc},
                 is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no);
-  lines_.charge(current_->group_of_ring(sender.ring), frame->length);
+  lines_.charge(current_->ring_group_of(sender.ring), frame->length);
   send_own(*frame, now,
            {.message = record.message,
             .packet = packet,

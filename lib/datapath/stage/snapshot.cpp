@@ -6,8 +6,8 @@
 namespace weir::stage {
 namespace {
 
-LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t group) {
-  return {lines.waiting(group), lines.counters_of(group), lines.rate_of(group)};
+LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t ring_group) {
+  return {lines.waiting(ring_group), lines.counters_of(ring_group), lines.rate_of(ring_group)};
 }
 
 } // namespace
@@ -30,7 +30,7 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
                         .filling = slots.filling(),
                         .slots = slots.slots(),
                         .children = {},
-                        .line = snapshot_line(worker.queue().lines(), worker.group_of(ring))};
+                        .line = snapshot_line(worker.queue().lines(), worker.ring_group_of(ring))};
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
     snapshot.children.push_back(classifier.status_of(ring, child));
     if (snapshot.incarnation && !worker.state_of(ring).pins[child]) {

@@ -15,7 +15,7 @@
 
 namespace weir::stage {
 
-/// The frames of a group of rings that wait for their turn at the worker.
+/// The frames of a ring group that wait for their turn at the worker.
 struct LineSnapshot {
   std::uint64_t waiting = 0;
   LineCounters counters;
@@ -35,7 +35,7 @@ struct RingSnapshot {
   std::uint64_t waiting_ns = 0;            // how long it has waited for them
   std::uint64_t waiting_since_ns = 0;      // since when, by the switch's clock
   std::optional<std::uint64_t> draining_ms; // for how long it drains; none: it does not
-  LineSnapshot line;                        // of its group
+  LineSnapshot line;                        // of its ring group
 };
 
 struct ConnectionSnapshot {

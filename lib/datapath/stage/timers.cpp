@@ -20,12 +20,12 @@ Timers::Timers(const ring::CurrentRings& current, conn::Classifier& classifier,
     : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule),
       recover_(recover) {}
 
-void Timers::look(frame::Instant now) {
+void Timers::poll(frame::Instant now) {
   if (now.ns < schedule_.next()) [[likely]] {
     return;
   }
-  schedule_.look(now.ns, [&](std::uint16_t ring) {
-    const std::uint64_t due = look_at(ring, now);
+  schedule_.poll(now.ns, [&](std::uint16_t ring) {
+    const std::uint64_t due = poll_ring(ring, now);
     return due == kNever ? due : std::max(due, now.ns + recovery::kTimerGranularity);
   });
   recover_.resend_some(now);
@@ -36,11 +36,11 @@ void Timers::expect_hello(std::uint16_t ring, frame::Instant now) {
 }
 
 /// Returns when the ring is due again.
-std::uint64_t Timers::look_at(std::uint16_t ring, frame::Instant now) {
-  return std::min(look_at_hellos(ring, now), look_at_children(ring, now));
+std::uint64_t Timers::poll_ring(std::uint16_t ring, frame::Instant now) {
+  return std::min(poll_hellos(ring, now), poll_children(ring, now));
 }
 
-std::uint64_t Timers::look_at_hellos(std::uint16_t index, frame::Instant now) {
+std::uint64_t Timers::poll_hellos(std::uint16_t index, frame::Instant now) {
   const ring::RingSpec& spec = current_->rings()[index].spec();
   conn::WaitingHellos& hellos = classifier_.waiting_hellos_of(index);
   if (hellos.size() == 0 || spec.keep_alive == ring::KeepAlive::off) {
@@ -70,7 +70,7 @@ std::uint64_t Timers::look_at_hellos(std::uint16_t index, frame::Instant now) {
   return next;
 }
 
-std::uint64_t Timers::look_at_children(std::uint16_t index, frame::Instant now) {
+std::uint64_t Timers::poll_children(std::uint16_t index, frame::Instant now) {
   if (!classifier_.incarnation_of(index) || !recover_.is_patient(index, now)) {
     return kNever;
   }

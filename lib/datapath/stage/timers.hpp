@@ -12,16 +12,16 @@ class Timers {
   Timers(const ring::CurrentRings& current, conn::Classifier& classifier, const RingStates& rings,
          Schedule& schedule, Recover& recover);
 
-  /// Looks at the rings whose time has come.
-  void look(frame::Instant now);
+  /// Acts on the rings whose time has come.
+  void poll(frame::Instant now);
 
   /// A hello waits: its sender is to be kept alive.
   void expect_hello(std::uint16_t ring, frame::Instant now);
 
  private:
-  std::uint64_t look_at(std::uint16_t ring, frame::Instant now);
-  std::uint64_t look_at_hellos(std::uint16_t ring, frame::Instant now);
-  std::uint64_t look_at_children(std::uint16_t ring, frame::Instant now);
+  std::uint64_t poll_ring(std::uint16_t ring, frame::Instant now);
+  std::uint64_t poll_hellos(std::uint16_t ring, frame::Instant now);
+  std::uint64_t poll_children(std::uint16_t ring, frame::Instant now);
   std::uint64_t longest_timer(std::uint16_t ring) const;
   std::uint64_t ask_late(const ring::RingChild& sender, const Stall& stall, std::uint64_t timer,
                          frame::Instant now);

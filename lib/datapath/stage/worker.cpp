@@ -36,42 +36,42 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
       emit_(current, classifier_, rings_, reductions_, schedule_, forward),
       reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
       aggregate_(rings_, reduce_, emit_, recover_, forward),
-      lanes_(current, conn::Classifier::children_of(*current, owned_, settings.classifier),
-             settings.classifier.hash_key),
-      classify_(classifier_, rings_, bridge, lanes_, aggregate_, emit_, recover_, timers_, forward,
-                counters),
+      flow_cache_(current, conn::Classifier::children_of(*current, owned_, settings.classifier),
+                  settings.classifier.hash_key),
+      classify_(classifier_, rings_, bridge, flow_cache_, aggregate_, emit_, recover_, timers_,
+                forward, counters),
       queue_(lines_, current, rings_, classify_, forward),
-      ring_path_(lanes_, rings_, queue_, forward, bridge, aggregate_, counters) {
+      cached_path_(flow_cache_, rings_, queue_, forward, bridge, aggregate_, counters) {
   follow_rings();
 }
 
 /// To be called when other rings belong to the worker.
 void Worker::follow_rings() {
-  queue_.share_among(groups());
+  queue_.share_among(ring_groups());
   std::size_t slot_bytes = 0;
   for (const std::uint16_t ring : owned_) {
     slot_bytes += rings_[ring]->slots.state_bytes();
   }
-  ring_path_.expect_slots(slot_bytes);
+  cached_path_.expect_slots(slot_bytes);
 }
 
-/// Number of groups that the worker's rings are in.
-std::size_t Worker::groups() const {
-  std::set<std::uint16_t> groups;
+/// Number of ring groups that the worker's rings are in.
+std::size_t Worker::ring_groups() const {
+  std::set<std::uint16_t> ring_groups;
   for (const std::uint16_t ring : owned_) {
-    groups.insert(current_->group_of_ring(ring));
+    ring_groups.insert(current_->ring_group_of(ring));
   }
-  return groups.size();
+  return ring_groups.size();
 }
 
-void Worker::adopt(std::uint16_t ring, RingRoom room) {
+void Worker::adopt(std::uint16_t ring, WorkerRing room) {
   classifier_.adopt(ring, std::move(room.connections));
   rings_.resize(current_->rings().size());
   schedule_.resize(current_->rings().size());
   recover_.resize(current_->rings().size());
   rings_[ring].emplace(std::move(room.state));
   owned_.push_back(ring);
-  queue_.follow_groups();
+  queue_.follow_ring_groups();
   follow_rings();
 }
 
@@ -80,9 +80,9 @@ void Worker::change_ring(std::uint16_t ring, frame::Instant now) {
   schedule_.expect(ring, now.ns); // a timer that was off may be due
 }
 
-RingRoom Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+WorkerRing Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   auto connections = classify_.withdraw_ring(ring, now);
-  RingRoom room(std::move(*rings_[ring]), std::move(connections));
+  WorkerRing room(std::move(*rings_[ring]), std::move(connections));
   rings_[ring].reset();
   schedule_.forget(ring);
   std::erase(owned_, ring);

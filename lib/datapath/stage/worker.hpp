@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "stage/cached_path.hpp"
 #include "stage/classify.hpp"
 #include "stage/queue.hpp"
-#include "stage/ring_path.hpp"
 
 #include <memory_resource>
 #include <utility>
@@ -13,11 +13,11 @@ namespace weir::stage {
 
 /// A ring's state in a worker. It takes time to make and to free; worker and lcores need not wait
 /// for that.
-struct RingRoom {
-  RingRoom(const ring::Ring& ring, std::pmr::memory_resource* memory)
+struct WorkerRing {
+  WorkerRing(const ring::Ring& ring, std::pmr::memory_resource* memory)
       : state(ring, memory), connections(ring) {}
 
-  RingRoom(RingState&& state, conn::Classifier::RingState&& connections)
+  WorkerRing(RingState&& state, conn::Classifier::RingState&& connections)
       : state(std::move(state)), connections(std::move(connections)) {}
 
   RingState state;
@@ -45,29 +45,29 @@ class Worker {
   ~Worker() = default;
 
   /// See Queue::accept.
-  void accept(frame::Frame& frame, std::uint16_t group, frame::Instant now) {
-    queue_.accept(frame, group, now);
+  void accept(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
+    queue_.accept(frame, ring_group, now);
   }
 
   Queue& queue() { return queue_; }
 
-  RingPath& ring_path() { return ring_path_; }
+  CachedPath& cached_path() { return cached_path_; }
 
-  const RingPath& ring_path() const { return ring_path_; }
+  const CachedPath& cached_path() const { return cached_path_; }
 
   const Queue& queue() const { return queue_; }
 
   /// See Emit::collect.
   unsigned collect(frame::Instant now) { return emit_.collect(now); }
 
-  /// See Timers::look.
-  void look(frame::Instant now) { timers_.look(now); }
+  /// See Timers::poll.
+  void poll_timers(frame::Instant now) { timers_.poll(now); }
 
-  /// When look() is worth calling, in ns. Before that it does nothing.
-  std::uint64_t next_look() const { return schedule_.next(); }
+  /// When poll_timers() is worth calling, in ns. Before that it does nothing.
+  std::uint64_t next_timer() const { return schedule_.next(); }
 
   /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
-  void adopt(std::uint16_t ring, RingRoom room);
+  void adopt(std::uint16_t ring, WorkerRing room);
 
   /// The current set says something else of this ring's patience, keep-alive or members' ports
   /// (ring::RingSet::with_changed).
@@ -84,16 +84,16 @@ class Worker {
 
   /// Hands out the state of a ring that leaves the set before the next packet. Call drop_some()
   /// until it has no frames.
-  RingRoom withdraw_ring(std::uint16_t ring, frame::Instant now);
+  WorkerRing withdraw_ring(std::uint16_t ring, frame::Instant now);
 
   /// See Aggregate::drop_some.
-  bool drop_some(RingRoom& withdrawn, std::size_t slots, frame::Instant now) {
+  bool drop_some(WorkerRing& withdrawn, std::size_t slots, frame::Instant now) {
     return aggregate_.drop_some(withdrawn.state, slots, now);
   }
 
   const std::vector<std::uint16_t>& rings() const { return owned_; }
 
-  std::uint16_t group_of(std::uint16_t ring) const { return current_->group_of_ring(ring); }
+  std::uint16_t ring_group_of(std::uint16_t ring) const { return current_->ring_group_of(ring); }
 
   const RingState& state_of(std::uint16_t ring) const { return *rings_[ring]; }
 
@@ -110,7 +110,7 @@ class Worker {
 
  private:
   void follow_rings();
-  std::size_t groups() const;
+  std::size_t ring_groups() const;
 
   const ring::CurrentRings& current_;
   std::vector<std::uint16_t> owned_;
@@ -124,10 +124,10 @@ class Worker {
   Emit emit_;
   Reduce reduce_;
   Aggregate aggregate_;
-  Lanes lanes_;
+  FlowCache flow_cache_;
   Classify classify_;
   Queue queue_;
-  RingPath ring_path_;
+  CachedPath cached_path_;
 };
 
 } // namespace weir::stage

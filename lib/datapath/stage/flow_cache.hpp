@@ -16,9 +16,9 @@
 
 namespace weir::stage {
 
-/// What the stages found out about a contribution, and what holds for the next one of the same
-/// connection and place in a message too.
-struct alignas(64) Lane {
+/// What the stages found out about a contribution and what holds for the next one too, of the same
+/// connection and place in a message.
+struct alignas(64) FlowCacheEntry {
   wire::HeaderTemplate headers;
   std::uint64_t rings = 0; // number of the set that it was learnt in; 0: nothing was learnt
   std::uint64_t heard = 0; // milliseconds: when the bridge was told where the sender is
@@ -37,38 +37,42 @@ struct alignas(64) Lane {
   bool holds() const { return live.connection->has_identity(identity); }
 };
 
-/// The lanes of one worker's rings. A packet finds its own by the bytes of its headers, without
-/// parse().
-class Lanes {
+/// The flow cache of one worker's rings. A packet finds its entry by the bytes of its headers,
+/// without parse().
+class FlowCache {
  public:
   /// For rings with so many children.
-  Lanes(const ring::CurrentRings& current, std::uint32_t children, const conn::HashKey& hash_key);
+  FlowCache(const ring::CurrentRings& current, std::uint32_t children,
+            const conn::HashKey& hash_key);
 
-  /// The lane whose headers the frame has. Its connection may have ended. nullptr for any other
+  /// The entry whose headers the frame has. Its connection may have ended. nullptr for any other
   /// frame.
-  Lane* find(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+  FlowCacheEntry* find(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
     const std::size_t bth = bth_offset_[ingress];
     if (bth == 0 || frame.size() < bth + sizeof(wire::Bth)) {
       return nullptr;
     }
     const wire::OpcodeInfo& opcode = wire::info_of(frame[bth]);
-    Lane* last = last_[static_cast<std::size_t>(opcode.position)];
+    FlowCacheEntry* last = last_[static_cast<std::size_t>(opcode.position)];
     if (last != nullptr && is_for(*last, frame, ingress)) [[likely]] {
       return last; // packets of a connection often follow one another
     }
     return opcode.carries_message() ? look_up(frame, ingress, bth) : nullptr;
   }
 
-  /// Asks for the lanes of a burst's frames and for their connections, for lanes that are far away.
+  /// Asks for the entries of a burst's frames and for their connections, where these are far away.
   /// Each step asks for all of them before the next step waits for the first.
   void load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress);
 
-  /// Whether the frame has the lane's headers, and its ring is still in the set.
-  bool is_for(const Lane& lane, std::span<const std::uint8_t> frame, std::uint16_t ingress) const {
-    return lane.headers.matches(frame) && lane.port == ingress && lane.rings == current_.number();
+  /// Whether the frame has the entry's headers, and its ring is still in the set.
+  bool is_for(const FlowCacheEntry& entry, std::span<const std::uint8_t> frame,
+              std::uint16_t ingress) const {
+    return entry.headers.matches(frame) && entry.port == ingress &&
+           entry.rings == current_.number();
   }
 
-  /// How often something was learnt: a lane that was found before may be another's since.
+  /// How often an entry was learnt. Once the number has changed, an entry that was found before it
+  /// may be another connection's.
   std::uint64_t learnt() const { return learnt_; }
 
   /// Learns from a contribution of a live ring's connection, unless it is a hello or hellos wait on
@@ -78,21 +82,22 @@ class Lanes {
              slot::SlotTable& slots, std::uint64_t now);
 
  private:
-  static constexpr std::uint32_t kLanesPerChild = 4; // for the four places in messages
-  static constexpr std::size_t kMostLoaded = 16;     // lanes of a burst
+  static constexpr std::uint32_t kEntriesPerChild = 4; // for the four places in messages
+  static constexpr std::size_t kMostLoaded = 16;       // entries of a burst
 
   std::uint64_t key_of(const std::uint8_t* frame, std::size_t bth) const;
   std::size_t keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
                       std::span<std::uint64_t> keys) const;
   static bool fits(const wire::Packet& packet);
-  Lane* look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth);
-  Lane* place_for(std::uint64_t key);
+  FlowCacheEntry* look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                          std::size_t bth);
+  FlowCacheEntry* place_for(std::uint64_t key);
 
   const ring::CurrentRings& current_;
   const conn::HashKey hash_key_;
   std::array<std::uint16_t, l2::kMaxPorts> bth_offset_{}; // of what was learnt last; by port
-  conn::BucketTable<Lane> table_;
-  std::array<Lane*, wire::kPositions> last_{}; // that were found, by place in the message
+  conn::BucketTable<FlowCacheEntry> table_;
+  std::array<FlowCacheEntry*, wire::kPositions> last_{}; // that were found, by place in the message
   std::uint64_t learnt_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stage/fast_path.hpp"
+#include "stage/l2_fast_path.hpp"
 
 #include "l2/port_set.hpp"
 
@@ -7,31 +7,31 @@
 
 namespace weir::stage {
 
-FastPath::FastPath(const ring::CurrentRings& current, l2::Bridge& bridge, const Dispatch& dispatch,
-                   const Forward& forward)
+L2FastPath::L2FastPath(const ring::CurrentRings& current, l2::Bridge& bridge,
+                       const Dispatch& dispatch, const Forward& forward)
     : current_(current), bridge_(bridge), dispatch_(dispatch), forward_(forward) {}
 
-void FastPath::begin_burst() {
+void L2FastPath::begin_burst() {
   is_open_ = !forward_.is_watched();
   port_ = frame::kNoPort;
   addresses_of_stranger_ = kNone;
   addresses_of_ring_ = kNone;
 }
 
-std::uint16_t FastPath::look_closer(std::span<const std::uint8_t> frame, const Look& look,
-                                    std::uint16_t ingress, std::uint64_t now) {
+std::uint16_t L2FastPath::check(std::span<const std::uint8_t> frame, const Signature& signature,
+                                std::uint16_t ingress, std::uint64_t now) {
   if (!is_foreign(frame, ingress) || !forward_.fits_all(frame.size())) {
     return take_the_stages();
   }
-  if (port_ == frame::kNoPort || !look.has_stations_of(last_)) {
+  if (port_ == frame::kNoPort || !signature.has_stations_of(last_)) {
     port_ = look_up(frame, ingress, now);
   }
-  last_ = look;
+  last_ = signature;
   return port_ == frame::kNoPort ? port_ : passed();
 }
 
 /// Whether Dispatch certainly leaves the frame to Forward.
-bool FastPath::is_foreign(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
+bool L2FastPath::is_foreign(std::span<const std::uint8_t> frame, std::uint16_t ingress) {
   const wire::Glance glance = wire::glance_at(frame);
   is_last_roce_ = glance == wire::Glance::roce_v2;
   switch (glance) {
@@ -47,7 +47,7 @@ bool FastPath::is_foreign(std::span<const std::uint8_t> frame, std::uint16_t ing
   return false;
 }
 
-bool FastPath::is_strangers(const wire::RoceV2Glance& roce) {
+bool L2FastPath::is_strangers(const wire::RoceV2Glance& roce) {
   const std::uint64_t addresses = roce.addresses();
   if (addresses == addresses_of_stranger_) {
     return true;
@@ -57,8 +57,8 @@ bool FastPath::is_strangers(const wire::RoceV2Glance& roce) {
   return !is_rings;
 }
 
-std::uint16_t FastPath::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
-                                std::uint64_t now) {
+std::uint16_t L2FastPath::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                                  std::uint64_t now) {
   bridge_.learn(frame, ingress, now);
   const l2::PortSet ports = bridge_.egress_of(frame, ingress, now).ports;
   return std::has_single_bit(ports) ? static_cast<std::uint16_t>(std::countr_zero(ports))

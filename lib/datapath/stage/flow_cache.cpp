@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "stage/lanes.hpp"
+#include "stage/flow_cache.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -34,14 +34,14 @@ void load_connection(const conn::LiveConnection& live) {
 
 } // namespace
 
-Lanes::Lanes(const ring::CurrentRings& current, std::uint32_t children,
-             const conn::HashKey& hash_key)
-    : current_(current), hash_key_(hash_key), table_(kLanesPerChild * children, hash_key) {}
+FlowCache::FlowCache(const ring::CurrentRings& current, std::uint32_t children,
+                     const conn::HashKey& hash_key)
+    : current_(current), hash_key_(hash_key), table_(kEntriesPerChild * children, hash_key) {}
 
 /// Of the destination and the queue pair there, which name a connection, and of the place in the
 /// message. With IPv4 of the source too. Whose headers these are, only a comparison tells. Without
-/// the key nobody can make two connections share a lane.
-std::uint64_t Lanes::key_of(const std::uint8_t* frame, std::size_t bth) const {
+/// the key nobody can make two connections share an entry.
+std::uint64_t FlowCache::key_of(const std::uint8_t* frame, std::size_t bth) const {
   const std::uint8_t* const udp = frame + bth - sizeof(wire::UdpHeader);
   std::uint64_t addresses = word_at(udp - sizeof(std::uint64_t)); // IPv4's, or a half of IPv6's
   if (is_ipv6(frame, bth)) {
@@ -54,23 +54,24 @@ std::uint64_t Lanes::key_of(const std::uint8_t* frame, std::size_t bth) const {
   return wire::folded_product(addresses ^ hash_key_.second, place ^ hash_key_.first) >> 1;
 }
 
-bool Lanes::fits(const wire::Packet& packet) {
+bool FlowCache::fits(const wire::Packet& packet) {
   return packet.parsed == wire::Parsed::message && wire::HeaderTemplate::fits(packet) &&
          packet.encapsulation != wire::Encapsulation::v1_grh;
 }
 
-Lane* Lanes::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::size_t bth) {
-  Lane* lane = table_.find(key_of(frame.data(), bth));
-  if (lane == nullptr || !is_for(*lane, frame, ingress)) {
+FlowCacheEntry* FlowCache::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                                   std::size_t bth) {
+  FlowCacheEntry* entry = table_.find(key_of(frame.data(), bth));
+  if (entry == nullptr || !is_for(*entry, frame, ingress)) {
     return nullptr;
   }
-  return last_[static_cast<std::size_t>(lane->headers.packet().opcode.position)] = lane;
+  return last_[static_cast<std::size_t>(entry->headers.packet().opcode.position)] = entry;
 }
 
 /// Of the frames that carry messages, as many as there is room for. None twice in a row for one
 /// place in a message. Returns how many there are.
-std::size_t Lanes::keys_of(std::span<const std::span<const std::uint8_t>> frames, std::size_t bth,
-                           std::span<std::uint64_t> keys) const {
+std::size_t FlowCache::keys_of(std::span<const std::span<const std::uint8_t>> frames,
+                               std::size_t bth, std::span<std::uint64_t> keys) const {
   std::array<std::uint64_t, wire::kPositions> previous{};
   std::size_t count = 0;
   for (const std::span<const std::uint8_t> frame : frames) {
@@ -90,7 +91,7 @@ std::size_t Lanes::keys_of(std::span<const std::span<const std::uint8_t>> frames
   return count;
 }
 
-void Lanes::load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress) {
+void FlowCache::load(std::span<const std::span<const std::uint8_t>> frames, std::uint16_t ingress) {
   const std::size_t bth = bth_offset_[ingress];
   if (bth == 0) {
     return;
@@ -100,72 +101,74 @@ void Lanes::load(std::span<const std::span<const std::uint8_t>> frames, std::uin
   for (const std::uint64_t key : std::span(keys).first(count)) {
     table_.load(key);
   }
-  std::array<const Lane*, kMostLoaded> lanes;
+  std::array<const FlowCacheEntry*, kMostLoaded> entries;
   std::size_t found = 0;
   for (const std::uint64_t key : std::span(keys).first(count)) {
-    if (const Lane* lane = table_.find(key); lane != nullptr) {
-      frame::prefetch_all(lane);
-      lanes[found++] = lane;
+    if (const FlowCacheEntry* entry = table_.find(key); entry != nullptr) {
+      frame::prefetch_all(entry);
+      entries[found++] = entry;
     }
   }
-  const std::span known(lanes.data(), found);
-  const auto current = known.first(static_cast<std::size_t>(
-      std::partition(known.begin(), known.end(),
-                     [&](const Lane* lane) { return lane->rings == current_.number(); }) -
-      known.begin()));
-  for (const Lane* lane : current) {
-    load_connection(lane->live);
+  const std::span known(entries.data(), found);
+  const auto current = known.first(
+      static_cast<std::size_t>(std::partition(known.begin(), known.end(),
+                                              [&](const FlowCacheEntry* entry) {
+                                                return entry->rings == current_.number();
+                                              }) -
+                               known.begin()));
+  for (const FlowCacheEntry* entry : current) {
+    load_connection(entry->live);
   }
-  for (const Lane* lane : current) {
-    lane->live.history->load();
+  for (const FlowCacheEntry* entry : current) {
+    entry->live.history->load();
   }
 }
 
-void Lanes::learn(frame::Frame& frame, const conn::Verdict& verdict,
-                  const conn::LiveConnection& live, slot::SlotTable& slots, std::uint64_t now) {
+void FlowCache::learn(frame::Frame& frame, const conn::Verdict& verdict,
+                      const conn::LiveConnection& live, slot::SlotTable& slots, std::uint64_t now) {
   const wire::Packet& packet = frame.packet;
   const bool is_usual = live.connection->hellos == 0 &&
                         verdict.record->shape.collective != Collective::hello && fits(packet);
   if (!is_usual || !wire::verify_icrc(frame)) {
     return;
   }
-  Lane* lane = place_for(key_of(frame.data, packet.bth_offset));
-  if (lane == nullptr) {
+  FlowCacheEntry* entry = place_for(key_of(frame.data, packet.bth_offset));
+  if (entry == nullptr) {
     return;
   }
-  lane->headers.learn(frame.bytes());
-  lane->rings = current_.number();
-  lane->heard = now;
-  lane->port = frame.ingress;
-  lane->mtu = current_->rings()[verdict.ring].spec().mtu;
-  lane->pace.learns();
-  lane->has_icrc = wire::HeaderIcrc::fits(packet);
-  if (lane->has_icrc) {
-    lane->icrc.learn(frame);
+  entry->headers.learn(frame.bytes());
+  entry->rings = current_.number();
+  entry->heard = now;
+  entry->port = frame.ingress;
+  entry->mtu = current_->rings()[verdict.ring].spec().mtu;
+  entry->pace.learns();
+  entry->has_icrc = wire::HeaderIcrc::fits(packet);
+  if (entry->has_icrc) {
+    entry->icrc.learn(frame);
   }
-  lane->live = live;
-  lane->slots = &slots;
-  lane->identity = live.connection->identity();
+  entry->live = live;
+  entry->slots = &slots;
+  entry->identity = live.connection->identity();
   if (packet.opcode.starts_message()) {
-    lane->ina = wire::view_as<wire::InaHeader>(frame.payload());
-    lane->packets = verdict.record->packets;
+    entry->ina = wire::view_as<wire::InaHeader>(frame.payload());
+    entry->packets = verdict.record->packets;
   }
   bth_offset_[frame.ingress] = packet.bth_offset;
   ++learnt_;
 }
 
-/// nullptr when it is not worth while, or all places are taken. The lane of a connection that has
-/// ended may be learnt anew; whoever gets a place must learn, for its old lane is gone.
-Lane* Lanes::place_for(std::uint64_t key) {
-  const auto is_of_the_past = [this](const Lane& lane) {
-    return lane.rings != current_.number() || !lane.holds();
+/// nullptr when it is not worth while, or all places are taken. The entry of a connection that has
+/// ended may be learnt anew; whoever gets a place must learn, for its old entry is gone.
+FlowCacheEntry* FlowCache::place_for(std::uint64_t key) {
+  const auto is_of_the_past = [this](const FlowCacheEntry& entry) {
+    return entry.rings != current_.number() || !entry.holds();
   };
-  if (Lane* known = table_.find(key); known != nullptr) {
+  if (FlowCacheEntry* known = table_.find(key); known != nullptr) {
     const bool is_worth_while = is_of_the_past(*known) || known->pace.misses();
     return is_worth_while ? known : nullptr;
   }
-  return table_.insert(key, [&](const Lane& lane) {
-    return is_of_the_past(lane) ? std::optional(current_.number() - lane.rings) : std::nullopt;
+  return table_.insert(key, [&](const FlowCacheEntry& entry) {
+    return is_of_the_past(entry) ? std::optional(current_.number() - entry.rings) : std::nullopt;
   });
 }
 

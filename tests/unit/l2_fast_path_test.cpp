@@ -3,7 +3,7 @@
 /// The fast path beside the stages: whatever it forwards, they forward by the same port, and the
 /// stations that are known afterwards are the same (docs/protocol.md I2).
 
-#include "stage/fast_path.hpp"
+#include "stage/l2_fast_path.hpp"
 #include "stage/receive.hpp"
 #include "support/frame_builder.hpp"
 #include "support/frame_pool.hpp"
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::stage::fast_path_test {
+namespace weir::stage::l2_fast_path_test {
 namespace {
 
 using test::Bytes;
@@ -47,7 +47,7 @@ class Lab : private FrameSink, private WorkerSink {
     frame::Frame& frame = pool_.make(bytes, ingress);
     receive_.accept(frame, now_);
     if (frame.pair == 0) {
-      fast_path_.close();
+      l2_fast_path_.close();
     }
     dispatch_.accept(frame, now_);
     for (std::size_t reason = 0; reason < kDropReasons; ++reason) {
@@ -58,7 +58,7 @@ class Lab : private FrameSink, private WorkerSink {
 
   /// By the stages where the fast path says so.
   Outcome by_either(const Bytes& bytes, std::uint16_t ingress) {
-    const std::uint16_t port = fast_path_.egress_of(bytes, ingress, now_.ms());
+    const std::uint16_t port = l2_fast_path_.egress_of(bytes, ingress, now_.ms());
     if (port == frame::kNoPort) {
       return by_stages(bytes, ingress);
     }
@@ -66,7 +66,7 @@ class Lab : private FrameSink, private WorkerSink {
     return {.ports = l2::PortSet{1} << port, .drops = std::vector<std::uint64_t>(kDropReasons)};
   }
 
-  void begin_burst() { fast_path_.begin_burst(); }
+  void begin_burst() { l2_fast_path_.begin_burst(); }
 
   void pass_time(std::uint64_t milliseconds) {
     now_ = frame::Instant{now_.ns + milliseconds * 1'000'000};
@@ -106,7 +106,8 @@ class Lab : private FrameSink, private WorkerSink {
 
   frame::Frame* originate(std::uint32_t /*bytes*/) override { return nullptr; }
 
-  void to_worker(frame::Frame& frame, std::uint16_t /*group*/, frame::Instant /*now*/) override {
+  void to_worker(frame::Frame& frame, std::uint16_t /*ring_group*/,
+                 frame::Instant /*now*/) override {
     outcome_.is_rings = true;
     pool_.release(frame);
   }
@@ -125,7 +126,7 @@ class Lab : private FrameSink, private WorkerSink {
   Receive receive_{current_, bridge_, counters_};
   Dispatch dispatch_{
       current_, {.entries = 64, .aging = kAging, .sessions = &sessions_}, forward_, *this};
-  FastPath fast_path_{current_, bridge_, dispatch_, forward_};
+  L2FastPath l2_fast_path_{current_, bridge_, dispatch_, forward_};
 };
 
 wire::MacAddress station(unsigned number) {
@@ -151,7 +152,7 @@ Bytes frame_between(unsigned source, unsigned destination) {
 const test::JobSpec kJob{.world = 3, .ports = 3};
 
 /// Two labs that the same happens to.
-class FastPathTest : public testing::Test {
+class L2FastPathTest : public testing::Test {
  protected:
   /// Both must do the same with it.
   Outcome send(const Bytes& bytes, std::uint16_t ingress, const std::string& what = {}) {
@@ -192,7 +193,7 @@ class FastPathTest : public testing::Test {
   Lab fast{{job.ring()}};
 };
 
-TEST_F(FastPathTest, TakesOtherTrafficBetweenKnownStations) {
+TEST_F(L2FastPathTest, TakesOtherTrafficBetweenKnownStations) {
   introduce(3);
   EXPECT_TRUE(goes_fast(frame_between(0, 1), 0));
   EXPECT_TRUE(goes_fast(frame_between(0, 1), 0)) << "the next of the conversation";
@@ -203,14 +204,14 @@ TEST_F(FastPathTest, TakesOtherTrafficBetweenKnownStations) {
   EXPECT_TRUE(goes_fast(test::build(rdma).bytes, 0));
 }
 
-TEST_F(FastPathTest, FollowsAStationThatMovesWithinABurst) {
+TEST_F(L2FastPathTest, FollowsAStationThatMovesWithinABurst) {
   introduce(3);
   EXPECT_TRUE(goes_fast(frame_between(0, 1), 0));
   send(frame_between(1, 2), 0); // station 1 is here now
   EXPECT_EQ(send(frame_between(0, 1), 0).ports, 0u) << "it stays on its port";
 }
 
-TEST_F(FastPathTest, FollowsAStationThatMovesByAFrameThatTakesTheStages) {
+TEST_F(L2FastPathTest, FollowsAStationThatMovesByAFrameThatTakesTheStages) {
   introduce(3);
   EXPECT_TRUE(goes_fast(frame_between(0, 1), 0));
   test::Built of_ring = test::build(job.frame_of(0));
@@ -219,7 +220,7 @@ TEST_F(FastPathTest, FollowsAStationThatMovesByAFrameThatTakesTheStages) {
   EXPECT_EQ(send(frame_between(0, 1), 0).ports, 0u);
 }
 
-TEST_F(FastPathTest, FollowsWhatControlChangesBetweenBursts) {
+TEST_F(L2FastPathTest, FollowsWhatControlChangesBetweenBursts) {
   introduce(3);
   const Bytes frame = frame_between(0, 1);
   EXPECT_TRUE(goes_fast(frame, 0));
@@ -233,7 +234,7 @@ TEST_F(FastPathTest, FollowsWhatControlChangesBetweenBursts) {
   EXPECT_EQ(send(frame, 0).ports, 0u) << "too long for that port";
 }
 
-TEST_F(FastPathTest, FollowsRingsThatComeAndGo) {
+TEST_F(L2FastPathTest, FollowsRingsThatComeAndGo) {
   introduce(3);
   const Bytes of_ring = test::build(job.frame_of(0)).bytes;
   EXPECT_TRUE(send(of_ring, 0).is_rings);
@@ -254,7 +255,7 @@ TEST_F(FastPathTest, FollowsRingsThatComeAndGo) {
   EXPECT_TRUE(send(test::build(known).bytes, 0).is_rings);
 }
 
-TEST_F(FastPathTest, ForgetsStationsThatAge) {
+TEST_F(L2FastPathTest, ForgetsStationsThatAge) {
   introduce(3);
   EXPECT_TRUE(goes_fast(frame_between(0, 1), 0));
   both([](Lab& lab) { lab.pass_time(kAging); });
@@ -265,7 +266,7 @@ TEST_F(FastPathTest, ForgetsStationsThatAge) {
   EXPECT_EQ(send(frame_between(0, 1), 0).ports, 0b1110u);
 }
 
-TEST_F(FastPathTest, DoesNotMovePinnedStations) {
+TEST_F(L2FastPathTest, DoesNotMovePinnedStations) {
   introduce(3);
   both([](Lab& lab) { ASSERT_TRUE(lab.bridge().pin_source(frame_between(1, 0), 1, lab.now())); });
   begin_burst();
@@ -273,7 +274,7 @@ TEST_F(FastPathTest, DoesNotMovePinnedStations) {
   EXPECT_EQ(send(frame_between(0, 1), 0).ports, 0b0010u);
 }
 
-TEST_F(FastPathTest, LeavesAllFramesToTheStagesWhileSomebodyTraces) {
+TEST_F(L2FastPathTest, LeavesAllFramesToTheStagesWhileSomebodyTraces) {
   introduce(3);
   both([](Lab& lab) { lab.trace().switch_on(); });
   begin_burst();
@@ -281,7 +282,7 @@ TEST_F(FastPathTest, LeavesAllFramesToTheStagesWhileSomebodyTraces) {
 }
 
 /// Frames that differ from a ring's in one field only, each before one of the ring in a burst.
-TEST_F(FastPathTest, TakesNoRingsFrameForOneLikeTheLast) {
+TEST_F(L2FastPathTest, TakesNoRingsFrameForOneLikeTheLast) {
   FrameSpec spec = job.frame_of(0);
   spec.source_mac = station(0);
   spec.destination_mac = station(1);
@@ -301,7 +302,7 @@ TEST_F(FastPathTest, TakesNoRingsFrameForOneLikeTheLast) {
   }
 }
 
-TEST_F(FastPathTest, LetsNoFrameOvertakeOneThatTakesTheStages) {
+TEST_F(L2FastPathTest, LetsNoFrameOvertakeOneThatTakesTheStages) {
   introduce(3);
   send(frame_between(0, 3), 0); // to a station that is not known
   EXPECT_FALSE(goes_fast(frame_between(0, 1), 0));
@@ -310,7 +311,7 @@ TEST_F(FastPathTest, LetsNoFrameOvertakeOneThatTakesTheStages) {
 }
 
 /// docs/protocol.md §3: a message that nobody announced bars its queue pair.
-TEST_F(FastPathTest, KeepsToTheMagicRule) {
+TEST_F(L2FastPathTest, KeepsToTheMagicRule) {
   introduce(3);
   FrameSpec message = datagram(0, 1);
   message.udp_destination = 4791;
@@ -390,7 +391,7 @@ class RandomTraffic {
   Bytes last_;
 };
 
-TEST_F(FastPathTest, DoesWhatTheStagesDo) {
+TEST_F(L2FastPathTest, DoesWhatTheStagesDo) {
   RandomTraffic traffic(job);
   for (unsigned burst = 0; burst < 4000; ++burst) {
     if (traffic.says(0.3)) {
@@ -412,4 +413,4 @@ TEST_F(FastPathTest, DoesWhatTheStagesDo) {
 }
 
 } // namespace
-} // namespace weir::stage::fast_path_test
+} // namespace weir::stage::l2_fast_path_test

@@ -16,7 +16,7 @@
 #include <random>
 #include <string>
 
-namespace weir::stage::ring_path_test {
+namespace weir::stage::cached_path_test {
 namespace {
 
 using test::Network;
@@ -37,9 +37,9 @@ struct State {
   std::vector<std::uint64_t> silences; // milliseconds, by station
 };
 
-/// RingPath learns a station once in so many milliseconds, the stages with every frame.
+/// CachedPath learns a station once in so many milliseconds, the stages with every frame.
 bool is_longer_by_little(std::uint64_t silence, std::uint64_t by_stages) {
-  return silence >= by_stages && silence < by_stages + RingPath::kLearnEveryMs;
+  return silence >= by_stages && silence < by_stages + CachedPath::kLearnEveryMs;
 }
 
 void add(std::vector<std::uint64_t>& numbers, const frame::FrameCounters& counters) {
@@ -69,7 +69,7 @@ State state_of(Bench& bench) {
   State state;
   add(state.numbers, bench.accounting().frames);
   const Worker& worker = bench.inside().worker();
-  state.numbers.insert(state.numbers.end(), {worker.state_of(0).news_at_ns, worker.next_look()});
+  state.numbers.insert(state.numbers.end(), {worker.state_of(0).news_at_ns, worker.next_timer()});
   for (std::uint16_t child = 0; child < kWorld; ++child) {
     const recovery::Flow& flow = worker.classifier().flow_of({0, child});
     state.numbers.insert(state.numbers.end(),
@@ -100,7 +100,7 @@ class Twins {
   /// Time passes, and timers are looked at.
   void pass(std::uint64_t nanoseconds) {
     fast_.now = traced_.now = frame::Instant{fast_.now.ns + nanoseconds};
-    compare(fast_.look(), traced_.look());
+    compare(fast_.poll_timers(), traced_.poll_timers());
   }
 
   void reset() { compare(fast_.reset(0), traced_.reset(0)); }
@@ -132,7 +132,7 @@ class Twins {
     return found;
   }
 
-  bool is_far() { return fast_.inside().worker().ring_path().is_far(); }
+  bool is_far() { return fast_.inside().worker().cached_path().is_far(); }
 
   std::uint64_t dropped(DropReason reason) const {
     return fast_.accounting().frames.dropped[static_cast<std::size_t>(reason)];
@@ -142,7 +142,7 @@ class Twins {
 
  private:
   static std::uint64_t taken_by(Bench& bench) {
-    return bench.inside().worker().ring_path().taken();
+    return bench.inside().worker().cached_path().taken();
   }
 
   void compare(const std::vector<Sent>& sent, const std::vector<Sent>& expected) {
@@ -368,7 +368,7 @@ JobSpec far(JobSpec spec) {
 
 constexpr std::array kVerbs{Verb::send, Verb::send_immediate, Verb::write, Verb::write_immediate};
 
-TEST(RingPath, TakesAllButTheFirstMessageOfAnUndisturbedJob) {
+TEST(CachedPath, TakesAllButTheFirstMessageOfAnUndisturbedJob) {
   for (const Verb verb : kVerbs) {
     for (const Network network : {Network::ipv4, Network::ipv6}) {
       Script script(spec_of(verb, network, 0), 1, 0);
@@ -381,7 +381,7 @@ TEST(RingPath, TakesAllButTheFirstMessageOfAnUndisturbedJob) {
   }
 }
 
-TEST(RingPath, DoesWhatTheStagesDoWhateverComes) {
+TEST(CachedPath, DoesWhatTheStagesDoWhateverComes) {
   std::uint64_t taken = 0;
   std::uint64_t received = 0;
   for (unsigned seed = 1; seed <= 60 && !HasFatalFailure(); ++seed) {
@@ -437,7 +437,7 @@ class Hosts {
 
 /// A rank starts a message in another way than the others, so that its packets are dropped and none
 /// counts as come. Then it sends a MIDDLE in the FIRST's place.
-TEST(RingPath, TakesNoMiddleForAFirst) {
+TEST(CachedPath, TakesNoMiddleForAFirst) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   hosts.say_hello();
   hosts.send_from_all(1);
@@ -458,7 +458,7 @@ TEST(RingPath, TakesNoMiddleForAFirst) {
 
 /// The first half of a message has come. Later its sender goes back: packets that are there already
 /// come first, and bring no news; those behind them do.
-TEST(RingPath, TakesNewsBehindRepeats) {
+TEST(CachedPath, TakesNewsBehindRepeats) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   hosts.say_hello();
   hosts.send_from_all(1);
@@ -470,7 +470,7 @@ TEST(RingPath, TakesNewsBehindRepeats) {
 
 /// The same behind a damaged packet, which says nothing of its sender, while another rank's packets
 /// have just come.
-TEST(RingPath, HearsTheSenderOfAPacketBehindADamagedOne) {
+TEST(CachedPath, HearsTheSenderOfAPacketBehindADamagedOne) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   hosts.say_hello();
   hosts.send_from_all(1);
@@ -484,9 +484,9 @@ TEST(RingPath, HearsTheSenderOfAPacketBehindADamagedOne) {
   ASSERT_NO_FATAL_FAILURE(hosts.send(0, {damaged, packets[2], packets[3]}));
 }
 
-/// For a third of a second, in which nothing comes but what RingPath takes: see
+/// For a third of a second, in which nothing comes but what CachedPath takes: see
 /// is_longer_by_little().
-TEST(RingPath, LearnsItsStationsAnew) {
+TEST(CachedPath, LearnsItsStationsAnew) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   hosts.say_hello();
   for (std::uint32_t number = 1; number <= 8; ++number) {
@@ -497,9 +497,9 @@ TEST(RingPath, LearnsItsStationsAnew) {
   EXPECT_EQ(hosts.twins().taken(), 7 * packets * kWorld) << "all but the first message's";
 }
 
-/// It starts again with the same queue pairs, so its lane stays; but a stranger has used its
+/// It starts again with the same queue pairs, so its entry stays; but a stranger has used its
 /// address meanwhile.
-TEST(RingPath, LearnsAHostThatIsNotPinnedAgainWithEachPacket) {
+TEST(CachedPath, LearnsAHostThatIsNotPinnedAgainWithEachPacket) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   const wire::MacAddress mac = hosts.job().mac_of(0);
   Bytes stolen(60, 0xff);
@@ -516,7 +516,7 @@ TEST(RingPath, LearnsAHostThatIsNotPinnedAgainWithEachPacket) {
   hosts.job().spec().first_qp = first_qp;
   hosts.say_hello();
   EXPECT_EQ(hosts.twins().pins_of(mac), 0U);
-  constexpr std::uint32_t last = 12; // by the eighth packet of its kind a lane is learnt anew
+  constexpr std::uint32_t last = 12; // by the eighth packet of its kind an entry is learnt anew
   for (std::uint32_t number = 1; number < last; ++number) {
     hosts.send_from_all(number);
   }
@@ -535,22 +535,22 @@ void expect_the_same_drops(Hosts hosts, DropReason reason) {
   EXPECT_GE(hosts.twins().dropped(reason), 3u * 4u);
 }
 
-TEST(RingPath, DropsAResultWhoseReceiverIsBehindTheIngressPort) {
+TEST(CachedPath, DropsAResultWhoseReceiverIsBehindTheIngressPort) {
   JobSpec spec = spec_of(Verb::send, Network::ipv4, 0);
   spec.ports = 2; // so ranks 2 and 0 are behind the first
   expect_the_same_drops(Hosts(spec), DropReason::same_port);
 }
 
-TEST(RingPath, DropsAResultThatIsTooLongForItsPort) {
+TEST(CachedPath, DropsAResultThatIsTooLongForItsPort) {
   constexpr std::uint32_t least = 200; // bytes: enough for a hello
   expect_the_same_drops(
       Hosts(spec_of(Verb::send, Network::ipv4, 0), {kMaxFrame, least, kMaxFrame, kMaxFrame}),
       DropReason::too_long);
 }
 
-/// A frame found its lane; then others of its burst, with a VLAN tag, teach the lane other headers.
-/// Where the PSN would be behind a tag, the frame has data that look like its PSN.
-TEST(RingPath, AsksAgainWhenALaneHasLearntMeanwhile) {
+/// A frame found its entry; then others of its burst, with a VLAN tag, teach the entry other
+/// headers. Where the PSN would be behind a tag, the frame has data that look like its PSN.
+TEST(CachedPath, AsksAgainWhenAnEntryHasLearntMeanwhile) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   hosts.say_hello();
   hosts.send_from_all(1);
@@ -568,7 +568,7 @@ TEST(RingPath, AsksAgainWhenALaneHasLearntMeanwhile) {
 
 /// A hello of another job waits on a queue pair that is in use. The next packet shows that its
 /// sender has gone on: the hello is given up (docs/protocol.md §2a).
-TEST(RingPath, LeavesPacketsToTheStagesWhileAHelloWaits) {
+TEST(CachedPath, LeavesPacketsToTheStagesWhileAHelloWaits) {
   const JobSpec spec = spec_of(Verb::send, Network::ipv4, 0);
   Hosts hosts(spec);
   hosts.say_hello();
@@ -589,9 +589,9 @@ TEST(RingPath, LeavesPacketsToTheStagesWhileAHelloWaits) {
   EXPECT_EQ(hosts.twins().waiting_hellos(), 0u);
 }
 
-/// Jobs come and go until all places for lanes are taken. A damaged packet learns nothing, so the
-/// lane that it could have displaced is still there for a late packet of an earlier job.
-TEST(RingPath, KeepsALaneThatADamagedPacketCouldHaveDisplaced) {
+/// Jobs come and go until all places in the flow cache are taken. A damaged packet learns nothing,
+/// so the entry that it could have displaced is still there for a late packet of an earlier job.
+TEST(CachedPath, KeepsAnEntryThatADamagedPacketCouldHaveDisplaced) {
   Hosts hosts(spec_of(Verb::send, Network::ipv4, 0));
   std::vector<Incoming> late;
   for (std::uint32_t epoch = 1; epoch <= 40; ++epoch) {
@@ -617,7 +617,7 @@ TEST(RingPath, KeepsALaneThatADamagedPacketCouldHaveDisplaced) {
 
 /// Two tenants' rings, whose hosts have the same interface identifiers and queue pairs: only the
 /// networks' prefixes differ. Each keeps the short way.
-TEST(RingPath, SharesNoLaneBetweenAddressesThatEndAlike) {
+TEST(CachedPath, SharesNoEntryBetweenAddressesThatEndAlike) {
   JobSpec spec = spec_of(Verb::send, Network::ipv6, 0);
   RingJob first(spec);
   spec.ring = 2;
@@ -645,7 +645,7 @@ TEST(RingPath, SharesNoLaneBetweenAddressesThatEndAlike) {
   }
   const std::uint64_t packets =
       messages * first.message(0, messages + 1, Bytes(kMessageBytes, 0x11)).size();
-  EXPECT_EQ(bench.inside().worker().ring_path().taken(), 2u * kWorld * (packets - 3))
+  EXPECT_EQ(bench.inside().worker().cached_path().taken(), 2u * kWorld * (packets - 3))
       << "all but each connection's first FIRST, MIDDLE and LAST";
 }
 
@@ -668,7 +668,7 @@ void expect_nothing_of_a_withdrawn_ring(const JobSpec& spec) {
   EXPECT_GT(hosts.twins().taken(), taken);
 }
 
-TEST(RingPath, DoesNotUseWhatAWithdrawnRingHad) {
+TEST(CachedPath, DoesNotUseWhatAWithdrawnRingHad) {
   const JobSpec spec = spec_of(Verb::send, Network::ipv4, 0);
   expect_nothing_of_a_withdrawn_ring(spec);
   ASSERT_TRUE(Hosts(far(spec)).twins().is_far());
@@ -676,4 +676,4 @@ TEST(RingPath, DoesNotUseWhatAWithdrawnRingHad) {
 }
 
 } // namespace
-} // namespace weir::stage::ring_path_test
+} // namespace weir::stage::cached_path_test
